@@ -16,8 +16,12 @@ pub fn check_filter(filter: &str) -> Result<(), &'static str> {
         return Err("has a control character");
     }
     // The broker would share its messages among several clients, in any order.
-    if filter.starts_with("$share/") {
+    if ["$share/", "$queue/"].iter().any(|prefix| filter.starts_with(prefix)) {
         return Err("is a shared subscription");
+    }
+    // The topics of its messages do not match it.
+    if filter.starts_with("$exclusive/") {
+        return Err("is an exclusive subscription");
     }
     let levels: Vec<&str> = filter.split('/').collect();
     let last = levels.len() - 1;
@@ -111,7 +115,9 @@ mod tests {
         for filter in ["a", "a/b", "+/b/#", "#", "/", "a//b", "$SYS/+"] {
             assert_eq!(check_filter(filter), Ok(()), "{filter}");
         }
-        for filter in ["", "a+/b", "a/#/b", "a/b#", "$share/g/a", "a\u{0}"] {
+        for filter in
+            ["", "a+/b", "a/#/b", "a/b#", "$share/g/a", "$queue/a", "$exclusive/a", "a\u{0}"]
+        {
             assert!(check_filter(filter).is_err(), "{filter}");
         }
         assert_eq!(max_levels("a/+/c"), Some(3));

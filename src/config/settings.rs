@@ -252,7 +252,7 @@ pub struct Sparql {
 
 impl Limits {
     /// Returns these limits, reduced to fit into `memory` bytes. All concurrent bodies get a sixteenth, and one body
-    /// half of that. The values of the running change get a third, at a kilobyte each. The limits are never reduced
+    /// half of that; the messages of sources get as much as all bodies. The values of the running change get a third, at a kilobyte each. The limits are never reduced
     /// below 8 MiB, 4 MiB and 10,000 values.
     #[must_use]
     pub fn fit_into_memory(self, memory: u64) -> Self {
@@ -261,6 +261,7 @@ impl Limits {
         Self {
             body_bytes: self.body_bytes.min(bodies / 2),
             in_flight_bytes: self.in_flight_bytes.min(bodies),
+            source_bytes: self.source_bytes.min(bodies),
             values: self.values.min(values),
             ..self
         }
@@ -556,6 +557,8 @@ mod tests {
         assert_eq!(of_a_gateway.in_flight_bytes, (150 << 20) / 16);
         assert_eq!(of_a_gateway.body_bytes, (150 << 20) / 32);
         assert_eq!(of_a_gateway.values, 51_200);
+        let of_sources = Limits { source_bytes: 1 << 30, ..configured }.fit_into_memory(150 << 20);
+        assert_eq!(of_sources.source_bytes, (150 << 20) / 16);
         let of_a_small_one = configured.fit_into_memory(1 << 20);
         assert_eq!((of_a_small_one.in_flight_bytes, of_a_small_one.body_bytes), (8 << 20, 4 << 20));
         assert_eq!(of_a_small_one.values, 10_000);

@@ -11,7 +11,7 @@ pub use list::{
     ConnectionInfo, ConnectionStatus, SourceInfo, list_sources, read_source, test_source,
 };
 pub(crate) use list::{collect_sources, require_source};
-pub use penstock_model::messages::{Message, StoredSession};
+pub use penstock_model::messages::{Message, SessionId, StoredSession};
 pub use states::{
     ConnectionError, ConnectionState, ConnectionTest, ConnectionTester, SourceStates,
 };
@@ -39,35 +39,35 @@ pub(crate) fn list_by_business_object(
     found
 }
 
-/// Returns what the session with this client id is subscribed to, or `None` if there is none. Blocking.
+/// Returns what this session is subscribed to, or `None` if it is not stored. Blocking.
 ///
 /// # Errors
 /// `ErrorClass::Internal` if the disk fails.
 pub fn load_session(
     gateway: &Gateway,
-    client_id: &str,
+    id: &SessionId,
 ) -> Result<Option<StoredSession>, GatewayError> {
-    messages::read_session(&gateway.store, client_id)
+    messages::read_session(&gateway.store, id)
 }
 
-/// Returns all stored sessions with their client ids, so that those of removed subscriptions can be ended. Blocking.
+/// Returns the ids of all stored sessions, so that those of removed subscriptions can be ended. Blocking.
 ///
 /// # Errors
 /// `ErrorClass::Internal` if the disk fails.
-pub fn list_sessions(gateway: &Gateway) -> Result<Vec<(String, StoredSession)>, GatewayError> {
+pub fn list_sessions(gateway: &Gateway) -> Result<Vec<SessionId>, GatewayError> {
     messages::list_sessions(&gateway.store)
 }
 
-/// Stores what the session with this client id is subscribed to; `None` removes it. Blocking.
+/// Stores what this session is subscribed to; `None` removes it. Blocking.
 ///
 /// # Errors
 /// `ErrorClass::Internal` or `ErrorClass::InsufficientStorage` if the disk fails or is full.
 pub fn store_session(
     gateway: &Gateway,
-    client_id: &str,
+    id: &SessionId,
     session: Option<&StoredSession>,
 ) -> Result<(), GatewayError> {
-    messages::write_session(&gateway.store, client_id, session)
+    messages::write_session(&gateway.store, id, session)
 }
 
 /// Reports that a connection was opened. `protocol` is `5` or `3.1.1`.

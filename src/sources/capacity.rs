@@ -2,7 +2,7 @@
 //!
 //! Each session has a small share that only it uses, so that a session whose messages cannot be stored does not stop
 //! the others. The rest is a pool for all. A session that needs more than there is waits, and does not read from its
-//! socket meanwhile.
+//! socket meanwhile. One message takes at most half of the pool, so that no broker gets all of it for one.
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -10,6 +10,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const MAX_SHARE_BYTES: usize = 64 << 10;
 /// All shares together are at most the total divided by this.
 const SHARES_DIVISOR: usize = 4;
+/// One message takes at most the pool divided by this.
+const MESSAGE_DIVISOR: usize = 2;
+/// The maximum number of batches that are stored at once. They wait for the disk on threads that HTTP needs too.
+const MAX_CONCURRENT_STORES: usize = 4;
 /// The pool is scarce if less than this part of it is free.
 const SCARCE_DIVISOR: usize = 4;
 
@@ -19,21 +23,24 @@ pub(crate) struct Capacity {
     pool: Arc<Semaphore>,
     pool_bytes: usize,
     share_bytes: usize,
+    stores: Arc<Semaphore>,
 }
 
 impl Capacity {
     /// Divides `total_bytes` among this number of sessions.
     pub(crate) fn new(total_bytes: u64, sessions: usize) -> Self {
-        let total = usize::try_from(total_bytes).unwrap_or(usize::MAX).min(u32::MAX as usize >> 1);
+        let max = Semaphore::MAX_PERMITS.min(u32::MAX as usize >> 1);
+        let total = usize::try_from(total_bytes).unwrap_or(usize::MAX).min(max);
         let sessions = sessions.max(1);
         let share_bytes = (total / SHARES_DIVISOR / sessions).min(MAX_SHARE_BYTES);
         let pool_bytes = total - share_bytes * sessions;
-        Self { pool: Arc::new(Semaphore::new(pool_bytes)), pool_bytes, share_bytes }
+        let stores = Arc::new(Semaphore::new(MAX_CONCURRENT_STORES));
+        Self { pool: Arc::new(Semaphore::new(pool_bytes)), pool_bytes, share_bytes, stores }
     }
 
-    /// Returns the largest number of bytes that can be reserved at once.
-    pub(crate) fn max_reservation_bytes(&self) -> usize {
-        self.pool_bytes
+    /// Returns the maximum bytes of one message.
+    pub(crate) fn max_message_bytes(&self) -> usize {
+        self.pool_bytes / MESSAGE_DIVISOR
     }
 
     /// Creates the capacity of one session, which holds at most this number of messages.
@@ -63,8 +70,7 @@ pub(crate) struct Reservation {
 }
 
 impl SessionCapacity {
-    /// Waits for the capacity for one message of this size. A message that is larger than
-    /// [`Capacity::max_reservation_bytes`] gets that.
+    /// Waits for the capacity for one message of this size. A message that is larger than the pool gets all of it.
     pub(crate) async fn reserve(&self, bytes: usize) -> Reservation {
         let bytes = bytes.min(self.all.pool_bytes);
         let permits = u32::try_from(bytes).expect("the total is below 2 GiB");
@@ -85,6 +91,12 @@ impl SessionCapacity {
             _bytes: permit.expect("the semaphore is never closed"),
             is_from_pool,
         }
+    }
+
+    /// Waits for the permit to store a batch.
+    pub(crate) async fn acquire_store_permit(&self) -> OwnedSemaphorePermit {
+        let permit = self.all.stores.clone().acquire_owned().await;
+        permit.expect("the semaphore is never closed")
     }
 
     /// Returns whether other sessions may soon wait for the pool.
@@ -149,6 +161,16 @@ mod tests {
         let all = try_reserve(&session, 5 << 20).unwrap();
         assert_eq!(capacity.pool.available_permits(), 0);
         drop(all);
-        assert_eq!(capacity.pool.available_permits(), capacity.max_reservation_bytes());
+        assert_eq!(capacity.pool.available_permits(), capacity.pool_bytes);
+    }
+
+    #[test]
+    fn any_configured_size_is_a_valid_capacity() {
+        let capacity = Capacity::new(u64::MAX, 1);
+        assert!(capacity.pool.available_permits() > 1 << 20);
+        let two = [(); 2].map(|()| {
+            try_reserve(&capacity.for_session(9), capacity.max_message_bytes()).is_some()
+        });
+        assert_eq!(two, [true, true]);
     }
 }

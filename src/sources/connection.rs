@@ -21,7 +21,7 @@ use std::time::Duration;
 use subscribe::Subscribing;
 use tokio::io::{AsyncRead, AsyncWriteExt as _, WriteHalf};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 /// The maximum number of packets that are handled at once.
@@ -78,7 +78,7 @@ pub(crate) struct Connection<'a> {
 impl<'a> Connection<'a> {
     /// Runs a connection until it is lost or the session has to end.
     pub(crate) async fn run(session: &'a Session, opened: Opened) -> Ended {
-        let Opened { reader, writer, codec, is_session_present, keep_alive } = opened;
+        let Opened { reader, writer, codec, is_session_present, keep_alive, .. } = opened;
         let (sender, inbox) = channel(MAX_PACKETS_AT_ONCE);
         let mut connection = Self {
             session,
@@ -114,7 +114,8 @@ impl<'a> Connection<'a> {
         is_session_present: bool,
     ) -> Result<(), String> {
         self.begin_subscribing(is_session_present).await?;
-        let mut ticks = interval((self.keep_alive / 2).max(Duration::from_secs(1)));
+        let period = (self.keep_alive / 2).max(Duration::from_secs(1));
+        let mut ticks = interval(period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut received = Vec::with_capacity(MAX_PACKETS_AT_ONCE);
         loop {
@@ -127,7 +128,7 @@ impl<'a> Connection<'a> {
                     self.handle_received(&mut received).await?;
                 }
                 () = sleep_until_some(subscribe_at) => self.subscribe_again().await?,
-                _ = ticks.tick() => self.keep_alive().await?,
+                _ = ticks.tick() => self.keep_alive(period).await?,
             }
         }
     }
@@ -140,7 +141,8 @@ impl<'a> Connection<'a> {
             result = match one {
                 Received::Message(message) => {
                     messages += 1;
-                    self.gathered.push(message, &self.session.subscriptions);
+                    let removed = &self.subscribing.removed;
+                    self.gathered.push(message, &self.session.subscriptions, removed);
                     Ok(())
                 }
                 Received::Packet(frame) => self.handle_packet(frame).await,
@@ -167,7 +169,9 @@ impl<'a> Connection<'a> {
             Packet::SubAck { packet_id, refusals } => {
                 self.finish_subscribe(packet_id, refusals).await
             }
-            Packet::UnsubAck { packet_id } => self.finish_unsubscribe(packet_id).await,
+            Packet::UnsubAck { packet_id, refusals } => {
+                self.finish_unsubscribe(packet_id, &refusals).await
+            }
             Packet::PingResp => Ok(()),
             Packet::Disconnect(why) => Err(why),
             Packet::ConnAck(_) | Packet::Unexpected => {
@@ -191,16 +195,23 @@ impl<'a> Connection<'a> {
 
     fn store(&self, batch: Batch) -> Work {
         let (store, messages) = (self.session.store.clone(), batch.messages.clone());
-        let storing = tokio::task::spawn_blocking(move || {
+        let capacity = self.session.endpoint.capacity.clone();
+        let storing = tokio::spawn(async move {
             if messages.is_empty() {
                 return Ok(Stored::default());
             }
-            store.store_messages(&messages)
+            let permit = capacity.acquire_store_permit().await;
+            let stored = spawn_blocking(move || {
+                let stored = store.store_messages(&messages);
+                drop(permit);
+                stored
+            });
+            stored.await.unwrap_or_else(|error| Err(describe_lost_task(&error)))
         });
         Work::Storing(batch, storing)
     }
 
-    /// Acknowledges the batch that was stored, or keeps it for later.
+    /// Acknowledges the messages that were stored. Stores the rest of the batch again, or keeps it for later.
     async fn end_storing(&mut self, result: Option<StoreResult>) -> Result<(), String> {
         let (Work::Storing(batch, _) | Work::Waiting(batch, _)) =
             std::mem::replace(&mut self.work, Work::Idle)
@@ -218,25 +229,38 @@ impl<'a> Connection<'a> {
         }
     }
 
-    async fn acknowledge(&mut self, batch: Batch, stored: Stored) -> Result<(), String> {
+    async fn acknowledge(&mut self, mut batch: Batch, stored: Stored) -> Result<(), String> {
+        let rest = batch.split_unstored(stored.messages);
         let mut acknowledged = 0;
         for packet_id in batch.packet_ids() {
             self.codec.puback(packet_id, &mut self.output)?;
             acknowledged += 1;
         }
+        let dropped = stored.dropped + batch.count_dropped() as u64;
+        if dropped > 0 {
+            tracing::warn!(
+                client_id = self.session.client_id(),
+                dropped,
+                "Messages were acknowledged and dropped: of removed subscriptions, or invalid ones that \
+                 service.limits.rejected.bytes leaves no space for."
+            );
+        }
         // The capacity is free before the broker sends more.
         drop(batch);
+        self.work = rest.map_or(Work::Idle, |rest| self.store(rest));
         self.failures = 0;
         self.store_error = None;
         let (waiting_messages, waiting_bytes) = self.count_waiting();
         let error = self.describe_error();
         self.session.store.update_state(&mut |state| {
-            state.acknowledged += acknowledged;
             state.dead_letters += stored.dead_letters;
+            state.dropped += dropped;
             (state.waiting_messages, state.waiting_bytes) = (waiting_messages, waiting_bytes);
             set_error(&mut state.error, error.as_deref());
         });
-        self.flush().await
+        self.flush().await?;
+        self.session.store.update_state(&mut |state| state.acknowledged += acknowledged);
+        Ok(())
     }
 
     /// Keeps a batch that could not be stored.
@@ -286,8 +310,11 @@ impl<'a> Connection<'a> {
         self.store_error.clone().or_else(|| self.subscribing.describe_refusals())
     }
 
-    /// Checks that the broker answers, and asks it to.
-    async fn keep_alive(&mut self) -> Result<(), String> {
+    /// Checks that the broker answers, and asks it to. `passed` is the time since the last check.
+    async fn keep_alive(&mut self, passed: Duration) -> Result<(), String> {
+        if !self.activity.is_paused() {
+            self.subscribing.count_time(passed, self.session.timings.subscribe_timeout)?;
+        }
         if self.activity.silence() > self.keep_alive * 3 / 2 {
             return Err(format!(
                 "the broker has not answered for {} s",
@@ -345,15 +372,19 @@ fn set_error(shown: &mut Option<ConnectionError>, error: Option<&str>) {
 async fn wait_for_store(work: &mut Work) -> Option<StoreResult> {
     match work {
         Work::Idle => pending().await,
-        Work::Storing(_, storing) => Some(storing.await.unwrap_or_else(|error| {
-            let message = format!("storing messages ended without an answer: {error}");
-            Err(NotStored { code: NotStoredCode::Internal, message })
-        })),
+        Work::Storing(_, storing) => {
+            Some(storing.await.unwrap_or_else(|error| Err(describe_lost_task(&error))))
+        }
         Work::Waiting(_, until) => {
             sleep_until(*until).await;
             None
         }
     }
+}
+
+fn describe_lost_task(error: &JoinError) -> NotStored {
+    let message = format!("storing messages ended without an answer: {error}");
+    NotStored { code: NotStoredCode::Internal, message }
 }
 
 async fn sleep_until_some(at: Option<Instant>) {

@@ -1,7 +1,7 @@
 //! Opens connections to a broker.
 use crate::capacity::SessionCapacity;
 use crate::packets::{Codec, ConnAck, ConnectRequest, Packet, Protocol};
-use crate::reader::{Frame, ReadError, Reader};
+use crate::reader::{ReadError, Reader};
 use crate::stream::{self, Stream};
 use bytes::BytesMut;
 use penstock_config::Source;
@@ -33,6 +33,8 @@ pub(crate) struct Opened {
     pub(crate) codec: Codec,
     /// Whether the broker has kept the session of an earlier connection.
     pub(crate) is_session_present: bool,
+    /// How long the broker keeps the session after the connection, if it said that.
+    pub(crate) session_expiry: Option<Duration>,
     /// The keep-alive interval that the broker and the gateway use.
     pub(crate) keep_alive: Duration,
 }
@@ -84,7 +86,7 @@ impl Endpoint {
         codec.connect(&self.request, &mut output).map_err(HandshakeError::Other)?;
         // A broker that has closed the connection meanwhile may have sent an answer before.
         let sent = writer.write_all(&output).await;
-        let frame = match reader.read_frame(&self.capacity).await {
+        let frame = match reader.read_answer().await {
             Ok(frame) => frame,
             Err(ReadError::Closed) => return Err(HandshakeError::Closed),
             Err(ReadError::Io(error)) if sent.is_err() || is_end(&error) => {
@@ -92,19 +94,20 @@ impl Endpoint {
             }
             Err(error) => return Err(HandshakeError::Other(error.to_string())),
         };
-        let Frame::Control(frame) = frame else {
-            return Err(HandshakeError::Other("the broker sent a message before CONNACK".into()));
-        };
         let packet = codec.decode(frame).map_err(|why| {
             HandshakeError::Other(format!("the broker sent an invalid packet: {why}"))
         })?;
         match packet {
-            Packet::ConnAck(ConnAck::Accepted { is_session_present, keep_alive_seconds }) => {
+            Packet::ConnAck(ConnAck::Accepted {
+                is_session_present,
+                keep_alive_seconds,
+                session_expiry,
+            }) => {
                 let own = self.request.keep_alive_seconds;
                 // 0 switches the broker's timeout off. The gateway still checks the connection.
                 let seconds = keep_alive_seconds.filter(|seconds| *seconds > 0).unwrap_or(own);
                 let keep_alive = Duration::from_secs(seconds.min(own).into());
-                Ok(Opened { reader, writer, codec, is_session_present, keep_alive })
+                Ok(Opened { reader, writer, codec, is_session_present, session_expiry, keep_alive })
             }
             Packet::ConnAck(ConnAck::UnsupportedProtocol) => {
                 Err(HandshakeError::UnsupportedProtocol)

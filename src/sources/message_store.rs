@@ -1,7 +1,9 @@
 //! What a session needs of the gateway.
 use penstock_base::error::GatewayError;
 use penstock_service::gateway::Gateway;
-use penstock_service::sources::{self, ConnectionState, Message, NotStored, Stored, StoredSession};
+use penstock_service::sources::{
+    self, ConnectionState, Message, NotStored, SessionId, Stored, StoredSession,
+};
 use std::sync::Arc;
 
 /// Stores the messages of one session and what it is subscribed to, and shows the state of its connection. All of it
@@ -9,7 +11,8 @@ use std::sync::Arc;
 pub(crate) trait MessageStore: Send + Sync + 'static {
     /// Checks that the session may connect.
     fn check_connectable(&self) -> Result<(), NotStored>;
-    /// Stores messages in their order. Returns once they are synced to disk.
+    /// Stores messages in their order: all of them, or only the first ones if the next one cannot be stored. Returns once
+    /// they are synced to disk.
     fn store_messages(&self, messages: &[Message]) -> Result<Stored, NotStored>;
     /// Returns what the session is subscribed to; nothing if it is new.
     fn load_session(&self) -> Result<StoredSession, GatewayError>;
@@ -27,9 +30,8 @@ pub(crate) trait MessageStore: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct GatewayStore {
     pub(crate) gateway: Arc<Gateway>,
-    pub(crate) source: String,
     pub(crate) business_object: String,
-    pub(crate) client_id: String,
+    pub(crate) id: SessionId,
 }
 
 impl MessageStore for GatewayStore {
@@ -38,28 +40,26 @@ impl MessageStore for GatewayStore {
     }
 
     fn store_messages(&self, messages: &[Message]) -> Result<Stored, NotStored> {
-        sources::store_messages(&self.gateway, &self.source, &self.business_object, messages)
+        sources::store_messages(&self.gateway, &self.id.source, &self.business_object, messages)
     }
 
     fn load_session(&self) -> Result<StoredSession, GatewayError> {
-        let stored = sources::load_session(&self.gateway, &self.client_id)?;
-        let new = || StoredSession { source: self.source.clone(), ..StoredSession::default() };
-        Ok(stored.unwrap_or_else(new))
+        Ok(sources::load_session(&self.gateway, &self.id)?.unwrap_or_default())
     }
 
     fn save_session(&self, session: &StoredSession) -> Result<(), GatewayError> {
-        sources::store_session(&self.gateway, &self.client_id, Some(session))
+        sources::store_session(&self.gateway, &self.id, Some(session))
     }
 
     fn report_connected(&self, protocol: &'static str) {
-        sources::report_connected(&self.gateway, &self.source, &self.business_object, protocol);
+        sources::report_connected(&self.gateway, &self.id.source, &self.business_object, protocol);
     }
 
     fn report_disconnected(&self, cause: &str) {
-        sources::report_disconnected(&self.gateway, &self.source, &self.business_object, cause);
+        sources::report_disconnected(&self.gateway, &self.id.source, &self.business_object, cause);
     }
 
     fn update_state(&self, change: &mut dyn FnMut(&mut ConnectionState)) {
-        self.gateway.sources.update(&self.source, &self.business_object, change);
+        self.gateway.sources.update(&self.id.source, &self.business_object, change);
     }
 }

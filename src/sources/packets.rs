@@ -37,7 +37,7 @@ impl Protocol {
 }
 
 /// What a client sends first.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct ConnectRequest {
     pub(crate) client_id: String,
     pub(crate) username: Option<String>,
@@ -49,6 +49,13 @@ pub(crate) struct ConnectRequest {
     pub(crate) session_expiry: Duration,
     /// How many messages may wait for their acknowledgement. MQTT 3.1.1 does not have it.
     pub(crate) receive_maximum: u16,
+}
+
+impl std::fmt::Debug for ConnectRequest {
+    /// Omits the password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConnectRequest").field("client_id", &self.client_id).finish_non_exhaustive()
+    }
 }
 
 /// A packet from the broker.
@@ -63,7 +70,11 @@ pub(crate) enum Packet {
         refusals: Vec<Option<String>>,
     },
     /// The answer to UNSUBSCRIBE.
-    UnsubAck { packet_id: NonZeroU16 },
+    UnsubAck {
+        packet_id: NonZeroU16,
+        /// For each topic filter why it was refused; empty with MQTT 3.1.1.
+        refusals: Vec<Option<String>>,
+    },
     /// The answer to PINGREQ.
     PingResp,
     /// The broker closes the connection, for this reason.
@@ -81,6 +92,8 @@ pub(crate) enum ConnAck {
         is_session_present: bool,
         /// The keep-alive interval that it asks for.
         keep_alive_seconds: Option<u16>,
+        /// How long it keeps the session after the connection, if it differs from the request.
+        session_expiry: Option<Duration>,
     },
     /// The broker does not support the version of the protocol.
     UnsupportedProtocol,
@@ -123,7 +136,9 @@ impl Codec {
         let is_v311 =
             frame.first() == Some(&CONNACK_FIRST_BYTE) && frame.len() == CONNACK_V311_BYTES;
         let decoded = match self {
-            Self::V5(_) if is_v311 => v3::Codec::default().decode(&mut frame).map(convert_v311),
+            Self::V5(_) if is_v311 => {
+                v3::Codec::default().decode(&mut frame).map(convert_v311).map(refuse_v311)
+            }
             Self::V5(codec) => codec.decode(&mut frame).map(convert_v5),
             Self::V311(codec) => codec.decode(&mut frame).map(convert_v311),
         };
@@ -297,6 +312,9 @@ fn convert_v5(decoded: Option<(v5::Packet, u32)>) -> Option<Packet> {
             0 => ConnAck::Accepted {
                 is_session_present: answer.session_present,
                 keep_alive_seconds: answer.server_keepalive_sec,
+                session_expiry: answer
+                    .session_expiry_interval_secs
+                    .map(|seconds| Duration::from_secs(seconds.into())),
             },
             UNSUPPORTED_PROTOCOL_VERSION => ConnAck::UnsupportedProtocol,
             code => ConnAck::Refused(describe_reason(code, answer.reason_string.as_deref())),
@@ -307,7 +325,12 @@ fn convert_v5(decoded: Option<(v5::Packet, u32)>) -> Option<Packet> {
             let refusals = codes.map(|code| describe_refusal(code, why)).collect();
             Packet::SubAck { packet_id: answer.packet_id, refusals }
         }
-        v5::Packet::UnsubscribeAck(answer) => Packet::UnsubAck { packet_id: answer.packet_id },
+        v5::Packet::UnsubscribeAck(answer) => {
+            let why = answer.reason_string.as_deref();
+            let codes = answer.status.iter().map(|status| u8::from(*status));
+            let refusals = codes.map(|code| (code >= 0x80).then(|| describe_reason(code, why)));
+            Packet::UnsubAck { packet_id: answer.packet_id, refusals: refusals.collect() }
+        }
         v5::Packet::PingResponse => Packet::PingResp,
         v5::Packet::Disconnect(message) => Packet::Disconnect(describe_reason(
             u8::from(message.reason_code),
@@ -324,6 +347,7 @@ fn convert_v311(decoded: Option<(v3::Packet, u32)>) -> Option<Packet> {
             v3::ConnectAckReason::ConnectionAccepted => ConnAck::Accepted {
                 is_session_present: answer.session_present,
                 keep_alive_seconds: None,
+                session_expiry: None,
             },
             v3::ConnectAckReason::UnacceptableProtocolVersion => ConnAck::UnsupportedProtocol,
             v3::ConnectAckReason::IdentifierRejected => refuse(0x85),
@@ -339,10 +363,22 @@ fn convert_v311(decoded: Option<(v3::Packet, u32)>) -> Option<Packet> {
             });
             Packet::SubAck { packet_id, refusals: refusals.collect() }
         }
-        v3::Packet::UnsubscribeAck { packet_id } => Packet::UnsubAck { packet_id },
+        v3::Packet::UnsubscribeAck { packet_id } => {
+            Packet::UnsubAck { packet_id, refusals: Vec::new() }
+        }
         v3::Packet::PingResponse => Packet::PingResp,
         _ => Packet::Unexpected,
     })
+}
+
+/// Some old brokers accept MQTT 5 as if it were MQTT 3.1.1, and cannot read the packets that follow.
+fn refuse_v311(packet: Option<Packet>) -> Option<Packet> {
+    match packet {
+        Some(Packet::ConnAck(ConnAck::Accepted { .. })) => {
+            Some(Packet::ConnAck(ConnAck::UnsupportedProtocol))
+        }
+        packet => packet,
+    }
 }
 
 fn refuse(code: u8) -> ConnAck {

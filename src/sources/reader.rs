@@ -5,15 +5,24 @@ use crate::packets::Protocol;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use std::io;
 use std::num::NonZeroU16;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// The bytes that are read at once.
 const BUFFER_BYTES: usize = 16 << 10;
-/// The maximum length of a packet other than PUBLISH.
-const MAX_CONTROL_BYTES: usize = 64 << 10;
+/// The maximum length of the first packet of the broker.
+const MAX_ANSWER_BYTES: usize = 64 << 10;
+/// The maximum length of any other packet than PUBLISH. Such packets wait outside of the capacity for messages.
+const MAX_CONTROL_BYTES: usize = 4 << 10;
+/// The time in which a payload must arrive while other sessions wait for its capacity.
+const PAYLOAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// The additional bytes of a payload that take another second.
+const MIN_BYTES_PER_SECOND: usize = 64 << 10;
+/// How often the reader checks after that whether other sessions wait.
+const CAPACITY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The bytes that are kept of a message that is too long.
 pub(crate) const TRUNCATED_BYTES: usize = 64 << 10;
 /// The type of PUBLISH in the upper half of the first byte.
@@ -21,6 +30,8 @@ const PUBLISH_TYPE: u8 = 3;
 /// The bits of the first byte that have the QoS.
 const QOS_MASK: u8 = 0b0110;
 const QOS_1: u8 = 0b0010;
+/// The first bytes of the packets that a broker may answer CONNECT with: CONNACK, DISCONNECT and AUTH.
+const ANSWER_FIRST_BYTES: [u8; 3] = [0x20, 0xE0, 0xF0];
 
 /// A packet of the broker.
 #[derive(Debug)]
@@ -57,6 +68,9 @@ pub(crate) enum ReadError {
     /// The broker sent something that is not MQTT.
     #[error("the broker sent an invalid packet: {0}")]
     Malformed(&'static str),
+    /// A message arrives so slowly that it holds up other sessions.
+    #[error("the broker sends a message too slowly, and others wait for its memory")]
+    TooSlow,
 }
 
 /// When the broker was last heard of.
@@ -81,6 +95,11 @@ impl Activity {
         if heard.is_paused { Duration::ZERO } else { heard.last.elapsed() }
     }
 
+    /// Returns whether the gateway itself does not read at present.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_paused
+    }
+
     fn note(&self, is_paused: bool) {
         let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *heard = Heard { last: Instant::now(), is_paused };
@@ -95,6 +114,7 @@ pub(crate) struct Reader<R> {
     buffer: BytesMut,
     /// Longer payloads are truncated.
     max_payload_bytes: usize,
+    payload_timeout: Duration,
     activity: Activity,
 }
 
@@ -102,12 +122,26 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     /// Creates a reader of a stream.
     pub(crate) fn new(stream: R, protocol: Protocol, max_payload_bytes: usize) -> Self {
         let buffer = BytesMut::with_capacity(BUFFER_BYTES);
-        Self { stream, protocol, buffer, max_payload_bytes, activity: Activity::new() }
+        let (payload_timeout, activity) = (PAYLOAD_TIMEOUT, Activity::new());
+        Self { stream, protocol, buffer, max_payload_bytes, payload_timeout, activity }
     }
 
     /// Returns when the broker was last heard of, as a handle.
     pub(crate) fn activity(&self) -> Activity {
         self.activity.clone()
+    }
+
+    /// Reads the answer to CONNECT. Refuses any other packet before it is read, because the broker is not authenticated
+    /// yet.
+    ///
+    /// # Errors
+    /// The connection ended, or the broker sent something else.
+    pub(crate) async fn read_answer(&mut self) -> Result<BytesMut, ReadError> {
+        let (header_bytes, remaining) = self.read_header().await?;
+        if !self.buffer.first().is_some_and(|first| ANSWER_FIRST_BYTES.contains(first)) {
+            return Err(ReadError::Malformed("it comes before CONNACK"));
+        }
+        self.read_control(header_bytes, remaining, MAX_ANSWER_BYTES).await
     }
 
     /// Reads the next packet. Waits for the capacity for a message before it reads its payload.
@@ -125,11 +159,20 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             let body = Body { remaining };
             return Ok(Frame::Publish(self.read_publish(first, body, capacity).await?));
         }
-        if remaining > MAX_CONTROL_BYTES {
+        Ok(Frame::Control(self.read_control(header_bytes, remaining, MAX_CONTROL_BYTES).await?))
+    }
+
+    async fn read_control(
+        &mut self,
+        header_bytes: usize,
+        remaining: usize,
+        max_bytes: usize,
+    ) -> Result<BytesMut, ReadError> {
+        if remaining > max_bytes {
             return Err(ReadError::Malformed("it is too long"));
         }
         self.fill(header_bytes + remaining).await?;
-        Ok(Frame::Control(self.buffer.split_to(header_bytes + remaining)))
+        Ok(self.buffer.split_to(header_bytes + remaining))
     }
 
     /// Reads the fixed header into the buffer. Returns its length, and the length of what follows (MQTT 5, 2.1).
@@ -199,8 +242,15 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         self.activity.note(true);
         let reservation = capacity.reserve(kept_bytes + topic.len()).await;
         self.activity.note(false);
-        let payload = self.read_bytes(kept_bytes).await?;
-        self.discard(whole_bytes - kept_bytes).await?;
+        let seconds = u64::try_from(whole_bytes / MIN_BYTES_PER_SECOND).unwrap_or(u64::MAX);
+        let limit = self.payload_timeout + Duration::from_secs(seconds);
+        let read = async {
+            let payload = self.read_bytes(kept_bytes).await?;
+            self.discard(whole_bytes - kept_bytes).await?;
+            Ok(payload)
+        };
+        let is_needed = || reservation.is_from_pool() && capacity.is_pool_scarce();
+        let payload = read_unless_needed(read, limit, is_needed).await?;
         let truncated = is_too_long.then_some(whole_bytes as u64);
         Ok(Publish { topic, packet_id, payload, truncated, reservation })
     }
@@ -256,6 +306,22 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 }
 
+/// Awaits `read`. Past the time limit, gives up as soon as others need the capacity.
+async fn read_unless_needed<T>(
+    read: impl Future<Output = Result<T, ReadError>>,
+    mut limit: Duration,
+    is_needed: impl Fn() -> bool,
+) -> Result<T, ReadError> {
+    let mut read = pin!(read);
+    loop {
+        match timeout(limit, &mut read).await {
+            Ok(read) => return read,
+            Err(_) if is_needed() => return Err(ReadError::TooSlow),
+            Err(_) => limit = CAPACITY_CHECK_INTERVAL,
+        }
+    }
+}
+
 /// What is left of a packet.
 struct Body {
     remaining: usize,
@@ -276,6 +342,7 @@ mod tests {
     use rmqtt_codec::types::{Publish as Sent, QoS};
     use rmqtt_codec::{v3, v5};
     use std::io::Cursor;
+    use tokio::io::AsyncWriteExt as _;
     use tokio_util::codec::Encoder as _;
 
     fn encode(protocol: Protocol, topic: &str, id: Option<u16>, payload: &[u8]) -> Vec<u8> {
@@ -343,6 +410,48 @@ mod tests {
             let next = read_message(&mut reader).await;
             assert_eq!((next.topic.as_str(), &next.payload[..]), ("next", &b"next"[..]));
         }
+    }
+
+    #[tokio::test]
+    async fn a_slow_message_holds_capacity_only_while_nobody_needs_it() {
+        // The share of a session is smaller than the message.
+        let session = Capacity::new(1 << 20, 64).for_session(10);
+        let sent = encode(Protocol::V311, "slow", Some(1), &[b'x'; 10_000]);
+        for is_needed in [false, true] {
+            let (mut broker, stream) = tokio::io::duplex(64 << 10);
+            let mut reader = Reader::new(stream, Protocol::V311, 1 << 20);
+            reader.payload_timeout = Duration::ZERO;
+            let other = session.reserve(if is_needed { 700_000 } else { 1 }).await;
+            let (before, rest) = sent.split_at(100);
+            broker.write_all(before).await.unwrap();
+            let reading = reader.read_frame(&session);
+            if is_needed {
+                let read = reading.await;
+                assert!(matches!(read, Err(ReadError::TooSlow)), "{read:?}");
+            } else {
+                let writing = async {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    broker.write_all(rest).await.unwrap();
+                };
+                let (read, ()) = tokio::join!(reading, writing);
+                assert!(read.is_ok(), "{read:?}");
+            }
+            drop(other);
+        }
+    }
+
+    #[tokio::test]
+    async fn only_an_answer_to_connect_is_read_first() {
+        for (bytes, is_read) in
+            [(&[0x20, 2, 0, 0][..], true), (&[0xE0, 0], true), (&[0x30, 0xFF, 0xFF, 0x7F], false)]
+        {
+            let mut reader = Reader::new(Cursor::new(bytes), Protocol::V311, 100);
+            assert_eq!(reader.read_answer().await.is_ok(), is_read, "{bytes:?}");
+        }
+        let control = [&[0x90, 0x81, 0x20][..], &[0; 4097]].concat();
+        let mut reader = Reader::new(Cursor::new(control), Protocol::V311, 100);
+        let read = reader.read_frame(&capacity()).await;
+        assert!(matches!(read, Err(ReadError::Malformed("it is too long"))), "{read:?}");
     }
 
     #[tokio::test]

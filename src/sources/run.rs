@@ -9,7 +9,7 @@ use crate::subscriptions::Subscriptions;
 use penstock_config::{Settings, Source};
 use penstock_service::blocking::run_blocking;
 use penstock_service::gateway::Gateway;
-use penstock_service::sources::{ConnectionTest, list_sessions, store_session};
+use penstock_service::sources::{ConnectionTest, SessionId, list_sessions, store_session};
 use rand::Rng as _;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,12 +37,13 @@ impl Sources {
         let settings = &gateway.settings;
         let count = settings.sources.values().map(|source| source.business_objects().len()).sum();
         let capacity = Capacity::new(settings.limits.source_bytes, count);
-        let mut client_ids = BTreeSet::new();
+        let mut current = BTreeSet::new();
         for (name, source) in &settings.sources {
             for business_object in source.business_objects() {
                 let client_id =
                     source.session_client_id(&gateway.gateway_id, name, business_object);
-                client_ids.insert(client_id.clone());
+                let id = SessionId { source: name.clone(), client_id: client_id.clone() };
+                current.insert(id.clone());
                 gateway.sources.update(name, business_object, |state| {
                     state.client_id.clone_from(&client_id);
                 });
@@ -51,9 +52,8 @@ impl Sources {
                     subscriptions: Subscriptions::select(source, business_object),
                     store: Arc::new(GatewayStore {
                         gateway: gateway.clone(),
-                        source: name.clone(),
                         business_object: business_object.to_owned(),
-                        client_id,
+                        id,
                     }),
                     timings: Timings::default(),
                     stopped: stopped.clone(),
@@ -62,7 +62,7 @@ impl Sources {
             }
         }
         if count > 0 {
-            sessions.spawn(end_removed_sessions(gateway.clone(), client_ids, stopped));
+            sessions.spawn(end_removed_sessions(gateway.clone(), current, stopped));
         }
         // Without the gateway itself, which has the tester.
         let (settings, gateway_id) = (settings.clone(), gateway.gateway_id.clone());
@@ -88,8 +88,10 @@ fn create_endpoint(
     capacity: &Capacity,
 ) -> Endpoint {
     let body_bytes = usize::try_from(settings.limits.body_bytes).unwrap_or(usize::MAX);
-    // What can never be held is truncated too. A topic has less than 64 KiB.
-    let holdable_bytes = capacity.max_reservation_bytes().saturating_sub(TRUNCATED_BYTES);
+    // What can never be held is truncated too. A topic has less than 64 KiB. The minimum of the setting leaves more than
+    // a truncated payload.
+    let holdable_bytes = capacity.max_message_bytes().saturating_sub(TRUNCATED_BYTES);
+    let holdable_bytes = holdable_bytes.max(TRUNCATED_BYTES);
     Endpoint {
         source: source.clone(),
         request: ConnectRequest {
@@ -141,7 +143,7 @@ async fn test_connection(settings: &Settings, gateway_id: &str, name: &str) -> C
 /// Retries until all of them have ended.
 async fn end_removed_sessions(
     gateway: Arc<Gateway>,
-    current: BTreeSet<String>,
+    current: BTreeSet<SessionId>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let Timings { first_connect_delay, max_connect_delay, .. } = Timings::default();
@@ -161,7 +163,7 @@ async fn end_removed_sessions(
 }
 
 /// Returns whether no such session is left.
-async fn try_end_removed_sessions(gateway: &Arc<Gateway>, current: &BTreeSet<String>) -> bool {
+async fn try_end_removed_sessions(gateway: &Arc<Gateway>, current: &BTreeSet<SessionId>) -> bool {
     let reader = gateway.clone();
     let sessions = match run_blocking(move || list_sessions(&reader)).await {
         Ok(sessions) => sessions,
@@ -171,13 +173,13 @@ async fn try_end_removed_sessions(gateway: &Arc<Gateway>, current: &BTreeSet<Str
         }
     };
     let mut is_done = true;
-    for (client_id, session) in sessions {
-        if current.contains(&client_id) {
+    for id in sessions {
+        if current.contains(&id) {
             continue;
         }
         // Without the source there is no broker to connect to. It drops the session when that expires.
-        if let Some(source) = gateway.settings.sources.get(&session.source) {
-            let endpoint = create_passing_endpoint(&gateway.settings, source, &client_id);
+        if let Some(source) = gateway.settings.sources.get(&id.source) {
+            let endpoint = create_passing_endpoint(&gateway.settings, source, &id.client_id);
             let Ok(opened) = endpoint.open(false).await else {
                 is_done = false;
                 continue;
@@ -185,10 +187,10 @@ async fn try_end_removed_sessions(gateway: &Arc<Gateway>, current: &BTreeSet<Str
             opened.close().await;
         }
         let writer = gateway.clone();
-        let forgotten = client_id.clone();
+        let forgotten = id.clone();
         let stored = run_blocking(move || store_session(&writer, &forgotten, None)).await;
         match stored {
-            Ok(()) => tracing::info!(client_id, "A session without subscriptions was ended."),
+            Ok(()) => tracing::info!(%id, "A session without subscriptions was ended."),
             Err(_) => is_done = false,
         }
     }

@@ -14,6 +14,9 @@ use tokio::time::{Instant, sleep};
 /// A connection that lasted this long was a success, so that the next failure is the first one again.
 const STABLE_CONNECTION: Duration = Duration::from_secs(5);
 
+/// After this many failures in a row, MQTT 3.1.1 is tried again.
+const FAILURES_BEFORE_OLD_PROTOCOL: u64 = 10;
+
 /// Retry intervals and timeouts of a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timings {
@@ -27,6 +30,8 @@ pub(crate) struct Timings {
     pub(crate) max_store_delay: Duration,
     /// The delay before a refused subscription is sent again.
     pub(crate) subscribe_delay: Duration,
+    /// The time in which the broker must answer SUBSCRIBE and UNSUBSCRIBE, while the gateway reads from it.
+    pub(crate) subscribe_timeout: Duration,
     /// The time in which the broker must take what is sent to it.
     pub(crate) write_timeout: Duration,
 }
@@ -39,6 +44,7 @@ impl Default for Timings {
             first_store_delay: Duration::from_secs(1),
             max_store_delay: Duration::from_secs(10),
             subscribe_delay: Duration::from_mins(1),
+            subscribe_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),
         }
     }
@@ -76,6 +82,8 @@ impl Session {
                 failures = 0;
             }
             failures += 1;
+            // The broker may have been replaced by one without MQTT 5.
+            has_mqtt_5 &= failures % FAILURES_BEFORE_OLD_PROTOCOL != 0;
             self.store.report_disconnected(&cause);
             let Timings { first_connect_delay, max_connect_delay, .. } = self.timings;
             let delay = jittered_delay(first_connect_delay, failures, max_connect_delay);
@@ -102,10 +110,26 @@ impl Session {
         *has_mqtt_5 |= protocol == Protocol::V5;
         let since = Instant::now();
         self.store.report_connected(protocol.name());
+        self.report_expiry(opened.session_expiry);
         match Connection::run(self, opened).await {
             Ended::Stopped => Attempt::Stopped,
             Ended::Lost(cause) => Attempt::Lost(cause, since.elapsed()),
         }
+    }
+
+    /// Reports that the broker keeps the session for a shorter time than the settings say.
+    fn report_expiry(&self, granted: Option<Duration>) {
+        let wanted = self.endpoint.request.session_expiry;
+        let shorter = granted.filter(|granted| *granted < wanted);
+        if let Some(granted) = shorter {
+            tracing::warn!(
+                client_id = self.client_id(),
+                ?granted,
+                ?wanted,
+                "The broker keeps the session for a shorter time than session-expiry."
+            );
+        }
+        self.store.update_state(&mut |state| state.shorter_expiry = shorter);
     }
 
     pub(crate) fn client_id(&self) -> &str {

@@ -19,8 +19,7 @@ impl Subscriptions {
         Self { filters: own.map(|(index, one)| (index, one.topic.clone())).collect() }
     }
 
-    /// Returns the index of the first subscription that matches a topic; `None` if it was removed from the settings
-    /// after the broker had queued the message.
+    /// Returns the index of the first subscription that matches a topic.
     pub(crate) fn find(&self, topic: &str) -> Option<usize> {
         let found = self.filters.iter().find(|(_, filter)| matches_topic(filter, topic));
         found.map(|(index, _)| *index)
@@ -33,7 +32,7 @@ impl Subscriptions {
 }
 
 /// Returns whether a topic filter matches a topic (MQTT 5, 4.7).
-fn matches_topic(filter: &str, topic: &str) -> bool {
+pub(crate) fn matches_topic(filter: &str, topic: &str) -> bool {
     // A wildcard at the beginning does not match topics of the broker itself, such as `$SYS`.
     if topic.starts_with('$') && filter.starts_with(['+', '#']) {
         return false;
@@ -114,8 +113,7 @@ mod tests {
     }
 
     fn stored(topics: &[&str], pending: &[&str]) -> StoredSession {
-        let source = "historian".to_owned();
-        StoredSession { source, topics: set(topics), pending: set(pending) }
+        StoredSession { topics: set(topics), pending: set(pending), removed: set(&[]) }
     }
 
     #[test]

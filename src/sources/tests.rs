@@ -7,5 +7,9 @@ mod load;
 mod protocol;
 mod proxy;
 mod publisher;
+mod scripted;
 mod subscribing;
 mod tls;
+
+pub(crate) use fixture::Setup;
+pub(crate) use tls::write_authority;

@@ -1,5 +1,7 @@
 //! Sources: what becomes of their messages, and what clients see of them. No broker listens here; `tests/e2e/sources.rs`
 //! has one.
+mod batches;
+
 use crate::server::Server;
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -65,7 +67,7 @@ pub(crate) fn store_messages(
         topic: (*topic).to_owned(),
         payload: Bytes::copy_from_slice(payload.as_bytes()),
         truncated: None,
-        subscription: 0,
+        subscription: Some(0),
         received_at: Timestamp::now(),
     };
     let messages: Vec<Message> = messages.iter().map(message).collect();
@@ -73,6 +75,13 @@ pub(crate) fn store_messages(
     tokio::task::block_in_place(|| {
         sources::store_messages(&gateway, source, business_object, &messages)
     })
+}
+
+/// Stores messages of the source `line`, of which none has to wait. Returns the numbers of objects and of dead letters.
+fn store_all(server: &Server, business_object: &str, messages: &[(&str, &str)]) -> (u64, u64) {
+    let stored = store_messages(server.gateway(), "line", business_object, messages).unwrap();
+    assert_eq!((stored.messages, stored.dropped), (messages.len(), 0));
+    (stored.objects, stored.dead_letters)
 }
 
 async fn objects(server: &Server, name: &str) -> Vec<Value> {
@@ -93,8 +102,8 @@ async fn invalid_messages_become_dead_letters_and_their_neighbours_are_stored() 
         ("plant/south", r#"{"tag": "e", "site": "south"}"#),
         ("plant/south", ""),
     ];
-    let stored = store_messages(server.gateway(), "line", "Readings", &messages).unwrap();
-    assert_eq!(stored, Stored { objects: 3, dead_letters: 5 });
+    let stored = store_all(&server, "Readings", &messages);
+    assert_eq!(stored, (3, 5));
     let found = objects(&server, "Readings").await;
     let mut names: Vec<_> =
         found.iter().map(|found| (found["site"].clone(), found["tag"].clone())).collect();
@@ -110,8 +119,8 @@ async fn invalid_messages_become_dead_letters_and_their_neighbours_are_stored() 
     assert_eq!(record["caller"], shown["account"]);
 
     // The same messages again change nothing.
-    let again = store_messages(server.gateway(), "line", "Readings", &messages[..1]).unwrap();
-    assert_eq!(again, Stored { objects: 1, dead_letters: 0 });
+    let again = store_all(&server, "Readings", &messages[..1]);
+    assert_eq!(again, (1, 0));
     assert_eq!(objects(&server, "Readings").await.len(), 3);
 
     let letters = server.get("/api/v1/sources/line/rejected").await.expect(200).lines();
@@ -176,8 +185,8 @@ async fn levels_of_the_topic_get_the_type_of_their_fields() {
         ("n//1", r#"{"tag": "c"}"#),
         ("n/7", r#"{"tag": "d"}"#),
     ];
-    let stored = store_messages(server.gateway(), "line", "Readings", &messages).unwrap();
-    assert_eq!(stored, Stored { objects: 2, dead_letters: 2 });
+    let stored = store_all(&server, "Readings", &messages);
+    assert_eq!(stored, (2, 2));
     let mut found = objects(&server, "Readings").await;
     found.sort_by_key(|found| found["tag"].to_string());
     assert_eq!((&found[0]["site"], &found[0]["line"]), (&json!("site-n"), &json!(7)));
@@ -200,8 +209,8 @@ async fn a_payload_without_key_and_uri_is_a_dead_letter_in_every_mode() {
     put(&server, "Notes", config, &json!({})).await.expect(201);
     let messages =
         [("notes", r#"{"text": "a"}"#), ("notes", r#"{"uri": "urn:note:b", "text": "b"}"#)];
-    let stored = store_messages(server.gateway(), "line", "Notes", &messages).unwrap();
-    assert_eq!(stored, Stored { objects: 1, dead_letters: 1 });
+    let stored = store_all(&server, "Notes", &messages);
+    assert_eq!(stored, (1, 1));
     let warnings = server.get("/api/v1/sources/line").await.expect(200).json()["warnings"].clone();
     assert!(warnings.to_string().contains("has no key"), "{warnings}");
 }
@@ -217,8 +226,8 @@ async fn a_message_over_a_limit_is_a_dead_letter() {
     let small: Vec<String> = (0..60).map(|n| json!({"tag": n.to_string()}).to_string()).collect();
     let mut messages = vec![("plant/n", many.as_str())];
     messages.extend(small.iter().map(|payload| ("plant/n", payload.as_str())));
-    let stored = store_messages(server.gateway(), "line", "Readings", &messages).unwrap();
-    assert_eq!(stored, Stored { objects: 60, dead_letters: 1 });
+    let stored = store_all(&server, "Readings", &messages);
+    assert_eq!(stored, (60, 1));
     // They were stored in several commits, none of which is larger than a request may be.
     let records = server.get("/api/v1/ingestions").await.expect(200).json();
     assert!(records["items"].as_array().unwrap().len() > 2, "{records}");
@@ -228,13 +237,13 @@ async fn a_message_over_a_limit_is_a_dead_letter() {
         topic: "plant/n".to_owned(),
         payload: Bytes::from_static(br#"[{"tag": "#),
         truncated: Some(1 << 30),
-        subscription: 0,
+        subscription: Some(0),
         received_at: Timestamp::now(),
     };
     let stored = tokio::task::block_in_place(|| {
         sources::store_messages(&gateway, "line", "Readings", &[message])
     });
-    assert_eq!(stored, Ok(Stored { objects: 0, dead_letters: 1 }));
+    assert_eq!(stored, Ok(Stored { messages: 1, dead_letters: 1, ..Stored::default() }));
     let letters = server.get("/api/v1/sources/line/rejected").await.expect(200).lines();
     assert_eq!(letters[1]["messageBytes"], 1 << 30);
 }
@@ -255,8 +264,8 @@ async fn an_error_of_the_whole_batch_does_not_block_its_other_messages() {
         })
         .collect();
     let messages: Vec<_> = payloads.iter().map(|payload| ("plant/n", payload.as_str())).collect();
-    let stored = store_messages(server.gateway(), "line", "Readings", &messages).unwrap();
-    assert_eq!(stored, Stored { objects: 19, dead_letters: 1 });
+    let stored = store_all(&server, "Readings", &messages);
+    assert_eq!(stored, (19, 1));
     let letters = server.get("/api/v1/sources/line/rejected").await.expect(200).lines();
     assert!(letters[0]["errors"][0]["message"].as_str().unwrap().contains("Locked"), "{letters:?}");
 }
@@ -269,7 +278,7 @@ async fn messages_wait_while_they_cannot_be_stored() {
     let code = |stored: Result<Stored, NotStored>| stored.unwrap_err().code;
     assert_eq!(code(store()), NotStoredCode::NotDefined);
     let defined = put(&server, "Readings", READINGS, &json!({})).await.expect(201).json();
-    assert_eq!(store(), Ok(Stored { objects: 1, dead_letters: 0 }));
+    assert_eq!(store(), Ok(Stored { messages: 1, objects: 1, ..Stored::default() }));
 
     put(&server, "Readings", READINGS, &json!({"enabled": false})).await.expect(200);
     assert_eq!(code(store()), NotStoredCode::Disabled);
@@ -300,8 +309,8 @@ async fn a_source_changes_only_what_its_business_objects_name() {
     server.json("POST", "/api/v1/business-objects/Notes", &note).await.expect(200);
     let messages =
         [("plant/n", r#"{"uri": "urn:note", "tag": "a"}"#), ("plant/n", r#"{"tag": "b"}"#)];
-    let stored = store_messages(server.gateway(), "line", "Readings", &messages).unwrap();
-    assert_eq!(stored, Stored { objects: 1, dead_letters: 1 });
+    let stored = store_all(&server, "Readings", &messages);
+    assert_eq!(stored, (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -74,6 +74,9 @@ pub(crate) struct SourceConnection {
     acknowledged: u64,
     /// Messages and objects in messages that became dead letters.
     dead_letters: u64,
+    /// Messages and objects in messages that were acknowledged and not kept: of removed subscriptions, or invalid ones
+    /// beyond `service.limits.rejected.bytes`.
+    dropped: u64,
     /// Messages that wait to be stored.
     waiting_messages: u64,
     /// Their bytes.
@@ -164,6 +167,7 @@ impl From<ConnectionInfo> for SourceConnection {
             received: state.received,
             acknowledged: state.acknowledged,
             dead_letters: state.dead_letters,
+            dropped: state.dropped,
             waiting_messages: state.waiting_messages,
             waiting_bytes: state.waiting_bytes,
             last_message: state.last_message_at.map(format_rfc3339),

@@ -3,6 +3,7 @@ use super::{ConnectionState, ConnectionTest, NotStored, check_connectable};
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::time::format_rfc3339;
 use penstock_config::{Source, Subscription};
 use std::time::Duration;
 
@@ -79,6 +80,12 @@ impl SourceInfo {
             .iter()
             .flat_map(|connection| connection.list_warnings(gateway, name, source))
             .collect();
+        if gateway.settings.limits.rejected_bytes == 0 {
+            warnings.push(format!(
+                "invalid messages of the source {name:?} are acknowledged and dropped, because \
+                 service.limits.rejected.bytes is 0"
+            ));
+        }
         if is_revoked {
             warnings.push(format!(
                 "the account of the source {name:?} is disabled, so its messages wait at the broker"
@@ -141,6 +148,19 @@ impl ConnectionInfo {
                 "the source {name:?} ingests into {object:?}, which is not defined; its messages wait until it is"
             )),
             (Some(_), None) => {}
+        }
+        if let Some(at) = self.state.session_lost_at {
+            let at = format_rfc3339(at);
+            warnings.push(format!(
+                "the broker of the source {name:?} lost the session for {object:?}, noticed at {at}; messages may be missing"
+            ));
+        }
+        if let Some(granted) = self.state.shorter_expiry {
+            warnings.push(format!(
+                "the broker of the source {name:?} keeps the session for {object:?} only {} s without a connection, which is \
+                 shorter than session-expiry",
+                granted.as_secs()
+            ));
         }
         if let Some(compiled) = gateway.catalogue.get(object)
             && compiled.mapping.root.key_fields().is_none()

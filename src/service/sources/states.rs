@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// The states of all connections of all sources.
@@ -16,6 +16,8 @@ pub struct SourceStates {
     /// By source and Business Object, as the settings name them.
     connections: Mutex<BTreeMap<(String, String), Connection>>,
     tester: Mutex<Option<Arc<ConnectionTester>>>,
+    /// Held while a batch is stored although memory is short.
+    store_while_memory_short: Mutex<()>,
 }
 
 /// A connection and its rate.
@@ -73,7 +75,7 @@ pub type ConnectionTester =
 /// The result of a test of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionTest {
-    /// Whether the broker accepted the connection and every subscription.
+    /// Whether the broker accepted the connection.
     pub ok: bool,
     /// The version of the protocol that the broker speaks: `5` or `3.1.1`.
     pub protocol: Option<&'static str>,
@@ -98,6 +100,13 @@ pub struct ConnectionState {
     pub acknowledged: u64,
     /// The number of messages that became dead letters since the start.
     pub dead_letters: u64,
+    /// The number of messages, and of objects in them, that were acknowledged and not kept since the start: of removed
+    /// subscriptions, or invalid ones beyond `service.limits.rejected.bytes`.
+    pub dropped: u64,
+    /// When the broker last had no session although an earlier connection had one.
+    pub session_lost_at: Option<Timestamp>,
+    /// How long the broker keeps the session without a connection, if that is shorter than `session-expiry`.
+    pub shorter_expiry: Option<Duration>,
     /// When the last message was received.
     pub last_message_at: Option<Timestamp>,
     /// The number of messages that wait to be stored.
@@ -134,7 +143,16 @@ impl SourceStates {
                 connections.insert(key, Connection::default());
             }
         }
-        Self { connections: Mutex::new(connections), tester: Mutex::default() }
+        Self { connections: Mutex::new(connections), ..Self::default() }
+    }
+
+    /// Returns the permit to store a batch although memory is short; `None` while another batch has it.
+    pub(super) fn try_store_while_memory_short(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.store_while_memory_short.try_lock() {
+            Ok(permit) => Some(permit),
+            Err(TryLockError::Poisoned(permit)) => Some(permit.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Changes the state of a connection.

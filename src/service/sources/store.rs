@@ -3,25 +3,31 @@ use crate::gateway::Gateway;
 use crate::ingestions::{IngestionRequest, ingest_objects};
 use penstock_auth::Authorized;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::memory::Level;
 use penstock_base::telemetry::trace::Trace;
 use penstock_base::topic::Template;
 use penstock_config::{Source, Subscription};
 use penstock_model::ingest::{
-    Answer, BatchedMessage, Body, MessageBatch, Mode, OnError, count_message_values,
+    Answer, BatchedMessage, Body, MAX_TOPIC_COPIES_BYTES, MessageBatch, Mode, OnError,
+    count_message_values,
 };
 use penstock_model::messages::Message;
 use penstock_model::resource::{Compiled, Review};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
-/// What became of messages. All of them are durable, as objects or as dead letters, so all are acknowledged.
+/// What became of messages. They are durable, as objects or as dead letters, so they are acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stored {
+    /// The number of messages, from the first one. The next one could not be stored, unless these are all.
+    pub messages: usize,
     /// The number of objects that were stored.
     pub objects: u64,
     /// The number of objects and messages that became dead letters.
     pub dead_letters: u64,
+    /// The number of objects and messages that are invalid and could not be kept (`service.limits.rejected.bytes`).
+    pub dropped: u64,
 }
 
 /// Why messages are not stored. The source keeps them and retries.
@@ -74,11 +80,14 @@ impl From<GatewayError> for NotStored {
     }
 }
 
-/// Stores messages of a source for one Business Object, in their order. Returns once they are synced to disk. Blocking.
+/// The maximum payload that is stored at once while memory is short.
+const MAX_BYTES_WHEN_MEMORY_SHORT: usize = 1 << 20;
+
+/// Stores messages of a source for one Business Object, in their order: all of them, or only the first ones if the next
+/// one cannot be stored. Returns once they are synced to disk. Blocking.
 ///
 /// # Errors
-/// Nothing was stored, or only some of the first messages. The source sends all of them again, which changes nothing
-/// about those that are stored.
+/// Nothing was stored.
 pub fn store_messages(
     gateway: &Arc<Gateway>,
     source: &str,
@@ -90,6 +99,8 @@ pub fn store_messages(
         message: format!("there is no source {source:?}"),
     })?;
     let compiled = find_ready(gateway, business_object)?;
+    let bytes = messages.iter().map(|message| message.payload.len()).sum();
+    let _permit = check_memory(gateway, bytes)?;
     let ids = list_ids(gateway, settings);
     let by = gateway.auth.authorize_source(source, ids).map_err(GatewayError::from)?;
     let storing = Storing { gateway, source, compiled, by };
@@ -98,11 +109,30 @@ pub fn store_messages(
         messages.iter().map(|message| storing.prepare(message, settings, &templates)).collect();
     let mut stored = Stored::default();
     for batch in storing.split(&messages) {
-        let Stored { objects, dead_letters } = storing.store(batch)?;
-        stored.objects += objects;
-        stored.dead_letters += dead_letters;
+        match storing.store(batch, &mut stored) {
+            Ok(()) => {}
+            Err(error) if stored.messages == 0 => return Err(error),
+            // The source gets the error when it sends the rest again.
+            Err(_) => break,
+        }
     }
     Ok(stored)
+}
+
+/// Checks that there is memory for messages of this many bytes. While memory is short, only some are stored, one batch at
+/// a time; the result is the permit for that.
+fn check_memory(gateway: &Gateway, bytes: usize) -> Result<Option<MutexGuard<'_, ()>>, NotStored> {
+    if gateway.memory.current_level() < Level::Short {
+        return Ok(None);
+    }
+    let permit = gateway.sources.try_store_while_memory_short();
+    let permit = permit.filter(|_| bytes <= MAX_BYTES_WHEN_MEMORY_SHORT);
+    permit.map(Some).ok_or_else(|| {
+        gateway.memory.request_relief();
+        let message =
+            "memory is short (service.limits.memory, or the limit of the gateway's control group)";
+        NotStored { code: NotStoredCode::Unavailable, message: message.to_owned() }
+    })
 }
 
 /// Checks that a source may connect for this Business Object: it must not require a review.
@@ -163,7 +193,12 @@ impl Templates {
 
     fn fill(&self, message: &Message) -> Result<BTreeMap<String, String>, GatewayError> {
         let mut fields = BTreeMap::new();
-        for (field, template) in self.0.get(message.subscription).into_iter().flatten() {
+        let Some(subscription) = message.subscription else {
+            let detail =
+                format!("no subscription of the source matches the topic {:?}", message.topic);
+            return Err(GatewayError::new(ErrorClass::Invalid, detail));
+        };
+        for (field, template) in self.0.get(subscription).into_iter().flatten() {
             let value = template.fill(&message.topic).map_err(|level| {
                 let detail = format!(
                     "the topic {:?} has no level {level}, which the field {field:?} is taken from",
@@ -189,6 +224,14 @@ struct Prepared<'m> {
     error: Option<GatewayError>,
 }
 
+impl Prepared<'_> {
+    /// Returns the maximum bytes that its objects copy from its topic. Each object has a value.
+    fn max_copied_bytes(&self) -> usize {
+        let copied = BatchedMessage::copied_bytes(&self.message.topic, &self.fields);
+        copied.saturating_mul(self.values)
+    }
+}
+
 /// The messages of one call.
 struct Storing<'g> {
     gateway: &'g Gateway,
@@ -204,7 +247,7 @@ impl Storing<'_> {
         settings: &Source,
         templates: &Templates,
     ) -> Prepared<'m> {
-        let subscription = settings.subscriptions.get(message.subscription);
+        let subscription = message.subscription.and_then(|index| settings.subscriptions.get(index));
         let mode = subscription.and_then(|one| one.mode.parse().ok()).unwrap_or(Mode::Merge);
         let limits = &self.gateway.settings.limits;
         let values = count_message_values(&message.payload, limits.values);
@@ -233,16 +276,19 @@ impl Storing<'_> {
     fn split<'p, 'm>(&self, messages: &'p [Prepared<'m>]) -> Vec<&'p [Prepared<'m>]> {
         let limits = &self.gateway.settings.limits;
         let (mut batches, mut start) = (Vec::new(), 0);
-        let (mut values, mut bytes) = (0_usize, 0_u64);
+        let (mut values, mut bytes, mut copies) = (0_usize, 0_u64, 0_usize);
         for (index, one) in messages.iter().enumerate() {
             let payload = one.message.payload.len() as u64;
+            let copied = one.max_copied_bytes();
             let is_other = messages.get(start).is_some_and(|first| first.mode != one.mode);
             let is_full = values.saturating_add(one.values) > limits.values
-                || bytes.saturating_add(payload) > limits.body_bytes;
+                || bytes.saturating_add(payload) > limits.body_bytes
+                || copies.saturating_add(copied) > MAX_TOPIC_COPIES_BYTES;
             if index > start && (is_other || is_full) {
                 batches.extend(messages.get(start..index));
-                (start, values, bytes) = (index, 0, 0);
+                (start, values, bytes, copies) = (index, 0, 0, 0);
             }
+            copies = copies.saturating_add(copied);
             values = values.saturating_add(one.values);
             bytes = bytes.saturating_add(payload);
         }
@@ -250,14 +296,18 @@ impl Storing<'_> {
         batches
     }
 
-    /// Stores one batch. If an error cannot be assigned to one of its messages, it is halved, so that such an error never
-    /// blocks a session.
-    fn store(&self, messages: &[Prepared<'_>]) -> Result<Stored, NotStored> {
+    /// Stores one batch, and adds what became of it to `stored`. If an error cannot be assigned to one of its messages, it
+    /// is halved, so that such an error never blocks a session.
+    fn store(&self, messages: &[Prepared<'_>], stored: &mut Stored) -> Result<(), NotStored> {
         let error = match self.ingest(messages) {
             Ok(answer) => {
                 let Answer { created, updated, unchanged, deleted, rejected, .. } = answer;
-                let objects = created + updated + unchanged + deleted;
-                return Ok(Stored { objects, dead_letters: rejected.len() as u64 });
+                let kept = rejected.iter().filter(|rejected| rejected.id.is_some()).count();
+                stored.messages += messages.len();
+                stored.objects += created + updated + unchanged + deleted;
+                stored.dead_letters += kept as u64;
+                stored.dropped += (rejected.len() - kept) as u64;
+                return Ok(());
             }
             Err(error) => error,
         };
@@ -267,18 +317,15 @@ impl Storing<'_> {
         // A commit that disabled the Business Object may have come before.
         find_ready(self.gateway, &self.compiled.object.id)?;
         match messages {
-            [] => Ok(Stored::default()),
+            [] => Ok(()),
             [one] if one.error.is_none() => {
-                self.store(&[Prepared { error: Some(error), ..one.clone() }])
+                self.store(&[Prepared { error: Some(error), ..one.clone() }], stored)
             }
             [_] => Err(NotStored { code: NotStoredCode::Internal, message: error.detail }),
             several => {
                 let (first, second) = several.split_at(several.len() / 2);
-                let (first, second) = (self.store(first)?, self.store(second)?);
-                Ok(Stored {
-                    objects: first.objects + second.objects,
-                    dead_letters: first.dead_letters + second.dead_letters,
-                })
+                self.store(first, stored)?;
+                self.store(second, stored)
             }
         }
     }

@@ -2,10 +2,10 @@
 use crate::capacity::Reservation;
 use crate::reader::Publish;
 use crate::session::Session;
-use crate::subscriptions::Subscriptions;
+use crate::subscriptions::{Subscriptions, matches_topic};
 use jiff::Timestamp;
 use penstock_service::sources::Message;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const MAX_BATCH_BYTES: usize = 1 << 20;
 /// A message that waits.
 #[derive(Debug)]
 struct Waiting {
-    /// `None` if its subscription was removed.
+    /// `None` if it is only acknowledged, because its subscription was removed.
     message: Option<Message>,
     held: Held,
 }
@@ -26,6 +26,8 @@ struct Waiting {
 #[derive(Debug)]
 struct Held {
     packet_id: Option<NonZeroU16>,
+    /// Whether it is only acknowledged.
+    is_dropped: bool,
     bytes: usize,
     reservation: Reservation,
 }
@@ -39,20 +41,25 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Appends a message.
-    pub(super) fn push(&mut self, publish: Publish, subscriptions: &Subscriptions) {
+    /// Appends a message. It is only acknowledged if just a removed topic filter matches it: the broker had queued it
+    /// before.
+    pub(super) fn push(
+        &mut self,
+        publish: Publish,
+        subscriptions: &Subscriptions,
+        removed: &BTreeSet<String>,
+    ) {
         let Publish { topic, packet_id, payload, truncated, reservation } = publish;
         let bytes = topic.len() + payload.len();
-        let message = subscriptions.find(&topic).map(|subscription| Message {
-            topic,
-            payload,
-            truncated,
-            subscription,
-            received_at: Timestamp::now(),
-        });
+        let subscription = subscriptions.find(&topic);
+        let is_dropped =
+            subscription.is_none() && removed.iter().any(|filter| matches_topic(filter, &topic));
+        let received_at = Timestamp::now();
+        let message = Message { topic, payload, truncated, subscription, received_at };
+        let message = (!is_dropped).then_some(message);
         self.bytes += bytes;
         self.from_pool += usize::from(reservation.is_from_pool());
-        let held = Held { packet_id, bytes, reservation };
+        let held = Held { packet_id, is_dropped, bytes, reservation };
         self.messages.push_back(Waiting { message, held });
     }
 
@@ -63,7 +70,7 @@ impl Gathered {
         let max_messages = (receive_maximum / 2).clamp(1, MAX_BATCH_MESSAGES);
         let mut messages = Vec::new();
         let mut held: Vec<Held> = Vec::new();
-        let (mut bytes, mut unmatched) = (0, 0_u64);
+        let mut bytes = 0;
         while held.len() < max_messages
             && let Some(next) = self
                 .messages
@@ -71,18 +78,10 @@ impl Gathered {
         {
             bytes += next.held.bytes;
             self.from_pool -= usize::from(next.held.reservation.is_from_pool());
-            unmatched += u64::from(next.message.is_none());
             messages.extend(next.message);
             held.push(next.held);
         }
         self.bytes -= bytes;
-        if unmatched > 0 {
-            tracing::warn!(
-                client_id = session.client_id(),
-                messages = unmatched,
-                "Messages of a removed subscription were acknowledged and dropped."
-            );
-        }
         (!held.is_empty()).then(|| Batch { messages: Arc::new(messages), held, bytes })
     }
 
@@ -115,6 +114,22 @@ impl Batch {
     /// Returns the identifiers to acknowledge, in the order in which the messages arrived.
     pub(super) fn packet_ids(&self) -> impl Iterator<Item = NonZeroU16> {
         self.held.iter().filter_map(|held| held.packet_id)
+    }
+
+    /// Splits off what follows the first messages, of which this number is stored. `None` if nothing does.
+    pub(super) fn split_unstored(&mut self, stored: usize) -> Option<Self> {
+        let kept = self.held.iter().enumerate().filter(|(_, held)| !held.is_dropped);
+        let (at, _) = kept.skip(stored).next()?;
+        let held = self.held.split_off(at);
+        let messages = self.messages.get(stored..).unwrap_or_default().to_vec();
+        let bytes = held.iter().map(|held| held.bytes).sum();
+        self.bytes -= bytes;
+        Some(Self { messages: Arc::new(messages), held, bytes })
+    }
+
+    /// Returns the number of messages that are only acknowledged.
+    pub(super) fn count_dropped(&self) -> usize {
+        self.held.iter().filter(|held| held.is_dropped).count()
     }
 
     /// Returns the number of messages.

@@ -1,6 +1,9 @@
 //! Describes the reason codes of MQTT 5.
 use std::fmt::Write as _;
 
+/// The maximum bytes that are kept of a text of the broker. It is shown in the status, the log and events.
+const MAX_TEXT_BYTES: usize = 200;
+
 /// Returns why a subscription was refused; `None` if it was granted with QoS 1.
 pub(super) fn describe_refusal(code: u8, given: Option<&str>) -> Option<String> {
     match code {
@@ -40,8 +43,10 @@ pub(super) fn describe_reason(code: u8, given: Option<&str>) -> String {
         reason => reason.to_owned(),
     };
     if let Some(given) = given.filter(|given| !given.is_empty()) {
+        let kept = given.get(..given.floor_char_boundary(MAX_TEXT_BYTES)).unwrap_or_default();
+        let dots = if kept.len() < given.len() { "..." } else { "" };
         // Writing to a string cannot fail.
-        let _ = write!(text, " ({given:?})");
+        let _ = write!(text, " ({:?})", format!("{kept}{dots}"));
     }
     text
 }

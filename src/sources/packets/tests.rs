@@ -10,6 +10,8 @@ fn a_broker_without_mqtt_5_is_recognized() {
     let unsupported = Packet::ConnAck(ConnAck::UnsupportedProtocol);
     assert_eq!(decode(Protocol::V5, &[0x20, 2, 0, 1]).as_ref(), Ok(&unsupported));
     assert_eq!(decode(Protocol::V5, &[0x20, 3, 0, 0x84, 0]).as_ref(), Ok(&unsupported));
+    // It accepts the connection, and takes it for one of MQTT 3.1.1.
+    assert_eq!(decode(Protocol::V5, &[0x20, 2, 0, 0]).as_ref(), Ok(&unsupported));
     let Ok(Packet::ConnAck(ConnAck::Refused(why))) = decode(Protocol::V311, &[0x20, 2, 0, 5])
     else {
         panic!("a refusal is decoded");
@@ -28,6 +30,35 @@ fn answers_to_subscriptions_name_the_refused_ones() {
     let answer = decode(Protocol::V311, &[0x90, 4, 0, 7, 1, 0x80]).unwrap();
     let Packet::SubAck { refusals, .. } = answer else { panic!("{answer:?}") };
     assert_eq!((refusals.len(), refusals[0].is_none(), refusals[1].is_some()), (2, true, true));
+}
+
+#[test]
+fn a_refused_unsubscription_is_recognized() {
+    let answer = decode(Protocol::V5, &[0xB0, 6, 0, 7, 0, 0, 0x11, 0x87]).unwrap();
+    let Packet::UnsubAck { refusals, .. } = answer else { panic!("{answer:?}") };
+    assert_eq!(refusals, [None, None, Some("not authorized".to_owned())]);
+}
+
+#[test]
+fn the_text_of_a_broker_is_cut() {
+    let text = "é".repeat(5_000);
+    let described = describe_reason(0x87, Some(&text));
+    assert!(described.starts_with("not authorized (\"éé"), "{described}");
+    assert!(described.ends_with("...\")") && described.len() < 250, "{described}");
+}
+
+#[test]
+fn a_password_is_never_shown() {
+    let request = ConnectRequest {
+        client_id: "penstock".to_owned(),
+        username: Some("plant".to_owned()),
+        password: Some("secret".to_owned()),
+        is_clean_start: false,
+        keep_alive_seconds: 1,
+        session_expiry: Duration::ZERO,
+        receive_maximum: 1,
+    };
+    assert!(!format!("{request:?}").contains("secret"));
 }
 
 #[test]

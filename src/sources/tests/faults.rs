@@ -77,6 +77,7 @@ async fn a_killed_broker_that_lost_the_session_is_subscribed_to_again() {
         publisher.publish("plant/1", format!("{number}")).await;
         number += 1;
     }
+    assert!(store.with(|state| state.connection.session_lost_at).is_some());
     running.stop().await;
 }
 
@@ -146,6 +147,26 @@ async fn nothing_is_acknowledged_before_it_is_stored_and_the_order_is_that_of_re
         // The first message was a batch; what came meanwhile are few.
         assert!(state.batches.len() <= 10, "{:?}", state.batches);
     });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stored_part_of_a_batch_is_acknowledged_and_only_the_rest_is_stored_again() {
+    let broker = Broker::start();
+    let proxy = Proxy::start(broker.port, OldBroker::No).await;
+    let store = Arc::new(FakeStore::default());
+    let running = Setup::new(proxy.port, &["plant/#"]).run_subscribed(&store).await;
+    store.with(|state| (state.is_closed, state.max_stored) = (true, Some(3)));
+    let mut publisher = Publisher::connect(broker.port, "publisher").await;
+    publish_numbered(&mut publisher, 0..20).await;
+    store.wait_until("all are received", |state| state.connection.received == 20).await;
+    store.with(|state| state.is_closed = false);
+    store.wait_until("all are acknowledged", |state| state.connection.acknowledged == 20).await;
+    running.stop().await;
+    assert_eq!(store.payloads(), (0..20).map(|n| format!("{n:06}")).collect::<Vec<_>>());
+    assert!(store.with(|state| state.batches.iter().all(|batch| *batch <= 3)));
+    let recorded = proxy.recorded().pop().unwrap();
+    let received = packet_ids(&recorded.from_broker, PUBLISH);
+    assert_eq!(packet_ids(&recorded.from_client, PUBACK), received);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,12 +30,15 @@ pub(super) struct FakeStore {
 
 #[derive(Default)]
 pub(super) struct FakeState {
-    /// The topic, payload and subscription of each message, in the order in which they were stored.
+    /// The topic, payload and subscription (the maximum if none matches) of each message, in the order in which they were
+    /// stored.
     pub(super) stored: Vec<(String, Vec<u8>, usize)>,
     /// The whole lengths of truncated messages.
     pub(super) truncated: Vec<u64>,
     /// The number of messages of each batch.
     pub(super) batches: Vec<usize>,
+    /// How many messages of a batch are stored before one fails, if only some are.
+    pub(super) max_stored: Option<usize>,
     /// Why nothing can be stored.
     pub(super) failure: Option<NotStored>,
     /// The number of attempts that failed.
@@ -127,13 +130,15 @@ impl MessageStore for FakeStore {
             state.failed += 1;
             return Err(failure);
         }
+        let messages = messages.get(..state.max_stored.unwrap_or(usize::MAX)).unwrap_or(messages);
         for message in messages {
             let payload = message.payload.to_vec();
-            state.stored.push((message.topic.clone(), payload, message.subscription));
+            let subscription = message.subscription.unwrap_or(usize::MAX);
+            state.stored.push((message.topic.clone(), payload, subscription));
             state.truncated.extend(message.truncated);
         }
         state.batches.push(messages.len());
-        Ok(Stored { objects: messages.len() as u64, dead_letters: 0 })
+        Ok(Stored { messages: messages.len(), objects: messages.len() as u64, ..Stored::default() })
     }
 
     fn load_session(&self) -> Result<StoredSession, GatewayError> {
@@ -164,16 +169,17 @@ pub(super) fn unavailable() -> NotStored {
 }
 
 /// What a test sets of a session.
-pub(super) struct Setup {
-    pub(super) source: Source,
+pub(crate) struct Setup {
+    pub(crate) source: Source,
     pub(super) capacity: Capacity,
     pub(super) max_payload_bytes: usize,
     pub(super) client_id: String,
+    pub(super) subscribe_timeout: Duration,
 }
 
 impl Setup {
     /// A source at this port that subscribes to these topics.
-    pub(super) fn new(port: u16, topics: &[&str]) -> Self {
+    pub(crate) fn new(port: u16, topics: &[&str]) -> Self {
         let subscription = |topic: &&str| Subscription {
             topic: (*topic).to_owned(),
             business_object: BUSINESS_OBJECT.to_owned(),
@@ -195,7 +201,8 @@ impl Setup {
         };
         let capacity = Capacity::new(8 << 20, 1);
         let client_id = "penstock-test-Pumps".to_owned();
-        Self { source, capacity, max_payload_bytes: 1 << 20, client_id }
+        let subscribe_timeout = Timings::default().subscribe_timeout;
+        Self { source, capacity, max_payload_bytes: 1 << 20, client_id, subscribe_timeout }
     }
 
     /// Returns the capacity of the session.
@@ -235,6 +242,7 @@ impl Setup {
                 first_store_delay: Duration::from_millis(10),
                 max_store_delay: Duration::from_millis(50),
                 subscribe_delay: Duration::from_millis(200),
+                subscribe_timeout: self.subscribe_timeout,
                 ..Timings::default()
             },
             stopped,

@@ -83,6 +83,7 @@ async fn a_removed_subscription_is_unsubscribed_and_its_queued_messages_are_drop
         running.stop().await;
         assert_eq!(store.payloads(), ["queued too", "marker"]);
         assert_eq!(store.with(|state| state.connection.received), 3, "{old:?}");
+        assert_eq!(store.with(|state| state.connection.dropped), 1, "{old:?}");
     }
 }
 

@@ -34,6 +34,11 @@ impl<'a> Authority<'a> {
     }
 }
 
+/// Writes the certificate of an authority into `ca.pem` of this folder.
+pub(crate) fn write_authority(folder: &Path) {
+    Authority::create(folder);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_that_requires_a_client_certificate_gets_it() {
     let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

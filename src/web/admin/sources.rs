@@ -38,6 +38,7 @@ struct Row {
     received: String,
     acknowledged: String,
     dead_letters: String,
+    dropped: String,
     waiting: String,
     client_id: String,
 }
@@ -151,6 +152,7 @@ impl Row {
             received: words::format_number(state.received),
             acknowledged: words::format_number(state.acknowledged),
             dead_letters: words::format_number(state.dead_letters),
+            dropped: words::format_number(state.dropped),
             waiting: match state.waiting_messages {
                 0 => "none".to_owned(),
                 messages => format!(

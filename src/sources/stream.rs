@@ -6,11 +6,17 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsConnector;
+
+/// The permits for lookups of host names.
+static LOOKUPS: Semaphore = Semaphore::const_new(2);
 
 /// A stream to a broker.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -23,7 +29,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 /// What failed, and why.
 pub(crate) async fn open(source: &Source) -> Result<Box<dyn Stream>, String> {
     let Source { host, port, .. } = source;
-    let stream = TcpStream::connect((host.as_str(), *port))
+    let stream = connect(host, *port)
         .await
         .map_err(|error| format!("connecting to {host}:{port} failed: {error}"))?;
     // Acknowledgements are small, and the broker waits for them.
@@ -46,16 +52,41 @@ pub(crate) async fn open(source: &Source) -> Result<Box<dyn Stream>, String> {
     Ok(Box::new(stream))
 }
 
-/// Reads the certificates of a source. Blocking.
-fn load_client_config(source: &Source) -> Result<ClientConfig, String> {
+/// Connects to a host. The lookup of its name blocks a thread, so only some run at once: those of unreachable name servers
+/// must leave threads to others.
+async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return TcpStream::connect((address, port)).await;
+    }
+    let permit = LOOKUPS.acquire().await.map_err(io::Error::other)?;
+    let host = host.to_owned();
+    // The lookup continues, and keeps its permit, even if nobody waits for it any more.
+    let lookup = tokio::spawn(async move {
+        let addresses = lookup_host((host, port)).await.map(Iterator::collect::<Vec<SocketAddr>>);
+        drop(permit);
+        addresses
+    });
+    let addresses = lookup.await.map_err(io::Error::other)??;
+    TcpStream::connect(addresses.as_slice()).await
+}
+
+/// Reads the certificates that are trusted for a source. Blocking.
+fn load_trusted(source: &Source) -> Result<RootCertStore, String> {
     let mut trusted = RootCertStore::empty();
-    // Single certificates of the system that rustls does not accept do not matter.
-    trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = &source.ca_file {
         for certificate in parse_certificates("ca-file", &read_file("ca-file", path)?)? {
             trusted.add(certificate).map_err(|error| unusable("ca-file", error))?;
         }
+    } else {
+        // Single certificates of the system that rustls does not accept do not matter.
+        trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
+    Ok(trusted)
+}
+
+/// Reads the certificates of a source. Blocking.
+fn load_client_config(source: &Source) -> Result<ClientConfig, String> {
+    let trusted = load_trusted(source)?;
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be used: {error}"))?
@@ -80,8 +111,9 @@ fn read_pem<'a>(setting: &str, value: &'a str) -> Result<Cow<'a, [u8]>, String> 
 }
 
 fn read_file(setting: &str, path: &Path) -> Result<Vec<u8>, String> {
+    // Every User sees the error, so it does not have the path.
     std::fs::read(path)
-        .map_err(|error| unusable(setting, format!("{} cannot be read: {error}", path.display())))
+        .map_err(|error| unusable(setting, format!("the file cannot be read: {error}")))
 }
 
 fn parse_certificates(setting: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -96,4 +128,19 @@ fn parse_certificates(setting: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'s
 /// Returns the error about a setting of the source.
 fn unusable(setting: &str, why: impl Display) -> String {
     format!("the source's `{setting}` cannot be used: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Setup, write_authority};
+
+    #[test]
+    fn a_ca_file_is_trusted_instead_of_the_certificates_of_the_system() {
+        let folder = tempfile::tempdir().unwrap();
+        write_authority(folder.path());
+        let mut source = Setup::new(1, &["plant/#"]).source;
+        source.ca_file = Some(folder.path().join("ca.pem"));
+        assert_eq!(load_trusted(&source).unwrap().len(), 1);
+    }
 }

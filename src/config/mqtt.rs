@@ -253,11 +253,18 @@ impl SourceBuilder<'_> {
             let property = if key.is_some() { "client-certificate" } else { "client-key" };
             self.report(errors, property, "it is missing: certificate and key belong together");
         }
+        if self.text("password").is_some() && self.text("username").is_none() {
+            let message = "it is missing: MQTT 3.1.1 sends no password without a user name";
+            self.report(errors, "username", message);
+        }
         let ca_file = self.text("ca-file").map(PathBuf::from);
-        if let Some(path) = &ca_file
-            && let Err(error) = std::fs::File::open(path)
-        {
-            self.report(errors, "ca-file", &format!("it cannot be read: {error}"));
+        for property in ["ca-file", "client-certificate", "client-key"] {
+            let is_file = |text: &String| property == "ca-file" || !text.contains("-----BEGIN");
+            if let Some(path) = self.text(property).filter(is_file)
+                && let Err(error) = std::fs::File::open(path)
+            {
+                self.report(errors, property, &format!("it cannot be read: {error}"));
+            }
         }
         let receive_maximum = self.values.get_number(&self.setting("receive-maximum"));
         let expiry = self.values.get_duration(&self.setting("session-expiry"));

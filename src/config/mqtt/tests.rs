@@ -59,6 +59,9 @@ fn contradictory_and_unknown_settings_are_errors() {
         ("plant.subscriptions[0].fields.site={x}", "{1} is the first level"),
         ("plant.subscriptions[1].topic=a", "business-object"),
         ("plant.client-key=-----BEGIN X", "without TLS"),
+        ("plant.client-certificate=/missing/file", "cannot be read"),
+        ("plant.password=x", "no password without a user name"),
+        ("plant.subscriptions[0].topic=$exclusive/a", "topic filter"),
         ("other.type=mqtt", "service.sources.other.url"),
     ] {
         let error = load_error(&[&PLANT[..], &[setting]].concat());

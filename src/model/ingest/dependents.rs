@@ -31,6 +31,10 @@ struct Mentions {
     referred: Vec<(NamedNode, String)>,
 }
 
+/// The objects that refer to one URI, by their message: the place of each in the list of accepted objects, and where it
+/// refers to it (JSON Pointer).
+type Referrers<'a> = HashMap<Option<usize>, Vec<(usize, &'a str)>>;
+
 /// An accepted object, as long as nothing rejects it.
 #[derive(Debug)]
 struct Accepted {
@@ -60,8 +64,7 @@ pub(super) fn reject_dependents(
     let accepted = collect_accepted(limits, request, rejections, namespaces)?;
     let mut providers: HashMap<&NamedNode, usize> = HashMap::new();
     // By message: only objects of the same message are rejected.
-    let mut referrers: HashMap<&NamedNode, HashMap<Option<usize>, Vec<(usize, &str)>>> =
-        HashMap::new();
+    let mut referrers: HashMap<&NamedNode, Referrers<'_>> = HashMap::new();
     for (place, Accepted { mentions, range, .. }) in accepted.iter().enumerate() {
         let message = request.body.find_message(range.start);
         for uri in &mentions.given {

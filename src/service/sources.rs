@@ -110,3 +110,6 @@ pub fn report_disconnected(gateway: &Gateway, source: &str, business_object: &st
         gateway.events.publish(EventKind::SourceDisconnected, source, &data);
     }
 }
+
+#[cfg(test)]
+mod tests;

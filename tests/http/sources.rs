@@ -1,7 +1,5 @@
 //! Sources: what becomes of their messages, and what clients see of them. No broker listens here; `tests/e2e/sources.rs`
 //! has one.
-mod batches;
-
 use crate::server::Server;
 use bytes::Bytes;
 use jiff::Timestamp;

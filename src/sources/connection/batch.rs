@@ -118,8 +118,8 @@ impl Batch {
 
     /// Splits off what follows the first messages, of which this number is stored. `None` if nothing does.
     pub(super) fn split_unstored(&mut self, stored: usize) -> Option<Self> {
-        let kept = self.held.iter().enumerate().filter(|(_, held)| !held.is_dropped);
-        let (at, _) = kept.skip(stored).next()?;
+        let mut kept = self.held.iter().enumerate().filter(|(_, held)| !held.is_dropped);
+        let (at, _) = kept.nth(stored)?;
         let held = self.held.split_off(at);
         let messages = self.messages.get(stored..).unwrap_or_default().to_vec();
         let bytes = held.iter().map(|held| held.bytes).sum();

@@ -52,7 +52,7 @@ pub(super) async fn get_export(req: &mut Request, depot: &mut Depot) -> ReplyRes
 }
 
 /// Returns the file of an export, byte for byte as the target gets it. In the format `jsonl` that is one object a line
-/// (`application/x-ndjson`).
+/// (`application/x-ndjson`). For a SPARQL store it is what changes in the graph (`application/n-quads`).
 #[endpoint(
     operation_id = "getExportContent",
     tags("Exports"),
@@ -66,7 +66,7 @@ pub(super) async fn get_export_content(req: &mut Request, depot: &mut Depot) -> 
     let OpenedExport { entry, file, length } =
         exports::open_export(&gateway(depot)?, path_parameter(req, "id")).await?;
     // A key may have any character, a quoted file name may not.
-    let name = entry.key.rsplit('/').next().unwrap_or_default();
+    let name = entry.file_name();
     let name = name.replace(|c: char| !c.is_ascii_graphic() || matches!(c, '"' | '\\'), "_");
     let pieces = stream::try_unfold(File::from_std(file), |mut file: File| async move {
         let mut piece = vec![0; PIECE_BYTES];

@@ -1,4 +1,5 @@
 //! The kinds of values, and how their text is parsed.
+use super::graph_template::GraphTemplate;
 use super::key_template::KeyTemplate;
 use super::mqtt::BrokerUrl;
 use super::window::Window;
@@ -65,6 +66,8 @@ pub enum SettingKind {
     Prefix,
     /// A template of keys.
     KeyTemplate,
+    /// A template of graphs.
+    GraphTemplate,
     /// The URL of an identity provider. It is kept unchanged, because issuers are compared exactly.
     Endpoint,
     /// A redirect URI, with `{baseUrl}` and `{registrationId}`.
@@ -144,6 +147,12 @@ impl SettingKind {
                 Ok(template) => Ok(ParsedValue::Text(template.to_string())),
                 Err(error) => Err(format!("{self}; this one {error}")),
             },
+            (Self::GraphTemplate, RawValue::Text(text)) => {
+                match text.trim().parse::<GraphTemplate>() {
+                    Ok(template) => Ok(ParsedValue::Text(template.to_string())),
+                    Err(error) => Err(format!("{self}; this one {error}")),
+                }
+            }
             _ => self.try_parse(raw).ok_or_else(|| self.to_string()),
         }
     }
@@ -221,6 +230,7 @@ impl SettingKind {
             ),
             Self::Flag
             | Self::KeyTemplate
+            | Self::GraphTemplate
             | Self::List
             | Self::Choices(_)
             | Self::Profiles
@@ -273,6 +283,9 @@ impl fmt::Display for SettingKind {
                 "a prefix of keys: at most 512 bytes, no / at its beginning, no part of it empty, . or .., no control characters",
             ),
             Self::KeyTemplate => write!(f, "a template of keys, such as {}", KeyTemplate::default()),
+            Self::GraphTemplate => {
+                write!(f, "an absolute IRI with placeholders, such as {}", GraphTemplate::default())
+            }
             Self::Endpoint => f.write_str(
                 "an https URL (http only on loopback) without user and fragment, such as https://login.example/realms/plant",
             ),

@@ -23,6 +23,7 @@
 #[cfg(test)]
 mod document;
 mod error;
+mod graph_template;
 mod key_template;
 mod kind;
 mod load;
@@ -31,6 +32,7 @@ mod name;
 mod properties;
 mod security;
 mod settings;
+mod shared_graphs;
 mod sources;
 mod table;
 mod typed;
@@ -38,6 +40,7 @@ mod window;
 mod yaml;
 
 pub use error::ConfigError;
+pub use graph_template::{GraphTemplate, GraphTemplateError};
 pub use key_template::{KeyPart, KeyTemplate, KeyTemplateError, Placeholder};
 pub use kind::SettingKind;
 pub use load::{CheckedFile, Loaded, check_file, load};
@@ -45,8 +48,8 @@ pub use mqtt::{Source, Subscription};
 pub use settings::{
     Claims, ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
     ForwardHeaders, GraphqlLimits, Limits, Oidc, ResourceServer, ReviewSettings, RoleValues,
-    Security, Server, SessionLimits, Settings, Sparql, SparqlLimits, Target, TargetKind, Targets,
-    Tls,
+    Security, Server, SessionLimits, Settings, Sparql, SparqlLimits, SparqlLogin, SparqlProtocol,
+    SparqlStore, Target, TargetKind, Targets, Tls,
 };
 pub use sources::Sources;
 pub use table::{SETTINGS, Setting};

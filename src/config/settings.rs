@@ -1,4 +1,5 @@
 //! The typed, checked and complete settings that the rest of the program uses.
+use super::graph_template::GraphTemplate;
 use super::key_template::KeyTemplate;
 use super::mqtt::Source;
 use super::window::Window;
@@ -464,6 +465,10 @@ pub enum ExportFormat {
     Json,
     /// `jsonl`: one object a line. The metadata is an object of its own.
     JsonLines,
+    /// The changes for a SPARQL store as N-Quads. Each quad is in the graph of the object that it belongs to.
+    Quads,
+    /// The whole graph for a SPARQL store as N-Triples, whatever the kind of the export is.
+    Triples,
 }
 
 impl std::fmt::Display for ExportFormat {
@@ -471,6 +476,8 @@ impl std::fmt::Display for ExportFormat {
         f.write_str(match self {
             Self::Json => "json",
             Self::JsonLines => "jsonl",
+            Self::Quads => "quads",
+            Self::Triples => "triples",
         })
     }
 }
@@ -515,6 +522,50 @@ pub enum TargetKind {
         /// `compression`
         compression: Compression,
     },
+    /// `sparql`
+    Sparql(SparqlStore),
+}
+
+/// A SPARQL store as a target.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SparqlStore {
+    /// `endpoint`: the URL that accepts updates, or that of the Graph Store Protocol.
+    pub endpoint: String,
+    /// `protocol`
+    pub protocol: SparqlProtocol,
+    /// `username` and `password`, or `bearer-token`
+    pub login: SparqlLogin,
+    /// `ca-file`: a file of PEM certificates that are trusted for this target.
+    pub ca_file: Option<PathBuf>,
+    /// `graph`: the template of the graphs.
+    pub graph: GraphTemplate,
+}
+
+/// How exports are written to a SPARQL store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SparqlProtocol {
+    /// `update`: SPARQL 1.1 Update.
+    #[default]
+    Update,
+    /// `graph-store`: each delivery replaces the graph with the SPARQL 1.1 Graph Store HTTP Protocol.
+    GraphStore,
+}
+
+/// The credentials for a SPARQL store.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub enum SparqlLogin {
+    /// None.
+    #[default]
+    Anonymous,
+    /// `username` and `password` (RFC 7617).
+    Basic {
+        /// `username`
+        username: String,
+        /// `password`
+        password: String,
+    },
+    /// `bearer-token` (RFC 6750).
+    Bearer(String),
 }
 
 impl std::fmt::Debug for Target {
@@ -525,6 +576,9 @@ impl std::fmt::Debug for Target {
             }
             TargetKind::S3 { endpoint, bucket, .. } => {
                 write!(f, "S3({endpoint}, bucket {bucket:?}, prefix {:?})", self.prefix)
+            }
+            TargetKind::Sparql(SparqlStore { endpoint, protocol, graph, .. }) => {
+                write!(f, "Sparql({endpoint}, {protocol:?}, graph {graph})")
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Builds [`Settings`] from the values, and checks what depends on several values.
 use super::error::ConfigError;
+use super::graph_template::GraphTemplate;
 use super::key_template::KeyTemplate;
 use super::kind::{ParsedValue, SettingKind};
 use super::load::{ParsedSetting, default_of};
@@ -7,9 +8,10 @@ use super::mqtt;
 use super::security;
 use super::settings::{
     Compression, DeliveryWindow, EventLimits, ExportFormat, ForwardHeaders, GraphqlLimits, Limits,
-    ReviewSettings, Server, Settings, ShapesLimits, Sparql, SparqlLimits, Target, TargetKind,
-    Targets, Tls,
+    ReviewSettings, Server, Settings, ShapesLimits, Sparql, SparqlLimits, SparqlLogin,
+    SparqlProtocol, SparqlStore, Target, TargetKind, Targets, Tls,
 };
+use super::shared_graphs::warn_about_shared_graphs;
 use penstock_base::bucket_name::check_bucket_name;
 use penstock_base::telemetry::LogFormat;
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,6 +141,7 @@ fn check_together(
     check_ids(values.0, errors);
     mqtt::check_names(values.0, errors);
     warn_about_keys(values.0, warnings);
+    warn_about_shared_graphs(&settings.targets, warnings);
     let mut report = |name: &str, message: String| {
         if let Some(ParsedSetting { entry, .. }) = values.0.get(name) {
             errors.push(entry.to_error(name, message));
@@ -307,34 +310,20 @@ fn build_target(
         report_missing(
             errors,
             format!("{prefix}type"),
-            "it is missing: s3 or directory".to_owned(),
+            "it is missing: s3, directory or sparql".to_owned(),
         );
         return None;
     };
-    let (required, foreign): (&[&str], &[&str]) = match kind.as_str() {
-        "s3" => (&["endpoint", "access-key-id", "secret-access-key"], &["path"]),
-        _ => (
-            &[],
-            &[
-                "endpoint",
-                "region",
-                "bucket",
-                "access-key-id",
-                "secret-access-key",
-                "path-style",
-                "ca-file",
-                "compression",
-            ],
-        ),
-    };
+    let (required, foreign) = properties_of_type(&kind);
     for property in required.iter().filter(|property| !given.contains(property)) {
-        let message = format!("it is missing: an s3 target needs {}", required.join(", "));
+        let message =
+            format!("it is missing: a target of type {kind} needs {}", required.join(", "));
         report_missing(errors, format!("{prefix}{property}"), message);
     }
     for property in foreign.iter().filter(|property| given.contains(property)) {
         warnings.push(format!("{prefix}{property} does nothing: the target's type is {kind}"));
     }
-    let ca_file = text("ca-file").filter(|_| kind == "s3");
+    let ca_file = text("ca-file").filter(|_| kind != "directory");
     if let Some(path) = &ca_file
         && let Err(error) = std::fs::File::open(path)
         && let Some(ParsedSetting { entry, .. }) = values.0.get(&format!("{prefix}ca-file"))
@@ -359,6 +348,18 @@ fn build_target(
                 _ => Compression::None,
             },
         },
+        "sparql" => TargetKind::Sparql(SparqlStore {
+            endpoint: text("endpoint")?,
+            protocol: match text("protocol").as_deref() {
+                Some("graph-store") => SparqlProtocol::GraphStore,
+                _ => SparqlProtocol::Update,
+            },
+            login: build_login(values, prefix, errors, warnings),
+            ca_file: ca_file.map(Into::into),
+            graph: text("graph")
+                .and_then(|graph| graph.parse::<GraphTemplate>().ok())
+                .unwrap_or_default(),
+        }),
         _ => TargetKind::Directory { path: text("path").map(Into::into) },
     };
     Some(Target {
@@ -369,6 +370,101 @@ fn build_target(
             Some("jsonl") => ExportFormat::JsonLines,
             _ => ExportFormat::Json,
         },
+    })
+}
+
+/// Returns the properties that a target of this type needs, and those that do nothing there.
+fn properties_of_type(kind: &str) -> (&'static [&'static str], &'static [&'static str]) {
+    match kind {
+        "s3" => (
+            &["endpoint", "access-key-id", "secret-access-key"],
+            &["path", "protocol", "graph", "username", "password", "bearer-token"],
+        ),
+        "sparql" => (
+            &["endpoint"],
+            &[
+                "path",
+                "region",
+                "bucket",
+                "prefix",
+                "key",
+                "format",
+                "access-key-id",
+                "secret-access-key",
+                "path-style",
+                "compression",
+            ],
+        ),
+        _ => (
+            &[],
+            &[
+                "endpoint",
+                "region",
+                "bucket",
+                "access-key-id",
+                "secret-access-key",
+                "path-style",
+                "ca-file",
+                "compression",
+                "protocol",
+                "graph",
+                "username",
+                "password",
+                "bearer-token",
+            ],
+        ),
+    }
+}
+
+/// Builds the credentials for a SPARQL store.
+fn build_login(
+    values: &Values<'_>,
+    prefix: &str,
+    errors: &mut Vec<ConfigError>,
+    warnings: &mut Vec<String>,
+) -> SparqlLogin {
+    let text = |property: &str| values.get_text(&format!("{prefix}{property}"));
+    let login = match (text("username"), text("password"), text("bearer-token")) {
+        (None, None, None) => return SparqlLogin::Anonymous,
+        (None, None, Some(token)) => SparqlLogin::Bearer(token),
+        (Some(username), Some(password), None) => SparqlLogin::Basic { username, password },
+        (None, Some(_), _) => {
+            let message = "it is missing: `password` needs it".to_owned();
+            report_missing(errors, format!("{prefix}username"), message);
+            return SparqlLogin::Anonymous;
+        }
+        (Some(_), None, _) => {
+            let message = "it is missing: `username` needs it".to_owned();
+            report_missing(errors, format!("{prefix}password"), message);
+            return SparqlLogin::Anonymous;
+        }
+        (Some(_), Some(_), Some(_)) => {
+            if let Some(ParsedSetting { entry, .. }) =
+                values.0.get(&format!("{prefix}bearer-token"))
+            {
+                let message = "it cannot be combined with `username` and `password`".to_owned();
+                errors.push(entry.to_error(&format!("{prefix}bearer-token"), message));
+            }
+            return SparqlLogin::Anonymous;
+        }
+    };
+    if let Some(endpoint) = text("endpoint")
+        && endpoint.starts_with("http://")
+        && !is_on_loopback(&endpoint)
+    {
+        warnings.push(format!(
+            "{prefix}endpoint is plain HTTP: the credentials and the data go over the network in the clear"
+        ));
+    }
+    login
+}
+
+/// Returns whether the host of a URL is this machine.
+fn is_on_loopback(url: &str) -> bool {
+    let url = reqwest::Url::parse(url).ok();
+    url.as_ref().and_then(reqwest::Url::host_str).is_some_and(|host| {
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     })
 }
 

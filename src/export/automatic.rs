@@ -495,10 +495,22 @@ impl PlannedExports {
         self.is_new = false;
         self.update_next_run(inner)?;
         change_feed::clean_up(store, id)?;
-        if self.has_changes(inner)? {
+        if self.has_changes(inner)? || self.has_further_target_without_full(inner, &full)? {
             watch.mark_unless_marked(id);
         }
         Ok(())
+    }
+
+    /// Returns whether another target than these needs a full export. A delivery may have shown so
+    /// meanwhile.
+    fn has_further_target_without_full(
+        &self,
+        inner: &Inner,
+        full: &[String],
+    ) -> Result<bool, GatewayError> {
+        let Some(cursor) = self.read_change_cursor(inner)? else { return Ok(false) };
+        let lacking = make::targets_without_full(inner, &self.business_object, &cursor)?;
+        Ok(lacking.iter().any(|target| !full.contains(target)))
     }
 
     /// Returns the change cursor, or `None` if the Business Object does not export on change or has no cursor.

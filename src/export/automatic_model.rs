@@ -11,6 +11,7 @@ mod lost;
 mod reopened;
 mod retention;
 
+use crate::delivery::DeliveryOutcome;
 use crate::entry::Kind;
 use action::{TestAction, TestDefinition, arbitrary_actions};
 use fixture::{Fixture, NAMES, TARGETS, test_uri};
@@ -121,6 +122,28 @@ fn a_target_that_was_removed_and_added_again_gets_a_full_export() {
     fixture.assert_consumers_match();
     assert_eq!(fixture.consumer.plant_kinds("north"), [Kind::Full, Kind::Incremental]);
     assert_eq!(fixture.consumer.plant_kinds("south"), [Kind::Full, Kind::Full]);
+}
+
+#[test]
+fn a_target_that_may_lack_data_gets_a_full_export_and_retention_waits_for_it() {
+    let mut fixture = Fixture::new();
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+    fixture.settle_all();
+    fixture.ingest_objects(0, Mode::Replace, &[(0, 2, vec![])]);
+    fixture.plan.try_now();
+    fixture.run_round();
+    let lacking = DeliveryOutcome::with_warning("It lacks data".to_owned(), true);
+    assert!(fixture.deliver_with_outcome("north", &lacking));
+    let listed = fixture.exporter.list(None, 1000).unwrap();
+    assert!(listed.iter().any(|entry| entry.warnings == ["It lacks data"]), "{listed:?}");
+    let plant = fixture.catalogue.get(NAMES[0]).unwrap();
+    let cursor = crate::retention::read_cursor(&fixture.exporter.inner, &plant).unwrap();
+    assert_eq!(cursor, None, "retention must not remove what the target lacks");
+    fixture.settle_all();
+    fixture.assert_consumers_match();
+    assert_eq!(fixture.consumer.plant_kinds("north"), [Kind::Full, Kind::Incremental, Kind::Full]);
+    assert_eq!(fixture.consumer.plant_kinds("south"), [Kind::Full, Kind::Incremental]);
+    assert!(crate::retention::read_cursor(&fixture.exporter.inner, &plant).unwrap().is_some());
 }
 
 #[test]

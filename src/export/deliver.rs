@@ -2,7 +2,7 @@
 //! retries until that succeeds.
 use super::backoff::FailureLogLimit;
 use super::cause::{DeliveryFailure, FailureClass};
-use super::delivery::{Delivery, MetadataObject};
+use super::delivery::{Delivery, DeliveryOutcome, MetadataObject};
 use super::entry::ExportEntry;
 use super::queue::DeliveryJob;
 use super::target::{self, OpenTarget};
@@ -97,7 +97,7 @@ impl DeliveryWorker {
             let seconds = started.elapsed().as_secs_f64();
             metrics::count_delivery(&self.name, result.is_ok(), job.entry.bytes, seconds);
             let recorded = match result {
-                Ok(()) => self.record_delivery(job.order).await,
+                Ok(outcome) => self.record_delivery(&job, outcome).await,
                 Err(failure) => Err(failure),
             };
             match recorded {
@@ -137,7 +137,10 @@ impl DeliveryWorker {
     }
 
     /// Delivers an export, and gives up if the gateway stops and the delivery takes too long.
-    async fn deliver_unless_stopped(&mut self, job: &DeliveryJob) -> Result<(), DeliveryFailure> {
+    async fn deliver_unless_stopped(
+        &mut self,
+        job: &DeliveryJob,
+    ) -> Result<DeliveryOutcome, DeliveryFailure> {
         let mut stop = self.stop.clone();
         tokio::select! {
             result = self.deliver_job(job) => result,
@@ -147,7 +150,7 @@ impl DeliveryWorker {
         }
     }
 
-    async fn deliver_job(&mut self, job: &DeliveryJob) -> Result<(), DeliveryFailure> {
+    async fn deliver_job(&mut self, job: &DeliveryJob) -> Result<DeliveryOutcome, DeliveryFailure> {
         let entry = &job.entry;
         let options = &self.inner.options;
         target::check_embedded(&options.targets, &entry.target, job.made_for.as_deref())?;
@@ -164,17 +167,38 @@ impl DeliveryWorker {
             file,
             may_be_stored: job.may_be_stored,
             unclear_since: job.unclear_since,
+            is_replay: job.is_replay,
             uploads: &self.inner.uploads,
             uplink: &self.inner.uplink,
+            exporter: &self.inner,
         };
         target.deliver(delivery).await
     }
 
-    /// Commits that the export is delivered.
-    async fn record_delivery(&self, order: u64) -> Result<ExportEntry, DeliveryFailure> {
+    /// Commits that the export is delivered, and that the target needs a full export if it does.
+    async fn record_delivery(
+        &self,
+        job: &DeliveryJob,
+        outcome: DeliveryOutcome,
+    ) -> Result<ExportEntry, DeliveryFailure> {
+        let (order, id) = (job.order, job.entry.business_object.clone());
         let recorded = run_blocking(&self.inner, move |inner| {
-            let entry = inner.queue.record_delivery(order, inner.current_stamp())?;
+            let outcome = inner.complete_outcome(outcome, &id);
+            let entry = inner.queue.record_delivery(order, inner.current_stamp(), &outcome)?;
             inner.uploads.remove_compressed_file(&entry.id);
+            if outcome.needs_full {
+                inner.options.catalogue.watch().mark(&entry.business_object);
+            }
+            if let Some(warning) = &outcome.warning {
+                tracing::warn!(
+                    export_id = entry.id,
+                    business_object = entry.business_object_name,
+                    target_name = entry.target,
+                    sequence = entry.sequence,
+                    warning,
+                    "A delivery has a warning."
+                );
+            }
             Ok(entry)
         });
         recorded.await.map_err(|error| {
@@ -261,6 +285,24 @@ impl DeliveryWorker {
             Ok(())
         })
         .await;
+    }
+}
+
+impl Inner {
+    /// Completes the warning of an outcome: how the target gets a full export if it needs one.
+    fn complete_outcome(&self, outcome: DeliveryOutcome, business_object: &str) -> DeliveryOutcome {
+        let exports_on_change = || {
+            let found = self.options.catalogue.get(business_object);
+            found.is_some_and(|found| found.object.definition.export_on_change)
+        };
+        let needs_push = outcome.needs_full && !exports_on_change();
+        let remedy = match (outcome.needs_full, needs_push) {
+            (false, _) => ".",
+            (true, false) => "; a full export follows.",
+            (true, true) => "; push the Business Object for a full export.",
+        };
+        let warning = outcome.warning.map(|warning| format!("{warning}{remedy}"));
+        DeliveryOutcome { warning, needs_push, ..outcome }
     }
 }
 

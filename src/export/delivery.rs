@@ -1,4 +1,5 @@
 //! One delivery: an entry, its file, and what the target needs to deliver it.
+use super::Inner;
 use super::cause::DeliveryFailure;
 use super::entry::ExportEntry;
 use super::file;
@@ -27,8 +28,42 @@ pub(super) struct Delivery<'a> {
     pub(super) may_be_stored: bool,
     /// When the last attempt without a clear result ended. The target may still be storing the object.
     pub(super) unclear_since: Option<Instant>,
+    /// Whether the export was delivered before.
+    pub(super) is_replay: bool,
     pub(super) uploads: &'a UploadFolder,
     pub(super) uplink: &'a Arc<Uplink>,
+    /// The exporter, which knows its other exports.
+    pub(super) exporter: &'a Arc<Inner>,
+}
+
+/// What a delivery has shown about the target, besides that it has the export.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct DeliveryOutcome {
+    /// What is notable about the delivery.
+    pub(super) warning: Option<String>,
+    /// Whether the target may lack data, so that it needs a full export.
+    pub(super) needs_full: bool,
+    /// Whether only a push creates that export.
+    pub(super) needs_push: bool,
+    /// What the gateway cannot check at this target.
+    pub(super) remark: Option<&'static str>,
+}
+
+impl DeliveryOutcome {
+    /// Returns an outcome with a warning, without its full stop.
+    pub(super) fn with_warning(warning: String, needs_full: bool) -> Self {
+        Self { warning: Some(warning), needs_full, ..Self::default() }
+    }
+
+    /// Returns both outcomes in one, with the first warning.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            warning: self.warning.or(other.warning),
+            needs_full: self.needs_full || other.needs_full,
+            needs_push: self.needs_push || other.needs_push,
+            remark: self.remark.or(other.remark),
+        }
+    }
 }
 
 /// The metadata of an export in the format `jsonl`, as an object of its own.

@@ -5,6 +5,7 @@
 //! data is written only once. In the format `jsonl`, the file has only the data, and the metadata is a document of its
 //! own.
 use super::entry::Kind;
+use super::graph_lines;
 use penstock_config::ExportFormat;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -174,7 +175,7 @@ impl FileWriter {
         let file = OpenOptions::new().write(true).create_new(true).open(path)?;
         let header_length = match format {
             ExportFormat::Json => metadata.max_header_length(),
-            ExportFormat::JsonLines => 0,
+            ExportFormat::JsonLines | ExportFormat::Quads | ExportFormat::Triples => 0,
         };
         let mut writer = Self {
             path: path.to_owned(),
@@ -190,6 +191,7 @@ impl FileWriter {
             writer.file.write_all(&vec![b' '; header_length])?;
             writer.buffer_data(b"[")?;
         }
+        writer.buffer_data(graph_lines::header_line(format).as_bytes())?;
         Ok(writer)
     }
 
@@ -201,9 +203,24 @@ impl FileWriter {
         self.objects += 1;
         self.buffer_data(json)?;
         match self.format {
-            ExportFormat::Json => Ok(()),
             ExportFormat::JsonLines => self.buffer_data(b"\n"),
+            ExportFormat::Json | ExportFormat::Quads | ExportFormat::Triples => Ok(()),
         }
+    }
+
+    /// Appends lines of a graph. The object that they belong to is counted by [`Self::count_object`].
+    pub(super) fn append_lines(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.buffer_data(lines)
+    }
+
+    /// Counts an object whose lines were appended.
+    pub(super) fn count_object(&mut self) {
+        self.objects += 1;
+    }
+
+    /// Returns the format of the file.
+    pub(super) fn format(&self) -> ExportFormat {
+        self.format
     }
 
     /// Returns the bytes of data written so far.

@@ -49,7 +49,7 @@ impl KeyValues<'_> {
             }
         }
         match format {
-            ExportFormat::Json => key,
+            ExportFormat::Json | ExportFormat::Quads | ExportFormat::Triples => key,
             ExportFormat::JsonLines => replace_ending(&key, JSON_ENDING, LINES_ENDING),
         }
     }
@@ -70,6 +70,19 @@ impl KeyValues<'_> {
     }
 }
 
+impl FileSettings {
+    /// Returns the key of an export: of a SPARQL store the graph in angle brackets.
+    pub(super) fn build_key(&self, values: &KeyValues<'_>) -> String {
+        match &self.graph {
+            Some(template) => {
+                let (gateway, name) = (percent_encode(values.gateway), percent_encode(values.name));
+                format!("<{}>", template.build_graph(&gateway, &name))
+            }
+            None => values.build_key(&self.key, self.format),
+        }
+    }
+}
+
 /// Returns the key of the metadata of an export in the format `jsonl`. In the format `json` the metadata is in the file.
 pub(super) fn metadata_key(key: &str) -> Option<String> {
     key.ends_with(LINES_ENDING).then(|| replace_ending(key, LINES_ENDING, METADATA_ENDING))
@@ -83,9 +96,32 @@ pub(super) fn lines_key(metadata_key: &str) -> Option<String> {
 }
 
 impl ExportEntry {
-    /// Returns the format of the file. Only keys in the format `jsonl` have the ending `.jsonl`.
+    /// Returns the format of the file. Only keys in the format `jsonl` have the ending `.jsonl`. Every file for a SPARQL
+    /// store has quads here, since triples are quads too.
     pub fn format(&self) -> ExportFormat {
-        if self.key.ends_with(LINES_ENDING) { ExportFormat::JsonLines } else { ExportFormat::Json }
+        if self.graph().is_some() {
+            ExportFormat::Quads
+        } else if self.key.ends_with(LINES_ENDING) {
+            ExportFormat::JsonLines
+        } else {
+            ExportFormat::Json
+        }
+    }
+
+    /// Returns the graph of an export for a SPARQL store. Its key is the graph in angle brackets, which no other key has.
+    pub fn graph(&self) -> Option<&str> {
+        self.key.strip_prefix('<')?.strip_suffix('>')
+    }
+
+    /// Returns a name for the file: the last part of the key.
+    pub fn file_name(&self) -> String {
+        match self.graph() {
+            Some(graph) => {
+                let name = graph.rsplit(['/', ':', '#']).next().unwrap_or_default();
+                format!("{name}-{:01$}.nq", self.sequence, MIN_SEQUENCE_DIGITS)
+            }
+            None => self.key.rsplit('/').next().unwrap_or_default().to_owned(),
+        }
     }
 
     /// Returns the media type of the file.
@@ -93,6 +129,7 @@ impl ExportEntry {
         match self.format() {
             ExportFormat::Json => "application/json",
             ExportFormat::JsonLines => "application/x-ndjson",
+            ExportFormat::Quads | ExportFormat::Triples => "application/n-quads",
         }
     }
 
@@ -113,7 +150,11 @@ pub(super) fn check_key(
     kind: Kind,
     gateway: &str,
 ) -> Result<(), String> {
-    let FileSettings { prefix, key: template, format } = files;
+    let FileSettings { prefix, key: template, format, graph } = files;
+    if graph.is_some() {
+        // The template was checked, and an IRI has no limit.
+        return Ok(());
+    }
     let (date, sequence) = ("20260301T120000Z", 10_u64.pow(12) - 1);
     let values = KeyValues { prefix, name, kind, date, sequence, gateway };
     let full = KeyValues { kind: Kind::Full, ..values }.build_key(template, ExportFormat::Json);
@@ -305,6 +346,7 @@ mod tests {
             prefix: prefix.to_owned(),
             key: key.clone(),
             format: ExportFormat::Json,
+            graph: None,
         };
         let check = |key: &KeyTemplate, prefix: &str, name: &str, kind| {
             check_key(&settings(key, prefix), name, kind, "gw-1")
@@ -328,7 +370,8 @@ mod tests {
     fn only_metadata_has_the_ending_of_metadata() {
         let key = template("{prefix}{sequence}-{name}.json");
         for format in [ExportFormat::Json, ExportFormat::JsonLines] {
-            let files = FileSettings { prefix: String::new(), key: key.clone(), format };
+            let files =
+                FileSettings { prefix: String::new(), key: key.clone(), format, graph: None };
             assert_eq!(check_key(&files, "Pump", Kind::Full, "gw-1"), Ok(()));
             assert_eq!(check_key(&files, "Pump.metal", Kind::Full, "gw-1"), Ok(()));
             let error = check_key(&files, "Pump.meta", Kind::Full, "gw-1").unwrap_err();
@@ -402,7 +445,12 @@ mod tests {
             let date = "20260301T120000Z";
             let values = KeyValues { prefix, name: &name, kind, date, sequence, gateway: &gateway };
             let format = ExportFormat::Json;
-            let files = FileSettings { prefix: prefix.to_owned(), key: template.clone(), format };
+            let files = FileSettings {
+                prefix: prefix.to_owned(),
+                key: template.clone(),
+                format,
+                graph: None,
+            };
             prop_assume!(check_key(&files, &name, kind, &gateway).is_ok());
             for format in [ExportFormat::Json, ExportFormat::JsonLines] {
                 let key = values.build_key(&template, format);

@@ -15,7 +15,9 @@
 //! | `capacity` | the capacity of the spool, and the exports that wait for capacity. |
 //! | `deliver`, `backoff`, `cause`, `uplink` | the delivery worker of each target, retries, errors, bandwidth. |
 //! | `delivery`, `uploads`, `sweep` | one delivery, recorded multipart uploads, and their cleanup. |
-//! | `target`, `directory`, `s3` | the target that a bucketName refers to. |
+//! | `target`, `directory`, `s3`, `sparql` | the target that a bucketName refers to. |
+//! | `graph_lines` | the lines of an export for a SPARQL store. |
+//! | `transport` | HTTP requests to targets. |
 //! | `probe` | tests whether a target would accept files. |
 //! | `targets` | the state of each target. |
 //! | `published` | the form of exports and targets in events, in GraphQL and of commands. |
@@ -36,6 +38,7 @@ mod delivery;
 mod directory;
 pub mod entry;
 mod file;
+mod graph_lines;
 mod history;
 mod key;
 mod make;
@@ -51,12 +54,14 @@ mod render;
 mod retention;
 mod s3;
 mod schedule;
+mod sparql;
 mod spool;
 mod state;
 mod sweep;
 mod target;
 mod targets;
 mod tokens;
+mod transport;
 mod uplink;
 mod uploads;
 pub mod verify;

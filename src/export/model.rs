@@ -2,6 +2,7 @@
 //! Each target keeps its order and its sequences, and the spool has exactly the files that are needed.
 use super::ExportRequester;
 use super::cause::{DeliveryFailure, FailureClass};
+use super::delivery::DeliveryOutcome;
 use super::entry::{Kind, Status};
 use super::file::{FinishedFile, MetadataSource};
 use super::queue::{ExportQueue, HistoryLimits, NewExport, NewExports, QueueTarget, TargetFile};
@@ -208,7 +209,7 @@ proptest! {
                     let Some(job) = job else { continue };
                     prop_assert!(queue.park(&NoClient, &job.entry.id).is_err());
                     if matches!(action, TestAction::Deliver { .. }) {
-                        queue.record_delivery(job.order, Stamp::of_system()).unwrap();
+                        queue.record_delivery(job.order, Stamp::of_system(), &DeliveryOutcome::default()).unwrap();
                         model.deliver_entry(job.order);
                     } else {
                         let failure = DeliveryFailure::new(FailureClass::Unreachable, "the target is unreachable");

@@ -10,7 +10,7 @@ use std::time::Instant;
 pub struct ProbeResult {
     /// The bucketName.
     pub target: String,
-    /// `directory` or `s3`.
+    /// `directory`, `s3` or `sparql`.
     pub kind: &'static str,
     /// Whether no obstacle to a delivery was found.
     pub ok: bool,

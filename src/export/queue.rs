@@ -12,6 +12,7 @@ mod loaded;
 
 use super::ExportRequester;
 use super::cause::DeliveryFailure;
+use super::delivery::DeliveryOutcome;
 use super::entry::{ExportEntry, Kind, Status};
 use super::file::{FinishedFile, MetadataSource};
 use super::history::HistoryRemovals;
@@ -28,6 +29,7 @@ use penstock_base::error::{self, GatewayError};
 use penstock_base::events::{self, EventBus};
 use penstock_base::time;
 use penstock_config::ExportFormat;
+use penstock_model::change_feed;
 use penstock_store::{Error, Format, Store, Transaction};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -124,6 +126,8 @@ pub(super) struct DeliveryJob {
     pub(super) may_be_stored: bool,
     /// When the last attempt without a clear result ended. The target may still be storing the object.
     pub(super) unclear_since: Option<Instant>,
+    /// Whether the export was delivered before.
+    pub(super) is_replay: bool,
 }
 
 impl ExportQueue {
@@ -171,8 +175,8 @@ impl ExportQueue {
                 for (target_file, to) in export.files.iter().zip(new.targets) {
                     let order = first + records.len() as u64;
                     let record = new.create_record(t, export, target_file, to, order)?;
-                    if record.metadata.is_some() {
-                        // An older version would deliver the lines without their metadata.
+                    if record.metadata.is_some() || record.entry.graph().is_some() {
+                        // An older version would deliver lines without their metadata, and quads into a bucket.
                         t.require_format(Format::V3);
                     }
                     let id = target_file.id.as_bytes();
@@ -325,6 +329,8 @@ impl ExportQueue {
             metadata: record.metadata,
             may_be_stored: unclear,
             unclear_since: unanswered,
+            // Only a replay changes the place.
+            is_replay: record.place != order,
         }))
     }
 
@@ -369,11 +375,13 @@ impl ExportQueue {
         }
     }
 
-    /// Records that the entry is delivered. The same commit removes the oldest entries from the history.
+    /// Records that the entry is delivered. The same commit removes the oldest entries from the history, and records if
+    /// the target needs a full export.
     pub(super) fn record_delivery(
         &self,
         order: u64,
         at: Stamp,
+        outcome: &DeliveryOutcome,
     ) -> Result<ExportEntry, GatewayError> {
         let mut state = self.lock_state();
         let Some(mut record) = record::read_by_order(&self.store.read(), order)? else {
@@ -387,16 +395,26 @@ impl ExportQueue {
         record.entry.attempts += 1;
         record.entry.last_error = None;
         record.entry.delivered_at = Some(at.to_rfc3339());
+        if let Some(warning) = &outcome.warning
+            && !record.entry.warnings.contains(warning)
+        {
+            record.entry.warnings.push(warning.clone());
+        }
         let mut removals =
             HistoryRemovals::find_removals(&state, self.limits, order, record.entry.bytes);
         self.store.transact::<_, Error>(|t| {
             record::put_record(t, order, &record)?;
+            if record.entry.graph().is_some() {
+                record_delivered_sequence(t, &record.entry)?;
+            }
+            if outcome.needs_full {
+                require_full_export(t, &record.entry)?;
+            }
             removals.add_to_commit(t)
         })?;
         let target_queue = state.queues.entry(record.entry.target.clone()).or_default();
         target_queue.remove(order, &record);
-        target_queue.reachable = Some(true);
-        target_queue.last_delivery.clone_from(&record.entry.delivered_at);
+        target_queue.record_outcome(&record.entry, outcome);
         state.add_to_history(order, record.entry.bytes);
         self.publish_entry(&record.entry);
         for file in removals.apply_in_memory(&mut state) {
@@ -405,6 +423,26 @@ impl ExportQueue {
         self.capacity_freed.notify_one();
         Ok(record.entry)
     }
+}
+
+/// Records the sequence that a SPARQL store has, unless it had a higher one.
+fn record_delivered_sequence(t: &mut Transaction<'_>, entry: &ExportEntry) -> Result<(), Error> {
+    let key = record::sequence_key(&entry.target, &entry.business_object_name);
+    let before = record::read_number(t, record::EXPORT_DELIVERED, &key)?;
+    if before.is_some_and(|before| before >= entry.sequence) {
+        return Ok(());
+    }
+    t.put_document(record::EXPORT_DELIVERED, &key, &entry.sequence.to_be_bytes())
+}
+
+/// Forgets what the target has, so that its next automatic export is full.
+fn require_full_export(t: &mut Transaction<'_>, entry: &ExportEntry) -> Result<(), Error> {
+    let id = entry.business_object.as_str();
+    let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
+    if cursor.targets.remove(&entry.target).is_some() {
+        change_feed::write_cursor(t, id, &cursor)?;
+    }
+    Ok(())
 }
 
 /// The reason why exports were not queued.
@@ -468,7 +506,7 @@ impl NewExports<'_> {
             sequence,
             gateway: source.gateway_id,
         };
-        let key = key.build_key(&to.files.key, to.files.format);
+        let key = to.files.build_key(&key);
         let metadata = (to.files.format == ExportFormat::JsonLines).then(|| {
             source.metadata_of(id, export.kind, sequence, objects, data_checksum).to_document()
         });

@@ -9,6 +9,7 @@
 //! | `exports` | order (u64, big endian) | [`Record`] as JSON. |
 //! | `export-ids` | id | order. |
 //! | `export-sequences` | target, 0, Business Object name | the last assigned sequence (u64, big endian). |
+//! | `export-delivered` | as for its sequence | the highest sequence that was delivered to a SPARQL store (u64, big endian). |
 //! | `export-held` | as for its sequence | objects of the last full export and all incremental ones since (u64, big endian). |
 mod stored_entry;
 
@@ -21,6 +22,8 @@ pub(super) const EXPORTS: &str = "exports";
 pub(super) const EXPORT_IDS: &str = "export-ids";
 /// The collection of the last sequence assigned to each target and Business Object.
 pub const EXPORT_SEQUENCES: &str = "export-sequences";
+/// The collection of the highest sequence delivered to each SPARQL store, for each Business Object.
+pub(super) const EXPORT_DELIVERED: &str = "export-delivered";
 pub(super) const EXPORT_OBJECT_COUNTS: &str = "export-held";
 
 /// The maximum number of records read at a time.

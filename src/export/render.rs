@@ -4,6 +4,7 @@
 //! everything is rendered.
 use super::entry::Kind;
 use super::file::{DataFile, FileWriter, MetadataSource};
+use super::graph_lines;
 use super::spool;
 use oxrdf::NamedNode;
 use penstock_base::disk::Disk;
@@ -11,7 +12,8 @@ use penstock_base::error::{ErrorClass, GatewayError, describe_lost_snapshot};
 use penstock_config::ExportFormat;
 use penstock_model::change_feed::{self, ChangedObject};
 use penstock_model::resource::Compiled;
-use penstock_model::{members, namespace, view};
+use penstock_model::view::{self, ShownFact};
+use penstock_model::{members, namespace};
 use penstock_store::{Error, LostCause, Pattern, Read, ReadStore, Snapshot, SubjectQuads};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -142,6 +144,12 @@ pub(super) struct RenderOutput {
 /// The files with the same objects that are being written, one for each format, with the warnings of the view.
 struct RenderedFile {
     writers: Vec<FileWriter>,
+    /// Whether objects go into the files of whole graphs too.
+    fills_whole_graphs: bool,
+    /// The number of objects.
+    objects: u64,
+    /// The lines of a graph that are being written.
+    lines: Vec<u8>,
     /// Their length in bytes at the last check of the disk space.
     checked_at_bytes: u64,
     object: Vec<u8>,
@@ -192,6 +200,7 @@ impl Rendering<'_> {
     ) -> Result<(Rendered, RenderedState), GatewayError> {
         let mut shown = ShownState::open(self.store)?;
         let mut file = RenderedFile::create(outputs, self)?;
+        file.fills_whole_graphs = true;
         let mut after: Option<NamedNode> = None;
         loop {
             self.check_not_stopping()?;
@@ -270,12 +279,55 @@ impl Rendering<'_> {
                 break;
             }
         }
+        self.render_whole_graphs(&mut shown, &mut files)?;
         let state = shown.to_rendered();
         let finish = |file: RenderedFile| file.finish(shown.mixed_warning.clone());
         let changed = files.changed.map(finish).transpose()?;
         let removed = files.removed.map(finish).transpose()?;
         let changed = changed.filter(|rendered| rendered.objects > 0);
         Ok((ChangedFiles { changed, removed }, state))
+    }
+
+    /// Writes all members into those files of changes that hold the whole graph.
+    fn render_whole_graphs(
+        &self,
+        shown: &mut ShownState<'_>,
+        files: &mut ChangedFiles<RenderedFile>,
+    ) -> Result<(), GatewayError> {
+        let mut graphs = RenderedFile::of_writers(Vec::new());
+        let mut taken = Vec::new();
+        // Without objects, the file of changed members is dropped.
+        files.changed.take_if(|file| file.objects == 0);
+        for file in [&mut files.changed, &mut files.removed] {
+            let writers = file.as_mut().map(|file| std::mem::take(&mut file.writers));
+            let (whole, others): (Vec<_>, Vec<_>) = writers
+                .unwrap_or_default()
+                .into_iter()
+                .partition(|writer| writer.format() == ExportFormat::Triples);
+            taken.push((whole.len(), others));
+            graphs.writers.extend(whole);
+        }
+        if !graphs.writers.is_empty() {
+            let mut after: Option<NamedNode> = None;
+            loop {
+                self.check_not_stopping()?;
+                let page = self.render_members(shown, &mut graphs, &mut after);
+                if shown.recover(page, after.as_ref().map(NamedNode::as_str))? == Some(0) {
+                    break;
+                }
+            }
+        }
+        let mut whole = graphs.writers.into_iter();
+        for (file, (count, others)) in
+            [&mut files.changed, &mut files.removed].into_iter().zip(taken)
+        {
+            let mut writers = others;
+            writers.extend(whole.by_ref().take(count));
+            if let Some(file) = file {
+                file.writers = writers;
+            }
+        }
+        Ok(())
     }
 
     fn list_changed(
@@ -301,6 +353,7 @@ impl Rendering<'_> {
         // If no object is written to the file, it is removed later.
         let file = RenderedFile::get_or_create(&mut files.changed, objects, self)?;
         if !self.render_if_member(read, file, &uri)? && changed.new_at != Some(exports) {
+            file.append_removed_lines(&uri)?;
             RenderedFile::get_or_create(&mut files.removed, removed, self)?.append_removed(&uri)?;
         }
         Ok(())
@@ -331,8 +384,25 @@ impl Rendering<'_> {
         file.object.clear();
         let mut findings = Vec::new();
         let root = &self.business_object.mapping.root;
-        let (quads, out) = (&file.quads, &mut file.object);
-        view::render_subject(read, root, uri, quads, out, &mut findings)?;
+        let RenderedFile { quads, object, writers, lines, fills_whole_graphs, .. } = &mut *file;
+        let mut graphs: Vec<_> =
+            writers.iter_mut().filter(|writer| has_lines(writer, *fills_whole_graphs)).collect();
+        if graphs.is_empty() {
+            view::render_subject(read, root, uri, quads, object, &mut findings)?;
+        } else {
+            let mut report = |fact: ShownFact<'_>| {
+                graphs.iter_mut().try_for_each(|writer| append_fact(writer, uri, fact, lines))
+            };
+            view::render_subject_as_facts(
+                read,
+                root,
+                uri,
+                quads,
+                object,
+                &mut findings,
+                &mut report,
+            )?;
+        }
         file.append_object()?;
         self.check_disk_space(file)?;
         for finding in findings {
@@ -421,32 +491,56 @@ impl RenderedFile {
                 .map_err(|error| spool::spool_error("writing", path, &error))
         });
         let writers = writers.collect::<Result<_, _>>()?;
-        let (object, about) = (Vec::new(), SubjectQuads::default());
-        let (warnings, more_warnings) = (Vec::new(), 0);
-        Ok(Self {
+        Ok(Self { fills_whole_graphs: false, ..Self::of_writers(writers) })
+    }
+
+    /// Returns files of whole graphs with these writers.
+    fn of_writers(writers: Vec<FileWriter>) -> Self {
+        Self {
             writers,
+            fills_whole_graphs: true,
+            objects: 0,
+            lines: Vec::new(),
             checked_at_bytes: 0,
-            object,
-            quads: about,
-            warnings,
-            omitted_warnings: more_warnings,
-        })
+            object: Vec::new(),
+            quads: SubjectQuads::default(),
+            warnings: Vec::new(),
+            omitted_warnings: 0,
+        }
     }
 
     /// Appends the rendered object in the field `object`.
     fn append_object(&mut self) -> Result<(), GatewayError> {
-        self.writers.iter_mut().try_for_each(|writer| {
-            writer
-                .append_object(&self.object)
-                .map_err(|error| spool::spool_error("writing", writer.path(), &error))
-        })
+        self.objects += 1;
+        for writer in &mut self.writers {
+            if has_lines(writer, self.fills_whole_graphs) {
+                writer.count_object();
+            } else if !matches!(writer.format(), ExportFormat::Quads | ExportFormat::Triples) {
+                writer
+                    .append_object(&self.object)
+                    .map_err(|error| spool::spool_error("writing", writer.path(), &error))?;
+            }
+        }
+        Ok(())
     }
 
     /// Appends an object that consists only of its URI.
     fn append_removed(&mut self, uri: &NamedNode) -> Result<(), GatewayError> {
         let object = serde_json::json!({ "uri": uri.as_str() });
         self.object = object.to_string().into_bytes();
+        self.append_removed_lines(uri)?;
         self.append_object()
+    }
+
+    /// Appends the lines of a removed object to the files that have lines of a graph. Those of changed objects have them
+    /// too, because an export must not leave a removed object with a nested one that changed.
+    fn append_removed_lines(&mut self, uri: &NamedNode) -> Result<(), GatewayError> {
+        for writer in &mut self.writers {
+            self.lines.clear();
+            graph_lines::append_removed(writer.format(), uri, &mut self.lines);
+            write_lines(writer, &self.lines)?;
+        }
+        Ok(())
     }
 
     fn add_warning(&mut self, warning: &str) {
@@ -469,9 +563,33 @@ impl RenderedFile {
             writer.finish().map_err(|error| spool::spool_error("writing", &path, &error))
         });
         let files = files.collect::<Result<Vec<_>, _>>()?;
-        let objects = files.first().map_or(0, |file| file.objects);
-        Ok(Rendered { files, objects, warnings: self.warnings })
+        Ok(Rendered { files, objects: self.objects, warnings: self.warnings })
     }
+}
+
+/// Returns whether the rendered objects go into this file as lines of a graph.
+fn has_lines(writer: &FileWriter, fills_whole_graphs: bool) -> bool {
+    match writer.format() {
+        ExportFormat::Quads => true,
+        ExportFormat::Triples => fills_whole_graphs,
+        ExportFormat::Json | ExportFormat::JsonLines => false,
+    }
+}
+
+/// Appends the line of a fact about an object. `lines` is a buffer.
+fn append_fact(
+    writer: &mut FileWriter,
+    uri: &NamedNode,
+    fact: ShownFact<'_>,
+    lines: &mut Vec<u8>,
+) -> Result<(), GatewayError> {
+    lines.clear();
+    graph_lines::append_fact(writer.format(), uri, fact, lines);
+    write_lines(writer, lines)
+}
+
+fn write_lines(writer: &mut FileWriter, lines: &[u8]) -> Result<(), GatewayError> {
+    writer.append_lines(lines).map_err(|error| spool::spool_error("writing", writer.path(), &error))
 }
 
 /// Explains why there are no members. Names the condition that no stored object satisfies, if there is one.

@@ -65,7 +65,13 @@ fn remove_pages(
         after = Some(last);
         let Some(cursor) = read_cursor(inner, business_object)? else { return Ok(()) };
         if delivered.is_none() {
+            let exports = cursor.exports;
             delivered = DeliveredState::collect(inner, id, cursor, instance)?;
+            // A delivery that was collected may have shown meanwhile that its target lacks data.
+            let again = read_cursor(inner, business_object)?;
+            if again.is_none_or(|again| again.exports != exports) {
+                return Ok(());
+            }
         }
         let Some(delivered) = delivered.as_ref().filter(|delivered| delivered.instance == instance)
         else {

@@ -12,16 +12,15 @@ mod explain;
 pub(super) mod list;
 mod multipart;
 mod probe;
-mod progress;
 mod request;
 
 use super::backoff::DeliveryTimings;
 use super::cause::{DeliveryFailure, FailureClass};
 use super::delivery::{Delivery, MetadataObject};
 use super::entry::ExportEntry;
+use super::transport::{self, HttpAnswer, LostRequest, RequestTimeouts};
 use penstock_config::{Compression, TargetKind};
-use progress::RequestTimeouts;
-use request::{LostRequest, RequestBody, S3Client, S3Request, S3Response};
+use request::{RequestBody, S3Client, S3Request};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,7 +93,9 @@ impl Bucket {
             TargetKind::S3 { endpoint, bucket, compression, .. } => {
                 (endpoint.clone(), bucket.clone(), *compression)
             }
-            TargetKind::Directory { .. } => (String::new(), None, Compression::None),
+            TargetKind::Directory { .. } | TargetKind::Sparql(_) => {
+                (String::new(), None, Compression::None)
+            }
         };
         Ok(Self {
             client: requests,
@@ -305,7 +306,7 @@ impl Bucket {
         }
     }
 
-    fn classify_object(&self, answer: &S3Response, entry: &ExportEntry) -> StoredObject {
+    fn classify_object(&self, answer: &HttpAnswer, entry: &ExportEntry) -> StoredObject {
         let header = |name: &str| answer.header(name);
         let Some(id) = header("x-amz-meta-export-id") else {
             return StoredObject::Foreign("an object that no gateway put there".to_owned());
@@ -330,7 +331,7 @@ impl Bucket {
     }
 
     /// Sends a request. An answer with any status is a success.
-    async fn send(&self, request: S3Request<'_>) -> Result<S3Response, DeliveryFailure> {
+    async fn send(&self, request: S3Request<'_>) -> Result<HttpAnswer, DeliveryFailure> {
         self.client.send(request).await.map_err(|lost| self.lost_failure(&lost))
     }
 
@@ -338,7 +339,7 @@ impl Bucket {
     async fn send_storing_request(
         &self,
         request: S3Request<'_>,
-    ) -> Result<S3Response, DeliveryFailure> {
+    ) -> Result<HttpAnswer, DeliveryFailure> {
         let lost = |lost: LostRequest| DeliveryFailure {
             outcome_unknown: lost.fully_sent,
             ..self.lost_failure(&lost)
@@ -347,10 +348,10 @@ impl Bucket {
     }
 
     fn lost_failure(&self, lost: &LostRequest) -> DeliveryFailure {
-        explain::explain_lost(lost, &self.endpoint)
+        transport::explain_lost(lost, &self.endpoint)
     }
 
-    fn refused_failure(&self, answer: &S3Response) -> DeliveryFailure {
+    fn refused_failure(&self, answer: &HttpAnswer) -> DeliveryFailure {
         explain::explain_answer(answer, &self.name, &self.endpoint)
     }
 

@@ -3,9 +3,10 @@
 //! Invariant: under the queue's lock, this state agrees with the committed records. It needs some tens of bytes for
 //! each entry and never contains the entries themselves, so that a long queue uses little memory.
 use super::cause::FailureClass;
-use super::entry::{ExportEntry, Status};
+use super::delivery::DeliveryOutcome;
+use super::entry::{ExportEntry, Kind, Status};
 use super::record::Record;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Notify;
@@ -41,6 +42,10 @@ pub(super) struct TargetQueue {
     pub(super) failing: Option<FailingEntry>,
     /// Whether the last attempt reached the target.
     pub(super) reachable: Option<bool>,
+    /// What the last delivery could not check at the target.
+    pub(super) remark: Option<&'static str>,
+    /// The names of the Business Objects of which the target needs a full export that only a push creates.
+    pub(super) needed_pushes: BTreeSet<String>,
     /// When the last entry was delivered.
     pub(super) last_delivery: Option<String>,
     /// Ends the backoff before the next attempt.
@@ -131,6 +136,29 @@ impl TargetQueue {
         if self.waiting.insert(record.place, (order, record.entry.bytes)).is_none() {
             self.bytes += record.entry.bytes;
         }
+    }
+
+    /// Records what the delivery of an entry has shown.
+    pub(super) fn record_outcome(&mut self, entry: &ExportEntry, outcome: &DeliveryOutcome) {
+        self.reachable = Some(true);
+        self.remark = outcome.remark;
+        self.last_delivery.clone_from(&entry.delivered_at);
+        if outcome.needs_push {
+            self.needed_pushes.insert(entry.business_object_name.clone());
+        } else if entry.kind == Kind::Full && !outcome.needs_full {
+            self.needed_pushes.remove(&entry.business_object_name);
+        }
+    }
+
+    /// Returns what an operator should know although nothing failed.
+    pub(super) fn remark(&self) -> Option<String> {
+        let names: Vec<String> =
+            self.needed_pushes.iter().map(|name| format!("`{name}`")).collect();
+        let pushes = (!names.is_empty())
+            .then(|| format!("the target needs a full export: push {}", names.join(", ")));
+        let remarks: Vec<String> =
+            self.remark.map(str::to_owned).into_iter().chain(pushes).collect();
+        (!remarks.is_empty()).then(|| remarks.join("; "))
     }
 
     /// Removes an entry.

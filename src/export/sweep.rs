@@ -1,5 +1,6 @@
 //! The cleanup of multipart uploads, whose parts use space in the bucket. These are uploads of parked exports, and of
-//! stored exports if a broken connection left the completion unclear.
+//! stored exports if a broken connection left the completion unclear. The staging graphs in a SPARQL store are dropped too,
+//! of exports that are parked, or delivered after an unclear attempt.
 use super::Inner;
 use super::deliver::run_blocking;
 use super::entry::Status;
@@ -17,6 +18,16 @@ pub(super) async fn run_cleanup(inner: Arc<Inner>) {
                     bucket.clean_up_uploads(&id, &inner.uploads).await
                 }
                 Ok(OpenTarget::S3(bucket)) => bucket.abandon_upload(&begun).await,
+                Ok(OpenTarget::Sparql(store)) if delivered => {
+                    store.drop_delivered_staging(&id, &begun).await
+                }
+                Ok(OpenTarget::Sparql(store)) => {
+                    match store.drop_parked_staging(&id, &begun, &inner.uploads).await {
+                        // The record stays, for the next attempt.
+                        Ok(()) => continue,
+                        failed => failed,
+                    }
+                }
                 // The target has changed, and the new one does not know the upload.
                 _ => Ok(()),
             };

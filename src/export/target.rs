@@ -1,11 +1,15 @@
 //! Resolves a bucketName to its target.
 use super::ExportOptions;
 use super::cause::DeliveryFailure;
-use super::delivery::Delivery;
+use super::delivery::{Delivery, DeliveryOutcome};
 use super::directory::Directory;
+use super::entry::ExportEntry;
 use super::s3::Bucket;
+use super::sparql::StoreTarget;
 use penstock_base::bucket_name::check_bucket_name;
-use penstock_config::{ExportFormat, KeyTemplate, TargetKind, Targets};
+use penstock_config::{
+    ExportFormat, GraphTemplate, KeyTemplate, SparqlProtocol, TargetKind, Targets,
+};
 use std::path::{Path, PathBuf};
 
 /// An opened target.
@@ -15,6 +19,8 @@ pub(super) enum OpenTarget {
     Directory(Directory),
     /// An S3 bucket.
     S3(Box<Bucket>),
+    /// A SPARQL store.
+    Sparql(Box<StoreTarget>),
 }
 
 impl OpenTarget {
@@ -29,6 +35,11 @@ impl OpenTarget {
             None | Some(TargetKind::Directory { .. }) => Ok(Self::Directory(Directory::new(
                 directory_path(&options.data_dir, kind, bucket_name),
             ))),
+            Some(TargetKind::Sparql(store)) => {
+                StoreTarget::open(store, bucket_name, &options.timings)
+                    .map(Box::new)
+                    .map(Self::Sparql)
+            }
             Some(kind) => Bucket::open(kind, bucket_name, &options.gateway_id, &options.timings)
                 .map(Box::new)
                 .map(Self::S3),
@@ -36,11 +47,30 @@ impl OpenTarget {
     }
 
     /// Delivers one file. Returns once the target has stored it.
-    pub(super) async fn deliver(&self, delivery: Delivery<'_>) -> Result<(), DeliveryFailure> {
+    pub(super) async fn deliver(
+        &self,
+        delivery: Delivery<'_>,
+    ) -> Result<DeliveryOutcome, DeliveryFailure> {
+        self.check_format(delivery.entry)?;
         match self {
-            Self::Directory(directory) => directory.deliver(delivery).await,
-            Self::S3(bucket) => bucket.deliver(delivery).await,
+            Self::Directory(directory) => directory.deliver(delivery).await?,
+            Self::S3(bucket) => bucket.deliver(delivery).await?,
+            Self::Sparql(store) => return store.deliver(delivery).await,
         }
+        Ok(DeliveryOutcome::default())
+    }
+
+    /// Fails if the export was created for a target of another type.
+    fn check_format(&self, entry: &ExportEntry) -> Result<(), DeliveryFailure> {
+        let (was, is) = match (self, entry.graph()) {
+            (Self::Sparql(_), None) => ("a bucket or a directory", "is a SPARQL store"),
+            (Self::Directory(_) | Self::S3(_), Some(_)) => ("a SPARQL store", "is none"),
+            _ => return Ok(()),
+        };
+        Err(DeliveryFailure::of_gateway(format!(
+            "the export was created for {was}, but the target now {is}; restore the target's `type`, or park the \
+             export so that the next ones can be delivered"
+        )))
     }
 
     /// Tests whether the target would accept files with this key prefix, without writing one. Returns a remark
@@ -52,6 +82,7 @@ impl OpenTarget {
         match self {
             Self::Directory(directory) => directory.test_access(),
             Self::S3(bucket) => bucket.test_access(prefix).await,
+            Self::Sparql(store) => store.test_access().await,
         }
     }
 
@@ -60,6 +91,7 @@ impl OpenTarget {
         match self {
             Self::Directory(_) => true,
             Self::S3(bucket) => bucket.is_reachable().await,
+            Self::Sparql(store) => store.is_reachable().await,
         }
     }
 }
@@ -109,6 +141,8 @@ pub(super) struct FileSettings {
     /// The template of the keys.
     pub(super) key: KeyTemplate,
     pub(super) format: ExportFormat,
+    /// The template of the graphs of a SPARQL store.
+    pub(super) graph: Option<GraphTemplate>,
 }
 
 /// Returns how a target names and writes its files. The embedded default has the default settings.
@@ -117,7 +151,17 @@ pub(super) fn file_settings(targets: &Targets, bucket_name: &str) -> FileSetting
     target.map_or_else(FileSettings::default, |target| FileSettings {
         prefix: target.prefix.clone(),
         key: target.key.clone(),
-        format: target.format,
+        format: match &target.kind {
+            TargetKind::Sparql(store) if store.protocol == SparqlProtocol::GraphStore => {
+                ExportFormat::Triples
+            }
+            TargetKind::Sparql(_) => ExportFormat::Quads,
+            TargetKind::Directory { .. } | TargetKind::S3 { .. } => target.format,
+        },
+        graph: match &target.kind {
+            TargetKind::Sparql(store) => Some(store.graph.clone()),
+            TargetKind::Directory { .. } | TargetKind::S3 { .. } => None,
+        },
     })
 }
 
@@ -130,6 +174,7 @@ pub(super) fn key_prefix(targets: &Targets, bucket_name: &str) -> String {
 pub(super) fn type_name(options: &ExportOptions, bucket_name: &str) -> &'static str {
     match resolve_kind(&options.targets, bucket_name) {
         Ok(Some(TargetKind::S3 { .. })) => "s3",
+        Ok(Some(TargetKind::Sparql(_))) => "sparql",
         _ => "directory",
     }
 }
@@ -143,6 +188,9 @@ pub(super) fn describe_place(targets: &Targets, bucket_name: &str) -> Option<Str
         Ok(Some(TargetKind::S3 { endpoint, bucket, .. })) => {
             let bucket = bucket.as_deref().unwrap_or(bucket_name);
             Some(format!("the bucket `{bucket}` at {endpoint}"))
+        }
+        Ok(Some(TargetKind::Sparql(store))) => {
+            Some(format!("the SPARQL store at {}", store.endpoint))
         }
     }
 }
@@ -176,6 +224,9 @@ pub(super) fn identify_place(options: &ExportOptions, bucket_name: &str) -> Stri
         }
         Ok(Some(TargetKind::S3 { endpoint, bucket, .. })) => {
             format!("{endpoint} {} {prefix}", bucket.as_deref().unwrap_or(bucket_name))
+        }
+        Ok(Some(TargetKind::Sparql(store))) => {
+            format!("sparql {} {:?} {}", store.endpoint, store.protocol, store.graph)
         }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 pub struct TargetState {
     /// The bucketName.
     pub name: String,
-    /// `directory` or `s3`.
+    /// `directory`, `s3` or `sparql`.
     pub kind: &'static str,
     /// Whether the last attempt reached the target, null before the first attempt.
     pub reachable: Option<bool>,
@@ -25,6 +25,8 @@ pub struct TargetState {
     pub next_attempt: Option<String>,
     /// Why deliveries are paused although nothing failed, as text.
     pub paused: Option<String>,
+    /// What an operator should know although nothing failed, as text.
+    pub remark: Option<String>,
     /// The number of queued exports.
     pub depth: u64,
     /// The number of Business Objects whose automatic exports wait for spool capacity.
@@ -66,6 +68,7 @@ impl Inner {
             attempts: 0,
             next_attempt: None,
             paused: self.uplink.pause_reason(),
+            remark: None,
             depth: 0,
             waiting: self.waiting.count_for_target(&name),
             bytes: 0,
@@ -79,6 +82,7 @@ impl Inner {
         target.reachable = target_queue.reachable;
         target.depth = target_queue.waiting.len() as u64;
         target.bytes = target_queue.bytes;
+        target.remark = target_queue.remark();
         target.last_delivery.clone_from(&target_queue.last_delivery);
         if let Some(failing) = &target_queue.failing {
             target.blocked = Some(failing.error.clone());

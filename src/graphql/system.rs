@@ -188,7 +188,7 @@ pub(super) const SYSTEM_TYPES: &[(&str, &str, &[Member])] = &[
         "Where exports go, and its state.",
         &[
             ("name", "String!", "The bucketName."),
-            ("type", "String!", "`directory` or `s3`."),
+            ("type", "String!", "`directory`, `s3` or `sparql`."),
             ("reachable", "Boolean", "Whether the last attempt reached it; null before the first."),
             ("blocked", "String", "Why the first export of its queue cannot be delivered."),
             ("blockedBy", "String", "The class of that cause."),
@@ -200,6 +200,7 @@ pub(super) const SYSTEM_TYPES: &[(&str, &str, &[Member])] = &[
             ),
             ("nextAttempt", "DateTime", "When the next attempt is due."),
             ("paused", "String", "Why deliveries pause although there is no error."),
+            ("remark", "String", "What an operator should know although there is no error."),
             ("depth", "Integer!", "The number of exports in its queue."),
             (
                 "waiting",

@@ -17,7 +17,7 @@ mod values;
 pub(crate) use belonging::find_owning_field;
 pub use label::find_label;
 pub(crate) use number::{NumberKey as Number, to_json_number};
-pub use object::NestingPath;
+pub use object::{NestingPath, ReportShown, ShownFact};
 pub use values::{FieldValues, ShownValues};
 
 pub use super::mapping::Shape;
@@ -70,8 +70,38 @@ pub fn render_subject(
     out: &mut Vec<u8>,
     warnings: &mut Vec<Finding>,
 ) -> Result<(), GatewayError> {
+    write_root(read, shape, uri, about, out, warnings, None)
+}
+
+/// As [`render_subject`], and reports what the JSON shows as RDF. An object that the JSON shows several times at the same
+/// place in the mapping is reported once.
+///
+/// # Errors
+/// As [`render_object`], and the errors of `report`.
+pub fn render_subject_as_facts<'w>(
+    read: &'w impl Read,
+    shape: &'w Shape,
+    uri: &NamedNode,
+    about: &SubjectQuads,
+    out: &'w mut Vec<u8>,
+    warnings: &'w mut Vec<Finding>,
+    report: ReportShown<'w>,
+) -> Result<(), GatewayError> {
+    write_root(read, shape, uri, about, out, warnings, Some(report))
+}
+
+fn write_root<'w>(
+    read: &'w impl Read,
+    shape: &'w Shape,
+    uri: &NamedNode,
+    about: &SubjectQuads,
+    out: &'w mut Vec<u8>,
+    warnings: &'w mut Vec<Finding>,
+    report: Option<ReportShown<'w>>,
+) -> Result<(), GatewayError> {
     let budget = budget::ViewBudget::new(out.len());
-    object::ObjectWriter { read, out, warnings, pointer: Vec::new(), budget }.write_object(
+    let shown = report.map(object::ShownReporter::new);
+    object::ObjectWriter { read, out, warnings, pointer: Vec::new(), budget, shown }.write_object(
         shape,
         &NestingPath { uri, above: None },
         about,

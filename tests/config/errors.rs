@@ -55,6 +55,33 @@ fn a_secret_is_never_shown() {
 }
 
 #[test]
+fn a_sparql_target_needs_its_endpoint_and_complete_credentials() {
+    let target = "--service.export.targets.central.";
+    let login = |settings: &[&str]| {
+        let mut arguments = vec![format!("{target}type=sparql")];
+        arguments.extend(settings.iter().map(|setting| format!("{target}{setting}")));
+        load_errors(&with_arguments(&arguments.iter().map(String::as_str).collect::<Vec<_>>()))
+    };
+    let endpoint = "endpoint=https://store.example/update";
+    for (settings, expected) in [
+        (&["username=a", "password=top-secret"][..], "central.endpoint"),
+        (&[endpoint, "username=a"][..], "central.password"),
+        (&[endpoint, "password=top-secret"][..], "central.username"),
+        (
+            &[endpoint, "username=a", "password=top-secret", "bearer-token=top-secret"][..],
+            "central.bearer-token",
+        ),
+        (&[endpoint, "graph=plants"][..], "absolute IRI"),
+        (&[endpoint, "graph=urn:{name}-{gateway}"][..], "between"),
+        (&[endpoint, "protocol=load"][..], "central.protocol"),
+    ] {
+        let found = login(settings);
+        assert!(found.len() == 1 && found[0].contains(expected), "{settings:?}: {found:#?}");
+        assert!(!found[0].contains("top-secret"), "{found:#?}");
+    }
+}
+
+#[test]
 fn an_s3_target_needs_its_endpoint_and_keys() {
     let found = load_errors(&with_arguments(&[
         "--service.export.targets.plant.type=s3",
@@ -66,7 +93,7 @@ fn an_s3_target_needs_its_endpoint_and_keys() {
         "service.export.targets.plant.access-key-id: it is missing",
         "service.export.targets.plant.secret-access-key: it is missing",
         "service.export.targets.plant.ca-file = \"/no/such/ca.pem\" (from --service.export.targets.plant.ca-file): it cannot be read",
-        "service.export.default.type: it is missing: s3 or directory",
+        "service.export.default.type: it is missing: s3, directory or sparql",
     ] {
         assert!(found.iter().any(|f| f.starts_with(missing)), "{missing}: {found:#?}");
     }

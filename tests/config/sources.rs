@@ -1,7 +1,8 @@
 //! The sources of settings, the spellings of names there, and their precedence.
 use crate::loaded;
 use penstock_config::{
-    Compression, ExportFormat, KeyTemplate, Loaded, Sources, Target, TargetKind,
+    Compression, ExportFormat, KeyTemplate, Loaded, Sources, SparqlLogin, SparqlProtocol, Target,
+    TargetKind,
 };
 use std::fs::set_permissions;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -196,6 +197,58 @@ fn targets_are_merged_from_several_sources() {
     assert!(targets.named["dir.one"].kind == directory);
     assert!(targets.default.as_ref().unwrap().kind == TargetKind::Directory { path: None });
     assert!(!format!("{loaded:?}{:?}", machine.sources).contains("very secret"));
+}
+
+#[test]
+fn sparql_targets_have_credentials_and_a_graph_for_each_business_object() {
+    let machine = Machine::new()
+        .etc(
+            "application.yaml",
+            "service.export:\n  targets:\n    central: {type: sparql, endpoint: 'http://store.example/update', \
+             username: edge, key: '{prefix}{name}/{sequence}{suffix}.json'}\n    graphs: {type: sparql, endpoint: 'https://store.example/store', \
+             protocol: graph-store, graph: 'https://c.example/{name}'}\n",
+        )
+        .credential("service.export.targets.central.password", "very secret\n")
+        .credential("service.export.targets.graphs.bearer-token", "very secret\n");
+    let loaded = machine.load();
+    let store = |name: &str| match &loaded.settings.targets.named[name].kind {
+        TargetKind::Sparql(store) => store.clone(),
+        _ => panic!("{name} is not a SPARQL store"),
+    };
+    let (central, graphs) = (store("central"), store("graphs"));
+    assert_eq!(central.protocol, SparqlProtocol::Update);
+    let (username, password) = ("edge".into(), "very secret".into());
+    assert!(central.login == SparqlLogin::Basic { username, password });
+    assert_eq!(central.graph.build_graph("gw-1", "Pumps"), "urn:penstock:gw-1:export:Pumps");
+    assert_eq!(graphs.protocol, SparqlProtocol::GraphStore);
+    assert!(graphs.login == SparqlLogin::Bearer("very secret".into()));
+    assert_eq!(graphs.graph.build_graph("gw-1", "Pumps"), "https://c.example/Pumps:gw-1");
+    for (setting, words) in [("central.key", "does nothing"), ("central.endpoint", "in the clear")]
+    {
+        let warned = |warning: &String| warning.contains(setting) && warning.contains(words);
+        assert!(loaded.settings.warnings.iter().any(warned), "{:?}", loaded.settings.warnings);
+    }
+    assert!(!format!("{loaded:?}{:?}", machine.sources).contains("very secret"));
+}
+
+#[test]
+fn sparql_targets_with_the_same_graphs_cause_a_warning() {
+    let machine = Machine::new().etc(
+        "application.yaml",
+        "service.export:\n  targets:\n    site-a: {type: sparql, endpoint: 'https://s.example/update'}\n    \
+         site-b: {type: sparql, endpoint: 'https://s.example/update', graph: 'urn:b:{gateway}:{name}'}\n    \
+         site-c: {type: sparql, endpoint: 'https://s.example/update'}\n  \
+         default: {type: sparql, endpoint: 'https://t.example/update'}\n",
+    );
+    let warnings = machine.load().settings.warnings;
+    for (words, is_expected) in [
+        ("`site-a` and `site-c`", true),
+        ("`site-a` and `site-b`", false),
+        ("service.export.default is a", true),
+    ] {
+        let has = warnings.iter().any(|warning| warning.contains(words));
+        assert_eq!(has, is_expected, "{words}: {warnings:?}");
+    }
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn open_with(data_dir: &Path, targets: Targets) -> Exporter {
 fn endpoint_of(target: &Target) -> String {
     match &target.kind {
         TargetKind::S3 { endpoint, .. } => endpoint.clone(),
-        TargetKind::Directory { .. } => String::new(),
+        TargetKind::Directory { .. } | TargetKind::Sparql(_) => String::new(),
     }
 }
 

@@ -12,6 +12,7 @@ mod operate;
 mod restart;
 mod resume;
 mod s3;
+mod sparql;
 mod support;
 mod walk;
 mod without_objects;

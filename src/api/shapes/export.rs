@@ -198,7 +198,7 @@ pub(crate) struct ExportMetadata {
 pub(crate) struct Target {
     /// The bucketName.
     pub(crate) name: String,
-    /// `directory` or `s3`.
+    /// `directory`, `s3` or `sparql`.
     pub(crate) r#type: &'static str,
     /// Whether the last attempt reached it; null before the first.
     #[salvo(schema(required = true))]
@@ -220,6 +220,9 @@ pub(crate) struct Target {
     /// Why deliveries are paused although nothing failed, in words.
     #[salvo(schema(required = true))]
     pub(crate) paused: Option<String>,
+    /// What an operator should know although nothing failed, in words.
+    #[salvo(schema(required = true))]
+    pub(crate) remark: Option<String>,
     /// Number of waiting exports.
     pub(crate) depth: u64,
     /// Number of Business Objects whose automatic exports wait for space in the spool.
@@ -244,7 +247,7 @@ pub(crate) struct Target {
 pub(crate) struct TargetTest {
     /// The bucketName.
     pub(crate) target: String,
-    /// `directory` or `s3`.
+    /// `directory`, `s3` or `sparql`.
     pub(crate) r#type: &'static str,
     /// Whether nothing was found that would prevent a delivery.
     pub(crate) ok: bool,
@@ -384,6 +387,7 @@ impl From<TargetState> for Target {
             attempts: target.attempts,
             next_attempt: target.next_attempt,
             paused: target.paused,
+            remark: target.remark,
             depth: target.depth,
             waiting: target.waiting,
             bytes: target.bytes,
@@ -504,6 +508,7 @@ mod tests {
                 attempts: 3,
                 next_attempt: text("4"),
                 paused: text("5"),
+                remark: text("6"),
                 depth: 6,
                 waiting: 7,
                 bytes: 8,

@@ -93,6 +93,7 @@ fn read_data(exporter: &Exporter, entry: &ExportEntry) -> Vec<Value> {
             let data = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
             (verify::read_lines(metadata, text.as_bytes()).unwrap(), data)
         }
+        ExportFormat::Quads | ExportFormat::Triples => panic!("the model has no SPARQL store"),
     };
     let extended = verified.extended.unwrap();
     assert_eq!(extended.kind, entry.kind.name());

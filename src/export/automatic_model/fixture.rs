@@ -2,6 +2,7 @@
 use super::action::{TestAction, TestDefinition};
 use super::consumer::Consumer;
 use crate::automatic::{ExportPlan, run_due_exports};
+use crate::delivery::DeliveryOutcome;
 use crate::{DeliveryTimings, ExportOptions, ExportRequester, Exporter, Inner};
 use chrono::{TimeDelta, Utc};
 use oxrdf::{Literal, NamedNode, NamedOrBlankNode, Quad, Term};
@@ -156,9 +157,16 @@ impl Fixture {
     }
 
     pub(super) fn deliver_next(&mut self, target: &str) -> bool {
+        self.deliver_with_outcome(target, &DeliveryOutcome::default())
+    }
+
+    pub(super) fn deliver_with_outcome(&mut self, target: &str, outcome: &DeliveryOutcome) -> bool {
         let queue = &self.exporter.inner.queue;
         let Some(job) = queue.begin_delivery(target).unwrap() else { return false };
-        queue.record_delivery(job.order, Stamp::of_system()).unwrap();
+        let entry = queue.record_delivery(job.order, Stamp::of_system(), outcome).unwrap();
+        if outcome.needs_full {
+            self.catalogue.watch().mark(&entry.business_object);
+        }
         true
     }
 

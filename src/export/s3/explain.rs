@@ -1,20 +1,13 @@
 //! Explains error answers and connection errors to the operator.
-use super::request::{LostRequest, RequestError, S3Response};
 use crate::cause::{DeliveryFailure, FailureClass};
+use crate::transport::{HttpAnswer, retry_after, truncate_text};
 use penstock_base::time;
-use std::time::Duration;
-
-/// The maximum `Retry-After` in seconds that is respected.
-const MAX_RETRY_AFTER_SECONDS: u64 = 300;
 
 /// Converts an error answer into a failure with a cause for the operator.
-pub(super) fn explain_answer(answer: &S3Response, bucket: &str, endpoint: &str) -> DeliveryFailure {
+pub(super) fn explain_answer(answer: &HttpAnswer, bucket: &str, endpoint: &str) -> DeliveryFailure {
     let code = first_element(&answer.body, "Code").unwrap_or_default();
     let (class, cause) = classify_answer(answer.status, &code, &answer.body, bucket, endpoint);
-    let seconds = answer.header("retry-after").and_then(|seconds| seconds.trim().parse().ok());
-    let retry_after =
-        seconds.map(|seconds: u64| Duration::from_secs(seconds.min(MAX_RETRY_AFTER_SECONDS)));
-    DeliveryFailure { retry_after, ..DeliveryFailure::new(class, cause) }
+    DeliveryFailure { retry_after: retry_after(answer), ..DeliveryFailure::new(class, cause) }
 }
 
 fn classify_answer(
@@ -130,68 +123,6 @@ fn leading_space(text: &str) -> &'static str {
     if text.is_empty() { "" } else { " " }
 }
 
-/// Converts a request without an answer into a failure.
-pub(super) fn explain_lost(lost: &LostRequest, endpoint: &str) -> DeliveryFailure {
-    match &lost.why {
-        RequestError::NotCreated(cause) => DeliveryFailure::of_gateway(cause.clone()),
-        RequestError::Source(cause) => {
-            DeliveryFailure::of_gateway(format!("the file in the spool cannot be read: {cause}"))
-        }
-        RequestError::Stalled(silent) => DeliveryFailure::new(
-            FailureClass::Broken,
-            format!("{endpoint} accepted no data and sent no answer for {} s", silent.as_secs()),
-        ),
-        RequestError::Http(error) => {
-            let why = join_causes(error);
-            let (class, cause) =
-                classify_connection_error(&why, error.is_connect(), error.is_timeout());
-            DeliveryFailure::new(class, format!("{endpoint} {cause}"))
-        }
-    }
-}
-
-/// Classifies a connection error. The returned text continues a sentence that starts with the endpoint.
-fn classify_connection_error(why: &str, connecting: bool, timeout: bool) -> (FailureClass, String) {
-    let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
-    if has(&["certificate"]) {
-        let cause = if has(&["xpired"]) {
-            format!(
-                "has a TLS certificate that has expired; renew it there, or set the clock of this gateway, \
-                 which says {}",
-                time::now_rfc3339()
-            )
-        } else if has(&["NotValidYet", "not valid yet"]) {
-            format!(
-                "has a TLS certificate that is not valid yet; is the clock of this gateway right? It says {}",
-                time::now_rfc3339()
-            )
-        } else if has(&["NotValidForName", "not valid for name"]) {
-            "has a TLS certificate for another name; correct the target's `endpoint`".to_owned()
-        } else {
-            format!(
-                "has a TLS certificate that is not trusted; add its authority to the target's `ca-file` ({why})"
-            )
-        };
-        return (FailureClass::Certificate, cause);
-    }
-    if connecting {
-        let cause = if has(&["dns error", "lookup"]) {
-            format!("cannot be reached: its name cannot be resolved ({why})")
-        } else if has(&["refused"]) {
-            "cannot be reached: the connection was refused, no server listens there".to_owned()
-        } else if timeout {
-            "cannot be reached: no connection in time".to_owned()
-        } else {
-            format!("cannot be reached: {why}")
-        };
-        return (FailureClass::Unreachable, cause);
-    }
-    if timeout {
-        return (FailureClass::Broken, "did not answer in time".to_owned());
-    }
-    (FailureClass::Broken, format!("closed or lost the connection: {why}"))
-}
-
 /// Returns the text of the first XML element with this name.
 pub(super) fn first_element(xml: &str, name: &str) -> Option<String> {
     let text = list_elements(xml, name).next()?;
@@ -219,39 +150,17 @@ pub(super) fn list_elements<'a>(xml: &'a str, name: &str) -> impl Iterator<Item 
     })
 }
 
-/// Joins the causes of an error, without the URL: the message names the endpoint already.
-fn join_causes(error: &dyn std::error::Error) -> String {
-    let mut text = String::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        next = error.source();
-        let this = error.to_string();
-        let this = this.split(" for url (").next().unwrap_or_default();
-        if !text.contains(this) {
-            if !text.is_empty() {
-                text.push_str(": ");
-            }
-            text.push_str(this);
-        }
-    }
-    truncate_text(&text).to_owned()
-}
-
-fn truncate_text(text: &str) -> &str {
-    let end = (0..=300).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-    text.get(..end).unwrap_or(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use reqwest::header::{HeaderMap, HeaderValue};
+    use std::time::Duration;
 
-    fn error_answer(status: u16, code: &str) -> S3Response {
+    fn error_answer(status: u16, code: &str) -> HttpAnswer {
         let body = format!(
             "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>m</Message></Error>"
         );
-        S3Response { status, headers: HeaderMap::new(), body }
+        HttpAnswer { status, headers: HeaderMap::new(), body }
     }
 
     #[test]
@@ -287,65 +196,11 @@ mod tests {
     }
 
     #[test]
-    fn connection_errors_are_explained_and_classified() {
-        for (why, connecting, class, words) in [
-            ("invalid peer certificate: Expired", true, FailureClass::Certificate, "has expired"),
-            (
-                "invalid peer certificate: certificate expired: verified at",
-                true,
-                FailureClass::Certificate,
-                "has expired",
-            ),
-            (
-                "invalid peer certificate: NotValidYet",
-                true,
-                FailureClass::Certificate,
-                "not valid yet",
-            ),
-            (
-                "invalid peer certificate: certificate not valid for name \"x\"",
-                true,
-                FailureClass::Certificate,
-                "another name",
-            ),
-            (
-                "invalid peer certificate: UnknownIssuer",
-                true,
-                FailureClass::Certificate,
-                "`ca-file`",
-            ),
-            (
-                "dns error: failed to lookup address information",
-                true,
-                FailureClass::Unreachable,
-                "cannot be resolved",
-            ),
-            (
-                "tcp connect error: Connection refused (os error 111)",
-                true,
-                FailureClass::Unreachable,
-                "refused",
-            ),
-            ("tcp connect error: No route to host", true, FailureClass::Unreachable, "No route"),
-            ("connection reset by peer", false, FailureClass::Broken, "lost"),
-        ] {
-            let (found, cause) = classify_connection_error(why, connecting, false);
-            assert!(found == class && cause.contains(words), "{why}: {found:?} {cause}");
-        }
-    }
-
-    #[test]
     fn elements_are_found_one_after_the_other() {
         let xml = "<L><C><Key>a&amp;b</Key></C><C><Key>&lt;&quot;</Key></C><C></L>";
         let keys: Vec<_> =
             list_elements(xml, "C").map(|c| first_element(c, "Key").unwrap()).collect();
         assert_eq!(keys, ["a&b", "<\""]);
         assert_eq!(first_element(xml, "Code"), None);
-    }
-
-    #[test]
-    fn long_answers_are_cut_between_characters() {
-        assert_eq!(truncate_text(&"ü".repeat(400)).len(), 300);
-        assert_eq!(truncate_text("x"), "x");
     }
 }

@@ -51,7 +51,7 @@ impl Bucket {
         if first_element(&body, "Code").as_deref() == Some("NoSuchKey") {
             return Ok(None);
         }
-        Err(self.refused_failure(&super::S3Response { status, headers, body }))
+        Err(self.refused_failure(&crate::transport::HttpAnswer { status, headers, body }))
     }
 }
 

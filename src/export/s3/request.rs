@@ -2,32 +2,29 @@
 //!
 //! Every request has the SHA-256 of its body under the signature, so a server accepts exactly the intended
 //! bytes or none. The body is read from its file while it is sent; no part is completely in memory.
-use super::progress::{Progress, RequestTimeouts};
+use crate::transport::{
+    self, HttpAnswer, LostRequest, Progress, RequestError, RequestTimeouts, file_body,
+};
 use crate::uplink::Uplink;
-use bytes::Bytes;
 use chrono::DateTime;
-use futures_util::stream;
 use penstock_base::clock;
 use penstock_config::TargetKind;
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Body, Certificate, Client, Method, Response, Url, redirect};
+use reqwest::{Client, Method, Response, Url};
 use s3::region::Region;
 use s3::signing;
 use std::fs::File;
-use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use time::OffsetDateTime;
 
-/// The SHA-256 of an empty body.
-const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 /// The maximum bytes of an answer that are read.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
-/// The time after which idle connections are closed, before servers and proxies drop them silently.
-const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The SHA-256 of an empty body.
+const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 /// The tolerated difference of the clocks in seconds. Servers refuse a signature if the clocks differ by 15 minutes.
 const MAX_CLOCK_SKEW_SECONDS: i64 = 5 * 60;
 
@@ -64,37 +61,6 @@ pub(super) enum RequestBody<'a> {
     File(&'a Arc<File>, Range<u64>, String, &'a Arc<Uplink>),
 }
 
-/// The answer to a request.
-#[derive(Debug)]
-pub(super) struct S3Response {
-    pub(super) status: u16,
-    pub(super) headers: HeaderMap,
-    /// The body, up to a limit.
-    pub(super) body: String,
-}
-
-/// A request without an answer.
-#[derive(Debug)]
-pub(super) struct LostRequest {
-    pub(super) why: RequestError,
-    /// Whether the whole request was sent, as far as the gateway knows. Then the server may have processed it, or
-    /// may still be processing it.
-    pub(super) fully_sent: bool,
-}
-
-/// The reason why there was no answer.
-#[derive(Debug)]
-pub(super) enum RequestError {
-    /// The request could not be created.
-    NotCreated(String),
-    /// The connection failed or broke.
-    Http(reqwest::Error),
-    /// There was no progress for this long.
-    Stalled(Duration),
-    /// The file to send could not be read.
-    Source(String),
-}
-
 impl<'a> S3Request<'a> {
     pub(super) fn new(method: Method, key: &'a str) -> Self {
         Self {
@@ -105,29 +71,6 @@ impl<'a> S3Request<'a> {
             body: RequestBody::Empty,
             extra_timeout: Duration::ZERO,
         }
-    }
-}
-
-impl RequestError {
-    /// Returns whether the server cannot have received the whole request.
-    fn is_certainly_incomplete(&self) -> bool {
-        match self {
-            Self::NotCreated(_) | Self::Source(_) => true,
-            Self::Http(error) => error.is_connect(),
-            Self::Stalled(_) => false,
-        }
-    }
-}
-
-impl From<RequestError> for LostRequest {
-    fn from(why: RequestError) -> Self {
-        Self { why, fully_sent: false }
-    }
-}
-
-impl S3Response {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
     }
 }
 
@@ -166,26 +109,7 @@ impl S3Client {
             let host = format!("{bucket}.{}", bucket_url.host_str().unwrap_or_default());
             bucket_url.set_host(Some(&host)).map_err(|error| unusable(&error))?;
         }
-        // The kernel uses whole seconds.
-        let probes = (patience.idle / 3).max(Duration::from_secs(1));
-        let mut client = Client::builder()
-            .http1_only()
-            .redirect(redirect::Policy::none())
-            .connect_timeout(patience.connect)
-            .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
-            .tcp_nodelay(true)
-            // Detects a dead connection both while bytes are sent and while an answer is awaited.
-            .tcp_user_timeout(patience.idle)
-            .tcp_keepalive(probes)
-            .tcp_keepalive_interval(probes)
-            .tcp_keepalive_retries(2);
-        for certificate in
-            ca_file.as_deref().map(read_certificates).transpose()?.unwrap_or_default()
-        {
-            client = client.add_root_certificate(certificate);
-        }
-        let client =
-            client.build().map_err(|error| format!("the target cannot be used: {error}"))?;
+        let client = transport::build_client(ca_file.as_deref(), patience)?;
         Ok(Self {
             client,
             region: Region::Custom { region: region.clone(), endpoint: endpoint.to_owned() },
@@ -206,7 +130,7 @@ impl S3Client {
     pub(super) async fn is_reachable(&self) -> bool {
         let mut root = self.bucket_url.clone();
         root.set_path("/");
-        self.client.head(root).timeout(self.timeouts.probe).send().await.is_ok()
+        transport::is_reachable(&self.client, root, &self.timeouts).await
     }
 
     /// Sends a request and reads the answer, whatever its status.
@@ -214,7 +138,7 @@ impl S3Client {
     /// A server refuses signatures with a wrong time. If the gateway's clock is not synchronized, the gateway then
     /// signs with the server's time, so that deliveries do not have to wait for the synchronization. A request
     /// without a body that was refused for this reason is sent once more.
-    pub(super) async fn send(&self, request: S3Request<'_>) -> Result<S3Response, LostRequest> {
+    pub(super) async fn send(&self, request: S3Request<'_>) -> Result<HttpAnswer, LostRequest> {
         let retry = match request.body {
             RequestBody::Empty => Some(S3Request {
                 method: request.method.clone(),
@@ -234,7 +158,7 @@ impl S3Client {
 
     /// Uses the time of a server that refused a request, if it differs much from ours and our clock is not
     /// synchronized. Returns whether the offset changed.
-    fn adopt_server_time(&self, answer: &S3Response) -> bool {
+    fn adopt_server_time(&self, answer: &HttpAnswer) -> bool {
         if answer.status != 403 || clock::is_synchronised() == Some(true) {
             return false;
         }
@@ -256,7 +180,7 @@ impl S3Client {
         true
     }
 
-    async fn send_once(&self, request: S3Request<'_>) -> Result<S3Response, LostRequest> {
+    async fn send_once(&self, request: S3Request<'_>) -> Result<HttpAnswer, LostRequest> {
         let progress = Arc::new(Progress::begin());
         let bytes = match &request.body {
             RequestBody::Empty => 0,
@@ -265,19 +189,8 @@ impl S3Client {
         };
         let extra_timeout = request.extra_timeout;
         let request = self.build_request(request, &progress)?;
-        let exchange = async {
-            let response = request.send().await.map_err(|error| progress.classify_error(error))?;
-            progress.record_bytes(0);
-            read_answer(response, &progress).await.map_err(RequestError::Http)
-        };
-        let result = tokio::select! {
-            result = exchange => result,
-            silent = progress.wait_for_stall(&self.timeouts, bytes, extra_timeout) => Err(RequestError::Stalled(silent)),
-        };
-        result.map_err(|why| LostRequest {
-            fully_sent: !why.is_certainly_incomplete() && progress.sent_bytes() >= bytes,
-            why,
-        })
+        let timeouts = &self.timeouts;
+        transport::send(request, &progress, timeouts, bytes, extra_timeout, MAX_ANSWER_BYTES).await
     }
 
     /// Requests an object. The caller reads the body.
@@ -390,76 +303,4 @@ fn header_value(text: &str) -> Result<HeaderValue, LostRequest> {
         let why = "a setting of the target has a character that is not allowed in a request header";
         RequestError::NotCreated(why.to_owned()).into()
     })
-}
-
-fn read_certificates(ca_file: &std::path::Path) -> Result<Vec<Certificate>, String> {
-    let cannot = |why: &dyn std::fmt::Display| {
-        format!("the certificates in the target's `ca-file` cannot be used: {why}")
-    };
-    let pem = std::fs::read(ca_file).map_err(|error| cannot(&error))?;
-    let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| cannot(&error))?;
-    if certificates.is_empty() {
-        return Err(cannot(&"it has none in the PEM format"));
-    }
-    Ok(certificates)
-}
-
-/// Creates a body that reads the range while it is sent, limited to the bandwidth of the uplink.
-fn file_body(
-    file: Arc<File>,
-    range: Range<u64>,
-    uplink: Arc<Uplink>,
-    progress: Arc<Progress>,
-) -> Body {
-    let end = range.end;
-    Body::wrap_stream(stream::try_unfold(range.start, move |at| {
-        let (file, uplink, progress) =
-            (Arc::clone(&file), Arc::clone(&uplink), Arc::clone(&progress));
-        async move {
-            let left = usize::try_from(end - at).unwrap_or(usize::MAX).min(uplink.chunk_bytes());
-            if left == 0 {
-                return Ok(None);
-            }
-            let wait = uplink.reserve_bytes(left);
-            if !wait.is_zero() {
-                let _held = progress.pause_for_bandwidth();
-                tokio::time::sleep(wait).await;
-            }
-            match read_at(file, at, left).await {
-                Ok(bytes) => {
-                    progress.record_bytes(bytes.len() as u64);
-                    Ok(Some((bytes, at + left as u64)))
-                }
-                Err(error) => {
-                    progress.record_read_error(&error);
-                    Err(error)
-                }
-            }
-        }
-    }))
-}
-
-/// Reads `length` bytes of a file at the offset `at`.
-async fn read_at(file: Arc<File>, at: u64, length: usize) -> io::Result<Bytes> {
-    let read = tokio::task::spawn_blocking(move || {
-        let mut bytes = vec![0; length];
-        file.read_exact_at(&mut bytes, at).map(|()| Bytes::from(bytes))
-    });
-    read.await.unwrap_or_else(|error| Err(io::Error::other(error)))
-}
-
-async fn read_answer(
-    mut response: Response,
-    progress: &Progress,
-) -> Result<S3Response, reqwest::Error> {
-    let status = response.status().as_u16();
-    let headers = std::mem::take(response.headers_mut());
-    let mut body = Vec::new();
-    while body.len() < MAX_ANSWER_BYTES
-        && let Some(chunk) = response.chunk().await?
-    {
-        progress.record_bytes(0);
-        body.extend_from_slice(&chunk);
-    }
-    Ok(S3Response { status, headers, body: String::from_utf8_lossy(&body).into_owned() })
 }

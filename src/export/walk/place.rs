@@ -104,6 +104,12 @@ impl BucketLocation {
             Some(kind @ TargetKind::S3 { .. }) => {
                 Self::of_bucket(kind, bucket_name, prefix.clone())?
             }
+            Some(TargetKind::Sparql(store)) => {
+                return Err(invalid(format!(
+                    "the target `{bucket_name}` is the SPARQL store at {}, which has no files to verify",
+                    store.endpoint
+                )));
+            }
             kind => Self::of_directory(target::directory_path(data_dir, kind, bucket_name)),
         };
         Ok(Self { prefix: Some(prefix), ..place }.with_templates([key]))

@@ -4,11 +4,12 @@ use super::budget::{MAX_OBJECT_SIZE, NestedForm, ViewBudget};
 use super::shown::ShownLiteral;
 use super::values::{FieldValues, ShownValues};
 use crate::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
+use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, NamedNodeRef, TermRef};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::push_pointer;
 use penstock_store::{Read, SubjectQuads};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// The maximum number of languages that one warning names.
 const MAX_LANGUAGES: usize = 10;
@@ -20,6 +21,71 @@ pub(super) struct ObjectWriter<'w, R> {
     /// The position in the root object of the value that is being written.
     pub(super) pointer: Vec<PointerToken<'w>>,
     pub(super) budget: ViewBudget,
+    /// Receives what is shown as RDF, if somebody wants it.
+    pub(super) shown: Option<ShownReporter<'w>>,
+}
+
+/// Something that a view shows, as RDF.
+#[derive(Debug, Clone, Copy)]
+pub enum ShownFact<'s> {
+    /// An object that is shown with its fields: the root, or one that is nested in it.
+    Subject(NamedNodeRef<'s>),
+    /// A stored value of this object that a field shows, or one of the types that the mapping writes.
+    Triple(NamedNodeRef<'s>, NamedNodeRef<'s>, TermRef<'s>),
+}
+
+/// A function that receives each [`ShownFact`].
+pub type ReportShown<'w> = &'w mut dyn FnMut(ShownFact<'_>) -> Result<(), GatewayError>;
+
+/// Reports what is shown, once for each object and its place in the mapping.
+pub(super) struct ShownReporter<'w> {
+    report: ReportShown<'w>,
+    /// The objects that were reported, by URI and place in the mapping.
+    reported: HashSet<(NamedNode, usize)>,
+    /// Whether the object that is being written is reported now.
+    is_active: bool,
+}
+
+impl<'w> ShownReporter<'w> {
+    pub(super) fn new(report: ReportShown<'w>) -> Self {
+        Self { report, reported: HashSet::new(), is_active: false }
+    }
+
+    /// Begins an object. Returns whether the one that contains it is reported, for [`Self::end_object`].
+    fn begin_object(
+        &mut self,
+        shape: &Shape,
+        uri: &NamedNode,
+        about: &SubjectQuads,
+    ) -> Result<bool, GatewayError> {
+        let was_active = self.is_active;
+        self.is_active = self.reported.insert((uri.clone(), std::ptr::from_ref(shape).addr()));
+        if self.is_active {
+            (self.report)(ShownFact::Subject(uri.as_ref()))?;
+            for class in &shape.types {
+                if about.has_value(rdf::TYPE, class.as_ref().into()) {
+                    self.report_value(uri, rdf::TYPE, class.as_ref().into())?;
+                }
+            }
+        }
+        Ok(was_active)
+    }
+
+    fn report_value(
+        &mut self,
+        uri: &NamedNode,
+        predicate: NamedNodeRef<'_>,
+        value: TermRef<'_>,
+    ) -> Result<(), GatewayError> {
+        if self.is_active {
+            (self.report)(ShownFact::Triple(uri.as_ref(), predicate, value))?;
+        }
+        Ok(())
+    }
+
+    fn end_object(&mut self, was_active: bool) {
+        self.is_active = was_active;
+    }
 }
 
 /// A reference token of a JSON Pointer.
@@ -56,6 +122,10 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
         path: &NestingPath<'_>,
         about: &SubjectQuads,
     ) -> Result<(), GatewayError> {
+        let containing = match &mut self.shown {
+            Some(shown) => shown.begin_object(shape, path.uri, about)?,
+            None => false,
+        };
         self.out.push(b'{');
         let mut first = true;
         let placed =
@@ -80,6 +150,9 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
             }
         }
         self.out.push(b'}');
+        if let Some(shown) = &mut self.shown {
+            shown.end_object(containing);
+        }
         Ok(())
     }
 
@@ -165,6 +238,7 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
         first: &mut bool,
     ) -> Result<(), GatewayError> {
         self.write_values(name, property, shown, path, first, |writer, value, _| {
+            writer.report_value(path, property, value.term.into())?;
             writer.write_literal(value, path)
         })
     }
@@ -179,12 +253,27 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
     ) -> Result<(), GatewayError> {
         if let Value::Object(shape) = &property.value {
             return self.write_values(name, property, iris, path, first, |writer, iri, path| {
+                writer.report_value(path, property, (*iri).into())?;
                 writer.write_nested(shape, &iri.into_owned(), path)
             });
         }
         self.write_values(name, property, iris, path, first, |writer, iri, _| {
+            writer.report_value(path, property, (*iri).into())?;
             writer.write_string(iri.as_str())
         })
+    }
+
+    /// Reports a value of the last object of `path`.
+    fn report_value(
+        &mut self,
+        path: &NestingPath<'_>,
+        property: &Property,
+        value: TermRef<'_>,
+    ) -> Result<(), GatewayError> {
+        match &mut self.shown {
+            Some(shown) => shown.report_value(path.uri, property.predicate.as_ref(), value),
+            None => Ok(()),
+        }
     }
 
     /// Writes the values of a field: all of them as an array, or only the first.

@@ -18,6 +18,8 @@ pub struct ShownLiteral<'q> {
     pub raw: bool,
     /// The reason why an ingestion of this field would refuse the value, if it would.
     pub(super) misfit: Option<String>,
+    /// The literal as it is stored.
+    pub(super) term: LiteralRef<'q>,
 }
 
 impl<'q> ShownLiteral<'q> {
@@ -34,37 +36,37 @@ impl<'q> ShownLiteral<'q> {
     pub(super) fn without_sort_key(kind: &Kind, literal: LiteralRef<'q>) -> Self {
         let lexical = literal.value();
         match kind {
-            Kind::String => Self::new_string(lexical, None),
+            Kind::String => Self::new_string(literal, None),
             Kind::Number | Kind::Integer => match number::to_json_number(lexical) {
                 Some(text) if is_numeric(literal.datatype()) => {
                     let whole = !text.contains(['.', 'e', 'E']);
                     let doubt = (*kind == Kind::Integer && !whole)
                         .then(|| format!("{text} is not an integer"));
-                    Self { number: None, text, raw: true, misfit: doubt }
+                    Self { number: None, text, raw: true, misfit: doubt, term: literal }
                 }
-                _ => Self::new_string(lexical, Some(describe_misfit("a JSON number", literal))),
+                _ => Self::new_string(literal, Some(describe_misfit("a JSON number", literal))),
             },
             Kind::Boolean => match (lexical, literal.datatype() == xsd::BOOLEAN) {
-                ("true" | "1", true) => Self::new_boolean("true"),
-                ("false" | "0", true) => Self::new_boolean("false"),
-                _ => Self::new_string(lexical, Some(describe_misfit("true or false", literal))),
+                ("true" | "1", true) => Self::new_boolean("true", literal),
+                ("false" | "0", true) => Self::new_boolean("false", literal),
+                _ => Self::new_string(literal, Some(describe_misfit("true or false", literal))),
             },
             Kind::Typed(_) | Kind::Language(_) | Kind::Date | Kind::DateTime => {
                 let other = !has_exact_datatype(kind, literal);
                 Self::new_string(
-                    lexical,
+                    literal,
                     other.then(|| describe_misfit("what the field holds", literal)),
                 )
             }
         }
     }
 
-    fn new_string(text: &'q str, misfit: Option<String>) -> Self {
-        Self { number: None, text: Cow::Borrowed(text), raw: false, misfit }
+    fn new_string(term: LiteralRef<'q>, misfit: Option<String>) -> Self {
+        Self { number: None, text: Cow::Borrowed(term.value()), raw: false, misfit, term }
     }
 
-    fn new_boolean(text: &'static str) -> Self {
-        Self { number: None, text: Cow::Borrowed(text), raw: true, misfit: None }
+    fn new_boolean(text: &'static str, term: LiteralRef<'q>) -> Self {
+        Self { number: None, text: Cow::Borrowed(text), raw: true, misfit: None, term }
     }
 }
 
@@ -87,6 +89,9 @@ impl Ord for ShownLiteral<'_> {
         .then_with(|| self.text.cmp(&other.text))
         .then_with(|| self.raw.cmp(&other.raw))
         .then_with(|| self.misfit.cmp(&other.misfit))
+        .then_with(|| self.term.datatype().as_str().cmp(other.term.datatype().as_str()))
+        .then_with(|| self.term.language().cmp(&other.term.language()))
+        .then_with(|| self.term.value().cmp(other.term.value()))
     }
 }
 

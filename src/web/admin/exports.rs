@@ -297,7 +297,7 @@ fn build_page(frame: Frame, gateway: &Gateway, preview: ExportPreview) -> One {
         by: account
             .map(|account| words::display_name(&account))
             .or_else(|| entry.pushed_by.clone()),
-        file: entry.key.rsplit('/').next().unwrap_or_default().to_owned(),
+        file: entry.file_name(),
         may_retry: may && (waits || entry.status == Status::Parked),
         may_park: may && waits,
         may_replay: may && is_kept && entry.status == Status::Delivered,

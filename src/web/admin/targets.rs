@@ -26,6 +26,7 @@ struct Target {
     state: &'static str,
     blocked: Option<Blocked>,
     paused: Option<String>,
+    remark: Option<String>,
     waiting: String,
     oldest: Option<String>,
     last: Option<String>,
@@ -87,11 +88,16 @@ impl Target {
         });
         let size = words::format_size(target.bytes);
         Self {
-            kind: if target.kind == "s3" { "S3 bucket" } else { "directory" },
+            kind: match target.kind {
+                "s3" => "S3 bucket",
+                "sparql" => "SPARQL store",
+                _ => "directory",
+            },
             class,
             state,
             blocked,
             paused: target.paused,
+            remark: target.remark,
             waiting: match target.depth {
                 0 => "none".to_owned(),
                 depth => format!("{}, {size}", words::format_count(depth, "export", "exports")),

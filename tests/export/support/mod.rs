@@ -4,6 +4,7 @@
 
 pub(crate) mod link;
 pub(crate) mod s3;
+pub(crate) mod sparql;
 
 use oxrdf::{Literal, NamedNode, Quad};
 use penstock_base::error::GatewayError;

@@ -60,6 +60,7 @@ pub const COLLECTIONS: &[Collection] = &[
     without_iris("dead-letters.removed"),
     without_iris("dead-letters.texts"),
     without_iris("dead-letters.totals"),
+    without_iris("export-delivered"),
     without_iris("export-held"),
     without_iris("export-ids"),
     without_iris("export-sequences"),

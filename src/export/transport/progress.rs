@@ -4,7 +4,7 @@
 //! that keeps the connection open but reads no bytes and sends no answer. On a slow link, bytes may stay in the
 //! kernel's buffer for a while, so sent bytes extend the timeout. Time spent waiting for the configured
 //! bandwidth does not count.
-use super::request::RequestError;
+use super::RequestError;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -20,18 +20,18 @@ const REQUEST_BASE_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The timeouts of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RequestTimeouts {
+pub(crate) struct RequestTimeouts {
     /// For connecting.
-    pub(super) connect: Duration,
+    pub(crate) connect: Duration,
     /// For the next byte to move.
-    pub(super) idle: Duration,
+    pub(crate) idle: Duration,
     /// For any answer to a probe of the link.
-    pub(super) probe: Duration,
+    pub(crate) probe: Duration,
 }
 
 /// The progress of a request.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     begun: Instant,
     state: Mutex<ProgressState>,
     sent: AtomicU64,
@@ -48,10 +48,10 @@ struct ProgressState {
 }
 
 /// A guard: the request waits for bandwidth until it is dropped.
-pub(super) struct BandwidthWait<'a>(&'a Progress);
+pub(crate) struct BandwidthWait<'a>(&'a Progress);
 
 impl Progress {
-    pub(super) fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         let begun = Instant::now();
         let state = ProgressState {
             last_progress: begun,
@@ -63,27 +63,27 @@ impl Progress {
     }
 
     /// Records progress: `bytes` of the body were sent, or, with 0, bytes of the answer were received.
-    pub(super) fn record_bytes(&self, bytes: u64) {
+    pub(crate) fn record_bytes(&self, bytes: u64) {
         self.sent.fetch_add(bytes, Ordering::Relaxed);
         self.lock_state().last_progress = Instant::now();
     }
 
     /// Returns the bytes of the body that were sent.
-    pub(super) fn sent_bytes(&self) -> u64 {
+    pub(crate) fn sent_bytes(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    pub(super) fn pause_for_bandwidth(&self) -> BandwidthWait<'_> {
+    pub(crate) fn pause_for_bandwidth(&self) -> BandwidthWait<'_> {
         self.lock_state().waiting_since = Some(Instant::now());
         BandwidthWait(self)
     }
 
-    pub(super) fn record_read_error(&self, error: &std::io::Error) {
+    pub(crate) fn record_read_error(&self, error: &std::io::Error) {
         self.lock_state().read_error = Some(error.to_string());
     }
 
     /// Converts an error of the request. If the file could not be read, that is the error.
-    pub(super) fn classify_error(&self, error: reqwest::Error) -> RequestError {
+    pub(crate) fn classify_error(&self, error: reqwest::Error) -> RequestError {
         match self.lock_state().read_error.take() {
             Some(source) => RequestError::Source(source),
             None => RequestError::Http(error),
@@ -92,7 +92,7 @@ impl Progress {
 
     /// Waits until the request makes no progress for too long, or takes too long in total. Returns the time since the
     /// last byte.
-    pub(super) async fn wait_for_stall(
+    pub(crate) async fn wait_for_stall(
         &self,
         timeouts: &RequestTimeouts,
         bytes: u64,

@@ -1,0 +1,183 @@
+//! Staging: writes the lines of an export into its staging graphs, and drops them.
+use super::chunks::{self, Chunk, ChunkError, ChunkLimits};
+use super::update::ExportGraphs;
+use super::{StoreTarget, UpdateDelivery, unreadable_file};
+use crate::cause::{DeliveryFailure, FailureClass};
+use crate::delivery::{DAMAGED_FILE, ObjectContent};
+use crate::entry::{ExportEntry, Kind};
+use crate::uplink::Uplink;
+use crate::uploads::{UploadFolder, UploadRecord};
+use penstock_config::SparqlProtocol;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The maximum number of lines in a request.
+pub(super) const MAX_LINES: usize = 10_000;
+/// The maximum number of lines in a request to a store that has refused a longer one. Virtuoso compiles updates to SQL of
+/// at most 10,000 lines, and a triple takes several.
+const MAX_LINES_OF_LIMITED_STORE: usize = 400;
+/// The `upload` in the record of an export whose staging graphs are being dropped because it was parked.
+const DROPPING: &str = "dropping";
+/// The `upload` in the record of a parked export without staging graphs.
+const DROPPED: &str = "dropped";
+
+/// Returns the name of the staging graphs of an export. Each attempt after parking has graphs of its own, so that a
+/// request which drops earlier ones late does no harm.
+fn staging_name(export_id: &str, attempt: u64) -> String {
+    if attempt == 0 { export_id.to_owned() } else { format!("{export_id}:{attempt}") }
+}
+
+impl StoreTarget {
+    /// Records that the export has staging graphs, for the cleanup. Returns their name.
+    pub(super) async fn record_staging(
+        &self,
+        entry: &ExportEntry,
+        uploads: &UploadFolder,
+    ) -> Result<String, DeliveryFailure> {
+        let (uploads, id) = (uploads.clone(), entry.id.clone());
+        let new = UploadRecord {
+            target: self.target.clone(),
+            place: self.client.endpoint().to_owned(),
+            key: entry.key.clone(),
+            upload: String::new(),
+            part_size: 0,
+            length: entry.bytes,
+            sha256: entry.sha256.clone(),
+        };
+        let recorded = tokio::task::spawn_blocking(move || {
+            let earlier = uploads.read_upload(&id).map(|(earlier, _)| earlier);
+            let attempt = earlier.as_ref().map_or(0, |earlier| earlier.part_size);
+            let record = UploadRecord { part_size: attempt, ..new };
+            if earlier.as_ref() != Some(&record) {
+                uploads.record_upload(&id, &record)?;
+            }
+            Ok(staging_name(&id, attempt))
+        });
+        let recorded = recorded.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        recorded.map_err(|error| {
+            DeliveryFailure::of_gateway(format!("recording the delivery failed: {error}"))
+        })
+    }
+
+    /// Drops the staging graphs of an export that was parked, and records that the next attempt has others.
+    pub(crate) async fn drop_parked_staging(
+        &self,
+        export_id: &str,
+        record: &UploadRecord,
+        uploads: &UploadFolder,
+    ) -> Result<(), DeliveryFailure> {
+        let attempt = match record.upload.as_str() {
+            DROPPED => return Ok(()),
+            DROPPING => record.part_size.saturating_sub(1),
+            _ => record.part_size,
+        };
+        let store_record = |upload: &str| {
+            let next = UploadRecord {
+                upload: upload.to_owned(),
+                part_size: attempt + 1,
+                ..record.clone()
+            };
+            uploads.record_upload(export_id, &next).map_err(|error| {
+                DeliveryFailure::of_gateway(format!("recording the cleanup failed: {error}"))
+            })
+        };
+        store_record(DROPPING)?;
+        self.drop_graphs(export_id, attempt, record).await?;
+        store_record(DROPPED)
+    }
+
+    /// Drops the staging graphs of an export that was delivered.
+    pub(crate) async fn drop_delivered_staging(
+        &self,
+        export_id: &str,
+        record: &UploadRecord,
+    ) -> Result<(), DeliveryFailure> {
+        self.drop_graphs(export_id, record.part_size, record).await
+    }
+
+    async fn drop_graphs(
+        &self,
+        export_id: &str,
+        attempt: u64,
+        record: &UploadRecord,
+    ) -> Result<(), DeliveryFailure> {
+        let graph = record.key.trim_start_matches('<').trim_end_matches('>');
+        if record.place != self.client.endpoint() || self.protocol != SparqlProtocol::Update {
+            return Ok(());
+        }
+        let graphs = ExportGraphs::new(graph, &staging_name(export_id, attempt), 0);
+        let uplink = Arc::new(Uplink::new(None, None));
+        self.send_update(graphs.drop_staging(), &uplink, Duration::ZERO).await
+    }
+
+    /// Writes the lines of the export into the staging graphs, from this position of its file. Returns the end.
+    pub(super) async fn stage(
+        &self,
+        update: &UpdateDelivery<'_>,
+        content: &ObjectContent,
+        begin: u64,
+        from: u64,
+    ) -> Result<u64, DeliveryFailure> {
+        let mut at = from;
+        let mut prepare = Some(update.graphs.prepare(begin));
+        loop {
+            if !update.uplink.is_open() {
+                let cause = "the delivery window closed";
+                return Err(DeliveryFailure::new(FailureClass::Closed, cause));
+            }
+            let limits = ChunkLimits {
+                lines: self.max_lines.load(Ordering::Relaxed),
+                is_full: update.entry.kind == Kind::Full,
+            };
+            let chunk = self.read_chunk(content, at, limits, &update.graphs).await?;
+            let mut text = prepare.clone().unwrap_or_default();
+            let (mut lines, mut end) = (0, at);
+            if let Some(chunk) = chunk {
+                text.reserve(chunk.triples.len() + chunk.state.len() + 4096);
+                text.push_str(if text.is_empty() { "" } else { " ;\n" });
+                update.graphs.append_stage(at, &chunk, &mut text);
+                (lines, end) = (chunk.lines, chunk.end);
+            }
+            if text.is_empty() {
+                return Ok(at);
+            }
+            let extra = self.extra_timeout(update.entry, text.len() as u64);
+            let answer = self.client.update(text, update.uplink, extra).await;
+            let answer = answer.map_err(|lost| self.lost(&lost))?;
+            match answer.status {
+                200..=299 => self.check_answer_is_of_store(&answer)?,
+                400 | 413 | 500 if lines > MAX_LINES_OF_LIMITED_STORE => {
+                    self.max_lines.store(MAX_LINES_OF_LIMITED_STORE, Ordering::Relaxed);
+                    continue;
+                }
+                _ => return Err(self.refused(&answer)),
+            }
+            prepare = None;
+            at = end;
+        }
+    }
+
+    async fn read_chunk(
+        &self,
+        content: &ObjectContent,
+        at: u64,
+        limits: ChunkLimits,
+        graphs: &ExportGraphs,
+    ) -> Result<Option<Chunk>, DeliveryFailure> {
+        let (file, staging) = (Arc::clone(&content.file), graphs.staging().to_owned());
+        let read =
+            tokio::task::spawn_blocking(move || chunks::read_chunk(&file, at, limits, &staging));
+        match read.await {
+            Ok(Ok(chunk)) => Ok(chunk),
+            Ok(Err(ChunkError::Damaged)) => Err(DeliveryFailure::of_gateway(DAMAGED_FILE)),
+            Ok(Err(ChunkError::TooLong(subject))) => Err(DeliveryFailure::of_gateway(format!(
+                "a value of {subject} does not fit into an update of 1 MiB; set the target's `protocol` to \
+                 `graph-store` and park the export, or shorten the value"
+            ))),
+            Ok(Err(ChunkError::Io(error))) => Err(unreadable_file(&error)),
+            Err(error) => Err(unreadable_file(&io::Error::other(error))),
+        }
+    }
+}

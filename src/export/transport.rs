@@ -1,0 +1,240 @@
+//! HTTP requests to targets: the client, bodies that respect the bandwidth of the uplink, and what happens without an
+//! answer.
+mod explain;
+mod progress;
+
+pub(super) use explain::{explain_lost, retry_after, truncate_text};
+pub(super) use progress::{Progress, RequestTimeouts};
+
+use super::uplink::Uplink;
+use bytes::Bytes;
+use futures_util::stream;
+use reqwest::header::HeaderMap;
+use reqwest::{Body, Certificate, Client, RequestBuilder, Response, Url, redirect};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The time after which idle connections are closed, before servers and proxies drop them silently.
+const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The answer to a request.
+#[derive(Debug)]
+pub(crate) struct HttpAnswer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    /// The body, up to a limit.
+    pub(crate) body: String,
+}
+
+/// A request without an answer.
+#[derive(Debug)]
+pub(crate) struct LostRequest {
+    pub(crate) why: RequestError,
+    /// Whether the whole request was sent, as far as the gateway knows. Then the server may have processed it, or
+    /// may still be processing it.
+    pub(crate) fully_sent: bool,
+}
+
+/// The reason why there was no answer.
+#[derive(Debug)]
+pub(crate) enum RequestError {
+    /// The request could not be created.
+    NotCreated(String),
+    /// The connection failed or broke.
+    Http(reqwest::Error),
+    /// There was no progress for this long.
+    Stalled(Duration),
+    /// The file to send could not be read.
+    Source(String),
+}
+
+impl RequestError {
+    /// Returns whether the server cannot have received the whole request.
+    fn is_certainly_incomplete(&self) -> bool {
+        match self {
+            Self::NotCreated(_) | Self::Source(_) => true,
+            Self::Http(error) => error.is_connect(),
+            Self::Stalled(_) => false,
+        }
+    }
+}
+
+impl From<RequestError> for LostRequest {
+    fn from(why: RequestError) -> Self {
+        Self { why, fully_sent: false }
+    }
+}
+
+impl HttpAnswer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// Creates the client for a target. `ca_file` has further certificates to trust.
+///
+/// # Errors
+/// The setting that is not usable.
+pub(crate) fn build_client(
+    ca_file: Option<&Path>,
+    timeouts: RequestTimeouts,
+) -> Result<Client, String> {
+    // The kernel uses whole seconds.
+    let probes = (timeouts.idle / 3).max(Duration::from_secs(1));
+    let mut client = Client::builder()
+        .http1_only()
+        .redirect(redirect::Policy::none())
+        .connect_timeout(timeouts.connect)
+        .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
+        .tcp_nodelay(true)
+        // Detects a dead connection both while bytes are sent and while an answer is awaited.
+        .tcp_user_timeout(timeouts.idle)
+        .tcp_keepalive(probes)
+        .tcp_keepalive_interval(probes)
+        .tcp_keepalive_retries(2);
+    for certificate in ca_file.map(read_certificates).transpose()?.unwrap_or_default() {
+        client = client.add_root_certificate(certificate);
+    }
+    client.build().map_err(|error| format!("the target cannot be used: {error}"))
+}
+
+/// Returns whether the server answers with any status.
+pub(crate) async fn is_reachable(client: &Client, url: Url, timeouts: &RequestTimeouts) -> bool {
+    client.head(url).timeout(timeouts.probe).send().await.is_ok()
+}
+
+/// Sends a request with a body of this length, and reads the answer up to a limit, whatever its status.
+pub(crate) async fn send(
+    request: RequestBuilder,
+    progress: &Progress,
+    timeouts: &RequestTimeouts,
+    bytes: u64,
+    extra_timeout: Duration,
+    max_answer_bytes: usize,
+) -> Result<HttpAnswer, LostRequest> {
+    let exchange = async {
+        let response = request.send().await.map_err(|error| progress.classify_error(error))?;
+        progress.record_bytes(0);
+        read_answer(response, progress, max_answer_bytes).await.map_err(RequestError::Http)
+    };
+    let result = tokio::select! {
+        result = exchange => result,
+        silent = progress.wait_for_stall(timeouts, bytes, extra_timeout) => Err(RequestError::Stalled(silent)),
+    };
+    result.map_err(|why| LostRequest {
+        fully_sent: !why.is_certainly_incomplete() && progress.sent_bytes() >= bytes,
+        why,
+    })
+}
+
+fn read_certificates(ca_file: &Path) -> Result<Vec<Certificate>, String> {
+    let cannot = |why: &dyn std::fmt::Display| {
+        format!("the certificates in the target's `ca-file` cannot be used: {why}")
+    };
+    let pem = std::fs::read(ca_file).map_err(|error| cannot(&error))?;
+    let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| cannot(&error))?;
+    if certificates.is_empty() {
+        return Err(cannot(&"it has none in the PEM format"));
+    }
+    Ok(certificates)
+}
+
+/// Creates a body that reads the range while it is sent, limited to the bandwidth of the uplink.
+pub(crate) fn file_body(
+    file: Arc<File>,
+    range: Range<u64>,
+    uplink: Arc<Uplink>,
+    progress: Arc<Progress>,
+) -> Body {
+    paced_body(BodySource::File(file), range, uplink, progress)
+}
+
+/// Creates a body of these bytes, limited to the bandwidth of the uplink.
+pub(crate) fn bytes_body(bytes: Bytes, uplink: Arc<Uplink>, progress: Arc<Progress>) -> Body {
+    let length = bytes.len() as u64;
+    paced_body(BodySource::Bytes(bytes), 0..length, uplink, progress)
+}
+
+/// Where the bytes of a body come from. Cheap to clone.
+#[derive(Clone)]
+enum BodySource {
+    File(Arc<File>),
+    Bytes(Bytes),
+}
+
+impl BodySource {
+    async fn read(self, at: u64, length: usize) -> io::Result<Bytes> {
+        match self {
+            Self::File(file) => read_at(file, at, length).await,
+            Self::Bytes(bytes) => {
+                let start = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+                Ok(bytes.slice(start..(start + length).min(bytes.len())))
+            }
+        }
+    }
+}
+
+fn paced_body(
+    source: BodySource,
+    range: Range<u64>,
+    uplink: Arc<Uplink>,
+    progress: Arc<Progress>,
+) -> Body {
+    let end = range.end;
+    Body::wrap_stream(stream::try_unfold(range.start, move |at| {
+        let (source, uplink, progress) =
+            (source.clone(), Arc::clone(&uplink), Arc::clone(&progress));
+        async move {
+            let left = usize::try_from(end - at).unwrap_or(usize::MAX).min(uplink.chunk_bytes());
+            if left == 0 {
+                return Ok(None);
+            }
+            let wait = uplink.reserve_bytes(left);
+            if !wait.is_zero() {
+                let _held = progress.pause_for_bandwidth();
+                tokio::time::sleep(wait).await;
+            }
+            match source.read(at, left).await {
+                Ok(bytes) => {
+                    progress.record_bytes(bytes.len() as u64);
+                    Ok(Some((bytes, at + left as u64)))
+                }
+                Err(error) => {
+                    progress.record_read_error(&error);
+                    Err(error)
+                }
+            }
+        }
+    }))
+}
+
+/// Reads `length` bytes of a file at the offset `at`.
+async fn read_at(file: Arc<File>, at: u64, length: usize) -> io::Result<Bytes> {
+    let read = tokio::task::spawn_blocking(move || {
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, at).map(|()| Bytes::from(bytes))
+    });
+    read.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+async fn read_answer(
+    mut response: Response,
+    progress: &Progress,
+    max_bytes: usize,
+) -> Result<HttpAnswer, reqwest::Error> {
+    let status = response.status().as_u16();
+    let headers = std::mem::take(response.headers_mut());
+    let mut body = Vec::new();
+    while body.len() < max_bytes
+        && let Some(chunk) = response.chunk().await?
+    {
+        progress.record_bytes(0);
+        body.extend_from_slice(&chunk);
+    }
+    Ok(HttpAnswer { status, headers, body: String::from_utf8_lossy(&body).into_owned() })
+}

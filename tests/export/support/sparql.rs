@@ -1,0 +1,100 @@
+//! Oxigraph's server as a SPARQL store.
+use super::embedded;
+use penstock_config::{
+    ExportFormat, GraphTemplate, KeyTemplate, SparqlLogin, SparqlProtocol, SparqlStore, Target,
+    TargetKind, Targets,
+};
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A running server with an empty store in memory.
+pub(crate) struct Store {
+    process: Child,
+    pub(crate) url: String,
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Store {
+    pub(crate) async fn start() -> Self {
+        let binary = std::env::var("PENSTOCK_TEST_OXIGRAPH").unwrap_or_else(|_| {
+            panic!(
+                "this test needs Oxigraph's server: run `tests/run`, which installs it, or `pip install oxigraph`, and \
+                 set PENSTOCK_TEST_OXIGRAPH to the path of the program `oxigraph`"
+            )
+        });
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = format!("127.0.0.1:{port}");
+        let process = Command::new(binary)
+            .args(["serve", "--bind", &address])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let store = Self { process, url: format!("http://{address}") };
+        let begun = Instant::now();
+        while reqwest::get(&store.url).await.is_err() {
+            assert!(begun.elapsed() < Duration::from_mins(1), "the server did not start");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        store
+    }
+
+    /// Returns the values of `?x`, as the store writes them in N-Triples.
+    pub(crate) async fn select(&self, pattern: &str) -> BTreeSet<String> {
+        let client = reqwest::Client::new();
+        let request = client
+            .post(format!("{}/query", self.url))
+            .header("content-type", "application/sparql-query")
+            .header("accept", "text/tab-separated-values")
+            .body(format!("SELECT DISTINCT ?x WHERE {{ {pattern} }}"));
+        let answer = request.send().await.unwrap().error_for_status().unwrap();
+        let text = answer.text().await.unwrap();
+        text.lines().skip(1).map(str::to_owned).collect()
+    }
+
+    /// Returns the names of all graphs.
+    pub(crate) async fn graphs(&self) -> Vec<String> {
+        self.select("GRAPH ?x { ?s ?p ?o }").await.into_iter().collect()
+    }
+
+    pub(crate) async fn update(&self, text: &str) {
+        let client = reqwest::Client::new();
+        let request = client
+            .post(format!("{}/update", self.url))
+            .header("content-type", "application/sparql-update")
+            .body(text.to_owned());
+        request.send().await.unwrap().error_for_status().unwrap();
+    }
+}
+
+/// Returns a target at this URL.
+pub(crate) fn sparql(endpoint: &str, protocol: SparqlProtocol) -> Target {
+    Target {
+        kind: TargetKind::Sparql(SparqlStore {
+            endpoint: endpoint.to_owned(),
+            protocol,
+            login: SparqlLogin::Bearer("SECRET".to_owned()),
+            ca_file: None,
+            graph: GraphTemplate::default(),
+        }),
+        prefix: String::new(),
+        key: KeyTemplate::default(),
+        format: ExportFormat::Json,
+    }
+}
+
+/// Returns targets with `plant-a`, a store that is updated at this server.
+pub(crate) fn updated(server: &str) -> Targets {
+    let mut targets = embedded();
+    let target = sparql(&format!("{server}/update"), SparqlProtocol::Update);
+    targets.named.insert("plant-a".to_owned(), target);
+    targets
+}

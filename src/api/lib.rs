@@ -42,5 +42,7 @@ mod stream;
 mod targets;
 mod users;
 mod validations;
+mod webhooks;
 
 pub use routes::{api_routes, control_routes, document_routes, object_handler};
+pub use status::render_heartbeat;

@@ -4,7 +4,7 @@ use crate::{
     api_keys, audit, backup, business_objects, changes, clock, definitions, docs, events, exports,
     graphql, groups, health, identifiers, ingest, ingestions, limits, mapping_shapes, metrics,
     namespaces, objects, push, rdf, rejected, schema, shapes_graphs, sources, sparql, status,
-    targets, users, validations,
+    targets, users, validations, webhooks,
 };
 use penstock_http::access::MinimumRole;
 use penstock_http::router::{Route, hidden_route, route};
@@ -73,6 +73,8 @@ pub fn api_routes() -> Vec<Route> {
         route(&get,    "/api/v1/sources/{name}/rejected",             Contributor, rejected::list_source_rejected,            &[400, 404]),
         route(&post,   "/api/v1/sources/{name}/rejected/{letter}/retry", Contributor, rejected::retry_source_rejected,        &[400, 404, 408, 409, 413, 415, 422, 503, 507]),
         route(&delete, "/api/v1/sources/{name}/rejected/{letter}",    Contributor, rejected::delete_source_rejected,          &[400, 404, 507]),
+        route(&get,    "/api/v1/webhooks",                            Admin,       webhooks::list_webhooks,                   &[400]),
+        route(&post,   "/api/v1/webhooks/{name}/test",                Admin,       webhooks::test_webhook,                    &[400, 404]),
         route(&get,    "/api/v1/limits",                              User,        limits::get_limits,                        &[400]),
         route(&get,    "/api/v1/status",                              User,        status::get_status,                        &[400]),
         route(&get,    "/api/v1/users",                               Admin,       users::list_users,                         &[400]),

@@ -22,6 +22,7 @@ mod requests;
 mod shapes_graph;
 mod source;
 mod validation;
+mod webhook;
 
 pub use account::Account;
 pub(super) use account::Accounts;
@@ -35,7 +36,7 @@ pub(super) use dead_letter::DeadLetter;
 pub use definitions::{AppliedDefinitions, ApplyDefinitions};
 pub(super) use event::Event;
 pub(super) use export::{Export, ExportFile, Exports, Push, Target, TargetTest, Targets};
-pub(super) use gateway::{ClockStatus, Health, Limits, Status};
+pub(super) use gateway::{ClockStatus, Health, Heartbeat, HeartbeatTimes, Limits, Status};
 pub(super) use graphql::GraphqlResponse;
 pub(super) use group::{Group, Groups, NewGroup};
 pub(super) use ingestion::{
@@ -50,3 +51,4 @@ pub(super) use requests::{
 pub(super) use shapes_graph::{ShapesGraph, ShapesGraphs};
 pub(super) use source::{Source, SourceTest, Sources};
 pub(super) use validation::{Validation, ValidationReport, Validations};
+pub(super) use webhook::{Webhook, WebhookTest, Webhooks};

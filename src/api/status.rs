@@ -1,9 +1,12 @@
-//! `/api/v1/status`: the gateway's status.
+//! `/api/v1/status`: the gateway's status. Heartbeats have it too.
 use crate::shapes;
+use penstock_auth::Authorized;
+use penstock_export::HeartbeatTimes;
 use penstock_http::caller::caller;
+use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::state;
+use penstock_http::state::{State, state};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
@@ -17,6 +20,28 @@ use salvo::{Depot, Request};
 )]
 pub(super) async fn get_status(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
-    let status = state(depot).collect_status(caller(depot)).await?;
-    Reply::json(&shapes::Status::from(status))
+    Reply::json(&read_status(&state(depot), caller(depot)).await?)
+}
+
+/// Returns the document of a heartbeat: its times, and the status as this caller sees it.
+///
+/// # Errors
+/// The errors of the store; 503 until the gateway is open.
+pub async fn render_heartbeat(
+    state: &State,
+    by: &Authorized,
+    times: HeartbeatTimes,
+) -> Result<String, Problem> {
+    let HeartbeatTimes { at, next_due, interval } = times;
+    let heartbeat = shapes::HeartbeatTimes { at, next_due, interval_seconds: interval.as_secs() };
+    let document = shapes::Heartbeat { heartbeat, status: read_status(state, by).await? };
+    Ok(serialize_heartbeat(&document))
+}
+
+fn serialize_heartbeat(document: &shapes::Heartbeat) -> String {
+    serde_json::to_string(document).expect("a status has only string keys")
+}
+
+async fn read_status(state: &State, by: &Authorized) -> Result<shapes::Status, Problem> {
+    state.collect_status(by).await.map(shapes::Status::from)
 }

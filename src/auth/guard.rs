@@ -36,6 +36,13 @@ impl Authorized {
         Self { caller: Caller::local(), min_role: Role::Admin, auth: None }
     }
 
+    /// Returns the same caller with at most this role.
+    #[must_use]
+    pub fn limited_to(&self, role: Role) -> Self {
+        let caller = Caller { role: role.min(self.caller.role), ..self.caller.clone() };
+        Self { caller, ..self.clone() }
+    }
+
     /// Returns the caller with its current role, if it may still use the route. Never blocks.
     ///
     /// # Errors

@@ -4,22 +4,29 @@
 //! events after that one were dropped, it gets an event that says so. Publishing never waits for a listener: each one
 //! reads the kept events at its own pace.
 //!
+//! [`webhook_queues`] keeps events for webhooks, which get each of them. Their identifiers are others than those here.
+//!
 //! Invariant: identifiers grow by one with each event, and keep growing over restarts. A client that missed events
 //! reads the resources again; dropped events cannot be read later.
 
+mod kind;
 mod listener;
 mod ring;
+pub mod webhook_queues;
 
+pub use kind::EventKind;
 pub use listener::Listener;
 
 use crate::principal::Principal;
 use crate::time;
 use listener::Selection;
+use penstock_store::{Error, Transaction};
 use ring::Ring;
 use serde::Serialize;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, watch};
+use webhook_queues::{WebhookQueueOptions, WebhookQueues};
 
 /// The bus of events. Cheap to clone; publishing never blocks and never fails.
 #[derive(Debug, Clone)]
@@ -35,6 +42,7 @@ struct Inner {
     newest: watch::Sender<u64>,
     /// One permit for each listener.
     listener_permits: Arc<Semaphore>,
+    webhooks: WebhookQueues,
 }
 
 /// The options of a bus.
@@ -48,38 +56,8 @@ pub struct EventOptions {
     pub depth: usize,
     /// `service.events.listeners`: the maximum number of concurrent listeners.
     pub listeners: usize,
-}
-
-/// The kind of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EventKind {
-    /// An ingestion was committed; the data is its record.
-    Ingestion,
-    /// An export changed; the data is its entry.
-    Export,
-    /// A target changed; the data is its state.
-    Target,
-    /// A validation of everything that a Business Object has ended; the data is the validation.
-    Validation,
-    /// A source has connected for a Business Object; the data has both.
-    SourceConnected,
-    /// A source has lost its connection, or could not connect; the data has the reason.
-    SourceDisconnected,
-    /// A change under review is a draft; the data has its id, Business Object and state.
-    ChangeDraft,
-    /// A change waits for an approver.
-    ChangeSubmitted,
-    /// A change was approved and published.
-    ChangeApproved,
-    /// A change was rejected.
-    ChangeRejected,
-    /// A change was withdrawn.
-    ChangeWithdrawn,
-    /// Events were dropped before this listener read them. Sent to that listener only, whatever kinds it asked for.
-    Lost,
-    /// The stream has reached this identifier without another event of the kinds that the listener asked for.
-    Position,
+    /// The webhooks.
+    pub webhooks: WebhookQueueOptions,
 }
 
 /// One event as it is sent to listeners.
@@ -106,45 +84,15 @@ pub struct Audience {
     pub approvers: Vec<Principal>,
 }
 
-impl EventKind {
-    /// The kinds that a listener can ask for.
-    pub const ALL: [Self; 11] = [
-        Self::Ingestion,
-        Self::Export,
-        Self::Target,
-        Self::Validation,
-        Self::SourceConnected,
-        Self::SourceDisconnected,
-        Self::ChangeDraft,
-        Self::ChangeSubmitted,
-        Self::ChangeApproved,
-        Self::ChangeRejected,
-        Self::ChangeWithdrawn,
-    ];
-
-    /// Returns the name on the wire, the `CloudEvents` `type`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ingestion => "penstock.ingestion.committed",
-            Self::Export => "penstock.export.changed",
-            Self::Target => "penstock.target.changed",
-            Self::Validation => "penstock.validation.finished",
-            Self::SourceConnected => "penstock.source.connected",
-            Self::SourceDisconnected => "penstock.source.disconnected",
-            Self::ChangeDraft => "penstock.change.draft",
-            Self::ChangeSubmitted => "penstock.change.submitted",
-            Self::ChangeApproved => "penstock.change.approved",
-            Self::ChangeRejected => "penstock.change.rejected",
-            Self::ChangeWithdrawn => "penstock.change.withdrawn",
-            Self::Lost => "penstock.events.lost",
-            Self::Position => "penstock.events.position",
-        }
-    }
-}
-
 impl Default for EventOptions {
     fn default() -> Self {
-        Self { source: "urn:penstock".to_owned(), epoch: 0, depth: 1000, listeners: 32 }
+        Self {
+            source: "urn:penstock".to_owned(),
+            epoch: 0,
+            depth: 1000,
+            listeners: 32,
+            webhooks: WebhookQueueOptions::default(),
+        }
     }
 }
 
@@ -160,6 +108,11 @@ impl EventBus {
         let before = u64::from(options.epoch) << 32;
         Self {
             inner: Arc::new(Inner {
+                webhooks: WebhookQueues::new(
+                    options.webhooks,
+                    options.source.clone(),
+                    options.epoch,
+                ),
                 source: options.source,
                 ring: Mutex::new(Ring::new(before, options.depth)),
                 newest: watch::Sender::new(before),
@@ -168,7 +121,86 @@ impl EventBus {
         }
     }
 
-    /// Publishes an event to all listeners. `subject` is the id of the resource that the event is about.
+    /// Returns the queues of webhooks.
+    pub fn webhooks(&self) -> &WebhookQueues {
+        &self.inner.webhooks
+    }
+
+    /// Stores an event for webhooks in the commit of what it is about. [`Self::publish`] follows after the commit.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn store(
+        &self,
+        transaction: &mut Transaction<'_>,
+        trace: Option<&str>,
+        kind: EventKind,
+        subject: &str,
+        data: &impl Serialize,
+    ) -> Result<(), Error> {
+        if let Some(json) = self.render_for_webhooks(trace, kind, subject, data) {
+            self.inner.webhooks.store_event(transaction, kind, &json)?;
+        }
+        Ok(())
+    }
+
+    /// Publishes an event about something that is in no commit, to all listeners and to webhooks.
+    pub fn publish_unstored(
+        &self,
+        trace: Option<&str>,
+        kind: EventKind,
+        subject: &str,
+        data: &impl Serialize,
+    ) {
+        self.push_event(None, trace, kind, subject, data);
+        self.notify_webhooks(trace, kind, subject, data);
+    }
+
+    /// Publishes an event about something that is in no commit, to webhooks only.
+    pub fn notify_webhooks(
+        &self,
+        trace: Option<&str>,
+        kind: EventKind,
+        subject: &str,
+        data: &impl Serialize,
+    ) {
+        if let Some(json) = self.render_for_webhooks(trace, kind, subject, data) {
+            self.inner.webhooks.add_pending(kind, json);
+        }
+    }
+
+    /// Returns an event that tests a webhook, with its identifier. It is in no queue.
+    pub fn render_test_event(&self, webhook: &str) -> (String, String) {
+        let id = new_event_id();
+        let source = &self.inner.source;
+        let json = render_event(
+            &id,
+            source,
+            None,
+            EventKind::WebhookTest,
+            webhook,
+            &serde_json::json!({}),
+        );
+        (id, json)
+    }
+
+    /// Returns an event with an identifier of its own, if a webhook wants it.
+    fn render_for_webhooks(
+        &self,
+        trace: Option<&str>,
+        kind: EventKind,
+        subject: &str,
+        data: &impl Serialize,
+    ) -> Option<String> {
+        if !self.inner.webhooks.wants(kind) {
+            return None;
+        }
+        let data = serialize_data(kind, data)?;
+        Some(render_event(&new_event_id(), &self.inner.source, trace, kind, subject, &data))
+    }
+
+    /// Publishes an event to all listeners. `subject` is the id of the resource that the event is about. If it is in a
+    /// commit, [`Self::store`] has stored it there for webhooks.
     pub fn publish(&self, kind: EventKind, subject: &str, data: &impl Serialize) {
         self.publish_in_trace(None, kind, subject, data);
     }
@@ -204,18 +236,14 @@ impl EventBus {
         subject: &str,
         data: &impl Serialize,
     ) {
-        let data = match to_raw_value(data) {
-            Ok(data) => data,
-            Err(error) => {
-                tracing::error!(%error, kind = kind.name(), "Writing an event as JSON failed; it was not published.");
-                return;
-            }
-        };
+        let Some(data) = serialize_data(kind, data) else { return };
         let mut ring = self.lock_ring();
         let id = ring.newest_id() + 1;
         let event = self.build_event(id, trace, kind, subject, &data);
         ring.push(Event { audience: audience.map(Arc::new), ..event });
         self.inner.newest.send_replace(id);
+        drop(ring);
+        self.inner.webhooks.report_added(kind);
     }
 
     /// Creates a listener for new events, or for the events after the identifier `after`. It gets no event with an
@@ -250,20 +278,45 @@ impl EventBus {
         subject: &str,
         data: &impl Serialize,
     ) -> Event {
-        let event = CloudEvent {
-            specversion: "1.0",
-            id: &id.to_string(),
-            source: &self.inner.source,
-            kind: kind.name(),
-            subject,
-            time: &time::now_rfc3339(),
-            datacontenttype: "application/json",
-            traceparent: trace,
-            data,
-        };
-        let json = serde_json::to_string(&event).expect("serialized data can be written again");
+        let json = render_event(&id.to_string(), &self.inner.source, trace, kind, subject, data);
         Event { id, kind, json: json.into(), audience: None }
     }
+}
+
+/// Returns a new identifier of an event for webhooks.
+fn new_event_id() -> String {
+    uuid::Uuid::now_v7().to_string()
+}
+
+fn serialize_data(kind: EventKind, data: &impl Serialize) -> Option<Box<RawValue>> {
+    to_raw_value(data)
+        .inspect_err(|error| {
+            tracing::error!(%error, kind = kind.name(), "Writing an event as JSON failed; it was not published.");
+        })
+        .ok()
+}
+
+/// Returns an event in the JSON format of `CloudEvents` 1.0, on one line.
+fn render_event(
+    id: &str,
+    source: &str,
+    trace: Option<&str>,
+    kind: EventKind,
+    subject: &str,
+    data: &impl Serialize,
+) -> String {
+    let event = CloudEvent {
+        specversion: "1.0",
+        id,
+        source,
+        kind: kind.name(),
+        subject,
+        time: &time::now_rfc3339(),
+        datacontenttype: "application/json",
+        traceparent: trace,
+        data,
+    };
+    serde_json::to_string(&event).expect("serialized data can be written again")
 }
 
 /// The JSON format of `CloudEvents` 1.0.

@@ -12,10 +12,12 @@ mod tls;
 pub use backoff::Backoff;
 use connections::ConnectionPolicy;
 use hyper_util::rt::TokioTimer;
-use penstock_auth::Authorized;
+use penstock_api::render_heartbeat;
+use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry;
 use penstock_config::Settings;
+use penstock_export::Exporter;
 use penstock_http::state::State;
 use penstock_service::blocking::run_blocking;
 use penstock_service::definitions::{FolderRun, apply_service_folder};
@@ -165,8 +167,13 @@ async fn serve_opened(
     let deletions = tokio::spawn(run_deletions(gateway.clone(), stopped.clone()));
     let validations = tokio::spawn(run_validations(gateway.clone(), stopped.clone()));
     let sources = Sources::start(&Arc::new(gateway.clone()));
+    let webhooks = gateway.webhooks.clone();
+    let stopped_webhooks = stopped.clone();
+    let webhooks = tokio::spawn(async move { webhooks.run(stopped_webhooks).await });
     let exporter = gateway.exporter.clone();
+    let beating = stopped.clone();
     let exports = tokio::spawn(async move { exporter.run(stopped).await });
+    let heartbeats = tokio::spawn(run_heartbeats(state.clone(), gateway.exporter.clone(), beating));
     ready(address, gateway.clone());
 
     stop.await;
@@ -180,6 +187,7 @@ async fn serve_opened(
     change_cleanup.abort();
     clock_updates.abort();
     memory_relief.abort();
+    heartbeats.abort();
     if let Some(key_refresh) = key_refresh {
         key_refresh.abort();
     }
@@ -201,6 +209,11 @@ async fn serve_opened(
             );
         }
     }
+    if timeout_at(deadline, webhooks).await.is_err() {
+        tracing::warn!(
+            "A webhook did not answer in time; it gets the event again after the next start."
+        );
+    }
     if timeout_at(deadline, deletions).await.is_err() {
         tracing::warn!("A deletion was interrupted; it continues after the next start.");
     }
@@ -212,6 +225,8 @@ async fn serve_opened(
     if timeout_at(deadline, validations).await.is_err() {
         tracing::warn!("A validation did not end in time; the process ends it.");
     }
+    // After everything that publishes events.
+    gateway.webhooks.store_last_events().await;
     if let Some(path) = control
         && let Err(error) = std::fs::remove_file(&path)
     {
@@ -234,6 +249,19 @@ async fn serve_opened(
         }
     }
     Ok(())
+}
+
+/// Writes heartbeats until `stop` becomes true, with the status as the role User sees it.
+async fn run_heartbeats(state: Arc<State>, exporter: Exporter, stop: watch::Receiver<bool>) {
+    let by = Authorized::local().limited_to(Role::User);
+    let collect = |times| {
+        let (state, by) = (state.clone(), by.clone());
+        async move {
+            let rendered = render_heartbeat(&state, &by, times).await;
+            rendered.map_err(|problem| problem.detail().to_owned())
+        }
+    };
+    exporter.run_heartbeats(stop, collect).await;
 }
 
 /// Applies the files of `service.definitions.dir`. An error is in the log and in the status.

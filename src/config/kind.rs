@@ -2,8 +2,10 @@
 use super::graph_template::GraphTemplate;
 use super::key_template::KeyTemplate;
 use super::mqtt::BrokerUrl;
+use super::webhooks::{WebhookSecret, is_webhook_url};
 use super::window::Window;
 use penstock_base::bucket_name::{BUCKET_NAME_RULE, check_bucket_name};
+use penstock_base::events::EventKind;
 use penstock_base::topic;
 use std::fmt;
 use std::net::IpAddr;
@@ -88,6 +90,12 @@ pub enum SettingKind {
     TopicFilter,
     /// The value of a field, with levels of a topic.
     TopicTemplate,
+    /// The URL of a webhook.
+    WebhookUrl,
+    /// The secret of a webhook.
+    WebhookSecret,
+    /// A list of types of events, or of their beginnings.
+    EventTypes,
 }
 
 /// A value as its source has it, not yet parsed.
@@ -168,6 +176,7 @@ impl SettingKind {
             Self::Profiles => return parse_list(raw, is_profile),
             Self::Origins => return parse_list(raw, is_origin),
             Self::Urls => return parse_list(raw, is_url),
+            Self::EventTypes => return parse_list(raw, is_event_pattern),
             Self::Choices(words) => {
                 let items = raw.split_items();
                 let valid = items.iter().all(|item| words.contains(&item.as_str()));
@@ -223,6 +232,8 @@ impl SettingKind {
             Self::Broker => whole(BrokerUrl::parse(text).is_some()),
             Self::TopicFilter => whole(topic::check_filter(text).is_ok()),
             Self::TopicTemplate => whole(text.parse::<topic::Template>().is_ok()),
+            Self::WebhookUrl => whole(is_webhook_url(text)),
+            Self::WebhookSecret => whole(text.parse::<WebhookSecret>().is_ok()),
             Self::Text => whole(!text.contains(|c: char| c.is_control())),
             Self::Pem => whole(
                 text.trim_start().starts_with("-----BEGIN ")
@@ -236,6 +247,7 @@ impl SettingKind {
             | Self::Profiles
             | Self::Origins
             | Self::Urls
+            | Self::EventTypes
             | Self::Networks => None,
         }
     }
@@ -308,6 +320,17 @@ impl fmt::Display for SettingKind {
             ),
             Self::TopicTemplate => f.write_str(
                 "text in which {1} is the first level of the topic, such as {2} or line-{3}",
+            ),
+            Self::WebhookUrl => f.write_str(
+                "an http or https URL without user and fragment, such as https://alerts.example/penstock",
+            ),
+            Self::WebhookSecret => f.write_str(
+                "whsec_ and the Base64 of 24 to 64 bytes, such as the output of: echo whsec_$(openssl rand -base64 32)",
+            ),
+            Self::EventTypes => write!(
+                f,
+                "types of events with commas, such as penstock.change.* or *; the types are {}",
+                EventKind::FOR_WEBHOOKS.map(EventKind::name).join(", ")
             ),
             Self::TimeZone => f.write_str("a time zone of the IANA database, such as Europe/Berlin or UTC"),
         }
@@ -399,6 +422,10 @@ fn is_endpoint(text: &str) -> bool {
         && url.password().is_none()
         && url.fragment().is_none()
         && !text.contains(char::is_whitespace)
+}
+
+fn is_event_pattern(text: &str) -> bool {
+    !EventKind::select_for_webhooks(text).is_empty()
 }
 
 fn is_redirect_uri(text: &str) -> bool {

@@ -6,7 +6,7 @@
 //! - `load` merges and checks the values.
 //! - `typed` builds [`Settings`], which the rest of the program uses; `security` builds the part for authentication and
 //!   authorization.
-//! - `mqtt` builds the settings of sources and checks them.
+//! - `mqtt` builds the settings of sources and checks them, `webhooks` those of webhooks.
 //! - `key_template` parses the templates of export keys, `window` times of day; `document` generates
 //!   docs/configuration.md.
 //!
@@ -36,6 +36,7 @@ mod shared_graphs;
 mod sources;
 mod table;
 mod typed;
+mod webhooks;
 mod window;
 mod yaml;
 
@@ -53,6 +54,7 @@ pub use settings::{
 };
 pub use sources::Sources;
 pub use table::{SETTINGS, Setting};
+pub use webhooks::{Webhook, WebhookSecret, WebhookSecretError, display_origin};
 pub use window::{Window, WindowParseError};
 
 /// Whether a command-line argument, up to its `=`, is the name of a setting: it contains a dot, or it is a known

@@ -6,7 +6,7 @@ use super::name::{self, KnownName};
 use super::settings::{EffectiveValue, Settings};
 use super::sources::{self, FoundValue, SourceKind, Sources};
 use super::table::{self, SETTINGS, SIGN_IN_PROFILES, Setting};
-use super::{security, typed};
+use super::{security, typed, webhooks};
 use std::collections::BTreeMap;
 
 /// A valid configuration.
@@ -39,6 +39,9 @@ impl RawSetting {
             return "******".to_owned();
         }
         let text = self.raw.to_string();
+        if self.setting.kind == SettingKind::WebhookUrl {
+            return format!("{:?}", format!("{}/******", webhooks::display_origin(&text)));
+        }
         // A URL can contain a password, even where none is allowed.
         match (text.find("://"), text.rfind('@')) {
             (Some(scheme), Some(at)) if scheme < at => {
@@ -126,6 +129,7 @@ pub fn check_file(path: &std::path::Path, text: &str) -> CheckedFile {
     let typed = parse_values(merged, &mut errors);
     typed::check_ids(&typed, &mut errors);
     mqtt::check_names(&typed, &mut errors);
+    webhooks::check_names(&typed, &mut errors);
     typed::warn_about_keys(&typed, &mut warnings);
     // What is missing may be in another file.
     let sources = mqtt::build_sources(&typed::Values(&typed), &mut Vec::new());

@@ -41,8 +41,9 @@ impl KnownName {
 
 /// The placeholder of a position in a list.
 const INDEX: &str = "<n>";
-/// The placeholder of a source, whose name has no dot.
+/// The placeholders of a source and of a webhook, whose names have no dot.
 const SOURCE: &str = "<source>";
+const WEBHOOK: &str = "<webhook>";
 
 fn is_placeholder(part: &str) -> bool {
     part.starts_with('<')
@@ -137,7 +138,8 @@ fn match_parts(expected: &[&str], parts: &[&str], found: &mut Vec<String>) -> bo
             normalize_name(part) == normalize_name(first) && match_parts(later, rest, found)
         });
     }
-    let max_parts = if matches!(*first, INDEX | SOURCE) { 1.min(parts.len()) } else { parts.len() };
+    let is_one_part = matches!(*first, INDEX | SOURCE | WEBHOOK);
+    let max_parts = if is_one_part { 1.min(parts.len()) } else { parts.len() };
     for count in 1..=max_parts {
         let (taken, rest) = parts.split_at(count);
         let Some(id) = read_placeholder(first, &taken.join(".")) else { continue };

@@ -2,6 +2,7 @@
 use super::graph_template::GraphTemplate;
 use super::key_template::KeyTemplate;
 use super::mqtt::Source;
+use super::webhooks::Webhook;
 use super::window::Window;
 use penstock_base::Role;
 use penstock_base::telemetry::LogFormat;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub targets: Targets,
     /// `service.sources.<name>.*`, by name.
     pub sources: BTreeMap<String, Source>,
+    /// `service.webhooks.<name>.*`, by name.
+    pub webhooks: BTreeMap<String, Webhook>,
     /// `service.log.level`: a filter as tracing's `EnvFilter` reads it.
     pub log_level: String,
     /// `service.log.format`
@@ -172,6 +175,10 @@ pub struct Limits {
     pub rejected_bytes: u64,
     /// `rejected.age`: how long dead letters are kept.
     pub rejected_age: Duration,
+    /// `webhooks.events`: the maximum number of events that wait for one webhook.
+    pub webhook_events: u64,
+    /// `webhooks.bytes`: the maximum bytes of these events.
+    pub webhook_bytes: u64,
     /// `sources`: the maximum bytes of the messages that all sources together hold.
     pub source_bytes: u64,
     /// `changes`: the maximum number of open changes under review.
@@ -434,6 +441,8 @@ pub struct Targets {
     pub spool_bytes: u64,
     /// `service.export.metadata`: whether the metadata of an export also has its kind, its sequence and its origin.
     pub has_extended_metadata: bool,
+    /// `service.export.heartbeat`: the interval of heartbeats.
+    pub heartbeat_interval: Option<Duration>,
 }
 
 /// The times of day at which exports are delivered.

@@ -12,6 +12,7 @@ use super::settings::{
     SparqlProtocol, SparqlStore, Target, TargetKind, Targets, Tls,
 };
 use super::shared_graphs::warn_about_shared_graphs;
+use super::webhooks;
 use penstock_base::bucket_name::check_bucket_name;
 use penstock_base::telemetry::LogFormat;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +51,8 @@ pub(super) fn build_settings(
             history: values.get_count("service.limits.history"),
             rejected_bytes: values.get_number("service.limits.rejected.bytes"),
             rejected_age: values.get_duration("service.limits.rejected.age"),
+            webhook_events: values.get_number("service.limits.webhooks.events"),
+            webhook_bytes: values.get_number("service.limits.webhooks.bytes"),
             source_bytes: values.get_number("service.limits.sources"),
             changes: values.get_number("service.limits.changes"),
             change_bytes: values.get_number("service.limits.change-bytes"),
@@ -91,6 +94,7 @@ pub(super) fn build_settings(
         },
         targets: build_targets(&values, errors, warnings),
         sources: mqtt::build_sources(&values, errors),
+        webhooks: webhooks::build_webhooks(&values, errors),
         log_level: values.get_text("service.log.level").unwrap_or_default(),
         log_format: match values.get_text("service.log.format").as_deref() {
             Some("json") => LogFormat::Json,
@@ -140,6 +144,7 @@ fn check_together(
 ) {
     check_ids(values.0, errors);
     mqtt::check_names(values.0, errors);
+    webhooks::check_names(values.0, errors);
     warn_about_keys(values.0, warnings);
     warn_about_shared_graphs(&settings.targets, warnings);
     let mut report = |name: &str, message: String| {
@@ -285,6 +290,8 @@ fn build_targets(
         delivery_window: build_times(values),
         has_extended_metadata: values.get_text("service.export.metadata").as_deref()
             == Some("extended"),
+        heartbeat_interval: Some(values.get_duration("service.export.heartbeat"))
+            .filter(|interval| !interval.is_zero()),
     }
 }
 
@@ -460,7 +467,7 @@ fn build_login(
 }
 
 /// Returns whether the host of a URL is this machine.
-fn is_on_loopback(url: &str) -> bool {
+pub(super) fn is_on_loopback(url: &str) -> bool {
     let url = reqwest::Url::parse(url).ok();
     url.as_ref().and_then(reqwest::Url::host_str).is_some_and(|host| {
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();

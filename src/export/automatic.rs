@@ -363,7 +363,7 @@ impl PlannedExports {
                 }
                 if inner.waiting.add(&business_object, kind, &cause) {
                     for entry in inner.waiting.exports_of(id) {
-                        inner.queue.publish_entry(&entry);
+                        inner.queue.publish_unstored_entry(&entry);
                     }
                     tracing::warn!(
                         business_object = name,

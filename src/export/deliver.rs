@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::{self, JoinSet};
 
-/// The time that a delivery in progress has to finish when the gateway stops.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+/// The time that a delivery or a request of a webhook in progress has to finish when the gateway stops.
+pub(super) const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 /// The interval at which a closed window is checked again, because the clock may be set.
 const WINDOW_CHECK_INTERVAL: Duration = Duration::from_secs(20);
 
@@ -61,11 +61,20 @@ struct DeliveryWorker {
     /// take effect.
     opened: Option<OpenTarget>,
     failure_log_limit: FailureLogLimit,
+    /// Why the target is blocked, as webhooks know it. `None` while it is not.
+    reported_class: Option<FailureClass>,
 }
 
 impl DeliveryWorker {
     fn new(inner: Arc<Inner>, name: String, stop: watch::Receiver<bool>) -> Self {
-        Self { inner, name, stop, opened: None, failure_log_limit: FailureLogLimit::default() }
+        Self {
+            inner,
+            name,
+            stop,
+            opened: None,
+            failure_log_limit: FailureLogLimit::default(),
+            reported_class: None,
+        }
     }
 
     async fn deliver_queue(mut self) {
@@ -101,7 +110,10 @@ impl DeliveryWorker {
                 Err(failure) => Err(failure),
             };
             match recorded {
-                Ok(entry) => self.log_delivery(&entry, started.elapsed()).await,
+                Ok(entry) => {
+                    self.reported_class = None;
+                    self.log_delivery(&entry, started.elapsed()).await;
+                }
                 Err(failure) => {
                     if !self.handle_failure(&job, failure, &wake).await {
                         return;
@@ -221,7 +233,7 @@ impl DeliveryWorker {
             "An export was delivered."
         );
         if self.failure_log_limit.reset_after_success() {
-            self.publish_target().await;
+            self.publish_target(false).await;
         }
     }
 
@@ -252,8 +264,9 @@ impl DeliveryWorker {
                 "A delivery failed; the gateway retries it."
             );
         }
-        if failures == 1 {
-            self.publish_target().await;
+        let is_newly_blocked = self.reported_class.replace(class) != Some(class);
+        if failures == 1 || is_newly_blocked {
+            self.publish_target(is_newly_blocked).await;
         }
         let link = self.opened.as_ref().filter(|_| class.is_link());
         let probing = link.map(|target| wait_until_reachable(target, pace.probe_interval));
@@ -277,11 +290,12 @@ impl DeliveryWorker {
         );
     }
 
-    /// Publishes the state of the target after it became reachable or unreachable.
-    async fn publish_target(&self) {
+    /// Publishes the state of the target after it changed. Webhooks also get that it is blocked, or blocked by something
+    /// else, if `is_newly_blocked`.
+    async fn publish_target(&self, is_newly_blocked: bool) {
         let name = self.name.clone();
         let _ = run_blocking(&self.inner, move |inner| {
-            inner.publish_target(&name);
+            inner.publish_target(&name, is_newly_blocked);
             Ok(())
         })
         .await;

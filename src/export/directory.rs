@@ -47,12 +47,7 @@ impl Directory {
     /// Dropping the future cancels the copy.
     pub(super) async fn deliver(&self, delivery: Delivery<'_>) -> Result<(), DeliveryFailure> {
         let entry = delivery.entry;
-        if Path::new(&entry.key).components().any(|part| !matches!(part, Component::Normal(_))) {
-            return Err(DeliveryFailure::of_gateway(format!(
-                "the key `{}` leads out of the directory; correct the target's `prefix`",
-                entry.key
-            )));
-        }
+        self.resolve_key(&entry.key)?;
         let cancelled = Arc::new(AtomicBool::new(false));
         let _guard = CancelOnDrop(Arc::clone(&cancelled));
         let copy_of = |entry: &ExportEntry| FileCopy {
@@ -76,6 +71,51 @@ impl Directory {
         });
         task.await.unwrap_or_else(|error| Err(to_failure(&io::Error::other(error))))
     }
+}
+
+impl Directory {
+    /// Replaces a file that is not an export by this text. `guard` is dropped once that has ended: the thread continues
+    /// if this future is dropped.
+    pub(super) async fn put_text(
+        &self,
+        key: &str,
+        text: &str,
+        guard: impl Send + 'static,
+    ) -> Result<(), DeliveryFailure> {
+        let (path, text) = (self.resolve_key(key)?, text.to_owned());
+        let task = tokio::task::spawn_blocking(move || {
+            let _guard = guard;
+            replace_file(&path, text.as_bytes())
+        });
+        let written = task.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        written.map_err(|error| to_failure(&error))
+    }
+
+    /// Returns the path of the file with this key.
+    fn resolve_key(&self, key: &str) -> Result<PathBuf, DeliveryFailure> {
+        if Path::new(key).components().all(|part| matches!(part, Component::Normal(_))) {
+            return Ok(self.root.join(key));
+        }
+        Err(DeliveryFailure::of_gateway(format!(
+            "the key `{key}` leads out of the directory; correct the target's `prefix`"
+        )))
+    }
+}
+
+/// Replaces a file. A reader sees the old one or the new one.
+fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    files::create_folders(path.parent().unwrap_or(Path::new("/")))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.part"));
+    let written = File::create(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    let replaced = written.and_then(|()| files::rename_synced(&temporary, path));
+    if replaced.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    replaced
 }
 
 /// Converts an I/O error into a failure with a hint for the operator.

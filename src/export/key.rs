@@ -83,6 +83,27 @@ impl FileSettings {
     }
 }
 
+/// The folder of heartbeats, after the prefix of a target.
+const HEARTBEAT_FOLDER: &str = "_status";
+
+/// Returns the key of a gateway's heartbeat.
+pub(super) fn heartbeat_key(prefix: &str, gateway: &str) -> String {
+    format!("{prefix}{HEARTBEAT_FOLDER}/{}{JSON_ENDING}", percent_encode(gateway))
+}
+
+/// Returns whether this is the key of a heartbeat. Without the known prefix of the target, `_status` is a whole folder.
+pub(super) fn is_heartbeat_key(key: &str, prefix: Option<&str>) -> bool {
+    let is_gateway = |text: &str| {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        !text.is_empty() && text.chars().all(is_allowed)
+    };
+    key.rsplit_once('/').is_some_and(|(folder, file)| {
+        let has_prefix = prefix.is_some() && folder.strip_suffix(HEARTBEAT_FOLDER) == prefix;
+        let is_folder = folder.rsplit('/').next() == Some(HEARTBEAT_FOLDER);
+        (has_prefix || is_folder) && file.strip_suffix(JSON_ENDING).is_some_and(is_gateway)
+    })
+}
+
 /// Returns the key of the metadata of an export in the format `jsonl`. In the format `json` the metadata is in the file.
 pub(super) fn metadata_key(key: &str) -> Option<String> {
     key.ends_with(LINES_ENDING).then(|| replace_ending(key, LINES_ENDING, METADATA_ENDING))
@@ -217,6 +238,31 @@ mod tests {
     use super::parse::MAX_READINGS;
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn only_heartbeats_have_their_keys() {
+        assert_eq!(heartbeat_key("plant/", "edge-1"), "plant/_status/edge-1.json");
+        assert_eq!(heartbeat_key("plant-", "edge-1"), "plant-_status/edge-1.json");
+        for key in ["_status/a.json", "plant/_status/edge-1.json", "a/b/_status/x.y_z.json"] {
+            assert!(is_heartbeat_key(key, None) && is_heartbeat_key(key, Some("x-")), "{key}");
+        }
+        let with_prefix = "plant-_status/edge-1.json";
+        assert!(is_heartbeat_key(with_prefix, Some("plant-")));
+        assert!(!is_heartbeat_key(with_prefix, Some("plan")));
+        assert!(!is_heartbeat_key(with_prefix, None));
+        for key in [
+            "_status.json",
+            "_status/.json",
+            "_status/a.txt",
+            "_status/a b.json",
+            "_status/a/b.json",
+            "_status/%20.json",
+            "Pump/a.json",
+            "pump_status/a.json",
+        ] {
+            assert!(!is_heartbeat_key(key, None), "{key}");
+        }
+    }
 
     fn template(text: &str) -> KeyTemplate {
         text.parse().unwrap()

@@ -18,9 +18,11 @@
 //! | `target`, `directory`, `s3`, `sparql` | the target that a bucketName refers to. |
 //! | `graph_lines` | the lines of an export for a SPARQL store. |
 //! | `transport` | HTTP requests to targets. |
+//! | `heartbeat` | writes the gateway's status into buckets and directories. |
 //! | `probe` | tests whether a target would accept files. |
 //! | `targets` | the state of each target. |
 //! | `published` | the form of exports and targets in events, in GraphQL and of commands. |
+//! | `webhooks` | sends events to webhooks. |
 //! | `walk` | checks a bucket as a consumer would. |
 //!
 //! `record` explains the three numbers of an entry (order, place, sequence), and `penstock_model::change_feed` the
@@ -39,6 +41,7 @@ mod directory;
 pub mod entry;
 mod file;
 mod graph_lines;
+mod heartbeat;
 mod history;
 mod key;
 mod make;
@@ -66,15 +69,18 @@ mod uplink;
 mod uploads;
 pub mod verify;
 pub mod walk;
+mod webhooks;
 
 pub use backoff::DeliveryTimings;
 pub use cause::FailureClass;
 pub use entry::{ExportEntry, Kind, Status};
+pub use heartbeat::HeartbeatTimes;
 pub use probe::ProbeResult;
 pub use published::{PublishedExport, PublishedTarget};
 pub use pushes::PushPermit;
 pub use record::EXPORT_SEQUENCES;
 pub use targets::TargetState;
+pub use webhooks::{WebhookState, WebhookTest, Webhooks};
 
 use capacity::WaitingExports;
 use penstock_base::clock::Stamp;
@@ -415,12 +421,15 @@ impl Inner {
         self.options.catalogue.watch().stamp()
     }
 
-    /// Publishes an event with the current state of a target.
-    fn publish_target(&self, name: &str) {
+    /// Publishes an event with the current state of a target, and another one to webhooks if it is newly blocked.
+    fn publish_target(&self, name: &str, is_newly_blocked: bool) {
         // A store error is reported to the next caller that reads the target's state.
-        if let Ok(target) = self.target_state(name.to_owned()) {
-            let data = PublishedTarget::from(&target);
-            self.options.events.publish(events::EventKind::Target, name, &data);
+        let Ok(target) = self.target_state(name.to_owned()) else { return };
+        let (events, data) = (&self.options.events, PublishedTarget::from(&target));
+        events.publish_unstored(None, events::EventKind::Target, name, &data);
+        // An operator may have ended the backoff meanwhile.
+        if is_newly_blocked && target.blocked.is_some() {
+            events.notify_webhooks(None, events::EventKind::TargetBlocked, name, &data);
         }
     }
 }

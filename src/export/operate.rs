@@ -24,7 +24,7 @@ impl ExportQueue {
             }
             Status::Parked => {
                 record.entry.status = Status::Queued;
-                self.commit_checked(check, |t| record::put_record(t, order, &record))?;
+                self.commit_record(check, order, &record)?;
                 state.add_record(order, &record);
                 self.publish_entry(&record.entry);
             }
@@ -59,7 +59,7 @@ impl ExportQueue {
             }
         }
         record.entry = ExportEntry { status: Status::Parked, ..entry };
-        self.commit_checked(check, |t| record::put_record(t, order, &record))?;
+        self.commit_record(check, order, &record)?;
         let target_queue = state.queues.entry(record.entry.target.clone()).or_default();
         target_queue.remove(order, &record);
         target_queue.wake.notify_one();
@@ -91,7 +91,7 @@ impl ExportQueue {
         record.entry.status = Status::Queued;
         record.entry.delivered_at = None;
         record.place = state.next_order;
-        self.commit_checked(check, |t| record::put_record(t, order, &record))?;
+        self.commit_record(check, order, &record)?;
         state.remove_from_history(order);
         state.add_record(order, &record);
         self.publish_entry(&record.entry);
@@ -128,6 +128,19 @@ impl ExportQueue {
         let unknown =
             || GatewayError::new(ErrorClass::NotFound, format!("there is no export `{id}`"));
         self.find_entry(state, id)?.ok_or_else(unknown)
+    }
+
+    /// Commits the changed record of an entry on behalf of the operator.
+    fn commit_record(
+        &self,
+        check: &dyn CommitCheck,
+        order: u64,
+        record: &Record,
+    ) -> Result<(), GatewayError> {
+        self.commit_checked(check, |t| {
+            record::put_record(t, order, record)?;
+            self.store_event(t, &record.entry)
+        })
     }
 
     /// Commits on behalf of the operator.

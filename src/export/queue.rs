@@ -195,6 +195,9 @@ impl ExportQueue {
                     t.put_document(record::EXPORT_OBJECT_COUNTS, &key, &count.to_be_bytes())?;
                 }
             }
+            for (_, record) in &records {
+                self.store_event(t, &record.entry)?;
+            }
             let entries: Vec<ExportEntry> =
                 records.iter().map(|(_, record): &(u64, Record)| record.entry.clone()).collect();
             hook(t, &entries)?;
@@ -209,8 +212,26 @@ impl ExportQueue {
         Ok(records.into_iter().map(|(_, record)| record.entry).collect())
     }
 
-    /// Publishes an event with the current state of an entry. The caller holds the state lock, so that events
-    /// arrive in order.
+    /// Stores the event about an entry for webhooks, in the commit of its state.
+    pub(super) fn store_event(
+        &self,
+        t: &mut Transaction<'_>,
+        entry: &ExportEntry,
+    ) -> Result<(), Error> {
+        let trace = entry.traceparent.as_deref();
+        let data = PublishedExport::from(entry);
+        self.events.store(t, trace, events::EventKind::Export, &entry.id, &data)
+    }
+
+    /// Publishes an event with a state of an entry that is in no commit, as [`Self::publish_entry`].
+    pub(super) fn publish_unstored_entry(&self, entry: &ExportEntry) {
+        let trace = entry.traceparent.as_deref();
+        let data = PublishedExport::from(entry);
+        self.events.publish_unstored(trace, events::EventKind::Export, &entry.id, &data);
+    }
+
+    /// Publishes an event with the current state of an entry, which is committed. The caller holds the state lock, so
+    /// that events arrive in order.
     pub(super) fn publish_entry(&self, entry: &ExportEntry) {
         let trace = entry.traceparent.as_deref();
         let data = PublishedExport::from(entry);
@@ -320,7 +341,10 @@ impl ExportQueue {
         entry.attempts += attempts;
         // Further attempts publish an event only when their failure class changes.
         if attempts == 0 {
-            self.publish_entry(&ExportEntry { status: Status::Delivering, ..entry.clone() });
+            self.publish_unstored_entry(&ExportEntry {
+                status: Status::Delivering,
+                ..entry.clone()
+            });
         }
         Ok(Some(DeliveryJob {
             order,
@@ -363,7 +387,7 @@ impl ExportQueue {
             next_attempt: time::rfc3339_after(wait),
         });
         if is_new_class && let Ok(Some(record)) = record::read_by_order(&self.store.read(), order) {
-            self.publish_entry(&state.current_entry(order, record.entry));
+            self.publish_unstored_entry(&state.current_entry(order, record.entry));
         }
         (failures, wait)
     }
@@ -410,6 +434,7 @@ impl ExportQueue {
             if outcome.needs_full {
                 require_full_export(t, &record.entry)?;
             }
+            self.store_event(t, &record.entry)?;
             removals.add_to_commit(t)
         })?;
         let target_queue = state.queues.entry(record.entry.target.clone()).or_default();

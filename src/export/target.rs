@@ -60,6 +60,21 @@ impl OpenTarget {
         Ok(DeliveryOutcome::default())
     }
 
+    /// Replaces a document of a bucket or a directory that is not an export. `guard` is dropped once that has ended, which
+    /// for a directory can be after this future is dropped.
+    pub(super) async fn put_json(
+        &self,
+        key: &str,
+        text: &str,
+        guard: impl Send + 'static,
+    ) -> Result<(), DeliveryFailure> {
+        match self {
+            Self::Directory(directory) => directory.put_text(key, text, guard).await,
+            Self::S3(bucket) => bucket.put_json(key, text).await,
+            Self::Sparql(_) => Ok(()),
+        }
+    }
+
     /// Fails if the export was created for a target of another type.
     fn check_format(&self, entry: &ExportEntry) -> Result<(), DeliveryFailure> {
         let (was, is) = match (self, entry.graph()) {
@@ -209,6 +224,22 @@ pub(super) fn check_embedded(
              (`service.export.default.type=directory` to deliver into the data directory)"
         ))),
         _ => Ok(()),
+    }
+}
+
+/// Returns a text that identifies where the keys of a target begin. It is the same for two bucketNames that lead to one
+/// place.
+pub(super) fn identify_folder(options: &ExportOptions, bucket_name: &str) -> String {
+    let prefix = key_prefix(&options.targets, bucket_name);
+    match resolve_kind(&options.targets, bucket_name) {
+        Ok(Some(TargetKind::S3 { endpoint, bucket, .. })) => {
+            format!("{endpoint} {} {prefix}", bucket.as_deref().unwrap_or(bucket_name))
+        }
+        kind => {
+            let kind = kind.ok().flatten();
+            let path = directory_path(&options.data_dir, kind, bucket_name);
+            format!("{} {prefix}", path.display())
+        }
     }
 }
 

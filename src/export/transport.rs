@@ -3,7 +3,7 @@
 mod explain;
 mod progress;
 
-pub(super) use explain::{explain_lost, retry_after, truncate_text};
+pub(super) use explain::{explain_lost, parse_date, parse_retry_after, retry_after, truncate_text};
 pub(super) use progress::{Progress, RequestTimeouts};
 
 use super::uplink::Uplink;
@@ -19,6 +19,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The timeout of the body of an answer that does not matter.
+const UNIMPORTANT_BODY_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time after which idle connections are closed, before servers and proxies drop them silently.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -100,7 +102,7 @@ pub(crate) fn build_client(
     for certificate in ca_file.map(read_certificates).transpose()?.unwrap_or_default() {
         client = client.add_root_certificate(certificate);
     }
-    client.build().map_err(|error| format!("the target cannot be used: {error}"))
+    client.build().map_err(|error| format!("the HTTP client cannot be created: {error}"))
 }
 
 /// Returns whether the server answers with any status.
@@ -117,13 +119,64 @@ pub(crate) async fn send(
     extra_timeout: Duration,
     max_answer_bytes: usize,
 ) -> Result<HttpAnswer, LostRequest> {
-    let exchange = async {
+    let response = send_head(request, progress, timeouts, bytes, extra_timeout).await?;
+    let reading = async { read_answer(response, progress, max_answer_bytes).await.map_err(RequestError::Http) };
+    limit_silence(reading, progress, timeouts, bytes, extra_timeout).await
+}
+
+/// Sends a request as [`send`], to a server whose status and headers say enough. Of the body, which can end early or
+/// never, it returns what was read: at most this many bytes, and the rest of a chunk.
+pub(crate) async fn send_for_status(
+    request: RequestBuilder,
+    progress: &Progress,
+    timeouts: &RequestTimeouts,
+    bytes: u64,
+    extra_timeout: Duration,
+    max_body_bytes: usize,
+) -> Result<HttpAnswer, LostRequest> {
+    let mut response = send_head(request, progress, timeouts, bytes, extra_timeout).await?;
+    let status = response.status().as_u16();
+    let headers = std::mem::take(response.headers_mut());
+    let mut body = Vec::new();
+    let reading = async {
+        // A body that was read to its end leaves the connection usable for the next request.
+        while body.len() < max_body_bytes
+            && let Ok(Some(chunk)) = response.chunk().await
+        {
+            body.extend_from_slice(&chunk);
+        }
+    };
+    // Without the rest of the body, the answer is as good.
+    let _ = tokio::time::timeout(UNIMPORTANT_BODY_TIMEOUT, reading).await;
+    Ok(HttpAnswer { status, headers, body: String::from_utf8_lossy(&body).into_owned() })
+}
+
+/// Sends a request, and returns once the head of the answer is there.
+async fn send_head(
+    request: RequestBuilder,
+    progress: &Progress,
+    timeouts: &RequestTimeouts,
+    bytes: u64,
+    extra_timeout: Duration,
+) -> Result<Response, LostRequest> {
+    let sending = async {
         let response = request.send().await.map_err(|error| progress.classify_error(error))?;
         progress.record_bytes(0);
-        read_answer(response, progress, max_answer_bytes).await.map_err(RequestError::Http)
+        Ok::<_, RequestError>(response)
     };
+    limit_silence(sending, progress, timeouts, bytes, extra_timeout).await
+}
+
+/// Ends a part of a request that makes no progress for too long.
+async fn limit_silence<T>(
+    part: impl Future<Output = Result<T, RequestError>>,
+    progress: &Progress,
+    timeouts: &RequestTimeouts,
+    bytes: u64,
+    extra_timeout: Duration,
+) -> Result<T, LostRequest> {
     let result = tokio::select! {
-        result = exchange => result,
+        result = part => result,
         silent = progress.wait_for_stall(timeouts, bytes, extra_timeout) => Err(RequestError::Stalled(silent)),
     };
     result.map_err(|why| LostRequest {
@@ -134,7 +187,7 @@ pub(crate) async fn send(
 
 fn read_certificates(ca_file: &Path) -> Result<Vec<Certificate>, String> {
     let cannot = |why: &dyn std::fmt::Display| {
-        format!("the certificates in the target's `ca-file` cannot be used: {why}")
+        format!("the certificates in the `ca-file` cannot be used: {why}")
     };
     let pem = std::fs::read(ca_file).map_err(|error| cannot(&error))?;
     let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| cannot(&error))?;

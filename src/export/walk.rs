@@ -110,8 +110,11 @@ pub fn walk_bucket(
         found(finding);
     };
     place.for_each_key(&mut |path| {
-        summary.objects += 1;
         let mut readings = place.parse_key(path);
+        if readings.is_empty() && place.is_heartbeat_key(path) {
+            return Ok(());
+        }
+        summary.objects += 1;
         let Some(first) = readings.first() else {
             report(&BucketFinding::Foreign { key: path.to_owned() });
             return Ok(());

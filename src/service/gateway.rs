@@ -9,6 +9,7 @@ use crate::query_permits::QueryPermits;
 use crate::sources::{self, SourceStates};
 use crate::sparql::SparqlService;
 use crate::validations::Validations;
+use crate::webhooks;
 use nix::unistd::geteuid;
 use penstock_auth::Auth;
 use penstock_base::clock::{Clock, GATEWAY_COLLECTION};
@@ -19,7 +20,7 @@ use penstock_base::events::{self, EventBus};
 use penstock_base::files::{create_folders, sync_folder, write_atomically};
 use penstock_base::memory::Memory;
 use penstock_config::Settings;
-use penstock_export::{self as export, Exporter};
+use penstock_export::{self as export, Exporter, Webhooks};
 use penstock_model::catalogue::{Catalogue, CatalogueSettings};
 use penstock_model::namespace::moving::find_pending_move;
 use penstock_model::{ingest, namespace};
@@ -75,6 +76,8 @@ pub struct Gateway {
     pub sparql: SparqlService,
     /// The validations of everything that Business Objects have.
     pub validations: Validations,
+    /// The webhooks.
+    pub webhooks: Webhooks,
     /// The connections of the sources.
     pub sources: Arc<SourceStates>,
     /// Whether changes under review still do what their differences show.
@@ -134,7 +137,6 @@ impl Gateway {
         let clock = Clock::open(store.clone())?;
         let catalogue = catalogue.with_clock(clock.clone());
         let auth = Auth::open(&store, &settings, &clock)?;
-        data_events::record_restore(dir, &store, settings.limits.audit);
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve_bytes);
         let epoch = next_event_epoch(&store);
         let memory = Memory::new(settings.limits.memory_bytes);
@@ -146,7 +148,13 @@ impl Gateway {
             epoch,
             depth: settings.events.depth,
             listeners: settings.events.listeners,
+            webhooks: webhooks::list_subscriptions(&settings),
         });
+        events.webhooks().continue_numbers(&store)?;
+        // The events that a backup has may be delivered already, and newer ones with them.
+        let drop_events =
+            || events.webhooks().drop_waiting_events(&store).map_err(GatewayError::from);
+        data_events::record_restore(dir, &store, settings.limits.audit, drop_events);
         let exporter = Exporter::open(
             store.clone(),
             export::ExportOptions {
@@ -161,6 +169,7 @@ impl Gateway {
                 catalogue: catalogue.clone(),
             },
         )?;
+        let webhooks = Webhooks::new(&exporter, &settings.webhooks);
         let query_permits = QueryPermits::new(settings.limits.graphql.time);
         let sparql = SparqlService::new(&settings, &memory)?;
         let validations = Validations::open(&dir.join(VALIDATIONS_FOLDER));
@@ -179,6 +188,7 @@ impl Gateway {
             query_permits,
             sparql,
             validations,
+            webhooks,
             sources,
             applicability_checks: Arc::default(),
             waiting_counts: Arc::default(),

@@ -29,3 +29,4 @@ pub mod sources;
 pub mod sparql;
 pub mod targets;
 pub mod validations;
+pub mod webhooks;

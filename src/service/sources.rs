@@ -87,7 +87,7 @@ pub fn report_connected(
     if !was_connected {
         tracing::info!(source, business_object, protocol, "A source connected to its broker.");
         let data = PublishedConnection::now(source, business_object, None);
-        gateway.events.publish(EventKind::SourceConnected, source, &data);
+        gateway.events.publish_unstored(None, EventKind::SourceConnected, source, &data);
     }
 }
 
@@ -107,7 +107,7 @@ pub fn report_disconnected(gateway: &Gateway, source: &str, business_object: &st
             "A source is not connected to its broker; the gateway retries."
         );
         let data = PublishedConnection::now(source, business_object, Some(cause));
-        gateway.events.publish(EventKind::SourceDisconnected, source, &data);
+        gateway.events.publish_unstored(None, EventKind::SourceDisconnected, source, &data);
     }
 }
 

@@ -326,6 +326,8 @@ fn commit_change<T>(
         );
         let event = change_event(by, "data.updated", detail);
         gateway.auth.audit.add_event(transaction, &event)?;
+        let (events, kind) = (&gateway.events, EventKind::Ingestion);
+        events.store(transaction, Some(&traceparent), kind, &record.id, &record)?;
         Ok((result, record, event))
     });
     let (caller, seconds) = (by.id(), started.elapsed().as_secs_f64());

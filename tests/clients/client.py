@@ -7,10 +7,10 @@ import sys
 from penstock_client import AuthenticatedClient
 from penstock_client.api.business_objects import put_business_object
 from penstock_client.api.exports import list_exports, push
-from penstock_client.api.gateway import get_status
+from penstock_client.api.gateway import get_status, list_webhooks
 from penstock_client.api.ingestion import ingest
 from penstock_client.models import (
-    BusinessObjectDefinition, Export, Exports, Ingestion, IngestionRequest, MemoryLevel, Push, Status,
+    BusinessObjectDefinition, Export, Exports, Ingestion, IngestionRequest, MemoryLevel, Push, Status, Webhooks,
 )
 
 url, key = sys.argv[1:]
@@ -39,3 +39,6 @@ status = get_status.sync(client=client)
 assert isinstance(status, Status), status
 assert status.store.quads > 0 and status.memory.level is MemoryLevel.AMPLE, status
 assert status.certificate is None, status
+
+webhooks = list_webhooks.sync(client=client)
+assert isinstance(webhooks, Webhooks) and webhooks.items == [], webhooks

@@ -10,6 +10,8 @@ type Ingestion = Answer<paths['/api/v1/business-objects/{id}']['post'], 200>;
 type Push = Answer<paths['/api/v1/business-objects/{id}/push']['post'], 202>;
 type Exports = Answer<paths['/api/v1/exports']['get'], 200>;
 type Status = Answer<paths['/api/v1/status']['get'], 200>;
+type Webhooks = Answer<paths['/api/v1/webhooks']['get'], 200>;
+type WebhookTest = Answer<paths['/api/v1/webhooks/{name}/test']['post'], 200>;
 
 export const typed: [
     Same<Ingestion['created'], number>,
@@ -21,4 +23,6 @@ export const typed: [
     Same<Status['memory']['level'], 'ample' | 'low' | 'short'>,
     Same<NonNullable<Status['certificate']>['selfSigned'], boolean>,
     Same<null extends Status['certificate'] ? true : false, true>,
-] = [true, true, true, true, true, true, true, true, true];
+    Same<Webhooks['items'][number]['disabledSince'], string | null>,
+    Same<WebhookTest['cause'], string | null>,
+] = [true, true, true, true, true, true, true, true, true, true, true];

@@ -6,6 +6,7 @@ mod properties;
 mod security;
 mod sources;
 mod tls;
+mod webhooks;
 
 use penstock_config::{Loaded, Sources};
 use std::path::Path;

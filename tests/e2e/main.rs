@@ -29,6 +29,8 @@ mod notify;
 mod process;
 mod readme;
 mod rebuild;
+#[path = "../gateway/webhook_receiver.rs"]
+mod receiver;
 mod rejected;
 mod restored;
 mod s3;
@@ -38,6 +40,7 @@ mod secrets;
 mod server;
 mod short_of_memory;
 mod sources;
+mod webhooks;
 
 use client::Client;
 use serde_json::{Value, json};

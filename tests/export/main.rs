@@ -5,6 +5,7 @@
 
 mod causes;
 mod directory;
+mod heartbeat;
 mod keys;
 mod killed;
 mod link;

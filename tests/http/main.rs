@@ -44,6 +44,8 @@ mod person;
 mod poisoned;
 mod problems;
 mod pushes;
+#[path = "../gateway/webhook_receiver.rs"]
+mod receiver;
 mod rejected;
 mod revoked;
 mod roles;
@@ -60,3 +62,4 @@ mod traces;
 mod unread;
 mod users;
 mod validations;
+mod webhooks;

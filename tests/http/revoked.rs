@@ -114,6 +114,9 @@ impl Fixture {
             "--service.sources.line.subscriptions[0].topic=pumps",
             "--service.sources.line.subscriptions[0].business-object=Pump",
             "--service.sources.line.subscriptions[0].mode=ADD",
+            "--service.webhooks.ops.url=http://127.0.0.1:9",
+            "--service.webhooks.ops.secret=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+            "--service.webhooks.ops.events=penstock.target.blocked",
         ])
         .await;
         let targets = json!([{"bucketName": "plant-exports"}, {"bucketName": "away"}]);

@@ -64,6 +64,8 @@ POST   /api/v1/sources/{name}/test                 Admin
 GET    /api/v1/sources/{name}/rejected             Contributor
 POST   /api/v1/sources/{name}/rejected/{letter}/retry Contributor
 DELETE /api/v1/sources/{name}/rejected/{letter}    Contributor
+GET    /api/v1/webhooks                            Admin
+POST   /api/v1/webhooks/{name}/test                Admin
 GET    /api/v1/limits                              User
 GET    /api/v1/status                              User
 GET    /api/v1/users                               Admin
@@ -140,6 +142,7 @@ POST   /admin/rejected/{id}/retry                  Contributor
 POST   /admin/rejected/{id}/delete                 Contributor
 GET    /admin/targets                              User
 POST   /admin/targets/{bucketName}/test            Admin
+POST   /admin/webhooks/{name}/test                 Admin
 GET    /admin/sources                              User
 GET    /admin/sources/{name}                       User
 POST   /admin/sources/{name}/test                  Admin

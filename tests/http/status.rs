@@ -2,6 +2,7 @@
 use crate::server::Server;
 use penstock_base::Role;
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_answer_has_the_whole_status() {
@@ -43,5 +44,56 @@ async fn it_reports_the_expiry_of_the_certificate() {
     let server = Server::start(&["--server.ssl.self-signed=true"]).await;
     let status = server.control("GET", "/api/v1/status", &[], "").await.expect(200).json();
     assert_eq!(status["certificate"], json!({"selfSigned": true, "expiresAt": null}));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_is_the_status_as_a_user_sees_it() {
+    let server =
+        Server::start(&["--service.export.heartbeat=1m", "--service.gateway-id=edge-1"]).await;
+    server.define().await;
+    let path = server.dir().join("data/buckets/plant-exports/_status/edge-1.json");
+    let begun = Instant::now();
+    let heartbeat: Value = loop {
+        if let Ok(text) = std::fs::read(&path) {
+            break serde_json::from_slice(&text).unwrap();
+        }
+        // The first one follows within 10 s.
+        assert!(begun.elapsed() < Duration::from_mins(1), "there is no heartbeat");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    let user = format!("Bearer {}", server.make_key(Role::User, None));
+    let status = server.send("GET", "/api/v1/status", &[("Authorization", &user)], "").await;
+    let members =
+        |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
+    let mut expected = vec!["heartbeat".to_owned()];
+    expected.extend(members(&status.expect(200).json()));
+    assert_eq!(members(&heartbeat), expected);
+    assert_eq!(heartbeat["gatewayId"], "edge-1");
+    assert_eq!(heartbeat["targets"][0]["name"], "plant-exports");
+    for line in heartbeat["lastErrors"].as_array().unwrap() {
+        assert_eq!(line["fields"], json!({}), "a User must not see details of the log");
+    }
+    let times = &heartbeat["heartbeat"];
+    let time = |name: &str| times[name].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let seconds = time("nextDue").duration_since(time("at")).as_secs();
+    assert_eq!(times["intervalSeconds"], 60);
+    assert!((50..=60).contains(&seconds), "{times}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_new_business_object_has_the_name_of_the_heartbeats() {
+    let server = Server::start(&[]).await;
+    let made = server.define().await;
+    let mut body = crate::server::definition();
+    body["name"] = json!("_status");
+    for path in [
+        "/api/v1/business-objects",
+        &format!("/api/v1/business-objects/{}", made["id"].as_str().unwrap()),
+    ] {
+        let problem = server.json("PUT", path, &body).await.problem(422);
+        assert_eq!(problem["errors"][0]["pointer"], "/name", "{problem}");
+    }
     server.stop().await;
 }

@@ -1,4 +1,4 @@
-"""Parses the keys of exports. `docs/exports.md` describes the templates."""
+"""Parses the keys of exports, and recognizes those of heartbeats. `docs/exports.md` describes the templates."""
 
 import re
 from dataclasses import dataclass
@@ -11,6 +11,9 @@ MAX_FILE_NAME_BYTES = 255
 
 # Files beside the folders of the tables.
 RESERVED_FOLDERS = ("state.json", "report.json")
+
+# The folder follows the prefix of a target, which need not end in `/`.
+HEARTBEAT_KEY = re.compile(r"(?:.*/)?[^/]*_status/[A-Za-z0-9._-]+\.json", re.DOTALL)
 
 PATTERNS = {
     # A prefix ends in `/` if that is possible, because the name has no `/`.
@@ -95,6 +98,12 @@ def match_key(key, templates, source_name):
         gateway = unquote(parts.get("gateway") or "", errors="strict") or parts["prefix"].strip("/") or source_name
         return ExportKey(key, gateway, unquote(parts["name"], errors="strict"), int(parts["sequence"]), kind, stem, ending)
     return None
+
+
+def is_heartbeat_key(key, templates):
+    """Returns whether this is the key of a heartbeat. A key that matches a template is of an export: the name of a Business
+    Object can end in `_status`."""
+    return HEARTBEAT_KEY.fullmatch(key) is not None and parse_key(key, templates, "") is None
 
 
 def table_folder(name):

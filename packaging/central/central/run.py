@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from .exports import Task, stage_export
-from .keys import DEFAULT_TEMPLATE, compile_template, parse_key, table_folder
+from .keys import DEFAULT_TEMPLATE, compile_template, is_heartbeat_key, parse_key, table_folder
 from .plan import Findings, plan_stream
 from .sources import SourceError, parse_source
 from .state import CentralError, open_central
@@ -184,11 +184,10 @@ def list_source(source, templates, state):
     listing = Listing()
     try:
         for text in source.list_keys():
-            # Heartbeats.
-            if "_status" in text.split("/")[:-1]:
-                continue
             key = parse_key(text, templates, source.name)
             if key is None:
+                if is_heartbeat_key(text, templates):
+                    continue
                 listing.foreign += 1
                 listing.example = listing.example or text
             elif key.ending != ".meta.json":

@@ -414,7 +414,7 @@ impl From<ProbeResult> for TargetTest {
 
 impl Cause {
     /// Returns the cause, or `None` for an interruption, which is no failure.
-    fn from_class(class: FailureClass) -> Option<Self> {
+    pub(super) fn from_class(class: FailureClass) -> Option<Self> {
         Some(match class {
             FailureClass::Unreachable => Self::Unreachable,
             FailureClass::Broken => Self::Broken,

@@ -1,6 +1,7 @@
 //! The gateway itself.
 use super::export::Target;
 use super::source::Source;
+use super::webhook::Webhook;
 use penstock_base::clock::ClockReport;
 use penstock_base::memory::Level;
 use penstock_base::telemetry::recent::LogLine;
@@ -40,6 +41,10 @@ pub(crate) struct Limits {
     pub(crate) rejected_age_seconds: u64,
     /// Bytes of the messages that all sources together hold.
     pub(crate) sources: u64,
+    /// Events that wait for one webhook.
+    pub(crate) webhook_events: u64,
+    /// Bytes of these events.
+    pub(crate) webhook_bytes: u64,
     /// Open changes under review.
     pub(crate) changes: u64,
     /// Bytes of all changes.
@@ -130,6 +135,8 @@ pub(crate) struct Status {
     pub(crate) definitions: DefinitionsStatus,
     /// The sources.
     pub(crate) sources: Vec<Source>,
+    /// The webhooks, ordered by name; empty unless the caller is an Admin.
+    pub(crate) webhooks: Vec<Webhook>,
     /// The disk of the data directory, and its use.
     pub(crate) disk: DiskStatus,
     /// The memory of the process.
@@ -144,6 +151,26 @@ pub(crate) struct Status {
     pub(crate) warnings: Vec<String>,
     /// Recent warnings and errors of the log, newest first.
     pub(crate) last_errors: Vec<LoggedError>,
+}
+
+/// A heartbeat in a bucket: the status, and when it was collected.
+#[derive(Serialize)]
+pub(crate) struct Heartbeat {
+    pub(crate) heartbeat: HeartbeatTimes,
+    #[serde(flatten)]
+    pub(crate) status: Status,
+}
+
+/// When a heartbeat was made, and when the next one is due.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HeartbeatTimes {
+    /// When the status was collected (RFC 3339).
+    pub(crate) at: String,
+    /// When the next heartbeat is due (RFC 3339).
+    pub(crate) next_due: String,
+    /// The interval of heartbeats.
+    pub(crate) interval_seconds: u64,
 }
 
 /// The store.
@@ -396,6 +423,8 @@ impl From<&config::Limits> for Limits {
             rejected_bytes: limits.rejected_bytes,
             rejected_age_seconds: limits.rejected_age.as_secs(),
             sources: limits.source_bytes,
+            webhook_events: limits.webhook_events,
+            webhook_bytes: limits.webhook_bytes,
             changes: limits.changes,
             change_bytes: limits.change_bytes,
             snapshot_memory_bytes: limits.snapshot_memory_bytes,
@@ -462,6 +491,7 @@ impl From<status::Status> for Status {
                 limit_bytes: status.changes.limit_bytes,
             },
             sources: status.sources.into_iter().map(Source::from).collect(),
+            webhooks: status.webhooks.into_iter().map(Webhook::from).collect(),
             definitions: DefinitionsStatus {
                 managed: status.definitions.managed,
                 drift: status.definitions.drift.into_iter().map(Drift::from).collect(),

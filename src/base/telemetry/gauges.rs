@@ -55,6 +55,27 @@ pub struct Gauges {
     pub targets: Vec<TargetGauges>,
     /// The connections of the sources.
     pub sources: Vec<SourceGauges>,
+    /// The queues of the webhooks.
+    pub webhooks: Vec<WebhookGauges>,
+}
+
+/// The queue of a webhook.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WebhookGauges {
+    /// The name of the webhook.
+    pub name: String,
+    /// The events that wait.
+    pub waiting: u64,
+    /// Their bytes.
+    pub waiting_bytes: u64,
+    /// Whether the first one cannot be delivered.
+    pub blocked: bool,
+    /// The events dropped because the queue was full.
+    pub dropped: u64,
+    /// The events delivered.
+    pub delivered: u64,
+    /// When the last event was delivered, in seconds since 1970; 0 before the first.
+    pub last_delivery_seconds: f64,
 }
 
 /// The connection of a source for one Business Object. The counts begin at the start.
@@ -120,6 +141,11 @@ struct TargetLabel {
 struct SourceLabels {
     source: String,
     business_object: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WebhookLabel {
+    webhook: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -233,6 +259,7 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
     register_validations(own, &gauges.last_validations);
     register_targets(own, &gauges.targets);
     register_sources(own, &gauges.sources);
+    register_webhooks(own, &gauges.webhooks);
     let up = FloatGauge::default();
     up.set(uptime.as_secs_f64());
     own.register("uptime_seconds", "Time since the start", up);
@@ -365,6 +392,42 @@ fn register_sources(registry: &mut Registry, sources: &[SourceGauges]) {
     registry.register(
         "source_last_message_timestamp_seconds",
         "When the last message was received (Unix time); 0 before the first",
+        last,
+    );
+}
+
+fn register_webhooks(registry: &mut Registry, webhooks: &[WebhookGauges]) {
+    let waiting = Family::<WebhookLabel, IntegerGauge>::default();
+    let bytes = Family::<WebhookLabel, IntegerGauge>::default();
+    let blocked = Family::<WebhookLabel, IntegerGauge>::default();
+    let dropped = Family::<WebhookLabel, Counter>::default();
+    let delivered = Family::<WebhookLabel, Counter>::default();
+    let last = Family::<WebhookLabel, FloatGauge>::default();
+    for webhook in webhooks {
+        let label = WebhookLabel { webhook: webhook.name.clone() };
+        waiting.get_or_create(&label).set(webhook.waiting);
+        bytes.get_or_create(&label).set(webhook.waiting_bytes);
+        blocked.get_or_create(&label).set(u64::from(webhook.blocked));
+        dropped.get_or_create(&label).inc_by(webhook.dropped);
+        delivered.get_or_create(&label).inc_by(webhook.delivered);
+        last.get_or_create(&label).set(webhook.last_delivery_seconds);
+    }
+    registry.register("webhook_waiting_events", "Events that wait for a webhook", waiting);
+    registry.register("webhook_waiting_bytes", "Bytes of these events", bytes);
+    registry.register(
+        "webhook_blocked",
+        "1 while the first event in the queue of a webhook cannot be delivered",
+        blocked,
+    );
+    registry.register(
+        "webhook_dropped_events",
+        "Events dropped because the queue of a webhook was full",
+        dropped,
+    );
+    registry.register("webhook_delivered_events", "Events that a webhook accepted", delivered);
+    registry.register(
+        "webhook_last_delivery_timestamp_seconds",
+        "When a webhook accepted the last event (Unix time); 0 before the first",
         last,
     );
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use super::counts::Counts;
 pub use super::counts::{PeriodCounts, RecentCounts};
 use super::gauges;
-pub use super::gauges::{Gauges, SourceGauges, TargetGauges, ValidationGauges};
+pub use super::gauges::{Gauges, SourceGauges, TargetGauges, ValidationGauges, WebhookGauges};
 
 /// A text format for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Explains connection errors to the operator.
 use super::{HttpAnswer, LostRequest, RequestError};
 use crate::cause::{DeliveryFailure, FailureClass};
+use chrono::{DateTime, Utc};
 use penstock_base::time;
 use std::time::Duration;
 
@@ -9,8 +10,22 @@ const MAX_RETRY_AFTER_SECONDS: u64 = 300;
 
 /// Returns the `Retry-After` of an answer in seconds, up to a limit.
 pub(crate) fn retry_after(answer: &HttpAnswer) -> Option<Duration> {
-    let seconds = answer.header("retry-after")?.trim().parse::<u64>().ok()?;
-    Some(Duration::from_secs(seconds.min(MAX_RETRY_AFTER_SECONDS)))
+    let limit = Duration::from_secs(MAX_RETRY_AFTER_SECONDS);
+    parse_retry_after(answer).map(|delay| delay.min(limit))
+}
+
+/// Returns the `Retry-After` of an answer: seconds, or the time until a date (RFC 9110, 10.2.3).
+pub(crate) fn parse_retry_after(answer: &HttpAnswer) -> Option<Duration> {
+    let text = answer.header("retry-after")?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    Some((parse_date(text)? - Utc::now()).to_std().unwrap_or_default())
+}
+
+/// Parses a date in a header (RFC 9110, 5.6.7).
+pub(crate) fn parse_date(text: &str) -> Option<DateTime<Utc>> {
+    Some(DateTime::parse_from_rfc2822(text).ok()?.with_timezone(&Utc))
 }
 
 /// Converts a request without an answer into a failure.
@@ -49,10 +64,10 @@ fn classify_connection_error(why: &str, connecting: bool, timeout: bool) -> (Fai
                 time::now_rfc3339()
             )
         } else if has(&["NotValidForName", "not valid for name"]) {
-            "has a TLS certificate for another name; correct the target's `endpoint`".to_owned()
+            "has a TLS certificate for another name; correct the address in the settings".to_owned()
         } else {
             format!(
-                "has a TLS certificate that is not trusted; add its authority to the target's `ca-file` ({why})"
+                "has a TLS certificate that is not trusted; add its authority to the `ca-file` ({why})"
             )
         };
         return (FailureClass::Certificate, cause);
@@ -149,6 +164,22 @@ mod tests {
             let (found, cause) = classify_connection_error(why, connecting, false);
             assert!(found == class && cause.contains(words), "{why}: {found:?} {cause}");
         }
+    }
+
+    #[test]
+    fn a_server_asks_for_a_delay_in_seconds_or_until_a_date() {
+        let asked = |value: &str| {
+            let mut headers = reqwest::header::HeaderMap::new();
+            headers.insert("retry-after", value.parse().unwrap());
+            let answer = HttpAnswer { status: 503, headers, body: String::new() };
+            (parse_retry_after(&answer), retry_after(&answer))
+        };
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(asked("7"), (seconds(7), seconds(7)));
+        assert_eq!(asked("900"), (seconds(900), seconds(300)));
+        assert_eq!(asked("Sun, 06 Nov 1994 08:49:37 GMT"), (seconds(0), seconds(0)));
+        assert!(asked("Fri, 06 Nov 2093 08:49:37 GMT").0 > seconds(86_400));
+        assert_eq!(asked("soon"), (None, None));
     }
 
     #[test]

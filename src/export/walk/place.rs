@@ -1,7 +1,7 @@
 //! The location of the objects to check: a directory or a bucket.
 use crate::backoff::DeliveryTimings;
 use crate::cause::DeliveryFailure;
-use crate::key::ExportKey;
+use crate::key::{self, ExportKey};
 use crate::s3::Bucket;
 use crate::target::{self, FileSettings};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -87,6 +87,11 @@ impl BucketLocation {
     /// Returns every reading of a key.
     pub(super) fn parse_key(&self, path: &str) -> Vec<ExportKey> {
         ExportKey::parse_all(path, &self.templates, self.prefix.as_deref())
+    }
+
+    /// Returns whether this is the key of a heartbeat.
+    pub(super) fn is_heartbeat_key(&self, path: &str) -> bool {
+        key::is_heartbeat_key(path, self.prefix.as_deref())
     }
 
     /// Returns the location of a configured target.

@@ -229,6 +229,9 @@ impl Catalogue {
                 store_definition(t, &compiled.with_deletion(next.clone()))?;
             } else {
                 t.delete_document(COLLECTION, id.as_bytes())?;
+                if let Some(record) = &deletion.record {
+                    events.store(t, None, EventKind::Ingestion, &record.id, record)?;
+                }
                 let entry = Entry::from_compiled(Arc::clone(&compiled));
                 let action = Action::DeletedWithObjects(deletion.deleted);
                 on_commit(t, &Change::of_entry(action, &entry))?;

@@ -10,7 +10,7 @@ use crate::natural_key::{self, KeyBuilds};
 use crate::resource::{BusinessObject, Compiled, CompiledDefinition, Review};
 use crate::shapes_graphs::check_exist;
 use penstock_base::commit::commit;
-use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::{DefinitionKind, check_editable};
 use penstock_store::{Format, Transaction};
 use std::collections::BTreeSet;
@@ -22,6 +22,23 @@ pub struct PreparedDefinition {
     pub(super) before: Option<Entry>,
     pub(super) new: CompiledDefinition,
     loss: Option<Loss>,
+}
+
+/// The folder of heartbeats beside the exports of Business Objects.
+const RESERVED_NAME: &str = "_status";
+
+/// Checks that a definition does not begin to use the name of the folder of heartbeats. One that has it from an earlier
+/// version keeps it.
+fn check_not_reserved(before: Option<&Entry>, name: &str) -> Result<(), GatewayError> {
+    if name != RESERVED_NAME || before.is_some_and(|before| before.name == name) {
+        return Ok(());
+    }
+    let message = "targets have heartbeats under this name; choose another one";
+    Err(GatewayError::with_findings(
+        ErrorClass::Invalid,
+        format!("{name:?} cannot be the name of a Business Object"),
+        vec![Finding::at_pointer("/name", message)],
+    ))
 }
 
 impl PreparedDefinition {
@@ -72,6 +89,7 @@ impl Catalogue {
         if !by.force {
             self.check_protections(before, new)?;
         }
+        check_not_reserved(before, &new.definition.name)?;
         self.check_no_source(before, new)?;
         new.definition.remove_empty_validation();
         new.definition.remove_empty_review();

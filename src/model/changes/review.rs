@@ -153,6 +153,7 @@ pub fn take_step(
         let mut change = review.advance(&before, action)?;
         put_change(transaction, Some(&before), &mut change, review.watch.elapsed())?;
         (review.on_commit)(transaction, &change)?;
+        change.store_event(transaction, review.events, review.traceparent)?;
         Ok::<_, GatewayError>((change, true))
     })?;
     if is_taken {
@@ -200,6 +201,11 @@ pub fn publish_change(
         put_change(transaction, Some(&before), &mut change, review.watch.elapsed())?;
         release_identifiers(transaction, &before)?;
         (review.on_commit)(transaction, &change)?;
+        if let Some(events) = review.events {
+            let kind = EventKind::Ingestion;
+            events.store(transaction, review.traceparent, kind, &record.id, &record)?;
+        }
+        change.store_event(transaction, review.events, review.traceparent)?;
         Ok((change, Some(record)))
     })?;
     if let Some(record) = record {
@@ -256,6 +262,7 @@ pub fn rebase_change(
         let (limits, now) = (decision.limits, review.watch.elapsed());
         let change = computed.store(transaction, Some(&before), change, limits, now)?;
         (review.on_commit)(transaction, &change)?;
+        change.store_event(transaction, review.events, review.traceparent)?;
         Ok::<_, GatewayError>((change, true))
     })?;
     if is_taken {
@@ -441,6 +448,7 @@ pub fn withdraw_abandoned(
                 })?;
                 put_change(transaction, Some(&before), &mut change, watch.elapsed())?;
                 on_commit(transaction, &change)?;
+                change.store_event(transaction, Some(events), None)?;
                 closed.push(change);
             }
             Ok::<_, GatewayError>(closed)

@@ -8,7 +8,7 @@ use crate::namespace::MintingState;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::{Audience, EventBus, EventKind};
 use penstock_base::principal::Principal;
-use penstock_store::Transaction;
+use penstock_store::{Error, Transaction};
 use serde::Serialize;
 
 /// What was computed of a change, to be stored.
@@ -178,6 +178,34 @@ struct ChangeEvent<'c> {
 }
 
 impl Change {
+    /// Stores the event about the state of the change for webhooks, in the commit of the change.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub(crate) fn store_event(
+        &self,
+        transaction: &mut Transaction<'_>,
+        events: Option<&EventBus>,
+        trace: Option<&str>,
+    ) -> Result<(), Error> {
+        let Some(events) = events else { return Ok(()) };
+        events.store(transaction, trace, self.event_kind(), &self.id, &self.to_event())
+    }
+
+    fn event_kind(&self) -> EventKind {
+        match self.state {
+            State::Draft => EventKind::ChangeDraft,
+            State::Submitted => EventKind::ChangeSubmitted,
+            State::Approved => EventKind::ChangeApproved,
+            State::Rejected => EventKind::ChangeRejected,
+            State::Withdrawn => EventKind::ChangeWithdrawn,
+        }
+    }
+
+    fn to_event(&self) -> ChangeEvent<'_> {
+        ChangeEvent { id: &self.id, business_object: &self.business_object, state: self.state }
+    }
+
     /// Publishes the state of the change to the listeners that may see it. `approvers` are the current ones.
     pub(crate) fn publish_event(
         &self,
@@ -185,17 +213,8 @@ impl Change {
         trace: Option<&str>,
         approvers: Vec<Principal>,
     ) {
-        let kind = match self.state {
-            State::Draft => EventKind::ChangeDraft,
-            State::Submitted => EventKind::ChangeSubmitted,
-            State::Approved => EventKind::ChangeApproved,
-            State::Rejected => EventKind::ChangeRejected,
-            State::Withdrawn => EventKind::ChangeWithdrawn,
-        };
         let audience =
             Audience { author: self.author.clone(), owners: self.owners.clone(), approvers };
-        let (id, business_object) = (self.id.as_str(), self.business_object.as_str());
-        let data = ChangeEvent { id, business_object, state: self.state };
-        events.publish_to(audience, trace, kind, id, &data);
+        events.publish_to(audience, trace, self.event_kind(), &self.id, &self.to_event());
     }
 }

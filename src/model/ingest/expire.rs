@@ -91,7 +91,12 @@ pub fn remove_expired(
             change_feed::delete_age(transaction, id, uri.as_str())?;
         }
         let wrote = WrittenObjects::from_uris(over.iter().map(NamedNode::as_str));
-        Ok(Some(record::store_record(transaction, request, &answer, &wrote, limits.history)?))
+        let record = record::store_record(transaction, request, &answer, &wrote, limits.history)?;
+        if let Some(events) = request.events {
+            let kind = events::EventKind::Ingestion;
+            events.store(transaction, None, kind, &record.id, &record)?;
+        }
+        Ok(Some(record))
     })?;
     let Some(record) = expired else { return Ok(is_current) };
     if let Some(events) = request.events {

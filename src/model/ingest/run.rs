@@ -180,6 +180,11 @@ fn run_ingestion(
                 let step = AuditedStep::Bypassed(&bypassed);
                 AuditHook::record(request.audit, transaction, step)?;
             }
+            if let Some(events) = request.events {
+                let trace = record.traceparent.as_deref();
+                let kind = events::EventKind::Ingestion;
+                events.store(transaction, trace, kind, &record.id, &record)?;
+            }
             let committed = Committed { answer, record, removed, evicted_letters };
             Ok(Completion::Committed(Box::new(committed)))
         })?;
@@ -197,6 +202,7 @@ fn submit_change(
     let applied = apply_whole_request(transaction, limits, request)?;
     let change = store_submission(transaction, limits, request, &applied, submission)?;
     AuditHook::record(request.audit, transaction, AuditedStep::Submitted(&change))?;
+    change.store_event(transaction, request.events, request.traceparent)?;
     let mut answer = applied.answer;
     answer.change = Some(change.state);
     if !request.lists_objects {

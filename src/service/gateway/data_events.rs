@@ -75,20 +75,32 @@ pub fn write_restore_note(data_dir: &Path, backup: &Backup) -> io::Result<()> {
     write_atomically(&data_dir.join(RESTORE_NOTE_FILE), detail.as_bytes())
 }
 
-/// Adds an event about the restored backup to the audit log, once. If the store refuses the commit, the next start
-/// tries again.
-pub(super) fn record_restore(data_dir: &Path, store: &Store, max_events: usize) {
+/// Drops the events that wait for webhooks with `drop_events`, which returns their number, and adds an event about the
+/// restored backup to the audit log, once. If the store refuses a commit, the next start tries again.
+pub(super) fn record_restore(
+    data_dir: &Path,
+    store: &Store,
+    max_events: usize,
+    drop_events: impl FnOnce() -> Result<usize, GatewayError>,
+) {
     let path = data_dir.join(RESTORE_NOTE_FILE);
+    let record = |detail: String| -> Result<(), String> {
+        let dropped = drop_events().map_err(|error| error.to_string())?;
+        if dropped > 0 {
+            tracing::warn!(
+                events = dropped,
+                "Events that waited for webhooks were dropped, because a backup was restored; each webhook is sent their number."
+            );
+        }
+        let event = build_event("data.restored", detail);
+        audit::store_event_offline(&store.clone().into(), max_events, &event)
+            .map_err(|error| error.to_string())?;
+        std::fs::remove_file(&path).map_err(|error| error.to_string())
+    };
     let kept = match std::fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return,
         Err(error) => Err(error.to_string()),
-        Ok(detail) => audit::store_event_offline(
-            &store.clone().into(),
-            max_events,
-            &build_event("data.restored", detail),
-        )
-        .map_err(|error| error.to_string())
-        .and_then(|()| std::fs::remove_file(&path).map_err(|error| error.to_string())),
+        Ok(detail) => record(detail),
     };
     if let Err(cause) = kept {
         tracing::warn!(%cause, path = %path.display(), "Adding the restore to the audit log failed; the next start tries again.");

@@ -8,9 +8,9 @@ use penstock_base::clock::is_synchronised;
 use penstock_base::disk;
 use penstock_base::error::GatewayError;
 use penstock_base::telemetry::metrics::{
-    self, Gauges, SourceGauges, TargetGauges, ValidationGauges,
+    self, Gauges, SourceGauges, TargetGauges, ValidationGauges, WebhookGauges,
 };
-use penstock_export::TargetState;
+use penstock_export::{TargetState, WebhookState};
 use penstock_model::{changes, dead_letters};
 
 impl Gateway {
@@ -55,6 +55,7 @@ impl Gateway {
             poisoned: self.store.poison_cause().is_some(),
             targets: self.exporter.list_targets()?.into_iter().map(target_gauges).collect(),
             sources: self.sources.list_all().into_iter().map(source_gauges).collect(),
+            webhooks: self.webhooks.list()?.into_iter().map(webhook_gauges).collect(),
         })
     }
 }
@@ -64,8 +65,25 @@ fn validation_gauges((business_object, counts): (String, SeverityCounts)) -> Val
     ValidationGauges { business_object, counts: [violation, warning, info] }
 }
 
+/// Returns a time in seconds since 1970, or 0 if there is none.
+fn to_seconds(at: Option<String>) -> f64 {
+    let at = at.and_then(|at| at.parse::<Timestamp>().ok());
+    at.map_or(0.0, |at| at.as_duration().as_secs_f64())
+}
+
+fn webhook_gauges(state: WebhookState) -> WebhookGauges {
+    WebhookGauges {
+        name: state.name,
+        waiting: state.waiting,
+        waiting_bytes: state.bytes,
+        blocked: state.blocked.is_some(),
+        dropped: state.dropped,
+        delivered: state.delivered,
+        last_delivery_seconds: to_seconds(state.last_delivery),
+    }
+}
+
 fn target_gauges(state: TargetState) -> TargetGauges {
-    let moment = |at: Option<String>| at.and_then(|at| at.parse::<Timestamp>().ok());
     let age = u32::try_from(state.oldest_age_seconds.unwrap_or_default()).unwrap_or(u32::MAX);
     TargetGauges {
         name: state.name,
@@ -75,8 +93,7 @@ fn target_gauges(state: TargetState) -> TargetGauges {
         oldest_age_seconds: f64::from(age),
         blocked: state.blocked.is_some(),
         attempts: state.attempts,
-        last_delivery_seconds: moment(state.last_delivery)
-            .map_or(0.0, |at| at.as_duration().as_secs_f64()),
+        last_delivery_seconds: to_seconds(state.last_delivery),
     }
 }
 

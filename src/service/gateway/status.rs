@@ -10,7 +10,7 @@ use penstock_base::error::GatewayError;
 use penstock_base::memory::{self, Level};
 use penstock_base::telemetry::{metrics, recent};
 use penstock_base::time;
-use penstock_export::TargetState;
+use penstock_export::{TargetState, WebhookState};
 use penstock_model::changes::{self, ChangeTotals};
 use penstock_model::dead_letters::{self, Totals};
 
@@ -47,6 +47,8 @@ pub struct Status {
     pub definitions: DefinitionsStatus,
     /// The sources.
     pub sources: Vec<SourceInfo>,
+    /// The webhooks; none unless the caller is an Admin.
+    pub webhooks: Vec<WebhookState>,
     /// The disk of the data directory, and its use.
     pub disk: DiskStatus,
     /// The memory of the process.
@@ -229,6 +231,7 @@ impl Gateway {
             },
             definitions,
             sources,
+            webhooks: if by.role < Role::Admin { Vec::new() } else { self.webhooks.list()? },
             disk: DiskStatus {
                 free_bytes: disk::free_bytes_of(&self.settings.data_dir),
                 reserve_bytes: self.settings.limits.disk_reserve_bytes,

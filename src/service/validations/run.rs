@@ -196,6 +196,6 @@ pub(super) fn keep_ended(
         violations = validation.counts.total(),
         "A validation ended."
     );
-    gateway.events.publish(EventKind::Validation, &validation.id, &validation);
+    gateway.events.publish_unstored(None, EventKind::Validation, &validation.id, &validation);
     validation
 }

@@ -1,14 +1,14 @@
-//! The targets: their state, and a test of whether they would accept files.
+//! The targets and, for Admins, the webhooks: their state, and tests of them.
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::words;
 use askama::Template;
 use penstock_base::Role;
-use penstock_export::{ProbeResult, TargetState};
+use penstock_export::{ProbeResult, TargetState, WebhookState, WebhookTest};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::query::Query;
 use penstock_http::state::gateway;
-use penstock_service::targets;
+use penstock_service::{targets, webhooks};
 use salvo::{Depot, Request, handler};
 
 #[derive(Template)]
@@ -16,6 +16,21 @@ use salvo::{Depot, Request, handler};
 struct List {
     frame: Frame,
     targets: Vec<Target>,
+    /// None unless the caller is an Admin.
+    webhooks: Vec<Webhook>,
+}
+
+/// One webhook.
+struct Webhook {
+    name: String,
+    url: String,
+    class: &'static str,
+    state: &'static str,
+    blocked: Option<Blocked>,
+    waiting: String,
+    oldest: Option<String>,
+    last: Option<String>,
+    dropped: u64,
 }
 
 /// One target.
@@ -49,7 +64,31 @@ pub(crate) async fn list_targets(req: &mut Request, depot: &mut Depot) -> PageRe
     let frame = Frame::new(req, depot, Section::Targets);
     let targets = targets::list_targets(&gateway(depot)?).await?;
     let targets = targets.into_iter().map(Target::from_state).collect();
-    Ok(PageReply::show(&List { frame, targets }))
+    let webhooks = if frame.may(Role::Admin) {
+        webhooks::list_webhooks(&gateway(depot)?, caller(depot)).await?
+    } else {
+        Vec::new()
+    };
+    let webhooks = webhooks.into_iter().map(Webhook::from_state).collect();
+    Ok(PageReply::show(&List { frame, targets, webhooks }))
+}
+
+/// Tests one webhook.
+#[handler]
+pub(crate) async fn test_webhook(req: &mut Request, depot: &mut Depot) -> PageResult {
+    let name = path_parameter(req, "name");
+    let WebhookTest { webhook, cause, milliseconds, .. } =
+        webhooks::test_webhook(&gateway(depot)?, caller(depot), name).await?;
+    Ok(match cause {
+        None => {
+            let words = format!("{webhook} accepted a test event after {milliseconds} ms.");
+            PageReply::redirect("/admin/targets", words)
+        }
+        Some(cause) => {
+            let words = format!("{webhook} did not accept a test event: {cause}");
+            PageReply::redirect_with_error("/admin/targets", words)
+        }
+    })
 }
 
 /// Tests one target.
@@ -106,6 +145,38 @@ impl Target {
             last: target.last_delivery.as_deref().map(words::format_age),
             without_capacity: target.waiting,
             name: target.name,
+        }
+    }
+}
+
+impl Webhook {
+    fn from_state(webhook: WebhookState) -> Self {
+        let (class, state) = match (&webhook.disabled_since, &webhook.blocked) {
+            (Some(_), _) => ("bad", "disabled"),
+            (None, Some(_)) => ("bad", "blocked"),
+            (None, None) if webhook.last_delivery.is_some() => ("good", "delivering"),
+            (None, None) => ("", "nothing delivered yet"),
+        };
+        let blocked = webhook.blocked.map(|cause| Blocked {
+            cause,
+            since: webhook.blocked_since.as_deref().map(words::format_age),
+            attempts: words::format_count(webhook.attempts, "attempt", "attempts"),
+            next: webhook.next_attempt.as_deref().map(words::format_utc),
+        });
+        let size = words::format_size(webhook.bytes);
+        Self {
+            url: webhook.url,
+            class,
+            state,
+            blocked,
+            waiting: match webhook.waiting {
+                0 => "none".to_owned(),
+                count => format!("{}, {size}", words::format_count(count, "event", "events")),
+            },
+            oldest: webhook.oldest.as_deref().map(words::format_age),
+            last: webhook.last_delivery.as_deref().map(words::format_age),
+            dropped: webhook.dropped,
+            name: webhook.name,
         }
     }
 }

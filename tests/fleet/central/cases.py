@@ -266,6 +266,16 @@ class Damage(Case):
         self.assertEqual(self.fold()[0], ["foreign"])
         self.assertIn("1 keys are not of exports, such as edge-1/readme.txt", self.findings.problems[0]["text"])
 
+    def test_a_business_object_with_the_name_of_heartbeats_is_read(self):
+        self.write(1, "full", [tank(1, level=1)], name="_status")
+        self.write(1, "full", [tank(1, level=1)], name="Tank_status")
+        beat = self.bucket / "edge-_status" / "edge-1.json"
+        beat.parent.mkdir()
+        beat.write_text("{}")
+        self.assertEqual(self.fold()[0], [])
+        self.check(name="_status", t1=1)
+        self.check(name="Tank_status", t1=1)
+
     def test_keys_lead_out_of_no_folder(self):
         self.write(1, "full", [tank(1, level=1)])
         self.write(1, "full", [tank(1, level=2)], template="{prefix}%2E%2E/%2E%2E-{date}-{sequence}{suffix}.json", name="..")

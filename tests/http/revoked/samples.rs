@@ -168,6 +168,17 @@ impl Fixture {
                 "",
             )),
             reads(page("/admin/sources/{name}/test", "/admin/sources/line/test".to_owned(), "x=1")),
+            reads(api(
+                "POST",
+                "/api/v1/webhooks/{name}/test",
+                "/api/v1/webhooks/ops/test".to_owned(),
+                "",
+            )),
+            reads(page(
+                "/admin/webhooks/{name}/test",
+                "/admin/webhooks/ops/test".to_owned(),
+                "x=1",
+            )),
             page("/admin/rejected/{id}/retry", letter_page(2, "/retry"), &corrected),
             page("/admin/rejected/{id}/delete", letter_page(3, "/delete"), "x=1"),
             api("PUT", "/api/v1/namespaces/{name}", "/api/v1/namespaces/New".to_owned(), "{}"),

@@ -92,6 +92,9 @@ pub const COLLECTIONS: &[Collection] = &[
     with_iris(shapes_graphs::COLLECTION, LARGE, shapes_graphs::rewrite_shapes),
     without_iris("source-sessions"),
     without_iris("watched"),
+    // An event stays as it was when it happened.
+    without_iris("webhook-events"),
+    without_iris("webhook-queues"),
 ];
 
 const fn without_iris(name: &'static str) -> Collection {

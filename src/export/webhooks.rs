@@ -1,0 +1,225 @@
+//! Webhooks: signed requests with events, by Standard Webhooks.
+//!
+//! `penstock_base::events::webhook_queues` keeps the events. Each webhook has one worker, which sends the first event of
+//! its queue and retries until the receiver accepts it. So the receiver gets every event in order, and one of them twice
+//! only with the same `webhook-id`.
+//!
+//! - `client` signs and sends a request, and explains what is no success.
+//! - `worker` delivers the queue of one webhook.
+//! - `state` is what the operator sees.
+mod client;
+mod state;
+mod worker;
+
+pub use client::WebhookTest;
+pub use state::WebhookState;
+
+use super::deliver::run_blocking;
+use super::{Exporter, Inner};
+use client::WebhookClient;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::events::webhook_queues::{QueuePage, WebhookQueues, read_queue_page};
+use penstock_config::Webhook;
+use penstock_store::{Error, Store};
+use state::WorkerState;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use worker::WebhookWorker;
+
+/// The delay after events could not be stored.
+const STORE_RETRY_DELAY: Duration = Duration::from_secs(5);
+
+/// The webhooks. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Webhooks {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    exporter: Arc<Inner>,
+    webhooks: BTreeMap<String, ConfiguredWebhook>,
+    /// Held during a transaction, so that webhooks occupy one thread at a time.
+    transaction: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug)]
+struct ConfiguredWebhook {
+    settings: Webhook,
+    state: Mutex<WorkerState>,
+    /// Ends the backoff, and enables a webhook that was disabled.
+    wake: Notify,
+}
+
+impl ConfiguredWebhook {
+    fn lock_state(&self) -> MutexGuard<'_, WorkerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Webhooks {
+    /// Prepares these webhooks. The events come from the bus of the exporter, and share its uplink.
+    pub fn new(exporter: &Exporter, webhooks: &BTreeMap<String, Webhook>) -> Self {
+        let prepare = |settings: &Webhook| ConfiguredWebhook {
+            settings: settings.clone(),
+            state: Mutex::default(),
+            wake: Notify::new(),
+        };
+        let webhooks = webhooks.iter().map(|(name, one)| (name.clone(), prepare(one))).collect();
+        let exporter = Arc::clone(&exporter.inner);
+        Self {
+            shared: Arc::new(Shared {
+                exporter,
+                webhooks,
+                transaction: tokio::sync::Mutex::default(),
+            }),
+        }
+    }
+
+    /// Delivers events until `stop` becomes true. [`Self::store_last_events`] follows.
+    pub async fn run(&self, stop: watch::Receiver<bool>) {
+        let shared = &self.shared;
+        self.delete_removed_queues().await;
+        let mut tasks = JoinSet::new();
+        if !shared.webhooks.is_empty() {
+            tasks.spawn(store_pending_events(Arc::clone(shared), stop.clone()));
+        }
+        for name in shared.webhooks.keys() {
+            let worker = WebhookWorker::new(Arc::clone(shared), name.clone(), stop.clone());
+            tasks.spawn(worker.deliver_events());
+        }
+        while let Some(ended) = tasks.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "A task of the webhooks ended unexpectedly.");
+            }
+        }
+    }
+
+    /// Stores the events that wait in memory, after everything that publishes events has ended.
+    pub async fn store_last_events(&self) {
+        if let Err(error) = self.shared.store_pending().await {
+            tracing::warn!(%error, "The last events for webhooks could not be stored and are lost.");
+        }
+    }
+
+    async fn delete_removed_queues(&self) {
+        let deleted =
+            self.shared.run_transaction(|queues, store| queues.delete_removed_queues(store));
+        match deleted.await {
+            Ok(deleted) => {
+                for (webhook, events) in deleted {
+                    tracing::warn!(
+                        webhook,
+                        events,
+                        "A webhook is no longer configured; its waiting events were deleted."
+                    );
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "The queues of removed webhooks could not be deleted.");
+            }
+        }
+    }
+
+    /// Lists the webhooks, ordered by name. Blocking.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn list(&self) -> Result<Vec<WebhookState>, GatewayError> {
+        let read = self.shared.exporter.queue.store.read();
+        let describe = |(name, webhook): (&String, &ConfiguredWebhook)| -> Result<_, GatewayError> {
+            let QueuePage { totals, mut events, .. } = read_queue_page(&read, name, u64::MAX, 1)?;
+            let oldest = events.pop().map(|event| event.time);
+            Ok(webhook.lock_state().describe(name, &webhook.settings, totals, oldest))
+        };
+        self.shared.webhooks.iter().map(describe).collect()
+    }
+
+    /// Sends a test event to a webhook, once and outside of its queue. If that succeeds, waiting events are sent too, also
+    /// if the webhook was disabled.
+    ///
+    /// # Errors
+    /// `ErrorClass::NotFound` if there is no such webhook.
+    pub async fn test(&self, name: &str) -> Result<WebhookTest, GatewayError> {
+        let Some(webhook) = self.shared.webhooks.get(name) else {
+            let message = format!("there is no webhook {name:?}; service.webhooks configures them");
+            return Err(GatewayError::new(ErrorClass::NotFound, message));
+        };
+        let begun = Instant::now();
+        let (id, json) = self.shared.exporter.options.events.render_test_event(name);
+        let sent = match self.shared.open_client(&webhook.settings) {
+            Ok(client) => client.send(&id, json).await,
+            Err(failure) => Err(failure),
+        };
+        if sent.is_ok() {
+            webhook.wake.notify_one();
+        }
+        let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(WebhookTest {
+            webhook: name.to_owned(),
+            ok: sent.is_ok(),
+            cause: sent.err().map(|failure| failure.failure.cause),
+            milliseconds,
+        })
+    }
+}
+
+impl Shared {
+    fn open_client(&self, webhook: &Webhook) -> Result<WebhookClient, client::SendFailure> {
+        WebhookClient::open(webhook, &self.exporter.options.timings, &self.exporter.uplink)
+    }
+
+    /// Commits the events that wait in memory.
+    async fn store_pending(&self) -> Result<(), GatewayError> {
+        self.run_transaction(|queues, store| queues.store_pending(store).map(|_| ())).await
+    }
+
+    /// Runs a transaction on a thread that may block, one at a time.
+    async fn run_transaction<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&WebhookQueues, &Store) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, GatewayError> {
+        let _one_at_a_time = self.transaction.lock().await;
+        run_blocking(&self.exporter, move |inner| {
+            Ok(work(inner.options.events.webhooks(), &inner.queue.store)?)
+        })
+        .await
+    }
+}
+
+/// Commits events that are in no other commit, soon after they were published.
+async fn store_pending_events(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+    let mut added = shared.exporter.options.events.webhooks().subscribe();
+    let mut has_failed = false;
+    loop {
+        added.mark_unchanged();
+        let delay = match shared.store_pending().await {
+            Ok(()) => {
+                has_failed = false;
+                None
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut has_failed, true) {
+                    tracing::warn!(%error, "Events for webhooks could not be stored; the gateway retries.");
+                }
+                Some(STORE_RETRY_DELAY)
+            }
+        };
+        let wait = async {
+            match delay {
+                Some(delay) => tokio::time::sleep(delay).await,
+                None => {
+                    // An error means that the bus is gone, which this task prevents.
+                    let _ = added.changed().await;
+                }
+            }
+        };
+        tokio::select! {
+            () = wait => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
+}

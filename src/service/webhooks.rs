@@ -1,0 +1,47 @@
+//! Webhooks: their state, and a test of their receivers.
+use crate::blocking::run_blocking;
+use crate::gateway::Gateway;
+use penstock_auth::{Authorized, Role};
+use penstock_base::error::GatewayError;
+use penstock_base::events::webhook_queues::{WebhookQueueOptions, WebhookSubscription};
+use penstock_config::Settings;
+use penstock_export::{WebhookState, WebhookTest};
+
+/// Returns which events each webhook gets, and the limits of its queue.
+pub(crate) fn list_subscriptions(settings: &Settings) -> WebhookQueueOptions {
+    let webhooks = settings.webhooks.iter().map(|(name, webhook)| WebhookSubscription {
+        name: name.clone(),
+        kinds: webhook.events.clone(),
+    });
+    WebhookQueueOptions {
+        webhooks: webhooks.collect(),
+        max_events: settings.limits.webhook_events,
+        max_bytes: settings.limits.webhook_bytes,
+    }
+}
+
+/// Lists the webhooks, ordered by name.
+///
+/// # Errors
+/// `ErrorClass::Forbidden` unless the caller is an Admin; the errors of the store.
+pub async fn list_webhooks(
+    gateway: &Gateway,
+    by: &Authorized,
+) -> Result<Vec<WebhookState>, GatewayError> {
+    by.require_role(Role::Admin)?;
+    let webhooks = gateway.webhooks.clone();
+    run_blocking(move || webhooks.list()).await
+}
+
+/// Sends a test event to a webhook.
+///
+/// # Errors
+/// `ErrorClass::Forbidden` unless the caller is an Admin; `ErrorClass::NotFound` if there is no such webhook.
+pub async fn test_webhook(
+    gateway: &Gateway,
+    by: &Authorized,
+    name: &str,
+) -> Result<WebhookTest, GatewayError> {
+    by.require_role(Role::Admin)?;
+    gateway.webhooks.test(name).await
+}

@@ -1,0 +1,170 @@
+//! Heartbeats: each bucket and directory has the newest one, and a failure of one place delays nothing.
+#![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
+
+use crate::support::s3::{ceph, new_name};
+use crate::support::{Plant, directory, embedded, files, pump, push_one, run, until_status};
+use penstock_config::{
+    GraphTemplate, SparqlLogin, SparqlProtocol, SparqlStore, Target, TargetKind, Targets,
+};
+use penstock_export::walk::{BucketFinding, BucketLocation, walk_bucket};
+use penstock_export::{Exporter, HeartbeatTimes, Status};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Runs heartbeats, each with its number.
+fn beat(exporter: &Exporter) -> (watch::Sender<bool>, tokio::task::JoinHandle<()>) {
+    let (stop, stopped) = watch::channel(false);
+    let exporter = exporter.clone();
+    let count = AtomicU64::new(0);
+    let task = tokio::spawn(async move {
+        let collect = |times: HeartbeatTimes| {
+            let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+            let text = json!({"number": number, "at": times.at, "nextDue": times.next_due});
+            std::future::ready(Ok(text.to_string()))
+        };
+        exporter.run_heartbeats(stopped, collect).await;
+    });
+    (stop, task)
+}
+
+/// Waits up to a minute for a heartbeat with at least this number.
+async fn until_beat(path: &Path, number: u64) -> Value {
+    let begun = Instant::now();
+    loop {
+        let found = std::fs::read(path).ok().map(|text| {
+            // A reader never sees a part of it.
+            serde_json::from_slice::<Value>(&text).unwrap()
+        });
+        if let Some(found) = found.filter(|found| found["number"].as_u64().unwrap() >= number) {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_mins(1), "no heartbeat in {}", path.display());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn with_heartbeats(targets: Targets) -> Targets {
+    Targets { heartbeat_interval: Some(Duration::from_millis(100)), ..targets }
+}
+
+fn named<const N: usize>(targets: [(&str, Target); N]) -> Targets {
+    let named = targets.into_iter().map(|(name, target)| (name.to_owned(), target)).collect();
+    Targets { named, ..embedded() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_directory_has_the_newest_heartbeat_and_a_failing_one_delays_nothing() {
+    let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
+    plant.pumps(0..3, 10);
+    let broken = out.path().join("broken");
+    std::fs::write(&broken, "a file in place of the folder").unwrap();
+    let store = SparqlStore {
+        endpoint: "http://127.0.0.1:9/update".to_owned(),
+        protocol: SparqlProtocol::Update,
+        login: SparqlLogin::Anonymous,
+        ca_file: None,
+        graph: GraphTemplate::default(),
+    };
+    let good = Target { prefix: "edge/".to_owned(), ..directory(&out.path().join("good")) };
+    let exporter = plant.open(with_heartbeats(named([
+        ("plant-a", good),
+        ("plant-b", directory(&broken)),
+        ("plant-c", Target { kind: TargetKind::Sparql(store), ..directory(out.path()) }),
+    ])));
+    let running = run(&exporter);
+    let (stop, beating) = beat(&exporter);
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    until_status(&exporter, &entry.id, Status::Delivered).await;
+    let root = out.path().join("good/plant-a");
+    let beat = until_beat(&root.join("edge/_status/gateway-1.json"), 3).await;
+    assert!(beat["nextDue"].as_str().unwrap() > beat["at"].as_str().unwrap(), "{beat}");
+
+    // The directory is usable again.
+    std::fs::remove_file(&broken).unwrap();
+    let number = beat["number"].as_u64().unwrap();
+    until_beat(&broken.join("plant-b/_status/gateway-1.json"), number).await;
+    stop.send(true).unwrap();
+    beating.await.unwrap();
+    running.stop().await;
+    assert_eq!(files(&root).len(), 2, "{:?}", files(&root));
+
+    // The verifier passes over this file only.
+    let foreign = |root: &Path| {
+        let mut found = Vec::new();
+        let place = BucketLocation::of_directory(root.to_owned());
+        let mut add = |finding: &BucketFinding| found.push(finding.clone());
+        let summary = walk_bucket(&place, false, &mut |_, _| {}, &mut add).unwrap();
+        (summary.objects, found)
+    };
+    assert_eq!(foreign(&root), (1, Vec::new()));
+    std::fs::write(root.join("edge/_status/notes.txt"), "x").unwrap();
+    std::fs::create_dir(root.join("edge/_status/more")).unwrap();
+    std::fs::write(root.join("edge/_status/more/gateway-1.json"), "{}").unwrap();
+    let (objects, mut found) = foreign(&root);
+    found.sort_by_key(|finding| format!("{finding:?}"));
+    let key = |key: &str| BucketFinding::Foreign { key: key.to_owned() };
+    let expected = ["edge/_status/more/gateway-1.json", "edge/_status/notes.txt"].map(key);
+    assert_eq!((objects, found), (3, expected.to_vec()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_hangs_delays_no_other_and_gets_one_heartbeat_at_a_time() {
+    let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
+    let target = |name: &str| directory(&out.path().join(name));
+    let exporter = plant
+        .open(with_heartbeats(named([("plant-a", target("good")), ("plant-b", target("hangs"))])));
+    // Opening a FIFO for writing hangs until a reader opens it.
+    let folder = out.path().join("hangs/plant-b/_status");
+    std::fs::create_dir_all(&folder).unwrap();
+    let fifo = folder.join(".gateway-1.json.part");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let (stop, beating) = beat(&exporter);
+    until_beat(&out.path().join("good/plant-a/_status/gateway-1.json"), 20).await;
+    assert!(!folder.join("gateway-1.json").exists());
+
+    // One writer waits, and the file is removed when it fails. A second one would create a file in its place.
+    let mut reader = tokio::task::spawn_blocking(move || File::open(fifo)).await.unwrap().unwrap();
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["number"], 1);
+    until_beat(&folder.join("gateway-1.json"), 20).await;
+    stop.send(true).unwrap();
+    beating.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_bucket_of_several_names_gets_one_heartbeat() {
+    let (server, bucket) = (ceph(), new_name());
+    server.create(&bucket).await;
+    let plant = Plant::new();
+    let default = Some(server.one(&bucket));
+    let exporter = plant.quick(with_heartbeats(Targets { default, ..embedded() }));
+    let running = run(&exporter);
+    plant.pumps(0..1, 10);
+    for (object, target) in [("Pump", "plant-a"), ("Tank", "plant-b")] {
+        let entry = push_one(&exporter, &pump(object, &[target]));
+        until_status(&exporter, &entry.id, Status::Delivered).await;
+    }
+    let (stop, beating) = beat(&exporter);
+    let begun = Instant::now();
+    loop {
+        let mut keys = server.keys(&bucket).await;
+        // Each heartbeat is a version of one object.
+        keys.dedup();
+        if keys.len() > 2 {
+            assert_eq!(keys.len(), 3, "{keys:?}");
+            assert!(keys.contains(&"edge 1/_status/gateway-1.json".to_owned()), "{keys:?}");
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_mins(1), "{keys:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    stop.send(true).unwrap();
+    beating.await.unwrap();
+    running.stop().await;
+}

@@ -1,7 +1,10 @@
 //! Minted URIs whose address is this gateway: they return their object in the form that the client accepts.
 use crate::shapes;
 use oxrdf::NamedNode;
+use penstock_auth::Credential;
 use penstock_http::accept::AcceptedTypes;
+use penstock_http::caller::caller;
+use penstock_http::path::encode_segment;
 use penstock_http::problem::Problem;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::service::origin;
@@ -9,7 +12,7 @@ use penstock_http::state::gateway;
 use penstock_service::gateway::Gateway;
 use penstock_service::objects::{self, ObjectForm, Resolution};
 use salvo::http::StatusCode;
-use salvo::http::header::{HeaderValue, VARY};
+use salvo::http::header::{HeaderValue, LOCATION, VARY};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use std::cmp::Reverse;
@@ -28,7 +31,9 @@ use std::cmp::Reverse;
     responses((status_code = 200, description = "The object in the form that Accept prefers.",
         headers(("Vary" = String, description = "`Accept`")),
         content(("application/json" = shapes::ViewedObject), ("text/turtle" = String),
-            ("application/n-triples" = String), ("application/ld+json" = serde_json::Value)))),
+            ("application/n-triples" = String), ("application/ld+json" = serde_json::Value))),
+        (status_code = 303, description = "For a session that prefers `text/html`: the object's page.",
+            headers(("Location" = String, description = "The path of the page.")))),
 )]
 pub(super) async fn resolve_identifier(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Ok(find_object(req, depot).await?.with_header(VARY, "Accept"))
@@ -38,8 +43,14 @@ async fn find_object(req: &Request, depot: &Depot) -> ReplyResult {
     let gateway = gateway(depot)?;
     let path = req.uri().path();
     let candidates = candidate_uris(path, depot, &gateway);
-    match objects::resolve_uri(&gateway, candidates, accepted_forms(req)).await? {
+    let prefers_page = prefers_page(req, depot);
+    match objects::resolve_uri(&gateway, candidates, accepted_forms(req), prefers_page).await? {
         Resolution::Object(form, bytes) => Ok(Reply::bytes(media_type(form), bytes)),
+        Resolution::Page(uri) => {
+            let prefix = &origin(depot).prefix;
+            let page = format!("{prefix}/admin/object?uri={}", encode_segment(uri.as_str()));
+            Ok(Reply::no_content().with_status(StatusCode::SEE_OTHER).with_header(LOCATION, &page))
+        }
         Resolution::Unaccepted(forms) => {
             let offered: Vec<_> = forms.into_iter().map(media_type).collect();
             Err(Problem::new(
@@ -52,6 +63,15 @@ async fn find_object(req: &Request, depot: &Depot) -> ReplyResult {
             "there is nothing at {path}: no route of /api-doc/openapi.json, and no stored object"
         ))),
     }
+}
+
+/// Whether a signed-in person asks for a page rather than for data, as browsers do. Only sessions may use pages.
+fn prefers_page(req: &Request, depot: &Depot) -> bool {
+    let accepted = AcceptedTypes::from_headers(req.headers());
+    let weight = accepted.weight_of("text/html");
+    matches!(caller(depot).credential, Credential::Session(_))
+        && accepted.has_named("text/html")
+        && ObjectForm::ALL.iter().all(|form| accepted.weight_of(media_type(*form)) < weight)
 }
 
 /// Returns the forms that the request accepts, the preferred one first.

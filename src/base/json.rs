@@ -48,6 +48,12 @@ impl Json {
             Self::Object(_) => "an object",
         }
     }
+
+    /// Returns the value of the member with this name; `None` if there is none, or if this is not an object.
+    pub fn member(&self, name: &str) -> Option<&Self> {
+        let Self::Object(members) = self else { return None };
+        members.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
 }
 
 /// Parses one JSON text (UTF-8, followed only by white space). Arrays and objects may nest up to `nesting` levels,

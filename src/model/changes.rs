@@ -30,6 +30,7 @@ mod submit;
 mod tests;
 
 pub use difference::DifferenceItem;
+pub(crate) use difference::for_each_item;
 pub use open::{OpenChange, SubjectHashes, is_touched, list_open_changes};
 pub use read::{
     ChangeContent, ListedChanges, Selection, current_approvers, find_change, list_changes,

@@ -15,7 +15,8 @@
 //! (`dependents`), and stores them as dead letters.
 //!
 //! Only one object of the request is in memory at a time. `dry_run` shows what sample data would become with a
-//! definition that is not stored yet.
+//! definition that is not stored yet, and `preview` what a request would change. `locked_fields` finds the fields that a
+//! form cannot send without losing stored values.
 //!
 //! Rules for the JSON of one object:
 //! - `null` means that there is no value, also inside an array. An empty array means the same, except in UPDATE, where
@@ -46,6 +47,7 @@ mod idempotency;
 mod identifiers;
 mod lines;
 mod literal;
+mod locked_fields;
 mod mapping_namespaces;
 mod messages;
 mod mode;
@@ -54,6 +56,7 @@ mod objects;
 mod on_error;
 mod orphans;
 mod partial;
+mod preview;
 mod record;
 mod rejections;
 mod repeats;
@@ -81,9 +84,11 @@ pub use expire::{KeptObjects, remove_expired};
 pub(crate) use findings::quote_excerpt;
 pub(crate) use idempotency::{ANSWERS_BY_SCOPE, rewrite_stored_answer};
 pub use identifiers::MintedIdentifier;
+pub use locked_fields::{LockReason, LockedFields, find_locked_fields};
 pub use messages::{BatchedMessage, MAX_TOPIC_COPIES_BYTES, MessageBatch, count_message_values};
 pub use mode::Mode;
 pub use on_error::OnError;
+pub use preview::{Preview, preview_ingestion};
 pub(crate) use record::store_approved_record;
 pub use record::{
     QuadCounts, Record, RecordMode, UpdateToRecord, list_records, read_record, store_update_record,

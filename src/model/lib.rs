@@ -19,6 +19,8 @@
 //! - `shapes_graphs` stores the shapes graphs that clients define
 //! - `protection` validates what a commit changes
 //! - `validation` validates everything that a Business Object has
+//! - `tree` reads one object for a page: its fields, and nested objects down to a limit
+//! - `neighbours` finds what an object refers to, what refers to it, and what contains it
 //! - `warnings` finds what is probably unintended in a definition
 //! - `messages` has the messages of sources
 //! - `rdf` dumps and loads the whole graph
@@ -36,6 +38,7 @@ pub mod members;
 pub mod messages;
 pub mod namespace;
 mod natural_key;
+pub mod neighbours;
 pub mod protection;
 pub mod rdf;
 pub mod resource;
@@ -44,6 +47,7 @@ pub mod shapes_graphs;
 pub mod source_text;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod tree;
 pub mod validation;
 pub mod view;
 pub mod warnings;

@@ -266,11 +266,9 @@ impl Mapping {
     /// Returns the field whose text people see in lists and titles, and its index: the one that `label` names,
     /// otherwise the first required string, otherwise the first string. Without one, people see the URI.
     pub fn find_label_field(&self) -> Option<(usize, &Field)> {
-        let strings =
-            || self.root.fields.iter().enumerate().filter(|(_, field)| field.is_single_string());
         match &self.label {
-            Some(name) => strings().find(|(_, field)| field.name == *name),
-            None => strings().find(|(_, field)| field.is_required()).or_else(|| strings().next()),
+            Some(name) => self.root.strings().find(|(_, field)| field.name == *name),
+            None => self.root.find_label_field(),
         }
     }
 
@@ -304,6 +302,16 @@ impl Shape {
             key: KeyDefinition::default(),
             types: Vec::new(),
         }
+    }
+
+    /// Returns the field whose text people see in place of the URI of a nested object, and its index: the first required
+    /// string, otherwise the first string.
+    pub fn find_label_field(&self) -> Option<(usize, &Field)> {
+        self.strings().find(|(_, field)| field.is_required()).or_else(|| self.strings().next())
+    }
+
+    fn strings(&self) -> impl Iterator<Item = (usize, &Field)> {
+        self.fields.iter().enumerate().filter(|(_, field)| field.is_single_string())
     }
 
     /// Returns the fields that identify an object, if the shape has a key.
@@ -357,6 +365,14 @@ impl Shape {
     /// Returns the field with this name.
     pub fn find_field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// Returns the first field with this property.
+    pub fn find_field_of(&self, predicate: &NamedNode) -> Option<&Field> {
+        self.fields.iter().find(|field| match &field.kind {
+            FieldKind::Property(property) => property.predicate == *predicate,
+            FieldKind::Id => false,
+        })
     }
 
     /// Returns whether the member of this name is the object's own URI: `uri`, or a field of type `id`.

@@ -32,5 +32,8 @@ mod tests;
 pub use budget::SearchBudget;
 pub use filter::{Filter, ValueTest};
 pub use order::Order;
-pub use page::{FoundObject, Search, SearchPage, count_objects, find_page};
+pub(crate) use order::{SortKey, ValueKind};
+pub use page::{
+    FoundObject, ObjectCount, Search, SearchPage, count_objects, count_some, find_page,
+};
 pub use referrers::{ReferenceFilter, Referrer, ReferrersPage, find_referrers};

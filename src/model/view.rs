@@ -15,7 +15,7 @@ mod tests;
 mod values;
 
 pub(crate) use belonging::find_owning_field;
-pub use label::find_label;
+pub use label::{find_label, find_nested_label};
 pub(crate) use number::{NumberKey as Number, to_json_number};
 pub use object::{NestingPath, ReportShown, ShownFact};
 pub use values::{FieldValues, ShownValues};

@@ -10,8 +10,8 @@ use penstock_base::principal::Principal;
 use penstock_base::telemetry::trace::Trace;
 use penstock_model::csv::CsvHeader;
 use penstock_model::ingest::{
-    self, Answer, AuditHook, AuditedStep, Body, Limits, Mode, ObjectCondition, OnError, Record,
-    Request, ReviewStep, Submission,
+    self, Answer, AuditHook, AuditedStep, Body, Limits, Mode, ObjectCondition, OnError, Preview,
+    Record, Request, ReviewStep, Submission,
 };
 use penstock_model::resource::{Compiled, Review};
 use penstock_store::Transaction;
@@ -84,6 +84,21 @@ pub fn ingest_objects(
     ingest_body(gateway, by, request, body, None)
 }
 
+/// Shows what an ingestion of this body would change, with the same checks, and stores nothing. Blocking.
+///
+/// # Errors
+/// As [`ingest_objects`].
+pub fn preview_objects(
+    gateway: &Gateway,
+    by: &Authorized,
+    request: &IngestionRequest,
+    body: Body<'_>,
+) -> Result<Preview, GatewayError> {
+    run_request(gateway, by, request, body, None, |limits, request| {
+        ingest::preview_ingestion(&gateway.store, limits, request)
+    })
+}
+
 /// Ingests as [`ingest_objects`] does. `retried_letter` is the id of the dead letter that this retries.
 pub(super) fn ingest_body(
     gateway: &Gateway,
@@ -92,6 +107,20 @@ pub(super) fn ingest_body(
     body: Body<'_>,
     retried_letter: Option<&str>,
 ) -> Result<Answer, GatewayError> {
+    run_request(gateway, by, request, body, retried_letter, |limits, request| {
+        ingest::ingest(&gateway.store, limits, request)
+    })
+}
+
+/// Checks that the caller may ingest, and passes the complete request to `run`.
+fn run_request<T>(
+    gateway: &Gateway,
+    by: &Authorized,
+    request: &IngestionRequest,
+    body: Body<'_>,
+    retried_letter: Option<&str>,
+    run: impl FnOnce(&Limits, &Request<'_>) -> Result<T, GatewayError>,
+) -> Result<T, GatewayError> {
     // The commit checks it again.
     let min_role = if request.bypass { Role::Admin } else { Role::Contributor };
     let by = &by.with_min_role(min_role);
@@ -141,7 +170,7 @@ pub(super) fn ingest_body(
         events: Some(&gateway.events),
         body,
     };
-    ingest::ingest(&gateway.store, &limits, &request)
+    run(&limits, &request)
 }
 
 /// Checks that the caller may ingest, and that the columns of a stream of CSV are fields of the Business Object, before the

@@ -1,14 +1,33 @@
 //! The stored objects: those of a Business Object in its view, and single objects by their URI.
 //!
-//! `resolve` finds what a URI leads to. `search` finds objects by their values, and collects what is known about one.
+//! `resolve` finds what a URI leads to, and `labels` the texts by which people recognise objects. `search` finds objects by
+//! their values. `details` collects what is known about one object, a part at a time. `edit` changes one object by an
+//! ingestion, from the `draft` of a form, of which `patch` sends only what differs.
 
+mod details;
+mod draft;
+mod edit;
+mod labels;
+mod patch;
 mod resolve;
 mod search;
 
-pub use resolve::{ObjectForm, Resolution, resolve_uri};
-pub use search::{
-    FoundPage, ObjectDetails, ObjectView, ReferringObjects, describe_object, search_objects,
+pub use details::{
+    GraphObject, GraphSide, LinkGroup, ObjectDetails, ObjectGraph, ObjectHeader, ObjectPart,
+    PartContent, ReferringObject, ReferringObjects, describe_object,
 };
+pub use draft::{
+    DraftTexts, JSON_FIELD, VALUE_FIELD, add_at, apply_texts, remove_at, remove_empty, show_json,
+    show_value,
+};
+pub use edit::{
+    DeletableObject, EditableObject, MAX_DELETED_BYTES, MAX_EDITED_BYTES, preview_edit,
+    read_deletable_object, read_editable_object, save_edit, view_nesting,
+};
+pub use labels::{IriNames, find_labels};
+pub use patch::{URI, build_merge_patch, explain_lock, merge_drafts};
+pub use resolve::{ObjectForm, Resolution, ShapePlace, resolve_uri};
+pub use search::{FoundField, FoundPage, FoundRow, search_objects};
 
 use crate::blocking::{run_blocking, run_in_place};
 use crate::gateway::Gateway;
@@ -17,7 +36,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::mapping::Field;
 use penstock_model::resource::Compiled;
 use penstock_model::{members, view};
-use penstock_store::{Read, ReadStore, Reader, SubjectQuads};
+use penstock_store::{Read, ReadStore, SubjectQuads};
 use std::sync::Arc;
 
 /// The bytes after which a page ends early.
@@ -97,7 +116,7 @@ pub fn view_object(
 }
 
 fn render_member(
-    read: &Reader<'_>,
+    read: &impl Read,
     business_object: &Compiled,
     uri: &NamedNode,
 ) -> Result<Vec<u8>, GatewayError> {

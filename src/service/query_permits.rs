@@ -25,4 +25,9 @@ impl QueryPermits {
         let permit = Arc::clone(&self.semaphore).acquire_owned();
         tokio::time::timeout(self.timeout, permit).await.ok()?.ok()
     }
+
+    /// Returns a permit if one is free now.
+    pub fn try_acquire(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.semaphore).try_acquire_owned().ok()
+    }
 }

@@ -15,7 +15,7 @@
 //! - `business_objects`: the list, one Business Object, export, delete
 //! - `editor`, `draft`, `check`, `samples`: creating and changing a Business Object, the content of that form, its
 //!   check with a sample, and deriving a mapping
-//! - `objects`, `object`: search, and the page of one object
+//! - `objects`, `object`: the list with filters and an order; the tabs of one object, and the forms that change and delete it
 //! - `exports`, `targets`: the queue and its files; the targets
 //! - `sources`: the connections to brokers
 //! - `query`, `sparql`: queries in GraphQL and SPARQL

@@ -1,6 +1,6 @@
 //! The table of contents of the pages: every route, its minimum role and its handler. `access` enforces the roles.
 use crate::admin::approval_count::ApprovalCounter;
-use crate::admin::form::FormReader;
+use crate::admin::form::{FormLimit, FormReader};
 use crate::{admin, sign_in};
 use penstock_http::access::MinimumRole;
 use penstock_http::router::{self, Route, hidden_route, route};
@@ -92,6 +92,10 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&post, "/admin/business-objects/{id}/delete", Admin,       admin::business_objects::delete_business_object),
         page_route(&post, "/admin/business-objects/{id}/push",   Contributor, admin::business_objects::push_business_object),
         page_route(&get,  "/admin/object",                       User,        admin::object::show_object),
+        page_route(&get,  "/admin/object/edit",                  Contributor, admin::object::edit::show_editor),
+        page_route(&post, "/admin/object/edit",                  Contributor, admin::object::edit::change_object),
+        page_route(&get,  "/admin/object/delete",                Contributor, admin::object::delete::confirm_deletion),
+        page_route(&post, "/admin/object/delete",                Contributor, admin::object::delete::delete_object),
         page_route(&get,  "/admin/objects/{id}",                 User,        admin::objects::list_objects),
         page_route(&get,  "/admin/changes",                      User,        admin::changes::list::list_changes),
         // Before the routes with an id, since the router takes the first match.
@@ -133,8 +137,14 @@ fn page_route(
     let mut preparers: Vec<Arc<dyn Handler>> = Vec::new();
     if *method == Method::POST {
         // Only Admins send definitions, which are long.
-        let accepts_definition = minimum_role == MinimumRole::Admin;
-        preparers.push(Arc::new(FormReader { accepts_definition }));
+        let limit = match minimum_role {
+            MinimumRole::Admin => FormLimit::Data,
+            _ if path == "/admin/object/edit" => {
+                FormLimit::Bytes(admin::object::edit::MAX_FORM_BYTES)
+            }
+            _ => FormLimit::Small,
+        };
+        preparers.push(Arc::new(FormReader { limit }));
     }
     // The live part of a page has no menu.
     if minimum_role != MinimumRole::Anyone && !path.ends_with("/progress") {

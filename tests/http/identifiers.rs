@@ -1,5 +1,7 @@
 //! A minted URI returns its object, in the form that the client requests.
+use crate::person::Person;
 use crate::server::Server;
+use penstock_auth::Role;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,6 +37,7 @@ async fn a_minted_uri_returns_its_object_in_every_form() {
     assert!(lines.contains(&format!("<{uri}> <https://plant.example/part> <{part}>")), "{lines}");
     let turtle = get(stripped, "text/turtle, application/json;q=0.5").await.expect(200);
     assert_eq!(turtle.header("content-type"), "text/turtle");
+    assert!(!turtle.text().contains("@prefix"), "no mapping has a prefix: {}", turtle.text());
     let linked = get(stripped, "application/ld+json").await.expect(200);
     assert_eq!(linked.header("content-type"), "application/ld+json");
     assert_eq!(linked.json()[0]["@id"], uri);
@@ -54,4 +57,74 @@ async fn a_minted_uri_returns_its_object_in_every_form() {
     server.ingest("ADD", &json!([{"uri": odd, "name": "seven"}])).await.expect(200);
     assert_eq!(server.get("/plant/pumps/7").await.expect(200).json()["uri"], odd);
     server.get("/plant/pumps/8").await.problem(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_with_a_session_is_led_to_the_page_of_the_object() {
+    let server = Server::start(&["--service.base-url=http://localhost/gate"]).await;
+    server.define().await;
+    let given = json!([{"name": "Feed pump", "parts": [{"label": "seal"}]}]);
+    let answer = server.ingest("ADD", &given).await.expect(200).json();
+    let uri = answer["objects"][0]["uri"].as_str().unwrap();
+    let path = uri.strip_prefix("http://localhost").unwrap();
+    let person = Person::sign_in(&server, Role::User).await;
+    let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let get =
+        async |accept: &str| person.send(&server, "GET", path, &[("Accept", accept)], "").await;
+
+    let led = get(browser).await.expect(303);
+    assert_eq!(led.header("location"), format!("/gate/admin/object?uri={}", encoded(uri)));
+    assert_eq!(led.header("vary"), "Accept");
+    let page = person.get(&server, led.header("location")).await.expect(200).text();
+    assert!(page.contains("<h1>Feed pump</h1>"), "{page}");
+    get("text/html").await.expect(303);
+    // Data that is preferred, or as good, is data.
+    for accept in ["text/turtle, text/html;q=0.9", "text/html, text/turtle", "*/*"] {
+        get(accept).await.expect(200);
+    }
+    // A program has no pages.
+    let html = [("Accept", browser)];
+    let program = server.send("GET", path, &html, "").await.expect(200);
+    assert_eq!(program.header("content-type"), "application/json");
+    // What no Business Object shows has no page to lead to.
+    let quad = "<http://localhost/gate/loose/1> <urn:p> \"x\" <urn:g> .";
+    let load = server.control("POST", "/control/load?format=nq", &[], quad).await;
+    load.expect(200);
+    let loose = person.send(&server, "GET", "/gate/loose/1", &html, "").await.expect(200);
+    assert_eq!(loose.header("content-type"), "text/turtle");
+    person.send(&server, "GET", "/gate/loose/2", &html, "").await.expect(404);
+}
+
+/// Percent-encodes as the gateway does in the query of a link.
+fn encoded(text: &str) -> String {
+    let is_kept = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+    text.chars()
+        .map(|c| if is_kept(c) { c.to_string() } else { format!("%{:02X}", c as u32) })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turtle_has_the_prefixes_of_the_mappings_that_it_uses() {
+    let server = Server::start(&["--service.base-url=http://localhost/gate"]).await;
+    let config = "
+prefixes:
+  v: https://plant.example/
+  unused: https://unused.example/
+type: object
+path: Pump:.
+types: [v:Pump]
+fields:
+  name: {type: string, path: v:name}
+  size: {type: integer, path: v:size}
+";
+    server.define_with(&json!({"config": config})).await;
+    let given = json!([{"name": "Feed pump", "size": 3}]);
+    let answer = server.ingest("ADD", &given).await.expect(200).json();
+    let uri = answer["objects"][0]["uri"].as_str().unwrap();
+    let path = uri.strip_prefix("http://localhost").unwrap();
+    let turtle = server.send("GET", path, &[("Accept", "text/turtle")], "").await;
+    let turtle = turtle.expect(200).text();
+    assert!(turtle.contains("@prefix v: <https://plant.example/> ."), "{turtle}");
+    assert!(turtle.contains("v:name \"Feed pump\""), "{turtle}");
+    assert!(!turtle.contains("unused") && !turtle.contains("@prefix brick"), "{turtle}");
 }

@@ -73,13 +73,18 @@ fields:
     let labelled = page("/admin/object?uri=urn:pump:1").await;
     assert!(labelled.contains("<title>Feed &#60;pump&#62;"), "{labelled}");
     assert!(
-        labelled.contains("<h1>Feed &#60;pump&#62;</h1>\n<p class=\"uri\">urn:pump:1</p>"),
+        labelled.contains("<h1>Feed &#60;pump&#62;</h1>\n<p class=\"uri faint\">urn:pump:1</p>"),
         "{labelled}"
     );
+    let labelled = page("/admin/object?uri=urn:pump:1&tab=references").await;
     assert!(labelled.contains(">urn:pump:2</a> <span class=\"faint\">(Pump, next)"), "{labelled}");
 
     let other = page("/admin/object?uri=urn:pump:2").await;
-    assert!(other.contains("<h1 class=\"uri\">urn:pump:2</h1>\n<p>It belongs to"), "{other}");
+    assert!(other.contains("<h1 class=\"uri\">urn:pump:2</h1>\n</div>"), "{other}");
+    // The field that refers to it shows its label.
+    let link = "<a href=\"/admin/object?uri=urn%3Apump%3A1\">Feed &#60;pump&#62;</a>";
+    assert!(other.contains(link), "{other}");
+    let other = page("/admin/object?uri=urn:pump:2&tab=references").await;
     assert!(
         other.contains(">Feed &#60;pump&#62;</a> <span class=\"faint\">(Pump, next)<br>urn:pump:1"),
         "{other}"

@@ -39,6 +39,7 @@ mod main_job;
 mod mapping_docs;
 mod natural_keys;
 mod ndjson;
+mod object_pages;
 mod opening;
 mod person;
 mod poisoned;

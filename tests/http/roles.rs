@@ -122,6 +122,10 @@ POST   /admin/business-objects/{id}/delete         Admin
 POST   /admin/business-objects/{id}/push           Contributor
 GET    /admin/objects/{id}                         User
 GET    /admin/object                               User
+GET    /admin/object/edit                          Contributor
+POST   /admin/object/edit                          Contributor
+GET    /admin/object/delete                        Contributor
+POST   /admin/object/delete                        Contributor
 GET    /admin/exports                              User
 GET    /admin/exports/{id}                         User
 POST   /admin/exports/{id}/retry                   Admin

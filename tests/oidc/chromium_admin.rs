@@ -51,6 +51,11 @@ async fn a_change_is_sent_seen_and_decided_by_different_accounts() {
 }
 
 #[tokio::test]
+async fn objects_are_found_understood_corrected_and_deleted() {
+    run_script_on_new_gateway("objects.mjs").await;
+}
+
+#[tokio::test]
 async fn a_browser_suffices_from_the_first_start_to_a_delivered_export() {
     run_script_on_new_gateway("first_export.mjs").await;
 }

@@ -10,6 +10,7 @@ use penstock_http::state::state;
 use penstock_model::rdf::{Format, parse_iri, write_triples};
 use salvo::http::header::VARY;
 use salvo::{Depot, Request};
+use std::collections::BTreeMap;
 
 const NAMESPACE: &str = "http://www.w3.org/ns/sparql-service-description#";
 
@@ -27,7 +28,7 @@ pub(super) fn describe_service(req: &Request, depot: &Depot) -> ReplyResult {
     let (updates, services) =
         (settings.sparql.allows_updates, !settings.sparql.services.is_empty());
     let quads = build_description(&endpoint, updates, services);
-    let bytes = write_triples(format, &quads)?;
+    let bytes = write_triples(format, &quads, &BTreeMap::new())?;
     Ok(Reply::bytes(media_type, bytes).with_header(VARY, "Accept"))
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashSet};
+use std::ops::ControlFlow;
 
 /// The bytes after which a page ends, before it is compressed. A larger object has a page of its own.
 const MAX_PAGE_BYTES: usize = 64 << 10;
@@ -77,36 +78,67 @@ pub(super) fn compute_difference(
     orphans: &[NamedNode],
     bypassed: &[String],
 ) -> Result<Difference, GatewayError> {
-    let changed: BTreeSet<NamedNode> =
-        transaction.changed_subjects()?.into_iter().map(|(uri, _)| uri).collect();
-    let orphans: HashSet<&NamedNode> = orphans.iter().collect();
-    let transaction = &*transaction;
     let mut pages = Paginator::default();
     for name in bypassed {
         pages.digest.update((name.len() as u64).to_be_bytes());
         pages.digest.update(name);
     }
     pages.digest.update(digest_warnings(&answer.warnings)?);
+    for_each_item(transaction, root, answer, orphans, &mut |item| {
+        pages.push(&item)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    pages.finish()
+}
+
+/// Calls `visit` with each object that the transaction changes: first those of the request in its order, then the others by
+/// their URIs, until it breaks. `orphans` are the nested objects that it removes because nothing refers to them any more.
+/// Returns how many objects were not visited.
+///
+/// # Errors
+/// The errors of the store and of `visit`.
+pub(crate) fn for_each_item(
+    transaction: &mut Transaction<'_>,
+    root: &Shape,
+    answer: &Answer,
+    orphans: &[NamedNode],
+    visit: &mut dyn FnMut(DifferenceItem) -> Result<ControlFlow<()>, GatewayError>,
+) -> Result<usize, GatewayError> {
+    let changed: BTreeSet<NamedNode> =
+        transaction.changed_subjects()?.into_iter().map(|(uri, _)| uri).collect();
+    let orphans: HashSet<&NamedNode> = orphans.iter().collect();
+    let transaction = &*transaction;
     let mut requested: HashSet<&str> = HashSet::new();
+    let (mut is_stopped, mut skipped) = (false, 0);
     for outcome in &answer.objects {
         let uri = NamedNode::new_unchecked(&outcome.uri);
         let is_same = matches!(outcome.status, Status::Unchanged | Status::Absent);
         if !requested.insert(&outcome.uri) || is_same && !changed.contains(&uri) {
             continue;
         }
+        if is_stopped {
+            skipped += 1;
+            continue;
+        }
         let prior = transaction.prior_state();
-        pages.push(&DifferenceItem {
+        let item = DifferenceItem {
             index: Some(outcome.index),
             before: render_if_stored(&prior, root, &uri)?,
             after: render_if_stored(transaction, root, &uri)?,
             ..compare_quads(&prior, transaction, &uri, false)?
-        })?;
+        };
+        is_stopped = visit(item)?.is_break();
     }
     for uri in changed.iter().filter(|uri| !requested.contains(uri.as_str())) {
+        if is_stopped {
+            skipped += 1;
+            continue;
+        }
         let is_orphan = orphans.contains(uri);
-        pages.push(&compare_quads(&transaction.prior_state(), transaction, uri, is_orphan)?)?;
+        let item = compare_quads(&transaction.prior_state(), transaction, uri, is_orphan)?;
+        is_stopped = visit(item)?.is_break();
     }
-    pages.finish()
+    Ok(skipped)
 }
 
 /// Returns the SHA-256 of warnings in any order.

@@ -409,6 +409,23 @@ fn what_cannot_be_reviewed_is_refused() {
 }
 
 #[test]
+fn a_change_of_an_object_as_shown_is_refused_if_it_has_changed_meanwhile() {
+    let plant = Plant::new("required", "counter");
+    let store = GuardedStore::from(plant.store.clone());
+    let tag = crate::view::compute_etag(b"what a person has seen");
+    let condition = crate::ingest::ObjectCondition::IsAsShown(tag);
+    let body = Body::Json(br#"{"data": [{"uri": "urn:pump:9", "name": "a"}]}"#);
+    let watch = plant.catalogue.watch();
+    let request = crate::ingest::Request {
+        condition: Some(&condition),
+        ..local_request(watch, &plant.pumps, Mode::Merge, body)
+    };
+    let error = crate::ingest::ingest(&store, &LIMITS, &request).unwrap_err();
+    assert_eq!(error.class, ErrorClass::PreconditionFailed);
+    assert!(error.detail.contains("has been deleted meanwhile"), "{error}");
+}
+
+#[test]
 fn identifiers_with_an_earlier_base_are_not_used_again() {
     let mut plant = Plant::new("optional", "uuid");
     let id = plant.submit(Mode::Add, r#"{"name": "a"}"#).ingestion_id;

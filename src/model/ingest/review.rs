@@ -123,7 +123,7 @@ pub(super) fn find_submission<'a>(
             ErrorClass::Malformed,
             "onError=skip cannot be combined with a review; send only valid objects",
         )
-    } else if request.condition.is_some() {
+    } else if request.condition.is_some_and(|condition| !condition.allows_review()) {
         (
             ErrorClass::Malformed,
             "If-Match cannot be combined with a review; leave it out: an approval is refused if the object has changed \

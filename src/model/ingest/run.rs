@@ -128,14 +128,7 @@ fn run_ingestion(
             {
                 return Ok(Completion::Replayed(answer));
             }
-            let object = &request.business_object.object;
-            request.watch.check_not_closed(object)?;
-            check_versions(transaction, request)?;
-            if !object.definition.enabled {
-                let message =
-                    format!("the Business Object {:?} is disabled", object.definition.name);
-                return Err(GatewayError::new(ErrorClass::Conflict, message).into());
-            }
+            check_accepts(transaction, request)?;
             let retried = retry::find_retried_letter(transaction, request)?;
             if let Some(submission) = find_submission(request)? {
                 return submit_change(transaction, limits, request, key.as_ref(), submission);
@@ -189,6 +182,21 @@ fn run_ingestion(
             Ok(Completion::Committed(Box::new(committed)))
         })?;
     Ok(done)
+}
+
+/// Checks that the Business Object accepts data, with the definitions that the request read.
+pub(super) fn check_accepts(
+    transaction: &Transaction<'_>,
+    request: &Request<'_>,
+) -> Result<(), GatewayError> {
+    let object = &request.business_object.object;
+    request.watch.check_not_closed(object)?;
+    check_versions(transaction, request)?;
+    if object.definition.enabled {
+        return Ok(());
+    }
+    let message = format!("the Business Object {:?} is disabled", object.definition.name);
+    Err(GatewayError::new(ErrorClass::Conflict, message))
 }
 
 /// Computes what the request would do, and stores it as a change. Nothing of it reaches the graph.

@@ -1,10 +1,12 @@
 //! Dumps the stored graph.
 use super::Format;
 use super::xml::{self, ReferenceWriter};
-use oxrdf::{GraphName, NamedNode, Quad, TermRef, TripleRef};
+use oxrdf::vocab::xsd;
+use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, TermRef, TripleRef};
 use oxrdfio::RdfSerializer;
 use penstock_base::error::{ErrorClass, GatewayError, describe_lost_snapshot};
 use penstock_store::{Error, LostCause, Pattern, QuadPosition, Read, ReadStore, SubjectFilter};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -43,12 +45,25 @@ impl Dumped {
     }
 }
 
-/// Writes quads as triples, without their graphs, as the views show them.
+/// Writes quads as triples, without their graphs, as the views show them. Turtle has those of the prefixes that it uses;
+/// other formats have none.
 ///
 /// # Errors
 /// `ErrorClass::Internal` if the format cannot express one of them.
-pub fn write_triples(format: Format, quads: &[Quad]) -> Result<Vec<u8>, GatewayError> {
-    let mut writer = RdfSerializer::from_format(format.to_rdf_format()).for_writer(Vec::new());
+pub fn write_triples(
+    format: Format,
+    quads: &[Quad],
+    prefixes: &BTreeMap<String, String>,
+) -> Result<Vec<u8>, GatewayError> {
+    let mut serializer = RdfSerializer::from_format(format.to_rdf_format());
+    if format == Format::Turtle {
+        for (name, iri) in prefixes.iter().filter(|(_, iri)| is_used(iri, quads)) {
+            if let Ok(with_prefix) = serializer.clone().with_prefix(name, iri) {
+                serializer = with_prefix;
+            }
+        }
+    }
+    let mut writer = serializer.for_writer(Vec::new());
     let written = quads.iter().try_for_each(|quad| {
         let Quad { subject, predicate, object, .. } = quad;
         writer.serialize_triple(TripleRef::new(subject, predicate, object))
@@ -60,6 +75,29 @@ pub fn write_triples(format: Format, quads: &[Quad]) -> Result<Vec<u8>, GatewayE
             "the object could not be written; the gateway's log says why",
         )
     })
+}
+
+/// Returns whether an IRI of these quads begins with this one.
+fn is_used(iri: &str, quads: &[Quad]) -> bool {
+    let begins = |text: &str| text.starts_with(iri);
+    !iri.is_empty()
+        && quads.iter().any(|quad| {
+            let subject = match &quad.subject {
+                NamedOrBlankNode::NamedNode(node) => begins(node.as_str()),
+                NamedOrBlankNode::BlankNode(_) => false,
+            };
+            let object = match quad.object.as_ref() {
+                TermRef::NamedNode(node) => begins(node.as_str()),
+                // Strings are written without their datatypes.
+                TermRef::Literal(literal) => {
+                    let datatype = literal.datatype();
+                    let is_string = datatype == xsd::STRING || literal.language().is_some();
+                    !is_string && begins(datatype.as_str())
+                }
+                _ => false,
+            };
+            subject || object || begins(quad.predicate.as_str())
+        })
 }
 
 /// Writes quads of the default graph with prefixes. A prefix that the format does not take is left out.

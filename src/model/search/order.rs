@@ -65,7 +65,7 @@ impl Order {
 
 /// How the values of a field compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ValueKind {
+pub(crate) enum ValueKind {
     Number,
     Date,
     DateTime,
@@ -73,7 +73,7 @@ pub(super) enum ValueKind {
 }
 
 impl ValueKind {
-    pub(super) fn of_property(property: &Property) -> Self {
+    pub(crate) fn of_property(property: &Property) -> Self {
         match &property.value {
             Value::Literal(Literal::Number | Literal::Integer) => Self::Number,
             Value::Literal(Literal::Date) => Self::Date,
@@ -83,7 +83,7 @@ impl ValueKind {
     }
 
     /// Returns the sort key of a text as the view shows it.
-    pub(super) fn sort_key(self, text: &str) -> SortKey {
+    pub(crate) fn sort_key(self, text: &str) -> SortKey {
         match self {
             Self::Number => Number::parse(text).map(SortKey::Number),
             Self::Date => Date::from_str(text)
@@ -117,7 +117,7 @@ impl ValueKind {
 /// The sort key of a value. Numbers come first, then moments, then values that an ingestion of the field would
 /// refuse.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum SortKey {
+pub(crate) enum SortKey {
     Number(Number),
     Moment(Moment),
     Text(String),
@@ -125,7 +125,7 @@ pub(super) enum SortKey {
 
 /// A moment in UTC. A time without a time zone is taken as UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Moment(DateTime);
+pub(crate) struct Moment(DateTime);
 
 impl Moment {
     fn from_date_time(time: DateTime) -> Option<Self> {

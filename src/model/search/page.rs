@@ -8,7 +8,7 @@ use crate::members;
 use crate::resource::Compiled;
 use crate::view::{FieldValues, NestingPath};
 use oxrdf::NamedNode;
-use penstock_base::error::GatewayError;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::Snapshot;
 use std::collections::BTreeSet;
 
@@ -101,6 +101,42 @@ pub fn count_objects(
         Ok(true)
     })?;
     Ok(count)
+}
+
+/// A number of objects, which may be incomplete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectCount {
+    /// How many were counted.
+    pub counted: u64,
+    /// Whether these are all.
+    pub is_complete: bool,
+}
+
+/// Counts the objects of a Business Object that pass the filter, as far as the bounds allow. Blocking.
+///
+/// # Errors
+/// As [`find_page`], but not `ErrorClass::TooLarge`.
+pub fn count_some(
+    read: &Snapshot,
+    business_object: &Compiled,
+    filter: Option<&Filter>,
+    bounds: &SearchBudget,
+) -> Result<ObjectCount, GatewayError> {
+    let mut counted = 0;
+    let run = PageSearch::new(read, business_object, filter, bounds);
+    let ended = run.and_then(|run| {
+        run.for_each_passing(None, MAX_LISTED_CANDIDATES, &mut |_| {
+            counted += 1;
+            Ok(true)
+        })
+    });
+    match ended {
+        Ok(()) => Ok(ObjectCount { counted, is_complete: true }),
+        Err(error) if error.class == ErrorClass::TooLarge => {
+            Ok(ObjectCount { counted, is_complete: false })
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// A running search.

@@ -1,10 +1,18 @@
 //! The label of an object: the text by which people recognise it.
 use super::values::{FieldValues, ShownValues};
-use crate::mapping::{FieldKind, Mapping};
+use crate::mapping::{Field, FieldKind, Mapping, Shape};
 
 /// Returns the label of a Business Object's object with these values. Without one, the object is shown by its URI.
 pub fn find_label(mapping: &Mapping, values: &FieldValues<'_>) -> Option<String> {
-    let (place, field) = mapping.find_label_field()?;
+    read_label(mapping.find_label_field()?, values)
+}
+
+/// Returns the label of a nested object with these values.
+pub fn find_nested_label(shape: &Shape, values: &FieldValues<'_>) -> Option<String> {
+    read_label(shape.find_label_field()?, values)
+}
+
+fn read_label((place, field): (usize, &Field), values: &FieldValues<'_>) -> Option<String> {
     let FieldKind::Property(property) = &field.kind else { return None };
     let ShownValues::Literals(shown) = values.collect_shown(place, property) else { return None };
     let label = shown.into_iter().next()?.text.into_owned();

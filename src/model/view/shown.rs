@@ -17,7 +17,7 @@ pub struct ShownLiteral<'q> {
     /// Whether the text already is JSON: a number, `true` or `false`.
     pub raw: bool,
     /// The reason why an ingestion of this field would refuse the value, if it would.
-    pub(super) misfit: Option<String>,
+    pub(crate) misfit: Option<String>,
     /// The literal as it is stored.
     pub(super) term: LiteralRef<'q>,
 }

@@ -1,12 +1,18 @@
-//! What a URI leads to.
+//! What a URI leads to, and where a mapping describes the object.
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
+use crate::sparql::collect_prefixes;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad};
 use penstock_base::error::GatewayError;
-use penstock_model::mapping::{FieldKind, Property, Shape, Value};
+use penstock_base::prefixes::WELL_KNOWN_PREFIXES;
+use penstock_model::mapping::Shape;
+use penstock_model::neighbours::nested_shape;
 use penstock_model::rdf::{self, Format};
+use penstock_model::resource::Compiled;
 use penstock_model::{members, namespace, view};
 use penstock_store::Read;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 /// A form in which an object is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,11 +40,31 @@ pub enum Resolution {
     Unknown,
     /// The object, in the first accepted form that it has.
     Object(ObjectForm, Vec<u8>),
+    /// The object with this URI, whose page the client prefers, and which a Business Object shows.
+    Page(NamedNode),
     /// The object has none of the accepted forms, but these.
     Unaccepted(Vec<ObjectForm>),
 }
 
-/// Returns the first stored object among these URIs, in the first of the accepted forms that it has.
+/// Where a mapping describes an object.
+#[derive(Debug, Clone)]
+pub struct ShapePlace {
+    /// The Business Object of the mapping.
+    pub business_object: Arc<Compiled>,
+    /// The indexes of the fields that lead from its objects to this one; none if this one belongs to it.
+    pub steps: Vec<usize>,
+}
+
+impl ShapePlace {
+    /// Returns the shape of the object.
+    pub fn shape(&self) -> &Shape {
+        let root = &self.business_object.mapping.root;
+        self.steps.iter().fold(root, |shape, step| nested_shape(shape, *step).unwrap_or(shape))
+    }
+}
+
+/// Returns the first stored object among these URIs, in the first of the accepted forms that it has; or that it has a page,
+/// if the client prefers one.
 ///
 /// # Errors
 /// - `ErrorClass::TooLarge` if the object is too large to be shown as JSON
@@ -46,6 +72,7 @@ pub async fn resolve_uri(
     gateway: &Gateway,
     candidates: Vec<NamedNode>,
     accepted: Vec<ObjectForm>,
+    prefers_page: bool,
 ) -> Result<Resolution, GatewayError> {
     let gateway = gateway.clone();
     run_blocking(move || {
@@ -53,6 +80,9 @@ pub async fn resolve_uri(
         for uri in candidates {
             let quads = read.quads_about(&NamedOrBlankNode::from(uri.clone()))?;
             if !quads.is_empty() {
+                if prefers_page && find_place(&gateway, &read, &uri, &quads, None)?.is_some() {
+                    return Ok(Resolution::Page(uri));
+                }
                 return show_object(&gateway, &read, &uri, &quads, &accepted);
             }
         }
@@ -68,69 +98,133 @@ fn show_object(
     quads: &[Quad],
     accepted: &[ObjectForm],
 ) -> Result<Resolution, GatewayError> {
-    let shape = find_shape(gateway, read, uri, quads)?;
+    let place = find_place(gateway, read, uri, quads, None)?;
     for form in accepted {
-        let bytes = match (form, &shape) {
+        let bytes = match (form, &place) {
             (ObjectForm::Json, None) => continue,
-            (ObjectForm::Json, Some(shape)) => {
+            (ObjectForm::Json, Some(place)) => {
                 let mut json = Vec::new();
-                view::render_object(read, shape, uri, &mut json, &mut Vec::new())?;
+                view::render_object(read, place.shape(), uri, &mut json, &mut Vec::new())?;
                 json
             }
-            (ObjectForm::Rdf(format), _) => rdf::write_triples(*format, quads)?,
+            (ObjectForm::Rdf(format), _) => write_rdf(gateway, *format, quads)?,
         };
         return Ok(Resolution::Object(*form, bytes));
     }
-    let has_json = shape.is_some();
+    let has_json = place.is_some();
     let offered = ObjectForm::ALL.into_iter().filter(|form| has_json || *form != ObjectForm::Json);
     Ok(Resolution::Unaccepted(offered.collect()))
 }
 
-/// Returns the shape through which an object is shown: that of a Business Object that it belongs to, otherwise a
-/// nested one of its namespace.
-pub(super) fn find_shape(
+/// Writes the quads of an object in this format, Turtle with the prefixes of the mappings.
+pub(super) fn write_rdf(
+    gateway: &Gateway,
+    format: Format,
+    quads: &[Quad],
+) -> Result<Vec<u8>, GatewayError> {
+    rdf::write_triples(format, quads, &list_prefixes(gateway))
+}
+
+/// Returns the prefixes of all mappings, and the well-known ones that they do not declare.
+pub(super) fn list_prefixes(gateway: &Gateway) -> BTreeMap<String, String> {
+    let mut prefixes = collect_prefixes(&gateway.catalogue);
+    for (name, iri) in WELL_KNOWN_PREFIXES {
+        let is_declared = prefixes.values().any(|declared| declared == iri);
+        if !is_declared {
+            prefixes.entry((*name).to_owned()).or_insert_with(|| (*iri).to_owned());
+        }
+    }
+    prefixes
+}
+
+/// Returns where the mapping is through which an object is shown, as [`PlaceFinder::find_place`].
+pub(super) fn find_place(
     gateway: &Gateway,
     read: &impl Read,
     uri: &NamedNode,
     quads: &[Quad],
-) -> Result<Option<Shape>, GatewayError> {
-    let mut nested = None;
-    for business_object in gateway.catalogue.list() {
-        let root = &business_object.mapping.root;
-        if is_in_namespace(read, &root.namespace, quads)?
-            && members::is_member(read, &business_object, uri)?
-        {
-            return Ok(Some(root.clone()));
-        }
-        if nested.is_none() {
-            nested = find_nested_shape(read, root, quads)?;
-        }
-    }
-    Ok(nested)
+    preferred: Option<&str>,
+) -> Result<Option<ShapePlace>, GatewayError> {
+    PlaceFinder::new(gateway, read, preferred).find_place(uri, quads)
 }
 
-fn find_nested_shape(
-    read: &impl Read,
-    shape: &Shape,
-    quads: &[Quad],
-) -> Result<Option<Shape>, GatewayError> {
-    for field in &shape.fields {
-        let FieldKind::Property(Property { value: Value::Object(inner), .. }) = &field.kind else {
-            continue;
-        };
-        if is_in_namespace(read, &inner.namespace, quads)? {
-            return Ok(Some(inner.clone()));
-        }
-        if let Some(found) = find_nested_shape(read, inner, quads)? {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
+/// Finds the mappings of objects. It reads the graph of each namespace only once.
+pub(super) struct PlaceFinder<'f, R> {
+    read: &'f R,
+    /// All Business Objects, the preferred one first.
+    all: Vec<Arc<Compiled>>,
+    /// The graphs of the namespaces that were read, by their names.
+    graphs: HashMap<String, Option<GraphName>>,
 }
 
-/// Whether any of these quads is in the graph of this namespace.
-fn is_in_namespace(read: &impl Read, name: &str, quads: &[Quad]) -> Result<bool, GatewayError> {
-    let Some(namespace) = namespace::get(read, name)? else { return Ok(false) };
-    let graph = GraphName::from(namespace.graph_name());
-    Ok(quads.iter().any(|quad| quad.graph_name == graph))
+impl<'f, R: Read> PlaceFinder<'f, R> {
+    /// `preferred` is the id of the Business Object that should show an object, if it can.
+    pub(super) fn new(gateway: &Gateway, read: &'f R, preferred: Option<&str>) -> Self {
+        let mut all = gateway.catalogue.list();
+        all.sort_by_key(|one| Some(one.object.id.as_str()) != preferred);
+        Self { read, all, graphs: HashMap::new() }
+    }
+
+    /// Returns where the mapping is through which an object is shown: that of a Business Object that it belongs to, otherwise
+    /// a nested one of its namespace.
+    pub(super) fn find_place(
+        &mut self,
+        uri: &NamedNode,
+        quads: &[Quad],
+    ) -> Result<Option<ShapePlace>, GatewayError> {
+        let graphs: HashSet<&GraphName> = quads.iter().map(|quad| &quad.graph_name).collect();
+        let mut nested = None;
+        for index in 0..self.all.len() {
+            let Some(business_object) = self.all.get(index).cloned() else { break };
+            let root = &business_object.mapping.root;
+            if self.is_in_namespace(&root.namespace, &graphs)?
+                && members::is_member(self.read, &business_object, uri)?
+            {
+                return Ok(Some(ShapePlace { business_object, steps: Vec::new() }));
+            }
+            if nested.is_none() {
+                let mut steps = Vec::new();
+                if self.find_nested_steps(root, &graphs, &mut steps)? {
+                    nested = Some(ShapePlace { business_object, steps });
+                }
+            }
+        }
+        Ok(nested)
+    }
+
+    /// Adds the indexes of the fields that lead to a nested object in the namespace of these graphs. Returns whether there is
+    /// one.
+    fn find_nested_steps(
+        &mut self,
+        shape: &Shape,
+        graphs: &HashSet<&GraphName>,
+        steps: &mut Vec<usize>,
+    ) -> Result<bool, GatewayError> {
+        for index in 0..shape.fields.len() {
+            let Some(inner) = nested_shape(shape, index) else { continue };
+            steps.push(index);
+            if self.is_in_namespace(&inner.namespace, graphs)?
+                || self.find_nested_steps(inner, graphs, steps)?
+            {
+                return Ok(true);
+            }
+            steps.pop();
+        }
+        Ok(false)
+    }
+
+    /// Whether one of these graphs is that of this namespace.
+    fn is_in_namespace(
+        &mut self,
+        name: &str,
+        graphs: &HashSet<&GraphName>,
+    ) -> Result<bool, GatewayError> {
+        if !self.graphs.contains_key(name) {
+            let found = namespace::get(self.read, name)?;
+            let graph = found.map(|namespace| GraphName::from(namespace.graph_name()));
+            self.graphs.insert(name.to_owned(), graph);
+        }
+        let graph = self.graphs.get(name).and_then(Option::as_ref);
+        Ok(graph.is_some_and(|graph| graphs.contains(graph)))
+    }
 }

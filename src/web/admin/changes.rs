@@ -23,7 +23,7 @@ use salvo::http::StatusCode;
 use salvo::{Depot, Request, handler};
 
 mod decision;
-mod difference;
+pub(super) mod difference;
 pub(crate) mod list;
 
 /// A change in a list.

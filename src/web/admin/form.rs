@@ -85,8 +85,19 @@ pub(super) fn take_form(depot: &mut Depot) -> Form {
 /// Runs before the handler of each form, after `access`: reads the fields, and refuses forms from other
 /// sites' pages.
 pub(crate) struct FormReader {
-    /// Whether the form may be as large as data (`service.limits.body`), because it contains a definition.
-    pub(crate) accepts_definition: bool,
+    /// How large the form may be.
+    pub(crate) limit: FormLimit,
+}
+
+/// How large a form may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FormLimit {
+    /// A few fields.
+    Small,
+    /// As large as data (`service.limits.body`), because it contains a definition.
+    Data,
+    /// So many bytes, and no more than data.
+    Bytes(u64),
 }
 
 #[handler]
@@ -98,7 +109,7 @@ impl FormReader {
         res: &mut Response,
         ctrl: &mut FlowCtrl,
     ) {
-        match read_form(req, depot, self.accepts_definition).await {
+        match read_form(req, depot, self.limit).await {
             Ok(form) => {
                 depot.insert_typed(form);
             }
@@ -113,12 +124,12 @@ impl FormReader {
 async fn read_form(
     req: &mut Request,
     depot: &mut Depot,
-    accepts_definition: bool,
+    limit: FormLimit,
 ) -> Result<Form, Problem> {
-    let body = if accepts_definition {
-        body::read_whole_body(req, depot).await?
-    } else {
-        body::read_small_form(req, depot).await?
+    let body = match limit {
+        FormLimit::Small => body::read_small_form(req, depot).await?,
+        FormLimit::Data => body::read_whole_body(req, depot).await?,
+        FormLimit::Bytes(max_bytes) => body::read_body_up_to(req, depot, max_bytes).await?,
     };
     let fields = parse_form_fields(body.bytes())?;
     // Only a session needs this check. Browsers send its cookie automatically, but never a key or a token.

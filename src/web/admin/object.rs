@@ -1,53 +1,89 @@
-//! The page of one object: its JSON and Turtle, what refers to it, and the ingestions that wrote it.
+//! The page of one object: its fields, the objects around it, its RDF, the ingestions that wrote it, and what refers to it,
+//! each on a tab of its own.
 use super::changes::ChangeRow;
 use super::check::format_json;
 use super::frame::{Frame, PageReply, PageResult, Section};
-use super::words::{self, shorten_text};
+use super::pager::Pager;
+use super::words::shorten_text;
 use askama::Template;
-use penstock_base::Role;
+use fields::{FieldList, TreeItem};
+use graph::Drawing;
+use header::{Header, ObjectAddress, Tab};
+use history::Written;
+use penstock_auth::Authorized;
 use penstock_http::caller::caller;
 use penstock_http::path::encode_segment;
+use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::state::gateway;
-use penstock_model::ingest::{Record, WriteHistory};
+use penstock_model::tree::FieldWindow;
 use penstock_service::changes::list_touching_changes;
 use penstock_service::gateway::Gateway;
-use penstock_service::objects::{ObjectDetails, describe_object};
+use penstock_service::objects::{
+    IriNames, ObjectPart, PartContent, ReferringObject, ReferringObjects, describe_object,
+};
 use salvo::{Depot, Request, handler};
+use std::collections::HashMap;
+
+mod change;
+pub(crate) mod delete;
+pub(crate) mod edit;
+mod fields;
+mod graph;
+mod header;
+mod history;
+mod inputs;
 
 #[derive(Template)]
 #[template(path = "admin/object.html")]
 struct Page {
     frame: Frame,
-    uri: String,
-    /// Its label; the URI without one.
-    label: String,
-    /// The Business Objects that it belongs to: address and name.
-    belongs: Vec<(String, String)>,
-    /// The open changes that touch it and that the viewer may see.
-    pending: Vec<ChangeRow>,
-    /// Whether all open changes were searched.
-    is_searched: bool,
-    /// Its JSON in the view of a Business Object, if one shows it.
-    json: Vec<Line>,
-    warnings: Vec<String>,
-    turtle: String,
-    referrers: Vec<Referrer>,
-    more_referrers: bool,
-    /// Why the search for referring objects failed.
-    unsearched: Option<String>,
-    written: Written,
+    header: Header,
+    /// The open changes that touch it and that the viewer may see; `None` if this tab does not show them.
+    pending: Option<Pending>,
+    content: Content,
 }
 
-/// A line of JSON. The URI in it links to its object.
-struct Line {
-    before: String,
-    link: Option<(String, String)>,
-    after: String,
+/// The open changes that touch an object.
+struct Pending {
+    changes: Vec<ChangeRow>,
+    /// Whether all open changes were searched.
+    is_searched: bool,
+}
+
+/// What a tab shows.
+enum Content {
+    Fields(FieldList),
+    /// No Business Object shows it.
+    NoFields,
+    Graph(Drawing),
+    Rdf(Rdf),
+    History(Written),
+    References(References),
+}
+
+/// An object as RDF and as JSON.
+struct Rdf {
+    turtle: String,
+    /// How many quads the Turtle leaves out.
+    omitted_quads: usize,
+    /// The JSON; `None` if no Business Object shows it, or if it is too large.
+    json: Option<String>,
+    warnings: Vec<String>,
+    /// Why the JSON cannot be shown.
+    unshown: Option<String>,
+}
+
+/// A page of what refers to an object.
+struct References {
+    found: Vec<Reference>,
+    pager: Pager,
+    /// Why the search for referring objects failed.
+    unsearched: Option<String>,
 }
 
 /// An object that refers to another one.
-struct Referrer {
+struct Reference {
     uri: String,
     label: Option<String>,
     link: String,
@@ -55,46 +91,95 @@ struct Referrer {
     path: String,
 }
 
-/// The recorded ingestions that wrote an object.
-struct Written {
-    /// The ingestion that generated its URI.
-    minted_by: Option<Ingestion>,
-    /// The newest ingestions that wrote it or the object that it is nested in, newest first.
-    named_by: Vec<Ingestion>,
-    /// How many ingestions may have written it, because their records do not name objects.
-    silent: String,
-    /// Whether there are such ingestions.
-    is_silent: bool,
-    /// The time of the oldest record.
-    since: Option<String>,
+/// A value in a table or a list.
+pub(super) struct Cell {
+    pub(super) text: String,
+    /// The address of the object that it names.
+    pub(super) link: Option<String>,
+    /// The whole value, if the text is a short form.
+    pub(super) title: Option<String>,
 }
 
-/// One ingestion.
-struct Ingestion {
-    id: String,
-    at: String,
-    by: String,
-    business_object: Option<String>,
-    mode: &'static str,
-    counts: String,
-    /// Whether it rejected objects that the viewer may see.
-    has_rejected: bool,
+impl Cell {
+    /// Shows an IRI: the label of a stored object, otherwise a short form.
+    pub(super) fn for_iri(
+        iri: &str,
+        labels: &HashMap<String, String>,
+        names: &IriNames,
+        frame: &Frame,
+    ) -> Self {
+        let short = || names.shorten(iri).unwrap_or_else(|| iri.to_owned());
+        let (text, link) = match labels.get(iri) {
+            Some(label) if label == iri => (short(), Some(object_link(frame, iri))),
+            Some(label) => (shorten_text(label), Some(object_link(frame, iri))),
+            None => (short(), None),
+        };
+        Self { title: (text != iri).then(|| iri.to_owned()), text, link }
+    }
 }
 
 /// Shows one object.
 #[handler]
 pub(crate) async fn show_object(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let query = Query::read(req, &["uri"])?;
-    let gateway = gateway(depot)?;
-    let details = describe_object(&gateway, query.get("uri").unwrap_or_default()).await?;
-    let by = caller(depot);
-    let uri = details.uri.as_str().to_owned();
-    let touching = list_touching_changes(&gateway, by, uri).await?;
-    let pending = touching.changes.iter();
-    let pending = pending.map(|one| ChangeRow::from_visible(one, &gateway, by)).collect();
+    let query = Query::read(req, &["uri", "tab", "view", "field", "from", "cursor"])?;
+    let (gateway, by) = (gateway(depot)?, caller(depot));
+    let (tab, view) = (Tab::read(query.get("tab"))?, query.get("view").map(str::to_owned));
+    let after = query.get("cursor").map(str::to_owned);
+    let is_first = after.is_none();
+    let window = query.get("field").map(|field| FieldWindow {
+        field: field.to_owned(),
+        from: query.get("from").and_then(|from| from.parse().ok()).unwrap_or_default(),
+    });
+    let part = match tab {
+        Tab::Fields => ObjectPart::Fields(window.clone()),
+        Tab::Graph => ObjectPart::Graph,
+        Tab::Rdf => ObjectPart::Rdf,
+        Tab::History => ObjectPart::History,
+        Tab::References => ObjectPart::References(after),
+    };
+    let uri = query.get("uri").unwrap_or_default();
+    let details = describe_object(&gateway, uri, view.clone(), part).await?;
     let frame = Frame::new(req, depot, Section::BusinessObjects);
-    let page = Page::new(frame, &gateway, details);
-    Ok(PageReply::show(&Page { pending, is_searched: touching.is_complete, ..page }))
+    let address = ObjectAddress::new(&frame, details.header.uri.as_str(), view);
+    let names = IriNames::new(&gateway);
+    let pending = match tab {
+        Tab::Fields | Tab::History => Some(find_pending(&gateway, by, &address).await?),
+        Tab::Graph | Tab::Rdf | Tab::References => None,
+    };
+    let content = match details.content {
+        PartContent::Fields(Some(tree), labels) => {
+            let list =
+                FieldList::from_tree(&tree, window.as_ref(), &labels, &names, &address, &frame);
+            Content::Fields(list)
+        }
+        PartContent::Fields(None, _) => Content::NoFields,
+        PartContent::Graph(graph) => {
+            let label = details.header.label.as_deref().unwrap_or(address.uri());
+            Content::Graph(Drawing::new(label, &graph, &address, &frame))
+        }
+        PartContent::Rdf { turtle, omitted_quads, json, warnings } => {
+            let (json, unshown) = match json.transpose() {
+                Ok(json) => (json, None),
+                Err(error) => (None, Some(error.detail)),
+            };
+            let nesting = gateway.settings.limits.nesting;
+            let warnings = warnings.iter().map(ToString::to_string).collect();
+            let json = json.map(|json| format_json(&json, nesting));
+            Content::Rdf(Rdf { turtle, omitted_quads, json, warnings, unshown })
+        }
+        PartContent::History(history) => {
+            Content::History(Written::from_history(&gateway, by, *history, &frame))
+        }
+        PartContent::References(found) => {
+            let found = match found {
+                Ok(found) => Ok(found),
+                Err(error) => Err(error.detail),
+            };
+            Content::References(References::new(found, is_first, &address, &frame))
+        }
+    };
+    let header = Header::new(&gateway, &frame, details.header, &address, tab);
+    Ok(PageReply::show(&Page { frame, header, pending, content }))
 }
 
 /// Returns the address of an object's page.
@@ -102,99 +187,39 @@ pub(super) fn object_link(frame: &Frame, uri: &str) -> String {
     format!("{}/admin/object?uri={}", frame.prefix, encode_segment(uri))
 }
 
-impl Page {
-    fn new(frame: Frame, gateway: &Gateway, details: ObjectDetails) -> Self {
-        let uri = details.uri.into_string();
-        let belongs = details.business_objects.iter().map(|compiled| {
-            let object = &compiled.object;
-            let link = format!("{}/admin/objects/{}", frame.prefix, object.id);
-            (link, object.definition.name.clone())
-        });
-        let json = details.json.unwrap_or_default();
-        let json = format_json(&json, gateway.settings.limits.nesting);
-        let (referrers, more_referrers, unsearched) = match details.referrers {
-            Ok(page) => (page.found, page.more, None),
-            Err(error) => (Vec::new(), false, Some(error.detail)),
+async fn find_pending(
+    gateway: &Gateway,
+    by: &Authorized,
+    address: &ObjectAddress,
+) -> Result<Pending, Problem> {
+    let touching = list_touching_changes(gateway, by, address.uri().to_owned()).await?;
+    let changes = touching.changes.iter();
+    Ok(Pending {
+        changes: changes.map(|one| ChangeRow::from_visible(one, gateway, by)).collect(),
+        is_searched: touching.is_complete,
+    })
+}
+
+impl References {
+    fn new(
+        found: Result<ReferringObjects, String>,
+        is_first: bool,
+        address: &ObjectAddress,
+        frame: &Frame,
+    ) -> Self {
+        let (page, unsearched) = match found {
+            Ok(page) => (page, None),
+            Err(why) => (ReferringObjects { found: Vec::new(), next: None }, Some(why)),
         };
-        let referrers = referrers.into_iter().map(|(referrer, label)| Referrer {
+        let parameters = address.parameters(Tab::References);
+        let pager = Pager::new(frame, "/admin/object", &parameters, is_first, page.next.as_deref());
+        let found = page.found.into_iter().map(|ReferringObject { referrer, label }| Reference {
             label: label.as_deref().map(shorten_text),
-            link: object_link(&frame, referrer.uri.as_str()),
+            link: object_link(frame, referrer.uri.as_str()),
             uri: referrer.uri.into_string(),
             business_object: referrer.business_object.object.definition.name.clone(),
             path: referrer.path,
         });
-        Self {
-            belongs: belongs.collect(),
-            pending: Vec::new(),
-            is_searched: true,
-            label: details.label.as_deref().map_or_else(|| uri.clone(), shorten_text),
-            json: json.lines().map(|line| link_line(line, &uri, &frame)).collect(),
-            warnings: details.warnings.iter().map(ToString::to_string).collect(),
-            turtle: details.turtle,
-            referrers: referrers.collect(),
-            more_referrers,
-            unsearched,
-            written: Written::from_history(gateway, details.history, &frame),
-            uri,
-            frame,
-        }
-    }
-}
-
-/// Makes the URI in a line of JSON a link to its object, unless it is the object of this page.
-fn link_line(line: &str, own: &str, frame: &Frame) -> Line {
-    let plain = || Line { before: line.to_owned(), link: None, after: String::new() };
-    let Some(begin) =
-        line.find("\"uri\": \"").filter(|at| line.get(..*at).is_some_and(|b| b.trim().is_empty()))
-    else {
-        return plain();
-    };
-    let value = line.get(begin + 7..).unwrap_or_default().trim_end_matches(',');
-    let Ok(uri) = serde_json::from_str::<String>(value) else { return plain() };
-    if uri == own {
-        return plain();
-    }
-    let end = begin + 7 + value.len();
-    Line {
-        before: format!("{}\"", line.get(..begin + 7).unwrap_or_default()),
-        link: Some((object_link(frame, &uri), uri)),
-        after: format!("\"{}", line.get(end..).unwrap_or_default()),
-    }
-}
-
-impl Written {
-    fn from_history(gateway: &Gateway, writers: WriteHistory, frame: &Frame) -> Self {
-        let is_admin = frame.may(Role::Admin);
-        let of = |record: Record| Ingestion {
-            at: words::format_utc(&record.at),
-            // A User must not learn more about the account than the API shows.
-            by: words::name_account(gateway, &record.caller, is_admin),
-            counts: describe_counts(&record),
-            has_rejected: record.rejected > 0 && frame.may(Role::Contributor),
-            business_object: record.business_object_name,
-            mode: record.mode.name(),
-            id: record.id,
-        };
-        Self {
-            minted_by: writers.minted_by.map(of),
-            named_by: writers.named_by.into_iter().map(of).collect(),
-            is_silent: writers.without_hashes > 0,
-            silent: words::format_count(writers.without_hashes, "ingestion", "ingestions"),
-            since: writers.since.as_deref().map(words::format_utc),
-        }
-    }
-}
-
-fn describe_counts(record: &Record) -> String {
-    if let Some(quads) = record.quads {
-        let [inserted, removed] = [quads.inserted, quads.removed].map(words::format_number);
-        return format!("{inserted} quads inserted, {removed} removed");
-    }
-    let [created, updated, deleted] =
-        [record.created, record.updated, record.deleted].map(words::format_number);
-    let counts = format!("{created} new, {updated} changed, {deleted} removed");
-    match record.rejected {
-        0 => counts,
-        rejected => format!("{counts}, {} rejected", words::format_number(rejected)),
+        Self { found: found.collect(), pager, unsearched }
     }
 }

@@ -1,39 +1,38 @@
-//! The objects of a Business Object: search and pages.
+//! The objects of a Business Object: filters, order and pages, all in the address.
 use super::frame::{Frame, PageReply, PageResult, Section};
-use super::object::object_link;
+use super::object::{Cell, object_link};
 use super::pager::Pager;
-use super::words::shorten_text;
+use super::words::{self, shorten_text};
 use askama::Template;
+use filters::{FilterRow, Filters};
+use order::{SortChoice, SortHeader, Sorting};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::json::{self, Json, push_pointer};
-use penstock_http::path::path_parameter;
+use penstock_base::json::push_pointer;
+use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::query::Query;
 use penstock_http::state::gateway;
-use penstock_model::mapping::{FieldKind, Mapping, Property, Shape, Value};
+use penstock_model::mapping::{Field, FieldKind, Literal, Mapping, Property, Shape, Value};
 use penstock_model::resource::Compiled;
-use penstock_model::search::{Filter, ValueTest};
+use penstock_model::search::ObjectCount;
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
-use penstock_service::objects::{FoundPage, ObjectView, search_objects};
+use penstock_service::objects::{
+    FoundField, FoundPage, FoundRow, IriNames, find_labels, search_objects,
+};
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, handler};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+
+mod filters;
+mod order;
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;
-/// The maximum number of columns besides the URI.
+/// The maximum number of columns besides the label.
 const MAX_COLUMNS: usize = 4;
 /// The maximum number of fields that can be searched.
 const MAX_SEARCH_FIELDS: usize = 200;
-
-/// The search operators: the name in the address, and the label.
-const OPERATORS: [(&str, &str); 5] = [
-    ("contains", "contains"),
-    ("is", "is"),
-    ("before", "is before or less than"),
-    ("after", "is after or greater than"),
-    ("exists", "has a value"),
-];
 
 #[derive(Template)]
 #[template(path = "admin/objects.html")]
@@ -41,23 +40,16 @@ struct List {
     frame: Frame,
     id: String,
     name: String,
-    fields: Vec<Choice>,
-    tests: Vec<Choice>,
-    text: String,
+    filters: Vec<FilterRow>,
     is_searched: bool,
-    /// The name of the field with the labels.
-    label: Option<String>,
-    columns: Vec<String>,
+    orders: Vec<SortChoice>,
+    /// How many objects there are, in words.
+    total: String,
+    headers: Vec<SortHeader>,
     rows: Vec<Row>,
     pager: Pager,
     /// Why the search failed.
     fault: Option<String>,
-}
-
-struct Choice {
-    value: String,
-    words: String,
-    is_chosen: bool,
 }
 
 /// One object in a list.
@@ -65,16 +57,8 @@ struct Row {
     uri: String,
     label: Option<String>,
     link: String,
-    /// The name and the value of each column.
-    values: Vec<(String, String)>,
-}
-
-/// What the form asks for.
-struct SearchRequest {
-    field: String,
-    test: String,
-    text: String,
-    after: Option<String>,
+    /// The name and the values of each column.
+    values: Vec<(String, Vec<Cell>)>,
 }
 
 /// A field that can be searched: its JSON Pointer, and the names that lead to it.
@@ -83,25 +67,18 @@ type SearchField = (String, Vec<String>);
 /// Lists the objects of one Business Object.
 #[handler]
 pub(crate) async fn list_objects(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let query = Query::read(req, &["field", "test", "text", "cursor"])?;
+    let known = filters::parameter_names().chain(["sort", "cursor"]).collect::<Vec<_>>();
+    let query = Query::read(req, &known)?;
     let frame = Frame::new(req, depot, Section::BusinessObjects);
     let gateway = gateway(depot)?;
     let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
-    let parameter = |name: &str| query.get(name).unwrap_or_default();
-    let is_searched = ["field", "test", "text"].iter().any(|name| query.get(name).is_some());
-    let request = SearchRequest {
-        // People search by the label, unless they choose another field.
-        field: if is_searched {
-            parameter("field").to_owned()
-        } else {
-            label_pointer(&compiled.mapping)
-        },
-        test: parameter("test").to_owned(),
-        text: parameter("text").trim().to_owned(),
-        after: query.get("cursor").map(str::to_owned),
-    };
     let mut fields = Vec::new();
     collect_search_fields(&compiled.mapping.root, &mut Vec::new(), &mut fields);
+    let request = ListRequest {
+        filters: Filters::read(&query, &label_pointer(&compiled.mapping)),
+        sorting: Sorting::read(query.get("sort")),
+        after: query.get("cursor").map(str::to_owned),
+    };
     let found = match find_page(&gateway, &compiled, &request, &fields).await {
         Ok(found) => Ok(found),
         // An invalid search is the user's mistake: the page shows it.
@@ -116,64 +93,44 @@ pub(crate) async fn list_objects(req: &mut Request, depot: &mut Depot) -> PageRe
         Err(error) => return Err(error.into()),
     };
     let status = if found.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-    let nesting = gateway.settings.limits.nesting;
-    let page = List::new(frame, &compiled, request, fields, found, nesting)?;
+    let columns = list_columns(&compiled.mapping);
+    let names = CellNames {
+        labels: match &found {
+            Ok(found) => find_labels(&gateway, collect_iris(found, &columns)).await?,
+            Err(_) => HashMap::new(),
+        },
+        names: IriNames::new(&gateway),
+    };
+    let page = List::new(frame, &compiled, &request, &fields, &columns, found, &names);
     Ok(PageReply::show_with_status(status, &page))
+}
+
+/// What a list is asked for.
+struct ListRequest {
+    filters: Filters,
+    sorting: Sorting,
+    after: Option<String>,
+}
+
+impl ListRequest {
+    /// Returns the parameters of an address with these filters and this order.
+    fn to_parameters<'r>(&'r self, sort: Option<&'r str>) -> Vec<(&'static str, Option<&'r str>)> {
+        let mut parameters = self.filters.to_parameters();
+        parameters.push(("sort", sort.filter(|sort| !sort.is_empty())));
+        parameters
+    }
 }
 
 async fn find_page(
     gateway: &Gateway,
     compiled: &Arc<Compiled>,
-    request: &SearchRequest,
+    request: &ListRequest,
     fields: &[SearchField],
 ) -> Result<FoundPage, GatewayError> {
-    let filter = request.build_filter(&compiled.mapping.root, fields)?;
+    let filter = request.filters.build_filter(&compiled.mapping.root, fields)?;
+    let order = request.sorting.build_order(&compiled.mapping.root)?;
     let (compiled, after) = (Arc::clone(compiled), request.after.clone());
-    search_objects(gateway, compiled, filter, after, ROWS_PER_PAGE).await
-}
-
-impl SearchRequest {
-    /// Whether the request is a search.
-    fn is_search(&self) -> bool {
-        !self.text.is_empty() || self.test == "exists"
-    }
-
-    /// Returns the filter; `None` without a search.
-    fn build_filter(
-        &self,
-        shape: &Shape,
-        fields: &[SearchField],
-    ) -> Result<Option<Filter>, GatewayError> {
-        if !self.is_search() {
-            return Ok(None);
-        }
-        let text = self.text.clone();
-        let test = match self.test.as_str() {
-            "" | "contains" => ValueTest::ContainsAnyCase(text),
-            "is" => ValueTest::In(vec![text]),
-            "before" => ValueTest::Before(text),
-            "after" => ValueTest::After(text),
-            "exists" => ValueTest::Exists,
-            other => {
-                return Err(GatewayError::new(
-                    ErrorClass::Invalid,
-                    format!("there is no operator {other:?}"),
-                ));
-            }
-        };
-        if self.field.is_empty() {
-            return Ok(Some(Filter::Uri(test)));
-        }
-        let path = fields.iter().find(|(pointer, _)| *pointer == self.field);
-        let (_, path) = path.ok_or_else(|| {
-            GatewayError::new(
-                ErrorClass::Invalid,
-                format!("the mapping has no field {:?}", self.field),
-            )
-        })?;
-        let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        Filter::for_field(shape, &path, test).map(Some)
-    }
+    search_objects(gateway, compiled, filter, order, after, ROWS_PER_PAGE).await
 }
 
 impl List {
@@ -181,60 +138,66 @@ impl List {
     fn new(
         frame: Frame,
         compiled: &Compiled,
-        request: SearchRequest,
-        fields: Vec<SearchField>,
+        request: &ListRequest,
+        fields: &[SearchField],
+        columns: &[&Field],
         found: Result<FoundPage, String>,
-        nesting: usize,
-    ) -> Result<Self, GatewayError> {
-        let label = compiled.mapping.find_label_field().map(|(_, field)| field.name.clone());
-        let columns = list_columns(&compiled.mapping.root, label.as_deref());
-        let (mut rows, mut next, mut fault) = (Vec::new(), None, None);
+        names: &CellNames,
+    ) -> Self {
+        let id = &compiled.object.id;
+        let is_searched = request.filters.is_search();
+        let (mut rows, mut next, mut fault, mut total) = (Vec::new(), None, None, String::new());
         match found {
-            Ok(FoundPage { page, views }) => {
-                for (found, view) in page.found.iter().zip(views?) {
-                    rows.push(Row::from_view(nesting, found.uri.as_str(), view, &columns, &frame));
+            Ok(FoundPage { page, rows: shown, count }) => {
+                total = count.map(|count| describe_total(count, is_searched)).unwrap_or_default();
+                for (found, row) in page.found.iter().zip(shown) {
+                    rows.push(Row::new(found.uri.as_str(), row, columns, names, id, &frame));
                 }
                 next = page.found.into_iter().next_back().filter(|_| page.more);
             }
             Err(why) => fault = Some(why),
         }
-        let id = compiled.object.id.clone();
-        let is_searched = request.is_search();
-        let searched = |value| Some(value).filter(|_| is_searched);
-        let parameters = [
-            ("field", searched(request.field.as_str())),
-            ("test", searched(request.test.as_str())),
-            ("text", searched(request.text.as_str())),
-        ];
-        let (path, next) = (format!("/admin/objects/{id}"), next.map(|last| last.cursor));
+        let path = format!("/admin/objects/{id}");
+        let parameters = request.to_parameters(Some(request.sorting.as_parameter()));
+        let next = next.map(|last| last.cursor);
         let pager =
             Pager::new(&frame, &path, &parameters, request.after.is_none(), next.as_deref());
-        let uri = (String::new(), "URI".to_owned());
-        let named = fields.into_iter().map(|(pointer, path)| (pointer, path.join(" › ")));
-        let fields = std::iter::once(uri).chain(named).map(|(value, words)| Choice {
-            is_chosen: value == request.field,
-            value,
-            words,
-        });
-        let tests = OPERATORS.iter().map(|(value, words)| Choice {
-            is_chosen: *value == request.test,
-            value: (*value).to_owned(),
-            words: (*words).to_owned(),
-        });
-        Ok(Self {
-            fields: fields.collect(),
-            tests: tests.collect(),
-            text: request.text,
+        let address = |sort: &str| {
+            let parameters = request.to_parameters(Some(sort));
+            let given = parameters.iter().filter_map(|(name, value)| Some((name, (*value)?)));
+            let query: Vec<String> =
+                given.map(|(name, value)| format!("{name}={}", encode_segment(value))).collect();
+            let mark = if query.is_empty() { "" } else { "?" };
+            format!("{}{path}{mark}{}", frame.prefix, query.join("&"))
+        };
+        let label = compiled.mapping.find_label_field().map(|(_, field)| field);
+        let shown = label.into_iter().chain(columns.iter().copied());
+        let headers = request.sorting.list_headers(label.is_some(), shown, &address);
+        Self {
+            filters: request.filters.to_rows(fields),
+            orders: request.sorting.list_choices(&compiled.mapping.root),
+            id: id.clone(),
             name: compiled.object.definition.name.clone(),
             frame,
-            id,
             is_searched,
-            label,
-            columns,
+            total,
+            headers,
             rows,
             pager,
             fault,
-        })
+        }
+    }
+}
+
+fn describe_total(count: ObjectCount, is_searched: bool) -> String {
+    let ObjectCount { counted, is_complete } = count;
+    let objects = words::format_count(counted, "object", "objects");
+    match (is_complete, is_searched) {
+        (true, false) => objects,
+        (true, true) if counted == 1 => format!("{objects} matches"),
+        (true, true) => format!("{objects} match"),
+        (false, false) => format!("At least {objects}"),
+        (false, true) => format!("At least {objects} match"),
     }
 }
 
@@ -265,46 +228,81 @@ fn label_pointer(mapping: &Mapping) -> String {
     pointer
 }
 
-/// Returns the fields that a list shows beside the label: the first ones that have values.
-fn list_columns(shape: &Shape, label: Option<&str>) -> Vec<String> {
-    let values = shape.fields.iter().filter(|field| {
-        label != Some(&field.name)
-            && matches!(&field.kind, FieldKind::Property(property) if !matches!(property.value, Value::Object(_)))
-    });
-    values.take(MAX_COLUMNS).map(|field| field.name.clone()).collect()
+/// Returns the fields that a list shows beside the label: the first ones that have values, and the first time.
+fn list_columns(mapping: &Mapping) -> Vec<&Field> {
+    let label = mapping.find_label_field().map(|(_, field)| &field.name);
+    let holds_values = |field: &&Field| {
+        Some(&field.name) != label && field.kind != FieldKind::Id && !field.contains_objects()
+    };
+    let fields = || mapping.root.fields.iter().filter(holds_values);
+    let mut columns: Vec<&Field> = fields().take(MAX_COLUMNS).collect();
+    if !columns.iter().any(|field| is_time(field))
+        && let Some(time) = fields().find(|field| is_time(field))
+    {
+        columns.truncate(MAX_COLUMNS - 1);
+        columns.push(time);
+    }
+    columns
 }
 
-impl Row {
-    fn from_view(
-        nesting: usize,
-        uri: &str,
-        ObjectView { json, label }: ObjectView,
-        columns: &[String],
-        frame: &Frame,
-    ) -> Self {
-        let shown = match json::parse(&json, nesting.saturating_add(2)) {
-            Ok(Json::Object(members)) => members,
-            _ => Vec::new(),
-        };
-        let value = |name: &String| {
-            let value = shown.iter().find(|(known, _)| known == name).map(|(_, value)| value);
-            (name.clone(), value.map(shorten_value).unwrap_or_default())
-        };
-        Self {
-            uri: uri.to_owned(),
-            label: label.as_deref().map(shorten_text),
-            link: object_link(frame, uri),
-            values: columns.iter().map(value).collect(),
+/// Whether a field holds one date or time.
+fn is_time(field: &Field) -> bool {
+    matches!(
+        &field.kind,
+        FieldKind::Property(Property {
+            is_array: false,
+            value: Value::Literal(Literal::Date | Literal::DateTime),
+            ..
+        })
+    )
+}
+
+/// Returns the IRIs in these columns.
+fn collect_iris(found: &FoundPage, columns: &[&Field]) -> BTreeSet<String> {
+    let fields = found.rows.iter().flat_map(|row| &row.fields);
+    let shown = fields
+        .filter(|field| field.holds_iris && columns.iter().any(|column| column.name == field.name));
+    shown.flat_map(|field| field.texts.iter().cloned()).collect()
+}
+
+/// The names of the IRIs in a list.
+struct CellNames {
+    labels: HashMap<String, String>,
+    names: IriNames,
+}
+
+impl CellNames {
+    fn to_cell(&self, text: &str, is_iri: bool, frame: &Frame) -> Cell {
+        if is_iri {
+            Cell::for_iri(text, &self.labels, &self.names, frame)
+        } else {
+            Cell { text: shorten_text(text), link: None, title: None }
         }
     }
 }
 
-/// Shortens a value for a list.
-fn shorten_value(value: &Json) -> String {
-    let text = match value {
-        Json::String(text) => text.clone(),
-        Json::Array(elements) => elements.iter().map(shorten_value).collect::<Vec<_>>().join(", "),
-        other => other.to_string(),
-    };
-    shorten_text(&text)
+impl Row {
+    fn new(
+        uri: &str,
+        FoundRow { label, fields }: FoundRow,
+        columns: &[&Field],
+        names: &CellNames,
+        id: &str,
+        frame: &Frame,
+    ) -> Self {
+        let cells = |field: &FoundField| {
+            let texts = field.texts.iter();
+            texts.map(|text| names.to_cell(text, field.holds_iris, frame)).collect()
+        };
+        let values = columns.iter().map(|column| {
+            let field = fields.iter().find(|field| field.name == column.name);
+            (column.name.clone(), field.map(cells).unwrap_or_default())
+        });
+        Self {
+            values: values.collect(),
+            uri: uri.to_owned(),
+            label: label.as_deref().map(shorten_text),
+            link: format!("{}&view={}", object_link(frame, uri), encode_segment(id)),
+        }
+    }
 }

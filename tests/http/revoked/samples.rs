@@ -102,6 +102,21 @@ impl Fixture {
         let own_passwords =
             form(&[("currentPassword", PASSWORD), ("password", OTHER), ("again", OTHER)]);
         let object = r#"{"data": [{"uri": "https://plant.example/p/2", "name": "two"}]}"#;
+        let (mut views, mut tags) = (Vec::new(), Vec::new());
+        for number in ["10", "11"] {
+            let uri = format!("https://plant.example/p/{number}");
+            server.ingest("ADD", &json!([{"uri": uri, "name": "shown"}])).await.expect(200);
+            let view = format!("/api/v1/business-objects/Pump/objects?uri={uri}");
+            let view = server.get(&view).await.expect(200);
+            tags.push(view.header("etag").to_owned());
+            views.push(view.text());
+        }
+        let object_form = |number: &str, page: &str| {
+            let uri = escaped(&format!("https://plant.example/p/{number}"));
+            format!("/admin/object/{page}?uri={uri}&view=Pump")
+        };
+        let changed_view = views[0].replace("shown", "changed");
+        let edit = form(&[("base", &views[0]), ("draft", &changed_view), ("do", "save")]);
         let line = r#"{"uri": "https://plant.example/p/3", "name": "three"}"#;
         let key = r#"{"name": "theirs", "role": "Admin"}"#;
         let comment = r#"{"comment": "by somebody who may not"}"#;
@@ -179,6 +194,8 @@ impl Fixture {
                 "/admin/webhooks/ops/test".to_owned(),
                 "x=1",
             )),
+            page("/admin/object/edit", object_form("10", "edit"), &edit),
+            page("/admin/object/delete", object_form("11", "delete"), &form(&[("etag", &tags[1])])),
             page("/admin/rejected/{id}/retry", letter_page(2, "/retry"), &corrected),
             page("/admin/rejected/{id}/delete", letter_page(3, "/delete"), "x=1"),
             api("PUT", "/api/v1/namespaces/{name}", "/api/v1/namespaces/New".to_owned(), "{}"),

@@ -5,54 +5,53 @@ use crate::admin::frame::Frame;
 use penstock_base::json::{self, Json};
 use penstock_model::changes::DifferenceItem;
 use penstock_model::ingest::Status;
+use penstock_service::objects::URI;
 use serde_json::value::RawValue;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The maximum number of shown fields of an object: of changed ones, and of unchanged ones.
 const MAX_FIELDS: usize = 200;
 /// The maximum number of quads of an object that are shown.
 const MAX_QUADS: usize = 200;
-/// The member with the URI of an object.
-const URI: &str = "uri";
 
 /// An object that a change creates, changes or removes.
-pub(super) struct ChangedObject {
+pub(in crate::admin) struct ChangedObject {
     /// Its index in the request; `None` for nested objects.
-    pub(super) index: Option<usize>,
-    pub(super) uri: String,
+    pub(in crate::admin) index: Option<usize>,
+    pub(in crate::admin) uri: String,
     /// Its label; the URI without one.
-    pub(super) label: String,
+    pub(in crate::admin) label: String,
     /// The address of its page, if it exists.
-    pub(super) link: Option<String>,
-    pub(super) status: &'static str,
-    pub(super) class: &'static str,
+    pub(in crate::admin) link: Option<String>,
+    pub(in crate::admin) status: &'static str,
+    pub(in crate::admin) class: &'static str,
     /// Whether the view shows it before and after, so that both are beside each other.
-    pub(super) has_both: bool,
-    pub(super) changed: Vec<ChangedField>,
+    pub(in crate::admin) has_both: bool,
+    pub(in crate::admin) changed: Vec<ChangedField>,
     /// The fields that stay as they are: name and value.
-    pub(super) unchanged: Vec<(String, String)>,
+    pub(in crate::admin) unchanged: Vec<(String, String)>,
     /// How many fields are not shown.
-    pub(super) omitted: usize,
+    pub(in crate::admin) omitted: usize,
     /// Whether it is removed because nothing refers to it any more.
-    pub(super) is_orphaned: bool,
+    pub(in crate::admin) is_orphaned: bool,
     /// Its quads: a sign and a line of N-Quads.
-    pub(super) quads: Vec<(char, String)>,
+    pub(in crate::admin) quads: Vec<(char, String)>,
     /// How many quads are not shown.
-    pub(super) omitted_quads: usize,
+    pub(in crate::admin) omitted_quads: usize,
 }
 
 /// A field that a change changes. A value is empty where there is none.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct ChangedField {
-    pub(super) name: String,
-    pub(super) before: String,
-    pub(super) after: String,
+pub(in crate::admin) struct ChangedField {
+    pub(in crate::admin) name: String,
+    pub(in crate::admin) before: String,
+    pub(in crate::admin) after: String,
 }
 
 impl ChangedObject {
     /// Converts an object of a difference. `label` is the field with the labels, and `is_published` says whether the
     /// difference is what was stored.
-    pub(super) fn from_item(
+    pub(in crate::admin) fn from_item(
         item: DifferenceItem,
         label: Option<&str>,
         is_published: bool,
@@ -66,7 +65,7 @@ impl ChangedObject {
         let after = parse(item.after.as_deref());
         let mut fields = Fields::default();
         fields.compare(&[], before.as_ref(), after.as_ref());
-        let named = |view: &Option<Json>| match member(view.as_ref()?, label?)? {
+        let named = |view: &Option<Json>| match view.as_ref()?.member(label?)? {
             Json::String(text) => Some(words::shorten_text(text)),
             _ => None,
         };
@@ -112,6 +111,14 @@ fn describe_status(status: Status) -> (&'static str, &'static str) {
     }
 }
 
+/// Returns the fields that differ between two views of an object.
+pub(in crate::admin) fn list_changed_fields(before: &Json, after: &Json) -> Vec<ChangedField> {
+    let mut fields = Fields::default();
+    fields.compare(&[], Some(before), Some(after));
+    fields.changed.truncate(MAX_FIELDS);
+    fields.changed
+}
+
 /// Collects the fields of an object before and after a change.
 #[derive(Default)]
 struct Fields {
@@ -137,8 +144,9 @@ impl Fields {
     }
 
     fn compare_objects(&mut self, path: &[String], before: Option<&Json>, after: Option<&Json>) {
-        let uris = [before, after].map(|value| member(value?, URI));
+        let uris = [before, after].map(|value| value?.member(URI));
         let names = merge_names(before, after);
+        let members = [before, after].map(index_members);
         // The URI of the whole object is in its heading. That of a nested one says more than its fields if it is
         // another object, or has no other fields.
         let is_other = uris[0] != uris[1] && before.is_some() && after.is_some();
@@ -146,7 +154,7 @@ impl Fields {
             self.add(path, uris[0], uris[1]);
         }
         for name in names.into_iter().filter(|name| *name != URI) {
-            let [before, after] = [before, after].map(|value| member(value?, name));
+            let [before, after] = members.each_ref().map(|members| members.get(name).copied());
             self.compare(&[path, &[name.to_owned()]].concat(), before, after);
         }
     }
@@ -155,7 +163,7 @@ impl Fields {
     fn compare_lists(&mut self, path: &[String], before: Option<&Json>, after: Option<&Json>) {
         let Some((last, parents)) = path.split_last() else { return };
         let [before, after] = [before, after].map(list_elements);
-        let key = |(at, element): (usize, &Json)| match member(element, URI) {
+        let key = |(at, element): (usize, &Json)| match element.member(URI) {
             Some(Json::String(uri)) => uri.clone(),
             _ => at.to_string(),
         };
@@ -197,17 +205,14 @@ fn merge_names<'j>(before: Option<&'j Json>, after: Option<&'j Json>) -> Vec<&'j
         _ => Vec::new(),
     };
     let mut merged: Vec<&str> = names(after);
-    for name in names(before) {
-        if !merged.contains(&name) {
-            merged.push(name);
-        }
-    }
+    let known: HashSet<&str> = merged.iter().copied().collect();
+    merged.extend(names(before).into_iter().filter(|name| !known.contains(name)));
     merged
 }
 
-fn member<'j>(value: &'j Json, name: &str) -> Option<&'j Json> {
-    let Json::Object(members) = value else { return None };
-    members.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+fn index_members(value: Option<&Json>) -> HashMap<&str, &Json> {
+    let Some(Json::Object(members)) = value else { return HashMap::new() };
+    members.iter().map(|(name, value)| (name.as_str(), value)).collect()
 }
 
 /// Returns whether a value is a list of objects. An empty list is one too, so that it compares with those.

@@ -1,0 +1,232 @@
+//! Finds the fields that a form cannot change, because a MERGE that sends what the view shows would lose stored values.
+use super::literal::to_literal;
+use crate::mapping::{FieldKind, Literal, Property, Shape, Value};
+use crate::view::{find_owning_field, to_json_number};
+use oxrdf::{LiteralRef, NamedNode, TermRef};
+use penstock_base::error::GatewayError;
+use penstock_base::json::Json;
+use penstock_store::{Read, SubjectQuads};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Why a field cannot be changed in a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockReason {
+    /// Several values are stored, and the field shows only one.
+    SeveralValues,
+    /// Values are stored that the field cannot show.
+    UnshownValues,
+    /// Values of an array have other datatypes or languages than the field writes.
+    OtherDatatypes,
+}
+
+/// The fields that cannot be changed in a form, of an object and of the objects nested in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LockedFields(HashMap<String, BTreeMap<String, LockReason>>);
+
+impl LockedFields {
+    /// Locks the field of this name of the object with this URI.
+    pub fn lock(&mut self, uri: &str, field: &str, reason: LockReason) {
+        self.0.entry(uri.to_owned()).or_default().insert(field.to_owned(), reason);
+    }
+
+    /// Returns why a field of an object is locked; `None` if it is not.
+    pub fn find(&self, object: &Json, field: &str) -> Option<LockReason> {
+        self.0.get(object_uri(object)?)?.get(field).copied()
+    }
+
+    /// Returns the first reason why something in a value is locked; `None` if nothing is.
+    pub fn find_inside(&self, value: &Json) -> Option<LockReason> {
+        if self.0.is_empty() {
+            return None;
+        }
+        match value {
+            Json::Array(elements) => elements.iter().find_map(|element| self.find_inside(element)),
+            Json::Object(members) => {
+                let own = object_uri(value).and_then(|uri| self.0.get(uri));
+                let own = own.and_then(|locked| locked.values().next().copied());
+                own.or_else(|| members.iter().find_map(|(_, value)| self.find_inside(value)))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn object_uri(object: &Json) -> Option<&str> {
+    match object.member("uri") {
+        Some(Json::String(uri)) => Some(uri),
+        _ => None,
+    }
+}
+
+/// Finds the locked fields of an object of this shape and of the objects nested in it. `view` is its JSON.
+///
+/// # Errors
+/// The errors of the store.
+pub fn find_locked_fields(
+    read: &impl Read,
+    shape: &Shape,
+    view: &Json,
+) -> Result<LockedFields, GatewayError> {
+    let mut finder = LockFinder { read, seen: HashSet::new(), found: LockedFields::default() };
+    finder.examine(shape, view)?;
+    Ok(finder.found)
+}
+
+struct LockFinder<'r, R> {
+    read: &'r R,
+    /// The objects that were examined, by URI and place in the mapping.
+    seen: HashSet<(String, usize)>,
+    found: LockedFields,
+}
+
+impl<R: Read> LockFinder<'_, R> {
+    fn examine(&mut self, shape: &Shape, view: &Json) -> Result<(), GatewayError> {
+        let Some(uri) = object_uri(view) else { return Ok(()) };
+        let Ok(name) = NamedNode::new(uri) else { return Ok(()) };
+        if !self.seen.insert((uri.to_owned(), std::ptr::from_ref(shape).addr())) {
+            return Ok(());
+        }
+        let mut quads = SubjectQuads::default();
+        self.read.read_subject(name.as_ref().into(), &mut quads)?;
+        let owned = quads.iter().filter_map(|(predicate, term)| {
+            Some((find_owning_field(shape, predicate, term)?, term))
+        });
+        let mut stored: HashMap<usize, HashSet<TermRef<'_>>> = HashMap::new();
+        for (place, term) in owned {
+            stored.entry(place).or_default().insert(term);
+        }
+        for (place, field) in shape.fields.iter().enumerate() {
+            let FieldKind::Property(property) = &field.kind else { continue };
+            let reason = stored.get(&place).and_then(|terms| find_reason(property, terms));
+            if let Some(reason) = reason {
+                self.found.lock(uri, &field.name, reason);
+            }
+            if let Value::Object(inner) = &property.value {
+                let nested = match view.member(&field.name) {
+                    Some(Json::Array(elements)) => elements.as_slice(),
+                    Some(one) => std::slice::from_ref(one),
+                    None => &[],
+                };
+                for one in nested {
+                    self.examine(inner, one)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns why a field with these stored values is locked.
+fn find_reason(property: &Property, stored: &HashSet<TermRef<'_>>) -> Option<LockReason> {
+    let is_shown = |term: &TermRef<'_>| {
+        matches!(
+            (term, &property.value),
+            (TermRef::Literal(_), Value::Literal(_))
+                | (TermRef::NamedNode(_), Value::Resource | Value::Object(_))
+        )
+    };
+    if !stored.iter().all(is_shown) {
+        return Some(LockReason::UnshownValues);
+    }
+    if !property.is_array {
+        return (stored.len() > 1).then_some(LockReason::SeveralValues);
+    }
+    // A change of one element sends all of them.
+    let Value::Literal(kind) = &property.value else { return None };
+    let stays = |term: &TermRef<'_>| match term {
+        TermRef::Literal(literal) => is_sent_alike(kind, *literal),
+        _ => true,
+    };
+    (!stored.iter().all(stays)).then_some(LockReason::OtherDatatypes)
+}
+
+/// Returns whether an ingestion of what the view shows writes the same literal.
+fn is_sent_alike(kind: &Literal, literal: LiteralRef<'_>) -> bool {
+    let text = literal.value();
+    let shown = match kind {
+        Literal::Number | Literal::Integer => match to_json_number(text) {
+            Some(number) if number == text => Json::Number(text.to_owned()),
+            _ => return false,
+        },
+        Literal::Boolean => match text {
+            "true" => Json::Bool(true),
+            "false" => Json::Bool(false),
+            _ => return false,
+        },
+        // The language of a text is the same in upper and lower case.
+        Literal::Language(tag) => {
+            return literal.language().is_some_and(|language| language.eq_ignore_ascii_case(tag));
+        }
+        _ => Json::String(text.to_owned()),
+    };
+    to_literal(kind, shown).is_ok_and(|written| written.as_ref() == literal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::Mode;
+    use crate::mapping::compile;
+    use crate::testing::{Fixture, insert_quad};
+    use oxrdf::Literal as Term;
+    use oxrdf::vocab::xsd;
+    use penstock_base::json;
+
+    const MAPPING: &str = "
+type: object
+path: Pump:.
+fields:
+  name: {type: string, path: <urn:name>}
+  marks: {type: array, path: <urn:mark>}
+  flows: {type: array, path: <urn:flow>, elements: {type: number}}
+  place: {type: object, path: <urn:place>/Place:., fields: {room: {type: string, path: <urn:room>}}}
+";
+
+    fn find_locked(added: &[(&str, &str, Term)]) -> LockedFields {
+        let fixture = Fixture::new(compile(MAPPING).unwrap().root);
+        let object = r#"{"uri":"urn:p:1","name":"Feed","marks":["a","b"],"flows":[1.50,2],"place":{"uri":"urn:p:2","room":"R1"}}"#;
+        fixture.send(Mode::Add, object).unwrap();
+        for (subject, predicate, value) in added {
+            insert_quad(&fixture.store, subject, predicate, value.clone(), "urn:g");
+        }
+        let view = json::parse(fixture.view("urn:p:1").as_bytes(), 20).unwrap();
+        let root = &fixture.business_object.mapping.root;
+        find_locked_fields(&fixture.store.read(), root, &view).unwrap()
+    }
+
+    #[test]
+    fn nothing_that_an_ingestion_wrote_is_locked() {
+        assert_eq!(find_locked(&[]), LockedFields::default());
+    }
+
+    #[test]
+    fn fields_that_would_lose_values_are_locked() {
+        let locked = find_locked(&[
+            ("urn:p:1", "urn:name", Term::new_simple_literal("Other")),
+            ("urn:p:1", "urn:mark", Term::new_language_tagged_literal_unchecked("c", "de")),
+            ("urn:p:1", "urn:flow", Term::new_typed_literal("3", xsd::INTEGER)),
+            ("urn:p:2", "urn:room", Term::new_simple_literal("R2")),
+        ]);
+        let mut expected = LockedFields::default();
+        expected.lock("urn:p:1", "name", LockReason::SeveralValues);
+        expected.lock("urn:p:1", "marks", LockReason::OtherDatatypes);
+        expected.lock("urn:p:1", "flows", LockReason::OtherDatatypes);
+        expected.lock("urn:p:2", "room", LockReason::SeveralValues);
+        assert_eq!(locked, expected);
+        let parse = |text: &str| json::parse(text.as_bytes(), 20).unwrap();
+        let object = parse(r#"{"uri":"urn:p:1","place":[{"uri":"urn:p:2"}]}"#);
+        assert_eq!(locked.find(&object, "name"), Some(LockReason::SeveralValues));
+        assert_eq!(locked.find(&object, "place"), None);
+        let places = parse(r#"[{"x":{"uri":"urn:p:2"}}]"#);
+        assert_eq!(locked.find_inside(&places), Some(LockReason::SeveralValues));
+        assert_eq!(locked.find_inside(&parse(r#"[{"uri":"urn:p:3"}]"#)), None);
+    }
+
+    #[test]
+    fn a_field_is_locked_by_values_that_it_cannot_show() {
+        let locked = find_locked(&[("urn:p:1", "urn:place", Term::new_simple_literal("here"))]);
+        let mut expected = LockedFields::default();
+        expected.lock("urn:p:1", "place", LockReason::UnshownValues);
+        assert_eq!(locked, expected);
+    }
+}

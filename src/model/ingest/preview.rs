@@ -1,0 +1,79 @@
+//! Preview: shows what an ingestion would change, object by object, and commits nothing.
+use super::change::{Applied, apply_whole_request};
+use super::run::check_accepts;
+use super::{Answer, Limits, Request, value_limit};
+use crate::changes::{DifferenceItem, for_each_item};
+use penstock_base::commit::GuardedStore;
+use penstock_base::error::GatewayError;
+use penstock_store::{Error, Transaction};
+use std::ops::ControlFlow;
+
+/// The maximum number of objects whose differences are kept.
+const MAX_ITEMS: usize = 100;
+
+/// What an ingestion would change.
+#[derive(Debug)]
+pub struct Preview {
+    /// The answer. URIs that it would mint are examples.
+    pub answer: Answer,
+    /// The objects that it would create, change or remove: first those of the request, then nested ones.
+    pub items: Vec<DifferenceItem>,
+    /// How many further ones there are.
+    pub omitted: usize,
+}
+
+/// How the transaction of a preview ended. It always ends without a commit.
+enum PreviewEnd {
+    Done(Box<Preview>),
+    Failed(GatewayError),
+}
+
+impl From<Error> for PreviewEnd {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<GatewayError> for PreviewEnd {
+    fn from(error: GatewayError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Runs the request in a transaction that is not committed, with every check of an ingestion. Blocking; ingestions wait
+/// meanwhile.
+///
+/// # Errors
+/// The errors of the ingestion, without their prefix.
+pub fn preview_ingestion(
+    store: &GuardedStore,
+    limits: &Limits,
+    request: &Request<'_>,
+) -> Result<Preview, GatewayError> {
+    value_limit::check_body(request.body, limits.values)?;
+    let ended = store.commit(request.check, |transaction| -> Result<(), PreviewEnd> {
+        let preview = compute_preview(transaction, limits, request)?;
+        Err(PreviewEnd::Done(Box::new(preview)))
+    });
+    match ended {
+        Err(PreviewEnd::Done(preview)) => Ok(*preview),
+        Err(PreviewEnd::Failed(error)) => Err(error),
+        Ok(_) => unreachable!("the transaction always ends with an error, so it is not committed"),
+    }
+}
+
+fn compute_preview(
+    transaction: &mut Transaction<'_>,
+    limits: &Limits,
+    request: &Request<'_>,
+) -> Result<Preview, GatewayError> {
+    check_accepts(transaction, request)?;
+    let Applied { answer, removed, .. } = apply_whole_request(transaction, limits, request)?;
+    let root = &request.business_object.mapping.root;
+    let mut items = Vec::new();
+    let omitted = for_each_item(transaction, root, &answer, &removed, &mut |item| {
+        items.push(item);
+        Ok(if items.len() < MAX_ITEMS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    Ok(Preview { answer, items, omitted })
+}

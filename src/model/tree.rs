@@ -1,0 +1,361 @@
+//! Reads an object for a page: its fields in the mapping's order, and nested objects down to a limit.
+//!
+//! A view shows an object as a whole, up to 32 MiB. A page shows much less, so it reads only that: some elements of each
+//! array, a few levels, and a limited number of nested objects. Every nested object can be read as a tree of its own.
+use crate::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
+use crate::search::{SortKey, ValueKind};
+use crate::view::{FieldValues, NestingPath, ShownValues, find_nested_label};
+use oxrdf::{NamedNode, NamedNodeRef};
+use penstock_base::error::GatewayError;
+use penstock_store::{Read, SubjectQuads};
+
+/// The number of elements of an array that are read at once.
+pub const PAGE_ELEMENTS: usize = 20;
+/// The number of elements that are read of an array in a nested object, and of one that begins with the newest.
+const NESTED_ELEMENTS: usize = 5;
+/// The number of levels of nested objects that are read.
+const MAX_LEVELS: usize = 3;
+/// The maximum number of nested objects that are read.
+const MAX_NESTED: usize = 300;
+/// The maximum number of elements of an array that are read to order them by time.
+const MAX_ORDERED: usize = 10_000;
+/// The maximum number of bytes of all values that are read.
+const MAX_VALUE_BYTES: usize = 1 << 20;
+/// The number of bytes of a page that a value takes besides its text, about.
+const VALUE_OVERHEAD_BYTES: usize = 100;
+/// The maximum number of characters of a literal.
+const MAX_LITERAL_CHARS: usize = 1_000;
+/// The maximum number of characters of a label.
+const MAX_LABEL_CHARS: usize = 200;
+/// The maximum number of notes of a field.
+const MAX_NOTES: usize = 5;
+/// The maximum number of characters of a value in a note.
+const MAX_NOTE_CHARS: usize = 80;
+
+/// An object, or only its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectTree {
+    /// Its URI.
+    pub uri: NamedNode,
+    /// The text by which people recognise it.
+    pub label: Option<String>,
+    /// Its fields, except its URI; `None` if they were not read.
+    pub fields: Option<Vec<TreeField>>,
+}
+
+/// A field of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeField {
+    /// Its name.
+    pub name: String,
+    /// Its type in words, of one element if it is an array.
+    pub type_name: String,
+    /// Whether its values are nested objects.
+    pub holds_objects: bool,
+    /// Whether it is an array.
+    pub is_array: bool,
+    /// Whether its objects have only fields with values, and no objects nested in them.
+    pub is_flat: bool,
+    /// The values that were read.
+    pub values: Vec<TreeValue>,
+    /// The index of the first of them among all values.
+    pub first: usize,
+    /// The number of all values that the field shows.
+    pub total: usize,
+    /// The name of the field by which its objects are ordered, the newest first; otherwise they are ordered by URI.
+    pub newest_by: Option<String>,
+    /// What a reader should know about the stored values, such as values that the field cannot show.
+    pub notes: Vec<String>,
+}
+
+/// A value of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TreeValue {
+    /// A literal, as the view shows it.
+    Literal {
+        /// Its text, or the beginning.
+        text: String,
+        /// Whether this is only the beginning.
+        is_cut: bool,
+    },
+    /// An IRI.
+    Resource(NamedNode),
+    /// A nested object.
+    Object(ObjectTree),
+}
+
+/// Some elements of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldWindow {
+    /// The name of the field.
+    pub field: String,
+    /// The index of the first element.
+    pub from: usize,
+}
+
+/// Reads an object of this shape. With a window, it reads only these elements of that field.
+///
+/// # Errors
+/// The errors of the store.
+pub fn read_tree(
+    read: &impl Read,
+    shape: &Shape,
+    uri: &NamedNode,
+    window: Option<&FieldWindow>,
+) -> Result<ObjectTree, GatewayError> {
+    let mut quads = SubjectQuads::default();
+    read.read_subject(uri.as_ref().into(), &mut quads)?;
+    let mut reader = TreeReader {
+        read,
+        nested_left: MAX_NESTED,
+        ordered_left: MAX_ORDERED,
+        bytes_left: MAX_VALUE_BYTES,
+    };
+    reader.read_object(shape, &NestingPath { uri, above: None }, &quads, window, 0)
+}
+
+struct TreeReader<'r, R> {
+    read: &'r R,
+    /// How many nested objects may still be read.
+    nested_left: usize,
+    /// How many elements may still be read to order them.
+    ordered_left: usize,
+    /// How many bytes of values may still be read.
+    bytes_left: usize,
+}
+
+impl<R: Read> TreeReader<'_, R> {
+    fn read_object(
+        &mut self,
+        shape: &Shape,
+        path: &NestingPath<'_>,
+        quads: &SubjectQuads,
+        window: Option<&FieldWindow>,
+        level: usize,
+    ) -> Result<ObjectTree, GatewayError> {
+        let values = FieldValues::from_subject(shape, quads);
+        let mut fields = Vec::new();
+        for (place, field) in shape.fields.iter().enumerate() {
+            let FieldKind::Property(property) = &field.kind else { continue };
+            if window.is_some_and(|window| window.field != field.name) {
+                continue;
+            }
+            fields.push(self.read_field((place, field), property, &values, path, window, level)?);
+        }
+        Ok(ObjectTree {
+            uri: path.uri.clone(),
+            label: self.read_label(shape, &values),
+            fields: Some(fields),
+        })
+    }
+
+    fn read_field(
+        &mut self,
+        (place, field): (usize, &Field),
+        property: &Property,
+        values: &FieldValues<'_>,
+        path: &NestingPath<'_>,
+        window: Option<&FieldWindow>,
+        level: usize,
+    ) -> Result<TreeField, GatewayError> {
+        let from = window.map_or(0, |window| window.from);
+        let mut notes = Vec::new();
+        let all = values.collect_values(place, property, &mut |what, term| {
+            let shown: String = term.to_string().chars().take(MAX_NOTE_CHARS).collect();
+            notes.push(format!("The value {shown} is {what}, and is left out."));
+        });
+        let mut read = TreeField {
+            name: field.name.clone(),
+            type_name: describe_type(&property.value),
+            holds_objects: matches!(property.value, Value::Object(_)),
+            is_array: property.is_array,
+            is_flat: is_flat(property),
+            values: Vec::new(),
+            first: from,
+            total: 0,
+            newest_by: None,
+            notes: Vec::new(),
+        };
+        let stored = match &all {
+            ShownValues::Literals(literals) => literals.len(),
+            ShownValues::Iris(iris) => iris.len(),
+        };
+        read.total = if property.is_array { stored } else { stored.min(1) };
+        if stored > read.total {
+            notes.push(format!(
+                "{stored} values are stored, but the field is not an array; only the first is shown."
+            ));
+        }
+        let elements = if level == 0 { PAGE_ELEMENTS } else { NESTED_ELEMENTS };
+        let mut count = elements.min(read.total.saturating_sub(from));
+        match all {
+            ShownValues::Literals(literals) => {
+                for literal in literals.into_iter().skip(from).take(count) {
+                    let (text, is_cut) = cut_text(&literal.text, MAX_LITERAL_CHARS);
+                    if !self.take_bytes(text.len()) {
+                        break;
+                    }
+                    notes.extend(literal.misfit.map(|misfit| format!("The value {misfit}.")));
+                    read.values.push(TreeValue::Literal { text, is_cut });
+                }
+            }
+            ShownValues::Iris(mut iris) => {
+                if let Value::Object(inner) = &property.value {
+                    if level == 0 && property.is_array {
+                        read.newest_by = self.order_by_time(inner, &mut iris, &mut notes)?;
+                    }
+                    if read.newest_by.is_some() && window.is_none() {
+                        // The newest ones are what most people look for.
+                        count = count.min(NESTED_ELEMENTS);
+                    }
+                    for iri in iris.into_iter().skip(from).take(count) {
+                        if !self.take_bytes(iri.as_str().len()) {
+                            break;
+                        }
+                        let nested = self.read_nested(inner, iri, path, level + 1)?;
+                        read.values.push(TreeValue::Object(nested));
+                    }
+                } else {
+                    for iri in iris.into_iter().skip(from).take(count) {
+                        if !self.take_bytes(iri.as_str().len()) {
+                            break;
+                        }
+                        read.values.push(TreeValue::Resource(iri.into_owned()));
+                    }
+                }
+            }
+        }
+        notes.truncate(MAX_NOTES);
+        read.notes = notes;
+        Ok(read)
+    }
+
+    fn read_nested(
+        &mut self,
+        shape: &Shape,
+        iri: NamedNodeRef<'_>,
+        path: &NestingPath<'_>,
+        level: usize,
+    ) -> Result<ObjectTree, GatewayError> {
+        let uri = iri.into_owned();
+        if path.contains_uri(&uri) || self.nested_left == 0 {
+            return Ok(ObjectTree { uri, label: None, fields: None });
+        }
+        self.nested_left -= 1;
+        let mut quads = SubjectQuads::default();
+        self.read.read_subject(iri.into(), &mut quads)?;
+        if level > MAX_LEVELS {
+            let label = self.read_label(shape, &FieldValues::from_subject(shape, &quads));
+            return Ok(ObjectTree { uri, label, fields: None });
+        }
+        let path = NestingPath { uri: &uri, above: Some(path) };
+        self.read_object(shape, &path, &quads, None, level)
+    }
+
+    fn read_label(&mut self, shape: &Shape, values: &FieldValues<'_>) -> Option<String> {
+        let (label, _) = cut_text(&find_nested_label(shape, values)?, MAX_LABEL_CHARS);
+        self.take_bytes(label.len()).then_some(label)
+    }
+
+    /// Takes the bytes of a value from those that are left. Returns whether there were any left.
+    fn take_bytes(&mut self, bytes: usize) -> bool {
+        let had_some = self.bytes_left > 0;
+        self.bytes_left = self.bytes_left.saturating_sub(bytes + VALUE_OVERHEAD_BYTES);
+        had_some
+    }
+
+    /// Orders objects by their first field with a time, the newest first, if they have one and are not too many. Returns
+    /// the name of that field.
+    fn order_by_time(
+        &mut self,
+        shape: &Shape,
+        iris: &mut Vec<NamedNodeRef<'_>>,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<String>, GatewayError> {
+        let Some((place, field, property)) = find_time_field(shape) else { return Ok(None) };
+        if iris.len() < 2 {
+            return Ok(None);
+        }
+        if iris.len() > self.ordered_left {
+            notes.push(format!(
+                "They are ordered by URI, because more than {MAX_ORDERED} would have to be read to show the newest first."
+            ));
+            return Ok(None);
+        }
+        self.ordered_left -= iris.len();
+        let kind = ValueKind::of_property(property);
+        let mut quads = SubjectQuads::default();
+        let mut keyed: Vec<(Option<SortKey>, NamedNodeRef<'_>)> = Vec::with_capacity(iris.len());
+        for iri in iris.iter() {
+            self.read.read_subject((*iri).into(), &mut quads)?;
+            let values = FieldValues::from_subject(shape, &quads).collect_shown(place, property);
+            let key = match &values {
+                // What is not a time comes last.
+                ShownValues::Literals(shown) => {
+                    let time = shown.first().filter(|one| one.misfit.is_none());
+                    time.map(|one| kind.sort_key(&one.text))
+                }
+                ShownValues::Iris(_) => None,
+            };
+            keyed.push((key, *iri));
+        }
+        keyed.sort_by(|(a, _), (b, _)| b.cmp(a));
+        *iris = keyed.into_iter().map(|(_, iri)| iri).collect();
+        Ok(Some(field.name.clone()))
+    }
+}
+
+/// Returns the first characters of a text, and whether there are more.
+fn cut_text(text: &str, max_chars: usize) -> (String, bool) {
+    match text.char_indices().nth(max_chars) {
+        Some((end, _)) => (text.get(..end).unwrap_or_default().to_owned(), true),
+        None => (text.to_owned(), false),
+    }
+}
+
+/// Returns the first field with a single time.
+fn find_time_field(shape: &Shape) -> Option<(usize, &Field, &Property)> {
+    shape.fields.iter().enumerate().find_map(|(place, field)| match &field.kind {
+        FieldKind::Property(
+            property @ Property {
+                is_array: false,
+                value: Value::Literal(Literal::Date | Literal::DateTime),
+                ..
+            },
+        ) => Some((place, field, property)),
+        _ => None,
+    })
+}
+
+fn is_flat(property: &Property) -> bool {
+    let Value::Object(inner) = &property.value else { return false };
+    !inner.fields.iter().any(Field::contains_objects)
+}
+
+/// Returns the type of a value in words.
+pub fn describe_type(value: &Value) -> String {
+    match value {
+        Value::Resource => "resource".to_owned(),
+        Value::Object(_) => "object".to_owned(),
+        Value::Literal(literal) => match literal {
+            Literal::String => "string".to_owned(),
+            Literal::Typed(datatype) => {
+                let iri = datatype.as_str();
+                iri.rsplit(['#', '/'])
+                    .next()
+                    .filter(|name| !name.is_empty())
+                    .unwrap_or(iri)
+                    .to_owned()
+            }
+            Literal::Language(tag) => format!("string, {tag}"),
+            Literal::Number => "number".to_owned(),
+            Literal::Integer => "integer".to_owned(),
+            Literal::Boolean => "boolean".to_owned(),
+            Literal::Date => "date".to_owned(),
+            Literal::DateTime => "dateTime".to_owned(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,441 @@
+//! What is known about one object, a part at a time.
+use super::labels::{IriNames, cut_label, find_label, read_labels};
+use super::parse_uri;
+use super::resolve::{PlaceFinder, ShapePlace, find_place, write_rdf};
+use super::search::{acquire_permit, new_budget};
+use crate::blocking::run_blocking;
+use crate::gateway::Gateway;
+use oxrdf::{NamedNode, NamedOrBlankNode, Quad, Term};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_model::ingest::{WriteHistory, find_write_history};
+use penstock_model::members;
+use penstock_model::neighbours::{Ancestor, LinkedObjects, find_ancestors, find_neighbours};
+use penstock_model::rdf::Format;
+use penstock_model::resource::Compiled;
+use penstock_model::search::{self, ReferenceFilter, Referrer};
+use penstock_model::tree::{FieldWindow, ObjectTree, TreeField, TreeValue, read_tree};
+use penstock_model::view::{self, FieldValues};
+use penstock_store::{Read as _, Snapshot, SubjectQuads};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// The number of referring objects on a page.
+const REFERRERS_PER_PAGE: usize = 50;
+/// The maximum number of quads that a page shows as Turtle.
+const MAX_SHOWN_QUADS: usize = 2_000;
+/// The maximum number of bytes of their properties and values.
+const MAX_SHOWN_TURTLE_BYTES: usize = 256 << 10;
+/// The maximum number of bytes of JSON that a page shows.
+const MAX_SHOWN_JSON_BYTES: usize = 256 << 10;
+/// The maximum number of objects of a drawing for each property and direction.
+const MAX_DRAWN_OBJECTS: usize = 6;
+/// The maximum number of properties of a drawing for each direction.
+const MAX_DRAWN_PROPERTIES: usize = 8;
+
+/// The part of what is known that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ObjectPart {
+    /// Its fields, or some elements of one.
+    Fields(Option<FieldWindow>),
+    /// The objects around it.
+    Graph,
+    /// Its quads as Turtle, and its JSON.
+    Rdf,
+    /// The ingestions that wrote it.
+    History,
+    /// What refers to it, after this cursor.
+    References(Option<String>),
+}
+
+/// An object, with a part of what is known about it.
+#[derive(Debug)]
+pub struct ObjectDetails {
+    /// What every page about it shows.
+    pub header: ObjectHeader,
+    /// The part that was asked for.
+    pub content: PartContent,
+}
+
+/// What every page about an object shows.
+#[derive(Debug)]
+pub struct ObjectHeader {
+    /// Its URI.
+    pub uri: NamedNode,
+    /// The text by which people recognise it.
+    pub label: Option<String>,
+    /// The Business Objects that it belongs to.
+    pub business_objects: Vec<Arc<Compiled>>,
+    /// Where the mapping is that shows it.
+    pub place: Option<ShapePlace>,
+    /// The objects that it is nested in, the outermost first.
+    pub ancestors: Vec<Ancestor>,
+}
+
+/// A part of what is known about an object.
+#[derive(Debug)]
+pub enum PartContent {
+    /// Its fields, if a Business Object shows it, and the labels of the IRIs in them.
+    Fields(Option<ObjectTree>, HashMap<String, String>),
+    /// The objects around it.
+    Graph(ObjectGraph),
+    /// Its quads as Turtle; its JSON, if a Business Object shows it; and the warnings of that view. An error says that it is
+    /// too large.
+    Rdf {
+        /// The quads, or the first ones.
+        turtle: String,
+        /// How many further quads there are.
+        omitted_quads: usize,
+        /// The JSON.
+        json: Option<Result<Vec<u8>, GatewayError>>,
+        /// The warnings.
+        warnings: Vec<Finding>,
+    },
+    /// The recorded ingestions that wrote it.
+    History(Box<WriteHistory>),
+    /// What refers to it. `ErrorClass::TooLarge` if finding that would read too many objects or take too long.
+    References(Result<ReferringObjects, GatewayError>),
+}
+
+/// A page of the objects that refer to an object.
+#[derive(Debug)]
+pub struct ReferringObjects {
+    /// The objects.
+    pub found: Vec<ReferringObject>,
+    /// The cursor of the next page.
+    pub next: Option<String>,
+}
+
+/// An object that refers to another one.
+#[derive(Debug)]
+pub struct ReferringObject {
+    /// The object, and the fields that lead to the other one.
+    pub referrer: Referrer,
+    /// Its label, if it has one.
+    pub label: Option<String>,
+}
+
+/// The objects around an object.
+#[derive(Debug)]
+pub struct ObjectGraph {
+    /// What refers to it.
+    pub incoming: GraphSide,
+    /// What it refers to.
+    pub outgoing: GraphSide,
+    /// Whether everything that refers to it was looked at.
+    pub is_complete: bool,
+}
+
+/// The objects on one side of a drawing.
+#[derive(Debug)]
+pub struct GraphSide {
+    /// The links, by property.
+    pub groups: Vec<LinkGroup>,
+    /// How many properties are not shown.
+    pub omitted_properties: usize,
+}
+
+/// The objects that one property links.
+#[derive(Debug)]
+pub struct LinkGroup {
+    /// The property: the name of its field, or a short form of its IRI.
+    pub name: String,
+    /// The name of the field, if the mapping has one for it.
+    pub field: Option<String>,
+    /// The first objects.
+    pub objects: Vec<GraphObject>,
+    /// How many there are.
+    pub total: usize,
+}
+
+/// An object in a drawing.
+#[derive(Debug)]
+pub struct GraphObject {
+    /// Its URI.
+    pub uri: String,
+    /// Its label; a short form of its URI without one.
+    pub label: String,
+    /// Whether something is stored about it.
+    pub is_stored: bool,
+}
+
+/// Collects a part of what is known about an object. `preferred` is the id of the Business Object that should show it, if it
+/// belongs to several.
+///
+/// # Errors
+/// - `ErrorClass::Malformed` if `uri` is not an IRI, or the cursor is not from this list
+/// - `ErrorClass::NotFound` if no such object is stored
+/// - `ErrorClass::Unavailable` if too many other searches and queries are running
+pub async fn describe_object(
+    gateway: &Gateway,
+    uri: &str,
+    preferred: Option<String>,
+    part: ObjectPart,
+) -> Result<ObjectDetails, GatewayError> {
+    let uri = parse_uri(uri)?;
+    let permit = acquire_permit(gateway).await?;
+    let gateway = gateway.clone();
+    run_blocking(move || {
+        let _permit = permit;
+        collect_details(&gateway, uri, preferred.as_deref(), part)
+    })
+    .await
+}
+
+fn collect_details(
+    gateway: &Gateway,
+    uri: NamedNode,
+    preferred: Option<&str>,
+    part: ObjectPart,
+) -> Result<ObjectDetails, GatewayError> {
+    let read = gateway.store.snapshot()?;
+    let quads = read.quads_about(&NamedOrBlankNode::from(uri.clone()))?;
+    if quads.is_empty() {
+        return Err(GatewayError::new(
+            ErrorClass::NotFound,
+            format!("No object {} is stored.", uri.as_str()),
+        ));
+    }
+    let header = collect_header(gateway, &read, uri, &quads, preferred)?;
+    let content = match part {
+        ObjectPart::Fields(window) => read_fields(gateway, &read, &header, window.as_ref())?,
+        ObjectPart::Graph => PartContent::Graph(read_graph(gateway, &read, &header, &quads)?),
+        ObjectPart::Rdf => read_rdf(gateway, &read, &header, &quads)?,
+        ObjectPart::History => {
+            let history = find_write_history(&gateway.store, header.uri.as_str())?;
+            PartContent::History(Box::new(history))
+        }
+        ObjectPart::References(after) => {
+            let all = gateway.catalogue.list();
+            match find_referrers(&read, &all, &header.uri, after.as_deref()) {
+                Err(error) if error.class != ErrorClass::TooLarge => return Err(error),
+                found => PartContent::References(found),
+            }
+        }
+    };
+    Ok(ObjectDetails { header, content })
+}
+
+fn collect_header(
+    gateway: &Gateway,
+    read: &Snapshot,
+    uri: NamedNode,
+    quads: &[Quad],
+    preferred: Option<&str>,
+) -> Result<ObjectHeader, GatewayError> {
+    let mut business_objects = Vec::new();
+    for compiled in gateway.catalogue.list() {
+        if members::is_member(read, &compiled, &uri)? {
+            business_objects.push(compiled);
+        }
+    }
+    let place = choose_place(gateway, read, &uri, quads, preferred, &business_objects)?;
+    let ancestors = match &place {
+        Some(ShapePlace { business_object, steps }) => {
+            find_ancestors(read, business_object, steps, &uri)?
+        }
+        None => Vec::new(),
+    };
+    let mut label = None;
+    for compiled in &business_objects {
+        let values = FieldValues::from_quads(&compiled.mapping.root, quads);
+        label = label.or_else(|| view::find_label(&compiled.mapping, &values));
+    }
+    if label.is_none() {
+        label = find_label(&mut PlaceFinder::new(gateway, read, preferred), &uri, quads)?;
+    }
+    let label = label.map(|label| cut_label(&label));
+    Ok(ObjectHeader { uri, label, business_objects, place, ancestors })
+}
+
+/// Returns where the mapping is that shows an object: that of a Business Object that it belongs to, the preferred one first,
+/// even if no quad of it is in the graph of its namespace; otherwise the place that its namespace names.
+fn choose_place(
+    gateway: &Gateway,
+    read: &Snapshot,
+    uri: &NamedNode,
+    quads: &[Quad],
+    preferred: Option<&str>,
+    business_objects: &[Arc<Compiled>],
+) -> Result<Option<ShapePlace>, GatewayError> {
+    let of_member =
+        |one: &Arc<Compiled>| ShapePlace { business_object: Arc::clone(one), steps: Vec::new() };
+    let wanted = business_objects.iter().find(|one| Some(one.object.id.as_str()) == preferred);
+    if let Some(wanted) = wanted {
+        return Ok(Some(of_member(wanted)));
+    }
+    let found = find_place(gateway, read, uri, quads, preferred)?;
+    let own = found.filter(|place| place.steps.is_empty() || business_objects.is_empty());
+    Ok(own.or_else(|| business_objects.first().map(of_member)))
+}
+
+fn read_fields(
+    gateway: &Gateway,
+    read: &Snapshot,
+    header: &ObjectHeader,
+    window: Option<&FieldWindow>,
+) -> Result<PartContent, GatewayError> {
+    let Some(place) = &header.place else { return Ok(PartContent::Fields(None, HashMap::new())) };
+    let tree = read_tree(read, place.shape(), &header.uri, window)?;
+    let mut iris = BTreeSet::new();
+    collect_iris(&tree, &mut iris);
+    let labels = read_labels(gateway, read, iris.into_iter().cloned())?;
+    Ok(PartContent::Fields(Some(tree), labels))
+}
+
+fn collect_iris<'t>(tree: &'t ObjectTree, iris: &mut BTreeSet<&'t NamedNode>) {
+    for TreeField { values, .. } in tree.fields.iter().flatten() {
+        for value in values {
+            match value {
+                TreeValue::Literal { .. } => {}
+                TreeValue::Resource(iri) => {
+                    iris.insert(iri);
+                }
+                TreeValue::Object(nested) => collect_iris(nested, iris),
+            }
+        }
+    }
+}
+
+fn read_rdf(
+    gateway: &Gateway,
+    read: &Snapshot,
+    header: &ObjectHeader,
+    quads: &[Quad],
+) -> Result<PartContent, GatewayError> {
+    let shown = count_shown_quads(quads);
+    let turtle = write_rdf(gateway, Format::Turtle, quads.get(..shown).unwrap_or(quads))?;
+    let mut warnings = Vec::new();
+    let json = header.place.as_ref().map(|place| -> Result<Vec<u8>, GatewayError> {
+        let mut json = Vec::new();
+        view::render_object(read, place.shape(), &header.uri, &mut json, &mut warnings)?;
+        if json.len() > MAX_SHOWN_JSON_BYTES {
+            return Err(GatewayError::new(
+                ErrorClass::TooLarge,
+                format!(
+                    "The object has {} KiB of JSON; this page shows at most {} KiB. The API has the whole.",
+                    json.len() >> 10,
+                    MAX_SHOWN_JSON_BYTES >> 10
+                ),
+            ));
+        }
+        Ok(json)
+    });
+    // The serializer writes UTF-8.
+    let turtle = String::from_utf8_lossy(&turtle).into_owned();
+    let omitted_quads = quads.len() - shown;
+    Ok(PartContent::Rdf { turtle, omitted_quads, json, warnings })
+}
+
+/// Returns how many of these quads a page shows.
+fn count_shown_quads(quads: &[Quad]) -> usize {
+    let mut bytes = 0;
+    let fits = |quad: &&Quad| {
+        bytes += quad.predicate.as_str().len()
+            + match &quad.object {
+                Term::NamedNode(iri) => iri.as_str().len(),
+                Term::Literal(literal) => literal.value().len(),
+                _ => 0,
+            };
+        bytes <= MAX_SHOWN_TURTLE_BYTES
+    };
+    quads.iter().take(MAX_SHOWN_QUADS).take_while(fits).count()
+}
+
+/// Finds a page of the other objects that refer to an object.
+fn find_referrers(
+    read: &Snapshot,
+    all: &[Arc<Compiled>],
+    uri: &NamedNode,
+    after: Option<&str>,
+) -> Result<ReferringObjects, GatewayError> {
+    let (filter, budget) = (ReferenceFilter::default(), new_budget());
+    let page = search::find_referrers(read, all, uri, filter, after, REFERRERS_PER_PAGE, &budget)?;
+    let next = page.found.last().filter(|_| page.more).map(|last| last.cursor.clone());
+    let mut quads = SubjectQuads::default();
+    // The object's own view contains its URI, which is not a reference.
+    let others = page.found.into_iter().filter(|referrer| referrer.uri != *uri);
+    let found = others.map(|referrer| {
+        let mapping = &referrer.business_object.mapping;
+        read.read_subject(referrer.uri.as_ref().into(), &mut quads)?;
+        let label = view::find_label(mapping, &FieldValues::from_subject(&mapping.root, &quads));
+        Ok(ReferringObject { referrer, label })
+    });
+    Ok(ReferringObjects { found: found.collect::<Result<_, GatewayError>>()?, next })
+}
+
+fn read_graph(
+    gateway: &Gateway,
+    read: &Snapshot,
+    header: &ObjectHeader,
+    quads: &[Quad],
+) -> Result<ObjectGraph, GatewayError> {
+    let found = find_neighbours(read, &header.uri, quads, MAX_DRAWN_OBJECTS)?;
+    let drawn = |side: &[LinkedObjects]| -> BTreeSet<NamedNode> {
+        let groups = side.iter().take(MAX_DRAWN_PROPERTIES);
+        groups.flat_map(|group| group.uris.iter().cloned()).collect()
+    };
+    let mut iris = drawn(&found.outgoing);
+    iris.extend(drawn(&found.incoming));
+    let naming = GraphNaming {
+        labels: read_labels(gateway, read, iris.into_iter())?,
+        names: IriNames::new(gateway),
+        place: header.place.as_ref(),
+    };
+    Ok(ObjectGraph {
+        incoming: naming.name_side(found.incoming, false),
+        outgoing: naming.name_side(found.outgoing, true),
+        is_complete: found.is_complete,
+    })
+}
+
+/// What is needed to name objects and properties.
+struct GraphNaming<'n> {
+    labels: HashMap<String, String>,
+    names: IriNames,
+    /// Where the mapping of the object in the middle is.
+    place: Option<&'n ShapePlace>,
+}
+
+impl GraphNaming<'_> {
+    fn name_side(&self, side: Vec<LinkedObjects>, is_outgoing: bool) -> GraphSide {
+        let omitted_properties = side.len().saturating_sub(MAX_DRAWN_PROPERTIES);
+        let groups = side.into_iter().take(MAX_DRAWN_PROPERTIES).map(|group| {
+            let field = self.find_field(&group.predicate).filter(|_| is_outgoing);
+            LinkGroup {
+                name: field.clone().unwrap_or_else(|| self.shorten(group.predicate.as_str())),
+                field,
+                objects: group
+                    .uris
+                    .into_iter()
+                    .map(|uri| GraphObject {
+                        label: self.name_object(uri.as_str()),
+                        is_stored: self.labels.contains_key(uri.as_str()),
+                        uri: uri.into_string(),
+                    })
+                    .collect(),
+                total: group.total,
+            }
+        });
+        GraphSide { groups: groups.collect(), omitted_properties }
+    }
+
+    /// Returns the name of the first field with this property.
+    fn find_field(&self, predicate: &NamedNode) -> Option<String> {
+        let field = self.place?.shape().find_field_of(predicate)?;
+        Some(field.name.clone())
+    }
+
+    /// Returns the label of an object; a short form of its URI without one.
+    fn name_object(&self, uri: &str) -> String {
+        let label = self.labels.get(uri).filter(|label| *label != uri);
+        label.cloned().unwrap_or_else(|| self.shorten(uri))
+    }
+
+    /// Shortens an IRI by a prefix, otherwise to its last part.
+    fn shorten(&self, iri: &str) -> String {
+        self.names.shorten(iri).unwrap_or_else(|| {
+            let mut parts = iri.rsplit(['/', '#', ':']);
+            parts.find(|part| !part.is_empty()).unwrap_or(iri).to_owned()
+        })
+    }
+}

@@ -1,0 +1,360 @@
+//! The draft of an object while a person edits it: JSON as the view shows it. A form sends the draft that it was built from,
+//! and the texts of its fields. A text that is not changed leaves its value as it was, digit by digit, and what the form does
+//! not show stays.
+use super::patch::URI;
+use penstock_base::json::{self, Json, push_pointer, unescape_token};
+use penstock_model::mapping::{FieldKind, Literal, Property, Shape, Value};
+
+/// What the name of a field of the form begins with, before the JSON Pointer of its value.
+pub const VALUE_FIELD: &str = "v";
+/// What the name of a field of the form begins with, if its text is JSON.
+pub const JSON_FIELD: &str = "j";
+
+/// Returns the text of a field of the form by its name, with `\n` as line ends; `None` if the form does not have it.
+pub type DraftTexts<'t> = dyn Fn(&str) -> Option<String> + 't;
+
+/// Puts the texts of the form into the draft of an object of this shape.
+pub fn apply_texts(shape: &Shape, draft: &mut Json, texts: &DraftTexts<'_>, nesting: usize) {
+    FormReading { texts, nesting }.read_object(shape, draft, "");
+}
+
+struct FormReading<'f> {
+    texts: &'f DraftTexts<'f>,
+    nesting: usize,
+}
+
+impl FormReading<'_> {
+    fn read_object(&self, shape: &Shape, object: &mut Json, pointer: &str) {
+        for field in &shape.fields {
+            let FieldKind::Property(property) = &field.kind else { continue };
+            let here = join(pointer, &field.name);
+            if let Some(text) = (self.texts)(&format!("{JSON_FIELD}{here}")) {
+                let value = self.read_json(&text, object.member(&field.name));
+                set_member(object, &field.name, value);
+                continue;
+            }
+            match (&property.value, property.is_array) {
+                (Value::Object(inner), false) => {
+                    if let Some(nested) = member_mut(object, &field.name) {
+                        self.read_object(inner, nested, &here);
+                    }
+                }
+                (_, true) => {
+                    if let Some(Json::Array(elements)) = member_mut(object, &field.name) {
+                        self.read_elements(property, elements, &here);
+                    }
+                }
+                (_, false) => {
+                    if let Some(text) = (self.texts)(&format!("{VALUE_FIELD}{here}")) {
+                        let value = read_text(property, &text, object.member(&field.name));
+                        set_member(object, &field.name, value);
+                    }
+                }
+            }
+        }
+    }
+
+    fn read_elements(&self, property: &Property, elements: &mut [Json], pointer: &str) {
+        for (index, element) in elements.iter_mut().enumerate() {
+            let here = format!("{pointer}/{index}");
+            if let Value::Object(inner) = &property.value {
+                self.read_object(inner, element, &here);
+            } else if let Some(text) = (self.texts)(&format!("{VALUE_FIELD}{here}")) {
+                *element = read_text(property, &text, Some(element)).unwrap_or(Json::Null);
+            }
+        }
+    }
+
+    /// Reads JSON. What cannot be parsed is kept as a string, which an ingestion refuses.
+    fn read_json(&self, text: &str, old: Option<&Json>) -> Option<Json> {
+        if text == show_json(old) {
+            return old.cloned();
+        }
+        if text.trim().is_empty() {
+            return None;
+        }
+        match json::parse(text.as_bytes(), self.nesting) {
+            Ok(value) => Some(value),
+            Err(_) => Some(Json::String(text.to_owned())),
+        }
+    }
+}
+
+/// Reads the text of one value. A text that has not the form of its type is kept as a string, which an ingestion refuses.
+fn read_text(property: &Property, text: &str, old: Option<&Json>) -> Option<Json> {
+    if text == show_value(old) {
+        return old.cloned();
+    }
+    let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return None;
+    }
+    let keep = || Some(Json::String(trimmed.to_owned()));
+    match &property.value {
+        Value::Literal(Literal::Number | Literal::Integer) => {
+            match json::parse(trimmed.as_bytes(), 1) {
+                Ok(number @ Json::Number(_)) => Some(number),
+                _ => keep(),
+            }
+        }
+        Value::Literal(Literal::Boolean) => match trimmed {
+            "true" => Some(Json::Bool(true)),
+            "false" => Some(Json::Bool(false)),
+            _ => keep(),
+        },
+        Value::Literal(Literal::Date | Literal::DateTime) | Value::Resource => keep(),
+        Value::Literal(_) | Value::Object(_) => Some(Json::String(text.to_owned())),
+    }
+}
+
+/// Returns a value as a field of the form shows it, with `\n` as line ends.
+pub fn show_value(value: Option<&Json>) -> String {
+    match value {
+        None | Some(Json::Null) => String::new(),
+        Some(Json::String(text)) => text.replace("\r\n", "\n").replace('\r', "\n"),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// Returns a value as a field with JSON shows it. A string is JSON that could not be parsed.
+pub fn show_json(value: Option<&Json>) -> String {
+    match value {
+        None | Some(Json::Null) => String::new(),
+        Some(Json::String(text)) => text.clone(),
+        Some(other) => format!("{other:#}"),
+    }
+}
+
+/// Adds an empty element or nested object at the field with this JSON Pointer. A single nested object that `base` has comes
+/// back: without a URI, an ingestion would take another one for it.
+pub fn add_at(shape: &Shape, base: &Json, draft: &mut Json, pointer: &str) {
+    let Some((property, parent, name)) = find_field(shape, draft, pointer) else { return };
+    let empty = match property.value {
+        Value::Object(_) => Json::Object(Vec::new()),
+        _ => Json::Null,
+    };
+    if !property.is_array {
+        let before = find_member(base, pointer).filter(|value| value.member(URI).is_some());
+        set_member(parent, &name, Some(before.cloned().unwrap_or(empty)));
+    } else if let Some(Json::Array(elements)) = member_mut(parent, &name) {
+        elements.push(empty);
+    } else {
+        set_member(parent, &name, Some(Json::Array(vec![empty])));
+    }
+}
+
+/// Removes the element or the nested object with this JSON Pointer.
+pub fn remove_at(shape: &Shape, draft: &mut Json, pointer: &str) {
+    let Some((above, last)) = pointer.rsplit_once('/') else { return };
+    if let Ok(index) = last.parse::<usize>()
+        && let Some((_, parent, name)) = find_field(shape, draft, above)
+        && let Some(Json::Array(elements)) = member_mut(parent, &name)
+    {
+        if index < elements.len() {
+            elements.remove(index);
+        }
+    } else if let Some((_, parent, name)) = find_field(shape, draft, pointer) {
+        set_member(parent, &name, None);
+    }
+}
+
+/// Removes what has no value: empty elements, and nested objects without URI and values.
+pub fn remove_empty(shape: &Shape, object: &mut Json) {
+    for field in &shape.fields {
+        let FieldKind::Property(property) = &field.kind else { continue };
+        let Some(value) = member_mut(object, &field.name) else { continue };
+        let inner = match &property.value {
+            Value::Object(inner) => Some(inner),
+            _ => None,
+        };
+        if let Json::Array(elements) = value {
+            for element in elements.iter_mut() {
+                if let Some(inner) = inner {
+                    remove_empty(inner, element);
+                }
+            }
+            elements.retain(|element| !is_empty(element));
+        } else {
+            if let Some(inner) = inner {
+                remove_empty(inner, value);
+            }
+            if is_empty(value) {
+                set_member(object, &field.name, None);
+            }
+        }
+    }
+}
+
+fn is_empty(value: &Json) -> bool {
+    match value {
+        Json::Null => true,
+        Json::Object(members) => members.iter().all(|(_, value)| match value {
+            Json::Null => true,
+            Json::Array(elements) => elements.is_empty(),
+            _ => false,
+        }),
+        _ => false,
+    }
+}
+
+/// Returns the property at a JSON Pointer, the object that has it, and the name of its field.
+fn find_field<'s, 'd>(
+    shape: &'s Shape,
+    draft: &'d mut Json,
+    pointer: &str,
+) -> Option<(&'s Property, &'d mut Json, String)> {
+    let tokens: Vec<String> = pointer.split('/').skip(1).map(unescape_token).collect();
+    let (last, above) = tokens.split_last()?;
+    let (mut shape, mut object) = (shape, draft);
+    let mut above = above.iter();
+    while let Some(name) = above.next() {
+        let property = find_property(shape, name)?;
+        let Value::Object(inner) = &property.value else { return None };
+        object = member_mut(object, name)?;
+        if property.is_array {
+            let index: usize = above.next()?.parse().ok()?;
+            let Json::Array(elements) = object else { return None };
+            object = elements.get_mut(index)?;
+        }
+        shape = inner;
+    }
+    Some((find_property(shape, last)?, object, last.clone()))
+}
+
+fn find_property<'s>(shape: &'s Shape, name: &str) -> Option<&'s Property> {
+    match &shape.find_field(name)?.kind {
+        FieldKind::Property(property) => Some(property),
+        FieldKind::Id => None,
+    }
+}
+
+/// Returns the value at a JSON Pointer that names only members.
+fn find_member<'j>(value: &'j Json, pointer: &str) -> Option<&'j Json> {
+    let mut names = pointer.split('/').skip(1);
+    names.try_fold(value, |value, name| value.member(&unescape_token(name)))
+}
+
+fn join(pointer: &str, name: &str) -> String {
+    let mut joined = pointer.to_owned();
+    push_pointer(&mut joined, name);
+    joined
+}
+
+fn member_mut<'j>(value: &'j mut Json, name: &str) -> Option<&'j mut Json> {
+    let Json::Object(members) = value else { return None };
+    members.iter_mut().find(|(known, _)| known == name).map(|(_, value)| value)
+}
+
+fn set_member(object: &mut Json, name: &str, value: Option<Json>) {
+    let Json::Object(members) = object else { return };
+    let at = members.iter().position(|(known, _)| known == name);
+    match (at, value) {
+        (Some(at), Some(value)) => {
+            if let Some(member) = members.get_mut(at) {
+                member.1 = value;
+            }
+        }
+        (Some(at), None) => {
+            members.remove(at);
+        }
+        (None, Some(value)) => members.push((name.to_owned(), value)),
+        (None, None) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_model::mapping::compile;
+
+    const MAPPING: &str = "
+type: object
+path: Pump:.
+fields:
+  name: {type: string, path: <urn:name>}
+  flow: {type: number, path: <urn:flow>}
+  on: {type: boolean, path: <urn:on>}
+  tags: {type: array, path: <urn:tag>}
+  place: {type: object, path: <urn:place>/Place:., fields: {room: {type: string, path: <urn:room>}}}
+  parts: {type: array, path: <urn:part>, elements: {type: object, path: Part:., fields: {label: {type: string, path: <urn:label>}}}}
+";
+    const OBJECT: &str = r#"{"uri":"u:1","name":"Feed\r\npump","flow":1.50,"on":true,"tags":["a",""],"parts":[{"uri":"u:3","label":"seal"}]}"#;
+
+    fn shape() -> Shape {
+        compile(MAPPING).unwrap().root
+    }
+
+    fn parse(text: &str) -> Json {
+        json::parse(text.as_bytes(), 20).unwrap()
+    }
+
+    fn sent<const N: usize>(fields: [(&str, &str); N]) -> String {
+        let find = |name: &str| {
+            let field = fields.iter().find(|(known, _)| *known == name);
+            field.map(|(_, text)| text.replace("\r\n", "\n"))
+        };
+        let mut draft = parse(OBJECT);
+        apply_texts(&shape(), &mut draft, &find, 20);
+        draft.to_string()
+    }
+
+    #[test]
+    fn texts_that_were_not_changed_leave_their_values_as_they_are() {
+        let all = [
+            ("v/name", "Feed\r\npump"),
+            ("v/flow", "1.50"),
+            ("v/on", "true"),
+            ("v/tags/0", "a"),
+            ("v/tags/1", ""),
+            ("v/parts/0/label", "seal"),
+        ];
+        assert_eq!(sent(all), OBJECT);
+        assert_eq!(sent([]), OBJECT);
+    }
+
+    #[test]
+    fn texts_become_values_of_their_types() {
+        let changed = sent([("v/flow", " 2.5 "), ("v/on", "false"), ("v/name", "")]);
+        let expected = OBJECT.replace("1.50", "2.5").replace("true", "false");
+        assert_eq!(changed, expected.replace(r#""name":"Feed\r\npump","#, ""));
+        assert!(sent([("v/flow", "12,5")]).contains(r#""flow":"12,5""#));
+        assert!(sent([("j/parts", "[{\"label\": 1}]")]).contains(r#""parts":[{"label":1}]"#));
+        assert!(sent([("j/parts", "[{")]).contains(r#""parts":"[{""#));
+        assert!(
+            sent([("v/parts/0/label", "long seal")])
+                .contains(r#"{"uri":"u:3","label":"long seal"}"#)
+        );
+    }
+
+    #[test]
+    fn rows_are_added_and_removed() {
+        let mut draft = parse(OBJECT);
+        for pointer in ["/tags", "/parts", "/place", "/other", "/parts/7/label"] {
+            add_at(&shape(), &parse(OBJECT), &mut draft, pointer);
+        }
+        remove_at(&shape(), &mut draft, "/tags/0");
+        remove_at(&shape(), &mut draft, "/tags/9");
+        let text = draft.to_string();
+        assert!(
+            text.contains(
+                r#""tags":["",null],"parts":[{"uri":"u:3","label":"seal"},{}],"place":{}"#
+            ),
+            "{text}"
+        );
+        remove_empty(&shape(), &mut draft);
+        let text = draft.to_string();
+        assert!(text.ends_with(r#""tags":[""],"parts":[{"uri":"u:3","label":"seal"}]}"#), "{text}");
+        remove_at(&shape(), &mut draft, "/parts/0");
+        assert!(draft.to_string().ends_with(r#""parts":[]}"#));
+    }
+
+    #[test]
+    fn a_nested_object_that_was_removed_comes_back() {
+        let base = OBJECT.replace("}]}", r#"}],"place":{"uri":"u:2","room":"R1"}}"#);
+        let mut draft = parse(&base);
+        remove_at(&shape(), &mut draft, "/place");
+        assert!(!draft.to_string().contains("place"), "{draft}");
+        add_at(&shape(), &parse(&base), &mut draft, "/place");
+        assert_eq!(draft.to_string(), base);
+    }
+}

@@ -3,10 +3,12 @@
 mod counts;
 mod gauges;
 mod journal;
+mod levels;
 pub mod limit;
 pub mod log;
 pub mod metrics;
 pub mod recent;
+mod ring;
 mod targets;
 pub mod trace;
 

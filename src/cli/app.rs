@@ -22,6 +22,7 @@ use penstock_http::state::State;
 use penstock_service::blocking::run_blocking;
 use penstock_service::definitions::{FolderRun, apply_service_folder};
 use penstock_service::deletions::run_deletions;
+use penstock_service::gateway::levels::record_levels;
 use penstock_service::gateway::{self, Gateway, create_private_folder};
 use penstock_service::recovery::{self, ReplayLog};
 use penstock_service::validations::run_validations;
@@ -161,6 +162,7 @@ async fn serve_opened(
     let letter_cleanup = tokio::spawn(dead_letters::clean_up_dead_letters(gateway.clone()));
     let change_cleanup = tokio::spawn(changes::clean_up_changes(gateway.clone()));
     let key_refresh = gateway.auth.tokens.clone().map(|tokens| tokio::spawn(tokens.refresh_keys()));
+    let measurements = tokio::spawn(record_levels(gateway.clone()));
     let clock_updates = tokio::spawn(gateway.clock.clone().run_updates());
     let memory_relief =
         tokio::spawn(gateway.memory.clone().relieve_pressure(ReadStore::clone(&gateway.store)));
@@ -185,6 +187,7 @@ async fn serve_opened(
     reopening.abort();
     letter_cleanup.abort();
     change_cleanup.abort();
+    measurements.abort();
     clock_updates.abort();
     memory_relief.abort();
     heartbeats.abort();

@@ -13,7 +13,7 @@ use crate::app;
 use clap::{ArgMatches, Command};
 use client::{Client, Credential, DemoError};
 use penstock_base::telemetry;
-use penstock_config::{self as config, EffectiveValue, Security, Sources, Targets};
+use penstock_config::{self as config, EffectiveValue, Security, Settings, Sources, Targets};
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -52,8 +52,6 @@ fn run_demo(arguments: Vec<String>, exit: bool) -> Result<(), DemoError> {
     let given = |name: &str| effective.iter().any(|value| value.name == name && is_given(value));
     let mut out = std::io::stdout();
     let mut settings = loaded.settings.clone();
-    // The demo uses its own values for everything else, whatever is configured.
-    settings.effective_values.retain(is_given);
     settings.targets = Targets {
         history_bytes: settings.targets.history_bytes,
         spool_bytes: settings.targets.spool_bytes,
@@ -76,6 +74,7 @@ fn run_demo(arguments: Vec<String>, exit: bool) -> Result<(), DemoError> {
         let address = SocketAddr::new(server.address, server.port);
         settings.base_url = Some(format!("http://{address}"));
     }
+    replace_effective_values(&mut settings);
     telemetry::log::start_logging(&settings.log_level, settings.log_format);
     telemetry::metrics::start_counting();
     super::serve::build_runtime()?.block_on(async {
@@ -125,6 +124,39 @@ fn run_demo(arguments: Vec<String>, exit: bool) -> Result<(), DemoError> {
             }
         }
     })
+}
+
+/// Replaces the effective values that the demo does not use, so that the page of the settings shows what is in force.
+fn replace_effective_values(settings: &mut Settings) {
+    let is_ignored = |name: &str| {
+        let groups = [
+            "service.export.targets.",
+            "service.export.default.",
+            "framework.security.",
+            "security",
+        ];
+        groups.iter().any(|group| name.starts_with(group))
+            || name.starts_with("service.security.")
+                && !name.starts_with("service.security.session.")
+    };
+    let own = [
+        ("server.port", settings.server.port.to_string()),
+        ("service.base-url", settings.base_url.clone().unwrap_or_default()),
+        ("service.data-dir", settings.data_dir.display().to_string()),
+        ("service.log.level", settings.log_level.clone()),
+    ]
+    .map(|(name, value)| (name, format!("{value:?}")));
+    let effective = &mut settings.effective_values;
+    effective.retain(|value| value.origin == "default" || !is_ignored(&value.name));
+    for (name, value) in own {
+        let shown = EffectiveValue { name: name.to_owned(), value, origin: "demo".to_owned() };
+        match effective.iter_mut().find(|effective| effective.name == name) {
+            Some(effective) if effective.value == shown.value => {}
+            Some(effective) => *effective = shown,
+            None => effective.push(shown),
+        }
+    }
+    effective.sort_by(|one, other| one.name.cmp(&other.name));
 }
 
 /// Returns the given port, or a free one if it is in use.

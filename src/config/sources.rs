@@ -151,10 +151,14 @@ pub(super) fn parse_file(
             errors.push(ConfigError::of_source(origin.clone(), why));
             Vec::new()
         });
+        let lines = yaml::find_lines(text);
         let found = pairs.into_iter().map(|(name, value)| FoundValue {
+            origin: match yaml::line_of_name(&lines, &name) {
+                Some(line) => format!("{origin}, line {line}"),
+                None => origin.clone(),
+            },
             name,
             value,
-            origin: origin.clone(),
             source: source.clone(),
         });
         found.collect()

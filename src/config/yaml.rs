@@ -82,6 +82,75 @@ fn describe_duplicate_key(text: &str) -> Option<String> {
     None
 }
 
+/// Returns the line on which each name begins, counted from 1. A name that an alias stands for has none of its own.
+pub(super) fn find_lines(text: &str) -> HashMap<String, usize> {
+    /// A mapping or list that is not closed yet.
+    enum Open {
+        /// Its name, and the name of the key whose value comes next.
+        Map { name: String, next: Option<String> },
+        /// Its name, and the index of the item that comes next.
+        List { name: String, index: usize },
+    }
+    let mut parser = Parser::new_from_str(text);
+    let (mut lines, mut open) = (HashMap::new(), Vec::<Open>::new());
+    while let Some(Ok((event, span))) = parser.next_event() {
+        if matches!(event, Event::SequenceEnd | Event::MappingEnd) {
+            open.pop();
+            continue;
+        }
+        if !matches!(
+            event,
+            Event::Scalar(..)
+                | Event::Alias(..)
+                | Event::SequenceStart(..)
+                | Event::MappingStart(..)
+        ) {
+            continue;
+        }
+        let name = match open.last_mut() {
+            None => String::new(),
+            Some(Open::List { name, index }) => {
+                let item = format!("{name}[{index}]");
+                *index += 1;
+                lines.entry(item.clone()).or_insert(span.start.line());
+                item
+            }
+            Some(Open::Map { name, next }) => match (next.take(), &event) {
+                (Some(full), _) => full,
+                (None, Event::Scalar(key, ..)) => {
+                    let full = join_names(name, key);
+                    lines.entry(full.clone()).or_insert(span.start.line());
+                    *next = Some(full);
+                    continue;
+                }
+                // A key that is no text; reading the document has refused it.
+                (None, _) => return lines,
+            },
+        };
+        match event {
+            Event::SequenceStart(..) => open.push(Open::List { name, index: 0 }),
+            Event::MappingStart(..) => open.push(Open::Map { name, next: None }),
+            _ => {}
+        }
+    }
+    lines
+}
+
+/// Returns the line of a name, or that of the longest name that it begins with.
+pub(super) fn line_of_name(lines: &HashMap<String, usize>, name: &str) -> Option<usize> {
+    let mut name = name;
+    loop {
+        if let Some(line) = lines.get(name) {
+            return Some(*line);
+        }
+        name = name.get(..name.rfind(['.', '['])?)?;
+    }
+}
+
+fn join_names(name: &str, key: &str) -> String {
+    if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") }
+}
+
 /// A document in which every scalar keeps its original text: `0123` and `1.10` keep their digits.
 enum Tree {
     Nothing,
@@ -108,8 +177,7 @@ fn flatten_tree(name: String, tree: Tree, into: &mut Vec<(String, RawValue)>) {
         }
         Tree::Map(entries) => {
             for (key, value) in entries {
-                let name = if name.is_empty() { key } else { format!("{name}.{key}") };
-                flatten_tree(name, value, into);
+                flatten_tree(join_names(&name, &key), value, into);
             }
         }
     }
@@ -182,6 +250,28 @@ mod tests {
         ];
         assert_eq!(found, expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
         assert!(parse("# nothing\n").unwrap().is_empty());
+    }
+
+    #[test]
+    fn every_name_has_a_line() {
+        let text = "# c\nserver:\n  port: 1\n\nservice:\n  base: &x {type: a}\n  list:\n  - topic: t\n    mode: m\n  - topic: u\nother: *x\ntext: |\n  a: 1\nlast: [p, q]\n";
+        let lines = find_lines(text);
+        for (name, line) in [
+            ("server.port", 3),
+            ("service.base.type", 6),
+            ("service.list[0].topic", 8),
+            ("service.list[0].mode", 9),
+            ("service.list[1].topic", 10),
+            ("other.type", 11),
+            ("text", 12),
+            ("last", 14),
+        ] {
+            assert_eq!(line_of_name(&lines, name), Some(line), "{name}");
+        }
+        assert_eq!(line_of_name(&lines, "nothing"), None);
+        for (name, _) in parse(text).unwrap() {
+            assert!(line_of_name(&lines, &name).is_some(), "{name}");
+        }
     }
 
     #[test]

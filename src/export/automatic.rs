@@ -277,6 +277,7 @@ impl ExportPlan {
         let has_schedule = |id: &str| self.by_id.get(id).is_some_and(|p| p.schedule.is_some());
         schedule::retain_schedules(store, has_schedule)?;
         inner.waiting.retain(|id| self.by_id.contains_key(id));
+        inner.empty_runs.retain(|id| listed.iter().any(|one| one.object.id == id));
         change_feed::clean_up_all(store, inner.options.catalogue.watch())?;
         Ok(())
     }
@@ -374,6 +375,7 @@ impl PlannedExports {
             }
             Err(DelayReason::Error(error)) => {
                 self.free_bytes_before = None;
+                inner.record_empty_run(id, &error.detail, true);
                 self.delay_next_attempt(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
                 if self.failures.is_power_of_two() && !inner.stopping.load(Ordering::Relaxed) {
                     tracing::warn!(

@@ -79,6 +79,8 @@ pub(super) struct DeliveryFailure {
     pub(super) class: FailureClass,
     /// The cause and what to do about it, as text without secrets.
     pub(super) cause: String,
+    /// What the server answered: the status and its words. `None` without an error answer.
+    pub(super) answer: Option<String>,
     /// The server's `Retry-After`.
     pub(super) retry_after: Option<Duration>,
     /// Whether the server received the whole file, but the result is unknown or was not recorded. Then the object
@@ -88,7 +90,8 @@ pub(super) struct DeliveryFailure {
 
 impl DeliveryFailure {
     pub(super) fn new(class: FailureClass, cause: impl Into<String>) -> Self {
-        Self { class, cause: cause.into(), retry_after: None, outcome_unknown: false }
+        let cause = cause.into();
+        Self { class, cause, answer: None, retry_after: None, outcome_unknown: false }
     }
 
     /// Creates a failure that the gateway itself causes.

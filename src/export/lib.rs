@@ -11,6 +11,7 @@
 //! | `make` | creates an export: renders, syncs and queues it, and commits how far the changes are exported. |
 //! | `pushes` | limits concurrent pushes. |
 //! | `automatic`, `schedule`, `alarm` | automatic exports: when they are due, and a timer for them. |
+//! | `runs` | why the last run of a Business Object exported nothing. |
 //! | `retention` | removes objects once every target has them. |
 //! | `capacity` | the capacity of the spool, and the exports that wait for capacity. |
 //! | `deliver`, `backoff`, `cause`, `uplink` | the delivery worker of each target, retries, errors, bandwidth. |
@@ -55,6 +56,7 @@ mod queue;
 mod record;
 mod render;
 mod retention;
+mod runs;
 mod s3;
 mod schedule;
 mod sparql;
@@ -79,6 +81,7 @@ pub use probe::ProbeResult;
 pub use published::{PublishedExport, PublishedTarget};
 pub use pushes::PushPermit;
 pub use record::EXPORT_SEQUENCES;
+pub use runs::EmptyRun;
 pub use targets::TargetState;
 pub use webhooks::{WebhookState, WebhookTest, Webhooks};
 
@@ -94,6 +97,7 @@ use penstock_model::resource::Compiled;
 use penstock_store::Store;
 use pushes::PushLimiter;
 use queue::ExportQueue;
+use runs::EmptyRuns;
 use spool::Spool;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -147,6 +151,7 @@ struct Inner {
     export_locks: Mutex<HashMap<String, Arc<Mutex<()>>>>,
     pushes: PushLimiter,
     waiting: WaitingExports,
+    empty_runs: EmptyRuns,
     /// Whether the gateway is stopping.
     stopping: AtomicBool,
 }
@@ -189,6 +194,8 @@ pub struct PushResult {
 /// The usage of the spool in bytes. A file counts once for each target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpoolUsage {
+    /// The number of queued exports, each counted for each target.
+    pub queued: u64,
     /// Undelivered exports.
     pub waiting: u64,
     /// The maximum of `waiting` (`service.export.spool`). At this limit no further exports are created.
@@ -228,6 +235,7 @@ impl Exporter {
             export_locks: Mutex::default(),
             pushes: PushLimiter::default(),
             waiting: WaitingExports::default(),
+            empty_runs: EmptyRuns::default(),
             stopping: AtomicBool::new(false),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -389,6 +397,7 @@ impl Exporter {
     pub fn spool_usage(&self) -> SpoolUsage {
         let state = self.inner.queue.lock_state();
         SpoolUsage {
+            queued: state.queues.values().map(|queue| queue.waiting.len() as u64).sum(),
             waiting: state.undelivered_bytes(),
             limit: self.inner.options.spool,
             delivered: state.delivered.values().sum(),
@@ -409,6 +418,11 @@ impl Exporter {
         names
     }
 
+    /// Returns the last run of the Business Object with this id, if it exported nothing.
+    pub fn find_empty_run(&self, id: &str) -> Option<EmptyRun> {
+        self.inner.empty_runs.find(id)
+    }
+
     /// Returns the folder of the spool.
     pub fn spool_folder(&self) -> &Path {
         self.inner.queue.spool.folder()
@@ -416,6 +430,12 @@ impl Exporter {
 }
 
 impl Inner {
+    /// Records that a run of a Business Object exported nothing.
+    fn record_empty_run(&self, id: &str, cause: &str, is_error: bool) {
+        let at = self.current_stamp().to_rfc3339();
+        self.empty_runs.record(id, EmptyRun { at, cause: cause.to_owned(), is_error });
+    }
+
     /// Returns a timestamp that never goes back, for records in an order.
     fn current_stamp(&self) -> Stamp {
         self.options.catalogue.watch().stamp()

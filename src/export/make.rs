@@ -176,9 +176,11 @@ pub(super) fn create_full_export(
             }
             Ok(change_feed::write_cursor(t, id, &cursor)?)
         })?;
+        inner.record_empty_run(id, &reason, false);
         return Ok(PushResult { exports: Vec::new(), reason: Some(reason) });
     }
     let exports = builder.enqueue(vec![(Kind::Full, rendered)], covers, &mut queued, started)?;
+    inner.empty_runs.clear(id);
     Ok(PushResult { exports, reason: None })
 }
 
@@ -238,7 +240,9 @@ pub(super) fn create_incremental_export(
         })?;
         return Ok(Vec::new());
     }
-    builder.enqueue(files, Some((generation - 1, generation)), &mut hook, started)
+    let exports = builder.enqueue(files, Some((generation - 1, generation)), &mut hook, started)?;
+    inner.empty_runs.clear(id);
+    Ok(exports)
 }
 
 /// Records that these targets have everything up to their last sequence.

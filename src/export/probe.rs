@@ -20,6 +20,8 @@ pub struct ProbeResult {
     pub cause: Option<String>,
     /// The class of the obstacle, null if there is none.
     pub caused_by: Option<FailureClass>,
+    /// What the server answered, if it refused: the status and its words.
+    pub answer: Option<String>,
     /// The duration of the test in milliseconds.
     pub milliseconds: u64,
 }
@@ -54,14 +56,20 @@ impl Exporter {
                     reachable: Some(true),
                     cause,
                     caused_by,
+                    answer: None,
                     milliseconds,
                 }
             }
-            Err(DeliveryFailure { class, cause, .. }) => {
-                let (reachable, cause, caused_by) =
-                    (class.target_reached(), Some(cause), Some(class));
-                ProbeResult { target, kind, ok: false, reachable, cause, caused_by, milliseconds }
-            }
+            Err(DeliveryFailure { class, cause, answer, .. }) => ProbeResult {
+                target,
+                kind,
+                ok: false,
+                reachable: class.target_reached(),
+                cause: Some(cause),
+                caused_by: Some(class),
+                answer,
+                milliseconds,
+            },
         })
     }
 }

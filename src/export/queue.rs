@@ -382,6 +382,7 @@ impl ExportQueue {
             order,
             failures,
             error: failure.cause.clone(),
+            answer: failure.answer.clone(),
             class: failure.class,
             since: before.map_or_else(time::now_rfc3339, |failing| failing.since),
             next_attempt: time::rfc3339_after(wait),

@@ -59,6 +59,8 @@ pub(super) struct FailingEntry {
     /// The number of failures since it became the head of the queue, or since the start.
     pub(super) failures: u64,
     pub(super) error: String,
+    /// What the server answered.
+    pub(super) answer: Option<String>,
     pub(super) class: FailureClass,
     /// When the first failure happened (RFC 3339).
     pub(super) since: String,

@@ -17,6 +17,8 @@ pub struct TargetState {
     pub blocked: Option<String>,
     /// The class of that cause.
     pub blocked_by: Option<FailureClass>,
+    /// What the server answered to the last attempt: the status and its words. `None` if it sent no error answer.
+    pub answer: Option<String>,
     /// When the entry at the head first failed (RFC 3339).
     pub blocked_since: Option<String>,
     /// Failed attempts of the entry at the head, since it became the head or since the start.
@@ -64,6 +66,7 @@ impl Inner {
             reachable: None,
             blocked_by: cause.as_ref().map(|_| FailureClass::Gateway),
             blocked: cause,
+            answer: None,
             blocked_since: None,
             attempts: 0,
             next_attempt: None,
@@ -87,6 +90,7 @@ impl Inner {
         if let Some(failing) = &target_queue.failing {
             target.blocked = Some(failing.error.clone());
             target.blocked_by = Some(failing.class);
+            target.answer.clone_from(&failing.answer);
             target.blocked_since = Some(failing.since.clone());
             target.attempts = failing.failures;
             target.next_attempt =

@@ -3,7 +3,9 @@
 mod explain;
 mod progress;
 
-pub(super) use explain::{explain_lost, parse_date, parse_retry_after, retry_after, truncate_text};
+pub(super) use explain::{
+    explain_lost, parse_date, parse_retry_after, quote_answer, retry_after, truncate_text,
+};
 pub(super) use progress::{Progress, RequestTimeouts};
 
 use super::uplink::Uplink;
@@ -120,7 +122,9 @@ pub(crate) async fn send(
     max_answer_bytes: usize,
 ) -> Result<HttpAnswer, LostRequest> {
     let response = send_head(request, progress, timeouts, bytes, extra_timeout).await?;
-    let reading = async { read_answer(response, progress, max_answer_bytes).await.map_err(RequestError::Http) };
+    let reading = async {
+        read_answer(response, progress, max_answer_bytes).await.map_err(RequestError::Http)
+    };
     limit_silence(reading, progress, timeouts, bytes, extra_timeout).await
 }
 

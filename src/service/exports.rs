@@ -1,12 +1,26 @@
 //! Exports: listing them, their files, what operators do with them, and pushes.
+mod changed;
+mod difference;
+mod objects;
+
+pub use changed::{ChangedMember, ChangedObject};
+pub use difference::{DifferenceList, ExportDifference, compare_export};
+pub use objects::ExportObject;
+
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
+use objects::ObjectReader;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_export::{ExportEntry, ExportRequester, Exporter, OpenedExport, PushResult, Status};
+use penstock_export::{
+    EmptyRun, ExportEntry, ExportRequester, Exporter, OpenedExport, PushResult, Status,
+};
 use penstock_model::resource::Compiled;
 use std::io::Read as _;
 use std::sync::Arc;
+
+/// The maximum number of bytes after which a preview reads no further object.
+const MAX_PREVIEW_BYTES: u64 = 1 << 20;
 
 /// What an operator does with an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +73,8 @@ pub struct ExportPreview {
     pub entry: ExportEntry,
     /// The first bytes of the file, or the reason why it cannot be read.
     pub beginning: Result<Vec<u8>, String>,
+    /// The first objects of the file, or the reason why there are none to show.
+    pub objects: Result<Vec<ExportObject>, String>,
 }
 
 impl ExportFilter {
@@ -166,7 +182,8 @@ pub async fn open_export(gateway: &Gateway, id: &str) -> Result<OpenedExport, Ga
     run_blocking(move || exporter.open_content(&id)).await
 }
 
-/// Returns the export with this id, and at most `max_bytes` of its file.
+/// Returns the export with this id, at most `max_bytes` of its file, and at most `max_objects` of its objects: those that
+/// begin in its first MiB.
 ///
 /// # Errors
 /// `ErrorClass::NotFound` if there is no such export.
@@ -174,17 +191,43 @@ pub async fn preview_export(
     gateway: &Gateway,
     id: &str,
     max_bytes: usize,
+    max_objects: usize,
 ) -> Result<ExportPreview, GatewayError> {
-    let (exporter, id) = (gateway.exporter.clone(), id.to_owned());
+    let (gateway, id) = (gateway.clone(), id.to_owned());
     run_blocking(move || {
-        let entry = read_entry(&exporter, &id)?;
+        let exporter = &gateway.exporter;
+        let entry = read_entry(exporter, &id)?;
         let beginning = exporter
             .open_content(&id)
             .map_err(|error| error.detail)
             .and_then(|content| read_beginning(content, max_bytes));
-        Ok(ExportPreview { entry, beginning })
+        let objects = exporter
+            .open_content(&id)
+            .map_err(|error| error.detail)
+            .and_then(|content| read_first_objects(content, max_objects));
+        Ok(ExportPreview { entry, beginning, objects })
     })
     .await
+}
+
+fn read_first_objects(
+    content: OpenedExport,
+    max_objects: usize,
+) -> Result<Vec<ExportObject>, String> {
+    let mut reader = ObjectReader::new(content)?;
+    let mut objects = Vec::new();
+    while objects.len() < max_objects
+        && reader.read_bytes() < MAX_PREVIEW_BYTES
+        && let Some(object) = reader.next_object()?
+    {
+        objects.push(object);
+    }
+    Ok(objects)
+}
+
+/// Returns the last run of a Business Object, if it exported nothing. It is known since the start of the gateway.
+pub fn find_empty_run(gateway: &Gateway, business_object: &str) -> Option<EmptyRun> {
+    gateway.exporter.find_empty_run(business_object)
 }
 
 fn read_beginning(content: OpenedExport, max_bytes: usize) -> Result<Vec<u8>, String> {

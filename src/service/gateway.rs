@@ -1,6 +1,7 @@
 //! Opens the parts of the gateway that the layers above share.
 pub mod data_events;
 mod gauges;
+pub mod levels;
 pub mod status;
 
 use crate::changes::{ApplicabilityChecks, WaitingCounts};
@@ -29,6 +30,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// The store's folder in the data directory.
 const STORE_FOLDER: &str = "store";
@@ -84,6 +86,8 @@ pub struct Gateway {
     pub applicability_checks: Arc<ApplicabilityChecks>,
     /// How many changes wait for the approval of each caller.
     pub waiting_counts: Arc<WaitingCounts>,
+    /// The permit for comparing an export with the ones before.
+    pub comparison_permit: Arc<Semaphore>,
     /// The bus of events for listeners.
     pub events: EventBus,
     /// `service.gateway-id`, configured or generated.
@@ -192,6 +196,7 @@ impl Gateway {
             sources,
             applicability_checks: Arc::default(),
             waiting_counts: Arc::default(),
+            comparison_permit: Arc::new(Semaphore::new(1)),
             events,
             gateway_id,
             epoch,

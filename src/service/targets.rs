@@ -2,7 +2,7 @@
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
-use penstock_base::error::GatewayError;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_export::{ProbeResult, TargetState};
 
 /// Lists the targets that the configuration, a Business Object or the queue names, ordered by name.
@@ -12,6 +12,21 @@ use penstock_export::{ProbeResult, TargetState};
 pub async fn list_targets(gateway: &Gateway) -> Result<Vec<TargetState>, GatewayError> {
     let exporter = gateway.exporter.clone();
     run_blocking(move || exporter.list_targets()).await
+}
+
+/// Returns the target with this bucketName.
+///
+/// # Errors
+/// `ErrorClass::NotFound` if [`list_targets`] has none with this name.
+pub async fn find_target(
+    gateway: &Gateway,
+    bucket_name: &str,
+) -> Result<TargetState, GatewayError> {
+    let targets = list_targets(gateway).await?;
+    targets.into_iter().find(|target| target.name == bucket_name).ok_or_else(|| {
+        let detail = format!("there is no target with the bucketName {bucket_name:?}");
+        GatewayError::new(ErrorClass::NotFound, detail)
+    })
 }
 
 /// Tests whether a target would accept files, with its configured credentials. The test writes nothing.

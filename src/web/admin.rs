@@ -15,10 +15,14 @@
 //! - `business_objects`: the list, one Business Object, export, delete
 //! - `editor`, `draft`, `check`, `samples`: creating and changing a Business Object, the content of that form, its
 //!   check with a sample, and deriving a mapping
+//! - `schedule`: a schedule in words with its next runs
 //! - `objects`, `object`: the list with filters and an order; the tabs of one object, and the forms that change and delete it
 //! - `exports`, `targets`: the queue and its files; the targets
+//! - `export_file`, `empty_runs`: a file as a table, and its difference to the one before; runs that exported nothing
+//! - `target_state`, `configured`: the state of a target in words; settings with their sources, and how to change them
 //! - `sources`: the connections to brokers
 //! - `query`, `sparql`: queries in GraphQL and SPARQL
+//! - `ingestions`: the record of an ingestion
 //! - `rejected`: dead letters, their correction and retry
 //! - `changes`: changes under review, with their difference and the steps; `approval_count`: how many wait for the viewer
 //! - `users`, `groups`, `profile`, `keys`, `audit`: accounts, groups, API keys and the audit trail
@@ -30,14 +34,18 @@ pub(super) mod audit;
 pub(super) mod business_objects;
 pub(super) mod changes;
 pub(super) mod check;
+mod configured;
 mod draft;
 pub(super) mod editor;
+mod empty_runs;
 pub(super) mod error_page;
+mod export_file;
 pub(super) mod exports;
 pub(super) mod form;
 mod frame;
 pub(super) mod groups;
 mod health;
+pub(super) mod ingestions;
 pub(super) mod keys;
 pub(super) mod namespaces;
 pub(super) mod object;
@@ -50,10 +58,12 @@ pub(super) mod quality;
 pub(super) mod query;
 pub(super) mod rejected;
 pub(super) mod samples;
+mod schedule;
 pub(super) mod settings;
 pub(super) mod shapes_graphs;
 pub(super) mod sources;
 pub(super) mod sparql;
+mod target_state;
 pub(super) mod targets;
 pub(super) mod users;
 mod words;

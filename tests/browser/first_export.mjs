@@ -59,9 +59,14 @@ for (const [name, script] of [['Pump', true], ['Fan', false]]) {
     await page.goto(`${gateway}/admin/targets`);
     await page.getByRole('button', { name: 'Test connection to archive' }).click();
     await notice(page, 'archive responded');
+    // The page of a target has its settings with their sources, and says how to change them.
+    assert.match(await page.getByRole('region', { name: 'Settings' }).textContent(), /archive\.type.*directory.*command line.*systemctl restart penstock/s);
+    if (script) await accessible(page, 'a target');
+    await page.goto(`${gateway}/admin/targets`);
     await page.getByRole('button', { name: 'Test connection to away' }).click();
     await notice(page, 'away would not accept exports');
     assert.equal(await page.locator('.notice.fault').count(), 1);
+    await page.getByRole('alert').getByText('Check that the server runs').waitFor();
 
     // An export that cannot be delivered shows why. It is parked and retried.
     await page.goto(`${gateway}/admin/business-objects`);
@@ -81,6 +86,14 @@ for (const [name, script] of [['Pump', true], ['Fan', false]]) {
     await page.getByText('The last attempt failed.').waitFor();
     await page.goto(`${gateway}/admin/exports?state=queue`);
     await page.getByRole('heading', { name: 'away' }).waitFor();
+    // Understand and repair a blocked target: from the overview to the cause, the remedy and the setting to check.
+    await page.goto(`${gateway}/admin`);
+    await page.getByRole('listitem').filter({ hasText: 'away has been blocked' }).getByRole('link', { name: 'Details and remedy' }).click();
+    const failure = page.getByRole('region', { name: 'What failed' });
+    assert.match(await failure.textContent(), /cannot be reached.*Remedy.*Check that the server runs.*away\.endpoint/s);
+    if (script) await accessible(page, 'a blocked target');
+    await failure.getByRole('button', { name: 'Retry now' }).click();
+    await notice(page, 'The export is retried now.');
     await page.goto(address);
     // A running attempt cannot be parked, so this clicks again until the export is parked.
     const park = async () => {
@@ -184,6 +197,7 @@ for (const [name, script] of [['Pump', true], ['Fan', false]]) {
 
     // The confirmation page says what is deleted and what stays.
     await page.goto(`${gateway}/admin/business-objects`);
+    await page.getByRole('link', { name, exact: true }).click();
     await page.getByRole('link', { name: `Delete ${name}` }).click();
     const told = await page.locator('main').textContent();
     assert.match(told, /1 API key for this Business Object/);

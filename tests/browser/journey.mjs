@@ -77,7 +77,8 @@ export async function derive(page, name, { script }) {
   await page.getByRole('button', { name: 'Save' }).click();
   await notice(page, `${name} was created.`);
   await page.getByRole('heading', { level: 1, name }).waitFor();
-  await page.getByText('next run 2').waitFor();
+  await page.getByText('every day at 05:00 (Europe/Vienna)').waitFor();
+  await page.getByText(/next runs: \w{3} 2/).waitFor();
 }
 
 // Creates an API key for the Business Object. Sends data with it to the address on the Business Object's page, as a

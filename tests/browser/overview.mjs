@@ -33,7 +33,7 @@ await browse({}, async (page, context) => {
   await close();
   for (const [at, watched] of [page, theirs].entries()) {
     await watched.waitForFunction((was) => document.querySelector('figure figcaption').textContent !== was, before[at]);
-    assert.match(await objects(watched), /3 objects/);
+    assert.match(await objects(watched), /changed: 3/);
   }
   // An update keeps the focus.
   const link = page.getByRole('link', { name: 'Change it' });
@@ -41,8 +41,17 @@ await browse({}, async (page, context) => {
   const contributor = await api(people.Contributor);
   await contributor.ask('POST', '/api/v1/business-objects/Pump', { data: [{ name: 'P-4' }] });
   await contributor.close();
-  await page.getByText('4 objects').first().waitFor();
+  await page.getByText('changed: 4').first().waitFor();
+  // The same data again is shown apart.
+  const { ask: send, close: end } = await api(people.Contributor);
+  const { items } = await send('GET', '/api/v1/business-objects/Pump/objects');
+  await send('POST', '/api/v1/business-objects/Pump', { data: items });
+  await end();
+  await page.getByText('sent again unchanged: 4').first().waitFor();
   await counted(page.locator(':focus', { hasText: 'Change it' }), 1);
+  await page.getByRole('link', { name: 'Last 24 hours' }).click();
+  await page.getByRole('img', { name: /^Objects per hour: changed: 4, sent again unchanged: 4/ }).waitFor();
+  await page.getByRole('img', { name: /^Memory: in use: \d/ }).waitFor();
   await other.close();
 });
 
@@ -51,9 +60,30 @@ await browse({ javaScriptEnabled: false }, async (page) => {
   await signIn(page, people.User);
   await page.getByRole('heading', { name: 'Export queue' }).waitFor();
   await page.getByRole('rowheader', { name: 'archive' }).waitFor();
-  await page.getByRole('img', { name: /^Exported in the last hour: 1 export delivered/ }).waitFor();
+  await page.getByRole('img', { name: /^Deliveries per minute: delivered: 1, failed attempts: 0/ }).waitFor();
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
   await page.goto(`${gateway}/admin`);
   assert.equal(new URL(page.url()).pathname, '/login');
 });
+
+// Correct a dead letter and send it again: from the overview to the object, its error, and the corrected text.
+for (const javaScriptEnabled of [true, false]) {
+  const { ask, close } = await api(people.Contributor);
+  await ask('POST', '/api/v1/business-objects/Pump?onError=skip', { data: [{ name: `D-${javaScriptEnabled}`, flow: 'fast' }] });
+  await close();
+  await browse({ javaScriptEnabled }, async (page) => {
+    await signIn(page, people.Contributor);
+    await page.getByRole('listitem').filter({ hasText: '1 dead letter.' }).getByRole('link', { name: 'Dead letters' }).click();
+    await page.getByRole('link', { name: 'Object 0' }).click();
+    await page.getByRole('listitem').filter({ hasText: '/flow' }).first().waitFor();
+    const text = page.getByLabel('JSON');
+    await text.fill((await text.inputValue()).replace('"fast"', '"slow"'));
+    await page.getByRole('button', { name: 'Retry' }).click();
+    await page.getByRole('alert').getByText('flow').first().waitFor();
+    await text.fill((await text.inputValue()).replace('"slow"', '7.5'));
+    await page.getByRole('button', { name: 'Retry' }).click();
+    await page.getByRole('status').getByText('The object was ingested.').waitFor();
+    await page.getByText('There are no dead letters.').waitFor();
+  });
+}

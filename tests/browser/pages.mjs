@@ -2,6 +2,7 @@
 // a function of `ids`: the ids of the test data that `furnish` creates, from `identify`.
 export const pages = [
   { path: '/admin', heading: 'Overview', least: 'User' },
+  { path: '/admin?range=day', heading: 'Overview', least: 'User' },
   { path: '/admin/business-objects', heading: 'Business Objects', least: 'User' },
   { path: '/admin/business-objects/new', heading: 'New Business Object', least: 'Admin' },
   { path: '/admin/business-objects/derive', heading: 'Derive a Business Object from a sample', least: 'Admin' },
@@ -21,11 +22,14 @@ export const pages = [
   { path: '/admin/changes', heading: 'Changes', least: 'User' },
   { path: '/admin/changes?role=approver&state=submitted', heading: 'Changes', least: 'User' },
   { path: (ids) => `/admin/changes/${ids.change}`, heading: 'Change of Filter', least: 'User' },
+  { path: (ids) => `/admin/ingestions/${ids.ingestion}`, heading: /^ADD into \w+, /, least: 'User' },
   { path: '/admin/rejected', heading: 'Dead letters', least: 'Contributor' },
   { path: '/admin/exports', heading: 'Exports', least: 'User' },
   { path: '/admin/exports?state=queue', heading: 'Exports', least: 'User' },
   { path: (ids) => `/admin/exports/${ids.export}`, heading: 'Export 1 of Pump', least: 'User' },
+  { path: (ids) => `/admin/exports/${ids.export}?show=difference`, heading: 'Export 1 of Pump', least: 'User' },
   { path: '/admin/targets', heading: 'Targets', least: 'User' },
+  { path: '/admin/targets/archive', heading: /^archive/, least: 'User' },
   { path: '/admin/sources', heading: 'Sources', least: 'User' },
   { path: '/admin/query', heading: 'GraphQL', least: 'User' },
   { path: '/admin/sparql', heading: 'SPARQL', least: 'User' },
@@ -69,6 +73,7 @@ export async function identify(ask) {
     part: (await ask('GET', '/api/v1/business-objects/Filter/objects')).items.find((one) => one.name === 'F-1').parts.find((one) => one.label === 'Seal').uri,
     touched: first((await ask('GET', '/api/v1/business-objects/Filter/objects')), (one) => one.name === 'F-1', 'uri'),
     export: first(await ask('GET', '/api/v1/exports'), (one) => one.businessObjectName === 'Pump'),
+    ingestion: first(await ask('GET', '/api/v1/ingestions'), (one) => one.mode === 'ADD'),
     validation: (await ask('GET', '/api/v1/validations?businessObject=Valve')).items[0].id,
     key: first(await ask('GET', '/api/v1/api-keys'), (key) => key.name === 'line 4'),
   };

@@ -16,13 +16,14 @@ for (const options of [{}, { javaScriptEnabled: false }, { ...small, colorScheme
       await readable(page);
       await counted(page.locator('[name=email]:focus'), 1);
     }
+    await page.getByText('initial-admin-password').waitFor();
     // Uses the labels, and then only the keyboard.
     await page.getByLabel('Email').fill('admin');
     await page.keyboard.press('Tab');
     await page.keyboard.type('a wrong password');
     await page.keyboard.press('Enter');
     await page.getByRole('alert').waitFor();
-    assert.equal(await page.getByRole('alert').textContent(), 'The email or the password is wrong.');
+    assert.equal(await page.getByRole('alert').textContent(), 'The user name or the password is wrong.');
     assert.equal(await page.getByLabel('Email').inputValue(), 'admin');
     assert.equal(await page.getByLabel('Password').inputValue(), '');
     if (options.javaScriptEnabled !== false) await readable(page);

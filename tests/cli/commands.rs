@@ -82,7 +82,7 @@ fn serve_reports_every_error_of_the_configuration_with_status_78() {
     let errors = text(&output.stderr);
     for expected in [
         "the configuration has 4 errors",
-        "server.port = \"none\" (from application.yaml): expected a whole number",
+        "server.port = \"none\" (from application.yaml, line 1): expected a whole number",
         "service.limits.nesting = \"5000\" (from environment variable SERVICE_LIMITS_NESTING)",
         "security = \"oauth2\" (from --security): it needs the profile oauth2",
         "server.insecure-http=true",

@@ -13,8 +13,8 @@ fn all_errors_are_reported_with_their_origins() {
     let found = load_errors(&sources);
     let file = file.display();
     for expected in [
-        format!("server.port = \"80800\" (from {file}): expected a whole number from 0 to 65535"),
-        format!("service.limits.nesting = \"0\" (from {file}): expected a whole number from 1 to 1000"),
+        format!("server.port = \"80800\" (from {file}, line 2): expected a whole number from 0 to 65535"),
+        format!("service.limits.nesting = \"0\" (from {file}, line 3): expected a whole number from 1 to 1000"),
         "service.limits.body = \"lots\" (from environment variable SERVICE_LIMITS_BODY): expected a size in bytes from 1KiB to 1GiB, such as 16777216 or 16MiB".into(),
         "service.log.level = \"verbose\" (from --service.log.level): expected error, warn, info, debug, trace or off, also per part, such as info,penstock_http=debug".into(),
     ] {

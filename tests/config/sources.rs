@@ -109,7 +109,11 @@ fn later_sources_win() {
         assert!(from.contains(origin), "{from}");
     };
     expect(|m| m, "a", "work/application.yaml");
-    expect(|m| m.work("application.yml", "service: {gateway-id: b}"), "b", "work/application.yml");
+    expect(
+        |m| m.work("application.yml", "service: {gateway-id: b}"),
+        "b",
+        "work/application.yml, line 1",
+    );
     expect(
         |m| m.work("application.properties", "# c\nservice.gateway-id=c"),
         "c",

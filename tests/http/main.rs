@@ -41,6 +41,7 @@ mod natural_keys;
 mod ndjson;
 mod object_pages;
 mod opening;
+mod operating_pages;
 mod person;
 mod poisoned;
 mod problems;

@@ -140,11 +140,13 @@ POST   /admin/changes/{id}/approve                 Contributor
 POST   /admin/changes/{id}/reject                  Contributor
 POST   /admin/changes/{id}/withdraw                User
 POST   /admin/changes/{id}/rebase                  User
+GET    /admin/ingestions/{id}                      User
 GET    /admin/rejected                             Contributor
 GET    /admin/rejected/{id}                        Contributor
 POST   /admin/rejected/{id}/retry                  Contributor
 POST   /admin/rejected/{id}/delete                 Contributor
 GET    /admin/targets                              User
+GET    /admin/targets/{bucketName}                 User
 POST   /admin/targets/{bucketName}/test            Admin
 POST   /admin/webhooks/{name}/test                 Admin
 GET    /admin/sources                              User

@@ -67,7 +67,7 @@ async fn a_wrong_password_and_an_unknown_email_look_the_same() {
     for email in ["admin", "nobody%40plant.example"] {
         let page =
             Browser::new().post(&url, &format!("email={email}&password=wrong-password")).await;
-        let page = page.expect(401, "The email or the password is wrong.");
+        let page = page.expect(401, "The user name or the password is wrong.");
         assert!(page.headers.contains_key("www-authenticate"));
         assert!(!page.text.contains("wrong-password"));
         pages.push(page.text.replace("admin", "X").replace("nobody@plant.example", "X"));

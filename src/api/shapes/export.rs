@@ -504,6 +504,7 @@ mod tests {
                 reachable: class.map(|_| true),
                 blocked: text("1"),
                 blocked_by: class,
+                answer: text("403"),
                 blocked_since: text("2"),
                 attempts: 3,
                 next_attempt: text("4"),

@@ -18,6 +18,8 @@ use super::counts::Counts;
 pub use super::counts::{PeriodCounts, RecentCounts};
 use super::gauges;
 pub use super::gauges::{Gauges, SourceGauges, TargetGauges, ValidationGauges, WebhookGauges};
+use super::levels::LevelHistory;
+pub use super::levels::{Levels, RecentLevels};
 
 /// A text format for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +63,11 @@ pub fn count_ingestion(outcome: &'static str, objects: u64, bytes: u64, seconds:
         METRICS.ingested_objects.inc_by(objects);
         METRICS.ingested_bytes.inc_by(bytes);
     }
+}
+
+/// Counts objects of a committed ingestion that did not change. [`count_ingestion`] counts them too.
+pub fn count_unchanged_objects(objects: u64) {
+    METRICS.counts.count_event(|count| count.unchanged += objects);
 }
 
 /// Counts objects that ingestions rejected and left out.
@@ -130,6 +137,16 @@ pub fn count_http_request(route: &str, method: &str, status: u16, seconds: f64) 
 /// Returns the counts of the last hour and the last day.
 pub fn recent_counts() -> RecentCounts {
     METRICS.counts.take_snapshot()
+}
+
+/// Records levels that were measured now.
+pub fn record_levels(levels: Levels) {
+    METRICS.levels.add(levels);
+}
+
+/// Returns the levels of the last hour and the last day.
+pub fn recent_levels() -> RecentLevels {
+    METRICS.levels.take_snapshot()
 }
 
 /// Writes all counters, and `gauges`. The first call starts the uptime, so call [`start_counting`] before it.
@@ -238,6 +255,7 @@ struct RequestLabels {
 struct Metrics {
     started: Instant,
     counts: Counts,
+    levels: LevelHistory,
     registry: Registry,
     ingestions: Family<OutcomeLabel, Counter>,
     ingested_objects: Counter,
@@ -276,6 +294,7 @@ impl Metrics {
         let metrics = Self {
             started,
             counts: Counts::new(started),
+            levels: LevelHistory::new(started),
             registry: Registry::default(),
             ingestions: Family::default(),
             ingested_objects: Counter::default(),

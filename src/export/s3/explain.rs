@@ -1,13 +1,24 @@
 //! Explains error answers and connection errors to the operator.
 use crate::cause::{DeliveryFailure, FailureClass};
-use crate::transport::{HttpAnswer, retry_after, truncate_text};
+use crate::transport::{HttpAnswer, quote_answer, retry_after, truncate_text};
 use penstock_base::time;
 
 /// Converts an error answer into a failure with a cause for the operator.
 pub(super) fn explain_answer(answer: &HttpAnswer, bucket: &str, endpoint: &str) -> DeliveryFailure {
     let code = first_element(&answer.body, "Code").unwrap_or_default();
     let (class, cause) = classify_answer(answer.status, &code, &answer.body, bucket, endpoint);
-    DeliveryFailure { retry_after: retry_after(answer), ..DeliveryFailure::new(class, cause) }
+    let element = |name| first_element(&answer.body, name).unwrap_or_default();
+    let (message, request) = (element("Message"), element("RequestId"));
+    let request =
+        if request.is_empty() { request } else { format!("(request {})", truncate_text(&request)) };
+    DeliveryFailure {
+        retry_after: retry_after(answer),
+        answer: Some(quote_answer(
+            answer.status,
+            [code.as_str(), message.as_str(), request.as_str()],
+        )),
+        ..DeliveryFailure::new(class, cause)
+    }
 }
 
 fn classify_answer(
@@ -189,6 +200,9 @@ mod tests {
                 explain_answer(&error_answer(status, code), "plant", "https://s3.example");
             assert!(failure.class == class && failure.cause.contains(words), "{code}: {failure:?}");
         }
+        let denied = error_answer(403, "AccessDenied");
+        let failure = explain_answer(&denied, "plant", "e");
+        assert_eq!(failure.answer.as_deref(), Some("403 AccessDenied m"));
         let mut busy = error_answer(503, "SlowDown");
         busy.headers.insert("retry-after", HeaderValue::from_static("7"));
         let failure = explain_answer(&busy, "plant", "e");

@@ -1,6 +1,6 @@
 //! Explains error answers of a SPARQL store to the operator.
 use crate::cause::{DeliveryFailure, FailureClass};
-use crate::transport::{HttpAnswer, retry_after, truncate_text};
+use crate::transport::{HttpAnswer, quote_answer, retry_after, truncate_text};
 use reqwest::header::{GetAll, HeaderValue, WWW_AUTHENTICATE};
 
 /// Converts an error answer into a failure with a cause for the operator.
@@ -16,7 +16,16 @@ pub(super) fn explain_answer(answer: &HttpAnswer, endpoint: &str) -> DeliveryFai
     } else {
         classify_answer(answer.status, &answer.body, endpoint)
     };
-    DeliveryFailure { retry_after: retry_after(answer), ..DeliveryFailure::new(class, cause) }
+    DeliveryFailure {
+        retry_after: retry_after(answer),
+        answer: Some(quote_answer(answer.status, [first_line(&answer.body)])),
+        ..DeliveryFailure::new(class, cause)
+    }
+}
+
+/// Returns the first line of an answer. Virtuoso repeats the update below it.
+fn first_line(body: &str) -> &str {
+    body.lines().next().unwrap_or_default().trim()
 }
 
 /// Returns whether these values of `WWW-Authenticate` (RFC 9110, 11.6.1) ask for Digest and for nothing else.
@@ -43,8 +52,7 @@ pub(super) fn explain_other_answer(answer: &HttpAnswer, endpoint: &str) -> Deliv
 }
 
 fn classify_answer(status: u16, body: &str, endpoint: &str) -> (FailureClass, String) {
-    // Virtuoso repeats the update below the first line.
-    let message = truncate_text(body.lines().next().unwrap_or_default().trim());
+    let message = truncate_text(first_line(body));
     match status {
         401 => (
             FailureClass::Credentials,

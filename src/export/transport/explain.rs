@@ -28,6 +28,12 @@ pub(crate) fn parse_date(text: &str) -> Option<DateTime<Utc>> {
     Some(DateTime::parse_from_rfc2822(text).ok()?.with_timezone(&Utc))
 }
 
+/// Quotes an error answer: the status, and the texts of it that are not empty.
+pub(crate) fn quote_answer<const N: usize>(status: u16, texts: [&str; N]) -> String {
+    let texts = texts.into_iter().map(truncate_text).filter(|text| !text.is_empty());
+    texts.fold(status.to_string(), |quoted, text| format!("{quoted} {text}"))
+}
+
 /// Converts a request without an answer into a failure.
 pub(crate) fn explain_lost(lost: &LostRequest, endpoint: &str) -> DeliveryFailure {
     match &lost.why {

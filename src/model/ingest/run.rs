@@ -328,4 +328,7 @@ fn report_ingestion(
         .as_ref()
         .map_or(0, |answer| answer.created + answer.updated + answer.unchanged + answer.deleted);
     metrics::count_ingestion(outcome, objects, bytes, elapsed.as_secs_f64());
+    if let (Ok(answer), "committed") = (result, outcome) {
+        metrics::count_unchanged_objects(answer.unchanged);
+    }
 }

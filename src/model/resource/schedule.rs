@@ -96,6 +96,11 @@ impl Schedule {
         next.filter(|next| *next > after)
     }
 
+    /// Returns the local time in the zone of the schedule.
+    pub fn local_time_at(&self, at: DateTime<Utc>) -> NaiveDateTime {
+        self.zone.local_time_at(at)
+    }
+
     fn next_fixed(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let mut local = self.zone.local_time_at(after);
         loop {

@@ -1,5 +1,6 @@
 //! Tries a definition out before it is saved: its mapping, its namespaces, and what it would store of a sample.
 use super::check_approvers;
+use super::mapping_tree::MappingTree;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
@@ -21,6 +22,8 @@ const MAX_DRY_RUN_VALUES: usize = derive::MAX_VALUES + 2;
 pub struct DefinitionCheck {
     /// The errors in the text of the mapping. With any, nothing else is checked.
     pub mapping_errors: Vec<Finding>,
+    /// The fields of the mapping, if its text has no errors.
+    pub tree: Option<MappingTree>,
     /// The error of the definition as a whole.
     pub error: Option<GatewayError>,
     /// The number of fields, including those of nested objects.
@@ -73,6 +76,7 @@ pub async fn check_definition(
         match mapping::compile(&definition.config) {
             Ok(mapping) => {
                 check.field_count = count_fields(&mapping.root);
+                check.tree = Some(MappingTree::new(&mapping));
                 let compiled = compile_unsaved(id, definition, mapping);
                 check.error = run_dry_run(&gateway, &compiled, &sample, &mut check).err();
             }

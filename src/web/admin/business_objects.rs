@@ -1,7 +1,9 @@
 //! The Business Objects: the list, the page of one, and its actions.
 use super::check;
+use super::empty_runs::{EmptyRunRow, find_empty_run};
 use super::form::take_form;
 use super::frame::{Frame, PageReply, PageResult, Section};
+use super::schedule::{ShownSchedule, describe_cron};
 use super::words;
 use askama::Template;
 use penstock_auth::Role;
@@ -61,7 +63,8 @@ struct One {
     frame: Frame,
     object: BusinessObject,
     schedule: String,
-    next: Option<String>,
+    /// The next scheduled exports, in the time zone of the schedule.
+    runs: Vec<String>,
     by: String,
     at: String,
     namespaces: Vec<String>,
@@ -74,6 +77,8 @@ struct One {
     /// The command that sends an example, with a placeholder for the key.
     command: String,
     last: Option<Last>,
+    /// The last run, if it exported nothing.
+    empty_run: Option<EmptyRunRow>,
 }
 
 #[derive(Template)]
@@ -138,7 +143,12 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
     let address = format!("{base}/api/v1/business-objects/{name}?mode={}", mode.name());
     let page = One {
         schedule: describe_schedule(&object.definition),
-        next: next_run(&object.definition),
+        runs: ShownSchedule::new(
+            object.definition.schedule.as_deref(),
+            object.definition.timezone.as_deref(),
+            chrono::Utc::now(),
+        )
+        .runs,
         by: describe_updater(&gateway, &object).unwrap_or_default(),
         at: words::format_utc(&object.updated_at),
         namespaces: checked.compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
@@ -148,6 +158,7 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
         address,
         frame: frame.with_source_of(depot, DefinitionKind::BusinessObject, &object.definition.name),
         last: last.remove(&object.id).map(|entry| Last::from_entry(&entry)),
+        empty_run: find_empty_run(&gateway, &object),
         object,
     };
     Ok(PageReply::show(&page))
@@ -293,16 +304,14 @@ fn describe_progress(object: &BusinessObject) -> Option<String> {
 fn describe_schedule(definition: &Definition) -> String {
     let zone = definition.timezone.as_deref().map(|zone| format!(" ({zone})")).unwrap_or_default();
     let mut parts: Vec<String> =
-        definition.schedule.iter().map(|schedule| format!("{schedule}{zone}")).collect();
+        definition.schedule.iter().map(|text| format!("{}{zone}", name_schedule(text))).collect();
     if definition.export_on_change {
         parts.push("on change".to_owned());
     }
     parts.join(", ")
 }
 
-/// Returns the time of the next scheduled export.
-fn next_run(definition: &Definition) -> Option<String> {
-    let schedule = definition.parse_automatic().ok()?.schedule?;
-    let next = schedule.next(chrono::Utc::now())?;
-    Some(next.format("%Y-%m-%d %H:%M:%S UTC").to_string())
+/// Returns a schedule in words, otherwise as it is written.
+fn name_schedule(text: &str) -> String {
+    describe_cron(text).unwrap_or_else(|| text.to_owned())
 }

@@ -4,6 +4,7 @@ use super::draft::Draft;
 use super::editor::read_draft;
 use super::form::take_form;
 use super::frame::{PageReply, PageResult};
+use super::schedule::ShownSchedule;
 use askama::Template;
 use penstock_auth::Authorized;
 use penstock_base::error::{Finding, GatewayError, Place};
@@ -13,7 +14,7 @@ use penstock_http::problem::Problem;
 use penstock_http::state::gateway;
 use penstock_model::ingest::{DryRun, Status};
 use penstock_service::business_objects::{
-    DefinitionCheck, NamespaceCheck, SampleCheck, check_definition,
+    DefinitionCheck, MappingTree, NamespaceCheck, SampleCheck, check_definition,
 };
 use penstock_service::gateway::Gateway;
 use salvo::{Depot, handler};
@@ -40,6 +41,16 @@ pub(super) struct Checked {
     /// Warnings: the line and column in the mapping, if known, and the message.
     pub(super) warnings: Vec<(Option<(u64, u64)>, String)>,
     pub(super) sample: Sample,
+    /// The fields of a valid mapping.
+    pub(super) tree: Option<MappingTree>,
+}
+
+/// What the editor's script inserts after a check.
+#[derive(Template)]
+#[template(source = "{{ checked|safe }}{{ runs|safe }}", ext = "html")]
+struct CheckAnswer {
+    checked: Checked,
+    runs: ShownSchedule,
 }
 
 /// An error at a line.
@@ -98,7 +109,7 @@ pub(crate) async fn check_form(depot: &mut Depot) -> PageResult {
     let gateway = gateway(depot)?;
     let draft = read_draft(form, &gateway).await?;
     let checked = check_draft(&gateway, caller(depot), &draft).await?;
-    Ok(PageReply::show_fragment(&checked))
+    Ok(PageReply::show_fragment(&CheckAnswer { checked, runs: draft.describe_schedule() }))
 }
 
 /// Checks a draft, with a dry run of the sample data.
@@ -124,6 +135,7 @@ impl Checked {
             fields: result.field_count,
             namespaces: result.namespaces,
             warnings: result.warnings.into_iter().map(split_warning).collect(),
+            tree: result.tree,
             sample: match result.sample {
                 None => Sample::Untried,
                 Some(Err(error)) => to_refused_sample(&error),

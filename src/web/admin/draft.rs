@@ -1,5 +1,7 @@
 //! The content of the editor's form, and its conversion from a definition and into one.
 use super::form::Form;
+use super::schedule::ShownSchedule;
+use chrono::Utc;
 use penstock_base::error::Finding;
 use penstock_base::principal::Principal;
 use penstock_model::namespace::{Generator, NamespaceDefinition};
@@ -198,6 +200,13 @@ impl Draft {
             review,
         };
         NewDefinition { definition, findings }
+    }
+
+    /// Describes the schedule, with its next runs.
+    pub(super) fn describe_schedule(&self) -> ShownSchedule {
+        let [schedule, zone] = [&self.schedule, &self.timezone]
+            .map(|text| Some(text.as_str()).filter(|text| !text.is_empty()));
+        ShownSchedule::new(schedule, zone, Utc::now())
     }
 
     /// Returns every field with its label and its value, for comparison.

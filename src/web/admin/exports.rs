@@ -1,13 +1,17 @@
 //! The exports: the queue in its order, the history, one export with its file, and its actions.
+use super::empty_runs::{EmptyRunRow, list_empty_runs};
+use super::export_file::{FileTable, ShownDifference};
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
+use penstock_auth::Caller;
 use penstock_base::Role;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_export::{ExportEntry, Kind, Status, TargetState};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
+use penstock_http::problem::Problem;
 use penstock_http::query::{Query, cursor_after};
 use penstock_http::state::gateway;
 use penstock_service::exports::{self, ExportAction, ExportFilter, ExportPreview, ExportSearch};
@@ -23,6 +27,10 @@ const MAX_QUEUE_ROWS: usize = 100;
 const MAX_READ_EXPORTS: usize = 5_000;
 /// The maximum number of bytes of a file that are shown.
 const MAX_SHOWN_BYTES: usize = 16 << 10;
+/// The maximum number of objects of a file that are shown as a table.
+const MAX_SHOWN_OBJECTS: usize = 20;
+/// The part of the page of an export that shows the difference to the one before.
+const DIFFERENCE: &str = "difference";
 
 /// The choices of the filter by state: the value, its label, and the states of the exports; `None` for all.
 const STATES: [(&str, &str, Option<&[Status]>); 5] = [
@@ -50,6 +58,8 @@ struct List {
     is_queue: bool,
     lines: Vec<TargetQueue>,
     rows: Vec<Row>,
+    /// The last runs that exported nothing.
+    empty_runs: Vec<EmptyRunRow>,
     /// Whether a filter is set.
     is_narrowed: bool,
     pager: Pager,
@@ -105,6 +115,10 @@ struct One {
     /// The name of the file, without the folders before it.
     file: String,
     content: Shown,
+    /// The first objects; the error says why there are none.
+    table: Result<FileTable, String>,
+    /// The difference to the export before, on its part of the page; the error says why there is none.
+    difference: Option<Result<ShownDifference, String>>,
     may_retry: bool,
     may_park: bool,
     may_replay: bool,
@@ -116,6 +130,14 @@ enum Shown {
     Text { text: String, size: String, is_all: bool },
     /// Why there is none.
     Gone(String),
+}
+
+impl One {
+    /// Whether the table has all objects of the file.
+    fn shows_all_objects(&self) -> bool {
+        let shown = self.table.as_ref().map_or(0, |table| table.rows.len());
+        shown as u64 == self.entry.object_count
+    }
 }
 
 impl Shown {
@@ -201,6 +223,8 @@ pub(crate) async fn list_exports(req: &mut Request, depot: &mut Depot) -> PageRe
     let all_targets = targets::list_targets(&gateway).await?;
     let is_queue = state == Some(QUEUE);
     let is_first = after.is_none();
+    let is_plain = is_first && state.is_none() && target.is_none();
+    let empty_runs = if is_plain { list_empty_runs(&gateway, business_object) } else { Vec::new() };
     let (mut lines, mut rows, mut next) = (Vec::new(), Vec::new(), None);
     if is_queue {
         lines = list_queues(&gateway, &all_targets, &filter).await?;
@@ -224,6 +248,7 @@ pub(crate) async fn list_exports(req: &mut Request, depot: &mut Depot) -> PageRe
         is_queue,
         lines,
         rows,
+        empty_runs,
         is_narrowed: parameters.iter().any(|(_, value)| value.is_some()),
         pager: Pager::new(&frame, "/admin/exports", &parameters, is_first, next.as_deref()),
         frame,
@@ -269,22 +294,47 @@ fn build_choices(
 /// Shows one export.
 #[handler]
 pub(crate) async fn show_export(req: &mut Request, depot: &mut Depot) -> PageResult {
-    Query::read(req, &[])?;
+    let query = Query::read(req, &["show"])?;
+    let shows_difference = match query.get("show") {
+        None => false,
+        Some(DIFFERENCE) => true,
+        Some(other) => {
+            let detail = format!("the part {other:?} of an export is unknown; it is {DIFFERENCE}");
+            return Err(Problem::malformed(detail));
+        }
+    };
     let frame = Frame::new(req, depot, Section::Exports);
     let gateway = gateway(depot)?;
     let id = path_parameter(req, "id");
-    let preview = exports::preview_export(&gateway, id, MAX_SHOWN_BYTES).await?;
-    Ok(PageReply::show(&build_page(frame, &gateway, preview)))
+    // Beside the difference, only the details of the export are shown.
+    let (max_bytes, max_objects) =
+        if shows_difference { (0, 0) } else { (MAX_SHOWN_BYTES, MAX_SHOWN_OBJECTS) };
+    let preview = exports::preview_export(&gateway, id, max_bytes, max_objects).await?;
+    let kind = preview.entry.kind;
+    let mut page = build_page(frame, &gateway, caller(depot), preview);
+    if shows_difference {
+        let compared = exports::compare_export(&gateway, id).await?;
+        page.difference =
+            Some(compared.map(|found| ShownDifference::new(found, kind, &page.frame)));
+    }
+    Ok(PageReply::show(&page))
 }
 
-fn build_page(frame: Frame, gateway: &Gateway, preview: ExportPreview) -> One {
-    let ExportPreview { entry, beginning } = preview;
+/// Names who asked for an export. Every User may know the name of the account.
+fn describe_requester(gateway: &Gateway, by: &Caller, id: &str) -> String {
+    match gateway.auth.accounts.get(id) {
+        Some(account) => words::display_name(&account),
+        None => words::name_actor(gateway, by, id),
+    }
+}
+
+fn build_page(frame: Frame, gateway: &Gateway, by: &Caller, preview: ExportPreview) -> One {
+    let ExportPreview { entry, beginning, objects } = preview;
     let content = match beginning {
         Ok(bytes) => Shown::from_bytes(bytes, entry.bytes),
         Err(cause) => Shown::Gone(cause),
     };
     let is_kept = matches!(content, Shown::Text { .. });
-    let account = entry.pushed_by.as_deref().and_then(|id| gateway.auth.accounts.get(id));
     let waits = matches!(entry.status, Status::Queued | Status::Blocked);
     let may = frame.may(Role::Admin);
     One {
@@ -294,13 +344,13 @@ fn build_page(frame: Frame, gateway: &Gateway, preview: ExportPreview) -> One {
         delivered: entry.delivered_at.as_deref().map(words::format_utc),
         size: words::format_size(entry.bytes),
         objects: words::format_count(entry.object_count, "object", "objects"),
-        by: account
-            .map(|account| words::display_name(&account))
-            .or_else(|| entry.pushed_by.clone()),
+        by: entry.pushed_by.as_deref().map(|id| describe_requester(gateway, by, id)),
         file: entry.file_name(),
         may_retry: may && (waits || entry.status == Status::Parked),
         may_park: may && waits,
         may_replay: may && is_kept && entry.status == Status::Delivered,
+        table: objects.map(|objects| FileTable::new(&objects, &frame)),
+        difference: None,
         content,
         frame,
         entry,

@@ -27,7 +27,7 @@ pub(super) struct Concern {
     pub(super) heading: String,
     pub(super) words: String,
     /// A page with details: its path without the prefix, and its label.
-    pub(super) link: Option<(&'static str, &'static str)>,
+    pub(super) link: Option<(String, &'static str)>,
 }
 
 impl Concern {
@@ -35,8 +35,8 @@ impl Concern {
         Self { severity, heading: heading.into(), words: words.into(), link: None }
     }
 
-    fn with_link(self, path: &'static str, words: &'static str) -> Self {
-        Self { link: Some((path, words)), ..self }
+    fn with_link(self, path: impl Into<String>, words: &'static str) -> Self {
+        Self { link: Some((path.into(), words)), ..self }
     }
 
     pub(super) fn class(&self) -> &'static str {
@@ -136,7 +136,7 @@ fn check_target(target: &TargetState) -> Option<Concern> {
     let heading = format!("{} has been blocked for {since}.", target.name);
     let concern =
         Concern::new(Severity::Error, heading, format!("{waiting} for this target: {why}"));
-    Some(concern.with_link("/admin/targets", "Targets"))
+    Some(concern.with_link(format!("/admin/targets/{}", target.name), "Details and remedy"))
 }
 
 fn check_source(source: &SourceInfo) -> Vec<Concern> {
@@ -160,7 +160,7 @@ fn check_source(source: &SourceInfo) -> Vec<Concern> {
             None => format!("It has not connected for {object} yet."),
         };
         let concern = Concern::new(Severity::Error, heading, words);
-        Some(concern.with_link("/admin/sources", "Sources"))
+        Some(concern.with_link(format!("/admin/sources/{name}"), "Details"))
     };
     source.connections.iter().filter_map(check).collect()
 }

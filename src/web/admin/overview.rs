@@ -1,20 +1,28 @@
 //! `/admin`: the state of the gateway, and what is wrong.
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::health::{Concern, collect_concerns};
-use super::plot::{Plot, PlotSpec};
+use super::plot::{Plot, Series, Unit};
+use super::target_state::StateLabel;
 use super::words;
 use askama::Template;
+use penstock_auth::Caller;
 use penstock_base::Role;
-use penstock_base::telemetry::metrics::{PeriodCounts, RecentCounts, recent_counts};
+use penstock_base::telemetry::metrics::{
+    Levels, PeriodCounts, RecentCounts, recent_counts, recent_levels,
+};
 use penstock_export::TargetState;
 use penstock_http::caller::caller;
+use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::state::{gateway, state};
+use penstock_service::gateway::Gateway;
 use penstock_service::gateway::status::Status;
 use salvo::{Depot, Request, handler};
 
 /// The maximum number of log lines that are shown.
 const MAX_LOG_LINES: usize = 5;
+/// The number of minutes that the summary is about.
+const SUMMARY_MINUTES: usize = 10;
 
 #[derive(Template)]
 #[template(path = "admin/overview.html")]
@@ -22,10 +30,13 @@ struct Overview {
     frame: Frame,
     /// The problems, the most severe first.
     concerns: Vec<Concern>,
-    /// The state in one sentence.
+    /// The state in sentences.
     summary: String,
     targets: Vec<Target>,
-    plots: [Plot; 4],
+    range: Range,
+    plots: [Plot; 5],
+    /// How long the plots have been recorded.
+    since: String,
     lines: Vec<Line>,
     facts: Vec<(&'static str, String)>,
 }
@@ -33,8 +44,7 @@ struct Overview {
 /// The row of a target.
 struct Target {
     name: String,
-    class: &'static str,
-    state: &'static str,
+    state: StateLabel,
     depth: String,
     size: String,
     oldest: String,
@@ -52,49 +62,85 @@ struct Line {
 /// Shows the page.
 #[handler]
 pub(crate) async fn show_overview(req: &mut Request, depot: &mut Depot) -> PageResult {
-    Query::read(req, &[])?;
+    let query = Query::read(req, &["range"])?;
+    let range = match query.get("range") {
+        None | Some("hour") => Range::Hour,
+        Some("day") => Range::Day,
+        Some(other) => return Err(unknown_range(other)),
+    };
     let frame = Frame::new(req, depot, Section::Overview);
     let gateway = gateway(depot)?;
     let defined = gateway.catalogue.list().len() as u64;
     let first = gateway.auth.accounts.find_with_initial_password();
     let status = state(depot).collect_status(caller(depot)).await?;
     let first = first.as_ref().map(|account| account.id.as_str());
+    let recent = recent_counts();
     let page = Overview {
         concerns: collect_concerns(&status, first, &frame),
-        summary: build_summary(&status, defined),
+        summary: build_summary(&status, defined, &recent),
         targets: status.targets.iter().map(target_row).collect(),
-        plots: build_plots(&recent_counts()),
-        lines: recent_log_lines(&status),
+        plots: build_plots(range, &recent, &status),
+        range,
+        since: words::format_duration(recent.since.as_secs()),
+        lines: recent_log_lines(&status, &gateway, caller(depot)),
         facts: system_facts(&status),
         frame,
     };
     Ok(PageReply::show(&page))
 }
 
-fn build_summary(status: &Status, defined: u64) -> String {
-    let objects =
-        words::format_count(defined, "Business Object is defined", "Business Objects are defined");
-    let waiting = match status.queue.depth {
-        0 => "no export is waiting".to_owned(),
-        depth => format!("{} waiting", words::format_count(depth, "export is", "exports are")),
+fn unknown_range(range: &str) -> Problem {
+    Problem::malformed(format!("the range {range:?} is unknown; it is hour or day"))
+}
+
+/// Describes the state in sentences.
+fn build_summary(status: &Status, defined: u64, recent: &RecentCounts) -> String {
+    let mut sentences = Vec::new();
+    if defined == 0 {
+        sentences.push("No Business Object is defined yet.".to_owned());
+    }
+    let last = recent.hour.iter().rev().take(SUMMARY_MINUTES);
+    let sum = |count: fn(&PeriodCounts) -> u64| last.clone().map(count).sum::<u64>();
+    let (objects, delivered) = (sum(|count| count.objects), sum(|count| count.delivered));
+    let ingested = match (objects, sum(|count| count.unchanged)) {
+        (0, _) => "no data came in".to_owned(),
+        (_, 0) => format!("{} came in", words::format_count(objects, "object", "objects")),
+        (_, unchanged) => format!(
+            "{} came in, {} of them unchanged",
+            words::format_count(objects, "object", "objects"),
+            words::format_number(unchanged)
+        ),
     };
-    format!("{objects}, and {waiting}.")
+    let exports = match delivered {
+        0 => "nothing was delivered".to_owned(),
+        1 => "1 export was delivered".to_owned(),
+        _ => format!("{} exports were delivered", words::format_number(delivered)),
+    };
+    sentences.push(format!("In the last {SUMMARY_MINUTES} minutes {ingested}, and {exports}."));
+    sentences.push(match (status.queue.depth, status.queue.oldest_age_seconds) {
+        (0, _) => "No export waits.".to_owned(),
+        (1, Some(age)) => format!("1 export waits, since {}.", words::format_duration(age)),
+        (depth, age) => format!(
+            "{} exports wait, the oldest since {}.",
+            words::format_number(depth),
+            words::format_duration(age.unwrap_or_default())
+        ),
+    });
+    if let Some(free) = status.disk.free_bytes {
+        let memory = &status.memory;
+        let left = memory.limit_bytes.zip(memory.resident_bytes);
+        let left = left.map(|(limit, used)| limit.saturating_sub(used)).map(words::format_size);
+        let left = left.map(|left| format!(" and {left} of memory")).unwrap_or_default();
+        sentences.push(format!("{} of disk space{left} are free.", words::format_size(free)));
+    }
+    sentences.join(" ")
 }
 
 fn target_row(target: &TargetState) -> Target {
-    let (class, state) = match target {
-        TargetState { blocked: Some(_), .. } => ("bad", "Blocked"),
-        TargetState { paused: Some(_), .. } => ("warn", "Paused"),
-        TargetState { depth: 1.., .. } => ("", "Delivering"),
-        TargetState { reachable: Some(true), .. } => ("good", "Reachable"),
-        TargetState { reachable: Some(false), .. } => ("warn", "Unreachable"),
-        _ => ("", "Not used yet"),
-    };
     let ago = |moment: &str| format!("{} ago", words::format_age(moment));
     Target {
         name: target.name.clone(),
-        class,
-        state,
+        state: StateLabel::of_target(target),
         depth: words::format_number(target.depth),
         size: if target.depth == 0 { "–".to_owned() } else { words::format_size(target.bytes) },
         oldest: target.oldest_age_seconds.map_or_else(|| "–".to_owned(), words::format_duration),
@@ -103,11 +149,14 @@ fn target_row(target: &TargetState) -> Target {
 }
 
 /// Returns recent warnings and errors.
-fn recent_log_lines(status: &Status) -> Vec<Line> {
+fn recent_log_lines(status: &Status, gateway: &Gateway, by: &Caller) -> Vec<Line> {
     // Refusals are in the audit trail, which has its own page.
     let lines = status.last_errors.iter().filter(|line| line.code != "auth::audit");
     let shown = lines.take(MAX_LOG_LINES).map(|line| {
-        let fields = line.fields.iter().map(|(name, value)| format!("{name}: {value}"));
+        let fields = line.fields.iter().map(|(name, value)| match *name {
+            "caller" => format!("caller: {}", words::name_actor(gateway, by, value)),
+            name => format!("{name}: {value}"),
+        });
         Line {
             time: words::format_second(&line.time),
             is_error: line.level == "error",
@@ -118,35 +167,85 @@ fn recent_log_lines(status: &Status) -> Vec<Line> {
     shown.collect()
 }
 
-fn build_plots(recent: &RecentCounts) -> [Plot; 4] {
-    let ingested = |counts: &[PeriodCounts]| -> Vec<_> {
-        counts.iter().map(|count| (count.objects, 0)).collect()
+/// The time that the plots show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Range {
+    Hour,
+    Day,
+}
+
+impl Range {
+    /// Returns the labels of the time axis.
+    fn ticks(self) -> [&'static str; 5] {
+        match self {
+            Self::Hour => ["−60", "−45", "−30 min", "−15", "now"],
+            Self::Day => ["−24", "−18", "−12 h", "−6", "now"],
+        }
+    }
+
+    /// Returns the unit of rates, and how many periods it has.
+    fn rate(self) -> (&'static str, u64) {
+        match self {
+            Self::Hour => ("per minute", 1),
+            Self::Day => ("per hour", 4),
+        }
+    }
+}
+
+fn build_plots(range: Range, counts: &RecentCounts, status: &Status) -> [Plot; 5] {
+    let levels = recent_levels();
+    let (counts, levels) = match range {
+        Range::Hour => (&counts.hour, &levels.hour),
+        Range::Day => (&counts.day, &levels.day),
     };
-    let delivered = |counts: &[PeriodCounts]| -> Vec<_> {
-        counts.iter().map(|count| (count.delivered, count.failed)).collect()
+    let (per, factor) = range.rate();
+    let rates = |class, label, count: fn(&PeriodCounts) -> u64| Series {
+        class,
+        label,
+        values: counts.iter().map(|counts| Some(count(counts))).collect(),
     };
-    let of = |heading, (one, more), wrong, is_day: bool| PlotSpec {
-        heading,
-        singular: one,
-        plural: more,
-        failure_nouns: wrong,
-        from: if is_day { "24 h ago" } else { "60 min ago" },
-        step: if is_day { "15 min" } else { "min" },
+    let level = |class, label, level: fn(&Levels) -> Option<u64>| Series {
+        class,
+        label,
+        values: levels.iter().map(|levels| levels.as_ref().and_then(level)).collect(),
     };
-    let objects = ("object", "objects");
-    let exports = ("export delivered", "exports delivered");
-    let failed = ("failed attempt", "failed attempts");
+    let reserve = ("reserve", status.disk.reserve_bytes);
+    let memory_limit = status.memory.limit_bytes.map(|limit| ("limit", limit));
     [
-        Plot::new(
-            of("Ingested in the last hour", objects, ("", ""), false),
-            &ingested(&recent.hour),
+        Plot::of_rates(
+            format!("Objects {per}"),
+            vec![
+                rates("up", "changed", |counts| counts.objects.saturating_sub(counts.unchanged)),
+                rates("again", "sent again unchanged", |counts| counts.unchanged),
+            ],
+            factor,
         ),
-        Plot::new(of("Ingested in the last day", objects, ("", ""), true), &ingested(&recent.day)),
-        Plot::new(
-            of("Exported in the last hour", exports, failed, false),
-            &delivered(&recent.hour),
+        Plot::of_rates(
+            format!("Deliveries {per}"),
+            vec![
+                rates("up", "delivered", |counts| counts.delivered),
+                rates("down", "failed attempts", |counts| counts.failed),
+            ],
+            factor,
         ),
-        Plot::new(of("Exported in the last day", exports, failed, true), &delivered(&recent.day)),
+        Plot::of_levels(
+            "Export queue".to_owned(),
+            level("level", "waiting", |levels| Some(levels.queued)),
+            Unit::Count,
+            None,
+        ),
+        Plot::of_levels(
+            "Disk".to_owned(),
+            level("level", "free", |levels| levels.disk_free_bytes),
+            Unit::Bytes,
+            Some(reserve),
+        ),
+        Plot::of_levels(
+            "Memory".to_owned(),
+            level("level", "in use", |levels| levels.memory_bytes),
+            Unit::Bytes,
+            memory_limit,
+        ),
     ]
 }
 

@@ -1,30 +1,45 @@
-//! Plots of counts over time, as SVG rendered by the server.
+//! Plots over time, as SVG rendered by the server. All plots of a page have the same time axis, so that they align.
 use super::words;
 
-/// The height above the line.
-const HEIGHT_ABOVE: u64 = 90;
-/// The height below the line, in plots with failures.
-const HEIGHT_BELOW: u64 = 30;
-/// The width of one bar together with the gap after it.
-const BAR_STEP: u64 = 10;
+/// The height of the plotted area.
+const HEIGHT: u64 = 100;
+/// The width of one period.
+const STEP: u64 = 10;
+/// The steps of an axis within a power of ten.
+const NICE_STEPS: [u64; 4] = [1, 2, 5, 10];
 
-/// One plot: counts upwards, and failures downwards.
+/// The kind of the numbers of a plot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// Whole numbers.
+    Count,
+    /// Bytes.
+    Bytes,
+}
+
+/// A series of a plot: its class, which has the color, its label, and a value for each period. A period without a value
+/// is a gap.
+#[derive(Debug)]
+pub(super) struct Series {
+    pub(super) class: &'static str,
+    pub(super) label: &'static str,
+    pub(super) values: Vec<Option<u64>>,
+}
+
+/// One plot: the series are stacked.
 #[derive(Debug)]
 pub(super) struct Plot {
-    pub(super) heading: &'static str,
-    /// The sum, in words.
-    pub(super) total: String,
+    pub(super) heading: String,
+    /// The class and the label of each series, with its value.
+    pub(super) legend: Vec<(&'static str, String)>,
+    /// The labels of the axis, from the top: the highest value, half of it, and zero.
+    pub(super) axis: [String; 3],
     /// The content as text, for screen readers.
     pub(super) words: String,
-    /// The start of the plot, in words.
-    pub(super) from: &'static str,
-    /// The value of the highest bar.
-    pub(super) most: String,
     pub(super) bars: Vec<Bar>,
-    /// The vertical position of the line, where counts are zero.
-    pub(super) zero: u64,
-    steps: u64,
-    has_down: bool,
+    /// The height of a limit.
+    pub(super) limit: Option<u64>,
+    periods: u64,
 }
 
 /// One bar.
@@ -37,110 +52,186 @@ pub(super) struct Bar {
     pub(super) height: u64,
 }
 
-/// The description of a plot.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PlotSpec {
-    pub(super) heading: &'static str,
-    /// The singular and plural of what it counts.
-    pub(super) singular: &'static str,
-    pub(super) plural: &'static str,
-    /// The same for failures; empty if there are none.
-    pub(super) failure_nouns: (&'static str, &'static str),
-    pub(super) from: &'static str,
-    /// The period of one bar: `min` or `15 min`.
-    pub(super) step: &'static str,
-}
-
 impl Plot {
-    /// Creates the plot of these pairs of counts, the oldest first.
-    pub(super) fn new(spec: PlotSpec, counts: &[(u64, u64)]) -> Self {
-        let sum = |side: fn(&(u64, u64)) -> u64| counts.iter().map(side).sum::<u64>();
-        let most = counts.iter().map(|(up, _)| *up).max().unwrap_or_default();
-        let most_down = counts.iter().map(|(_, down)| *down).max().unwrap_or_default();
-        let has_down = most_down > 0;
-        let scaled = |count: u64, most: u64, height: u64| match most {
-            0 => 0,
-            // Rounds up, so that any count above zero is visible.
-            _ => (u128::from(count) * u128::from(height)).div_ceil(u128::from(most)),
+    /// Creates a plot of rates: bars with gaps between them. Each label in the legend has the total of its series.
+    /// `factor` converts the count of a period to the rate that the axis shows.
+    pub(super) fn of_rates(heading: String, mut series: Vec<Series>, factor: u64) -> Self {
+        let totals = series.iter().map(|one| {
+            let total =
+                one.values.iter().flatten().fold(0_u64, |sum, value| sum.saturating_add(*value));
+            (one.class, format!("{}: {}", one.label, words::format_number(total)))
+        });
+        let legend: Vec<_> = totals.collect();
+        for value in series.iter_mut().flat_map(|one| one.values.iter_mut().flatten()) {
+            *value = value.saturating_mul(factor);
+        }
+        Self::new(heading, legend, &series, Unit::Count, None, STEP - 2)
+    }
+
+    /// Creates a plot of levels: bars without gaps. The label in the legend has the last value. `limit` is a level that
+    /// matters, with its label.
+    pub(super) fn of_levels(
+        heading: String,
+        series: Series,
+        unit: Unit,
+        limit: Option<(&'static str, u64)>,
+    ) -> Self {
+        let last = series.values.iter().rev().flatten().next();
+        let last = last.map_or_else(|| "unknown".to_owned(), |last| unit.format(*last));
+        let mut legend = vec![(series.class, format!("{}: {last}", series.label))];
+        legend.extend(
+            limit.map(|(label, value)| ("limit", format!("{label}: {}", unit.format(value)))),
+        );
+        Self::new(heading, legend, &[series], unit, limit.map(|(_, value)| value), STEP)
+    }
+
+    fn new(
+        heading: String,
+        legend: Vec<(&'static str, String)>,
+        series: &[Series],
+        unit: Unit,
+        limit: Option<u64>,
+        width: u64,
+    ) -> Self {
+        let periods = series.iter().map(|one| one.values.len()).max().unwrap_or_default();
+        let sum_at = |at: usize| {
+            series.iter().filter_map(|one| *one.values.get(at)?).fold(0, u64::saturating_add)
         };
+        let highest = (0..periods).map(sum_at).max().unwrap_or_default();
+        let top = unit.round_up(highest.max(limit.unwrap_or_default()));
         let mut bars = Vec::new();
-        for (at, (up, down)) in (0..).zip(counts) {
-            for (class, count, most, side) in
-                [("up", *up, most, HEIGHT_ABOVE), ("down", *down, most_down, HEIGHT_BELOW)]
-            {
-                let height = u64::try_from(scaled(count, most, side)).unwrap_or(side);
-                let y = if class == "up" { HEIGHT_ABOVE - height } else { HEIGHT_ABOVE };
-                if height > 0 {
-                    bars.push(Bar { class, x: at * BAR_STEP, y, width: BAR_STEP - 2, height });
+        for at in 0..periods {
+            let (x, mut below) = (at as u64 * STEP, 0_u64);
+            for Series { class, values, .. } in series {
+                let Some(value) = values.get(at).copied().flatten() else { continue };
+                let from = scale_to_height(below, top);
+                below = below.saturating_add(value);
+                let to = scale_to_height(below, top);
+                if to > from {
+                    bars.push(Bar { class, x, y: HEIGHT - to, width, height: to - from });
                 }
             }
         }
-        let mut total = words::format_count(sum(|(up, _)| *up), spec.singular, spec.plural);
-        if has_down {
-            let (one, more) = spec.failure_nouns;
-            total = format!("{total}, {}", words::format_count(sum(|(_, down)| *down), one, more));
-        }
-        let highest = match most {
-            0 => String::new(),
-            _ => format!("peak {}/{}", words::format_number(most), spec.step),
-        };
-        let separator = if highest.is_empty() { "" } else { "; " };
+        let shown: Vec<&str> = legend.iter().map(|(_, label)| label.as_str()).collect();
+        let words =
+            format!("{heading}: {}; highest value {}", shown.join(", "), unit.format(highest));
         Self {
-            words: format!("{}: {total}{separator}{highest}", spec.heading),
-            heading: spec.heading,
-            total,
-            from: spec.from,
-            most: highest,
+            axis: [unit.format(top), unit.format_half(top), "0".to_owned()],
+            heading,
+            words,
             bars,
-            zero: HEIGHT_ABOVE,
-            steps: counts.len() as u64,
-            has_down,
+            limit: limit.map(|limit| HEIGHT - scale_to_height(limit, top)),
+            legend,
+            periods: periods as u64,
         }
     }
 
     pub(super) fn width(&self) -> u64 {
-        self.steps * BAR_STEP
+        self.periods * STEP
     }
 
-    pub(super) fn height(&self) -> u64 {
-        if self.has_down { HEIGHT_ABOVE + HEIGHT_BELOW } else { HEIGHT_ABOVE + 1 }
+    pub(super) fn height() -> u64 {
+        HEIGHT
     }
+
+    /// Returns the positions of the lines that divide the time into quarters.
+    pub(super) fn quarters(&self) -> [u64; 3] {
+        [1, 2, 3].map(|quarter| self.width() * quarter / 4)
+    }
+}
+
+impl Unit {
+    fn format(self, value: u64) -> String {
+        match self {
+            Self::Count => words::format_number(value),
+            Self::Bytes => words::format_size(value),
+        }
+    }
+
+    /// Formats half of a value; empty if it is not a whole number.
+    fn format_half(self, value: u64) -> String {
+        if value.is_multiple_of(2) { self.format(value / 2) } else { String::new() }
+    }
+
+    /// Returns the lowest round value that is not less than this one.
+    fn round_up(self, value: u64) -> u64 {
+        let mut unit = 1_u64;
+        if self == Self::Bytes {
+            while value / unit >= 1024 {
+                unit = unit.saturating_mul(1024);
+            }
+        }
+        let count = value.div_ceil(unit).max(1);
+        let mut power = 1_u64;
+        while count / power >= 10 {
+            power = power.saturating_mul(10);
+        }
+        let step = NICE_STEPS.into_iter().find(|step| step.saturating_mul(power) >= count);
+        step.unwrap_or(10).saturating_mul(power).saturating_mul(unit)
+    }
+}
+
+/// Scales a value to the height of the plot. Rounds up, so that any value above zero is visible.
+fn scale_to_height(value: u64, top: u64) -> u64 {
+    let scaled = (u128::from(value) * u128::from(HEIGHT)).div_ceil(u128::from(top.max(1)));
+    u64::try_from(scaled).unwrap_or(HEIGHT).min(HEIGHT)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SPEC: PlotSpec = PlotSpec {
-        heading: "Exports, last hour",
-        singular: "delivered",
-        plural: "delivered",
-        failure_nouns: ("failed attempt", "failed attempts"),
-        from: "60 min ago",
-        step: "min",
-    };
-
-    #[test]
-    fn the_highest_bar_fills_the_plot_and_the_lowest_is_visible() {
-        let plot = Plot::new(SPEC, &[(0, 0), (1, 0), (1_000_000, 2)]);
-        let bar = |class, x, y, height| Bar { class, x, y, width: 8, height };
-        assert_eq!(
-            plot.bars,
-            [bar("up", 10, 89, 1), bar("up", 20, 0, 90), bar("down", 20, 90, 30)]
-        );
-        assert_eq!((plot.width(), plot.height()), (30, 120));
-        assert_eq!(
-            plot.words,
-            "Exports, last hour: 1,000,001 delivered, 2 failed attempts; peak 1,000,000/min"
-        );
+    fn series(class: &'static str, label: &'static str, values: &[u64]) -> Series {
+        Series { class, label, values: values.iter().copied().map(Some).collect() }
     }
 
     #[test]
-    fn a_plot_without_counts_is_a_line() {
-        let plot = Plot::new(SPEC, &[(0, 0); 60]);
-        assert!(plot.bars.is_empty());
-        assert_eq!(plot.words, "Exports, last hour: 0 delivered");
-        let plot = Plot::new(SPEC, &[(u64::MAX / 2, 0)]);
-        assert_eq!(plot.bars.len(), 1);
+    fn rates_are_stacked_on_a_round_axis_and_the_lowest_is_visible() {
+        let changed = series("up", "changed", &[0, 1, 700_000]);
+        let unchanged = series("again", "unchanged", &[0, 0, 300_000]);
+        let plot = Plot::of_rates("Objects per minute".to_owned(), vec![changed, unchanged], 1);
+        let bar = |class, x, y, height| Bar { class, x, y, width: 8, height };
+        assert_eq!(
+            plot.bars,
+            [bar("up", 10, 99, 1), bar("up", 20, 30, 70), bar("again", 20, 0, 30)]
+        );
+        assert_eq!(plot.axis, ["1,000,000", "500,000", "0"]);
+        assert_eq!((plot.width(), plot.quarters()), (30, [7, 15, 22]));
+        assert_eq!(
+            plot.words,
+            "Objects per minute: changed: 700,001, unchanged: 300,000; highest value 1,000,000"
+        );
+        let hourly = Plot::of_rates(String::new(), vec![series("up", "changed", &[3])], 4);
+        assert_eq!(hourly.axis, ["20", "10", "0"]);
+        assert_eq!(hourly.legend, [("up", "changed: 3".to_owned())]);
+    }
+
+    #[test]
+    fn levels_have_gaps_a_limit_and_the_last_value() {
+        let values = vec![None, Some(50 << 20), Some(100 << 20), None];
+        let memory = Series { class: "level", label: "in use", values };
+        let limit = Some(("limit", 256 << 20));
+        let plot = Plot::of_levels("Memory".to_owned(), memory, Unit::Bytes, limit);
+        assert_eq!(plot.axis, ["500 MiB", "250 MiB", "0"]);
+        assert_eq!(plot.bars.iter().map(|bar| bar.x).collect::<Vec<_>>(), [10, 20]);
+        assert_eq!(plot.limit, Some(48));
+        assert_eq!(plot.words, "Memory: in use: 100 MiB, limit: 256 MiB; highest value 100 MiB");
+        let nothing = Series { class: "level", label: "free", values: vec![None; 60] };
+        let plot = Plot::of_levels("Disk".to_owned(), nothing, Unit::Bytes, None);
+        assert!(plot.bars.is_empty() && plot.legend == [("level", "free: unknown".to_owned())]);
+        let most = series("up", "changed", &[u64::MAX, 1]);
+        assert_eq!(Plot::of_rates(String::new(), vec![most], 4).bars.len(), 2);
+    }
+
+    #[test]
+    fn an_axis_ends_at_a_round_value() {
+        for (value, top) in [(0, 1), (1, 1), (3, 5), (11, 20), (500, 500), (501, 1000)] {
+            assert_eq!(Unit::Count.round_up(value), top);
+        }
+        for (value, top) in
+            [(700, 1000), (1025, 2 << 10), (3 << 30, 5 << 30), (90 << 20, 100 << 20)]
+        {
+            assert_eq!(Unit::Bytes.round_up(value), top);
+        }
     }
 }

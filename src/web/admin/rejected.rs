@@ -1,6 +1,7 @@
 //! `/admin/rejected`: dead letters, the objects that ingestions rejected. They can be corrected, retried and deleted.
 use super::form::{FormErrors, take_form};
 use super::frame::{Frame, PageReply, PageResult, Section};
+use super::ingestions::describe_record;
 use super::pager::Pager;
 use super::words;
 use askama::Template;
@@ -18,6 +19,7 @@ use penstock_service::dead_letters::{
     self, Correction, DeadLetterName, DeadLetterText, LetterList,
 };
 use penstock_service::gateway::Gateway;
+use penstock_service::ingestions::find_ingestion;
 use salvo::{Depot, Request, handler};
 
 /// Rows of one page.
@@ -30,8 +32,8 @@ const MAX_EDITED_BYTES: usize = 48 << 10;
 #[template(path = "admin/rejected.html")]
 struct List {
     frame: Frame,
-    /// The ingestion that the list is limited to.
-    ingestion: Option<String>,
+    /// The ingestion that the list is limited to: its id, and its name if it is recorded.
+    ingestion: Option<(String, Option<String>)>,
     /// The source that the list is limited to.
     source: Option<String>,
     rows: Vec<Row>,
@@ -57,6 +59,8 @@ struct One {
     row: Row,
     business_object_id: String,
     ingestion: String,
+    /// What the ingestion did, and when.
+    ingestion_title: String,
     at: String,
     letter_errors: Vec<String>,
     /// The errors of the retry that was sent from this page.
@@ -121,11 +125,17 @@ pub(crate) async fn list_rejected(req: &mut Request, depot: &mut Depot) -> PageR
     let frame = Frame::new(req, depot, Section::Rejected);
     let next = listed.next.as_deref().map(cursor_after);
     let parameters = [("ingestion", ingestion.as_deref()), ("source", source.as_deref())];
+    let ingestion_name = match &ingestion {
+        // The record may have been removed before the dead letters.
+        Some(id) => find_ingestion(&gateway, id.clone()).await.ok(),
+        None => None,
+    };
+    let ingestion_name = ingestion_name.as_ref().map(describe_record);
     let rows = listed.letters.iter().map(|letter| Row::from_letter(letter, &gateway, by)).collect();
     Ok(PageReply::show(&List {
         pager: Pager::new(&frame, "/admin/rejected", &parameters, is_first, next.as_deref()),
         rows,
-        ingestion,
+        ingestion: ingestion.map(|id| (id, ingestion_name)),
         source,
         frame,
     }))
@@ -242,6 +252,12 @@ fn build_page(
         topic: letter.message.as_ref().map(|message| message.topic.clone()),
         business_object_id: letter.business_object,
         csv_header: letter.csv.map(|csv| csv.header),
+        ingestion_title: format!(
+            "{} into {}, {}",
+            letter.mode.name(),
+            letter.business_object_name,
+            words::format_utc(&letter.at)
+        ),
         ingestion: letter.ingestion_id,
         at: words::format_utc(&letter.at),
         retry_errors,

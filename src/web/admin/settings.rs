@@ -1,7 +1,7 @@
 //! `/admin/settings`: the configuration in force, each value with its source.
+use super::configured::SettingRow;
 use super::frame::{Frame, PageReply, PageResult, Section};
 use askama::Template;
-use penstock_config::{EffectiveValue, SETTINGS, Setting};
 use penstock_http::query::Query;
 use penstock_http::state::{gateway, state};
 use penstock_service::blocking::run_blocking;
@@ -28,9 +28,9 @@ struct Page {
     /// The number of further ones.
     more_drift: usize,
     /// The settings with a configured value.
-    given: Vec<Row>,
+    given: Vec<SettingRow>,
     /// The settings with their default.
-    defaults: Vec<Row>,
+    defaults: Vec<SettingRow>,
 }
 
 /// A definition that is not as its file defines it.
@@ -52,46 +52,6 @@ impl From<Drift> for DriftRow {
     }
 }
 
-/// One value in force.
-struct Row {
-    name: String,
-    value: String,
-    origin: String,
-    meaning: String,
-}
-
-impl From<&EffectiveValue> for Row {
-    fn from(effective: &EffectiveValue) -> Self {
-        let EffectiveValue { name, value, origin } = effective;
-        // A table cell shows where a text ends, so it needs no quotes.
-        let plain = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
-        let plain = plain.filter(|value| !value.contains(['\\', '"'])).unwrap_or(value);
-        Self {
-            name: name.clone(),
-            value: plain.to_owned(),
-            origin: if origin.starts_with("--") {
-                "command line".to_owned()
-            } else {
-                origin.clone()
-            },
-            // The page shows plain text, not Markdown.
-            meaning: find_setting(name).map_or("", |setting| setting.meaning).replace('`', ""),
-        }
-    }
-}
-
-/// Returns the setting with this name. A name in the table may have a placeholder in angle brackets, which
-/// any text may replace.
-fn find_setting(name: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|setting| match setting.name.split_once('<') {
-        None => setting.name == name,
-        Some((before, rest)) => {
-            let after = rest.split_once('>').map_or("", |(_, after)| after);
-            name.strip_prefix(before).is_some_and(|name| name.ends_with(after))
-        }
-    })
-}
-
 /// Shows the page.
 #[handler]
 pub(crate) async fn show_settings(req: &mut Request, depot: &mut Depot) -> PageResult {
@@ -110,29 +70,8 @@ pub(crate) async fn show_settings(req: &mut Request, depot: &mut Depot) -> PageR
         drift: drift.into_iter().take(MAX_DRIFT_ROWS).map(DriftRow::from).collect(),
         frame: Frame::new(req, depot, Section::Settings),
         warnings: state.settings().warnings.clone(),
-        given: given.into_iter().map(Row::from).collect(),
-        defaults: defaults.into_iter().map(Row::from).collect(),
+        given: given.into_iter().map(SettingRow::from).collect(),
+        defaults: defaults.into_iter().map(SettingRow::from).collect(),
     };
     Ok(PageReply::show(&page))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shows_values_with_their_meaning_and_no_secrets() {
-        let row = |name: &str, value: &str| {
-            let origin = "default".to_owned();
-            Row::from(&EffectiveValue { name: name.to_owned(), value: value.to_owned(), origin })
-        };
-        let port = row("server.port", "\"8080\"");
-        assert_eq!(port.value, "8080");
-        assert!(port.meaning.starts_with("The TCP port"));
-        assert_eq!(row("service.log.level", r#""a\"b""#).value, r#""a\"b""#);
-        let secret = row("service.export.targets.my.bucket.secret-access-key", "******");
-        assert_eq!(secret.value, "******");
-        assert!(secret.meaning.contains("secret"));
-        assert_eq!(row("nothing", "").meaning, "");
-    }
 }

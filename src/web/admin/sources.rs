@@ -1,4 +1,5 @@
 //! `/admin/sources`: the sources, the state of their connections, and a test of a connection.
+use super::configured::SettingGroup;
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::words;
 use askama::Template;
@@ -8,7 +9,7 @@ use penstock_config::Subscription;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::query::Query;
-use penstock_http::state::gateway;
+use penstock_http::state::{gateway, state};
 use penstock_service::sources::{
     self, ConnectionInfo, ConnectionStatus, ConnectionTest, SourceInfo,
 };
@@ -53,6 +54,8 @@ struct One {
     warnings: Vec<String>,
     connections: Vec<Row>,
     subscriptions: Vec<SubscriptionRow>,
+    /// `None` if the viewer may not see settings.
+    settings: Option<SettingGroup>,
 }
 
 /// A subscription.
@@ -84,10 +87,13 @@ pub(crate) async fn show_source(req: &mut Request, depot: &mut Depot) -> PageRes
     let SourceInfo { name, url, account, warnings, connections, subscriptions, .. } = source;
     let connections =
         connections.into_iter().map(|connection| Row::from_connection(&name, connection));
+    let frame = Frame::new(req, depot, Section::Sources);
+    let is_admin = frame.may(Role::Admin);
     Ok(PageReply::show(&One {
+        settings: is_admin.then(|| SettingGroup::of_source(state(depot).settings(), &name)),
         connections: connections.collect(),
         subscriptions: subscriptions.into_iter().map(SubscriptionRow::from).collect(),
-        frame: Frame::new(req, depot, Section::Sources),
+        frame,
         name,
         url,
         account,

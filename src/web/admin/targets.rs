@@ -1,14 +1,17 @@
 //! The targets and, for Admins, the webhooks: their state, and tests of them.
+use super::configured::{SettingGroup, SettingRow};
+use super::exports::StatusLabel;
 use super::frame::{Frame, PageReply, PageResult, Section};
+use super::target_state::{Remedy, StateLabel, describe_kind};
 use super::words;
 use askama::Template;
 use penstock_base::Role;
-use penstock_export::{ProbeResult, TargetState, WebhookState, WebhookTest};
+use penstock_export::{ExportEntry, ProbeResult, TargetState, WebhookState, WebhookTest};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::query::Query;
-use penstock_http::state::gateway;
-use penstock_service::{targets, webhooks};
+use penstock_http::state::{gateway, state};
+use penstock_service::{exports, targets, webhooks};
 use salvo::{Depot, Request, handler};
 
 #[derive(Template)]
@@ -33,12 +36,24 @@ struct Webhook {
     dropped: u64,
 }
 
+#[derive(Template)]
+#[template(path = "admin/target.html")]
+struct One {
+    frame: Frame,
+    target: Target,
+    /// The export that is delivered next.
+    first: Option<First>,
+    /// The Business Objects that name the target: id and name.
+    used_by: Vec<(String, String)>,
+    /// `None` if the viewer may not see settings.
+    settings: Option<SettingGroup>,
+}
+
 /// One target.
 struct Target {
     name: String,
     kind: &'static str,
-    class: &'static str,
-    state: &'static str,
+    state: StateLabel,
     blocked: Option<Blocked>,
     paused: Option<String>,
     remark: Option<String>,
@@ -52,9 +67,29 @@ struct Target {
 /// Why and since when a target is blocked.
 struct Blocked {
     cause: String,
+    answer: Option<String>,
+    remedy: Option<Remedy>,
     since: Option<String>,
     attempts: String,
     next: Option<String>,
+}
+
+/// The first export of a queue.
+struct First {
+    id: String,
+    words: String,
+    state: StatusLabel,
+}
+
+impl One {
+    /// Returns the settings to check after the failure.
+    fn suspects(&self) -> Vec<&SettingRow> {
+        let remedy = self.target.blocked.as_ref().and_then(|blocked| blocked.remedy);
+        match (&self.settings, remedy) {
+            (Some(settings), Some(remedy)) => settings.select(remedy.settings),
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// Shows all targets.
@@ -91,49 +126,74 @@ pub(crate) async fn test_webhook(req: &mut Request, depot: &mut Depot) -> PageRe
     })
 }
 
+/// Shows one target.
+#[handler]
+pub(crate) async fn show_target(req: &mut Request, depot: &mut Depot) -> PageResult {
+    Query::read(req, &[])?;
+    let frame = Frame::new(req, depot, Section::Targets);
+    let gateway = gateway(depot)?;
+    let target = targets::find_target(&gateway, path_parameter(req, "bucketName")).await?;
+    let (queued, _) = exports::list_queue(&gateway, &target.name, 1).await?;
+    let is_admin = frame.may(Role::Admin);
+    let settings = is_admin
+        .then(|| SettingGroup::of_target(state(depot).settings(), &target.name, target.kind));
+    let all = gateway.catalogue.list();
+    let users = all.iter().map(|compiled| &compiled.object).filter(|object| {
+        let mut names = object.definition.push_targets.iter().map(|one| &one.bucket_name);
+        names.any(|name| *name == target.name)
+    });
+    let page = One {
+        used_by: users.map(|object| (object.id.clone(), object.definition.name.clone())).collect(),
+        first: queued.into_iter().next().map(First::from),
+        target: Target::from_state(target),
+        settings,
+        frame,
+    };
+    Ok(PageReply::show(&page))
+}
+
 /// Tests one target.
 #[handler]
 pub(crate) async fn test_target(req: &mut Request, depot: &mut Depot) -> PageResult {
     let name = path_parameter(req, "bucketName");
-    let ProbeResult { target, ok, cause, milliseconds, .. } =
+    let ProbeResult { target, ok, cause, caused_by, answer, milliseconds, .. } =
         targets::test_target(&gateway(depot)?, caller(depot), name).await?;
+    let page = format!("/admin/targets/{target}");
     let cause = cause.unwrap_or_default();
     Ok(if ok {
         let remark = if cause.is_empty() { cause } else { format!(" Note: {cause}.") };
         let words = format!(
             "{target} responded in {milliseconds} ms, and nothing was found that would prevent a delivery.{remark}"
         );
-        PageReply::redirect("/admin/targets", words)
+        PageReply::redirect(page, words)
     } else {
-        let words = format!("{target} would not accept exports: {cause}");
-        PageReply::redirect_with_error("/admin/targets", words)
+        let answer = answer.map(|answer| format!(" The server answered: {answer}."));
+        let remedy = caused_by.map(|class| format!(" {}", Remedy::of_failure(class).words));
+        let words = format!(
+            "{target} would not accept exports: {cause}.{}{}",
+            answer.unwrap_or_default(),
+            remedy.unwrap_or_default()
+        );
+        PageReply::redirect_with_error(page, words)
     })
 }
 
 impl Target {
     fn from_state(target: TargetState) -> Self {
-        let (class, state) = match (&target.blocked, &target.paused, target.reachable) {
-            (Some(_), ..) => ("bad", "blocked"),
-            (None, Some(_), _) if target.depth > 0 => ("warn", "paused"),
-            (None, _, Some(true)) => ("good", "reachable"),
-            (None, _, Some(false)) => ("warn", "unreachable"),
-            (None, _, None) => ("", "not tried yet"),
-        };
+        let label = StateLabel::of_target(&target);
+        let remedy = target.blocked_by.map(Remedy::of_failure);
         let blocked = target.blocked.map(|cause| Blocked {
             cause,
+            answer: target.answer,
+            remedy,
             since: target.blocked_since.as_deref().map(words::format_age),
             attempts: words::format_count(target.attempts, "attempt", "attempts"),
             next: target.next_attempt.as_deref().map(words::format_utc),
         });
         let size = words::format_size(target.bytes);
         Self {
-            kind: match target.kind {
-                "s3" => "S3 bucket",
-                "sparql" => "SPARQL store",
-                _ => "directory",
-            },
-            class,
-            state,
+            kind: describe_kind(target.kind),
+            state: label,
             blocked,
             paused: target.paused,
             remark: target.remark,
@@ -159,6 +219,8 @@ impl Webhook {
         };
         let blocked = webhook.blocked.map(|cause| Blocked {
             cause,
+            answer: None,
+            remedy: None,
             since: webhook.blocked_since.as_deref().map(words::format_age),
             attempts: words::format_count(webhook.attempts, "attempt", "attempts"),
             next: webhook.next_attempt.as_deref().map(words::format_utc),
@@ -177,6 +239,16 @@ impl Webhook {
             last: webhook.last_delivery.as_deref().map(words::format_age),
             dropped: webhook.dropped,
             name: webhook.name,
+        }
+    }
+}
+
+impl From<ExportEntry> for First {
+    fn from(entry: ExportEntry) -> Self {
+        Self {
+            words: format!("Export {} of {}", entry.sequence, entry.business_object_name),
+            state: StatusLabel::from_status(entry.status),
+            id: entry.id,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Numbers, sizes and times in readable form.
 use jiff::Timestamp;
-use penstock_auth::Account;
+use penstock_auth::{Account, Caller, Role};
 use penstock_service::gateway::Gateway;
 
 /// Returns the display name of an account: its names, or what it signs in with.
@@ -10,10 +10,47 @@ pub(super) fn display_name(account: &Account) -> String {
     if name.is_empty() { account.email.clone() } else { name }
 }
 
-/// Returns the display name of the account with this id; the id if there is none, or if the viewer may not know more.
+/// Returns the display name of the account or API key with this id; the id if there is none, or if the viewer may not
+/// know more.
 pub(super) fn name_account(gateway: &Gateway, id: &str, may_know: bool) -> String {
-    let account = gateway.auth.accounts.get(id).filter(|_| may_know);
-    account.map_or_else(|| id.to_owned(), |account| display_name(&account))
+    if !may_know {
+        return id.to_owned();
+    }
+    if let Some(account) = gateway.auth.accounts.get(id) {
+        return display_name(&account);
+    }
+    match gateway.auth.keys.get(&Caller::local(), id) {
+        Some(key) => format!("API key {:?}", key.name),
+        None if id == "local" => "local administration".to_owned(),
+        None => id.to_owned(),
+    }
+}
+
+/// Returns the display name of whoever did something: an account, an API key or local administration.
+pub(super) fn name_actor(gateway: &Gateway, by: &Caller, id: &str) -> String {
+    if id == "local" {
+        return "local administration".to_owned();
+    }
+    match gateway.auth.keys.get(by, id) {
+        Some(key) => format!("API key {:?}", key.name),
+        // Others must not learn more about the account than the API shows.
+        None => name_account(gateway, id, by.role >= Role::Admin || by.id() == id),
+    }
+}
+
+/// Returns the display name of the sender of a request: the account, and the API key that it was sent with.
+pub(super) fn name_sender(
+    gateway: &Gateway,
+    by: &Caller,
+    account: &str,
+    api_key: Option<&str>,
+) -> String {
+    let name = name_actor(gateway, by, account);
+    let key = api_key.filter(|key| *key != account);
+    match key.and_then(|id| gateway.auth.keys.get(by, id)) {
+        Some(key) => format!("{name}, with the API key {:?}", key.name),
+        None => name,
+    }
 }
 
 /// The maximum number of characters of a stored text in a list or a title.

@@ -16,6 +16,8 @@ pub(super) struct PasswordPage<'a> {
     pub(super) back: &'a str,
     pub(super) email: &'a str,
     pub(super) fault: Option<&'a str>,
+    /// Whether the first account still has its initial password, so that the page says where that is.
+    pub(super) has_first_password: bool,
 }
 
 /// The link to the provider.
@@ -40,7 +42,7 @@ pub(crate) struct Message<'a> {
 
 impl<'a> PasswordPage<'a> {
     pub(super) fn new(prefix: &'a str, back: &'a str) -> Self {
-        Self { prefix, back, email: "", fault: None }
+        Self { prefix, back, email: "", fault: None, has_first_password: false }
     }
 
     fn asset(&self, name: &str) -> String {

@@ -78,7 +78,12 @@ pub(crate) async fn show_sign_in(
             let link = format!("{prefix}/oauth2/authorization/{id}{}", back.to_query());
             show_page(res, StatusCode::OK, &ProviderPage { prefix, registration: id, link: &link });
         }
-        None => show_page(res, StatusCode::OK, &PasswordPage::new(prefix, back.as_str())),
+        None => {
+            let has_first_password = auth.accounts.find_with_initial_password().is_some();
+            let page =
+                PasswordPage { has_first_password, ..PasswordPage::new(prefix, back.as_str()) };
+            show_page(res, StatusCode::OK, &page);
+        }
     }
     Ok(())
 }
@@ -172,7 +177,7 @@ async fn sign_in_with_form(
     let wait;
     let (status, message) = match &error {
         AuthError::Invalid(_) | AuthError::Malformed(_) => {
-            (StatusCode::UNAUTHORIZED, "The email or the password is wrong.")
+            (StatusCode::UNAUTHORIZED, "The user name or the password is wrong.")
         }
         AuthError::Forbidden(_) => {
             (StatusCode::FORBIDDEN, "This account is disabled. An administrator can enable it.")
@@ -197,6 +202,7 @@ async fn sign_in_with_form(
     let page = PasswordPage {
         email,
         fault: Some(message),
+        has_first_password: auth.accounts.find_with_initial_password().is_some(),
         ..PasswordPage::new(&origin.prefix, back.as_str())
     };
     show_page(res, status, &page);

@@ -1,5 +1,6 @@
 // The editor of a Business Object: checks the mapping and the sample while they are typed, and marks errors
 // at their lines. The server does the check. Without this script, the form has a button for it.
+import { connectCompletion } from './complete.js';
 import { connectLines, numberLines, selectPlace } from './lines.js';
 
 const PAUSE = 400;
@@ -9,7 +10,23 @@ const sample = document.getElementById('sample');
 
 function markLines() {
   numberLines(config, new Set(document.getElementById('checked').dataset.lines.split(' ').filter(Boolean).map(Number)));
+  showErrorOfLine();
 }
+
+// Shows the error of the line in which the user types, otherwise the first one, right below the text.
+const lineError = document.createElement('p');
+lineError.className = 'wrong';
+lineError.hidden = true;
+config.closest('.field').append(lineError);
+
+function showErrorOfLine() {
+  const errors = [...document.querySelectorAll('#checked .errors a[data-line]')];
+  const line = config.value.slice(0, config.selectionStart).split('\n').length;
+  const here = errors.find((link) => Number(link.dataset.line) === line) ?? errors[0];
+  lineError.hidden = !here;
+  if (here) lineError.textContent = here.parentElement.textContent.trim();
+}
+for (const type of ['selectionchange', 'keyup', 'click']) config.addEventListener(type, showErrorOfLine);
 
 // Requests a check. A pending request for an older text is cancelled.
 let timer = 0;
@@ -34,6 +51,7 @@ async function requestCheck() {
     for (const e of fresh.querySelectorAll('details')) e.open = open.get(e.firstElementChild.textContent) ?? e.open;
     old.dataset.lines = fresh.dataset.lines;
     old.replaceChildren(...document.adoptNode(fresh).childNodes);
+    document.getElementById('runs').replaceWith(document.adoptNode(page.getElementById('runs')));
     markLines();
   } catch (error) {
     if (error.name !== 'AbortError') showMessage('The gateway does not respond. The check continues when it does.');
@@ -54,6 +72,7 @@ function checkSoon() {
 }
 
 config.addEventListener('input', markLines);
+connectCompletion(config, sample);
 connectLines(config, /:\s*$/);
 // Warnings depend on every field, so every input causes a check.
 form.addEventListener('input', checkSoon);

@@ -1,0 +1,42 @@
+//! Why the last run of a Business Object exported nothing. It is only in memory, and known since the start.
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A run that exported nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmptyRun {
+    /// When it was (RFC 3339).
+    pub at: String,
+    /// The cause, as text.
+    pub cause: String,
+    /// Whether it failed. Otherwise there was nothing to export.
+    pub is_error: bool,
+}
+
+/// The last runs that exported nothing, by the id of the Business Object.
+#[derive(Debug, Default)]
+pub(super) struct EmptyRuns(Mutex<HashMap<String, EmptyRun>>);
+
+impl EmptyRuns {
+    pub(super) fn record(&self, id: &str, run: EmptyRun) {
+        self.lock().insert(id.to_owned(), run);
+    }
+
+    /// Records that the last run exported something.
+    pub(super) fn clear(&self, id: &str) {
+        self.lock().remove(id);
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<EmptyRun> {
+        self.lock().get(id).cloned()
+    }
+
+    pub(super) fn retain(&self, is_kept: impl Fn(&str) -> bool) {
+        self.lock().retain(|id, _| is_kept(id));
+    }
+
+    // No code panics while it holds the lock.
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, EmptyRun>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

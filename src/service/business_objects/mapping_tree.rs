@@ -1,0 +1,160 @@
+//! A mapping as a tree: its fields with their types and properties, as people read them.
+use penstock_model::mapping::{FieldKind, Literal, Mapping, Property, Shape, Value};
+
+/// The maximum number of fields of a tree. With aliases, a short text can have very many.
+const MAX_NODES: usize = 500;
+/// The maximum number of types that are listed.
+const MAX_TYPES: usize = 20;
+/// The maximum number of characters of a name or an IRI.
+const MAX_TEXT_CHARS: usize = 120;
+
+/// The fields of a mapping in the order of the tree.
+#[derive(Debug, Default)]
+pub struct MappingTree {
+    /// The namespace of the root.
+    pub namespace: String,
+    /// The first types that are written with each object of the root.
+    pub types: Vec<String>,
+    /// The first fields.
+    pub nodes: Vec<TreeNode>,
+}
+
+/// A field in the tree.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TreeNode {
+    /// The name.
+    pub name: String,
+    /// The type: `string`, or for nested objects their namespace.
+    pub kind: String,
+    /// Whether it may have several values.
+    pub is_array: bool,
+    /// The IRI of its property, shortened with the prefixes of the mapping; empty for the URI.
+    pub property: String,
+    /// What is special about it: `required`, `key`, `label`.
+    pub marks: Vec<&'static str>,
+    /// Whether fields of nested objects follow.
+    pub has_children: bool,
+    /// How many levels end after it.
+    pub closed_levels: usize,
+}
+
+impl MappingTree {
+    /// Describes a mapping. The work and the size are bounded for any mapping.
+    pub(super) fn new(mapping: &Mapping) -> Self {
+        let mut nodes = Vec::new();
+        let label = mapping.label.as_deref();
+        add_fields(mapping, &mapping.root, label, &mut nodes);
+        let types = mapping.root.types.iter().take(MAX_TYPES);
+        Self {
+            namespace: shorten(mapping.root.namespace.clone()),
+            types: types.map(|one| shorten_iri(mapping, one.as_str())).collect(),
+            nodes,
+        }
+    }
+}
+
+fn add_fields(mapping: &Mapping, shape: &Shape, label: Option<&str>, nodes: &mut Vec<TreeNode>) {
+    let key = shape.key_fields().map(|key| key.indexes.clone()).unwrap_or_default();
+    for (index, field) in shape.fields.iter().enumerate() {
+        if nodes.len() == MAX_NODES {
+            return;
+        }
+        let mut marks = Vec::new();
+        marks.extend(field.is_required().then_some("required"));
+        marks.extend(key.contains(&index).then_some("key"));
+        marks.extend((label == Some(field.name.as_str())).then_some("label"));
+        let node = TreeNode {
+            name: shorten(field.name.clone()),
+            kind: String::new(),
+            is_array: false,
+            property: String::new(),
+            marks,
+            has_children: false,
+            closed_levels: 0,
+        };
+        match &field.kind {
+            FieldKind::Id => nodes.push(TreeNode { kind: "URI".to_owned(), ..node }),
+            FieldKind::Property(Property { predicate, is_array, value, .. }) => {
+                nodes.push(TreeNode {
+                    kind: shorten(describe_value(value)),
+                    is_array: *is_array,
+                    property: shorten_iri(mapping, predicate.as_str()),
+                    ..node
+                });
+                if let Value::Object(nested) = value {
+                    add_nested_fields(mapping, nested, nodes);
+                }
+            }
+        }
+    }
+}
+
+/// Adds the fields of the objects that are nested in the last field.
+fn add_nested_fields(mapping: &Mapping, nested: &Shape, nodes: &mut Vec<TreeNode>) {
+    let length = nodes.len();
+    add_fields(mapping, nested, None, nodes);
+    if nodes.len() == length {
+        return;
+    }
+    if let Some(parent) = nodes.get_mut(length - 1) {
+        parent.has_children = true;
+    }
+    if let Some(last) = nodes.last_mut() {
+        last.closed_levels += 1;
+    }
+}
+
+fn describe_value(value: &Value) -> String {
+    match value {
+        Value::Resource => "IRI".to_owned(),
+        Value::Object(nested) => format!("object in {}", nested.namespace),
+        Value::Literal(literal) => match literal {
+            Literal::String => "string".to_owned(),
+            Literal::Typed(datatype) => format!("string of {}", datatype.as_str()),
+            Literal::Language(language) => format!("string in {language}"),
+            Literal::Number => "number".to_owned(),
+            Literal::Integer => "integer".to_owned(),
+            Literal::Boolean => "boolean".to_owned(),
+            Literal::Date => "date".to_owned(),
+            Literal::DateTime => "dateTime".to_owned(),
+        },
+    }
+}
+
+/// Shortens an IRI with the longest prefix of the mapping that fits.
+fn shorten_iri(mapping: &Mapping, iri: &str) -> String {
+    let fitting = mapping.prefixes.declared().filter(|(_, base)| iri.starts_with(base));
+    let longest = fitting.max_by_key(|(_, base)| base.len());
+    shorten(longest.map_or_else(
+        || iri.to_owned(),
+        |(prefix, base)| format!("{prefix}:{}", iri.get(base.len()..).unwrap_or_default()),
+    ))
+}
+
+/// Shortens a long text.
+fn shorten(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MAX_TEXT_CHARS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_model::mapping;
+    use std::fmt::Write as _;
+
+    #[test]
+    fn a_mapping_with_very_many_fields_has_a_bounded_tree() {
+        let mut text = "namespace: Pump\ntypes: [<urn:t>]\nproperties:\n".to_owned();
+        for at in 0..MAX_NODES {
+            writeln!(text, "  f{at}:\n    property: <urn:f{at}>\n    type: string").unwrap();
+        }
+        text.push_str("  parts:\n    property: <urn:parts>\n    type: string\n");
+        let Ok(mapping) = mapping::compile(&text) else { return };
+        let tree = MappingTree::new(&mapping);
+        assert_eq!(tree.nodes.len(), MAX_NODES);
+    }
+}

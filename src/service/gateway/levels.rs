@@ -1,0 +1,39 @@
+//! Measures the levels that the overview shows over time.
+use super::Gateway;
+use crate::blocking::run_blocking;
+use penstock_base::disk;
+use penstock_base::error::GatewayError;
+use penstock_base::memory;
+use penstock_base::telemetry::metrics::{self, Levels};
+use std::time::Duration;
+
+/// The interval of the measurements: several in each period, which is a minute at least.
+const MEASUREMENT_INTERVAL: Duration = Duration::from_secs(20);
+
+/// Measures the levels at intervals, until the future is dropped.
+pub async fn record_levels(gateway: Gateway) {
+    loop {
+        let measured = gateway.clone();
+        let recorded = run_blocking(move || {
+            metrics::record_levels(measured.measure_levels());
+            Ok::<_, GatewayError>(())
+        });
+        if let Err(error) = recorded.await {
+            tracing::warn!(
+                cause = error.detail,
+                "Measuring the queue, the disk and the memory failed; the overview has a gap."
+            );
+        }
+        tokio::time::sleep(MEASUREMENT_INTERVAL).await;
+    }
+}
+
+impl Gateway {
+    fn measure_levels(&self) -> Levels {
+        Levels {
+            queued: self.exporter.spool_usage().queued,
+            disk_free_bytes: disk::free_bytes_of(&self.settings.data_dir),
+            memory_bytes: memory::resident_bytes(),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+// Completion in the text of a mapping: its keys, its types, and the names of the fields in the sample. The list opens while
+// a name is typed, and with Ctrl and Space. The arrow keys choose, Enter inserts, Escape closes.
+
+const KEYS = ['datatype: ', 'elements:', 'fields:', 'key: ', 'label: ', 'language: ', 'path: ', 'prefixes:', 'required: true', 'type: ', 'types: ', 'unknownFields: ignore'];
+const TYPES = ['array', 'boolean', 'date', 'dateTime', 'id', 'integer', 'number', 'object', 'resource', 'string'];
+const MOST = 8;
+
+// Returns the names of all members of the sample, as far as it is JSON.
+function namesOf(text) {
+  const names = new Set();
+  const visit = (value) => {
+    if (Array.isArray(value)) value.slice(0, 20).forEach(visit);
+    else if (value && typeof value === 'object') {
+      for (const [name, inner] of Object.entries(value)) {
+        if (/^[\w-]+$/.test(name)) names.add(name);
+        visit(inner);
+      }
+    }
+  };
+  try {
+    visit(JSON.parse(text));
+  } catch {
+    // Not JSON, or not yet complete: only the keys of mappings are offered.
+  }
+  return names;
+}
+
+// Returns what is typed at the caret, and what may stand there.
+function findChoices(area, sample, isAsked) {
+  const before = area.value.slice(0, area.selectionStart).split('\n').pop();
+  const typed = before.match(/[\w-]*$/)[0];
+  const ahead = before.slice(0, before.length - typed.length);
+  if (area.selectionStart !== area.selectionEnd || (!typed && !isAsked)) return null;
+  let offered = [];
+  if (/\btype:\s*$/.test(ahead)) offered = TYPES;
+  else if (/(^|[{,])\s*$/.test(ahead)) {
+    const known = new Set(area.value.match(/^\s*[\w-]+(?=:)/gm)?.map((name) => name.trim()));
+    offered = [...[...namesOf(sample.value)].filter((name) => !known.has(name)).map((name) => `${name}: `), ...KEYS];
+  }
+  const matching = offered.filter((one) => one.startsWith(typed) && one.trim() !== typed);
+  return matching.length ? { typed, matching: matching.slice(0, MOST) } : null;
+}
+
+export function connectCompletion(area, sample) {
+  const list = document.createElement('ul');
+  list.id = 'completion';
+  list.className = 'completion';
+  list.hidden = true;
+  list.setAttribute('role', 'listbox');
+  list.setAttribute('aria-label', 'Completion');
+  area.parentElement.append(list);
+  area.setAttribute('aria-autocomplete', 'list');
+  area.setAttribute('aria-controls', list.id);
+  let found = null;
+  let chosen = -1;
+
+  function close() {
+    found = null;
+    list.hidden = true;
+    area.removeAttribute('aria-activedescendant');
+  }
+
+  function choose(index) {
+    chosen = index;
+    for (const [at, option] of [...list.children].entries()) option.setAttribute('aria-selected', at === chosen);
+    if (chosen >= 0) area.setAttribute('aria-activedescendant', `completion-${chosen}`);
+    else area.removeAttribute('aria-activedescendant');
+  }
+
+  function open(isAsked) {
+    found = findChoices(area, sample, isAsked);
+    if (!found) return close();
+    list.replaceChildren(...found.matching.map((text, at) => {
+      const option = document.createElement('li');
+      option.id = `completion-${at}`;
+      option.setAttribute('role', 'option');
+      option.textContent = text;
+      // Keeps the focus in the text.
+      option.addEventListener('pointerdown', (event) => { event.preventDefault(); insert(at); });
+      return option;
+    }));
+    const line = area.value.slice(0, area.selectionStart).split('\n').length;
+    const height = parseFloat(getComputedStyle(area).lineHeight);
+    list.style.top = `${Math.min(line * height - area.scrollTop + 10, area.clientHeight)}px`;
+    list.hidden = false;
+    choose(isAsked ? 0 : -1);
+  }
+
+  function insert(index) {
+    const text = found.matching[index].slice(found.typed.length);
+    close();
+    // Unlike `setRangeText`, this can be undone by the user.
+    document.execCommand('insertText', false, text);
+    close();
+  }
+
+  area.addEventListener('input', (event) => {
+    if (event.inputType?.startsWith('insert')) open(false);
+    else close();
+  });
+  area.addEventListener('blur', close);
+  area.addEventListener('pointerdown', close);
+  // In the capturing phase, before the keys that edit.
+  area.addEventListener('keydown', (event) => {
+    if (event.key === ' ' && event.ctrlKey) {
+      event.preventDefault();
+      return open(true);
+    }
+    if (!found) return;
+    const last = found.matching.length - 1;
+    if (event.key === 'ArrowDown') choose(chosen < last ? chosen + 1 : 0);
+    else if (event.key === 'ArrowUp') choose(chosen > 0 ? chosen - 1 : last);
+    else if (event.key === 'Enter' && chosen >= 0) insert(chosen);
+    else if (event.key === 'Escape') close();
+    else if (['ArrowLeft', 'ArrowRight', 'Home', 'End', 'Enter'].includes(event.key)) return close();
+    else return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, true);
+}

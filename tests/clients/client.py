@@ -6,11 +6,12 @@ import sys
 
 from penstock_client import AuthenticatedClient
 from penstock_client.api.business_objects import put_business_object
-from penstock_client.api.exports import list_exports, push
+from penstock_client.api.exports import list_exports, list_targets, push
 from penstock_client.api.gateway import get_status, list_webhooks
 from penstock_client.api.ingestion import ingest
 from penstock_client.models import (
-    BusinessObjectDefinition, Export, Exports, Ingestion, IngestionRequest, MemoryLevel, Push, Status, Webhooks,
+    BusinessObjectDefinition, Export, Exports, Ingestion, IngestionRequest, MemoryLevel, Push, Status, Targets,
+    Webhooks,
 )
 
 url, key = sys.argv[1:]
@@ -34,6 +35,10 @@ assert pushed.exports[0].sequence == 1, pushed
 exports = list_exports.sync(client=client)
 assert isinstance(exports, Exports), exports
 assert isinstance(exports.items[0], Export) and exports.items[0].target == "plant-exports", exports
+
+targets = list_targets.sync(client=client)
+assert isinstance(targets, Targets), targets
+assert [(target.name, target.remark) for target in targets.items] == [("plant-exports", None)], targets
 
 status = get_status.sync(client=client)
 assert isinstance(status, Status), status

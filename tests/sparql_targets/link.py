@@ -79,7 +79,9 @@ class Link:
             answer = b""
             while part := server.recv(1 << 16):
                 answer += part
-            return answer
+            head, end, body = answer.partition(b"\r\n\r\n")
+            # A client may otherwise send its next request while the link closes the connection.
+            return _close_connection(head + end) + body
 
     def _ask_quietly(self, request):
         try:

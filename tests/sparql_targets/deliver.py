@@ -80,6 +80,8 @@ class Oxigraph(Restartable):
     """Oxigraph's server (PyPI oxigraph)."""
 
     paths = {"query": "/query", "update": "/update", "graphs": "/store"}
+    # So many objects need more than 1 MiB.
+    many = 2500
 
     def __init__(self):
         self.work = Path(tempfile.mkdtemp(prefix="penstock-targets."))
@@ -92,6 +94,8 @@ class Virtuoso(Restartable):
     """Virtuoso (Debian virtuoso-opensource)."""
 
     paths = {"query": "/sparql", "update": "/sparql", "graphs": "/sparql-graph-crud"}
+    # It compiles each update for seconds, and takes 400 lines in one.
+    many = 500
 
     def __init__(self):
         self.work = Path(tempfile.mkdtemp(prefix="penstock-targets."))
@@ -307,7 +311,7 @@ class Deck:
 
     def __init__(self, rng, faults, rate):
         self.rng, self.faults, self.rate = rng, faults, rate
-        self.cards, self.is_open, self.is_busy = [], False, False
+        self.cards, self.dealt, self.is_open, self.is_busy = [], set(), False, False
 
     def deal(self):
         if self.is_busy:
@@ -316,7 +320,13 @@ class Deck:
             return None
         if not self.cards:
             self.cards = self.rng.sample(self.faults, len(self.faults))
-        return self.cards.pop()
+        card = self.cards.pop()
+        self.dealt.add(card)
+        return card
+
+    @property
+    def missing(self):
+        return [fault for fault in self.faults if fault not in self.dealt]
 
 
 def holds(condition):
@@ -341,7 +351,8 @@ def run(binary, name, protocol, seed, rounds):
     rng = random.Random(seed)
     # With the Graph Store Protocol, late duplicates are not detected.
     possible = [fault for fault in FAULTS if protocol == "update" or fault != "late twice"]
-    deck = Deck(random.Random(seed + 1), possible, 0.3)
+    # A PUT is the only request of an export.
+    deck = Deck(random.Random(seed + 1), possible, 0.3 if protocol == "update" else 0.6)
     with STORES[name]() as store:
         link = Link(("127.0.0.1", urlsplit(store.url).port), deck.deal)
         path = store.paths["graphs" if protocol == "graph-store" else "update"]
@@ -365,8 +376,9 @@ def run(binary, name, protocol, seed, rounds):
             deck.is_open = True
             for number in range(rounds):
                 act(gateway, store, operator, rng, number)
-                if number % 10 == 9 and protocol == "update":
+                if number % 10 == 9 and number < rounds - 1 and protocol == "update":
                     check_without_faults(gateway, store, deck, operator, rng, f"in round {number}")
+            wait_for("each fault occurs", lambda: act_until_dealt(gateway, deck, rng))
             check_without_faults(gateway, store, deck, operator, rng, "after the faults")
             deck.is_open = False
             uris = [{"uri": pump["uri"]} for pump in gateway.view("Pumps")]
@@ -374,7 +386,7 @@ def run(binary, name, protocol, seed, rounds):
                 gateway.call("POST", "/business-objects/Pumps?mode=DELETE", {"data": uris[start : start + 500]})
             check(gateway, store, "after everything was deleted")
             exports = gateway.call("GET", "/exports?limit=500")["items"]
-            check_coverage(gateway, store, link, operator, exports, possible)
+            check_coverage(gateway, store, link, operator, exports)
         seconds = time.monotonic() - begun
         print(f"{name} {protocol}: equal; faults {link.seen}, {len(link.sizes)} requests, {len(exports)} exports, {seconds:.0f} s", flush=True)
         link.close()
@@ -383,7 +395,7 @@ def run(binary, name, protocol, seed, rounds):
 def act(gateway, store, operator, rng, number):
     """Does what one round has."""
     if number % 10 == 3:
-        change_many(gateway, rng, 2500)
+        change_many(gateway, rng, store.many)
     for _ in range(rng.randrange(1, 5)):
         change(gateway, rng, 12)
         time.sleep(rng.random() * 0.15)
@@ -397,36 +409,47 @@ def act(gateway, store, operator, rng, number):
     retry_blocked(gateway)
 
 
+def act_until_dealt(gateway, deck, rng):
+    """Changes something while a fault has not occurred. Returns whether each has."""
+    if not deck.missing:
+        return True
+    change(gateway, rng, 12)
+    retry_blocked(gateway)
+    return False
+
+
 def check_without_faults(gateway, store, deck, operator, rng, when):
     """Compares after a change that was delivered without a fault. A store that lost data shows so only then."""
     deck.is_open = False
     operator.retry_all()
     # A late request arrives within two seconds.
     time.sleep(1.6)
-    for is_alone in (False, True):
-        # The second export drops what interrupted ones have staged.
-        pump = make_pump(rng, 0) | {"bearings": [], "maker": f"https://makers.example/{when}/{is_alone}".replace(" ", "-")}
+    for number in range(5):
+        # An export drops what earlier ones have staged. One that is retried leaves its own staging graphs to the next.
+        pump = make_pump(rng, 0) | {"bearings": [], "maker": f"https://makers.example/{when}/{number}".replace(" ", "-")}
         gateway.call("POST", "/business-objects/Pumps?mode=MERGE", {"data": [pump]})
-        check(gateway, store, when, is_alone)
+        others = check(gateway, store, when)
+        if number > 0 and not others:
+            break
+    else:
+        raise SystemExit(f"{when}, staging graphs are left: {others}")
     deck.is_open = True
 
 
-def check_coverage(gateway, store, link, operator, exports, possible):
+def check_coverage(gateway, store, link, operator, exports):
     """Checks that everything has happened that the test is about."""
     kinds = {export["kind"] for export in exports}
     assert kinds == {"full", "incremental", "deleted"}, kinds
-    missing = [fault for fault in possible if not link.seen.get(fault)]
-    assert not missing, f"{missing} did not occur"
     assert gateway.restarts and store.restarts and operator.retried, "a kill or a retry is missing"
-    assert len(exports) > 10, f"{len(exports)} exports only"
+    assert len(exports) >= 6, f"{len(exports)} exports only"
     longest = max(link.sizes)
     if "update" in gateway.command[-1]:
         assert longest <= 1 << 20, f"a request has {longest} bytes"
     assert longest > 20_000, f"the longest request has {longest} bytes only"
 
 
-def check(gateway, store, when, is_alone=True):
-    """Waits until the graph equals the view, and with `is_alone` until no other graph is in the store."""
+def check(gateway, store, when):
+    """Waits until the graph equals the view. Returns the other graphs in the store."""
     graph = "urn:penstock:gw-1:export:Pumps"
     found = {}
 
@@ -436,20 +459,18 @@ def check(gateway, store, when, is_alone=True):
             retry_blocked(gateway)
             return False
         found["view"], found["graph"] = triples_of(gateway.view("Pumps")), read_graph(store, graph)
-        # An export that follows a retry may be staged at this moment.
-        found["others"] = list_graphs(store) - {graph, f"{graph}:state"}
-        return found["view"] == found["graph"] and not (is_alone and found["others"])
+        return found["view"] == found["graph"]
 
     try:
         wait_for(when, is_equal)
     except SystemExit:
         print(json.dumps(gateway.call("GET", "/targets"))[:2000])
         if found:
-            print("other graphs", found["others"])
             print("staged", list_staged(store, graph))
             print("exports", [(export["id"], export["sequence"], export["kind"], export["attempts"]) for export in gateway.call("GET", "/exports?limit=20")["items"]])
             print("missing", sorted(found["view"] - found["graph"])[:5], "too many", sorted(found["graph"] - found["view"])[:5])
         raise
+    return list_graphs(store) - {graph, f"{graph}:state"}
 
 
 def main():

@@ -380,7 +380,7 @@ fn build_target(
     })
 }
 
-/// Returns the properties that a target of this type needs, and those that do nothing there.
+/// Returns the properties that a target of this type needs, and the ones that do nothing there.
 fn properties_of_type(kind: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match kind {
         "s3" => (

@@ -88,7 +88,7 @@ impl Exporter {
         }
     }
 
-    /// Begins to write a heartbeat to each place, and reports those that have ended.
+    /// Begins to write a heartbeat to each place, and reports the writes that have ended.
     async fn begin_puts<F>(
         &self,
         collect: &(impl Fn(HeartbeatTimes) -> F + Send + Sync),

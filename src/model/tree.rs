@@ -257,7 +257,7 @@ impl<R: Read> TreeReader<'_, R> {
         self.take_bytes(label.len()).then_some(label)
     }
 
-    /// Takes the bytes of a value from those that are left. Returns whether there were any left.
+    /// Takes the bytes of a value from the remaining ones. Returns whether there were any left.
     fn take_bytes(&mut self, bytes: usize) -> bool {
         let had_some = self.bytes_left > 0;
         self.bytes_left = self.bytes_left.saturating_sub(bytes + VALUE_OVERHEAD_BYTES);

@@ -182,7 +182,7 @@ pub async fn open_export(gateway: &Gateway, id: &str) -> Result<OpenedExport, Ga
     run_blocking(move || exporter.open_content(&id)).await
 }
 
-/// Returns the export with this id, at most `max_bytes` of its file, and at most `max_objects` of its objects: those that
+/// Returns the export with this id, at most `max_bytes` of its file, and at most `max_objects` of its objects that
 /// begin in its first MiB.
 ///
 /// # Errors

@@ -60,7 +60,7 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     }
     let permit = LOOKUPS.acquire().await.map_err(io::Error::other)?;
     let host = host.to_owned();
-    // The lookup continues, and keeps its permit, even if nobody waits for it any more.
+    // The lookup continues, and keeps its permit, even if no caller waits for it any more.
     let lookup = tokio::spawn(async move {
         let addresses = lookup_host((host, port)).await.map(Iterator::collect::<Vec<SocketAddr>>);
         drop(permit);

@@ -414,7 +414,7 @@ async fn where_a_review_is_required_saving_and_deleting_send_a_change() {
     let sent = plant.send_form(&path, &[("etag", &etag)]).await.expect(303);
     assert!(sent.header("location").starts_with("/admin/changes/"));
     plant.view("urn:pump:2").await;
-    // Somebody changes the object meanwhile: nothing is sent.
+    // Somebody changes the object meanwhile, so the form is refused.
     let outdated = [("base", &*base.replace("1.5", "1.25")), ("draft", &*draft), ("do", "save")];
     plant.send_form(&plant.edit_path("edit", "urn:pump:1"), &outdated).await.expect(412);
 }

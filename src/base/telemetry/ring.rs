@@ -66,7 +66,7 @@ impl<T: Copy + Default, const N: usize> Ring<T, N> {
         usize::try_from(number % N as u64).unwrap_or_default()
     }
 
-    /// Advances to the period with this number. Nothing is known about the periods in between.
+    /// Advances to the period with this number. The periods in between are unknown.
     fn advance_to(&mut self, number: u64) {
         for number in (self.newest + 1..=number).rev().take(N) {
             if let Some(slot) = self.slots.get_mut(Self::slot_index(number)) {

@@ -26,7 +26,7 @@ pub(super) fn name_account(gateway: &Gateway, id: &str, may_know: bool) -> Strin
     }
 }
 
-/// Returns the display name of whoever did something: an account, an API key or local administration.
+/// Returns the display name of an actor: an account, an API key or local administration.
 pub(super) fn name_actor(gateway: &Gateway, by: &Caller, id: &str) -> String {
     if id == "local" {
         return "local administration".to_owned();

@@ -42,7 +42,7 @@ impl PendingEvents {
         }
     }
 
-    /// Puts back the events of a failed commit, before those that were added meanwhile.
+    /// Puts back the events of a failed commit, before the ones that were added meanwhile.
     pub(super) fn restore(&mut self, earlier: Self) {
         let later = std::mem::replace(self, earlier);
         for event in later.events {

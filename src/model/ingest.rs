@@ -98,5 +98,6 @@ pub use retry::missing_letter_error;
 pub use review::{AuditHook, AuditedStep, Replay, ReviewStep, Submission};
 pub use run::ingest;
 pub(crate) use run::{check_versions, outdated_error};
+pub use value_limit::check_value_count;
 pub(crate) use write_history::WrittenObjects;
 pub use write_history::{WriteHistory, find_write_history};

@@ -1,20 +1,21 @@
 //! The stored objects: those of a Business Object in its view, and single objects by their URI.
 //!
 //! `resolve` finds what a URI leads to, and `labels` the texts by which people recognise objects. `search` finds objects by
-//! their values. `details` collects what is known about one object, a part at a time. `edit` changes one object by an
-//! ingestion, from the `draft` of a form, of which `patch` sends only what differs.
+//! their values. `details` collects what is known about one object, a part at a time, and `graph` what is around it. `edit`
+//! changes one object by an ingestion, from the `draft` of a form, of which `patch` sends only what differs.
 
 mod details;
 mod draft;
 mod edit;
+mod graph;
 mod labels;
 mod patch;
 mod resolve;
 mod search;
 
 pub use details::{
-    GraphObject, GraphSide, LinkGroup, ObjectDetails, ObjectGraph, ObjectHeader, ObjectPart,
-    PartContent, ReferringObject, ReferringObjects, describe_object,
+    ObjectDetails, ObjectHeader, ObjectPart, PartContent, ReferringObject, ReferringObjects,
+    describe_object,
 };
 pub use draft::{
     DraftTexts, JSON_FIELD, VALUE_FIELD, add_at, apply_texts, remove_at, remove_empty, show_json,
@@ -24,6 +25,7 @@ pub use edit::{
     DeletableObject, EditableObject, MAX_DELETED_BYTES, MAX_EDITED_BYTES, preview_edit,
     read_deletable_object, read_editable_object, save_edit, view_nesting,
 };
+pub use graph::{GraphObject, GraphSide, LinkGroup, ObjectGraph};
 pub use labels::{IriNames, find_labels};
 pub use patch::{URI, build_merge_patch, explain_lock, merge_drafts};
 pub use resolve::{ObjectForm, Resolution, ShapePlace, resolve_uri};

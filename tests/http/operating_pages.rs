@@ -232,26 +232,57 @@ async fn ingestions_have_a_page_and_names() {
     let filtered = server.get(&format!("/admin/rejected?ingestion={id}")).await.expect(200).text();
     assert!(filtered.contains(&format!("/admin/ingestions/{id}\">ADD into Pump, ")), "{filtered}");
     server.get(&format!("/admin/ingestions/{}", uuid::Uuid::now_v7())).await.expect(404);
-    // No link leads to JSON, except to a download.
-    let links = |page: &str| {
-        let parts = page.split("<a ").skip(1);
-        let tags = parts.map(|part| part.split('>').next().unwrap_or_default().to_owned());
-        tags.filter(|tag| tag.contains("/api/v1/") && !tag.contains("download="))
-            .collect::<Vec<_>>()
-    };
+}
+
+/// Returns the links of a page that lead to JSON, except to downloads.
+fn list_links_to_json(page: &str) -> Vec<&str> {
+    let tags = page.split("<a ").skip(1).map(|part| part.split('>').next().unwrap_or_default());
+    tags.filter(|tag| tag.contains("/api/v1/") && !tag.contains("download=")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_link_leads_to_json() {
+    let server = Server::start(&[]).await;
+    server.define_with(&json!({"review": "optional"})).await;
     let defined = server.get("/api/v1/business-objects").await.expect(200).json();
-    let object = defined["items"][0]["id"].as_str().unwrap();
+    let id = defined["items"][0]["id"].as_str().unwrap();
+    let path = "/api/v1/business-objects/Pump?onError=skip";
+    let data =
+        json!({"data": [{"uri": "urn:pump:1", "name": "P-1"}, {"name": "P-2", "flow": "fast"}]});
+    let ingestion = server.json("POST", path, &data).await.expect(200).json();
+    let ingestion = ingestion["ingestionId"].as_str().unwrap();
+    let path = "/api/v1/business-objects/Pump?mode=MERGE&review=true";
+    let data = json!({"data": [{"uri": "urn:pump:1", "name": "P-3"}]});
+    server.json("POST", path, &data).await.expect(202);
+    let changes = server.get("/api/v1/changes").await.expect(200).json();
+    let change = changes["items"][0]["id"].as_str().unwrap();
+    server.json("PUT", "/api/v1/groups/operators", &json!({"members": []})).await.expect(201);
+    let object = "/admin/object?uri=urn:pump:1";
     for path in [
         "/admin".to_owned(),
         "/admin/rejected".to_owned(),
-        format!("/admin/rejected?ingestion={id}"),
-        format!("/admin/ingestions/{id}"),
-        format!("/admin/business-objects/{object}"),
+        format!("/admin/rejected?ingestion={ingestion}"),
+        format!("/admin/ingestions/{ingestion}"),
+        format!("/admin/business-objects/{id}"),
         "/admin/exports".to_owned(),
+        format!("/admin/objects/{id}"),
+        object.to_owned(),
+        format!("{object}&tab=graph"),
+        format!("{object}&tab=rdf"),
+        format!("{object}&tab=history"),
+        format!("{object}&tab=references"),
+        format!("/admin/object/edit?uri=urn:pump:1&view={id}"),
+        format!("/admin/object/delete?uri=urn:pump:1&view={id}"),
+        "/admin/changes".to_owned(),
+        format!("/admin/changes/{change}"),
+        "/admin/groups".to_owned(),
+        "/admin/groups/operators".to_owned(),
     ] {
         let page = server.get(&path).await.expect(200).text();
-        assert_eq!(links(&page), Vec::<String>::new(), "{path}");
+        assert_eq!(list_links_to_json(&page), Vec::<&str>::new(), "{path}");
     }
+    let history = server.get(&format!("{object}&tab=history")).await.expect(200).text();
+    assert!(history.contains(&format!("/admin/ingestions/{ingestion}\">")), "{history}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

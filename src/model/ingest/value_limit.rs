@@ -46,7 +46,7 @@ pub(super) fn check_body(body: Body<'_>, limit: usize) -> Result<(), GatewayErro
 ///
 /// # Errors
 /// `ErrorClass::TooLarge` if the text has more values than `limit`.
-fn check_value_count(text: &[u8], limit: usize) -> Result<(), GatewayError> {
+pub fn check_value_count(text: &[u8], limit: usize) -> Result<(), GatewayError> {
     if count_values(text, limit) <= limit {
         return Ok(());
     }

@@ -60,6 +60,12 @@ impl Form {
         version.map_or(IfMatch::Exists, IfMatch::Version)
     }
 
+    /// Returns the text of each field whose name begins with `prefix`, as it was sent.
+    pub(super) fn texts_below<'f>(&'f self, prefix: &'f str) -> impl Iterator<Item = &'f str> {
+        let fields = self.0.iter().filter(move |(name, _)| name.starts_with(prefix));
+        fields.map(|(_, text)| text.as_str())
+    }
+
     /// Returns these fields, except empty ones, for the readers of definitions: a form has the same fields as the
     /// JSON of the API.
     pub(super) fn to_members(&self, names: &[&str]) -> Vec<(String, Json)> {

@@ -98,9 +98,16 @@ pub(super) struct Cell {
     pub(super) link: Option<String>,
     /// The whole value, if the text is a short form.
     pub(super) title: Option<String>,
+    /// The address of the whole value, if the text is only its beginning.
+    pub(super) whole: Option<String>,
 }
 
 impl Cell {
+    /// Shows a text.
+    pub(super) fn for_text(text: String) -> Self {
+        Self { text, link: None, title: None, whole: None }
+    }
+
     /// Shows an IRI: the label of a stored object, otherwise a short form.
     pub(super) fn for_iri(
         iri: &str,
@@ -114,7 +121,7 @@ impl Cell {
             Some(label) => (shorten_text(label), Some(object_link(frame, iri))),
             None => (short(), None),
         };
-        Self { title: (text != iri).then(|| iri.to_owned()), text, link }
+        Self { title: (text != iri).then(|| iri.to_owned()), text, link, whole: None }
     }
 }
 

@@ -276,7 +276,7 @@ impl CellNames {
         if is_iri {
             Cell::for_iri(text, &self.labels, &self.names, frame)
         } else {
-            Cell { text: shorten_text(text), link: None, title: None }
+            Cell::for_text(shorten_text(text))
         }
     }
 }

@@ -15,12 +15,12 @@ use penstock_http::caller::caller;
 use penstock_http::path::encode_segment;
 use penstock_http::problem::Problem;
 use penstock_http::state::{gateway, run_blocking};
-use penstock_model::ingest::{Answer, LockedFields, Mode, Preview};
+use penstock_model::ingest::{Answer, LockedFields, Mode, Preview, check_value_count};
 use penstock_model::resource::Compiled;
 use penstock_model::view::compute_etag;
 use penstock_service::objects::{
-    EditableObject, MAX_EDITED_BYTES, add_at, apply_texts, build_merge_patch, merge_drafts,
-    read_editable_object, remove_at, remove_empty, view_nesting,
+    EditableObject, JSON_FIELD, MAX_EDITED_BYTES, add_at, apply_texts, build_merge_patch,
+    merge_drafts, read_editable_object, remove_at, remove_empty, view_nesting,
 };
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, handler};
@@ -71,6 +71,15 @@ struct Edit {
     /// The fields that the form cannot change, as far as the object could be read.
     locked: LockedFields,
     nesting: usize,
+}
+
+/// The limits of the JSON in a form.
+#[derive(Debug, Clone, Copy)]
+struct FormLimits {
+    /// How deep it may nest.
+    nesting: usize,
+    /// The maximum number of values of each text.
+    values: usize,
 }
 
 /// What a person asks for with a form.
@@ -152,9 +161,10 @@ pub(crate) async fn change_object(req: &mut Request, depot: &mut Depot) -> PageR
     let gateway = gateway(depot)?;
     let now = read_editable_object(&gateway, caller(depot), Arc::clone(&compiled), &uri).await;
     let locked = now.as_ref().map(|now| now.locked.clone()).unwrap_or_default();
-    let nesting = view_nesting(&gateway);
+    let values = gateway.settings.limits.values;
+    let limits = FormLimits { nesting: view_nesting(&gateway), values };
     let prepared = run_blocking(move || {
-        let mut edit = Edit::from_form(compiled, uri, &form, locked, nesting)?;
+        let mut edit = Edit::from_form(compiled, uri, &form, locked, limits)?;
         let step = edit.take_step(&form.text("do"))?;
         let patch = if step == Step::Form { Ok(None) } else { edit.build_patch() };
         Ok((edit, step, patch, form))
@@ -192,11 +202,15 @@ impl Edit {
         uri: String,
         form: &Form,
         locked: LockedFields,
-        nesting: usize,
+        limits: FormLimits,
     ) -> Result<Self, Problem> {
         let (base_text, draft) = (form.text("base"), form.text("draft"));
         check_size(&base_text, MAX_EDITED_BYTES)?;
         check_size(&draft, MAX_DRAFT_BYTES)?;
+        for text in [&*base_text, &*draft].into_iter().chain(form.texts_below(JSON_FIELD)) {
+            check_value_count(text.as_bytes(), limits.values)?;
+        }
+        let nesting = limits.nesting;
         let base = json::parse(base_text.as_bytes(), nesting)?;
         let mut draft = json::parse(draft.as_bytes(), nesting)?;
         let texts = |name: &str| form.text_if_sent(name);

@@ -183,14 +183,11 @@ impl ListBuilder<'_> {
 
     fn to_cell(&self, value: &TreeValue) -> Option<Cell> {
         match value {
-            TreeValue::Literal { text, is_cut: false } => {
-                Some(Cell { text: text.clone(), link: None, title: None })
+            TreeValue::Literal { text, is_cut: false } => Some(Cell::for_text(text.clone())),
+            TreeValue::Literal { text, is_cut: true } => {
+                let whole = Some(self.address.tab(super::Tab::Rdf));
+                Some(Cell { whole, ..Cell::for_text(format!("{text}…")) })
             }
-            TreeValue::Literal { text, is_cut: true } => Some(Cell {
-                text: format!("{text}…"),
-                link: None,
-                title: Some("The tab RDF and the API have the whole text.".to_owned()),
-            }),
             TreeValue::Resource(iri) => {
                 Some(Cell::for_iri(iri.as_str(), self.labels, self.names, self.frame))
             }

@@ -8,6 +8,12 @@ use penstock_service::objects::{
     JSON_FIELD, URI, VALUE_FIELD, explain_lock, show_json, show_value,
 };
 
+mod item;
+
+pub(super) use item::{FormItem, Input, InputKind};
+
+use item::{example, explain};
+
 /// The number of levels of nested objects that have fields of their own; deeper ones are JSON.
 const MAX_LEVELS: usize = 2;
 /// The maximum number of elements of an array that have fields of their own; longer arrays are JSON.
@@ -18,46 +24,6 @@ const MAX_INPUTS: usize = 300;
 const MAX_FIXED_CHARS: usize = 1_000;
 /// The number of characters from which a text gets several lines.
 const LONG_TEXT_CHARS: usize = 60;
-
-/// A part of the form, in the order of the page.
-pub(super) enum FormItem {
-    /// The fields of a nested object, or the elements of an array, begin.
-    Group { legend: String, note: String },
-    /// They end. A button removes the object with this JSON Pointer.
-    EndGroup { remove: Option<String>, legend: String },
-    /// A field of the form.
-    Input(Input),
-    /// A value that cannot be changed.
-    Fixed { caption: String, value: String, note: &'static str },
-    /// A button that adds an element or an object.
-    Add { pointer: String, words: String },
-}
-
-/// A field of the form.
-pub(super) struct Input {
-    pub(super) id: String,
-    /// Its name: what the text is, and the JSON Pointer of the value.
-    pub(super) name: String,
-    pub(super) caption: String,
-    pub(super) hint: String,
-    pub(super) text: String,
-    pub(super) kind: InputKind,
-    pub(super) error: String,
-    /// The JSON Pointer of the element that a button beside it removes.
-    pub(super) remove: Option<String>,
-    /// Whether the page begins here, after a row was added or removed.
-    pub(super) has_focus: bool,
-}
-
-/// How a field is entered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum InputKind {
-    Line,
-    Lines,
-    /// True, false or no value.
-    Choice,
-    Json,
-}
 
 /// The form, and the errors that have no place in it.
 pub(super) struct FormItems {
@@ -341,27 +307,6 @@ impl FormBuilder<'_> {
     }
 }
 
-impl Input {
-    fn new(
-        caption: String,
-        hint: String,
-        text: String,
-        kind: InputKind,
-        error: String,
-        remove: Option<String>,
-    ) -> Self {
-        let (id, name) = (String::new(), String::new());
-        Self { id, name, caption, hint, text, kind, error, remove, has_focus: false }
-    }
-
-    /// Whether it is at this JSON Pointer or inside it.
-    fn is_inside(&self, pointer: &str) -> bool {
-        let own = self.name.find('/').and_then(|start| self.name.get(start..));
-        let rest = own.and_then(|own| own.strip_prefix(pointer));
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    }
-}
-
 /// Lets the page begin at the last field at this JSON Pointer or inside it.
 fn focus_last(items: &mut [FormItem], pointer: &str) {
     let last = items.iter_mut().rev().find_map(|item| match item {
@@ -400,30 +345,6 @@ fn fields_of(property: &Property) -> usize {
     match &property.value {
         Value::Object(inner) => inner.fields.len(),
         _ => 1,
-    }
-}
-
-/// Returns what a value looks like, for types that people may write in other ways.
-fn example(property: &Property) -> &'static str {
-    match &property.value {
-        Value::Literal(Literal::Number) => ", such as 12.5",
-        Value::Literal(Literal::Date) => ", such as 2026-03-01",
-        Value::Literal(Literal::DateTime) => ", such as 2026-03-01T12:00:00Z",
-        Value::Resource => ": an IRI",
-        _ => "",
-    }
-}
-
-/// Returns the message of an error at a value. A text that is not of its type was sent as a string.
-fn explain(property: &Property, value: Option<&Json>, message: &str) -> String {
-    match (&property.value, value) {
-        (Value::Literal(Literal::Number), Some(Json::String(text))) => {
-            format!("{text:?} is not a number; write digits with a point, such as 12.5")
-        }
-        (Value::Literal(Literal::Integer), Some(Json::String(text))) => {
-            format!("{text:?} is not a whole number")
-        }
-        _ => message.to_owned(),
     }
 }
 

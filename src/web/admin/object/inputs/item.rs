@@ -1,0 +1,88 @@
+//! The parts of the form that changes an object, and their words.
+use penstock_base::json::Json;
+use penstock_model::mapping::{Literal, Property, Value};
+
+/// A part of the form, in the order of the page.
+pub(in crate::admin::object) enum FormItem {
+    /// The fields of a nested object, or the elements of an array, begin.
+    Group { legend: String, note: String },
+    /// They end. A button removes the object with this JSON Pointer.
+    EndGroup { remove: Option<String>, legend: String },
+    /// A field of the form.
+    Input(Input),
+    /// A value that cannot be changed.
+    Fixed { caption: String, value: String, note: &'static str },
+    /// A button that adds an element or an object.
+    Add { pointer: String, words: String },
+}
+
+/// A field of the form.
+pub(in crate::admin::object) struct Input {
+    pub(in crate::admin::object) id: String,
+    /// Its name: what the text is, and the JSON Pointer of the value.
+    pub(in crate::admin::object) name: String,
+    pub(in crate::admin::object) caption: String,
+    pub(in crate::admin::object) hint: String,
+    pub(in crate::admin::object) text: String,
+    pub(in crate::admin::object) kind: InputKind,
+    pub(in crate::admin::object) error: String,
+    /// The JSON Pointer of the element that a button beside it removes.
+    pub(in crate::admin::object) remove: Option<String>,
+    /// Whether the page begins here, after a row was added or removed.
+    pub(in crate::admin::object) has_focus: bool,
+}
+
+/// How a field is entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::admin::object) enum InputKind {
+    Line,
+    Lines,
+    /// True, false or no value.
+    Choice,
+    Json,
+}
+
+impl Input {
+    pub(super) fn new(
+        caption: String,
+        hint: String,
+        text: String,
+        kind: InputKind,
+        error: String,
+        remove: Option<String>,
+    ) -> Self {
+        let (id, name) = (String::new(), String::new());
+        Self { id, name, caption, hint, text, kind, error, remove, has_focus: false }
+    }
+
+    /// Whether it is at this JSON Pointer or inside it.
+    pub(super) fn is_inside(&self, pointer: &str) -> bool {
+        let own = self.name.find('/').and_then(|start| self.name.get(start..));
+        let rest = own.and_then(|own| own.strip_prefix(pointer));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+/// Returns what a value looks like, for types that people may write in other ways.
+pub(super) fn example(property: &Property) -> &'static str {
+    match &property.value {
+        Value::Literal(Literal::Number) => ", such as 12.5",
+        Value::Literal(Literal::Date) => ", such as 2026-03-01",
+        Value::Literal(Literal::DateTime) => ", such as 2026-03-01T12:00:00Z",
+        Value::Resource => ": an IRI",
+        _ => "",
+    }
+}
+
+/// Returns the message of an error at a value. A text that is not of its type was sent as a string.
+pub(super) fn explain(property: &Property, value: Option<&Json>, message: &str) -> String {
+    match (&property.value, value) {
+        (Value::Literal(Literal::Number), Some(Json::String(text))) => {
+            format!("{text:?} is not a number; write digits with a point, such as 12.5")
+        }
+        (Value::Literal(Literal::Integer), Some(Json::String(text))) => {
+            format!("{text:?} is not a whole number")
+        }
+        _ => message.to_owned(),
+    }
+}

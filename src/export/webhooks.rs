@@ -106,8 +106,7 @@ impl Webhooks {
     }
 
     async fn delete_removed_queues(&self) {
-        let deleted =
-            self.shared.run_transaction(|queues, store| queues.delete_removed_queues(store));
+        let deleted = self.shared.run_transaction(WebhookQueues::delete_removed_queues);
         match deleted.await {
             Ok(deleted) => {
                 for (webhook, events) in deleted {

@@ -113,18 +113,18 @@ fn describe_hours(minute: &str, hours: &str) -> Option<String> {
 fn describe_days(day: &str, weekday: &str) -> Option<String> {
     match (is_any(day), is_any(weekday)) {
         (true, true) => Some(String::new()),
-        (true, false) => match weekday.split_once('-') {
-            Some((first, last)) => {
-                Some(format!("{} to {}", name_weekday(first)?, name_weekday(last)?))
-            }
-            None => {
-                let days = weekday.split(',').map(|day| Some(name_weekday(day)?.to_owned()));
-                Some(format!("every {}", join_words(&days.collect::<Option<Vec<_>>>()?)))
-            }
-        },
+        (true, false) => describe_weekdays(weekday),
         (false, true) => Some(format!("on day {} of each month", parse_number(day)?)),
         (false, false) => None,
     }
+}
+
+fn describe_weekdays(weekday: &str) -> Option<String> {
+    if let Some((first, last)) = weekday.split_once('-') {
+        return Some(format!("{} to {}", name_weekday(first)?, name_weekday(last)?));
+    }
+    let days = weekday.split(',').map(|day| Some(name_weekday(day)?.to_owned()));
+    Some(format!("every {}", join_words(&days.collect::<Option<Vec<_>>>()?)))
 }
 
 fn name_weekday(text: &str) -> Option<&'static str> {

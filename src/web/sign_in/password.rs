@@ -72,18 +72,14 @@ pub(crate) async fn show_sign_in(
         redirect(res, &back.with_prefix(prefix));
         return Ok(());
     }
-    match &auth.oidc {
-        Some(oidc) => {
-            let id = oidc.registration();
-            let link = format!("{prefix}/oauth2/authorization/{id}{}", back.to_query());
-            show_page(res, StatusCode::OK, &ProviderPage { prefix, registration: id, link: &link });
-        }
-        None => {
-            let has_first_password = auth.accounts.find_with_initial_password().is_some();
-            let page =
-                PasswordPage { has_first_password, ..PasswordPage::new(prefix, back.as_str()) };
-            show_page(res, StatusCode::OK, &page);
-        }
+    if let Some(oidc) = &auth.oidc {
+        let id = oidc.registration();
+        let link = format!("{prefix}/oauth2/authorization/{id}{}", back.to_query());
+        show_page(res, StatusCode::OK, &ProviderPage { prefix, registration: id, link: &link });
+    } else {
+        let has_first_password = auth.accounts.find_with_initial_password().is_some();
+        let page = PasswordPage { has_first_password, ..PasswordPage::new(prefix, back.as_str()) };
+        show_page(res, StatusCode::OK, &page);
     }
     Ok(())
 }

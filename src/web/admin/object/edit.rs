@@ -150,7 +150,7 @@ pub(crate) async fn show_editor(req: &mut Request, depot: &mut Depot) -> PageRes
     let EditableObject { text: base_text, view: base, locked } = read;
     let (draft, nesting) = (base.clone(), view_nesting(&gateway));
     let edit = Edit { compiled, uri, base, base_text, draft, locked, nesting };
-    edit.show_form(req, depot, Remarks::default())
+    Ok(edit.show_form(req, depot, Remarks::default()))
 }
 
 /// Adds and removes rows, shows the difference, and saves.
@@ -174,24 +174,24 @@ pub(crate) async fn change_object(req: &mut Request, depot: &mut Depot) -> PageR
         Ok(now) => now,
         Err(error) => {
             let remarks = Remarks::about_problem(error.into())?;
-            return edit.show_form(req, depot, remarks);
+            return Ok(edit.show_form(req, depot, remarks));
         }
     };
     if step == Step::Form {
         let changed_at = find_changed_field(&form.text("do"));
-        return edit.show_form(req, depot, Remarks { changed_at, ..Remarks::default() });
+        return Ok(edit.show_form(req, depot, Remarks { changed_at, ..Remarks::default() }));
     }
     // The commit checks it too. A form that is sent twice has changed the object itself, and gets its answer again.
     if step == Step::Review && now.text != edit.base_text {
-        return edit.show_outdated(req, depot, now);
+        return Ok(edit.show_outdated(req, depot, now));
     }
     match patch {
         Ok(Some(patch)) => edit.review_or_save(req, depot, &form, step, patch).await,
         Ok(None) => {
             let remarks = Remarks::new(StatusCode::OK, "Nothing is changed yet.");
-            edit.show_form(req, depot, remarks)
+            Ok(edit.show_form(req, depot, remarks))
         }
-        Err(error) => edit.show_form(req, depot, Remarks::about_errors(error)),
+        Err(error) => Ok(edit.show_form(req, depot, Remarks::about_errors(error))),
     }
 }
 
@@ -274,17 +274,19 @@ impl Edit {
         match obstacle {
             Obstacle::Failed(problem) => {
                 let remarks = Remarks::about_problem(problem)?;
-                self.show_form(req, depot, remarks)
+                Ok(self.show_form(req, depot, remarks))
             }
-            Obstacle::Invalid(error) => self.show_form(req, depot, Remarks::about_errors(error)),
+            Obstacle::Invalid(error) => {
+                Ok(self.show_form(req, depot, Remarks::about_errors(error)))
+            }
             Obstacle::Outdated => {
                 let (gateway, by) = (gateway(depot)?, caller(depot));
                 let compiled = Arc::clone(&self.compiled);
                 match read_editable_object(&gateway, by, compiled, &self.uri).await {
-                    Ok(now) => self.show_outdated(req, depot, now),
+                    Ok(now) => Ok(self.show_outdated(req, depot, now)),
                     Err(error) => {
                         let remarks = Remarks::about_problem(error.into())?;
-                        self.show_form(req, depot, remarks)
+                        Ok(self.show_form(req, depot, remarks))
                     }
                 }
             }
@@ -292,7 +294,7 @@ impl Edit {
     }
 
     /// Shows the form with what others have changed meanwhile.
-    fn show_outdated(mut self, req: &Request, depot: &Depot, now: EditableObject) -> PageResult {
+    fn show_outdated(mut self, req: &Request, depot: &Depot, now: EditableObject) -> PageReply {
         let meanwhile = list_changed_fields(&self.base, &now.view);
         let root = &self.compiled.mapping.root;
         self.draft = merge_drafts(root, &self.base, &self.draft, &now.view);
@@ -302,7 +304,7 @@ impl Edit {
         self.show_form(req, depot, Remarks { meanwhile, ..remarks })
     }
 
-    fn show_form(self, req: &Request, depot: &Depot, remarks: Remarks) -> PageResult {
+    fn show_form(self, req: &Request, depot: &Depot, remarks: Remarks) -> PageReply {
         let frame = Frame::new(req, depot, Section::BusinessObjects);
         let source = FormSource {
             locked: &self.locked,
@@ -310,7 +312,7 @@ impl Edit {
             changed_at: remarks.changed_at.as_deref(),
         };
         let form = build_form(&self.compiled.mapping.root, &self.draft, &remarks.findings, source);
-        Ok(PageReply::show_with_status(
+        PageReply::show_with_status(
             remarks.status,
             &Page {
                 target: Target::new(&frame, &self.compiled, &self.uri, &self.base),
@@ -322,7 +324,7 @@ impl Edit {
                 base: self.base_text,
                 frame,
             },
-        ))
+        )
     }
 
     fn show_review(self, req: &Request, depot: &Depot, preview: Preview) -> PageReply {

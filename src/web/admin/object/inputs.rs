@@ -282,8 +282,7 @@ impl FormBuilder<'_> {
     fn has_own_inputs(&self, property: &Property, value: Option<&Json>, level: usize) -> bool {
         let is_element = |element: &Json| match (&property.value, element) {
             (Value::Object(_), Json::Object(_)) => true,
-            (Value::Object(_), _) => false,
-            (_, Json::Object(_) | Json::Array(_)) => false,
+            (Value::Object(_), _) | (_, Json::Object(_) | Json::Array(_)) => false,
             _ => true,
         };
         let fits = match (property.is_array, value) {

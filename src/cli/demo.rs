@@ -149,7 +149,8 @@ fn replace_effective_values(settings: &mut Settings) {
     let effective = &mut settings.effective_values;
     effective.retain(|value| value.origin == "default" || !is_ignored(&value.name));
     for (name, value) in own {
-        let shown = EffectiveValue { name: name.to_owned(), value, origin: "demo".to_owned() };
+        let (meaning, origin) = (config::describe_setting(name), "demo".to_owned());
+        let shown = EffectiveValue { name: name.to_owned(), value, origin, meaning };
         match effective.iter_mut().find(|effective| effective.name == name) {
             Some(effective) if effective.value == shown.value => {}
             Some(effective) => *effective = shown,

@@ -57,6 +57,11 @@ pub use table::{SETTINGS, Setting};
 pub use webhooks::{Webhook, WebhookSecret, WebhookSecretError, display_origin};
 pub use window::{Window, WindowParseError};
 
+/// Returns the description of the effect of the setting with this name, as it is in [`SETTINGS`]; empty if there is none.
+pub fn describe_setting(name: &str) -> &'static str {
+    table::find_setting(name).map_or("", |setting| setting.meaning)
+}
+
 /// Whether a command-line argument, up to its `=`, is the name of a setting: it contains a dot, or it is a known
 /// name without one.
 pub fn is_setting_argument(argument: &str) -> bool {

@@ -102,6 +102,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigError>> {
     let effective = typed.into_iter().map(|(name, typed)| EffectiveValue {
         name,
         value: typed.entry.display_value(),
+        meaning: typed.entry.setting.meaning,
         origin: typed.entry.origin,
     });
     settings.effective_values = effective.collect();

@@ -62,6 +62,8 @@ pub struct EffectiveValue {
     pub value: String,
     /// Where it comes from.
     pub origin: String,
+    /// A description of its effect.
+    pub meaning: &'static str,
 }
 
 /// `server.*`

@@ -3,7 +3,7 @@ use super::error::ConfigError;
 use super::kind::RawValue;
 use super::{properties, yaml};
 use nix::unistd::geteuid;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
@@ -151,7 +151,7 @@ pub(super) fn parse_file(
             errors.push(ConfigError::of_source(origin.clone(), why));
             Vec::new()
         });
-        let lines = yaml::find_lines(text);
+        let lines = if pairs.is_empty() { HashMap::new() } else { yaml::find_lines(text) };
         let found = pairs.into_iter().map(|(name, value)| FoundValue {
             origin: match yaml::line_of_name(&lines, &name) {
                 Some(line) => format!("{origin}, line {line}"),

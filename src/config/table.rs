@@ -13,12 +13,14 @@ pub struct Setting {
     pub default: Option<&'static str>,
     /// Whether its value is masked wherever it would be shown.
     pub is_secret: bool,
+    /// The types of targets that it applies to; empty for all, and for settings of other things.
+    pub kinds: &'static [&'static str],
     /// A description of its effect.
     pub meaning: &'static str,
 }
 
 const fn setting(name: &'static str, kind: SettingKind, meaning: &'static str) -> Setting {
-    Setting { name, kind, default: None, is_secret: false, meaning }
+    Setting { name, kind, default: None, is_secret: false, kinds: &[], meaning }
 }
 
 impl Setting {
@@ -28,6 +30,10 @@ impl Setting {
 
     const fn as_secret(self) -> Self {
         Self { is_secret: true, ..self }
+    }
+
+    const fn for_kinds(self, kinds: &'static [&'static str]) -> Self {
+        Self { kinds, ..self }
     }
 }
 
@@ -111,23 +117,23 @@ pub static SETTINGS: &[Setting] = &[
     setting("service.export.window", SettingKind::Window, "Times of day at which exports are delivered. At the end of one, the running request (a file of up to 8 MiB, or a part of a longer one) is finished, and the rest waits for the next. If the clock is set, the window follows within a minute. A wrong clock moves the window and loses nothing. Without it, exports are always delivered."),
     setting("service.export.timezone", SettingKind::TimeZone, "The time zone of `service.export.window`. Times that a change of the clocks skips or repeats count as the clock shows them.").with_default("UTC"),
     setting("service.export.targets.<bucketName>.type", SettingKind::Choice(&["s3", "directory", "sparql"]), "The kind of target: an S3-compatible bucket, a directory, or a SPARQL store."),
-    setting("service.export.targets.<bucketName>.endpoint", SettingKind::Url, "s3: the URL of the server. sparql: the URL that accepts updates, such as `https://store.example/update`; with `protocol=graph-store`, that of the Graph Store Protocol. Required."),
-    setting("service.export.targets.<bucketName>.region", SettingKind::Text, "s3: the region. Defaults to `us-east-1`."),
-    setting("service.export.targets.<bucketName>.bucket", SettingKind::Bucket, "s3: the bucket's name on the server. Defaults to the bucketName."),
-    setting("service.export.targets.<bucketName>.prefix", SettingKind::Prefix, "The prefix of every key."),
-    setting("service.export.targets.<bucketName>.key", SettingKind::KeyTemplate, "The template of every key, of `{prefix}`, `{name}` (the Business Object), `{kind}` (`full`, `incremental`, `deleted`), `{suffix}` (empty, `.incremental`, `.deleted`), `{date}` (`metadata.export_date`), `{yyyy}`, `{mm}`, `{dd}` (its parts), `{sequence}` and `{gateway}`. It begins with `{prefix}`, has `{name}` and `{sequence}`, has `/` or `-` between placeholders, and ends in `.json`. Quote it in YAML. Exports that are already queued keep their key. Defaults to `{prefix}{name}/{name}-{date}-{sequence}{suffix}.json`."),
-    setting("service.export.targets.<bucketName>.format", SettingKind::Choice(&["json", "jsonl"]), "The format of the file: one JSON document, or one object a line. With `jsonl`, the key ends in `.jsonl`, and the metadata is an object of its own, whose key ends in `.meta.json`. Defaults to `json`."),
-    setting("service.export.targets.<bucketName>.access-key-id", SettingKind::Text, "s3: the access key's id. Required."),
-    setting("service.export.targets.<bucketName>.secret-access-key", SettingKind::Text, "s3: the access key's secret. Required.").as_secret(),
-    setting("service.export.targets.<bucketName>.path-style", SettingKind::Flag, "s3: `endpoint/bucket/key` rather than `bucket.endpoint/key`. Defaults to `true`."),
-    setting("service.export.targets.<bucketName>.ca-file", SettingKind::Text, "s3, sparql: a PEM file of certificates to trust for this target."),
-    setting("service.export.targets.<bucketName>.compression", SettingKind::Choice(&["none", "gzip", "zstd"]), "s3: the compression of the object. The object then has a `Content-Encoding`; its key stays the same, and `sha256` in its metadata is that of the uncompressed file. Defaults to `none`."),
-    setting("service.export.targets.<bucketName>.path", SettingKind::Text, "directory: the directory that holds the bucket's directory. Defaults to `<data-dir>/buckets`. The package's unit lets the service write only into its data directory. To allow another one, run `systemctl edit penstock` and add `[Service]` and `ReadWritePaths=/the/directory`."),
-    setting("service.export.targets.<bucketName>.protocol", SettingKind::Choice(&["update", "graph-store"]), "sparql: how exports are written. `update` sends SPARQL updates with what changed. With `graph-store`, every delivery replaces the whole graph (PUT). Defaults to `update`."),
-    setting("service.export.targets.<bucketName>.graph", SettingKind::GraphTemplate, "sparql: the graph of each Business Object, with `{gateway}` and `{name}`. A placeholder that is missing is appended after a colon. Exports that are already queued keep their graph. Defaults to `urn:penstock:{gateway}:export:{name}`."),
-    setting("service.export.targets.<bucketName>.username", SettingKind::Text, "sparql: the name for HTTP Basic authentication."),
-    setting("service.export.targets.<bucketName>.password", SettingKind::Text, "sparql: the password for HTTP Basic authentication.").as_secret(),
-    setting("service.export.targets.<bucketName>.bearer-token", SettingKind::Text, "sparql: a token for the `Authorization` header, in place of a name and a password.").as_secret(),
+    setting("service.export.targets.<bucketName>.endpoint", SettingKind::Url, "s3: the URL of the server. sparql: the URL that accepts updates, such as `https://store.example/update`; with `protocol=graph-store`, that of the Graph Store Protocol. Required.").for_kinds(&["s3", "sparql"]),
+    setting("service.export.targets.<bucketName>.region", SettingKind::Text, "s3: the region. Defaults to `us-east-1`.").for_kinds(&["s3"]),
+    setting("service.export.targets.<bucketName>.bucket", SettingKind::Bucket, "s3: the bucket's name on the server. Defaults to the bucketName.").for_kinds(&["s3"]),
+    setting("service.export.targets.<bucketName>.prefix", SettingKind::Prefix, "The prefix of every key.").for_kinds(&["s3", "directory"]),
+    setting("service.export.targets.<bucketName>.key", SettingKind::KeyTemplate, "The template of every key, of `{prefix}`, `{name}` (the Business Object), `{kind}` (`full`, `incremental`, `deleted`), `{suffix}` (empty, `.incremental`, `.deleted`), `{date}` (`metadata.export_date`), `{yyyy}`, `{mm}`, `{dd}` (its parts), `{sequence}` and `{gateway}`. It begins with `{prefix}`, has `{name}` and `{sequence}`, has `/` or `-` between placeholders, and ends in `.json`. Quote it in YAML. Exports that are already queued keep their key. Defaults to `{prefix}{name}/{name}-{date}-{sequence}{suffix}.json`.").for_kinds(&["s3", "directory"]),
+    setting("service.export.targets.<bucketName>.format", SettingKind::Choice(&["json", "jsonl"]), "The format of the file: one JSON document, or one object a line. With `jsonl`, the key ends in `.jsonl`, and the metadata is an object of its own, whose key ends in `.meta.json`. Defaults to `json`.").for_kinds(&["s3", "directory"]),
+    setting("service.export.targets.<bucketName>.access-key-id", SettingKind::Text, "s3: the access key's id. Required.").for_kinds(&["s3"]),
+    setting("service.export.targets.<bucketName>.secret-access-key", SettingKind::Text, "s3: the access key's secret. Required.").as_secret().for_kinds(&["s3"]),
+    setting("service.export.targets.<bucketName>.path-style", SettingKind::Flag, "s3: `endpoint/bucket/key` rather than `bucket.endpoint/key`. Defaults to `true`.").for_kinds(&["s3"]),
+    setting("service.export.targets.<bucketName>.ca-file", SettingKind::Text, "s3, sparql: a PEM file of certificates to trust for this target.").for_kinds(&["s3", "sparql"]),
+    setting("service.export.targets.<bucketName>.compression", SettingKind::Choice(&["none", "gzip", "zstd"]), "s3: the compression of the object. The object then has a `Content-Encoding`; its key stays the same, and `sha256` in its metadata is that of the uncompressed file. Defaults to `none`.").for_kinds(&["s3"]),
+    setting("service.export.targets.<bucketName>.path", SettingKind::Text, "directory: the directory that holds the bucket's directory. Defaults to `<data-dir>/buckets`. The package's unit lets the service write only into its data directory. To allow another one, run `systemctl edit penstock` and add `[Service]` and `ReadWritePaths=/the/directory`.").for_kinds(&["directory"]),
+    setting("service.export.targets.<bucketName>.protocol", SettingKind::Choice(&["update", "graph-store"]), "sparql: how exports are written. `update` sends SPARQL updates with what changed. With `graph-store`, every delivery replaces the whole graph (PUT). Defaults to `update`.").for_kinds(&["sparql"]),
+    setting("service.export.targets.<bucketName>.graph", SettingKind::GraphTemplate, "sparql: the graph of each Business Object, with `{gateway}` and `{name}`. A placeholder that is missing is appended after a colon. Exports that are already queued keep their graph. Defaults to `urn:penstock:{gateway}:export:{name}`.").for_kinds(&["sparql"]),
+    setting("service.export.targets.<bucketName>.username", SettingKind::Text, "sparql: the name for HTTP Basic authentication.").for_kinds(&["sparql"]),
+    setting("service.export.targets.<bucketName>.password", SettingKind::Text, "sparql: the password for HTTP Basic authentication.").as_secret().for_kinds(&["sparql"]),
+    setting("service.export.targets.<bucketName>.bearer-token", SettingKind::Text, "sparql: a token for the `Authorization` header, in place of a name and a password.").as_secret().for_kinds(&["sparql"]),
     setting("service.export.default.type", SettingKind::Choice(&["s3", "directory", "sparql"]), "The kind of target for every bucketName without an entry."),
     setting("service.export.default.endpoint", SettingKind::Url, "`endpoint` of every bucketName without an entry."),
     setting("service.export.default.region", SettingKind::Text, "`region` of every bucketName without an entry."),

@@ -82,8 +82,17 @@ fn describe_duplicate_key(text: &str) -> Option<String> {
     None
 }
 
-/// Returns the line on which each name begins, counted from 1. A name that an alias stands for has none of its own.
-pub(super) fn find_lines(text: &str) -> HashMap<String, usize> {
+/// The line of a name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NameLine {
+    /// Counted from 1.
+    number: usize,
+    /// Whether an alias (`*name`) is its value. The names below it have no lines of their own.
+    is_alias: bool,
+}
+
+/// Returns the line on which each name begins. Of a name that occurs twice, that is the last one, whose value is in force.
+pub(super) fn find_lines(text: &str) -> HashMap<String, NameLine> {
     /// A mapping or list that is not closed yet.
     enum Open {
         /// Its name, and the name of the key whose value comes next.
@@ -112,14 +121,15 @@ pub(super) fn find_lines(text: &str) -> HashMap<String, usize> {
             Some(Open::List { name, index }) => {
                 let item = format!("{name}[{index}]");
                 *index += 1;
-                lines.entry(item.clone()).or_insert(span.start.line());
+                lines.insert(item.clone(), NameLine { number: span.start.line(), is_alias: false });
                 item
             }
             Some(Open::Map { name, next }) => match (next.take(), &event) {
                 (Some(full), _) => full,
                 (None, Event::Scalar(key, ..)) => {
                     let full = join_names(name, key);
-                    lines.entry(full.clone()).or_insert(span.start.line());
+                    let line = NameLine { number: span.start.line(), is_alias: false };
+                    lines.insert(full.clone(), line);
                     *next = Some(full);
                     continue;
                 }
@@ -130,20 +140,28 @@ pub(super) fn find_lines(text: &str) -> HashMap<String, usize> {
         match event {
             Event::SequenceStart(..) => open.push(Open::List { name, index: 0 }),
             Event::MappingStart(..) => open.push(Open::Map { name, next: None }),
+            Event::Alias(..) => {
+                if let Some(line) = lines.get_mut(&name) {
+                    line.is_alias = true;
+                }
+            }
             _ => {}
         }
     }
     lines
 }
 
-/// Returns the line of a name, or that of the longest name that it begins with.
-pub(super) fn line_of_name(lines: &HashMap<String, usize>, name: &str) -> Option<usize> {
-    let mut name = name;
+/// Returns the line of a name, counted from 1. Below an alias, that is the line of the alias. `None` if it is unknown.
+pub(super) fn line_of_name(lines: &HashMap<String, NameLine>, name: &str) -> Option<usize> {
+    if let Some(line) = lines.get(name) {
+        return Some(line.number);
+    }
+    let mut above = name;
     loop {
-        if let Some(line) = lines.get(name) {
-            return Some(*line);
+        above = above.get(..above.rfind(['.', '['])?)?;
+        if let Some(line) = lines.get(above) {
+            return line.is_alias.then_some(line.number);
         }
-        name = name.get(..name.rfind(['.', '['])?)?;
     }
 }
 
@@ -269,9 +287,19 @@ mod tests {
             assert_eq!(line_of_name(&lines, name), Some(line), "{name}");
         }
         assert_eq!(line_of_name(&lines, "nothing"), None);
+        assert_eq!(line_of_name(&lines, "server.address"), None);
         for (name, _) in parse(text).unwrap() {
             assert!(line_of_name(&lines, &name).is_some(), "{name}");
         }
+    }
+
+    #[test]
+    fn the_line_of_a_name_is_that_of_its_value_in_force() {
+        let twice = find_lines("server.port: 1\nserver:\n  port: 2\n");
+        assert_eq!(line_of_name(&twice, "server.port"), Some(3));
+        let ended = find_lines("server:\n  port: 1\n  tls: [\n");
+        assert_eq!(line_of_name(&ended, "server.port"), Some(2));
+        assert_eq!(line_of_name(&ended, "server.address"), None);
     }
 
     #[test]

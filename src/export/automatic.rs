@@ -277,7 +277,11 @@ impl ExportPlan {
         let has_schedule = |id: &str| self.by_id.get(id).is_some_and(|p| p.schedule.is_some());
         schedule::retain_schedules(store, has_schedule)?;
         inner.waiting.retain(|id| self.by_id.contains_key(id));
-        inner.empty_runs.retain(|id| listed.iter().any(|one| one.object.id == id));
+        // Only automatic runs record errors, and only they can clear them.
+        inner.empty_runs.retain(|id, run| {
+            self.by_id.contains_key(id)
+                || (!run.is_error && listed.iter().any(|one| one.object.id == id))
+        });
         change_feed::clean_up_all(store, inner.options.catalogue.watch())?;
         Ok(())
     }
@@ -344,12 +348,14 @@ impl PlannedExports {
             // A new definition may have removed the reason for the waiting export.
             if due.is_none() {
                 inner.waiting.remove(id);
+                inner.empty_runs.clear_error(id);
             }
             return;
         }
         match self.create_export(inner, is_run, is_due) {
             Ok(()) => {
                 (self.failures, self.free_bytes_before) = (0, None);
+                inner.empty_runs.clear_error(id);
                 if inner.waiting.remove(id) {
                     tracing::info!(
                         business_object = name,

@@ -31,8 +31,13 @@ impl EmptyRuns {
         self.lock().get(id).cloned()
     }
 
-    pub(super) fn retain(&self, is_kept: impl Fn(&str) -> bool) {
-        self.lock().retain(|id, _| is_kept(id));
+    /// Records that the last run did not fail.
+    pub(super) fn clear_error(&self, id: &str) {
+        self.lock().retain(|other, run| other != id || !run.is_error);
+    }
+
+    pub(super) fn retain(&self, is_kept: impl Fn(&str, &EmptyRun) -> bool) {
+        self.lock().retain(|id, run| is_kept(id, run));
     }
 
     // No code panics while it holds the lock.

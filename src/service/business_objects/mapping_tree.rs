@@ -17,6 +17,8 @@ pub struct MappingTree {
     pub types: Vec<String>,
     /// The first fields.
     pub nodes: Vec<TreeNode>,
+    /// The number of further fields.
+    pub more: usize,
 }
 
 /// A field in the tree.
@@ -48,9 +50,21 @@ impl MappingTree {
         Self {
             namespace: shorten(mapping.root.namespace.clone()),
             types: types.map(|one| shorten_iri(mapping, one.as_str())).collect(),
+            more: count_fields(&mapping.root).saturating_sub(nodes.len()),
             nodes,
         }
     }
+}
+
+/// Counts the fields of a shape, with those of nested objects.
+fn count_fields(shape: &Shape) -> usize {
+    let counts = shape.fields.iter().map(|field| match &field.kind {
+        FieldKind::Property(Property { value: Value::Object(nested), .. }) => {
+            1 + count_fields(nested)
+        }
+        FieldKind::Property(_) | FieldKind::Id => 1,
+    });
+    counts.sum()
 }
 
 fn add_fields(mapping: &Mapping, shape: &Shape, label: Option<&str>, nodes: &mut Vec<TreeNode>) {
@@ -147,14 +161,39 @@ mod tests {
     use std::fmt::Write as _;
 
     #[test]
+    fn a_tree_has_the_nested_fields_in_order() {
+        let text = "type: object\npath: Pumps:.\ntypes: [<urn:t#Pump>]\nlabel: name\nprefixes: {u: 'urn:', t: 'urn:t#'}\nfields:\n  uri: {type: id}\n  name: {type: string, path: t:name, required: true}\n  parts:\n    type: array\n    path: u:part\n    elements:\n      type: object\n      path: Parts:.\n      fields: {size: {type: integer, path: t:size}}\n";
+        let tree = MappingTree::new(&mapping::compile(text).unwrap());
+        assert_eq!((tree.namespace.as_str(), tree.more), ("Pumps", 0));
+        assert_eq!(tree.types, ["t:Pump"]);
+        let shown = tree.nodes.iter().map(|node| {
+            (node.name.as_str(), node.kind.as_str(), node.property.as_str(), node.closed_levels)
+        });
+        assert_eq!(
+            shown.collect::<Vec<_>>(),
+            [
+                ("uri", "URI", "", 0),
+                ("name", "string", "t:name", 0),
+                ("parts", "object in Parts", "u:part", 0),
+                ("size", "integer", "t:size", 1),
+            ]
+        );
+        assert_eq!(tree.nodes[1].marks, ["required", "label"]);
+        assert!(tree.nodes[2].is_array && tree.nodes[2].has_children, "{tree:?}");
+    }
+
+    #[test]
     fn a_mapping_with_very_many_fields_has_a_bounded_tree() {
-        let mut text = "namespace: Pump\ntypes: [<urn:t>]\nproperties:\n".to_owned();
-        for at in 0..MAX_NODES {
-            writeln!(text, "  f{at}:\n    property: <urn:f{at}>\n    type: string").unwrap();
+        let mut text = "type: object\npath: Pumps:.\nfields:\n".to_owned();
+        for at in 1..MAX_NODES {
+            writeln!(text, "  f{at}: {{type: string, path: <urn:f{at}>}}").unwrap();
         }
-        text.push_str("  parts:\n    property: <urn:parts>\n    type: string\n");
-        let Ok(mapping) = mapping::compile(&text) else { return };
-        let tree = MappingTree::new(&mapping);
-        assert_eq!(tree.nodes.len(), MAX_NODES);
+        text.push_str(
+            "  parts:\n    type: object\n    path: <urn:parts>/Parts:.\n    fields: {size: {type: string, path: <urn:size>}}\n",
+        );
+        let tree = MappingTree::new(&mapping::compile(&text).unwrap());
+        assert_eq!((tree.nodes.len(), tree.more), (MAX_NODES, 1));
+        let last = tree.nodes.last().unwrap();
+        assert_eq!((last.name.as_str(), last.has_children), ("parts", false));
     }
 }

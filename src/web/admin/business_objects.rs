@@ -6,7 +6,7 @@ use super::frame::{Frame, PageReply, PageResult, Section};
 use super::schedule::{ShownSchedule, describe_cron};
 use super::words;
 use askama::Template;
-use penstock_auth::Role;
+use penstock_auth::{Caller, Role};
 use penstock_base::error::Finding;
 use penstock_base::managed::DefinitionKind;
 use penstock_export::{ExportEntry, PushResult};
@@ -63,6 +63,8 @@ struct One {
     frame: Frame,
     object: BusinessObject,
     schedule: String,
+    /// The schedule as it is written, if `schedule` has words for it.
+    cron: Option<String>,
     /// The next scheduled exports, in the time zone of the schedule.
     runs: Vec<String>,
     by: String,
@@ -143,13 +145,14 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
     let address = format!("{base}/api/v1/business-objects/{name}?mode={}", mode.name());
     let page = One {
         schedule: describe_schedule(&object.definition),
+        cron: object.definition.schedule.clone().filter(|cron| describe_cron(cron).is_some()),
         runs: ShownSchedule::new(
             object.definition.schedule.as_deref(),
             object.definition.timezone.as_deref(),
             chrono::Utc::now(),
         )
         .runs,
-        by: describe_updater(&gateway, &object).unwrap_or_default(),
+        by: describe_updater(&gateway, caller(depot), &object).unwrap_or_default(),
         at: words::format_utc(&object.updated_at),
         namespaces: checked.compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
         warnings: checked.warnings.into_iter().map(describe_warning).collect(),
@@ -277,9 +280,13 @@ impl Last {
 }
 
 /// Returns who has changed a Business Object last; `None` if that is not known.
-pub(super) fn describe_updater(gateway: &Gateway, object: &BusinessObject) -> Option<String> {
+pub(super) fn describe_updater(
+    gateway: &Gateway,
+    by: &Caller,
+    object: &BusinessObject,
+) -> Option<String> {
     let id = object.updated_by.as_deref()?;
-    Some(words::name_account(gateway, id, true))
+    Some(words::name_requester(gateway, by, id))
 }
 
 fn describe_warning(finding: Finding) -> String {
@@ -302,9 +309,12 @@ fn describe_progress(object: &BusinessObject) -> Option<String> {
 
 /// Describes when a Business Object is exported automatically.
 fn describe_schedule(definition: &Definition) -> String {
-    let zone = definition.timezone.as_deref().map(|zone| format!(" ({zone})")).unwrap_or_default();
-    let mut parts: Vec<String> =
-        definition.schedule.iter().map(|text| format!("{}{zone}", name_schedule(text))).collect();
+    let zone = definition.timezone.as_deref().unwrap_or("UTC");
+    let mut parts: Vec<String> = definition
+        .schedule
+        .iter()
+        .map(|text| format!("{} ({zone})", name_schedule(text)))
+        .collect();
     if definition.export_on_change {
         parts.push("on change".to_owned());
     }

@@ -7,6 +7,7 @@ use super::frame::{Frame, PageReply, PageResult, Section};
 use super::words;
 use askama::Template;
 use penstock_auth::Authorized;
+use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_base::managed::DefinitionKind;
 use penstock_http::caller::caller;
@@ -207,7 +208,7 @@ pub(crate) async fn save_business_object(req: &mut Request, depot: &mut Depot) -
             Err(error) => {
                 there = find_business_object(&gateway, path_parameter(req, "id"))?;
                 if error.class == ErrorClass::PreconditionFailed {
-                    changed = Some(Changed::compare(&gateway, &there.object, &draft));
+                    changed = Some(Changed::compare(&gateway, by, &there.object, &draft));
                     draft.version = Some(there.object.version);
                 }
                 refused = Some(error);
@@ -294,12 +295,13 @@ fn describe_refusal(mut error: GatewayError) -> FormErrors {
 }
 
 impl Changed {
-    fn compare(gateway: &Gateway, now: &BusinessObject, draft: &Draft) -> Self {
-        let by = describe_updater(gateway, now).unwrap_or_else(|| "another user".to_owned());
+    fn compare(gateway: &Gateway, by: &Caller, now: &BusinessObject, draft: &Draft) -> Self {
+        let updater =
+            describe_updater(gateway, by, now).unwrap_or_else(|| "another user".to_owned());
         let stored = Draft::from_business_object(now).field_values();
         let fields =
             stored.into_iter().zip(draft.field_values()).filter(|(stored, yours)| stored != yours);
         let fields = fields.map(|((name, stored), (_, yours))| (name, stored, yours)).collect();
-        Self { by, at: words::format_utc(&now.updated_at), fields }
+        Self { by: updater, at: words::format_utc(&now.updated_at), fields }
     }
 }

@@ -320,14 +320,6 @@ pub(crate) async fn show_export(req: &mut Request, depot: &mut Depot) -> PageRes
     Ok(PageReply::show(&page))
 }
 
-/// Names who asked for an export. Every User may know the name of the account.
-fn describe_requester(gateway: &Gateway, by: &Caller, id: &str) -> String {
-    match gateway.auth.accounts.get(id) {
-        Some(account) => words::display_name(&account),
-        None => words::name_actor(gateway, by, id),
-    }
-}
-
 fn build_page(frame: Frame, gateway: &Gateway, by: &Caller, preview: ExportPreview) -> One {
     let ExportPreview { entry, beginning, objects } = preview;
     let content = match beginning {
@@ -344,7 +336,7 @@ fn build_page(frame: Frame, gateway: &Gateway, by: &Caller, preview: ExportPrevi
         delivered: entry.delivered_at.as_deref().map(words::format_utc),
         size: words::format_size(entry.bytes),
         objects: words::format_count(entry.object_count, "object", "objects"),
-        by: entry.pushed_by.as_deref().map(|id| describe_requester(gateway, by, id)),
+        by: entry.pushed_by.as_deref().map(|id| words::name_requester(gateway, by, id)),
         file: entry.file_name(),
         may_retry: may && (waits || entry.status == Status::Parked),
         may_park: may && waits,

@@ -4,6 +4,7 @@ use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
+use penstock_auth::Caller;
 use penstock_auth::groups::{NewGroup, missing_group_error};
 use penstock_base::IfMatch;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
@@ -67,7 +68,7 @@ struct Row {
 
 impl Row {
     /// Converts a group that an Admin sees.
-    fn from_visible(visible: VisibleGroup, gateway: &Gateway) -> Option<Self> {
+    fn from_visible(visible: VisibleGroup, gateway: &Gateway, by: &Caller) -> Option<Self> {
         let GroupDetails { members, group } = visible.details?;
         Some(Self {
             path: page_path(&visible.name),
@@ -76,7 +77,7 @@ impl Row {
             claim_values: group.claim_values.clone(),
             version: group.version,
             changed: words::format_minute(&group.updated_at),
-            changed_by: words::name_account(gateway, &group.updated_by, true),
+            changed_by: words::name_actor(gateway, by, &group.updated_by),
         })
     }
 
@@ -105,7 +106,8 @@ fn page_path(name: &str) -> String {
 fn find_row(req: &Request, depot: &Depot) -> Result<Row, Problem> {
     let (gateway, name) = (gateway(depot)?, path_parameter(req, "name"));
     let found = groups::find_group(&gateway, caller(depot), name)?;
-    Ok(Row::from_visible(found, &gateway).ok_or_else(|| missing_group_error(name))?)
+    Ok(Row::from_visible(found, &gateway, caller(depot))
+        .ok_or_else(|| missing_group_error(name))?)
 }
 
 /// Reads the group in a form.
@@ -153,7 +155,10 @@ pub(crate) async fn list_groups(req: &mut Request, depot: &mut Depot) -> PageRes
     let name = |group: &VisibleGroup| group.name.clone();
     Ok(PageReply::show(&List {
         pager: Pager::for_rows(&frame, "/admin/groups", &query, &mut listed, ROWS_PER_PAGE, name),
-        rows: listed.into_iter().filter_map(|group| Row::from_visible(group, &gateway)).collect(),
+        rows: listed
+            .into_iter()
+            .filter_map(|group| Row::from_visible(group, &gateway, by))
+            .collect(),
         frame,
     }))
 }

@@ -18,6 +18,7 @@ use penstock_http::state::{gateway, state};
 use penstock_service::gateway::Gateway;
 use penstock_service::gateway::status::Status;
 use salvo::{Depot, Request, handler};
+use std::time::Duration;
 
 /// The maximum number of log lines that are shown.
 const MAX_LOG_LINES: usize = 5;
@@ -116,7 +117,13 @@ fn build_summary(status: &Status, defined: u64, recent: &RecentCounts) -> String
         1 => "1 export was delivered".to_owned(),
         _ => format!("{} exports were delivered", words::format_number(delivered)),
     };
-    sentences.push(format!("In the last {SUMMARY_MINUTES} minutes {ingested}, and {exports}."));
+    let since = recent.since.as_secs();
+    let when = if since < SUMMARY_MINUTES as u64 * 60 {
+        format!("Since the start, {} ago,", words::format_duration(since))
+    } else {
+        format!("In the last {SUMMARY_MINUTES} minutes")
+    };
+    sentences.push(format!("{when} {ingested}, and {exports}."));
     sentences.push(match (status.queue.depth, status.queue.oldest_age_seconds) {
         (0, _) => "No export waits.".to_owned(),
         (1, Some(age)) => format!("1 export waits, since {}.", words::format_duration(age)),
@@ -183,6 +190,17 @@ impl Range {
         }
     }
 
+    /// Returns the number of the first periods that ended before counting began.
+    fn count_unknown(self, since: Duration) -> usize {
+        let (periods, seconds) = match self {
+            Self::Hour => (60_usize, 60),
+            Self::Day => (96, 15 * 60),
+        };
+        // The last period is still running.
+        let known = usize::try_from(since.as_secs() / seconds).map_or(periods, |ended| ended + 1);
+        periods.saturating_sub(known)
+    }
+
     /// Returns the unit of rates, and how many periods it has.
     fn rate(self) -> (&'static str, u64) {
         match self {
@@ -194,15 +212,15 @@ impl Range {
 
 fn build_plots(range: Range, counts: &RecentCounts, status: &Status) -> [Plot; 5] {
     let levels = recent_levels();
+    let unknown = range.count_unknown(counts.since);
     let (counts, levels) = match range {
         Range::Hour => (&counts.hour, &levels.hour),
         Range::Day => (&counts.day, &levels.day),
     };
     let (per, factor) = range.rate();
-    let rates = |class, label, count: fn(&PeriodCounts) -> u64| Series {
-        class,
-        label,
-        values: counts.iter().map(|counts| Some(count(counts))).collect(),
+    let rates = |class, label, count: fn(&PeriodCounts) -> u64| {
+        let known = counts.iter().skip(unknown).map(|counts| Some(count(counts)));
+        Series { class, label, values: std::iter::repeat_n(None, unknown).chain(known).collect() }
     };
     let level = |class, label, level: fn(&Levels) -> Option<u64>| Series {
         class,
@@ -231,18 +249,21 @@ fn build_plots(range: Range, counts: &RecentCounts, status: &Status) -> [Plot; 5
         Plot::of_levels(
             "Export queue".to_owned(),
             level("level", "waiting", |levels| Some(levels.queued)),
+            Some(status.queue.depth),
             Unit::Count,
             None,
         ),
         Plot::of_levels(
             "Disk".to_owned(),
             level("level", "free", |levels| levels.disk_free_bytes),
+            status.disk.free_bytes,
             Unit::Bytes,
             Some(reserve),
         ),
         Plot::of_levels(
             "Memory".to_owned(),
             level("level", "in use", |levels| levels.memory_bytes),
+            status.memory.resident_bytes,
             Unit::Bytes,
             memory_limit,
         ),
@@ -274,4 +295,20 @@ fn system_facts(status: &Status) -> Vec<(&'static str, String)> {
         ("Version", status.version.to_owned()),
         ("Gateway ID", status.gateway_id.clone()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_before_the_start_are_unknown() {
+        for (seconds, hour, day) in
+            [(0, 59, 95), (59, 59, 95), (60, 58, 95), (900, 44, 94), (3540, 0, 92), (100_000, 0, 0)]
+        {
+            let since = Duration::from_secs(seconds);
+            let unknown = [Range::Hour, Range::Day].map(|range| range.count_unknown(since));
+            assert_eq!(unknown, [hour, day], "{seconds}");
+        }
+    }
 }

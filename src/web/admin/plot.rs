@@ -5,8 +5,8 @@ use super::words;
 const HEIGHT: u64 = 100;
 /// The width of one period.
 const STEP: u64 = 10;
-/// The steps of an axis within a power of ten.
-const NICE_STEPS: [u64; 4] = [1, 2, 5, 10];
+/// The steps of an axis within a power of ten. Half of each is a whole number.
+const ROUND_STEPS: [u64; 5] = [2, 4, 6, 8, 10];
 
 /// The kind of the numbers of a plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,24 +65,24 @@ impl Plot {
         for value in series.iter_mut().flat_map(|one| one.values.iter_mut().flatten()) {
             *value = value.saturating_mul(factor);
         }
-        Self::new(heading, legend, &series, Unit::Count, None, STEP - 2)
+        Self::new(heading, legend, &series, Unit::Count, None, Bars::OfRates)
     }
 
-    /// Creates a plot of levels: bars without gaps. The label in the legend has the last value. `limit` is a level that
-    /// matters, with its label.
+    /// Creates a plot of levels: bars without gaps. The label in the legend has the value of `now`. `limit` is a level
+    /// that matters, with its label.
     pub(super) fn of_levels(
         heading: String,
         series: Series,
+        now: Option<u64>,
         unit: Unit,
         limit: Option<(&'static str, u64)>,
     ) -> Self {
-        let last = series.values.iter().rev().flatten().next();
-        let last = last.map_or_else(|| "unknown".to_owned(), |last| unit.format(*last));
-        let mut legend = vec![(series.class, format!("{}: {last}", series.label))];
+        let now = now.map_or_else(|| "unknown".to_owned(), |now| unit.format(now));
+        let mut legend = vec![(series.class, format!("{}: {now}", series.label))];
         legend.extend(
             limit.map(|(label, value)| ("limit", format!("{label}: {}", unit.format(value)))),
         );
-        Self::new(heading, legend, &[series], unit, limit.map(|(_, value)| value), STEP)
+        Self::new(heading, legend, &[series], unit, limit.map(|(_, value)| value), Bars::OfLevels)
     }
 
     fn new(
@@ -91,7 +91,7 @@ impl Plot {
         series: &[Series],
         unit: Unit,
         limit: Option<u64>,
-        width: u64,
+        kind: Bars,
     ) -> Self {
         let periods = series.iter().map(|one| one.values.len()).max().unwrap_or_default();
         let sum_at = |at: usize| {
@@ -101,15 +101,18 @@ impl Plot {
         let top = unit.round_up(highest.max(limit.unwrap_or_default()));
         let mut bars = Vec::new();
         for at in 0..periods {
-            let (x, mut below) = (at as u64 * STEP, 0_u64);
+            let (x, mut below, mut from) = (at as u64 * STEP, 0_u64, 0);
             for Series { class, values, .. } in series {
                 let Some(value) = values.get(at).copied().flatten() else { continue };
-                let from = scale_to_height(below, top);
-                below = below.saturating_add(value);
-                let to = scale_to_height(below, top);
-                if to > from {
-                    bars.push(Bar { class, x, y: HEIGHT - to, width, height: to - from });
+                if value == 0 && kind == Bars::OfRates {
+                    continue;
                 }
+                below = below.saturating_add(value);
+                // Any value is visible, if need be in front of the one below it.
+                let to = scale_to_height(below, top).max(from + 1).min(HEIGHT);
+                from = from.min(to - 1);
+                bars.push(Bar { class, x, y: HEIGHT - to, width: kind.width(), height: to - from });
+                from = to;
             }
         }
         let shown: Vec<&str> = legend.iter().map(|(_, label)| label.as_str()).collect();
@@ -140,6 +143,24 @@ impl Plot {
     }
 }
 
+/// The kind of the bars of a plot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bars {
+    /// Bars with gaps between them. A rate of zero has none.
+    OfRates,
+    /// Bars without gaps. A level of zero has one too, because without one the level is unknown.
+    OfLevels,
+}
+
+impl Bars {
+    fn width(self) -> u64 {
+        match self {
+            Self::OfRates => STEP - 2,
+            Self::OfLevels => STEP,
+        }
+    }
+}
+
 impl Unit {
     fn format(self, value: u64) -> String {
         match self {
@@ -153,25 +174,21 @@ impl Unit {
         if value.is_multiple_of(2) { self.format(value / 2) } else { String::new() }
     }
 
-    /// Returns the lowest round value that is not less than this one.
+    /// Returns the lowest round value that is not less than this one, and whose half is a whole number.
     fn round_up(self, value: u64) -> u64 {
-        let mut unit = 1_u64;
         if self == Self::Bytes {
-            while value / unit >= 1024 {
-                unit = unit.saturating_mul(1024);
-            }
+            return value.max(2).checked_next_power_of_two().unwrap_or(u64::MAX);
         }
-        let count = value.div_ceil(unit).max(1);
         let mut power = 1_u64;
-        while count / power >= 10 {
+        while value > power.saturating_mul(10) {
             power = power.saturating_mul(10);
         }
-        let step = NICE_STEPS.into_iter().find(|step| step.saturating_mul(power) >= count);
-        step.unwrap_or(10).saturating_mul(power).saturating_mul(unit)
+        let step = ROUND_STEPS.into_iter().find(|step| step.saturating_mul(power) >= value);
+        step.unwrap_or(10).saturating_mul(power)
     }
 }
 
-/// Scales a value to the height of the plot. Rounds up, so that any value above zero is visible.
+/// Scales a value to the height of the plot, rounded up.
 fn scale_to_height(value: u64, top: u64) -> u64 {
     let scaled = (u128::from(value) * u128::from(HEIGHT)).div_ceil(u128::from(top.max(1)));
     u64::try_from(scaled).unwrap_or(HEIGHT).min(HEIGHT)
@@ -207,31 +224,51 @@ mod tests {
     }
 
     #[test]
-    fn levels_have_gaps_a_limit_and_the_last_value() {
-        let values = vec![None, Some(50 << 20), Some(100 << 20), None];
+    fn levels_have_gaps_a_limit_and_the_value_of_now() {
+        let values = vec![None, Some(50 << 20), Some(100 << 20), Some(0), None];
         let memory = Series { class: "level", label: "in use", values };
-        let limit = Some(("limit", 256 << 20));
-        let plot = Plot::of_levels("Memory".to_owned(), memory, Unit::Bytes, limit);
-        assert_eq!(plot.axis, ["500 MiB", "250 MiB", "0"]);
-        assert_eq!(plot.bars.iter().map(|bar| bar.x).collect::<Vec<_>>(), [10, 20]);
-        assert_eq!(plot.limit, Some(48));
-        assert_eq!(plot.words, "Memory: in use: 100 MiB, limit: 256 MiB; highest value 100 MiB");
+        let (now, limit) = (Some(90 << 20), Some(("limit", 300 << 20)));
+        let plot = Plot::of_levels("Memory".to_owned(), memory, now, Unit::Bytes, limit);
+        assert_eq!(plot.axis, ["512 MiB", "256 MiB", "0"]);
+        // A level of zero is not a gap.
+        let bars: Vec<_> = plot.bars.iter().map(|bar| (bar.x, bar.height)).collect();
+        assert_eq!(bars, [(10, 10), (20, 20), (30, 1)]);
+        assert_eq!(plot.limit, Some(41));
+        assert_eq!(plot.words, "Memory: in use: 90 MiB, limit: 300 MiB; highest value 100 MiB");
         let nothing = Series { class: "level", label: "free", values: vec![None; 60] };
-        let plot = Plot::of_levels("Disk".to_owned(), nothing, Unit::Bytes, None);
+        let plot = Plot::of_levels("Disk".to_owned(), nothing, None, Unit::Bytes, None);
         assert!(plot.bars.is_empty() && plot.legend == [("level", "free: unknown".to_owned())]);
         let most = series("up", "changed", &[u64::MAX, 1]);
         assert_eq!(Plot::of_rates(String::new(), vec![most], 4).bars.len(), 2);
     }
 
     #[test]
-    fn an_axis_ends_at_a_round_value() {
-        for (value, top) in [(0, 1), (1, 1), (3, 5), (11, 20), (500, 500), (501, 1000)] {
+    fn a_low_value_beside_a_high_one_is_visible() {
+        let plot_of = |delivered, failed| {
+            let delivered = series("up", "delivered", &[delivered]);
+            let failed = series("down", "failed attempts", &[failed]);
+            let plot = Plot::of_rates(String::new(), vec![delivered, failed], 1);
+            plot.bars.into_iter().map(|bar| (bar.class, bar.y, bar.height)).collect::<Vec<_>>()
+        };
+        assert_eq!(plot_of(10_010, 1), [("up", 49, 51), ("down", 48, 1)]);
+        // At the top it is in front of the other.
+        assert_eq!(plot_of(19_999, 1), [("up", 0, 100), ("down", 0, 1)]);
+        assert_eq!(plot_of(0, 1), [("down", 50, 50)]);
+    }
+
+    #[test]
+    fn an_axis_ends_at_a_round_value_with_a_whole_half() {
+        for (value, top) in
+            [(0, 2), (1, 2), (3, 4), (5, 6), (10, 10), (11, 20), (500, 600), (801, 1000)]
+        {
             assert_eq!(Unit::Count.round_up(value), top);
         }
         for (value, top) in
-            [(700, 1000), (1025, 2 << 10), (3 << 30, 5 << 30), (90 << 20, 100 << 20)]
+            [(0, 2), (700, 1024), (1025, 2 << 10), (600 << 20, 1 << 30), (90 << 20, 128 << 20)]
         {
             assert_eq!(Unit::Bytes.round_up(value), top);
         }
+        assert_eq!(Unit::Bytes.round_up(u64::MAX), u64::MAX);
+        assert!(Unit::Count.round_up(u64::MAX) > u64::MAX / 2);
     }
 }

@@ -1,6 +1,6 @@
 //! The schedule of a Business Object in words, with its next runs.
 use askama::Template;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use penstock_model::resource::Schedule;
 
 /// The number of next runs that are shown.
@@ -41,14 +41,29 @@ impl ShownSchedule {
     }
 }
 
-/// Lists the next runs in the local time of the schedule.
+/// Lists the next runs in the local time of the schedule. If the clocks are changed in between, each has its offset.
 fn list_runs(schedule: &Schedule, now: DateTime<Utc>) -> Vec<String> {
     let mut last = now;
     let runs = std::iter::from_fn(|| {
         last = schedule.next(last)?;
-        Some(schedule.local_time_at(last).format("%a %Y-%m-%d %H:%M:%S").to_string())
+        let local = schedule.local_time_at(last);
+        let text = local.format("%a %Y-%m-%d %H:%M:%S").to_string();
+        Some((text, local - last.naive_utc()))
     });
-    runs.take(SHOWN_RUNS).collect()
+    let runs: Vec<_> = runs.take(SHOWN_RUNS).collect();
+    let has_change = runs.windows(2).any(|two| matches!(two, [(_, one), (_, next)] if one != next));
+    let shown = runs.into_iter().map(|(text, offset)| {
+        if has_change { format!("{text} {}", format_offset(offset)) } else { text }
+    });
+    shown.collect()
+}
+
+/// Formats the offset of a time zone: `+02:00`.
+fn format_offset(offset: TimeDelta) -> String {
+    let minutes = offset.num_minutes();
+    let sign = if minutes < 0 { '−' } else { '+' };
+    let minutes = minutes.unsigned_abs();
+    format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
 }
 
 /// Describes a cron schedule; `None` if it is none of the usual ones.
@@ -66,9 +81,9 @@ pub(super) fn describe_cron(text: &str) -> Option<String> {
     }
     let days = describe_days(day, weekday)?;
     let times = match (*minute, *hour) {
-        (minute, "*") => describe_minutes(minute)?,
+        (minute, "*" | "*/1") => describe_minutes(minute)?,
         (minute, hour) => match hour.strip_prefix("*/") {
-            Some(hours) if minute == "0" => format!("every {} hours", parse_number(hours)?),
+            Some(hours) if minute == "0" => format!("every {} hours", parse_step(hours, 24)?),
             Some(_) => return None,
             None => describe_hours(minute, hour)?,
         },
@@ -89,16 +104,23 @@ fn parse_number(text: &str) -> Option<u32> {
     text.parse().ok()
 }
 
+/// Parses a step after which a run follows the one before at any time. Other steps are shorter at the end of the hour or
+/// day, so that no words are right.
+fn parse_step(step: &str, whole: u32) -> Option<u32> {
+    parse_number(step).filter(|step| (2..whole).contains(step) && whole.is_multiple_of(*step))
+}
+
 /// Describes the minutes of every hour.
 fn describe_minutes(minute: &str) -> Option<String> {
-    if let Some(step) = minute.strip_prefix("*/") {
-        return Some(format!("every {} minutes", parse_number(step)?));
-    }
     match minute {
-        "*" => Some("every minute".to_owned()),
-        "0" => Some("every hour".to_owned()),
-        minute => Some(format!("every hour at minute {}", parse_number(minute)?)),
+        "*" | "*/1" => return Some("every minute".to_owned()),
+        "0" => return Some("every hour".to_owned()),
+        _ => {}
     }
+    Some(match minute.strip_prefix("*/") {
+        Some(step) => format!("every {} minutes", parse_step(step, 60)?),
+        None => format!("every hour at minute {}", parse_number(minute)?),
+    })
 }
 
 /// Describes one minute of single hours.
@@ -114,7 +136,11 @@ fn describe_days(day: &str, weekday: &str) -> Option<String> {
     match (is_any(day), is_any(weekday)) {
         (true, true) => Some(String::new()),
         (true, false) => describe_weekdays(weekday),
-        (false, true) => Some(format!("on day {} of each month", parse_number(day)?)),
+        (false, true) => {
+            let day = parse_number(day)?;
+            let condition = if day > 28 { " that has it" } else { "" };
+            Some(format!("on day {day} of each month{condition}"))
+        }
         (false, false) => None,
     }
 }
@@ -163,11 +189,28 @@ mod tests {
             ("5 * * * *", "every hour at minute 5"),
             ("0 * * * SAT", "every hour, every Saturday"),
             ("0 */6 * * *", "every 6 hours"),
+            ("*/1 * * * *", "every minute"),
+            ("0 */1 * * *", "every hour"),
+            ("*/30 */1 * * *", "every 30 minutes"),
+            ("0 3 28 * *", "on day 28 of each month at 03:00"),
+            ("0 3 31 * *", "on day 31 of each month that has it at 03:00"),
         ] {
             assert_eq!(describe_cron(cron).as_deref(), Some(words), "{cron}");
         }
-        for cron in ["0 5 1 * 1", "0 5 * 1 *", "1-5 5 * * *", "0 5 L * *", "30 0 5 * * *", "daily"]
-        {
+        for cron in [
+            "0 5 1 * 1",
+            "0 5 * 1 *",
+            "1-5 5 * * *",
+            "0 5 L * *",
+            "30 0 5 * * *",
+            "daily",
+            "*/7 * * * *",
+            "*/45 * * * *",
+            "*/90 * * * *",
+            "*/0 * * * *",
+            "0 */5 * * *",
+            "*/5 */2 * * *",
+        ] {
             assert_eq!(describe_cron(cron), None, "{cron}");
         }
     }
@@ -181,8 +224,28 @@ mod tests {
             shown.runs,
             ["Sun 2026-03-29 05:00:00", "Mon 2026-03-30 05:00:00", "Tue 2026-03-31 05:00:00"]
         );
+        assert_eq!(shown.zone, "Europe/Vienna");
         let wrong = ShownSchedule::new(Some("every day"), None, now);
         assert!(wrong.error.is_some() && wrong.runs.is_empty(), "{wrong:?}");
         assert_eq!(ShownSchedule::new(None, Some("UTC"), now), ShownSchedule::default());
+    }
+
+    #[test]
+    fn runs_in_a_repeated_hour_have_their_offset() {
+        let now = "2026-10-25T00:10:00Z".parse().unwrap();
+        let list = |zone| ShownSchedule::new(Some("*/30 * * * *"), zone, now).runs;
+        assert_eq!(
+            list(Some("Europe/Vienna")),
+            [
+                "Sun 2026-10-25 02:30:00 +02:00",
+                "Sun 2026-10-25 02:00:00 +01:00",
+                "Sun 2026-10-25 02:30:00 +01:00"
+            ]
+        );
+        assert_eq!(
+            list(None),
+            ["Sun 2026-10-25 00:30:00", "Sun 2026-10-25 01:00:00", "Sun 2026-10-25 01:30:00"]
+        );
+        assert_eq!(format_offset(TimeDelta::minutes(-210)), "−03:30");
     }
 }

@@ -1,7 +1,7 @@
 //! The state of a target in words, the same on every page, and what to do about a failure.
-use penstock_export::{FailureClass, TargetState};
+use penstock_export::{FailureClass, TargetState, WebhookState};
 
-/// The state of a target: the class of its label, and the label.
+/// The state of a target or webhook: the class of its label, and the label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StateLabel {
     pub(super) class: &'static str,
@@ -16,6 +16,17 @@ impl StateLabel {
             TargetState { depth: 1.., .. } => ("", "delivering"),
             TargetState { reachable: Some(true), .. } => ("good", "reachable"),
             TargetState { reachable: Some(false), .. } => ("warn", "unreachable"),
+            _ => ("", "not used yet"),
+        };
+        Self { class, words }
+    }
+
+    pub(super) fn of_webhook(webhook: &WebhookState) -> Self {
+        let (class, words) = match webhook {
+            WebhookState { disabled_since: Some(_), .. } => ("bad", "disabled"),
+            WebhookState { blocked: Some(_), .. } => ("bad", "blocked"),
+            WebhookState { waiting: 1.., .. } => ("", "delivering"),
+            WebhookState { last_delivery: Some(_), .. } => ("good", "reachable"),
             _ => ("", "not used yet"),
         };
         Self { class, words }

@@ -27,8 +27,7 @@ struct List {
 struct Webhook {
     name: String,
     url: String,
-    class: &'static str,
-    state: &'static str,
+    state: StateLabel,
     blocked: Option<Blocked>,
     waiting: String,
     oldest: Option<String>,
@@ -86,7 +85,7 @@ impl One {
     fn suspects(&self) -> Vec<&SettingRow> {
         let remedy = self.target.blocked.as_ref().and_then(|blocked| blocked.remedy);
         match (&self.settings, remedy) {
-            (Some(settings), Some(remedy)) => settings.select(remedy.settings),
+            (Some(settings), Some(remedy)) => settings.find_rows(remedy.settings),
             _ => Vec::new(),
         }
     }
@@ -142,13 +141,14 @@ pub(crate) async fn show_target(req: &mut Request, depot: &mut Depot) -> PageRes
         let mut names = object.definition.push_targets.iter().map(|one| &one.bucket_name);
         names.any(|name| *name == target.name)
     });
-    let page = One {
-        used_by: users.map(|object| (object.id.clone(), object.definition.name.clone())).collect(),
-        first: queued.into_iter().next().map(First::from),
-        target: Target::from_state(target),
-        settings,
-        frame,
-    };
+    let used_by = users.map(|object| (object.id.clone(), object.definition.name.clone())).collect();
+    let mut target = Target::from_state(target);
+    // The answer of a server may name its accounts, paths and internal hosts.
+    if let Some(blocked) = target.blocked.as_mut().filter(|_| !is_admin) {
+        blocked.answer = None;
+    }
+    let page =
+        One { used_by, first: queued.into_iter().next().map(First::from), target, settings, frame };
     Ok(PageReply::show(&page))
 }
 
@@ -211,12 +211,7 @@ impl Target {
 
 impl Webhook {
     fn from_state(webhook: WebhookState) -> Self {
-        let (class, state) = match (&webhook.disabled_since, &webhook.blocked) {
-            (Some(_), _) => ("bad", "disabled"),
-            (None, Some(_)) => ("bad", "blocked"),
-            (None, None) if webhook.last_delivery.is_some() => ("good", "delivering"),
-            (None, None) => ("", "nothing delivered yet"),
-        };
+        let state = StateLabel::of_webhook(&webhook);
         let blocked = webhook.blocked.map(|cause| Blocked {
             cause,
             answer: None,
@@ -228,7 +223,6 @@ impl Webhook {
         let size = words::format_size(webhook.bytes);
         Self {
             url: webhook.url,
-            class,
             state,
             blocked,
             waiting: match webhook.waiting {

@@ -10,19 +10,19 @@ pub(super) fn display_name(account: &Account) -> String {
     if name.is_empty() { account.email.clone() } else { name }
 }
 
-/// Returns the display name of the account or API key with this id; the id if there is none, or if the viewer may not
-/// know more.
+/// Returns the display name of the account with this id; the id if there is none, or if the viewer may not know more.
 pub(super) fn name_account(gateway: &Gateway, id: &str, may_know: bool) -> String {
     if !may_know {
         return id.to_owned();
     }
-    if let Some(account) = gateway.auth.accounts.get(id) {
-        return display_name(&account);
-    }
-    match gateway.auth.keys.get(&Caller::local(), id) {
-        Some(key) => format!("API key {:?}", key.name),
-        None if id == "local" => "local administration".to_owned(),
-        None => id.to_owned(),
+    gateway.auth.accounts.get(id).map_or_else(|| id.to_owned(), |account| display_name(&account))
+}
+
+/// Returns the display name of whoever exported or saved something. Every User may know the name of the account.
+pub(super) fn name_requester(gateway: &Gateway, by: &Caller, id: &str) -> String {
+    match gateway.auth.accounts.get(id) {
+        Some(account) => display_name(&account),
+        None => name_actor(gateway, by, id),
     }
 }
 

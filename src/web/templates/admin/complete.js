@@ -3,10 +3,15 @@
 
 const KEYS = ['datatype: ', 'elements:', 'fields:', 'key: ', 'label: ', 'language: ', 'path: ', 'prefixes:', 'required: true', 'type: ', 'types: ', 'unknownFields: ignore'];
 const TYPES = ['array', 'boolean', 'date', 'dateTime', 'id', 'integer', 'number', 'object', 'resource', 'string'];
-const MOST = 8;
+const MAX_CHOICES = 8;
+// A longer sample is not read after each key.
+const MAX_SAMPLE_LENGTH = 256 * 1024;
 
-// Returns the names of all members of the sample, as far as it is JSON.
-function namesOf(text) {
+let read = { text: '', names: new Set() };
+
+// Returns the names of all members of the sample. Reads it only if it has changed.
+function listMembers(text) {
+  if (text === read.text) return read.names;
   const names = new Set();
   const visit = (value) => {
     if (Array.isArray(value)) value.slice(0, 20).forEach(visit);
@@ -18,14 +23,15 @@ function namesOf(text) {
     }
   };
   try {
-    visit(JSON.parse(text));
+    if (text.length <= MAX_SAMPLE_LENGTH) visit(JSON.parse(text));
   } catch {
     // Not JSON, or not yet complete: only the keys of mappings are offered.
   }
+  read = { text, names };
   return names;
 }
 
-// Returns what is typed at the caret, and what may stand there.
+// Returns the text before the caret, and its completions.
 function findChoices(area, sample, isAsked) {
   const before = area.value.slice(0, area.selectionStart).split('\n').pop();
   const typed = before.match(/[\w-]*$/)[0];
@@ -35,10 +41,10 @@ function findChoices(area, sample, isAsked) {
   if (/\btype:\s*$/.test(ahead)) offered = TYPES;
   else if (/(^|[{,])\s*$/.test(ahead)) {
     const known = new Set(area.value.match(/^\s*[\w-]+(?=:)/gm)?.map((name) => name.trim()));
-    offered = [...[...namesOf(sample.value)].filter((name) => !known.has(name)).map((name) => `${name}: `), ...KEYS];
+    offered = [...[...listMembers(sample.value)].filter((name) => !known.has(name)).map((name) => `${name}: `), ...KEYS];
   }
   const matching = offered.filter((one) => one.startsWith(typed) && one.trim() !== typed);
-  return matching.length ? { typed, matching: matching.slice(0, MOST) } : null;
+  return matching.length ? { typed, matching: matching.slice(0, MAX_CHOICES) } : null;
 }
 
 export function connectCompletion(area, sample) {

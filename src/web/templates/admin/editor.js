@@ -16,7 +16,9 @@ function markLines() {
 // Shows the error of the line in which the user types, otherwise the first one, right below the text.
 const lineError = document.createElement('p');
 lineError.className = 'wrong';
+lineError.id = 'line-error';
 lineError.hidden = true;
+config.setAttribute('aria-describedby', [config.getAttribute('aria-describedby'), lineError.id].filter(Boolean).join(' '));
 config.closest('.field').append(lineError);
 
 function showErrorOfLine() {

@@ -49,6 +49,24 @@ fn assert_consumer_matches_view(mut fixture: Fixture, actions: Vec<TestAction>) 
 }
 
 #[test]
+fn changes_under_a_definition_that_was_in_between_are_not_missed() {
+    let define = |enabled, conditions| {
+        let definition =
+            TestDefinition { enabled, conditions, ..TestDefinition::exporting_to(&[1]) };
+        TestAction::Define { of: 0, definition }
+    };
+    let actions = vec![
+        TestAction::Ingest { of: 0, mode: Mode::Add, objects: vec![(0, 0, vec![])] },
+        TestAction::Push { of: 0 },
+        // The new plant is no member under these conditions.
+        define(false, true),
+        TestAction::Load { quads: vec![(true, 1, 2, 0)] },
+        define(true, false),
+    ];
+    assert_consumer_matches_view(Fixture::new(), actions);
+}
+
+#[test]
 fn changes_during_exports_are_not_missed() {
     write_changes_during_exports(Fixture::new());
 }

@@ -45,30 +45,45 @@ fn every_command_of_the_readme_works() {
 }
 
 #[test]
-fn the_configuration_of_the_page_on_exports_is_valid() {
-    let dir = tempfile::tempdir().unwrap();
-    let sample = blocks(EXPORTS, "yaml");
-    assert!(sample.contains("type: s3"), "the page has lost its configuration");
-    std::fs::write(dir.path().join("application.yaml"), sample).unwrap();
-    let check = penstock(dir.path()).args(["check", "application.yaml"]).output().unwrap();
-    let said = String::from_utf8_lossy(&check.stdout);
-    assert!(check.status.success(), "{said}\n{}", String::from_utf8_lossy(&check.stderr));
-    assert!(!said.contains("not a known setting"), "{said}");
+fn the_configurations_of_the_page_on_exports_are_valid() {
+    let samples = list_blocks(EXPORTS, "yaml");
+    for kind in ["type: s3", "type: sparql"] {
+        assert!(samples.iter().any(|sample| sample.contains(kind)), "the page has lost {kind}");
+    }
+    for sample in samples {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("application.yaml"), &sample).unwrap();
+        let check = penstock(dir.path()).args(["check", "application.yaml"]).output().unwrap();
+        let said = String::from_utf8_lossy(&check.stdout);
+        let error = String::from_utf8_lossy(&check.stderr);
+        assert!(check.status.success(), "{sample}\n{said}\n{error}");
+        assert!(!said.contains("not a known setting"), "{sample}\n{said}");
+    }
 }
 
 /// Returns the text of all blocks in this language.
 fn blocks(page: &str, language: &str) -> String {
-    let mut text = String::new();
+    list_blocks(page, language).concat()
+}
+
+fn list_blocks(page: &str, language: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
     let mut inside = false;
     for line in page.lines() {
         match line.strip_prefix("```") {
-            Some(fence) => inside = fence == language,
+            Some(fence) => {
+                inside = fence == language;
+                if inside {
+                    blocks.push(String::new());
+                }
+            }
             None if inside => {
-                text.push_str(line);
-                text.push('\n');
+                let block: &mut String = blocks.last_mut().unwrap();
+                block.push_str(line);
+                block.push('\n');
             }
             None => {}
         }
     }
-    text
+    blocks
 }

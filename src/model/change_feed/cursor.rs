@@ -3,7 +3,7 @@ use super::watch::Watch;
 use super::{AGES, CHANGES, CURSORS, WATCHED, decode_u64};
 use crate::namespace::moving::Rebase;
 use crate::natural_key;
-use crate::resource::BusinessObject;
+use crate::resource::{BusinessObject, Definition};
 use penstock_base::error::GatewayError;
 use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
 use rand::Rng;
@@ -273,10 +273,12 @@ pub(crate) fn update_watching(
     }
     let definition = &object.definition;
     let mut cursor = read_cursor(transaction, &object.id)?.unwrap_or_default();
-    // Changes are missing from the time when none were recorded, and a target missed the exports while it was not
-    // listed. Such targets need a full export.
+    // Changes are missing from the time when none were recorded, or when another view decided which ones concern it. A
+    // target missed the exports while it was not listed. Such targets need a full export.
     let was_recorded = before.is_some_and(|before| {
-        is_watched(before) && (before.definition.export_on_change || !definition.export_on_change)
+        is_watched(before)
+            && (before.definition.export_on_change || !definition.export_on_change)
+            && has_same_view(&before.definition, definition)
     });
     cursor.targets.retain(|name, _| {
         was_recorded && definition.push_targets.iter().any(|target| target.bucket_name == *name)
@@ -288,6 +290,13 @@ pub(crate) fn update_watching(
     }
     write_cursor(transaction, &object.id, &cursor)?;
     change_watched_number(transaction)
+}
+
+/// Returns whether both definitions show the same members in the same way.
+fn has_same_view(before: &Definition, after: &Definition) -> bool {
+    before.name == after.name
+        && before.config == after.config
+        && before.conditions == after.conditions
 }
 
 /// Stops watching a definition that this commit removes, or that no longer needs to be watched.

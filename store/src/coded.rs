@@ -78,7 +78,7 @@ impl<'a> CodeReader<'a> {
     /// Returns the quads that match a pattern. Quads that differ only in the graph follow each other, unless the pattern
     /// names a graph and neither subject, predicate nor object.
     pub fn scan_codes(&self, pattern: CodedPattern<'_>) -> CodedQuads<'a> {
-        CodedQuads(QuadScan::new(&self.0, pattern))
+        CodedQuads(QuadScan::of_codes(&self.0, pattern))
     }
 
     /// Counts the triples that have these terms as subject, predicate and object: quads that differ only in the graph count

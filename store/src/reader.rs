@@ -4,6 +4,7 @@ use crate::index::{Index, PageCursor, View};
 use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 use crate::subject_quads::SubjectQuads;
 use oxrdf::{NamedNode, NamedOrBlankNodeRef, Quad};
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::RwLockReadGuard;
 
@@ -98,7 +99,7 @@ impl Read for View<'_> {
         pattern: &Pattern,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        self.for_each(pattern, &|_| false, visit)
+        self.for_each(pattern, &HashSet::new(), visit)
     }
 
     fn list_subjects(

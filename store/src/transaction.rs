@@ -425,10 +425,7 @@ impl Read for Transaction<'_> {
                 }
             }
         }
-        let hidden = |row: Row<'_>| {
-            !self.removed_keys.is_empty() && self.removed_keys.contains(&row.spog_key())
-        };
-        self.index.view().for_each(pattern, &hidden, &mut |quad| {
+        self.index.view().for_each(pattern, &self.removed_keys, &mut |quad| {
             self.steps.count_step();
             visit(quad)
         })

@@ -7,7 +7,7 @@ use crate::steps::WriterSteps;
 use crate::store::{LOADING_SEQUENCE, Replay, lock_data_dir};
 use crate::{Error, Format, Options, Pattern, Progress, files};
 use oxrdf::Quad;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::hash::Hash;
 use std::ops::ControlFlow;
@@ -239,7 +239,7 @@ impl<T: Clone + Eq + Hash> TermDigests<T> {
 fn digest_answer(index: &Index, pattern: &Pattern) -> Result<Digest, Error> {
     let mut digest = Digest::default();
     let mut failed = Ok(());
-    index.view().for_each(pattern, &|_| false, &mut |quad| {
+    index.view().for_each(pattern, &HashSet::new(), &mut |quad| {
         failed = digest.add_quad(&quad);
         if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;

@@ -27,8 +27,8 @@ const GROWTH_BYTES: usize = 96;
 pub(crate) struct Block {
     shape: Shape,
     entries: Vec<u8>,
-    /// The last key, so that appending ascending keys needs no search.
-    last: Vec<u8>,
+    /// The last key, so that appending ascending keys needs no search. `None` until it is needed.
+    last: Option<Vec<u8>>,
     /// The name of the next block, which is the first key that does not belong here. `None` in the last
     /// block.
     end: Option<Name>,
@@ -92,14 +92,7 @@ fn bytes_before(bytes: &[u8], at: usize) -> &[u8] {
 impl Block {
     /// Creates a block without entries that extends to the end of its tree.
     pub(crate) fn new(shape: Shape) -> Self {
-        Self {
-            shape,
-            entries: Vec::new(),
-            last: Vec::new(),
-            end: None,
-            stored: 0,
-            preserved_for: 0,
-        }
+        Self { shape, entries: Vec::new(), last: None, end: None, stored: 0, preserved_for: 0 }
     }
 
     /// Decodes a block written by [`Block::encode`]. Returns `None` if the bytes are not a block.
@@ -111,20 +104,16 @@ impl Block {
         };
         let entries_at = bytes.len() - input.len();
         bytes.drain(..entries_at);
-        let mut block =
-            Self { shape, entries: bytes, last: Vec::new(), end, stored: 0, preserved_for: 0 };
-        let mut last = Vec::new();
-        let mut at = 0;
+        let block = Self { shape, entries: bytes, last: None, end, stored: 0, preserved_for: 0 };
+        let (mut at, mut key_bytes) = (0, 0);
         while at < block.entries.len() {
             let entry = block.read_entry(at)?;
-            if entry.shared > last.len() || (at > 0 && entry.suffix.is_empty()) {
+            if entry.shared > key_bytes || (at > 0 && entry.suffix.is_empty()) {
                 return None;
             }
-            last.truncate(entry.shared);
-            last.extend_from_slice(entry.suffix);
+            key_bytes = entry.shared + entry.suffix.len();
             at = entry.next;
         }
-        block.last = last;
         Some(block)
     }
 
@@ -182,8 +171,8 @@ impl Block {
         self.is_empty() || self.entries.len() + bytes <= self.shape.max_bytes
     }
 
-    /// Returns the value of the entry at `at` and advances `at`; `None` at the end. `key` must be the
-    /// previous entry's key, and becomes this entry's key.
+    /// Returns the value of the entry at `at` and advances `at`; `None` at the end. `key` must be the previous entry's key
+    /// or the one that was sought, and becomes this entry's key.
     pub(crate) fn read_next(&self, at: &mut usize, key: &mut Vec<u8>) -> Option<&[u8]> {
         let entry = self.read_entry(*at)?;
         key.truncate(entry.shared);
@@ -223,7 +212,8 @@ impl Block {
     /// Returns the approximate size of the block in memory, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         const BASE: usize = 160;
-        BASE + self.entries.capacity() + self.last.capacity() + self.end().map_or(0, <[u8]>::len)
+        let last_bytes = self.last.as_ref().map_or(0, Vec::capacity);
+        BASE + self.entries.capacity() + last_bytes + self.end().map_or(0, <[u8]>::len)
     }
 
     fn read_entry(&self, at: usize) -> Option<Entry<'_>> {
@@ -294,12 +284,10 @@ impl Block {
 
     /// Inserts an entry, or replaces the value of an existing one.
     pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> Inserted {
-        let position = if self.is_empty() || *key > *self.last {
-            KeyPosition {
-                at: self.entries.len(),
-                matched: common_prefix_len(&self.last, key),
-                exact: false,
-            }
+        let last = self.last_key();
+        let position = if last.is_empty() || *key > **last {
+            let matched = common_prefix_len(last, key);
+            KeyPosition { at: self.entries.len(), matched, exact: false }
         } else {
             self.find_position(key)
         };
@@ -337,8 +325,9 @@ impl Block {
         }
         if last {
             self.entries.extend_from_slice(&new);
-            self.last.truncate(position.matched);
-            self.last.extend_from_slice(bytes_after(key, position.matched));
+            let last = self.last_key();
+            last.truncate(position.matched);
+            last.extend_from_slice(bytes_after(key, position.matched));
         } else {
             self.entries.splice(position.at..replaced_to, new);
         }
@@ -366,14 +355,19 @@ impl Block {
         }
         self.entries.splice(position.at..replaced_to, new);
         if was_last {
-            let mut last = Vec::new();
-            self.visit_entries(&mut |key, _| {
-                last.clear();
-                last.extend_from_slice(key);
-            });
-            self.last = last;
+            self.last = None;
         }
         true
+    }
+
+    /// Returns the last key; empty in an empty block.
+    fn last_key(&mut self) -> &mut Vec<u8> {
+        let last = self.last.take().unwrap_or_else(|| {
+            let (mut last, mut at) = (Vec::new(), 0);
+            while self.read_next(&mut at, &mut last).is_some() {}
+            last
+        });
+        self.last.insert(last)
     }
 
     fn visit_entries(&self, visit: &mut impl FnMut(&[u8], &[u8])) {
@@ -393,17 +387,12 @@ impl Block {
         from: &[u8],
         visit: &mut VisitEntry<'_>,
     ) -> Result<ControlFlow<()>, Error> {
-        let mut key = Vec::new();
-        let mut at = 0;
-        let mut reached = false;
-        while let Some(entry) = self.read_entry(at) {
-            key.truncate(entry.shared);
-            key.extend_from_slice(entry.suffix);
-            reached = reached || *key >= *from;
-            if reached && visit(&key, entry.value)?.is_break() {
+        let mut key = from.to_vec();
+        let mut at = self.find_position(from).at;
+        while let Some(value) = self.read_next(&mut at, &mut key) {
+            if visit(&key, value)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
-            at = entry.next;
         }
         Ok(ControlFlow::Continue(()))
     }
@@ -457,7 +446,7 @@ impl Block {
         let right = Self {
             shape: self.shape,
             entries,
-            last: std::mem::replace(&mut self.last, last),
+            last: self.last.replace(last),
             end: self.end.replace(name.clone()),
             stored: 0,
             preserved_for: self.preserved_for,
@@ -470,7 +459,7 @@ impl Block {
     /// Appends the entries of the block that follows.
     pub(crate) fn append_block(&mut self, right: &Self) {
         if let Some(first) = right.read_entry(0) {
-            let shared = common_prefix_len(&self.last, first.suffix);
+            let shared = common_prefix_len(self.last_key(), first.suffix);
             varint::write_length(&mut self.entries, shared);
             varint::write_bytes(&mut self.entries, bytes_after(first.suffix, shared));
             self.entries.extend_from_slice(bytes_after(
@@ -496,9 +485,10 @@ mod tests {
         prop_assert_eq!(block.to_vec(), expected);
         let mut bytes = Vec::new();
         block.encode(&mut bytes);
-        let again = Block::decode(SHAPE, bytes).unwrap();
+        let mut again = Block::decode(SHAPE, bytes).unwrap();
         prop_assert_eq!(&again.entries, &block.entries);
-        prop_assert_eq!(&again.last, &block.last);
+        let mut block = block.clone();
+        prop_assert_eq!(again.last_key(), block.last_key());
         prop_assert_eq!(&again.end, &block.end);
         Ok(())
     }

@@ -86,7 +86,7 @@ impl View<'_> {
         [subject, predicate, object]: [Option<&TermCode>; 3],
         check: &mut dyn FnMut(),
     ) -> Result<u64, Error> {
-        let Some(mut scan) = QuadScan::new(self, [subject, predicate, object, None]) else {
+        let Some(mut scan) = QuadScan::of_codes(self, [subject, predicate, object, None]) else {
             return Ok(0);
         };
         let (mut read, mut triples) = (0_u64, 0);

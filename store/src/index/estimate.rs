@@ -153,7 +153,7 @@ impl View<'_> {
         let blocks = CountedReads::new(self);
         let view = View { blocks: &blocks, ..*self };
         let mut sample = Sample { is_complete: true, quads: 0, matching: 0, subjects: 0 };
-        let Some(mut scan) = QuadScan::new(&view, pattern) else { return Ok(sample) };
+        let Some(mut scan) = QuadScan::of_codes(&view, pattern) else { return Ok(sample) };
         let mut subject = None;
         while scan.advance()? {
             let row = scan.row()?;

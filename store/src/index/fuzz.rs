@@ -3,6 +3,7 @@ use super::block::Block;
 use super::key::{self, tree};
 use super::note::Note;
 use super::packing::{Packer, Unpacker};
+use super::quad_scan::CodedRow;
 use super::{Row, documents};
 use crate::fuzz::run;
 use crate::varint::Input;
@@ -86,7 +87,7 @@ fn keys_and_notes() {
     run(&valid, &mut |_, bytes| {
         let _ = Note::decode(bytes);
         let _ = documents::split_document_key(bytes);
-        let _ = Row::from_spog(bytes);
+        let _ = CodedRow::from_key(bytes);
         let mut input = Input::new(bytes);
         while key::read_number_bytes(&mut input).is_some()
             && key::read_code_bytes(&mut input).is_some()

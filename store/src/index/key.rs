@@ -84,6 +84,11 @@ impl Code {
         self.0.first() == Some(&object::NAMED)
     }
 
+    /// Returns the id of a named term; `None` for a literal.
+    pub(crate) fn to_number(&self) -> Option<u64> {
+        Input::new(self.id()).read_number()
+    }
+
     /// Returns the id of a named term as encoded in keys; empty for a literal.
     pub(crate) fn id(&self) -> &[u8] {
         self.0.strip_prefix(&[object::NAMED]).unwrap_or_default()
@@ -106,6 +111,16 @@ impl KeyBuffer {
         let mut key = Self { bytes: [0; MAX_QUAD_KEY_BYTES], length: 1 };
         key.bytes[0] = tree;
         key
+    }
+
+    /// Returns the key from which the literals of a subject and predicate follow, and the length of its part that they all
+    /// begin with.
+    pub(crate) fn first_literal(subject: &[u8], predicate: &[u8]) -> (Self, usize) {
+        let mut key = Self::new(tree::SPOG);
+        let _ = key.extend(subject) && key.extend(predicate);
+        let prefix_bytes = key.len();
+        key.extend(&[object::NAMED + 1]);
+        (key, prefix_bytes)
     }
 
     pub(crate) fn truncate(&mut self, length: usize) {
@@ -163,7 +178,7 @@ pub(crate) struct Row<'a> {
     pub(crate) graph: &'a [u8],
 }
 
-impl<'a> Row<'a> {
+impl Row<'_> {
     /// Returns the quad's key in the tree of all quads.
     pub(crate) fn spog_key(&self) -> Vec<u8> {
         build_key(tree::SPOG, &[self.subject, self.predicate, self.object, self.graph])
@@ -183,16 +198,6 @@ impl<'a> Row<'a> {
 
     pub(crate) fn is_named(&self) -> bool {
         self.object.first() == Some(&object::NAMED)
-    }
-
-    /// Decodes a key of the tree of all quads.
-    pub(crate) fn from_spog(bytes: &'a [u8]) -> Option<Self> {
-        let mut input = Input::new(bytes.get(1..)?);
-        let subject = read_number_bytes(&mut input)?;
-        let predicate = read_number_bytes(&mut input)?;
-        let object = read_code_bytes(&mut input)?;
-        let graph = read_number_bytes(&mut input)?;
-        input.is_empty().then_some(Self { subject, predicate, object, graph })
     }
 }
 

@@ -4,7 +4,8 @@
 //! meanwhile may be visited in its old or new state, or not at all; a quad even twice.
 use super::block_source::ReadEntries as _;
 use super::documents::{self, PAST_KEY_END};
-use super::key::{Row, build_key, tree};
+use super::key::{KeyBuffer, build_key, tree};
+use super::quad_scan::{CodedRow, KeyScan};
 use super::quads::TermResolver;
 use super::{View, damaged_entry};
 use crate::Error;
@@ -28,20 +29,22 @@ impl View<'_> {
         visit: &mut dyn FnMut(Quad) -> Result<ControlFlow<()>, Error>,
     ) -> Result<Option<PageCursor>, Error> {
         self.track_damage(|| {
-            let names = TermResolver::new(*self);
-            let from = if from.is_empty() { build_key(tree::SPOG, &[]) } else { from.clone() };
-            let mut next = None;
-            self.blocks.scan(&from, &mut |key, _| {
-                let row = Row::from_spog(key).ok_or_else(|| damaged_entry("a quad", key))?;
-                let flow = visit(names.resolve_quad(row)?)?;
-                if flow.is_break() {
+            let mut names = TermResolver::new(*self);
+            let mut from_key = KeyBuffer::new(tree::SPOG);
+            if !from_key.extend(from.get(1..).unwrap_or_default()) {
+                return Err(damaged_entry("the position", from));
+            }
+            let mut keys = KeyScan::new(self.blocks, (from_key, 1));
+            while keys.advance()? {
+                let key = keys.key();
+                let row = CodedRow::from_key(key).ok_or_else(|| damaged_entry("a quad", key))?;
+                if visit(names.resolve_quad(&row)?)?.is_break() {
                     let mut after = key.to_vec();
                     after.push(0);
-                    next = Some(after);
+                    return Ok(Some(after));
                 }
-                Ok(flow)
-            })?;
-            Ok(next)
+            }
+            Ok(None)
         })
     }
 

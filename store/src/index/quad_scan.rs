@@ -1,15 +1,14 @@
 //! The quads of a pattern, one after the other, as codes.
 //!
-//! It reads the same ranges as [`View::for_each`], but the caller asks for each quad. So it can stop and continue, and
-//! decodes only the terms that it needs. A pattern with a subject and a predicate, or with a predicate and a named object,
-//! is read without an allocation.
+//! The caller asks for each quad. So it can stop and continue, and decodes only the terms that it needs. A pattern with a
+//! subject and a predicate, or with a predicate and a named object, is read without an allocation.
 use super::block::{Block, Following, common_prefix_len};
 use super::block_source::{BlockSource, Reading};
 use super::key::{self, KeyBuffer, object, tree};
 use super::term_code::{CodedPattern, CodedQuad, TermCode};
 use super::{View, damaged_entry};
 use crate::Error;
-use crate::varint::Input;
+use crate::varint::{self, Input};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -171,16 +170,18 @@ pub(super) fn build_prefix(tree: u8, ids: &[u64], object: Option<&TermCode>) -> 
     (key, bytes)
 }
 
-/// A quad as in a key.
-pub(super) struct Row<'a> {
+/// A quad as in a key of a tree of quads.
+pub(super) struct CodedRow<'a> {
     pub(super) subject: u64,
-    predicate: u64,
-    object: &'a [u8],
-    graph: u64,
+    pub(super) predicate: u64,
+    /// The code of the object.
+    pub(super) object: &'a [u8],
+    pub(super) graph: u64,
 }
 
-impl<'a> Row<'a> {
-    fn from_key(key: &'a [u8]) -> Option<Self> {
+impl<'a> CodedRow<'a> {
+    /// Decodes a key of the tree of all quads, or of the one by predicate and object.
+    pub(super) fn from_key(key: &'a [u8]) -> Option<Self> {
         let (tree, rest) = key.split_first()?;
         let mut input = Input::new(rest);
         let first = input.read_number()?;
@@ -196,6 +197,14 @@ impl<'a> Row<'a> {
         input.is_empty().then_some(Self { subject, predicate: first, object, graph })
     }
 
+    /// Returns the quad's key in the tree of all quads.
+    pub(super) fn to_spog_key(&self) -> Vec<u8> {
+        let mut key = key::build_numbered_key(tree::SPOG, &[self.subject, self.predicate]);
+        key.extend_from_slice(self.object);
+        varint::write_number(&mut key, self.graph);
+        key
+    }
+
     fn to_quad(&self) -> Result<CodedQuad, Error> {
         Ok([
             TermCode::from_id(self.subject),
@@ -206,7 +215,8 @@ impl<'a> Row<'a> {
     }
 }
 
-/// A pattern without its names' bytes. A literal is only in an object.
+/// A pattern of codes. `None` matches everything.
+#[derive(Debug, Default)]
 pub(super) struct Sought {
     pub(super) subject: Option<u64>,
     pub(super) predicate: Option<u64>,
@@ -232,7 +242,7 @@ impl Sought {
     }
 
     /// Compares what a range does not select.
-    pub(super) fn matches(&self, row: &Row<'_>) -> bool {
+    pub(super) fn matches(&self, row: &CodedRow<'_>) -> bool {
         let literal = self.object.as_ref().and_then(TermCode::literal);
         self.graph.is_none_or(|graph| graph == row.graph)
             && literal.is_none_or(|literal| literal == row.object)
@@ -260,9 +270,13 @@ pub(crate) struct QuadScan<'a> {
 }
 
 impl<'a> QuadScan<'a> {
-    /// Begins to read the quads that match a pattern. Returns `None` if none can.
-    pub(crate) fn new(view: &View<'a>, pattern: CodedPattern<'_>) -> Option<Self> {
-        let sought = Sought::new(pattern)?;
+    /// Begins to read the quads that match a pattern of codes. Returns `None` if none can.
+    pub(crate) fn of_codes(view: &View<'a>, pattern: CodedPattern<'_>) -> Option<Self> {
+        Sought::new(pattern).map(|sought| Self::new(view, sought))
+    }
+
+    /// Begins to read the quads that match a pattern.
+    pub(super) fn new(view: &View<'a>, sought: Sought) -> Self {
         let Sought { subject, predicate, object, graph } = &sought;
         let scan = |key| KeyScan::new(view.blocks, key);
         let mut list = None;
@@ -301,7 +315,7 @@ impl<'a> QuadScan<'a> {
         };
         let is_in_list = list.is_some();
         let list = list.unwrap_or_else(|| build_prefix(tree::SPOG, &[], None));
-        Some(Self { outer: outer.map(Box::new), inner: scan(list), is_in_list, sought })
+        Self { outer: outer.map(Box::new), inner: scan(list), is_in_list, sought }
     }
 
     /// Returns the next quad; `None` at the end.
@@ -313,6 +327,11 @@ impl<'a> QuadScan<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Returns whether a quad of the ranges matches the pattern.
+    pub(super) fn matches(&self, row: &CodedRow<'_>) -> bool {
+        self.sought.matches(row)
     }
 
     /// Returns the graph of the current quad if it matches the pattern.
@@ -344,9 +363,9 @@ impl<'a> QuadScan<'a> {
     }
 
     /// Returns the current quad. There is one after [`Self::advance`] returned true.
-    pub(super) fn row(&self) -> Result<Row<'_>, Error> {
+    pub(super) fn row(&self) -> Result<CodedRow<'_>, Error> {
         let key = self.key();
-        Row::from_key(key).ok_or_else(|| damaged_entry("a quad", key))
+        CodedRow::from_key(key).ok_or_else(|| damaged_entry("a quad", key))
     }
 
     /// Returns the key of the current quad.

@@ -11,13 +11,17 @@ pub(crate) struct Names {
     pub(super) ids: IdCache,
 }
 
-/// The number of names kept: 2,048 of at most 128 bytes take less than 400 KB.
-const NAME_SLOTS: u64 = 2_048;
+/// The number of names kept: 4,096 of at most 128 bytes take less than 800 KB.
+const NAME_SLOTS: usize = 4_096;
+/// The number of slots that a name can be in.
+const SLOTS_PER_SET: usize = 4;
 const MAX_CACHED_NAME_BYTES: usize = 128;
 
-/// Each id maps to one slot. A new name replaces the old one in its slot.
+type CachedName = Option<(u64, Term)>;
+
+/// An id leads to a set of slots. A new name replaces the one in its set that was not used for longest.
 #[derive(Default)]
-pub(super) struct NameCache(Mutex<Vec<Option<(u64, Term)>>>);
+pub(super) struct NameCache(Mutex<Vec<[CachedName; SLOTS_PER_SET]>>);
 
 impl NameCache {
     #[expect(
@@ -30,11 +34,12 @@ impl NameCache {
 
     /// Passes the name to `read`, which must be short because it holds a lock.
     pub(super) fn with_name<T>(&self, id: u64, read: impl FnOnce(TermRef<'_>) -> T) -> Option<T> {
-        let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match slots.get(slot_of_id(id))? {
-            Some((cached, name)) if *cached == id => Some(read(name.as_ref())),
-            _ => None,
-        }
+        let mut sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let set = sets.get_mut(set_of_id(id))?;
+        let at = set.iter().position(|slot| slot.as_ref().is_some_and(|(found, _)| *found == id))?;
+        set.get_mut(..=at)?.rotate_right(1);
+        let (_, name) = set.first()?.as_ref()?;
+        Some(read(name.as_ref()))
     }
 
     pub(super) fn cache_name(&self, id: u64, name: &Term) {
@@ -46,12 +51,13 @@ impl NameCache {
         if length > MAX_CACHED_NAME_BYTES {
             return;
         }
-        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if slots.is_empty() {
-            slots.resize_with(slot_of_id(NAME_SLOTS - 1) + 1, || None);
+        let mut sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if sets.is_empty() {
+            sets.resize_with(NAME_SLOTS / SLOTS_PER_SET, Default::default);
         }
-        if let Some(slot) = slots.get_mut(slot_of_id(id)) {
-            *slot = Some((id, name.clone()));
+        if let Some(set) = sets.get_mut(set_of_id(id)) {
+            set.rotate_right(1);
+            set[0] = Some((id, name.clone()));
         }
     }
 }
@@ -97,8 +103,9 @@ impl std::fmt::Debug for IdCache {
     }
 }
 
-fn slot_of_id(id: u64) -> usize {
-    usize::try_from(id % NAME_SLOTS).unwrap_or_default()
+/// Ids are numbers in order, so that near ones lead to different sets.
+fn set_of_id(id: u64) -> usize {
+    usize::try_from(id % (NAME_SLOTS / SLOTS_PER_SET) as u64).unwrap_or_default()
 }
 
 impl std::fmt::Debug for NameCache {
@@ -128,17 +135,20 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_has_the_last_name() {
+    fn a_set_has_the_names_used_last() {
         let names = NameCache::default();
         let name = |text: &str| Term::from(NamedNode::new_unchecked(text));
         assert_eq!(names.get(1), None);
-        names.cache_name(1, &name("http://e/1"));
-        names.cache_name(2, &name("http://e/2"));
-        assert_eq!(names.get(1), Some(name("http://e/1")));
-        names.cache_name(1 + NAME_SLOTS, &name("http://e/other"));
-        assert_eq!(names.get(1), None);
-        assert_eq!(names.get(1 + NAME_SLOTS), Some(name("http://e/other")));
-        names.cache_name(3, &name(&"x".repeat(MAX_CACHED_NAME_BYTES + 1)));
-        assert_eq!((names.get(2), names.get(3)), (Some(name("http://e/2")), None));
+        // Ids of one set.
+        let id = |n: u64| 1 + n * (NAME_SLOTS / SLOTS_PER_SET) as u64;
+        for n in 0..SLOTS_PER_SET as u64 {
+            names.cache_name(id(n), &name(&format!("http://e/{n}")));
+        }
+        assert_eq!(names.get(id(0)), Some(name("http://e/0")));
+        names.cache_name(id(9), &name("http://e/9"));
+        assert_eq!((names.get(id(0)), names.get(id(1))), (Some(name("http://e/0")), None));
+        assert_eq!(names.get(id(9)), Some(name("http://e/9")));
+        names.cache_name(2, &name(&"x".repeat(MAX_CACHED_NAME_BYTES + 1)));
+        assert_eq!((names.get(2), names.get(id(2))), (None, Some(name("http://e/2"))));
     }
 }

@@ -82,9 +82,11 @@ pub(super) trait ReadNearby: BlockSource {
         let mut block = if let Some(block) = cursor.block_for(state, prefix) {
             block
         } else {
-            (cursor.at, cursor.has_pending_key) = (0, false);
+            let (_, block) = self.find_block(Bound::Included(prefix), prefix, Reading::Once)?;
+            (cursor.at, cursor.has_pending_key) = (block.seek(0, 0, prefix).at, false);
             cursor.key.clear();
-            self.find_block(Bound::Included(prefix), prefix, Reading::Once)?.1
+            cursor.key.extend_from_slice(prefix);
+            block
         };
         // Cleared first, so that a failure leaves no position.
         cursor.block = None;

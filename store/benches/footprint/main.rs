@@ -22,6 +22,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use work::Order;
 
+/// The allocator of the gateway.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Names and values, in the order of the report.
 type Figures = Vec<(String, String)>;
 

@@ -36,7 +36,8 @@ impl NameCache {
     pub(super) fn with_name<T>(&self, id: u64, read: impl FnOnce(TermRef<'_>) -> T) -> Option<T> {
         let mut sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let set = sets.get_mut(set_of_id(id))?;
-        let at = set.iter().position(|slot| slot.as_ref().is_some_and(|(found, _)| *found == id))?;
+        let at =
+            set.iter().position(|slot| slot.as_ref().is_some_and(|(found, _)| *found == id))?;
         set.get_mut(..=at)?.rotate_right(1);
         let (_, name) = set.first()?.as_ref()?;
         Some(read(name.as_ref()))

@@ -48,8 +48,8 @@ pub struct Ancestor {
     pub field: String,
 }
 
-/// Finds the neighbours of the object with these quads, the first `limit` for each property and direction. Types are no
-/// neighbours.
+/// Finds the neighbours of the object with these quads, for each property and direction the first ones, as many as `limit`
+/// says for the property. Types are no neighbours.
 ///
 /// # Errors
 /// The errors of the store.
@@ -57,7 +57,7 @@ pub fn find_neighbours(
     read: &impl Read,
     uri: &NamedNode,
     quads: &[Quad],
-    limit: usize,
+    limit: impl Fn(&NamedNode) -> usize,
 ) -> Result<Neighbours, GatewayError> {
     let mut outgoing: BTreeMap<&NamedNode, BTreeSet<&NamedNode>> = BTreeMap::new();
     for Quad { predicate, object, .. } in quads {
@@ -90,14 +90,14 @@ pub fn find_neighbours(
         outgoing: outgoing
             .into_iter()
             .map(|(predicate, all)| {
-                let uris = all.iter().take(limit).map(|uri| (*uri).clone()).collect();
+                let uris = all.iter().take(limit(predicate)).map(|uri| (*uri).clone()).collect();
                 first(predicate.clone(), uris, all.len())
             })
             .collect(),
         incoming: incoming
             .into_iter()
             .map(|(predicate, all)| {
-                let total = all.len();
+                let (total, limit) = (all.len(), limit(&predicate));
                 first(predicate, all.into_iter().take(limit).collect(), total)
             })
             .collect(),

@@ -3,10 +3,13 @@
 //! A query runs on a thread of its own, on one snapshot. An update and a write of a graph are one commit, which passes
 //! everything that an ingestion passes.
 mod permits;
+mod preview;
 mod remote;
 mod result_name;
 
+pub use penstock_sparql::QueryForm;
 pub use permits::SparqlPermit;
+pub use preview::{AnswerBeginning, preview_query};
 pub use remote::RemoteEndpoints;
 pub use result_name::ResultName;
 

@@ -2,7 +2,7 @@
 mod reason;
 
 use bytes::BytesMut;
-use reason::{describe_reason, describe_refusal};
+use reason::{describe_reason, describe_refusal, find_remedy};
 use rmqtt_codec::types::{Protocol as Level, QoS};
 use rmqtt_codec::v5::{RetainHandling, SubscriptionOptions};
 use rmqtt_codec::{v3, v5};
@@ -317,7 +317,7 @@ fn convert_v5(decoded: Option<(v5::Packet, u32)>) -> Option<Packet> {
                     .map(|seconds| Duration::from_secs(seconds.into())),
             },
             UNSUPPORTED_PROTOCOL_VERSION => ConnAck::UnsupportedProtocol,
-            code => ConnAck::Refused(describe_reason(code, answer.reason_string.as_deref())),
+            code => refuse(code, answer.reason_string.as_deref()),
         }),
         v5::Packet::SubscribeAck(answer) => {
             let why = answer.reason_string.as_deref();
@@ -350,11 +350,11 @@ fn convert_v311(decoded: Option<(v3::Packet, u32)>) -> Option<Packet> {
                 session_expiry: None,
             },
             v3::ConnectAckReason::UnacceptableProtocolVersion => ConnAck::UnsupportedProtocol,
-            v3::ConnectAckReason::IdentifierRejected => refuse(0x85),
-            v3::ConnectAckReason::ServiceUnavailable => refuse(0x88),
-            v3::ConnectAckReason::BadUserNameOrPassword => refuse(0x86),
-            v3::ConnectAckReason::NotAuthorized => refuse(0x87),
-            v3::ConnectAckReason::Reserved => refuse(0x80),
+            v3::ConnectAckReason::IdentifierRejected => refuse(0x85, None),
+            v3::ConnectAckReason::ServiceUnavailable => refuse(0x88, None),
+            v3::ConnectAckReason::BadUserNameOrPassword => refuse(0x86, None),
+            v3::ConnectAckReason::NotAuthorized => refuse(0x87, None),
+            v3::ConnectAckReason::Reserved => refuse(0x80, None),
         }),
         v3::Packet::SubscribeAck { packet_id, status } => {
             let refusals = status.iter().map(|status| match status {
@@ -381,8 +381,9 @@ fn refuse_v311(packet: Option<Packet>) -> Option<Packet> {
     }
 }
 
-fn refuse(code: u8) -> ConnAck {
-    ConnAck::Refused(describe_reason(code, None))
+fn refuse(code: u8, given: Option<&str>) -> ConnAck {
+    let remedy = find_remedy(code).map(|remedy| format!("; {remedy}")).unwrap_or_default();
+    ConnAck::Refused(describe_reason(code, given) + &remedy)
 }
 
 #[cfg(test)]

@@ -29,9 +29,12 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 /// What failed, and why.
 pub(crate) async fn open(source: &Source) -> Result<Box<dyn Stream>, String> {
     let Source { host, port, .. } = source;
-    let stream = connect(host, *port)
-        .await
-        .map_err(|error| format!("connecting to {host}:{port} failed: {error}"))?;
+    let stream = connect(host, *port).await.map_err(|error| {
+        format!(
+            "connecting to {host}:{port} failed: {error}; check that the broker runs, that `url` names it, and that \
+             a firewall lets this machine connect"
+        )
+    })?;
     // Acknowledgements are small, and the broker waits for them.
     stream
         .set_nodelay(true)
@@ -48,7 +51,12 @@ pub(crate) async fn open(source: &Source) -> Result<Box<dyn Stream>, String> {
     let stream = TlsConnector::from(Arc::new(config))
         .connect(name, stream)
         .await
-        .map_err(|error| format!("the TLS handshake with {host}:{port} failed: {error}"))?;
+        .map_err(|error| {
+            format!(
+                "the TLS handshake with {host}:{port} failed: {error}; check the certificate of the broker, and \
+                 whether `ca-file` has its authority"
+            )
+        })?;
     Ok(Box::new(stream))
 }
 

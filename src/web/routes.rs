@@ -127,6 +127,7 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&get,  "/admin/query",                        User,        admin::query::show_query),
         page_route(&post, "/admin/query",                        User,        admin::query::show_answer),
         page_route(&get,  "/admin/sparql",                       User,        admin::sparql::show_query),
+        page_route(&post, "/admin/sparql",                       User,        admin::sparql::show_answer),
     ]
 }
 

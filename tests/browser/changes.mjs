@@ -47,7 +47,7 @@ await browse({}, async (page) => {
   await page.getByLabel('Approvers').fill('group:shift leaders');
   await page.getByRole('button', { name: 'Save' }).click();
   await notice(page, 'Pump was saved.');
-  await page.getByText('required, approved by group:shift leaders').waitFor();
+  await page.getByText('required, approved by group shift leaders').waitFor();
 });
 
 for (const javaScriptEnabled of [true, false]) {

@@ -1,6 +1,6 @@
 // The overview: how many bytes a first visit transfers, live updates in two browsers, and the page without script.
 import assert from 'node:assert/strict';
-import { api, furnish, people, signIn } from './admin.mjs';
+import { accessible, api, furnish, people, signIn } from './admin.mjs';
 import { browse, counted, gateway } from './browser.mjs';
 
 await furnish();
@@ -50,7 +50,7 @@ await browse({}, async (page, context) => {
   await page.getByText('sent again unchanged: 4').first().waitFor();
   await counted(page.locator(':focus', { hasText: 'Change it' }), 1);
   await page.getByRole('link', { name: 'Last 24 hours' }).click();
-  await page.getByRole('img', { name: /^Objects per hour: changed: 4, sent again unchanged: 4/ }).waitFor();
+  await page.getByRole('img', { name: /^Objects per hour: changed: 4 in total, sent again unchanged: 4 in total/ }).waitFor();
   await page.getByRole('img', { name: /^Memory: in use: \d/ }).waitFor();
   await other.close();
 });
@@ -60,7 +60,7 @@ await browse({ javaScriptEnabled: false }, async (page) => {
   await signIn(page, people.User);
   await page.getByRole('heading', { name: 'Export queue' }).waitFor();
   await page.getByRole('rowheader', { name: 'archive' }).waitFor();
-  await page.getByRole('img', { name: /^Deliveries per minute: delivered: 1, failed attempts: 0/ }).waitFor();
+  await page.getByRole('img', { name: /^Deliveries per minute: delivered: 1 in total, failed attempts: 0 in total/ }).waitFor();
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
   await page.goto(`${gateway}/admin`);
@@ -77,6 +77,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole('listitem').filter({ hasText: '1 dead letter.' }).getByRole('link', { name: 'Dead letters' }).click();
     await page.getByRole('link', { name: 'Object 0' }).click();
     await page.getByRole('listitem').filter({ hasText: '/flow' }).first().waitFor();
+    if (javaScriptEnabled) await accessible(page, 'a dead letter');
     const text = page.getByLabel('JSON');
     await text.fill((await text.inputValue()).replace('"fast"', '"slow"'));
     await page.getByRole('button', { name: 'Retry' }).click();
@@ -85,5 +86,12 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole('button', { name: 'Retry' }).click();
     await page.getByRole('status').getByText('The object was ingested.').waitFor();
     await page.getByText('There are no dead letters.').waitFor();
+    // The problem is gone from the overview, and the corrected object is stored.
+    await page.goto(`${gateway}/admin`);
+    await counted(page.getByText('dead letter'), 0);
   });
+  const { ask: list, close: end } = await api(people.User);
+  const { items } = await list('GET', '/api/v1/business-objects/Pump/objects');
+  assert.equal(items.find((one) => one.name === `D-${javaScriptEnabled}`)?.flow, 7.5);
+  await end();
 }

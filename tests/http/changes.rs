@@ -490,7 +490,9 @@ async fn pages_show_a_change_only_to_those_who_may_see_it() {
         assert!(get(who, &progress).await.expect(200).text().contains("data-version=\"1\""));
         assert_eq!(text.contains("/approve\""), who.id == approver.id, "{text}");
         // Names of accounts are for approvers.
-        assert_eq!(text.contains(&format!("<dd>{}</dd>", author.id)), who.id == owner.id, "{text}");
+        let hidden = "<dt>Sent by</dt><dd>another account</dd>";
+        assert_eq!(text.contains(hidden), who.id == owner.id, "{text}");
+        assert!(!text.contains(&author.id) && !text.contains(&owner.id), "{text}");
     }
     for path in [&object, &list, &"/admin".to_owned()] {
         let text = get(stranger, path).await.expect(200).text();

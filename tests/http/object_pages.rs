@@ -224,6 +224,13 @@ async fn the_other_tabs_show_rdf_history_references_and_a_drawing() {
     ] {
         assert!(graph.contains(part), "{part}: {graph}");
     }
+    // What is left out can be drawn, too.
+    let more = graph.split("href=\"").find(|rest| rest.contains(">and 44 more</text>")).unwrap();
+    let (link, _) = more.split_once('"').unwrap();
+    let expanded = plant.page(&link.replace("&#38;", "&")).await;
+    let count = |page: &str| page.matches("<rect").count();
+    assert_eq!(count(&expanded) - count(&graph), 2 * (50 - 7), "{link}");
+    assert!(!expanded.contains(" more</text>"), "{expanded}");
     let lonely = json!([{"uri": "urn:pump:3", "name": "Lonely pump"}]);
     plant.server.ingest("ADD", &lonely).await.expect(200);
     assert!(tab("urn:pump:3", "graph").await.contains("It refers to no object"));

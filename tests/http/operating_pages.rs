@@ -80,7 +80,8 @@ fn counted_objects(page: &str, heading: &str) -> [u64; 2] {
     let plot = page.split_once(&format!("aria-label=\"{heading}: changed: ")).unwrap().1;
     let (changed, rest) = plot.split_once(", sent again unchanged: ").unwrap();
     let unchanged = rest.split(';').next().unwrap();
-    [changed, unchanged].map(|count| count.replace(',', "").parse().unwrap())
+    let number = |count: &str| count.replace(" in total", "").replace(',', "").parse().unwrap();
+    [changed, unchanged].map(number)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -155,6 +155,7 @@ POST   /admin/sources/{name}/test                  Admin
 GET    /admin/query                                User
 POST   /admin/query                                User
 GET    /admin/sparql                               User
+POST   /admin/sparql                               User
 GET    /admin/profile                              User
 POST   /admin/profile                              User
 POST   /admin/profile/password                     User

@@ -16,6 +16,9 @@ async fn run_script_on_new_gateway(script: &str) {
         format!("{target}.away.access-key-id=key"),
         format!("{target}.away.secret-access-key={SECRET}"),
         format!("{target}.archive.type=directory"),
+        // Nothing is there until a test creates it, in the working directory of the gateway.
+        format!("{target}.historian.type=directory"),
+        format!("{target}.historian.path=mount/historian"),
     ];
     let gateway = Gateway::start(&settings).await;
     let file = gateway.dir.path().join("data/initial-admin-password");
@@ -58,6 +61,11 @@ async fn objects_are_found_understood_corrected_and_deleted() {
 #[tokio::test]
 async fn a_browser_suffices_from_the_first_start_to_a_delivered_export() {
     run_script_on_new_gateway("first_export.mjs").await;
+}
+
+#[tokio::test]
+async fn a_blocked_target_is_understood_and_repaired() {
+    run_script_on_new_gateway("repair.mjs").await;
 }
 
 #[tokio::test]

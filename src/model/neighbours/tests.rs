@@ -57,7 +57,7 @@ fn neighbours_are_counted_and_the_first_ones_are_named() {
     let find = |uri: &str, limit: usize| {
         let read = fixture.store.read();
         let quads = read.quads_about(&NamedOrBlankNode::from(node(uri))).unwrap();
-        find_neighbours(&read, &node(uri), &quads, limit).unwrap()
+        find_neighbours(&read, &node(uri), &quads, |_| limit).unwrap()
     };
     let owner = find("urn:owner", 1);
     assert_eq!(owner.outgoing, []);

@@ -33,8 +33,8 @@ const MAX_SHOWN_JSON_BYTES: usize = 256 << 10;
 pub enum ObjectPart {
     /// Its fields, or some elements of one.
     Fields(Option<FieldWindow>),
-    /// The objects around it.
-    Graph,
+    /// The objects around it, with more of those that this property links.
+    Graph(Option<String>),
     /// Its quads as Turtle, and its JSON.
     Rdf,
     /// The ingestions that wrote it.
@@ -150,9 +150,9 @@ fn collect_details(
     let header = collect_header(gateway, &read, uri, &quads, preferred)?;
     let content = match part {
         ObjectPart::Fields(window) => read_fields(gateway, &read, &header, window.as_ref())?,
-        ObjectPart::Graph => {
-            let place = header.place.as_ref();
-            PartContent::Graph(read_graph(gateway, &read, place, &header.uri, &quads)?)
+        ObjectPart::Graph(expanded) => {
+            let (place, expanded) = (header.place.as_ref(), expanded.as_deref());
+            PartContent::Graph(read_graph(gateway, &read, place, &header.uri, &quads, expanded)?)
         }
         ObjectPart::Rdf => read_rdf(gateway, &read, &header, &quads)?,
         ObjectPart::History => {

@@ -10,6 +10,8 @@ use std::collections::{BTreeSet, HashMap};
 
 /// The maximum number of objects of a drawing for each property and direction.
 const MAX_DRAWN_OBJECTS: usize = 6;
+/// The same for a property that is expanded.
+const MAX_EXPANDED_OBJECTS: usize = 100;
 /// The maximum number of properties of a drawing for each direction.
 const MAX_DRAWN_PROPERTIES: usize = 8;
 
@@ -36,7 +38,9 @@ pub struct GraphSide {
 /// The objects that one property links.
 #[derive(Debug)]
 pub struct LinkGroup {
-    /// The property: the name of its field, or a short form of its IRI.
+    /// The property.
+    pub predicate: String,
+    /// The name of the property: that of its field, or a short form of its IRI.
     pub name: String,
     /// The name of the field, if the mapping has one for it.
     pub field: Option<String>,
@@ -57,7 +61,7 @@ pub struct GraphObject {
     pub is_stored: bool,
 }
 
-/// Finds the objects around an object, whose mapping is at `place`.
+/// Finds the objects around an object, whose mapping is at `place`. Of the property `expanded` it returns more objects.
 ///
 /// # Errors
 /// The errors of the store.
@@ -67,8 +71,11 @@ pub(super) fn read_graph(
     place: Option<&ShapePlace>,
     uri: &NamedNode,
     quads: &[Quad],
+    expanded: Option<&str>,
 ) -> Result<ObjectGraph, GatewayError> {
-    let found = find_neighbours(read, uri, quads, MAX_DRAWN_OBJECTS)?;
+    let found = find_neighbours(read, uri, quads, |predicate| {
+        if Some(predicate.as_str()) == expanded { MAX_EXPANDED_OBJECTS } else { MAX_DRAWN_OBJECTS }
+    })?;
     let drawn = |side: &[LinkedObjects]| -> BTreeSet<NamedNode> {
         let groups = side.iter().take(MAX_DRAWN_PROPERTIES);
         groups.flat_map(|group| group.uris.iter().cloned()).collect()
@@ -113,6 +120,7 @@ impl GraphNaming<'_> {
                     })
                     .collect(),
                 total: group.total,
+                predicate: group.predicate.into_string(),
             }
         });
         GraphSide { groups: groups.collect(), omitted_properties }

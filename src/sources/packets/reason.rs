@@ -13,6 +13,16 @@ pub(super) fn describe_refusal(code: u8, given: Option<&str>) -> Option<String> 
     }
 }
 
+/// Returns what to do about a refused connection, by its reason code of MQTT 5 (2.4).
+pub(super) fn find_remedy(code: u8) -> Option<&'static str> {
+    match code {
+        0x85 => Some("set `client-id`"),
+        0x86 => Some("correct `username` and `password`"),
+        0x87 => Some("check `username` and `password`, and what the broker allows this user"),
+        _ => None,
+    }
+}
+
 /// Describes a reason code of MQTT 5 (2.4), with the text that the broker gave.
 pub(super) fn describe_reason(code: u8, given: Option<&str>) -> String {
     let reason = match code {

@@ -16,7 +16,9 @@ fn a_broker_without_mqtt_5_is_recognized() {
     else {
         panic!("a refusal is decoded");
     };
-    assert_eq!(why, "not authorized");
+    let expected =
+        "not authorized; check `username` and `password`, and what the broker allows this user";
+    assert_eq!(why, expected);
 }
 
 #[test]

@@ -73,9 +73,10 @@ impl Who {
             },
             None if id == "local" => Self { name: "Local administration".to_owned(), path: None },
             None => {
-                let key = auth.keys.get(&Caller::local(), id);
-                let name =
-                    key.map_or_else(|| id.to_owned(), |key| format!("API key {:?}", key.name));
+                let name = match auth.keys.get(&Caller::local(), id) {
+                    Some(key) => format!("API key {:?}", key.name),
+                    None => words::name_deleted(id),
+                };
                 Self { name, path: None }
             }
         }

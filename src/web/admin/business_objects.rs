@@ -67,6 +67,8 @@ struct One {
     cron: Option<String>,
     /// The next scheduled exports, in the time zone of the schedule.
     runs: Vec<String>,
+    /// The approvers of its changes; none means Admins.
+    approvers: Vec<String>,
     by: String,
     at: String,
     namespaces: Vec<String>,
@@ -153,6 +155,15 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
         )
         .runs,
         by: describe_updater(&gateway, caller(depot), &object).unwrap_or_default(),
+        approvers: object
+            .definition
+            .approvers()
+            .iter()
+            .map(|one| {
+                let is_admin = frame.may(Role::Admin);
+                words::name_principal(&gateway, caller(depot), one, is_admin)
+            })
+            .collect(),
         at: words::format_utc(&object.updated_at),
         namespaces: checked.compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
         warnings: checked.warnings.into_iter().map(describe_warning).collect(),

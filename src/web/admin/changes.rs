@@ -9,6 +9,7 @@ use difference::ChangedObject;
 use penstock_auth::Caller;
 use penstock_base::IfMatch;
 use penstock_base::json::unescape_token;
+use penstock_base::principal::Principal;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::query::{Query, cursor_after};
@@ -127,8 +128,8 @@ fn describe_counts(counts: ChangeCounts) -> String {
     parts.join(", ")
 }
 
-/// Returns the name of an account, for those who may know it; otherwise its id. Approvers and Admins know which accounts
-/// there are, others know only their own.
+/// Returns the name of an account, for those who may know it. Approvers and Admins know which accounts there are, others know
+/// only their own.
 fn describe_account(gateway: &Gateway, by: &Caller, relation: Relation, id: &str) -> String {
     if id == "local" {
         return "local administration".to_owned();
@@ -355,6 +356,10 @@ impl Progress {
             what: describe_step(one, is_first),
             comment: one.comment.clone(),
         };
+        let name = |principal: &Principal| {
+            let may_know = relation.is_approver || relation.is_admin;
+            words::name_principal(gateway, by, principal, may_know)
+        };
         let history = change.history.iter().enumerate();
         let unknown = unknown_owners.iter().flatten();
         let is_there = gateway.catalogue.get(&change.business_object).is_some();
@@ -369,9 +374,9 @@ impl Progress {
             summary: describe_counts(change.counts),
             author: describe_author(change, gateway, by, *relation),
             created: words::format_utc(&change.created_at),
-            owners: change.owners.iter().map(ToString::to_string).collect(),
-            unknown_owners: unknown.map(ToString::to_string).collect(),
-            approvers: approvers.iter().map(ToString::to_string).collect(),
+            owners: change.owners.iter().map(name).collect(),
+            unknown_owners: unknown.map(name).collect(),
+            approvers: approvers.iter().map(name).collect(),
             history: history.map(|(at, one)| show(one, at == 0)).collect(),
         }
     }

@@ -1,10 +1,11 @@
 //! The file of an export as a table, and its difference to the export before.
 use super::frame::Frame;
-use super::object::object_link;
+use super::object::{find_distinct_label, object_link};
 use super::words;
 use penstock_export::Kind;
 use penstock_service::exports::{ChangedObject, DifferenceList, ExportDifference, ExportObject};
 use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
 
 /// The maximum number of columns of a table, beside that of the URI.
 const MAX_COLUMNS: usize = 7;
@@ -107,16 +108,41 @@ pub(super) struct ShownDifference {
 #[derive(Debug)]
 pub(super) struct ObjectLinks {
     pub(super) count: String,
-    /// The address of each, and its URI.
-    pub(super) first: Vec<(String, String)>,
+    pub(super) first: Vec<ObjectLink>,
     pub(super) more: u64,
+}
+
+/// A link to an object.
+#[derive(Debug)]
+pub(super) struct ObjectLink {
+    /// The address of its page.
+    pub(super) address: String,
+    pub(super) uri: String,
+    /// Its label, if it is stored and has one.
+    pub(super) label: Option<String>,
+}
+
+impl ObjectLink {
+    fn new(uri: &str, labels: &HashMap<String, String>, frame: &Frame) -> Self {
+        Self {
+            address: object_link(frame, uri),
+            label: find_distinct_label(labels, uri),
+            uri: uri.to_owned(),
+        }
+    }
+}
+
+/// Returns the URIs of the objects that a difference names.
+pub(super) fn collect_uris(difference: &ExportDifference) -> BTreeSet<String> {
+    let ExportDifference { added, changed, removed, .. } = difference;
+    let changed = changed.first.iter().map(|object| &object.uri);
+    added.first.iter().chain(&removed.first).chain(changed).cloned().collect()
 }
 
 /// An object with other values.
 #[derive(Debug)]
 pub(super) struct ShownChange {
-    pub(super) uri: String,
-    pub(super) link: String,
+    pub(super) object: ObjectLink,
     /// The field, its value before and its value now.
     pub(super) fields: Vec<(String, String, String)>,
     /// The number of fields that differ and are not shown.
@@ -124,7 +150,13 @@ pub(super) struct ShownChange {
 }
 
 impl ShownDifference {
-    pub(super) fn new(difference: ExportDifference, kind: Kind, frame: &Frame) -> Self {
+    /// `labels` are those of the objects that the difference names.
+    pub(super) fn new(
+        difference: ExportDifference,
+        labels: &HashMap<String, String>,
+        kind: Kind,
+        frame: &Frame,
+    ) -> Self {
         let ExportDifference {
             previous,
             oldest_sequence,
@@ -138,19 +170,19 @@ impl ShownDifference {
             back_to: oldest_sequence.filter(|oldest| newest != Some(*oldest)),
             previous: previous.map(|entry| (entry.id, entry.sequence)),
             kind,
-            added: ObjectLinks::new(&added, frame),
-            removed: ObjectLinks::new(&removed, frame),
+            added: ObjectLinks::new(&added, labels, frame),
+            removed: ObjectLinks::new(&removed, labels, frame),
             changed_count: words::format_number(changed.count),
             more_changed: changed.count - changed.first.len() as u64,
-            changed: changed.first.iter().map(|one| ShownChange::new(one, frame)).collect(),
+            changed: changed.first.iter().map(|one| ShownChange::new(one, labels, frame)).collect(),
             unchanged_count: words::format_number(unchanged_count),
         }
     }
 }
 
 impl ObjectLinks {
-    fn new(list: &DifferenceList<String>, frame: &Frame) -> Self {
-        let link = |uri: &String| (object_link(frame, uri), uri.clone());
+    fn new(list: &DifferenceList<String>, labels: &HashMap<String, String>, frame: &Frame) -> Self {
+        let link = |uri: &String| ObjectLink::new(uri, labels, frame);
         Self {
             count: words::format_number(list.count),
             more: list.count - list.first.len() as u64,
@@ -160,12 +192,11 @@ impl ObjectLinks {
 }
 
 impl ShownChange {
-    fn new(changed: &ChangedObject, frame: &Frame) -> Self {
+    fn new(changed: &ChangedObject, labels: &HashMap<String, String>, frame: &Frame) -> Self {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let fields = changed.members.iter();
         Self {
-            link: object_link(frame, &changed.uri),
-            uri: changed.uri.clone(),
+            object: ObjectLink::new(&changed.uri, labels, frame),
             fields: fields
                 .map(|one| (one.name.clone(), text(&one.before), text(&one.now)))
                 .collect(),

@@ -1,6 +1,6 @@
 //! The exports: the queue in its order, the history, one export with its file, and its actions.
 use super::empty_runs::{EmptyRunRow, list_empty_runs};
-use super::export_file::{FileTable, ShownDifference};
+use super::export_file::{FileTable, ShownDifference, collect_uris};
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
 use super::words;
@@ -16,8 +16,10 @@ use penstock_http::query::{Query, cursor_after};
 use penstock_http::state::gateway;
 use penstock_service::exports::{self, ExportAction, ExportFilter, ExportPreview, ExportSearch};
 use penstock_service::gateway::Gateway;
+use penstock_service::objects::find_labels;
 use penstock_service::targets;
 use salvo::{Depot, Request, handler};
+use std::collections::BTreeSet;
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;
@@ -314,8 +316,11 @@ pub(crate) async fn show_export(req: &mut Request, depot: &mut Depot) -> PageRes
     let mut page = build_page(frame, &gateway, caller(depot), preview);
     if shows_difference {
         let compared = exports::compare_export(&gateway, id).await?;
-        page.difference =
-            Some(compared.map(|found| ShownDifference::new(found, kind, &page.frame)));
+        let uris = compared.as_ref().map_or_else(|_| BTreeSet::new(), collect_uris);
+        // Without labels, for example while too many searches are running, the page has only URIs.
+        let labels = find_labels(&gateway, uris).await.unwrap_or_default();
+        let show = |found| ShownDifference::new(found, &labels, kind, &page.frame);
+        page.difference = Some(compared.map(show));
     }
     Ok(PageReply::show(&page))
 }

@@ -128,7 +128,7 @@ impl Cell {
 /// Shows one object.
 #[handler]
 pub(crate) async fn show_object(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let query = Query::read(req, &["uri", "tab", "view", "field", "from", "cursor"])?;
+    let query = Query::read(req, &["uri", "tab", "view", "field", "from", "cursor", "expand"])?;
     let (gateway, by) = (gateway(depot)?, caller(depot));
     let (tab, view) = (Tab::read(query.get("tab"))?, query.get("view").map(str::to_owned));
     let after = query.get("cursor").map(str::to_owned);
@@ -137,9 +137,10 @@ pub(crate) async fn show_object(req: &mut Request, depot: &mut Depot) -> PageRes
         field: field.to_owned(),
         from: query.get("from").and_then(|from| from.parse().ok()).unwrap_or_default(),
     });
+    let expanded = query.get("expand").map(str::to_owned);
     let part = match tab {
         Tab::Fields => ObjectPart::Fields(window.clone()),
-        Tab::Graph => ObjectPart::Graph,
+        Tab::Graph => ObjectPart::Graph(expanded.clone()),
         Tab::Rdf => ObjectPart::Rdf,
         Tab::History => ObjectPart::History,
         Tab::References => ObjectPart::References(after),
@@ -162,7 +163,7 @@ pub(crate) async fn show_object(req: &mut Request, depot: &mut Depot) -> PageRes
         PartContent::Fields(None, _) => Content::NoFields,
         PartContent::Graph(graph) => {
             let label = details.header.label.as_deref().unwrap_or(address.uri());
-            Content::Graph(Drawing::new(label, &graph, &address, &frame))
+            Content::Graph(Drawing::new(label, &graph, expanded.as_deref(), &address, &frame))
         }
         PartContent::Rdf { turtle, omitted_quads, json, warnings } => {
             let (json, unshown) = match json.transpose() {
@@ -192,6 +193,11 @@ pub(crate) async fn show_object(req: &mut Request, depot: &mut Depot) -> PageRes
 /// Returns the address of an object's page.
 pub(super) fn object_link(frame: &Frame, uri: &str) -> String {
     format!("{}/admin/object?uri={}", frame.prefix, encode_segment(uri))
+}
+
+/// Returns the label of an object for a list; `None` if it has none, or if that is its URI.
+pub(super) fn find_distinct_label(labels: &HashMap<String, String>, uri: &str) -> Option<String> {
+    labels.get(uri).filter(|label| *label != uri).map(|label| shorten_text(label))
 }
 
 async fn find_pending(

@@ -22,6 +22,8 @@ use std::time::Duration;
 
 /// The maximum number of log lines that are shown.
 const MAX_LOG_LINES: usize = 5;
+/// The maximum number of Business Objects whose objects the page links to.
+const MAX_DATA_LINKS: usize = 24;
 /// The number of minutes that the summary is about.
 const SUMMARY_MINUTES: usize = 10;
 
@@ -33,6 +35,10 @@ struct Overview {
     concerns: Vec<Concern>,
     /// The state in sentences.
     summary: String,
+    /// The first Business Objects, whose objects the page links to: id and name.
+    data: Vec<(String, String)>,
+    /// The number of further ones.
+    more_data: usize,
     targets: Vec<Target>,
     range: Range,
     plots: [Plot; 5],
@@ -71,14 +77,20 @@ pub(crate) async fn show_overview(req: &mut Request, depot: &mut Depot) -> PageR
     };
     let frame = Frame::new(req, depot, Section::Overview);
     let gateway = gateway(depot)?;
-    let defined = gateway.catalogue.list().len() as u64;
+    let all = gateway.catalogue.list();
     let first = gateway.auth.accounts.find_with_initial_password();
     let status = state(depot).collect_status(caller(depot)).await?;
     let first = first.as_ref().map(|account| account.id.as_str());
     let recent = recent_counts();
     let page = Overview {
         concerns: collect_concerns(&status, first, &frame),
-        summary: build_summary(&status, defined, &recent),
+        summary: build_summary(&status, all.len() as u64, &recent),
+        data: all
+            .iter()
+            .take(MAX_DATA_LINKS)
+            .map(|one| (one.object.id.clone(), one.object.definition.name.clone()))
+            .collect(),
+        more_data: all.len().saturating_sub(MAX_DATA_LINKS),
         targets: status.targets.iter().map(target_row).collect(),
         plots: build_plots(range, &recent, &status),
         range,
@@ -160,9 +172,11 @@ fn recent_log_lines(status: &Status, gateway: &Gateway, by: &Caller) -> Vec<Line
     // Refusals are in the audit trail, which has its own page.
     let lines = status.last_errors.iter().filter(|line| line.code != "auth::audit");
     let shown = lines.take(MAX_LOG_LINES).map(|line| {
-        let fields = line.fields.iter().map(|(name, value)| match *name {
+        // People know exports by their sequence. The log has the ids too.
+        let fields = line.fields.iter().filter(|(name, _)| !name.ends_with("_id"));
+        let fields = fields.map(|(name, value)| match *name {
             "caller" => format!("caller: {}", words::name_actor(gateway, by, value)),
-            name => format!("{name}: {value}"),
+            name => format!("{}: {value}", name.replace('_', " ")),
         });
         Line {
             time: words::format_second(&line.time),

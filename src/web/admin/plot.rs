@@ -59,7 +59,7 @@ impl Plot {
         let totals = series.iter().map(|one| {
             let total =
                 one.values.iter().flatten().fold(0_u64, |sum, value| sum.saturating_add(*value));
-            (one.class, format!("{}: {}", one.label, words::format_number(total)))
+            (one.class, format!("{}: {} in total", one.label, words::format_number(total)))
         });
         let legend: Vec<_> = totals.collect();
         for value in series.iter_mut().flat_map(|one| one.values.iter_mut().flatten()) {
@@ -216,11 +216,11 @@ mod tests {
         assert_eq!((plot.width(), plot.quarters()), (30, [7, 15, 22]));
         assert_eq!(
             plot.words,
-            "Objects per minute: changed: 700,001, unchanged: 300,000; highest value 1,000,000"
+            "Objects per minute: changed: 700,001 in total, unchanged: 300,000 in total; highest value 1,000,000"
         );
         let hourly = Plot::of_rates(String::new(), vec![series("up", "changed", &[3])], 4);
         assert_eq!(hourly.axis, ["20", "10", "0"]);
-        assert_eq!(hourly.legend, [("up", "changed: 3".to_owned())]);
+        assert_eq!(hourly.legend, [("up", "changed: 3 in total".to_owned())]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `/admin/quality`: validations of everything that Business Objects have.
 use super::form::take_form;
 use super::frame::{Frame, PageReply, PageResult, Section};
-use super::object::object_link;
+use super::object::{find_distinct_label, object_link};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
@@ -13,6 +13,7 @@ use penstock_http::query::{Query, cursor_after};
 use penstock_http::state::gateway;
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
+use penstock_service::objects::{IriNames, find_labels};
 use penstock_service::validations::{
     self, ConstraintCount, ListedViolation, Report, SeverityCounts, Validation, ValidationState,
 };
@@ -79,6 +80,8 @@ struct One {
 /// The count of a constraint of a shape, as a bar.
 struct CountBar {
     shape: String,
+    /// Its IRI.
+    shape_iri: String,
     constraint: String,
     class: &'static str,
     severity: &'static str,
@@ -89,6 +92,10 @@ struct CountBar {
 
 struct ViolationRow {
     violation: ViolatedConstraint,
+    /// The label of its object; none if it is not stored or has none.
+    label: Option<String>,
+    /// The path in short form.
+    path: String,
     /// The address of the page of its object.
     link: String,
     constraint: String,
@@ -146,7 +153,7 @@ fn shorten_constraint(iri: &str) -> String {
     name.strip_suffix("ConstraintComponent").unwrap_or(name).to_owned()
 }
 
-fn count_bars(constraints: Vec<ConstraintCount>) -> Vec<CountBar> {
+fn count_bars(constraints: Vec<ConstraintCount>, names: &IriNames) -> Vec<CountBar> {
     // They are sorted.
     let most = constraints.first().map_or(1, |first| first.count.max(1));
     let bar = |counted: ConstraintCount| CountBar {
@@ -155,7 +162,8 @@ fn count_bars(constraints: Vec<ConstraintCount>) -> Vec<CountBar> {
         severity: counted.severity.name(),
         count: words::format_number(counted.count),
         length: (counted.count.saturating_mul(100) / most).max(1),
-        shape: counted.shape,
+        shape: names.shorten(&counted.shape).unwrap_or_else(|| counted.shape.clone()),
+        shape_iri: counted.shape,
     };
     constraints.into_iter().map(bar).collect()
 }
@@ -227,7 +235,15 @@ pub(crate) async fn show_validation(req: &mut Request, depot: &mut Depot) -> Pag
         .then(|| cursor_after(&first.saturating_add(VIOLATIONS_PER_PAGE).to_string()));
     violations.truncate(VIOLATIONS_PER_PAGE);
     let (total, listed) = (validation.counts.total(), validation.listed);
+    let objects = violations.iter().map(|one| one.violation.focus_node.clone()).collect();
+    // Without labels, for example while too many searches are running, the rows have only URIs.
+    let labels = find_labels(&gateway, objects).await.unwrap_or_default();
+    let names = IriNames::new(&gateway);
     let show = |ListedViolation { violation, message }: ListedViolation| ViolationRow {
+        label: find_distinct_label(&labels, &violation.focus_node),
+        path: violation.path.as_deref().map_or_else(String::new, |path| {
+            names.shorten(path).unwrap_or_else(|| path.to_owned())
+        }),
         link: object_link(&frame, &violation.focus_node),
         constraint: shorten_constraint(&violation.constraint),
         class: severity_class(&violation.severity),
@@ -239,7 +255,7 @@ pub(crate) async fn show_validation(req: &mut Request, depot: &mut Depot) -> Pag
         row: Row::from(&validation),
         queued: words::format_utc(&validation.queued_at),
         ended: validation.ended_at.as_deref().map(words::format_utc),
-        constraints: count_bars(constraints),
+        constraints: count_bars(constraints, &names),
         other: (other_count > 0).then(|| words::format_number(other_count)),
         violations: violations.into_iter().map(show).collect(),
         listed: if listed < total {

@@ -98,7 +98,7 @@ fn describe_origin(origin: &Origin, gateway: &Gateway, by: &Caller) -> String {
     match origin {
         Origin::ApiKey(id) => match gateway.auth.keys.get(by, id) {
             Some(key) => format!("API key {:?}", key.name),
-            None => format!("API key {id}"),
+            None => "an API key".to_owned(),
         },
         // Others must not learn more about the account than the API shows.
         Origin::Source(name) => format!("source {name:?}"),

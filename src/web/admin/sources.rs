@@ -85,6 +85,13 @@ pub(crate) async fn show_source(req: &mut Request, depot: &mut Depot) -> PageRes
     let name = path_parameter(req, "name");
     let source = sources::read_source(&gateway(depot)?, caller(depot), name)?;
     let SourceInfo { name, url, account, warnings, connections, subscriptions, .. } = source;
+    // The sections of the connections have their errors.
+    let errors: Vec<_> = connections
+        .iter()
+        .filter_map(|one| Some(one.state.error.as_ref()?.message.clone()))
+        .collect();
+    let is_shown = |warning: &String| errors.iter().any(|error| warning.ends_with(error.as_str()));
+    let warnings = warnings.into_iter().filter(|warning| !is_shown(warning)).collect();
     let connections =
         connections.into_iter().map(|connection| Row::from_connection(&name, connection));
     let frame = Frame::new(req, depot, Section::Sources);
@@ -144,7 +151,7 @@ impl Row {
             class,
             state: words,
             error_age: state.error.as_ref().map(|error| age(error.at)).unwrap_or_default(),
-            error: state.error.map(|error| error.message),
+            error: state.error.map(|error| error.message.replace('`', "")),
             connected: state.connected_since.map_or_else(|| "–".to_owned(), age),
             protocol: match state.protocol {
                 Some("3.1.1") => "MQTT 3.1.1",

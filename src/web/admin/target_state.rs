@@ -51,8 +51,11 @@ pub(super) struct Remedy {
 }
 
 impl Remedy {
-    /// Returns the remedy for this class of failures.
-    pub(super) fn of_failure(class: FailureClass) -> Self {
+    /// Returns the remedy for this class of failures of a target of this kind.
+    pub(super) fn of_failure(class: FailureClass, kind: &str) -> Self {
+        if kind == "directory" {
+            return Self::of_directory(class);
+        }
         let (words, settings): (_, &'static [&'static str]) = match class {
             FailureClass::Unreachable => (
                 "Check that the server runs, that its name and port are right, and that this machine may connect to it: \
@@ -104,6 +107,30 @@ impl Remedy {
                 &["endpoint", "region", "bucket"],
             ),
             FailureClass::Closed => ("Nothing has to be done.", &[]),
+        };
+        Self { words, settings }
+    }
+
+    /// Returns the remedy for a directory, which has neither a server nor credentials.
+    fn of_directory(class: FailureClass) -> Self {
+        let (words, settings): (_, &'static [&'static str]) = match class {
+            FailureClass::Policy => (
+                "Let the user of the gateway write into the folder, or set another one. The cause says what prevents it.",
+                &["path"],
+            ),
+            FailureClass::Quota => {
+                ("Free space on the disk of the folder. The gateway then continues.", &["path"])
+            }
+            FailureClass::Conflict => (
+                "Find out who wrote the other file. Remove it, or park the export so that the next ones are delivered.",
+                &["path", "prefix", "key"],
+            ),
+            FailureClass::Closed => ("Nothing has to be done.", &[]),
+            _ => (
+                "Check that the folder is there, that its disk or network drive is mounted and works, and that no file is in \
+                 its place.",
+                &["path", "prefix", "type"],
+            ),
         };
         Self { words, settings }
     }

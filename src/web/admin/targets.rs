@@ -156,7 +156,7 @@ pub(crate) async fn show_target(req: &mut Request, depot: &mut Depot) -> PageRes
 #[handler]
 pub(crate) async fn test_target(req: &mut Request, depot: &mut Depot) -> PageResult {
     let name = path_parameter(req, "bucketName");
-    let ProbeResult { target, ok, cause, caused_by, answer, milliseconds, .. } =
+    let ProbeResult { target, kind, ok, cause, caused_by, answer, milliseconds, .. } =
         targets::test_target(&gateway(depot)?, caller(depot), name).await?;
     let page = format!("/admin/targets/{target}");
     let cause = cause.unwrap_or_default();
@@ -168,7 +168,7 @@ pub(crate) async fn test_target(req: &mut Request, depot: &mut Depot) -> PageRes
         PageReply::redirect(page, words)
     } else {
         let answer = answer.map(|answer| format!(" The server answered: {answer}."));
-        let remedy = caused_by.map(|class| format!(" {}", Remedy::of_failure(class).words));
+        let remedy = caused_by.map(|class| format!(" {}", Remedy::of_failure(class, kind).words));
         let words = format!(
             "{target} would not accept exports: {cause}.{}{}",
             answer.unwrap_or_default(),
@@ -181,7 +181,7 @@ pub(crate) async fn test_target(req: &mut Request, depot: &mut Depot) -> PageRes
 impl Target {
     fn from_state(target: TargetState) -> Self {
         let label = StateLabel::of_target(&target);
-        let remedy = target.blocked_by.map(Remedy::of_failure);
+        let remedy = target.blocked_by.map(|class| Remedy::of_failure(class, target.kind));
         let blocked = target.blocked.map(|cause| Blocked {
             cause,
             answer: target.answer,

@@ -1,6 +1,7 @@
 //! Numbers, sizes and times in readable form.
 use jiff::Timestamp;
 use penstock_auth::{Account, Caller, Role};
+use penstock_base::principal::Principal;
 use penstock_service::gateway::Gateway;
 
 /// Returns the display name of an account: its names, or what it signs in with.
@@ -10,12 +11,36 @@ pub(super) fn display_name(account: &Account) -> String {
     if name.is_empty() { account.email.clone() } else { name }
 }
 
-/// Returns the display name of the account with this id; the id if there is none, or if the viewer may not know more.
+/// Returns the display name of the account with this id. A viewer who may not know it learns nothing about the account.
 pub(super) fn name_account(gateway: &Gateway, id: &str, may_know: bool) -> String {
     if !may_know {
-        return id.to_owned();
+        return "another account".to_owned();
     }
-    gateway.auth.accounts.get(id).map_or_else(|| id.to_owned(), |account| display_name(&account))
+    match gateway.auth.accounts.get(id) {
+        Some(account) => display_name(&account),
+        None => name_deleted(id),
+    }
+}
+
+/// Returns what is left of an account or API key that is deleted: the id, which the audit trail has too.
+pub(super) fn name_deleted(id: &str) -> String {
+    format!("deleted account or API key {id}")
+}
+
+/// Returns the display name of those who approve or own changes: a group, or an account by its id or email.
+pub(super) fn name_principal(
+    gateway: &Gateway,
+    by: &Caller,
+    principal: &Principal,
+    may_know: bool,
+) -> String {
+    match principal {
+        Principal::Group(name) => format!("group {name}"),
+        Principal::User(id) if gateway.auth.accounts.get(id).is_some() => {
+            name_account(gateway, id, may_know || by.id() == id)
+        }
+        Principal::User(email) => email.clone(),
+    }
 }
 
 /// Returns the display name of whoever exported or saved something. Every User may know the name of the account.

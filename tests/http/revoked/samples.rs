@@ -320,6 +320,7 @@ impl Fixture {
                 none(),
                 &form(&[("query", "{ businessObjects { name } }")]),
             )),
+            reads(page("/admin/sparql", none(), &form(&[("query", "ASK {}")]))),
         ]
     }
 }

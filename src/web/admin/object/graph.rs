@@ -89,17 +89,26 @@ impl Group {
 }
 
 impl Drawing {
+    /// Draws the objects around an object. The property `expanded` has more objects than the others.
     pub(super) fn new(
         label: &str,
         graph: &ObjectGraph,
+        expanded: Option<&str>,
         address: &ObjectAddress,
         frame: &Frame,
     ) -> Self {
         let ObjectGraph { incoming, outgoing, is_complete } = graph;
-        let references = address.tab(Tab::References);
+        let is_expanded = |group: &LinkGroup| Some(group.predicate.as_str()) == expanded;
         let sides = [
-            list_groups(incoming, frame, |_| references.clone()),
-            list_groups(outgoing, frame, |field| match field {
+            list_groups(incoming, frame, |group| {
+                if is_expanded(group) {
+                    address.tab(Tab::References)
+                } else {
+                    address.expanded(&group.predicate)
+                }
+            }),
+            list_groups(outgoing, frame, |group| match &group.field {
+                _ if !is_expanded(group) => address.expanded(&group.predicate),
                 Some(field) => address.elements(field, 0),
                 None => address.tab(Tab::Rdf),
             }),
@@ -135,12 +144,8 @@ impl Drawing {
     }
 }
 
-/// Returns the groups of a side. `more` returns the address of what is not drawn of a field.
-fn list_groups(
-    side: &GraphSide,
-    frame: &Frame,
-    more: impl Fn(Option<&str>) -> String,
-) -> Vec<Group> {
+/// Returns the groups of a side. `more` returns the address of what is not drawn of a property.
+fn list_groups(side: &GraphSide, frame: &Frame, more: impl Fn(&LinkGroup) -> String) -> Vec<Group> {
     let to_entry = |object: &GraphObject| Entry {
         text: object.label.clone(),
         title: if object.label == object.uri {
@@ -158,7 +163,7 @@ fn list_groups(
         let rest = group.total.saturating_sub(group.objects.len());
         if rest > 0 {
             let text = format!("and {} more", words::format_number(rest as u64));
-            let link = more(group.field.as_deref());
+            let link = more(group);
             entries.push(Entry { title: text.clone(), text, link: Some(link), class: "node rest" });
         }
         Group { name: group.name.clone(), entries }

@@ -90,6 +90,11 @@ impl ObjectAddress {
         address
     }
 
+    /// Returns the address of the drawing with more of the objects that a property links.
+    pub(super) fn expanded(&self, predicate: &str) -> String {
+        format!("{}&expand={}", self.tab(Tab::Graph), encode_segment(predicate))
+    }
+
     /// Returns the address of the elements of a field from this index.
     pub(super) fn elements(&self, field: &str, from: usize) -> String {
         format!("{}&field={}&from={from}", self.tab(Tab::Fields), encode_segment(field))

@@ -56,21 +56,14 @@ impl Written {
 
 impl Ingestion {
     fn from_record(gateway: &Gateway, by: &Caller, record: Record, frame: &Frame) -> Self {
-        let name = |id: &str| name_sender(gateway, by, id, frame);
-        let key = record.api_key.as_deref().filter(|id| *id != record.caller);
-        let key = key.and_then(|id| gateway.auth.keys.get(by, id));
-        let sender = name(&record.caller);
         let is_own = |id: &str| id == by.id();
         Self {
             at: words::format_utc(&record.at),
-            by: match key {
-                Some(key) => format!("{sender}, with the API key {:?}", key.name),
-                None => sender,
-            },
+            by: words::name_sender(gateway, by, &record.caller, record.api_key.as_deref()),
             shows_change: frame.may(Role::Admin)
                 || is_own(&record.caller)
                 || record.approved_by.as_deref().is_some_and(is_own),
-            approved_by: record.approved_by.as_deref().map(name),
+            approved_by: record.approved_by.as_deref().map(|id| words::name_actor(gateway, by, id)),
             counts: describe_counts(&record),
             has_rejected: record.rejected > 0 && frame.may(Role::Contributor),
             business_object: record.business_object_name,
@@ -78,21 +71,6 @@ impl Ingestion {
             id: record.id,
         }
     }
-}
-
-/// Returns the name of an account or API key, for those who may know it. A User must not learn more about an account than the
-/// API shows.
-fn name_sender(gateway: &Gateway, by: &Caller, id: &str, frame: &Frame) -> String {
-    if id == "local" {
-        return "local administration".to_owned();
-    }
-    if let Some(key) = gateway.auth.keys.get(by, id) {
-        return format!("the API key {:?}", key.name);
-    }
-    if frame.may(Role::Admin) || id == by.id() {
-        return words::name_account(gateway, id, true);
-    }
-    "another account".to_owned()
 }
 
 fn describe_counts(record: &Record) -> String {

@@ -43,7 +43,7 @@ async function runQuery() {
 }
 
 function send(text, signal) {
-  return fetch(form.action, {
+  return fetch(form.dataset.sparql, {
     method: 'POST',
     headers: { 'Content-Type': 'application/sparql-query', Accept: 'application/sparql-results+json, application/n-triples' },
     body: text,

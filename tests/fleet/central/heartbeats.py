@@ -66,6 +66,18 @@ class Case(unittest.TestCase):
                          "to its reserve; the clock is not synchronised; errors in the log")
         self.assertIn("all is well", lines[1])
 
+    def test_definitions_that_differ_from_their_files_are_a_problem(self):
+        drift = [{"kind": "Group", "name": "g", "file": "f.yaml", "state": "unmanaged"}]
+        self.beat("edge-1", "11:59:00", "12:04:00", definitions={"errorCount": 0, "drift": drift})
+        # Heartbeats of earlier versions have no definitions.
+        self.beat("edge-2", "11:59:00", "12:04:00")
+        self.assertEqual(self.run_script()[0], 0)
+        for state in ["changed", "deleted"]:
+            self.beat("edge-1", "11:59:00", "12:04:00", definitions={"errorCount": 2, "drift": [*drift, {"state": state}]})
+            status, lines, _ = self.run_script()
+            self.assertEqual(status, 1)
+            self.assertTrue(lines[0].endswith("the definition files were not applied; definitions differ from their files"), lines)
+
     def test_the_newest_heartbeat_of_a_gateway_counts(self):
         self.beat("edge-1", "10:00:00", "10:05:00", prefix="a/")
         self.beat("edge-1", "11:59:00", "12:04:00", prefix="b/")

@@ -318,7 +318,7 @@ mod tests {
         let errors = SourceText::parse_json(r#"["\ud83d\ude00", {"a": 1, "a": 2}]"#).unwrap_err();
         assert_eq!(errors[0].place, Place::Line { line: 1, column: 27 });
         assert!(SourceText::parse_json(r#"["\ud83d"]"#).is_err());
-        let errors = SourceText::parse_json(r#"{"a" "b"}"#).unwrap_err();
+        let errors = SourceText::parse_json(r#"{"kind": "Group" "name": "x"}"#).unwrap_err();
         assert!(errors[0].message.starts_with("this is not valid JSON: "), "{errors:?}");
         assert!(SourceText::parse("- \"\\ud83d\\ude00\"\n").is_err(), "YAML has no pairs");
     }

@@ -24,7 +24,7 @@ COLUMNS = {
         "version" VARCHAR, "gatewayId" VARCHAR, "store" STRUCT(poisoned VARCHAR),
         queue STRUCT(depth BIGINT, "oldestAgeSeconds" BIGINT, blocked VARCHAR[]),
         disk STRUCT("inReserve" BOOLEAN), memory STRUCT("level" VARCHAR), clock STRUCT(synchronised BOOLEAN),
-        "lastErrors" STRUCT("level" VARCHAR)[])""",
+        definitions STRUCT("errorCount" BIGINT, drift STRUCT("state" VARCHAR)[]), "lastErrors" STRUCT("level" VARCHAR)[])""",
 }
 
 
@@ -74,6 +74,7 @@ MEMBERS = {
     "disk": {"inReserve": optional(check_flag)},
     "memory": {"level": optional(check_text)},
     "clock": {"synchronised": optional(check_flag)},
+    "definitions": {"errorCount": optional(check_whole), "drift": [{"state": optional(check_text)}]},
     "lastErrors": [{"level": optional(check_text)}],
 }
 
@@ -94,6 +95,9 @@ SELECT "gatewayId" AS gateway, "version",
     CASE WHEN disk."inReserve" THEN 'the disk is full up to its reserve' END,
     CASE WHEN memory."level" = 'short' THEN 'memory is short' END,
     CASE WHEN clock.synchronised = false THEN 'the clock is not synchronised' END,
+    CASE WHEN definitions."errorCount" > 0 THEN 'the definition files were not applied' END,
+    CASE WHEN len([one for one in definitions.drift if one."state" <> 'unmanaged']) > 0
+      THEN 'definitions differ from their files' END,
     CASE WHEN len([one for one in "lastErrors" if one."level" = 'error']) > 0 THEN 'errors in the log' END
   ] if text IS NOT NULL] AS problems
 FROM newest ORDER BY late DESC, len(problems) > 0 DESC, gateway

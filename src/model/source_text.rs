@@ -40,7 +40,11 @@ impl<'t> SourceText<'t> {
     pub fn parse_json(text: &'t str) -> Result<Option<Self>, Vec<Finding>> {
         let escapes = YamlEscapes::replace(text);
         let restore_node = |node: &mut Node| escapes.restore_node(node);
-        let restore_finding = |finding: &mut Finding| escapes.restore_finding(finding);
+        let restore_finding = |finding: &mut Finding| {
+            escapes.restore_finding(finding);
+            // The parser of YAML reads JSON too, but its message is about the text that was given.
+            finding.message = finding.message.replacen("not valid YAML", "not valid JSON", 1);
+        };
         Self::parse_escaped(text, &escapes.text, restore_node, restore_finding)
     }
 
@@ -314,6 +318,8 @@ mod tests {
         let errors = SourceText::parse_json(r#"["\ud83d\ude00", {"a": 1, "a": 2}]"#).unwrap_err();
         assert_eq!(errors[0].place, Place::Line { line: 1, column: 27 });
         assert!(SourceText::parse_json(r#"["\ud83d"]"#).is_err());
+        let errors = SourceText::parse_json(r#"{"kind": "Group" "name": "x"}"#).unwrap_err();
+        assert!(errors[0].message.starts_with("this is not valid JSON: "), "{errors:?}");
         assert!(SourceText::parse("- \"\\ud83d\\ude00\"\n").is_err(), "YAML has no pairs");
     }
 

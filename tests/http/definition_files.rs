@@ -151,6 +151,12 @@ async fn the_status_and_the_pages_show_errors_and_drift() {
     let status = definitions().await;
     assert_eq!(status["drift"][0]["name"], "others", "{status}");
     assert!(status["errors"][0].as_str().unwrap().starts_with("plant.yaml:7:20: "), "{status}");
+    let metrics = server.get("/metrics").await.expect(200).text();
+    let errors = format!("errors {}", status["errorCount"]);
+    assert_ne!(errors, "errors 0");
+    for line in ["managed 5", "drifted 1", &errors] {
+        assert!(metrics.contains(&format!("\npenstock_definitions_{line}\n")), "{line}: {metrics}");
+    }
     let shown = page(&server, &cookie, settings).await;
     for expected in [
         "Definitions from files",

@@ -47,7 +47,7 @@ class Server:
         self.process = subprocess.Popen(
             command, cwd=self.work, stdout=open(self.log_path, "wb"), stderr=subprocess.STDOUT, preexec_fn=before_start
         )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while True:
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit(f"the server did not start:\n{self.log_path.read_text()[-3000:]}")

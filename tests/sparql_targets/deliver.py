@@ -144,6 +144,16 @@ class Gateway(Restartable, Penstock):
                 return objects
 
 
+def lose_data(store, link, deck):
+    """Drops everything that the gateway has written, as if the store had been set up again."""
+    deck.is_busy = True
+    wait_for("no request is under way", lambda: not link.pending)
+    if graphs := list_graphs(store):
+        answer = store.update(" ;\n".join(f"DROP SILENT GRAPH <{graph}>" for graph in graphs), method="form")
+        assert answer.status < 300 and not list_graphs(store), answer
+    deck.is_busy = False
+
+
 def read_graph(store, graph):
     text = f"SELECT ?s ?p ?o WHERE {{ GRAPH <{graph}> {{ ?s ?p ?o }} }}"
     answer = store.query(text, method="GET")
@@ -375,7 +385,7 @@ def run(binary, name, protocol, seed, rounds):
             operator = Operator(gateway, deck, rng)
             deck.is_open = True
             for number in range(rounds):
-                act(gateway, store, operator, rng, number)
+                act(gateway, store, link, operator, rng, number)
                 if number % 10 == 9 and number < rounds - 1 and protocol == "update":
                     check_without_faults(gateway, store, deck, operator, rng, f"in round {number}")
             wait_for("each fault occurs", lambda: act_until_dealt(gateway, deck, rng))
@@ -392,7 +402,7 @@ def run(binary, name, protocol, seed, rounds):
         link.close()
 
 
-def act(gateway, store, operator, rng, number):
+def act(gateway, store, link, operator, rng, number):
     """Does what one round has."""
     if number % 10 == 3:
         change_many(gateway, rng, store.many)
@@ -405,6 +415,8 @@ def act(gateway, store, operator, rng, number):
         gateway.kill()
     if number % 20 == 7:
         store.kill()
+    if number % 10 == 8:
+        lose_data(store, link, operator.deck)
     time.sleep(rng.random() * 0.5)
     retry_blocked(gateway)
 

@@ -15,6 +15,9 @@ class Link:
         self.upstream, self.choose = upstream, choose
         self.seen = {}
         self.sizes = []
+        # The number of requests that the server has not answered yet, late ones included.
+        self.pending = 0
+        self.lock = threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -62,8 +65,9 @@ class Link:
         answer = self._ask(request)
         if fault == "late twice":
             # The same request arrives again, while the gateway continues.
-            threading.Timer(0.4, self._ask_quietly, args=(request,)).start()
-            threading.Timer(1.5, self._ask_quietly, args=(request,)).start()
+            for delay in (0.4, 1.5):
+                self._count(1)
+                threading.Timer(delay, self._ask_late, args=(request,)).start()
         if fault == "answer dropped":
             return _reset(client)
         if fault == "cut down":
@@ -72,7 +76,18 @@ class Link:
         client.sendall(answer)
         return False
 
+    def _count(self, change):
+        with self.lock:
+            self.pending += change
+
     def _ask(self, request):
+        self._count(1)
+        try:
+            return self._send(request)
+        finally:
+            self._count(-1)
+
+    def _send(self, request):
         with socket.create_connection(self.upstream, 60) as server:
             server.settimeout(120)
             server.sendall(request)
@@ -83,11 +98,13 @@ class Link:
             # A client may otherwise send its next request while the link closes the connection.
             return _close_connection(head + end) + body
 
-    def _ask_quietly(self, request):
+    def _ask_late(self, request):
         try:
-            self._ask(request)
+            self._send(request)
         except OSError:
             pass
+        finally:
+            self._count(-1)
 
 
 def _read_message(connection, data):

@@ -57,6 +57,19 @@ pub struct Gauges {
     pub sources: Vec<SourceGauges>,
     /// The queues of the webhooks.
     pub webhooks: Vec<WebhookGauges>,
+    /// The definitions from files.
+    pub definitions: DefinitionGauges,
+}
+
+/// The definitions from files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DefinitionGauges {
+    /// The definitions that are in files.
+    pub managed: u64,
+    /// The ones of them that were changed or deleted since their files were applied.
+    pub drifted: u64,
+    /// The errors in the files of `service.definitions.dir`.
+    pub errors: u64,
 }
 
 /// The queue of a webhook.
@@ -228,6 +241,17 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         gauges.changes_and_bytes.1,
     );
     whole("exports_parked", "Exports that an operator parked", gauges.parked);
+    whole("definitions_managed", "Definitions that are in files", gauges.definitions.managed);
+    whole(
+        "definitions_drifted",
+        "Definitions that were changed or deleted since their files were applied",
+        gauges.definitions.drifted,
+    );
+    whole(
+        "definitions_errors",
+        "Errors because of which the files of service.definitions.dir were not applied",
+        gauges.definitions.errors,
+    );
     whole(
         "memory_limit_bytes",
         "Bytes of memory that the process may use; 0 without a limit",

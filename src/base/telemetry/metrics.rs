@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 use super::counts::Counts;
 pub use super::counts::{PeriodCounts, RecentCounts};
 use super::gauges;
-pub use super::gauges::{Gauges, SourceGauges, TargetGauges, ValidationGauges, WebhookGauges};
+pub use super::gauges::{
+    DefinitionGauges, Gauges, SourceGauges, TargetGauges, ValidationGauges, WebhookGauges,
+};
 use super::levels::LevelHistory;
 pub use super::levels::{Levels, RecentLevels};
 

@@ -48,7 +48,11 @@ pub(super) type ParsedFile<'f> = (&'f DefinitionFile, Option<SourceText<'f>>);
 impl ResourcePlace<'_> {
     /// Describes an error of the definition, with the file, line and column of each finding.
     pub(super) fn place_error(&self, error: GatewayError) -> Vec<Finding> {
-        let GatewayError { class, detail, findings } = error;
+        let GatewayError { class, mut detail, mut findings } = error;
+        if class == ErrorClass::Unconfirmed {
+            detail.push_str("; to apply it anyway, set `force: true` in the file");
+            findings.clear();
+        }
         let mut placed = Vec::new();
         let has_all = matches!(class, ErrorClass::Invalid | ErrorClass::Malformed);
         // A finding that says the same has the better place.
@@ -56,12 +60,7 @@ impl ResourcePlace<'_> {
         if findings.is_empty() || !(has_all || is_repeated) {
             placed.push(self.place_finding(Finding::whole(detail)));
         }
-        if class == ErrorClass::Unconfirmed {
-            let remedy = "to apply it anyway, set `force: true` in the file";
-            placed.push(self.place_finding(Finding::whole(remedy)));
-        } else {
-            placed.extend(findings.into_iter().map(|finding| self.place_finding(finding)));
-        }
+        placed.extend(findings.into_iter().map(|finding| self.place_finding(finding)));
         placed
     }
 

@@ -278,7 +278,8 @@ fn a_refused_redefinition_needs_force() {
     let mut omitted = plant.clone();
     replace(&mut omitted, "a.yaml", "review: optional\n", "");
     let text = messages(&apply(&gateway, &omitted, &in_folder()).unwrap_err());
-    assert!(text.contains("review"), "{text}");
+    assert!(text.contains("review") && text.contains("force: true"), "{text}");
+    assert_eq!(text.lines().count(), 2, "the remedy belongs to its error: {text}");
 
     replace(&mut changed, "a.yaml", "name: Pumps\n", "name: Pumps\nforce: true\n");
     let report = apply(&gateway, &changed, &in_folder()).unwrap();

@@ -1,5 +1,6 @@
 //! The gauges of the metrics, as the gateway's parts report them.
 use super::Gateway;
+use super::status::DefinitionsStatus;
 use crate::blocking::run_blocking;
 use crate::sources::ConnectionState;
 use crate::validations::SeverityCounts;
@@ -8,7 +9,7 @@ use penstock_base::clock::is_synchronised;
 use penstock_base::disk;
 use penstock_base::error::GatewayError;
 use penstock_base::telemetry::metrics::{
-    self, Gauges, SourceGauges, TargetGauges, ValidationGauges, WebhookGauges,
+    self, DefinitionGauges, Gauges, SourceGauges, TargetGauges, ValidationGauges, WebhookGauges,
 };
 use penstock_export::{TargetState, WebhookState};
 use penstock_model::{changes, dead_letters};
@@ -56,6 +57,7 @@ impl Gateway {
             targets: self.exporter.list_targets()?.into_iter().map(target_gauges).collect(),
             sources: self.sources.list_all().into_iter().map(source_gauges).collect(),
             webhooks: self.webhooks.list()?.into_iter().map(webhook_gauges).collect(),
+            definitions: definition_gauges(&self.collect_definitions()?),
         })
     }
 }
@@ -69,6 +71,14 @@ fn validation_gauges((business_object, counts): (String, SeverityCounts)) -> Val
 fn to_seconds(at: Option<String>) -> f64 {
     let at = at.and_then(|at| at.parse::<Timestamp>().ok());
     at.map_or(0.0, |at| at.as_duration().as_secs_f64())
+}
+
+fn definition_gauges(status: &DefinitionsStatus) -> DefinitionGauges {
+    DefinitionGauges {
+        managed: status.managed as u64,
+        drifted: status.unwanted_count as u64,
+        errors: status.folder.error_count as u64,
+    }
 }
 
 fn webhook_gauges(state: WebhookState) -> WebhookGauges {

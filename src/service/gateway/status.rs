@@ -254,7 +254,8 @@ impl Gateway {
         })
     }
 
-    fn collect_definitions(&self) -> Result<DefinitionsStatus, GatewayError> {
+    /// Collects what is known of the definitions from files. Blocking.
+    pub(super) fn collect_definitions(&self) -> Result<DefinitionsStatus, GatewayError> {
         let (managed, mut drift) = find_drift(self)?;
         drift.sort_by_key(|drift| drift.state == DriftState::Unmanaged);
         let drift_count = drift.len();

@@ -8,9 +8,12 @@ import json
 import shutil
 import sys
 import tempfile
+import threading
 import unittest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from unittest import mock
+from urllib.parse import parse_qs, urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent))
 import bucket  # noqa: E402, F401
@@ -22,7 +25,7 @@ NOW = "2026-03-01T12:00:00Z"
 class Case(unittest.TestCase):
     def setUp(self):
         self.bucket = Path(tempfile.mkdtemp(prefix="penstock-heartbeats."))
-        self.addCleanup(shutil.rmtree, self.bucket)
+        self.addCleanup(shutil.rmtree, str(self.bucket))
 
     def beat(self, gateway, at, next_due, prefix="", **members):
         path = self.bucket / f"{prefix}_status" / f"{gateway}.json"
@@ -66,11 +69,60 @@ class Case(unittest.TestCase):
                          "to its reserve; the clock is not synchronised; errors in the log")
         self.assertIn("all is well", lines[1])
 
+    def test_definitions_that_differ_from_their_files_are_a_problem(self):
+        drift = [{"kind": "Group", "name": "g", "file": "f.yaml", "state": "unmanaged"}]
+        self.beat("edge-1", "11:59:00", "12:04:00", definitions={"errorCount": 0, "drift": drift})
+        # Heartbeats of earlier versions have no definitions.
+        self.beat("edge-2", "11:59:00", "12:04:00")
+        self.assertEqual(self.run_script()[0], 0)
+        for state in ["changed", "deleted"]:
+            self.beat("edge-1", "11:59:00", "12:04:00", definitions={"errorCount": 2, "drift": [*drift, {"state": state}]})
+            status, lines, _ = self.run_script()
+            self.assertEqual(status, 1)
+            self.assertTrue(lines[0].endswith("the definition files were not applied; definitions differ from their files"), lines)
+
     def test_the_newest_heartbeat_of_a_gateway_counts(self):
         self.beat("edge-1", "10:00:00", "10:05:00", prefix="a/")
         self.beat("edge-1", "11:59:00", "12:04:00", prefix="b/")
         self.assertEqual(self.run_script()[0], 0)
         self.assertEqual(len(self.run_script("--json")[1]), 1)
+
+    def test_the_folder_of_all_heartbeats_in_a_bucket_is_listed_without_the_exports(self):
+        for gateway in ["edge-1", "edge-2"]:
+            self.beat(gateway, "11:59:00", "12:04:00")
+            (self.bucket / gateway).mkdir()
+            (self.bucket / gateway / "x.json").write_text("{}")
+        folder, listed = self.bucket, []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                place = urlsplit(self.path)
+                key = place.path.removeprefix("/plant-exports").removeprefix("/")
+                if key:
+                    body = (folder / key).read_bytes()
+                else:
+                    prefix = parse_qs(place.query)["prefix"][0]
+                    keys = [str(path.relative_to(folder)) for path in folder.rglob("*.json")]
+                    keys = [key for key in keys if key.startswith(prefix)]
+                    listed.extend(keys)
+                    contents = "".join(f"<Contents><Key>{key}</Key></Contents>" for key in keys)
+                    body = f"<ListBucketResult>{contents}</ListBucketResult>".encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.bucket = f"http://127.0.0.1:{server.server_port}/plant-exports/_status/"
+        status, lines, _ = self.run_script()
+        self.assertEqual((status, lines[-1]), (0, "gateways 2, late 0, with problems 0, unreadable 0"))
+        self.assertEqual(sorted(listed), ["_status/edge-1.json", "_status/edge-2.json"])
 
     def test_other_files_are_ignored_and_broken_heartbeats_are_reported(self):
         self.beat("edge-1", "11:59:00", "12:04:00")

@@ -3,6 +3,7 @@ use super::output;
 use clap::{ArgMatches, Command};
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_config as config;
+use penstock_model::csv::check_text_field;
 use penstock_model::mapping::{self, Mapping};
 use penstock_model::resource::{CompiledDefinition, Review};
 use penstock_model::warnings;
@@ -120,7 +121,7 @@ fn whole_file_error(message: String) -> Vec<Finding> {
 struct KnownDefinitions(BTreeMap<String, KnownDefinition>);
 
 struct KnownDefinition {
-    has_key: bool,
+    mapping: Mapping,
     review: Review,
 }
 
@@ -130,8 +131,7 @@ impl KnownDefinitions {
             let bytes = std::fs::read(path).ok()?;
             let CompiledDefinition { definition, mapping, .. } =
                 CompiledDefinition::from_json(&bytes).ok()?;
-            let has_key = mapping.root.key_fields().is_some();
-            let known = KnownDefinition { has_key, review: definition.review() };
+            let known = KnownDefinition { mapping, review: definition.review() };
             Some((definition.name, known))
         };
         Self(output::list_files(given).iter().filter_map(read).collect())
@@ -151,7 +151,7 @@ impl KnownDefinitions {
                     "the source {name:?} ingests into {object:?}, which requires a review; no source writes to such a \
                      one, so it stays off"
                 ),
-                Some(KnownDefinition { has_key: false, .. }) => format!(
+                Some(known) if known.mapping.root.key_fields().is_none() => format!(
                     "the source {name:?} ingests into {object:?}, which has no key; objects without uri become dead letters, \
                      because a message that is delivered again would be stored twice"
                 ),
@@ -159,7 +159,22 @@ impl KnownDefinitions {
             };
             Some(Finding::whole(message))
         };
-        source.business_objects().iter().filter_map(warn).collect()
+        let objects = source.business_objects();
+        let of_fields = source.subscriptions.iter().flat_map(|one| self.check_fields(name, one));
+        objects.iter().filter_map(warn).chain(of_fields).collect()
+    }
+
+    /// Warns of the fields that a subscription takes from topics, if they are no fields for a text.
+    fn check_fields(&self, name: &str, subscription: &config::Subscription) -> Vec<Finding> {
+        let object = &subscription.business_object;
+        let Some(known) = self.0.get(object) else { return Vec::new() };
+        let check = |field: &String| {
+            let why = check_text_field(&known.mapping, field).err()?;
+            Some(Finding::whole(format!(
+                "the source {name:?} takes the field {field:?} of {object:?} from the topic: {why}"
+            )))
+        };
+        subscription.fields.keys().filter_map(check).collect()
     }
 }
 

@@ -18,6 +18,7 @@ mod header;
 mod records;
 mod sample;
 
+pub use columns::check_text_field;
 pub(crate) use columns::{Columns, TextField};
 pub use format::CsvFormat;
 pub use header::CsvHeader;

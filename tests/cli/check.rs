@@ -93,7 +93,10 @@ fn a_probable_mistake_is_a_warning() {
 fn the_subscriptions_of_a_source_are_compared_with_the_definitions_beside_them() {
     let dir = tempfile::tempdir().unwrap();
     let subscriptions = |names: &[&str]| {
-        let one = |name: &&str| format!("    - {{topic: a, business-object: {name}}}\n");
+        let one = |name: &&str| {
+            let fields = "{tag: \"{1}\", tog: \"{1}\"}";
+            format!("    - {{topic: a, business-object: {name}, fields: {fields}}}\n")
+        };
         let all: String = names.iter().map(one).collect();
         format!(
             "service.sources.plant:\n  type: mqtt\n  url: mqtt://127.0.0.1\n  subscriptions:\n{all}"
@@ -123,10 +126,12 @@ fn the_subscriptions_of_a_source_are_compared_with_the_definitions_beside_them()
         "\"Plain\", which has no key",
         "\"Reviewed\", which requires a review",
         "\"Missing\", which none of the files defines",
+        "takes the field \"tog\" of \"Plain\" from the topic",
+        "did you mean \"tag\"?",
     ] {
         assert!(answer.contains(expected), "{answer}");
     }
-    assert!(!answer.contains("\"Keyed\""), "{answer}");
+    assert!(!answer.contains("into \"Keyed\"") && !answer.contains("field \"tag\" of"), "{answer}");
     // Without definitions, nothing is known of those of the gateway.
     let (_, answer) = run(dir.path(), &files[..2]);
     assert!(!answer.contains("warning"), "{answer}");

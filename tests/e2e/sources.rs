@@ -28,14 +28,19 @@ struct Broker {
 
 impl Broker {
     fn start(dir: &Path, port: Option<u16>) -> Self {
+        let folder = dir.display();
+        let settings =
+            format!("persistence true\npersistence_location {folder}/\nmax_queued_messages 0");
+        Self::start_with(dir, port, &settings)
+    }
+
+    /// Starts it with these settings, beside those that let the tests reach it.
+    fn start_with(dir: &Path, port: Option<u16>, settings: &str) -> Self {
         let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let port = port.unwrap_or_else(free);
         let file = dir.join("mosquitto.conf");
-        let folder = dir.display();
-        let text = format!(
-            "listener {port} 127.0.0.1\nallow_anonymous true\npersistence true\n\
-             persistence_location {folder}/\nmax_queued_messages 0\nuser root\n"
-        );
+        let text =
+            format!("listener {port} 127.0.0.1\nallow_anonymous true\nuser root\n{settings}\n");
         std::fs::write(&file, text).unwrap();
         let child = Command::new("mosquitto")
             .arg("-c")
@@ -188,6 +193,33 @@ fn a_broker_that_is_stopped_is_connected_again() {
     wait_for("every message is stored", || quads(server.client) == 200 * QUADS_PER_READING);
     let test = server.client.post("/api/v1/sources/plant/test", "").expect(200).json();
     assert_eq!((&test["ok"], &test["protocol"]), (&json!(true), &json!("5")), "{test}");
+    server.stop();
+}
+
+#[test]
+fn with_the_settings_of_the_guide_a_broker_keeps_what_a_stopped_gateway_misses() {
+    const MESSAGES: u64 = 2500;
+    let (_, block) = include_str!("../../docs/ingest.md").split_once("```text\n").unwrap();
+    let settings = block.split_once("```").unwrap().0;
+    let (dir, broker_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let location = format!("persistence_location {}/", broker_dir.path().display());
+    assert!(settings.contains("persistence_location /var/lib/mosquitto/\n"), "{settings}");
+    let settings = settings.replace("persistence_location /var/lib/mosquitto/", &location);
+    let broker = Broker::start_with(broker_dir.path(), None, &settings);
+    let server = start_gateway(dir.path(), broker.port);
+    define(server.client);
+    wait_until_connected(server.client);
+    broker.publish("readings/a", readings(0, 1));
+    wait_for("it is subscribed", || quads(server.client) == QUADS_PER_READING);
+    server.stop();
+    broker.publish("readings/a", readings(1, MESSAGES));
+    let port = broker.port;
+    broker.stop();
+    let broker = Broker::start_with(broker_dir.path(), Some(port), &settings);
+    let server = start_gateway(dir.path(), broker.port);
+    wait_for("every message is stored", || quads(server.client) == MESSAGES * QUADS_PER_READING);
+    let shown = server.client.get("/api/v1/sources/plant").expect(200).json();
+    assert_eq!(shown["warnings"], json!([]), "{shown}");
     server.stop();
 }
 

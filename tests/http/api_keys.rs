@@ -1,7 +1,9 @@
 //! API keys: they have at most the role of their creator, are shown once, and can be revoked.
 use crate::server::{Server, definition};
+use penstock_auth::sessions::Sessions;
 use penstock_base::Role;
 use serde_json::{Value, json};
+use std::process::Command;
 
 const KEYS: &str = "/api/v1/api-keys";
 const STATUS: &str = "/api/v1/status";
@@ -326,4 +328,39 @@ async fn a_reading_key_manages_neither_its_owner_nor_stronger_keys() {
     // A key with the role Admin manages all other keys.
     by(&admin_secret, "DELETE", &format!("{KEYS}/{reader}"), json_type, "").await.expect(204);
     send("GET", STATUS, "").await.problem(401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_a_new_key_has_the_command_that_ingests_with_it() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    let cookie = server.sign_in(Role::Contributor);
+    let headers = [("Cookie", cookie.as_str())];
+    let get = async |path: &str| server.send("GET", path, &headers, "").await;
+    let page = get("/admin/business-objects/Pump").await.expect(200).text();
+    let (_, link) = page.split_once("href=\"/admin/keys/new?").expect("it links to the form");
+    let query = link.split_once('"').unwrap().0;
+    let form = get(&format!("/admin/keys/new?{query}")).await.expect(200).text();
+    // The Business Object is chosen already.
+    let (_, ticked) = form.split_once("name=\"businessObject.").unwrap();
+    assert!(ticked.split_once('>').unwrap().0.ends_with(" checked"), "{form}");
+    get("/admin/keys/new?businessObject=Unknown").await.expect(404);
+
+    let token = Sessions::csrf_token(cookie.split_once('=').unwrap().1);
+    let id = ticked.split_once('"').unwrap().0;
+    let headers =
+        [("Cookie", cookie.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+    let form = format!("_csrf={token}&name=line&role=Contributor&businessObject.{id}=true");
+    let page = server.send("POST", "/admin/keys/new", &headers, form).await.expect(200).text();
+    let command = page.split_once("<pre id=\"command-1\">").unwrap().1;
+    let command = command.split_once("</pre>").unwrap().0;
+    let command = [("&#39;", "'"), ("&#34;", "\""), ("&amp;", "&")]
+        .iter()
+        .fold(command.to_owned(), |text, (escaped, plain)| text.replace(escaped, plain));
+    let sent = tokio::task::block_in_place(|| {
+        let output = Command::new("bash").args(["-c", &command]).env("NO_PROXY", "*").output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    });
+    let answer: Value = serde_json::from_str(&sent).unwrap_or_else(|_| panic!("{command}: {sent}"));
+    assert_eq!(answer["created"], 1, "{command}: {sent}");
 }

@@ -249,8 +249,21 @@ async fn the_function_of_the_flow_for_node_red_builds_a_batch() {
 /// Prints the output of the configuration as JSON.
 const READ_TELEGRAF: &str = "import json, sys, tomllib\nprint(json.dumps(tomllib.load(sys.stdin.buffer)['outputs']['http']))";
 
+/// Applies the transformation to metrics as Telegraf gives them to it.
+const TRANSFORM_METRICS: &str = r"
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+const [, , tests, count] = process.argv;
+const jsonata = createRequire(tests + '/package.json')('jsonata');
+const metrics = Array.from({ length: count }, (_, number) => ({
+  name: 'pump', tags: { tag: 'P-' + number, host: 'edge' }, fields: { flow: 2.5 }, timestamp: 1772362800000,
+}));
+const transform = jsonata(readFileSync('transformation', 'utf8'));
+console.log(JSON.stringify(await transform.evaluate({ metrics })));
+";
+
 #[tokio::test(flavor = "multi_thread")]
-async fn the_output_of_telegraf_sends_fields_of_the_mapping() {
+async fn the_output_of_telegraf_sends_any_number_of_metrics_as_one_batch() {
     let server = start().await;
     let dir = tempfile::tempdir().unwrap();
     let output = tokio::task::block_in_place(|| {
@@ -267,15 +280,30 @@ async fn the_output_of_telegraf_sends_fields_of_the_mapping() {
         (&headers["Content-Type"], &headers["Authorization"]),
         (&json!("application/json"), &json!("Bearer KEY"))
     );
-    // The names that the transformation gives are fields, with values as it builds them.
-    let transformation = output["json_transformation"].as_str().unwrap();
-    let names: Vec<&str> = transformation.split('"').skip(1).step_by(2).collect();
-    assert_eq!(names, ["data", "tag", "flow", "measured"]);
-    let url = output["url"].as_str().unwrap();
-    let path = url.replacen("https://gateway.example", "", 1);
-    let body =
-        json!({"data": [{"tag": "P-1", "flow": 2.5, "measured": "2026-03-01T12:00:00.000Z"}]});
-    assert_eq!(server.json("POST", &path, &body).await.expect(200).json()["created"], 1);
+    let path = output["url"].as_str().unwrap().replacen("https://gateway.example", "", 1);
+    fs::write(dir.path().join("transformation"), output["json_transformation"].as_str().unwrap())
+        .unwrap();
+    fs::write(dir.path().join("transform.mjs"), TRANSFORM_METRICS).unwrap();
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    if !tests.join("node_modules/jsonata").is_dir() {
+        assert!(std::env::var_os("CI").is_none(), "`npm ci` in tests/ installs JSONata");
+        eprintln!("skipped: JSONata is not installed; `npm ci` in tests/ does it");
+        return;
+    }
+    for (count, created) in [(1, 1), (3, 2)] {
+        let output = tokio::task::block_in_place(|| {
+            let (tests, count) = (tests.to_str().unwrap(), count.to_string());
+            let arguments = ["node", "transform.mjs", tests, &count];
+            run(&server, server.address, dir.path(), &arguments, "")
+        });
+        assert!(output.status.success(), "{output:?}");
+        let body: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let answer = server.json("POST", &path, &body).await.expect(200).json();
+        assert_eq!((&answer["created"], &answer["rejected"]), (&json!(created), &json!([])));
+    }
+    let stored = stored(&server).await;
+    assert_eq!(stored[2]["measured"], "2026-03-01T11:00:00.000Z", "{stored:?}");
+    assert_eq!((stored.len(), stored[2]["flow"].to_string()), (3, "2.5".to_owned()));
 }
 
 #[test]

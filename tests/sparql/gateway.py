@@ -134,9 +134,9 @@ class Penstock(Server):
             "service.sparql.update": "true",
             **(settings or {}),
         }
+        self.command = [self.binary, "serve", *(f"--{name}={value}" for name, value in settings.items())]
         try:
-            command = [self.binary, "serve", *(f"--{name}={value}" for name, value in settings.items())]
-            self.start(command, "/health/ready", before_start)
+            self.start(self.command, "/health/ready", before_start)
             self.headers = {"Authorization": f"Bearer {self.create_key('sparql', 'Admin')}"}
         except BaseException:
             self.stop()

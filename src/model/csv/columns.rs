@@ -188,9 +188,7 @@ impl<'n> TextField<'n> {
         match find_cell(&mapping.root, name) {
             Ok((path, kind)) => Ok(Self { path, kind }),
             Err(FieldError::Unknown(..)) => Ok(Self { path: vec![name], kind: CellKind::TEXT }),
-            Err(FieldError::Unusable(_)) => {
-                Err(format!("the field {name:?} holds objects, so it cannot have a text"))
-            }
+            Err(FieldError::Unusable(_)) => Err(describe_unusable(name)),
         }
     }
 
@@ -203,6 +201,22 @@ impl<'n> TextField<'n> {
             None => true,
         }
     }
+}
+
+/// Checks that a field can have a text as its value, such as a level of a topic.
+///
+/// # Errors
+/// The reason: the mapping has no such field, or it holds objects.
+pub fn check_text_field(mapping: &Mapping, name: &str) -> Result<(), String> {
+    match find_cell(&mapping.root, name) {
+        Ok(_) => Ok(()),
+        Err(FieldError::Unknown(shape, name)) => Err(describe_unknown(shape, name)),
+        Err(FieldError::Unusable(_)) => Err(describe_unusable(name)),
+    }
+}
+
+fn describe_unusable(name: &str) -> String {
+    format!("the field {name:?} holds objects, so it cannot have a text")
 }
 
 /// Inserts a value at a path. Returns false if there is one.

@@ -1,6 +1,7 @@
 //! Finds the ends of records, and reads their cells.
 use super::CsvFormat;
-use csv_core::{ReadFieldResult, ReadRecordResult, Reader, ReaderBuilder, Terminator};
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
+use memchr::{memchr, memchr2};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use std::ops::Range;
 
@@ -76,7 +77,7 @@ pub(crate) fn read_cells(
     line: u64,
     max_cells: usize,
 ) -> Result<Vec<Cell>, GatewayError> {
-    if let Err(error) = std::str::from_utf8(text) {
+    let text = std::str::from_utf8(text).map_err(|error| {
         let at = error.valid_up_to();
         let column =
             1 + String::from_utf8_lossy(text.get(..at).unwrap_or_default()).chars().count();
@@ -85,37 +86,52 @@ pub(crate) fn read_cells(
             "the byte 0x{byte:02X} is not UTF-8; send UTF-8, or name the charset, such as \
              Content-Type: text/csv; charset=windows-1252"
         );
-        return Err(record_error(line, column as u64, message));
-    }
-    let mut reader = build_reader(format);
-    let mut value = vec![0; text.len().max(1)];
-    // Only at its start the reader skips a byte order mark, which is a part of the value here.
-    reader.read_field(&[format.delimiter_byte()], &mut value);
-    let (mut cells, mut offset, mut read, mut written) = (Vec::new(), 0, 0, 0);
+        record_error(line, column as u64, message)
+    })?;
+    let (mut cells, mut offset) = (Vec::new(), 0);
     loop {
-        let rest = text.get(read..).unwrap_or_default();
-        let space = value.get_mut(written..).unwrap_or_default();
-        let (result, more, copied) = reader.read_field(rest, space);
-        read += more;
-        written += copied;
-        let is_last = match result {
-            // Without input, the reader ends the last cell.
-            ReadFieldResult::InputEmpty => continue,
-            ReadFieldResult::Field { record_end } => record_end,
-            ReadFieldResult::OutputFull | ReadFieldResult::End => return Ok(cells),
-        };
         if cells.len() == max_cells {
             let message = format!("the record has more than {max_cells} cells");
             return Err(record_error(line, 1, message));
         }
-        // Between ASCII characters, the bytes are UTF-8 as the whole text is.
-        let bytes = value.get(..written).unwrap_or_default();
-        cells.push(Cell { offset, value: String::from_utf8_lossy(bytes).into_owned() });
-        if is_last {
+        let (value, length) = read_cell(text.get(offset..).unwrap_or_default(), format);
+        cells.push(Cell { offset, value });
+        offset += length;
+        if text.as_bytes().get(offset) != Some(&format.delimiter_byte()) {
             return Ok(cells);
         }
-        (offset, written) = (read, 0);
+        offset += 1;
     }
+}
+
+/// Reads the cell at the start of a text: its value, and how many bytes it has. A reader of csv-core gives the same, but
+/// creating one takes longer than reading a record.
+fn read_cell(text: &str, format: CsvFormat) -> (String, usize) {
+    let find_end = |start: usize| {
+        let rest = text.as_bytes().get(start..).unwrap_or_default();
+        memchr2(format.delimiter_byte(), b'\n', rest).map_or(text.len(), |length| start + length)
+    };
+    let slice = |range: Range<usize>| text.get(range).unwrap_or_default();
+    if !text.starts_with('"') {
+        let end = find_end(0);
+        return (slice(0..end).to_owned(), end);
+    }
+    let (mut value, mut start) = (String::new(), 1);
+    while let Some(length) = memchr(b'"', slice(start..text.len()).as_bytes()) {
+        value.push_str(slice(start..start + length));
+        start += length + 1;
+        if !slice(start..text.len()).starts_with('"') {
+            // What follows a closing quote belongs to the cell.
+            let end = find_end(start);
+            value.push_str(slice(start..end));
+            return (value, end);
+        }
+        value.push('"');
+        start += 1;
+    }
+    // The quote is open at the end of the text.
+    value.push_str(slice(start..text.len()));
+    (value, text.len())
 }
 
 /// Returns the error of a record that cannot be read.

@@ -5,6 +5,7 @@ use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::time::format_rfc3339;
 use penstock_config::{Source, Subscription};
+use penstock_model::csv::check_text_field;
 use std::time::Duration;
 
 /// A source.
@@ -172,14 +173,9 @@ impl ConnectionInfo {
         let own = source.subscriptions.iter().filter(|one| one.business_object == *object);
         if let Some(compiled) = gateway.catalogue.get(object) {
             for field in own.flat_map(|one| one.fields.keys()) {
-                let root = &compiled.mapping.root;
-                let first = field.split('.').next().unwrap_or_default();
-                if !root.is_id(field)
-                    && root.find_field(field).is_none()
-                    && root.find_field(first).is_none()
-                {
+                if let Err(why) = check_text_field(&compiled.mapping, field) {
                     warnings.push(format!(
-                        "the source {name:?} takes the field {field:?} from the topic, and {object:?} has no such field"
+                        "the source {name:?} takes the field {field:?} of {object:?} from the topic: {why}"
                     ));
                 }
             }

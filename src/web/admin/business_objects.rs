@@ -140,11 +140,7 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
     let mut last = business_objects::list_last_exports(&gateway).await?;
     let checked = business_objects::collect_warnings(&gateway, compiled).await?;
     let object = checked.compiled.object.clone();
-    let name = encode_segment(&object.definition.name);
-    let has_key = checked.compiled.mapping.root.key_fields().is_some();
-    // Sent again, an object with a key is the same one.
-    let mode = if has_key { Mode::Merge } else { Mode::Add };
-    let address = format!("{base}/api/v1/business-objects/{name}?mode={}", mode.name());
+    let address = build_ingestion_address(&base, &checked.compiled);
     let page = One {
         schedule: describe_schedule(&object.definition),
         cron: object.definition.schedule.clone().filter(|cron| describe_cron(cron).is_some()),
@@ -168,7 +164,7 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
         namespaces: checked.compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
         warnings: checked.warnings.into_iter().map(describe_warning).collect(),
         deleting: describe_progress(&object),
-        command: build_command(&address, &checked.compiled.mapping),
+        command: build_command(&address, "KEY", &checked.compiled.mapping),
         address,
         frame: frame.with_source_of(depot, DefinitionKind::BusinessObject, &object.definition.name),
         last: last.remove(&object.id).map(|entry| Last::from_entry(&entry)),
@@ -178,11 +174,19 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
     Ok(PageReply::show(&page))
 }
 
-/// Returns the command that sends an example to the address.
-fn build_command(address: &str, mapping: &Mapping) -> String {
+/// Returns the address that objects of a Business Object are sent to. Sent again, an object with a key is the same one.
+pub(super) fn build_ingestion_address(base: &str, compiled: &Compiled) -> String {
+    let has_key = compiled.mapping.root.key_fields().is_some();
+    let mode = if has_key { Mode::Merge } else { Mode::Add };
+    let name = encode_segment(&compiled.object.definition.name);
+    format!("{base}/api/v1/business-objects/{name}?mode={}", mode.name())
+}
+
+/// Returns the command that sends an example to the address, with this API key.
+pub(super) fn build_command(address: &str, key: &str, mapping: &Mapping) -> String {
     let body = format!("{{\"data\": [{}]}}", build_example(mapping));
     format!(
-        "curl -H 'Authorization: Bearer KEY' -H 'Content-Type: application/json' \\\n  '{address}' \\\n  -d '{}'",
+        "curl -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \\\n  '{address}' \\\n  -d '{}'",
         body.replace('\'', r"'\''")
     )
 }

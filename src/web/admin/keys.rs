@@ -1,4 +1,5 @@
 //! `/admin/keys`: API keys. A key is shown once, on the page after its creation.
+use super::business_objects::{build_command, build_ingestion_address};
 use super::form::{Form, FormErrors, take_form};
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
@@ -15,12 +16,15 @@ use penstock_http::service::origin;
 use penstock_http::state::{gateway, state};
 use penstock_model::resource::Compiled;
 use penstock_service::api_keys::{self, find_key};
+use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
 use salvo::{Depot, Request, handler};
 use std::sync::Arc;
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;
+/// The maximum number of Business Objects whose command the page of a new key shows.
+const MAX_COMMANDS: usize = 10;
 /// The beginning of the names of the check boxes for Business Objects, before the id.
 const CHOICE_PREFIX: &str = "businessObject.";
 /// The fields that can have errors.
@@ -67,8 +71,8 @@ struct Made {
     frame: Frame,
     row: Row,
     key: String,
-    /// The base URL for programs.
-    address: String,
+    /// The commands that use the key.
+    commands: Vec<String>,
 }
 
 #[derive(Template)]
@@ -149,10 +153,17 @@ pub(crate) async fn list_keys(req: &mut Request, depot: &mut Depot) -> PageResul
 /// Shows the form for a new key.
 #[handler]
 pub(crate) async fn show_new_key(req: &mut Request, depot: &mut Depot) -> PageResult {
-    Query::read(req, &[])?;
+    let query = Query::read(req, &["businessObject"])?;
+    let gateway = gateway(depot)?;
+    let ticked = match query.get("businessObject") {
+        Some(id) => format!("{CHOICE_PREFIX}{}", find_business_object(&gateway, id)?.object.id),
+        None => String::new(),
+    };
     let role = caller(depot).role.min(Role::Contributor);
-    let filled = Form::with_values([("role", Some(role.name().to_owned()))]);
-    Ok(build_new_key_page(req, depot, &gateway(depot)?, filled, FormErrors::default()))
+    let is_ticked = (!ticked.is_empty()).then(String::new);
+    let filled = [("role", Some(role.name().to_owned())), (ticked.as_str(), is_ticked)];
+    let filled = Form::with_values(filled);
+    Ok(build_new_key_page(req, depot, &gateway, filled, FormErrors::default()))
 }
 
 fn build_new_key_page(
@@ -202,13 +213,31 @@ pub(crate) async fn create_key(req: &mut Request, depot: &mut Depot) -> PageResu
         Ok((key, secret)) => PageReply::show(&Made {
             frame: Frame::new(req, depot, Section::Keys),
             row: Row::from_key(&key, &gateway, gateway.clock.now()),
+            commands: {
+                let base = origin(depot).base_url(state(depot).settings()).unwrap_or_default();
+                build_commands(&gateway, &key, &secret, &base)
+            },
             key: secret,
-            address: origin(depot).base_url(state(depot).settings()).unwrap_or_default(),
         }),
         Err(error) => {
             build_new_key_page(req, depot, &gateway, form, FormErrors::from_error(error, FIELDS))
         }
     })
+}
+
+/// Returns the commands that send an example to each Business Object of the key, or the one that reads the status if the
+/// key is not made for ingestion into some of them.
+fn build_commands(gateway: &Gateway, key: &Key, secret: &str, base: &str) -> Vec<String> {
+    let may_ingest = matches!(key.role, Role::Contributor | Role::Admin);
+    let ids = key.business_objects.iter().flatten().filter(|_| may_ingest);
+    let found = ids.take(MAX_COMMANDS).filter_map(|id| gateway.catalogue.get(id));
+    let commands: Vec<String> = found
+        .map(|one| build_command(&build_ingestion_address(base, &one), secret, &one.mapping))
+        .collect();
+    if commands.is_empty() {
+        return vec![format!("curl -H 'Authorization: Bearer {secret}' {base}/api/v1/status")];
+    }
+    commands
 }
 
 /// Asks for confirmation before a key is revoked.

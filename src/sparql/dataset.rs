@@ -236,8 +236,9 @@ struct Quads<'s> {
 impl Quads<'_> {
     fn next_quad(&mut self) -> Option<[InternalTerm; 4]> {
         if let Some(stored) = &mut self.stored {
-            for quad in stored.by_ref() {
-                self.dataset.budget.check();
+            let budget = self.dataset.budget;
+            while let Some(quad) = stored.next_with_checks(&mut || budget.check()) {
+                budget.check();
                 let quad = unwrap(quad).map(InternalTerm::Stored);
                 match &self.dataset.delta {
                     Some(delta) if delta.is_removed(&quad) => {}
@@ -379,6 +380,7 @@ impl<'s> QueryableDataset<'s> for &'s Dataset<'s> {
 impl Dataset<'_> {
     /// Returns whether a named graph of the request has quads.
     fn has_graph(&self, graph: &InternalTerm) -> bool {
+        self.budget.check();
         let (stored, added) = self.scan(None, None, None, Some(graph));
         let is_removed = |quad: &[InternalTerm; 4]| {
             self.delta.as_ref().is_some_and(|delta| delta.is_removed(quad))

@@ -622,3 +622,22 @@ fn the_first_rows_of_an_order_are_those_of_the_whole_order() {
         }
     }
 }
+
+#[test]
+fn an_update_of_many_quads_fits_into_the_memory_of_a_query() {
+    let fixture = Fixture::new();
+    let numbers = |most: u32| (0..most).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
+    let insert = |quads: u32| {
+        format!(
+            "INSERT {{ GRAPH <urn:many> {{ ?s <urn:value> ?a }} }} WHERE {{ VALUES ?a {{ {} }} VALUES ?b {{ {} }} \
+             BIND(IRI(CONCAT(\"urn:\", STR(?a), \":\", STR(?b))) AS ?s) }}",
+            numbers(1_000),
+            numbers(quads / 1_000)
+        )
+    };
+    assert_eq!(fixture.update_within(&insert(80_000), 100_000, None).unwrap().inserted, 80_000);
+    let removed = fixture.update_within("DELETE WHERE { GRAPH ?g { ?s ?p ?o } }", 100_000, None);
+    assert_eq!(removed.unwrap().removed, 80_000);
+    let refused = fixture.update_within(&insert(2_000), 1_999, None).unwrap_err();
+    assert_eq!(refused.class, ErrorClass::TooLarge);
+}

@@ -145,6 +145,7 @@ pub(super) async fn query_locally(req: &mut Request, depot: &mut Depot) -> Reply
     let text = read_utf8(body.bytes())?.to_owned();
     drop(body);
     run_query(
+        req,
         depot,
         move |gateway| {
             let dataset = DatasetParameters::default();
@@ -166,6 +167,7 @@ async fn answer_query(
 ) -> ReplyResult {
     let accepted = AcceptedTypes::from_headers(req.headers());
     let reply = run_query(
+        req,
         depot,
         move |_| Ok(Query::parse(&text, &dataset)?),
         move |form| formats::negotiate_result(form, &accepted),
@@ -175,6 +177,7 @@ async fn answer_query(
 
 /// Waits for a permit, and runs a query on a thread of its own. The answer ends early if its client is too slow.
 async fn run_query(
+    req: &Request,
     depot: &Depot,
     parse: impl FnOnce(&Gateway) -> Result<Query, Problem> + Send + 'static,
     choose_format: impl FnOnce(QueryForm) -> Result<(&'static str, ResultFormat), Problem>
@@ -184,7 +187,7 @@ async fn run_query(
     let gateway = gateway(depot)?;
     let permit = sparql::acquire_permit(&gateway, caller(depot)).await?;
     let deadline = sparql::query_deadline(&gateway);
-    stream_answer(WriteLimit::Until(deadline.clone()), move |writer| {
+    stream_answer(req, WriteLimit::Until(deadline.clone()), move |writer| {
         let _permit = permit;
         let query = parse(&gateway)?;
         let (media_type, format) = choose_format(query.form())?;

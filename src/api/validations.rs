@@ -111,7 +111,7 @@ pub(super) async fn get_validation(req: &mut Request, depot: &mut Depot) -> Repl
     } else {
         let permit = acquire_graph_permit(&gateway).await?;
         let id = id.to_owned();
-        stream_answer(WriteLimit::PerPiece(CLIENT_TIMEOUT), move |writer| {
+        stream_answer(req, WriteLimit::PerPiece(CLIENT_TIMEOUT), move |writer| {
             let _permit = permit;
             writer.set_media_type(media_type);
             Ok(validations::write_report(&gateway, &id, format, writer)?)

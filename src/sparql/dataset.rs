@@ -5,18 +5,24 @@
 use crate::budget::Budget;
 use crate::delta::CodedDelta;
 use crate::graphs::Graphs;
+use crate::prefilter::Condition;
 use oxrdf::vocab::xsd;
-use oxrdf::{BlankNode, NamedNodeRef, Term};
+use oxrdf::{BlankNode, NamedNode, NamedNodeRef, Term};
 use penstock_base::unwind::abort;
 use penstock_store::{CodeReader, CodedQuads, Error, TermCode};
 use spareval::{ExpressionTerm, InternalQuad, QuerySolution, QueryableDataset};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
+use std::rc::Rc;
 
 /// The term in all positions of a pattern that only checks the limits. See [`crate::plan`]. It has a blank, so that
 /// neither a request nor a quad can have it.
 pub(crate) const CHECK: NamedNodeRef<'_> = NamedNodeRef::new_unchecked("penstock check");
+
+/// The beginning of the graph of a pattern whose objects have to meet conditions. Its number follows. See
+/// [`crate::prefilter`].
+const CONDITIONS: &str = "penstock conditions ";
 
 /// A term during the evaluation of one request. Equal if and only if the terms are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -27,6 +33,8 @@ pub(crate) enum InternalTerm {
     Computed(u32),
     /// [`CHECK`].
     Check,
+    /// [`CONDITIONS`] and this number.
+    Conditions(usize),
 }
 
 impl InternalTerm {
@@ -50,6 +58,8 @@ pub(crate) struct Dataset<'s> {
     /// What the request itself has changed.
     delta: Option<CodedDelta>,
     computed: RefCell<Computed>,
+    /// The conditions of patterns, by their number.
+    conditions: RefCell<Vec<Rc<Vec<Condition>>>>,
     number_types: [(Option<TermCode>, NumberType); 3],
 }
 
@@ -75,6 +85,7 @@ impl<'s> Dataset<'s> {
             graphs: Graphs::default(),
             delta: None,
             computed: RefCell::default(),
+            conditions: RefCell::default(),
             number_types: number_types
                 .map(|(iri, number)| (unwrap(codes.find_code(iri.into())), number)),
         }
@@ -107,6 +118,33 @@ impl<'s> Dataset<'s> {
         row.values().iter().map(|value| value.as_ref().and_then(|_| terms.next())).collect()
     }
 
+    /// Adds a condition. Returns the graph of the patterns whose objects have to meet it.
+    pub(crate) fn add_conditions(&self, condition: Condition) -> NamedNode {
+        let mut conditions = self.conditions.borrow_mut();
+        conditions.push(Rc::new(vec![condition]));
+        NamedNode::new_unchecked(format!("{CONDITIONS}{}", conditions.len() - 1))
+    }
+
+    /// Adds a condition to those of a graph of [`Self::add_conditions`], before patterns are read.
+    pub(crate) fn extend_conditions(&self, graph: &NamedNode, condition: Condition) {
+        if let Some(number) = to_conditions(graph)
+            && let Some(conditions) = self.conditions.borrow_mut().get_mut(number)
+            && let Some(conditions) = Rc::get_mut(conditions)
+        {
+            conditions.push(condition);
+        }
+    }
+
+    /// Returns whether a graph is one of [`Self::add_conditions`].
+    pub(crate) fn has_conditions(&self, graph: &NamedNode) -> bool {
+        to_conditions(graph).is_some_and(|number| number < self.conditions.borrow().len())
+    }
+
+    /// Returns whether a term is an IRI or a blank node of the store.
+    pub(crate) fn is_name(&self, term: &InternalTerm) -> bool {
+        matches!(term, InternalTerm::Stored(code) if code.subject_order().is_some())
+    }
+
     /// Checks the limits of the request.
     pub(crate) fn check_limits(&self) {
         self.budget.check();
@@ -117,6 +155,11 @@ impl<'s> Dataset<'s> {
         self.budget.check();
         if matches!(&term, Term::NamedNode(node) if node.as_ref() == CHECK) {
             return InternalTerm::Check;
+        }
+        if let Term::NamedNode(node) = &term
+            && let Some(number) = to_conditions(node)
+        {
+            return InternalTerm::Conditions(number);
         }
         if let Some(code) = unwrap(self.codes.find_code(term.as_ref())) {
             return InternalTerm::Stored(code);
@@ -143,7 +186,7 @@ impl<'s> Dataset<'s> {
                     None => CHECK.into_owned().into(),
                 }
             }
-            InternalTerm::Check => CHECK.into_owned().into(),
+            InternalTerm::Check | InternalTerm::Conditions(_) => CHECK.into_owned().into(),
         }
     }
 
@@ -153,7 +196,7 @@ impl<'s> Dataset<'s> {
     }
 
     /// Returns the value of a number of the most frequent types, without its term.
-    fn decode_number(&self, term: &InternalTerm) -> Option<ExpressionTerm> {
+    pub(crate) fn decode_number(&self, term: &InternalTerm) -> Option<ExpressionTerm> {
         let InternalTerm::Stored(code) = term else { return None };
         let (datatype, value) = code.typed_literal()?;
         self.budget.check();
@@ -231,13 +274,16 @@ struct Quads<'s> {
     added: std::vec::IntoIter<[InternalTerm; 4]>,
     /// Whether to return the one quad of a check.
     is_check: bool,
+    /// The graph that the pattern names, and its conditions.
+    conditions: Option<(InternalTerm, Rc<Vec<Condition>>)>,
 }
 
 impl Quads<'_> {
     fn next_quad(&mut self) -> Option<[InternalTerm; 4]> {
         if let Some(stored) = &mut self.stored {
-            for quad in stored.by_ref() {
-                self.dataset.budget.check();
+            let budget = self.dataset.budget;
+            while let Some(quad) = stored.next_with_checks(&mut || budget.check()) {
+                budget.check();
                 let quad = unwrap(quad).map(InternalTerm::Stored);
                 match &self.dataset.delta {
                     Some(delta) if delta.is_removed(&quad) => {}
@@ -264,7 +310,12 @@ impl Iterator for Quads<'_> {
         }
         loop {
             let [subject, predicate, object, graph] = self.next_quad()?;
-            let graph_name = (graph != InternalTerm::DEFAULT_GRAPH).then_some(graph);
+            let mut graph_name = (graph != InternalTerm::DEFAULT_GRAPH).then_some(graph);
+            if let Some((_, conditions)) = &self.conditions
+                && conditions.iter().any(|condition| condition.excludes(&object, self.dataset))
+            {
+                continue;
+            }
             match &mut self.filter {
                 GraphFilter::One => {}
                 GraphFilter::Named => match &graph_name {
@@ -279,6 +330,9 @@ impl Iterator for Quads<'_> {
                         continue;
                     }
                 }
+            }
+            if let Some((named, _)) = &self.conditions {
+                graph_name = Some(named.clone());
             }
             return Some(Ok(InternalQuad { subject, predicate, object, graph_name }));
         }
@@ -298,12 +352,21 @@ impl<'s> QueryableDataset<'s> for &'s Dataset<'s> {
     ) -> impl Iterator<Item = Result<InternalQuad<InternalTerm>, Infallible>> + use<'s> {
         let dataset: &'s Dataset<'s> = self;
         let is_check = matches!(graph_name, Some(Some(InternalTerm::Check)));
+        let conditions = match graph_name {
+            Some(Some(graph @ InternalTerm::Conditions(number))) => {
+                let conditions = dataset.conditions.borrow().get(*number).cloned();
+                Some((graph.clone(), conditions.unwrap_or_default()))
+            }
+            _ => None,
+        };
+        let graph_name = if conditions.is_some() { Some(None) } else { graph_name };
         let mut quads = Quads {
             dataset,
             filter: GraphFilter::One,
             stored: None,
             added: Vec::new().into_iter(),
             is_check,
+            conditions,
         };
         let graph = match graph_name {
             _ if is_check => return quads,
@@ -352,7 +415,8 @@ impl<'s> QueryableDataset<'s> for &'s Dataset<'s> {
             Some(named) => named.contains(graph),
             None => self.has_graph(graph),
         };
-        Ok(is_listed || *graph == InternalTerm::Check)
+        let is_own = matches!(graph, InternalTerm::Check | InternalTerm::Conditions(_));
+        Ok(is_listed || is_own)
     }
 
     fn internalize_term(&self, term: Term) -> Result<InternalTerm, Infallible> {
@@ -379,6 +443,7 @@ impl<'s> QueryableDataset<'s> for &'s Dataset<'s> {
 impl Dataset<'_> {
     /// Returns whether a named graph of the request has quads.
     fn has_graph(&self, graph: &InternalTerm) -> bool {
+        self.budget.check();
         let (stored, added) = self.scan(None, None, None, Some(graph));
         let is_removed = |quad: &[InternalTerm; 4]| {
             self.delta.as_ref().is_some_and(|delta| delta.is_removed(quad))
@@ -480,6 +545,11 @@ impl Dataset<'_> {
         let rows = unwrap(self.codes.estimate_count([subject, predicate, object, None]));
         to_float(usize::try_from(rows).unwrap_or(usize::MAX))
     }
+}
+
+/// Returns the number of the conditions that a graph has.
+fn to_conditions(graph: &NamedNode) -> Option<usize> {
+    graph.as_str().strip_prefix(CONDITIONS)?.parse().ok()
 }
 
 fn to_float(count: usize) -> f64 {

@@ -66,6 +66,9 @@ pub fn evaluate(
             | spargebra::Query::Describe { pattern, .. } => {
                 let unplanned = std::mem::take(pattern);
                 *pattern = plan(unplanned, &dataset);
+                if let Some(order) = &order {
+                    order.bound_first_key(pattern, &dataset);
+                }
             }
         }
         let services = Services { client: services, deadline: at };

@@ -4,7 +4,8 @@
 //! [`apply_update`] applies an update to a transaction. Both keep to limits of time and memory.
 //!
 //! The evaluator is spareval. `dataset` gives it the store's quads as codes, so that joins compare codes and only
-//! results and expressions decode terms. `plan` orders the joins by the statistics of the index. `budget` ends a query
+//! results and expressions decode terms. `plan` orders the joins by the statistics of the index, and
+//! `prefilter` tests simple conditions while quads are read. `budget` ends a query
 //! that exceeds its limits.
 mod budget;
 mod dataset;
@@ -15,6 +16,7 @@ mod graphs;
 mod newer_syntax;
 mod order;
 mod plan;
+mod prefilter;
 mod request;
 mod service;
 mod syntax;

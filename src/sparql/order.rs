@@ -1,15 +1,19 @@
 //! `ORDER BY` of a SELECT, with its `OFFSET` and `LIMIT`.
 //!
 //! The evaluator would collect all rows, and decode the terms of two rows for each comparison. This keeps only the rows
-//! that the LIMIT can return, decodes each key once, and decodes the other terms only of the rows that it returns. An
+//! that the LIMIT can return, decodes each key once, and decodes the other terms only of the rows that it returns. Once it
+//! has as many rows as the LIMIT, the pattern that binds the first key reads only what may come before the last of them. An
 //! ORDER BY in a subquery, or with DISTINCT, is left to the evaluator.
 use crate::dataset::{Dataset, InternalTerm};
+use crate::prefilter::{Condition, add_condition};
 use oxrdf::{NamedNode, Term, Variable};
 use oxsdatatypes::{DateTime, Decimal, Double, TimezoneOffset};
 use spareval::{ExpressionTerm, QueryEvaluationError, QuerySolutionIter};
 use spargebra::algebra::{Expression, GraphPattern, OrderExpression};
+use std::cell::{OnceCell, RefCell};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The ordering of a SELECT.
@@ -20,6 +24,24 @@ pub(crate) struct Order {
     keys: Vec<(usize, bool)>,
     offset: usize,
     limit: Option<usize>,
+    /// The variable of the first key, if it is one, and what bounds it.
+    first: Option<(Variable, Rc<Bound>)>,
+}
+
+/// What the first key of a row must not exceed to be among those that the LIMIT can return.
+pub(crate) struct Bound {
+    is_descending: bool,
+    last: RefCell<Option<Value>>,
+}
+
+impl Bound {
+    /// Returns whether rows with this first key come after all that are kept.
+    pub(crate) fn excludes(&self, read_key: impl FnOnce() -> ExpressionTerm) -> bool {
+        let last = self.last.borrow();
+        let Some(last) = &*last else { return false };
+        let key = Value::new(Some(read_key()));
+        if self.is_descending { key < *last } else { key > *last }
+    }
 }
 
 /// A row that is sorted: the keys, its number, and the terms of the columns.
@@ -45,13 +67,20 @@ impl Order {
         let mut variables = std::mem::take(variables);
         let columns = variables.len();
         let mut keys = Vec::new();
+        let mut first = None;
         for order in std::mem::take(expression) {
             let (key, is_descending) = match order {
                 OrderExpression::Asc(key) => (key, false),
                 OrderExpression::Desc(key) => (key, true),
             };
             let variable = match key {
-                Expression::Variable(variable) => variable,
+                Expression::Variable(variable) => {
+                    if keys.is_empty() && limit.is_some() {
+                        let bound = Bound { is_descending, last: RefCell::default() };
+                        first = Some((variable.clone(), Rc::new(bound)));
+                    }
+                    variable
+                }
                 expression => {
                     // No variable of a request has a hyphen.
                     let variable = Variable::new_unchecked(format!("order-{}", keys.len()));
@@ -68,7 +97,14 @@ impl Order {
             keys.push((place, is_descending));
         }
         *pattern = GraphPattern::Project { inner: Box::new(rows), variables };
-        Some(Self { columns, keys, offset, limit })
+        Some(Self { columns, keys, offset, limit, first })
+    }
+
+    /// Lets the planned pattern read only values of the first key that may be among those of the result.
+    pub(crate) fn bound_first_key(&self, pattern: &mut GraphPattern, dataset: &Dataset<'_>) {
+        if let Some((variable, bound)) = &self.first {
+            add_condition(variable, Condition::IsWithin(bound.clone()), pattern, dataset);
+        }
     }
 
     /// Sorts rows, and returns those that OFFSET and LIMIT select, with their columns. The dataset returns codes.
@@ -83,23 +119,19 @@ impl Order {
         let columns: Arc<[Variable]> =
             rows.variables().iter().take(self.columns).cloned().collect();
         let most = self.limit.map_or(usize::MAX, |limit| limit.saturating_add(self.offset));
-        let mut kept = BinaryHeap::new();
-        for (number, row) in rows.enumerate() {
+        let mut kept = BinaryHeap::<Row>::new();
+        for (number, row) in rows.enumerate().take_while(|_| most > 0) {
             let mut terms = dataset.take_codes(&row?);
-            let keys = self.keys.iter().map(|(place, is_descending)| {
-                let term = terms.get(*place).and_then(Option::as_ref);
-                let value = Value::new(term.map(|term| dataset.decode_expression(term)));
-                if *is_descending { Key::Descending(Reverse(value)) } else { Key::Ascending(value) }
-            });
-            let keys: Vec<_> = keys.collect();
+            let last = if kept.len() < most { None } else { kept.peek() };
+            let Some(keys) = self.read_keys(&terms, last, dataset) else { continue };
             terms.truncate(self.columns);
-            let row = Row { keys, number, terms };
-            if kept.len() < most {
-                kept.push(row);
-            } else if let Some(mut last) = kept.peek_mut()
-                && row < *last
-            {
-                *last = row;
+            let is_full = last.is_some();
+            kept.push(Row { keys, number, terms });
+            if is_full {
+                kept.pop();
+            }
+            if kept.len() >= most {
+                self.update_bound(kept.peek());
             }
         }
         dataset.return_terms();
@@ -111,6 +143,46 @@ impl Order {
                 Ok(terms.map(|term| term.as_ref().map(|term| dataset.decode(term))).collect())
             }),
         ))
+    }
+
+    fn update_bound(&self, last: Option<&Row>) {
+        if let Some((_, bound)) = &self.first
+            && let Some(Key::Ascending(value) | Key::Descending(Reverse(value))) =
+                last.and_then(|row| row.keys.first())
+        {
+            bound.last.replace(Some(value.clone()));
+        }
+    }
+
+    /// Returns the keys of a row; `None` if they do not come before those of `last`. Decodes no more of them than that needs:
+    /// a name takes much longer than a number.
+    fn read_keys(
+        &self,
+        terms: &[Option<InternalTerm>],
+        last: Option<&Row>,
+        dataset: &Dataset<'_>,
+    ) -> Option<Vec<Key>> {
+        let mut equal = last.map(|last| last.keys.iter());
+        let mut keys = Vec::with_capacity(self.keys.len());
+        for (place, is_descending) in &self.keys {
+            let term = terms.get(*place).and_then(Option::as_ref);
+            let value = Value::new(term.map(|term| dataset.decode_expression(term)));
+            let key = if *is_descending {
+                Key::Descending(Reverse(value))
+            } else {
+                Key::Ascending(value)
+            };
+            if let Some(other) = equal.as_mut().and_then(Iterator::next) {
+                match key.cmp(other) {
+                    Ordering::Less => equal = None,
+                    Ordering::Equal => {}
+                    Ordering::Greater => return None,
+                }
+            }
+            keys.push(key);
+        }
+        // Of rows with the same keys, the first ones are kept.
+        equal.is_none().then_some(keys)
     }
 }
 
@@ -142,7 +214,7 @@ enum Key {
 
 /// A value in the order of SPARQL 1.1, section 15.1: unbound, blank nodes, IRIs, literals. That section leaves the order
 /// of different kinds of literals open; here it is that of the variants. So it is a total order, which sorting needs.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     Unbound,
     BlankNode(String),
@@ -165,14 +237,10 @@ impl Value {
             Some(ExpressionTerm::BlankNode(node)) => Self::BlankNode(node.into_string()),
             Some(ExpressionTerm::NamedNode(node)) => Self::NamedNode(node.into_string()),
             Some(ExpressionTerm::BooleanLiteral(value)) => Self::Boolean(value.into()),
-            Some(ExpressionTerm::IntegerLiteral(value)) => {
-                Self::Number(Number::exact(value.into()))
-            }
+            Some(ExpressionTerm::IntegerLiteral(value)) => Self::Number(Number::exact(value)),
             Some(ExpressionTerm::DecimalLiteral(value)) => Self::Number(Number::exact(value)),
-            Some(ExpressionTerm::FloatLiteral(value)) => {
-                Self::Number(Number::inexact(value.into()))
-            }
-            Some(ExpressionTerm::DoubleLiteral(value)) => Self::Number(Number::inexact(value)),
+            Some(ExpressionTerm::FloatLiteral(value)) => Self::Number(Number::Double(value.into())),
+            Some(ExpressionTerm::DoubleLiteral(value)) => Self::Number(Number::Double(value)),
             Some(ExpressionTerm::DateTimeLiteral(value)) => Self::DateTime(Instant::new(value)),
             Some(ExpressionTerm::DateLiteral(value))
                 if let Ok(midnight) = DateTime::try_from(value) =>
@@ -197,33 +265,39 @@ impl Value {
     }
 }
 
-/// A number. Rounding to a double keeps the order, so doubles are compared first, and exact values that round to the
-/// same one by their value.
-struct Number {
-    rounded: Double,
-    exact: Option<Decimal>,
+/// A number. An exact one and a double are compared as doubles. Rounding keeps the order, so this is a total order.
+#[derive(Clone)]
+enum Number {
+    /// With the nearest double, once it is needed.
+    Exact(Decimal, OnceCell<f64>),
+    Double(Double),
 }
 
 impl Number {
-    fn exact(value: Decimal) -> Self {
-        // The conversion of the type rounds twice, which does not keep the order.
-        let rounded = value.to_string().parse().unwrap_or_else(|_| value.into());
-        Self { rounded, exact: Some(value) }
+    fn exact(value: impl Into<Decimal>) -> Self {
+        Self::Exact(value.into(), OnceCell::new())
     }
 
-    fn inexact(value: Double) -> Self {
-        Self { rounded: value, exact: None }
+    fn round(&self) -> f64 {
+        match self {
+            Self::Double(value) => (*value).into(),
+            // The conversion of the type rounds twice, which does not keep the order.
+            Self::Exact(value, rounded) => *rounded.get_or_init(|| {
+                value.to_string().parse().unwrap_or_else(|_| Double::from(*value).into())
+            }),
+        }
     }
 }
 
 impl Ord for Number {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Zeros are equal; NaN comes last.
-        let [left, right] = [self, other].map(|number| f64::from(number.rounded) + 0.0);
-        left.total_cmp(&right).then_with(|| {
-            // A double comes before the exact values that round to it.
-            self.exact.cmp(&other.exact)
-        })
+        if let (Self::Exact(left, _), Self::Exact(right, _)) = (self, other) {
+            return left.cmp(right);
+        }
+        // Zeros are equal; NaN comes last. A double comes before the exact values that round to it.
+        let [left, right] = [self, other].map(|number| number.round() + 0.0);
+        let is_exact = |number: &Self| matches!(number, Self::Exact(..));
+        left.total_cmp(&right).then_with(|| is_exact(self).cmp(&is_exact(other)))
     }
 }
 
@@ -242,6 +316,7 @@ impl PartialEq for Number {
 impl Eq for Number {}
 
 /// A point in time. One without a time zone is taken as UTC.
+#[derive(Clone)]
 struct Instant(DateTime);
 
 impl Instant {

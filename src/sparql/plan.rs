@@ -5,11 +5,13 @@
 //!   before it. spareval's own optimizer has no statistics; it still pushes filters into the chain and joins the rest.
 //! - **Checks of the limits.** What multiplies rows without reading the store is followed by a pattern that
 //!   [`Dataset`] recognizes and that matches once, so each row is a check.
+//! - **Conditions** of filters on one object go to its triple pattern ([`crate::prefilter`]).
 //! - **Functions** without a bound are replaced ([`crate::functions`]).
 mod estimate;
 
 use crate::dataset::{CHECK, Dataset, Statistics};
 use crate::functions::find_replacement;
+use crate::prefilter::add_conditions;
 use estimate::{
     UNKNOWN_ROWS, count_to_float, estimate_rows, estimate_triple, find_constants, is_bound,
     to_constant,
@@ -108,10 +110,15 @@ impl Planner<'_, '_> {
             GraphPattern::LeftJoin { left, right, expression } => {
                 let left = self.rewrite(*left, scope);
                 let inner = scope.with_bound(find_variables(&left));
-                let right = self.rewrite(*right, &inner);
+                let mut right = self.rewrite(*right, &inner);
                 let expression = expression.map(|expression| {
                     self.rewrite_expression(expression, &inner.with_bound(find_variables(&right)))
                 });
+                if let Some(expression) = &expression
+                    && !scope.is_in_graph
+                {
+                    add_conditions(expression, &mut right, self.dataset);
+                }
                 let is_lookup = is_chain(&right);
                 let joined =
                     GraphPattern::LeftJoin { left: left.into(), right: right.into(), expression };
@@ -124,8 +131,11 @@ impl Planner<'_, '_> {
                 check(GraphPattern::Lateral { left: left.into(), right: right.into() })
             }
             GraphPattern::Filter { expr, inner } => {
-                let inner = self.rewrite(*inner, scope);
+                let mut inner = self.rewrite(*inner, scope);
                 let expr = self.rewrite_expression(expr, &scope.with_bound(find_variables(&inner)));
+                if !scope.is_in_graph {
+                    add_conditions(&expr, &mut inner, self.dataset);
+                }
                 GraphPattern::Filter { expr, inner: inner.into() }
             }
             GraphPattern::Union { left, right } => GraphPattern::Union {

@@ -546,3 +546,98 @@ fn an_update_is_bounded() {
     assert_eq!(error.unwrap_err().class, ErrorClass::TooLarge);
     assert_eq!(store.rows("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }"), ["500"]);
 }
+
+#[test]
+fn conditions_that_are_tested_while_reading_change_no_result() {
+    let fixture = Fixture::with(
+        "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> INSERT DATA { \
+         GRAPH <urn:g> { <urn:a> <urn:v> 1, \"01\"^^xsd:integer, 1.0, 1e0, 2, 2.5, -3, 9007199254740993, 9007199254740993.5, \
+           \"NaN\"^^xsd:double, \"-INF\"^^xsd:double, \"x\"^^xsd:integer, \"3\"^^xsd:byte, \"2.5\"^^xsd:float, \
+           \"pump one\", \"pump two\"@en, \"\", true, <urn:pump>, <urn:b>, \"2020-01-01\"^^xsd:date } \
+         GRAPH <urn:h> { <urn:a> <urn:v> 1, \"pump one\" . <urn:b> <urn:v> 2 } }",
+    );
+    // The second form is no condition that is tested while reading, and means the same.
+    let pairs = [
+        ("?x > 1", "!!(?x > 1)"),
+        ("2.5 > ?x", "!!(2.5 > ?x)"),
+        ("?x >= 1e0", "!!(?x >= 1e0)"),
+        ("?x <= 9007199254740993", "!!(?x <= 9007199254740993)"),
+        ("9007199254740992e0 < ?x", "!!(9007199254740992e0 < ?x)"),
+        ("?x = 1", "!!(?x = 1)"),
+        ("?x = <urn:b>", "!!(?x = <urn:b>)"),
+        ("?x = <urn:none>", "!!(?x = <urn:none>)"),
+        ("CONTAINS(?x, \"one\")", "!!(CONTAINS(?x, \"one\"))"),
+        ("CONTAINS(?x, \"\")", "!!(CONTAINS(?x, \"\"))"),
+        ("STRSTARTS(?x, \"pump\")", "!!(STRSTARTS(?x, \"pump\"))"),
+        ("STRENDS(?x, \"two\"@en)", "!!(STRENDS(?x, \"two\"@en))"),
+        ("?x > 1 && ?x < 3", "!!(?x > 1 && ?x < 3)"),
+        ("?x > 1 || ?x = 1", "!!(?x > 1 || ?x = 1)"),
+    ];
+    let groups = [
+        "{ ?s <urn:v> ?x FILTER(CONDITION) }",
+        "{ GRAPH ?g { ?s <urn:v> ?x FILTER(CONDITION) } }",
+        "{ GRAPH <urn:h> { ?s <urn:v> ?x } FILTER(CONDITION) }",
+        "{ ?s <urn:v> ?y OPTIONAL { ?s <urn:v> ?x FILTER(CONDITION) } }",
+        "{ ?s <urn:v> ?y . ?s <urn:v> ?x FILTER(CONDITION) FILTER(?y = 2) }",
+        "{ { ?s <urn:v> ?x } UNION { ?x <urn:v> ?s } FILTER(CONDITION) }",
+        "{ ?s <urn:v> ?y FILTER EXISTS { ?s <urn:v> ?x FILTER(CONDITION) } }",
+        "{ ?s <urn:v> ?y OPTIONAL { ?s <urn:none> ?z } ?s <urn:v> ?x MINUS { ?s <urn:v> 7 } FILTER(CONDITION) }",
+    ];
+    for (tested, plain) in pairs {
+        for group in groups {
+            let rows = |condition: &str| {
+                fixture.rows(&format!("SELECT * {}", group.replace("CONDITION", condition)))
+            };
+            assert_eq!(rows(tested), rows(plain), "{tested} in {group}");
+        }
+    }
+    assert_eq!(fixture.rows("SELECT ?x { ?s <urn:v> ?x FILTER(?x > 2) }").len(), 5);
+    let planned = fixture.plan("?s <urn:v> ?x FILTER(?x > 2)");
+    assert!(planned.contains("penstock conditions 0"), "{planned}");
+}
+
+#[test]
+fn the_first_rows_of_an_order_are_those_of_the_whole_order() {
+    let fixture = Fixture::with_plant(300);
+    for order in [
+        "?x ?s",
+        "DESC(?x) ?s",
+        "DESC(?x) DESC(?s)",
+        "?s",
+        "DESC(?n)",
+        "?none DESC(?n)",
+        "STRLEN(?n) ?s",
+    ] {
+        let select = with_prefix(&format!(
+            "SELECT ?s ?x {{ ?s :power ?x ; :name ?n FILTER(?x > 3) }} ORDER BY {order}"
+        ));
+        let all = fixture.query(&select).unwrap();
+        let all: Vec<_> = all.lines().skip(1).collect();
+        assert_eq!(all.len(), 300 - 16, "{order}");
+        for (offset, limit) in [(0, 0), (0, 1), (0, 10), (7, 20), (0, 299), (290, 20)] {
+            let some = fixture.query(&format!("{select} OFFSET {offset} LIMIT {limit}")).unwrap();
+            let some: Vec<_> = some.lines().skip(1).collect();
+            let wanted: Vec<_> = all.iter().copied().skip(offset).take(limit).collect();
+            assert_eq!(some, wanted, "{order}, {offset}, {limit}");
+        }
+    }
+}
+
+#[test]
+fn an_update_of_many_quads_fits_into_the_memory_of_a_query() {
+    let fixture = Fixture::new();
+    let numbers = |most: u32| (0..most).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
+    let insert = |quads: u32| {
+        format!(
+            "INSERT {{ GRAPH <urn:many> {{ ?s <urn:value> ?a }} }} WHERE {{ VALUES ?a {{ {} }} VALUES ?b {{ {} }} \
+             BIND(IRI(CONCAT(\"urn:\", STR(?a), \":\", STR(?b))) AS ?s) }}",
+            numbers(1_000),
+            numbers(quads / 1_000)
+        )
+    };
+    assert_eq!(fixture.update_within(&insert(80_000), 100_000, None).unwrap().inserted, 80_000);
+    let removed = fixture.update_within("DELETE WHERE { GRAPH ?g { ?s ?p ?o } }", 100_000, None);
+    assert_eq!(removed.unwrap().removed, 80_000);
+    let refused = fixture.update_within(&insert(2_000), 1_999, None).unwrap_err();
+    assert_eq!(refused.class, ErrorClass::TooLarge);
+}

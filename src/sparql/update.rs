@@ -61,9 +61,15 @@ pub fn apply_update(
             limits,
             skolemize,
             delta: Delta::default(),
+            records_delta: false,
             changes: Changes::default(),
         };
-        for operation in &update.operations {
+        let is_evaluated = |operation: &Operation| {
+            matches!(operation.kind, GraphUpdateOperation::DeleteInsert { .. })
+        };
+        let last_evaluated = update.operations.iter().rposition(is_evaluated);
+        for (place, operation) in update.operations.iter().enumerate() {
+            application.records_delta = last_evaluated.is_some_and(|last| place < last);
             application.apply(operation, update)?;
         }
         Ok(application.changes)
@@ -76,7 +82,38 @@ struct Application<'a, 't> {
     limits: UpdateLimits,
     skolemize: Option<&'a NamedNode>,
     delta: Delta,
+    /// Whether a later operation evaluates a pattern, which needs the delta.
+    records_delta: bool,
     changes: Changes,
+}
+
+/// Quads in the order in which they came. A single table would exist twice whenever it grows, and would be freed only as a
+/// whole.
+#[derive(Default)]
+struct QuadList {
+    blocks: Vec<Vec<Quad>>,
+}
+
+impl QuadList {
+    const QUADS_PER_BLOCK: usize = 1_024;
+
+    fn push(&mut self, quad: Quad) {
+        match self.blocks.last_mut() {
+            Some(last) if last.len() < Self::QUADS_PER_BLOCK => last.push(quad),
+            _ => self.blocks.push(vec![quad]),
+        }
+    }
+
+    fn into_quads(self) -> impl Iterator<Item = Quad> {
+        self.blocks.into_iter().flatten()
+    }
+}
+
+/// What one operation removes and adds.
+#[derive(Default)]
+struct EvaluatedQuads {
+    removed: QuadList,
+    inserted: QuadList,
 }
 
 impl Application<'_, '_> {
@@ -97,12 +134,9 @@ impl Application<'_, '_> {
             }),
             GraphUpdateOperation::DeleteInsert { .. } => {
                 // All solutions come before the first change.
-                let mut quads = self.evaluate(operation, update)?;
-                quads.sort_by_key(|quad| matches!(quad, DeleteInsertQuad::Insert(_)));
-                quads.into_iter().try_for_each(|quad| match quad {
-                    DeleteInsertQuad::Insert(quad) => self.insert(quad),
-                    DeleteInsertQuad::Delete(quad) => self.remove(quad),
-                })
+                let EvaluatedQuads { removed, inserted } = self.evaluate(operation, update)?;
+                removed.into_quads().try_for_each(|quad| self.remove(quad))?;
+                inserted.into_quads().try_for_each(|quad| self.insert(quad))
             }
             // The store has no empty graphs: a graph without quads is clear, and does not exist.
             GraphUpdateOperation::Clear { graph, .. } => self.clear(graph, true),
@@ -125,10 +159,10 @@ impl Application<'_, '_> {
         &self,
         operation: &Operation,
         update: &Update,
-    ) -> Result<Vec<DeleteInsertQuad>, GatewayError> {
+    ) -> Result<EvaluatedQuads, GatewayError> {
         let GraphUpdateOperation::DeleteInsert { delete, insert, using, pattern } = &operation.kind
         else {
-            return Ok(Vec::new());
+            return Ok(EvaluatedQuads::default());
         };
         let mut dataset = Dataset::new(self.transaction.prior_codes(), self.budget);
         let mut graphs = to_graphs(&dataset, using.as_ref());
@@ -152,7 +186,14 @@ impl Application<'_, '_> {
         );
         *prepared.dataset_mut() = own_graphs();
         let quads = prepared.execute(&dataset).map_err(|error| to_error(&error))?;
-        quads.collect::<Result<_, _>>().map_err(|error| to_error(&error))
+        let mut evaluated = EvaluatedQuads::default();
+        for quad in quads {
+            match quad.map_err(|error| to_error(&error))? {
+                DeleteInsertQuad::Delete(quad) => evaluated.removed.push(quad),
+                DeleteInsertQuad::Insert(quad) => evaluated.inserted.push(quad),
+            }
+        }
+        Ok(evaluated)
     }
 
     /// Refuses to copy a named graph without quads, which would only delete the target.
@@ -207,7 +248,9 @@ impl Application<'_, '_> {
         self.skolemize(&mut quad)?;
         if self.transaction.insert(quad.as_ref())? {
             self.changes.inserted += 1;
-            self.delta.record_insertion(quad);
+            if self.records_delta {
+                self.delta.record_insertion(quad);
+            }
         }
         self.check_size()
     }
@@ -215,7 +258,9 @@ impl Application<'_, '_> {
     fn remove(&mut self, quad: Quad) -> Result<(), GatewayError> {
         if self.transaction.remove(quad.as_ref())? {
             self.changes.removed += 1;
-            self.delta.record_removal(quad);
+            if self.records_delta {
+                self.delta.record_removal(quad);
+            }
         }
         self.check_size()
     }

@@ -115,14 +115,25 @@ impl<'a> CodeReader<'a> {
 /// The quads of a pattern, from [`Snapshot::scan_codes`].
 pub struct CodedQuads<'a>(Option<QuadScan<'a>>);
 
-impl Iterator for CodedQuads<'_> {
-    type Item = Result<CodedQuad, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.0.as_mut()?.next_quad().transpose();
+impl CodedQuads<'_> {
+    /// Returns the next quad, as the iterator does. Calls `check` for each quad before it that the index selects and that
+    /// does not match: there may be as many as the predicate has.
+    pub fn next_with_checks(
+        &mut self,
+        check: &mut dyn FnMut(),
+    ) -> Option<Result<CodedQuad, Error>> {
+        let next = self.0.as_mut()?.next_quad(check).transpose();
         if !matches!(next, Some(Ok(_))) {
             self.0 = None;
         }
         next
+    }
+}
+
+impl Iterator for CodedQuads<'_> {
+    type Item = Result<CodedQuad, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_with_checks(&mut || {})
     }
 }

@@ -5,7 +5,7 @@ use penstock_auth::sessions::Sessions;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -455,10 +455,57 @@ async fn a_limit_is_named_before_the_first_byte_and_breaks_off_after_it() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(answer.to_ascii_lowercase().contains("transfer-encoding: chunked"), "{answer}");
     assert!(answer.len() > 64 << 10 && !answer.ends_with("\r\n0\r\n\r\n"), "{}", answer.len());
+    // With HTTP/1.0 the end of the connection is the end of the answer.
+    for (query, status) in [(long.to_owned(), 505), (format!("{long} LIMIT 10"), 200)] {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head = format!(
+            "POST /sparql HTTP/1.0\r\nHost: localhost\r\nAccept: text/csv\r\nContent-Type: application/sparql-query\r\n\
+             Content-Length: {}\r\n{}\r\n{query}",
+            query.len(),
+            server.authorization()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.starts_with(&format!("HTTP/1.0 {status}")), "{answer}");
+    }
     // A complete answer of several pieces.
     let limited = format!("{long} LIMIT 1000");
     let answer = ask(&server, &limited, "text/csv").await.expect(200).text();
     assert_eq!(answer.lines().count(), 1001);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_reads_nothing_is_disconnected_at_the_limit() {
+    let server =
+        start(&["--service.limits.sparql.time=1s", "--service.limits.sparql.rows=10000000"]).await;
+    let values: Vec<_> = (0..2000).map(|n| format!("\"{n}{}\"", "x".repeat(200))).collect();
+    let document = format!("<urn:many> <urn:value> {} .", values.join(", "));
+    server.send("POST", PUMPS, &[TURTLE], document).await.expect(204);
+    let many = "SELECT * { <urn:many> <urn:value> ?a . <urn:many> <urn:value> ?b }";
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(server.address).await.unwrap();
+    let head = format!(
+        "POST /sparql HTTP/1.1\r\nHost: localhost\r\nAccept: text/csv\r\nContent-Type: application/sparql-query\r\n\
+         Content-Length: {}\r\n{}\r\n{many}",
+        many.len(),
+        server.authorization()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let ended = timeout(Duration::from_secs(30), async {
+        // The other end refuses what is sent to it once it is closed.
+        while stream.write_all(b"x").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    ended.await.expect("the connection is still open");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    assert!(!answer.ends_with(b"\r\n0\r\n\r\n"), "{}", answer.len());
+    // The permit is free again.
+    server.get("/sparql?query=ASK%7B%7D").await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

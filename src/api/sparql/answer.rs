@@ -6,7 +6,9 @@ use penstock_http::problem::Problem;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_service::sparql::{no_answer_error, start_query_thread};
 use penstock_sparql::Deadline;
-use salvo::http::ResBody;
+use salvo::Request;
+use salvo::conn::ConnCtrl;
+use salvo::http::{ResBody, StatusCode, Version};
 use std::io::{self, ErrorKind, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +23,8 @@ const PIECE_BYTES: usize = 64 << 10;
 const MAX_PENDING_PIECES: usize = 2;
 /// How often a writer looks whether its client has taken a piece.
 const RETRY_INTERVAL: Duration = Duration::from_millis(2);
+/// How long a client may take to read what was sent before an answer was broken off.
+const MAX_ABORT_DELAY: Duration = Duration::from_millis(500);
 
 /// How long a client may take.
 #[derive(Debug, Clone)]
@@ -62,10 +66,13 @@ pub(crate) struct AnswerWriter {
     pieces: Option<mpsc::Sender<Bytes>>,
     /// Set once everything was sent. Otherwise the response ends with an error.
     is_complete: Arc<AtomicBool>,
+    /// The connection, if this answer is the only one on it.
+    connection: Option<ConnCtrl>,
 }
 
-/// Runs `work` on a thread of its own, and returns what it writes as a response.
+/// Runs `work` on a thread of its own, and returns what it writes as the response to `req`.
 pub(crate) async fn stream_answer(
+    req: &Request,
     limit: WriteLimit,
     work: impl FnOnce(&mut AnswerWriter) -> Result<(), Problem> + Send + 'static,
 ) -> ReplyResult {
@@ -79,6 +86,7 @@ pub(crate) async fn stream_answer(
         start: Some(start),
         pieces: None,
         is_complete: is_complete.clone(),
+        connection: find_own_connection(req),
     };
     start_query_thread(move || {
         let result = work(&mut writer);
@@ -87,6 +95,13 @@ pub(crate) async fn stream_answer(
     let started = started.await.unwrap_or_else(|_| Err(no_answer_error().into()))?;
     Ok(match started {
         (media_type, Start::Whole(bytes)) => Reply::bytes(media_type, bytes),
+        (_, Start::Pieces(_)) if req.version() < Version::HTTP_11 => {
+            return Err(Problem::new(
+                StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+                "with HTTP/1.0, an answer of more than 64 KiB that breaks off looks complete; use HTTP/1.1 (in nginx: \
+                 proxy_http_version 1.1), or select less",
+            ));
+        }
         (media_type, Start::Pieces(receiver)) => {
             let pieces = stream::unfold(
                 (receiver, guard, is_complete),
@@ -106,6 +121,12 @@ pub(crate) async fn stream_answer(
             Reply::stream(media_type, ResBody::stream(pieces))
         }
     })
+}
+
+/// Returns the connection of a request, unless it carries the responses to others at the same time (HTTP/2).
+fn find_own_connection(req: &Request) -> Option<ConnCtrl> {
+    let is_shared = req.version() == Version::HTTP_2;
+    req.extensions().get::<ConnCtrl>().filter(|_| !is_shared).cloned()
 }
 
 impl AnswerWriter {
@@ -176,7 +197,21 @@ impl AnswerWriter {
             Ok(()) => self.is_complete.store(true, Ordering::Release),
             Err(cause) => {
                 tracing::warn!(cause, "An answer was broken off after its first bytes.");
+                self.abort_unread();
             }
+        }
+    }
+
+    /// Ends the connection if its client does not read what was sent before. The server notices the end of the pieces only
+    /// when it has sent the others.
+    fn abort_unread(self) {
+        let (Some(pieces), Some(connection)) = (self.pieces, self.connection) else { return };
+        let until = Instant::now() + MAX_ABORT_DELAY;
+        while pieces.capacity() < MAX_PENDING_PIECES && !pieces.is_closed() {
+            if Instant::now() >= until {
+                return connection.abort();
+            }
+            thread::sleep(RETRY_INTERVAL);
         }
     }
 }

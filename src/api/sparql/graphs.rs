@@ -43,7 +43,7 @@ pub(crate) async fn get_graph(req: &mut Request, depot: &mut Depot) -> ReplyResu
         Reply::stream(media_type, ResBody::None)
     } else {
         let permit = sparql::acquire_graph_permit(&gateway).await?;
-        stream_answer(WriteLimit::PerPiece(CLIENT_TIMEOUT), move |writer| {
+        stream_answer(req, WriteLimit::PerPiece(CLIENT_TIMEOUT), move |writer| {
             let _permit = permit;
             writer.set_media_type(media_type);
             sparql::read_graph(&gateway, &graph, format, writer)?;

@@ -318,13 +318,17 @@ impl<'a> QuadScan<'a> {
         Self { outer: outer.map(Box::new), inner: scan(list), is_in_list, sought }
     }
 
-    /// Returns the next quad; `None` at the end.
-    pub(crate) fn next_quad(&mut self) -> Result<Option<CodedQuad>, Error> {
+    /// Returns the next quad; `None` at the end. Calls `check` for each one that does not match.
+    pub(crate) fn next_quad(
+        &mut self,
+        check: &mut dyn FnMut(),
+    ) -> Result<Option<CodedQuad>, Error> {
         while self.advance()? {
             let row = self.row()?;
             if self.sought.matches(&row) {
                 return row.to_quad().map(Some);
             }
+            check();
         }
         Ok(None)
     }

@@ -88,7 +88,7 @@ impl Job {
         ("draft" = Option<bool>, Query, description = "As `review`; the change is a draft until it is submitted."),
         ("changeOwners" = Option<Vec<String>>, Query, description = "As `review`; `user:<id or email>` and `group:<name>` see the change too. Repeat it as needed."),
         ("Change-Owners" = Option<String>, Header, description = "As `changeOwners`: a list of strings in quotes."),
-        ("bypass" = Option<bool>, Query, description = "Change objects of other Business Objects that require a review too; only for Admins. With a review, the change does so when it is published."),
+        ("bypass" = Option<bool>, Query, description = "Change objects of other Business Objects that require a review too, and members that are too many to validate; only for Admins. With a review, the change does so when it is published."),
         ("If-Match" = Option<String>, Header, description = "Change the only object of the request only if its view has this `ETag`; not for NDJSON and CSV."),
         ("Accept-Language" = Option<String>, Header, description = "The language of the messages of shapes (`sh:message`)."),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible characters: the same key and body returns the first response again, for 24 h."),

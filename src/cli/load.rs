@@ -146,6 +146,7 @@ fn load_document(
         check: &Authorized::local(),
         disk: &gateway.disk,
         watch: gateway.catalogue.watch(),
+        check_time: gateway.settings.limits.shapes.time,
     };
     let result = rdf::load_document(&target, what, text, &mut |loaded| {
         tell(loaded.quads);

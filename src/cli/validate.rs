@@ -1,20 +1,24 @@
 //! `penstock validate --shapes FILE [DATA]`
 use super::{data_dir, output};
 use clap::{Arg, ArgMatches, Command};
-use oxrdf::{NamedOrBlankNode, Term, Triple};
+use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use penstock_config::Settings;
 use penstock_model::namespace::moving::find_pending_move;
 use penstock_model::rdf::Format;
 use penstock_shapes::{
     Cancellation, Data, Document, Limits, ReportWriter, Severity, ShapesFormat, ShapesGraph,
-    StoredTriples, Triples, Violation,
+    StoredTriples, Targets, Triples, Violation,
 };
-use penstock_store::{Read as _, Snapshot, SubjectFilter};
+use penstock_store::{Pattern, Read as _, Snapshot, SubjectFilter};
 use serde_json::json;
+use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
 use std::fmt::Write as _;
 use std::fs::File;
+use std::hash::BuildHasher;
 use std::io::{self, BufReader, BufWriter, Read, StdoutLock, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -57,7 +61,7 @@ pub(super) fn build_command() -> Command {
                 .default_value("text"),
         )
         .after_help(
-            "All subjects are validated: those that are targets of a SHACL shape, or with ShEx all of them against start. \
+            "All targets of the SHACL shapes are validated, or with ShEx all subjects against start. \
              Nothing is ever fetched.\n\n\
              Exit status: 0 no violations (there may be warnings), 1 violations, 2 no result: the command line or the \
              shapes graph is not valid, or reading the data failed.\n\nExamples:\n  \
@@ -97,21 +101,43 @@ fn validate(
     let mut report = Report::new(format).map_err(|error| describe_output_error(&error))?;
     let mut last = None;
     loop {
-        let (nodes, triples) = source.next_batch(last.as_ref())?;
+        let nodes = source.list_subjects(last.as_ref())?;
         let Some(end) = nodes.last() else { break };
         last = Some(end.clone());
-        let limits = Limits {
-            time: MAX_BATCH_TIME,
-            deadline: None,
-            memory: MAX_BATCH_BYTES,
-            violations: usize::MAX,
-            cancellation: Cancellation::default(),
-        };
-        let data = Data::new(Box::new(triples), limits);
-        let found = shapes.validate_nodes(&data, &nodes).map_err(|error| error.to_string())?;
-        report.add(nodes.len(), &found).map_err(|error| describe_output_error(&error))?;
+        report.objects += nodes.len();
+        validate_nodes(&shapes, source.triples(), &nodes, &mut report)?;
     }
+    let (mut nodes, mut validated) = (Vec::new(), Ok(()));
+    source.for_each_other_target(&shapes.targets(), &mut |node| {
+        nodes.push(node);
+        if nodes.len() == BATCH_OBJECTS {
+            let batch = std::mem::take(&mut nodes);
+            validated = validate_nodes(&shapes, source.triples(), &batch, &mut report);
+        }
+        if validated.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    validated?;
+    validate_nodes(&shapes, source.triples(), &nodes, &mut report)?;
     report.finish().map_err(|error| describe_output_error(&error))
+}
+
+/// Validates the nodes that are targets, and prints their violations.
+fn validate_nodes(
+    shapes: &ShapesGraph,
+    triples: Arc<dyn Triples>,
+    nodes: &[Term],
+    report: &mut Report,
+) -> Result<(), String> {
+    let limits = Limits {
+        time: MAX_BATCH_TIME,
+        deadline: None,
+        memory: MAX_BATCH_BYTES,
+        violations: usize::MAX,
+        cancellation: Cancellation::default(),
+    };
+    let data = Data::new(Box::new(triples), limits);
+    let found = shapes.validate_nodes(&data, nodes).map_err(|error| error.to_string())?;
+    report.add(&found).map_err(|error| describe_output_error(&error))
 }
 
 fn describe_output_error(error: &io::Error) -> String {
@@ -140,7 +166,7 @@ fn list_formats() -> String {
 
 /// What is validated.
 enum Source {
-    Document { triples: Arc<Document>, subjects: std::vec::IntoIter<NamedOrBlankNode> },
+    Document { triples: Arc<Document>, subjects: std::vec::IntoIter<Term> },
     Store(Arc<StoredTriples<Box<Snapshot>>>),
 }
 
@@ -187,25 +213,92 @@ impl Source {
         Ok(Self::Store(Arc::new(StoredTriples(Box::new(snapshot)))))
     }
 
-    /// Returns the next objects after this one; none at the end.
-    fn next_batch(
-        &mut self,
-        last: Option<&NamedOrBlankNode>,
-    ) -> Result<(Vec<NamedOrBlankNode>, Arc<dyn Triples>), String> {
+    fn triples(&self) -> Arc<dyn Triples> {
         match self {
-            Self::Document { triples, subjects } => {
-                Ok((subjects.take(BATCH_OBJECTS).collect(), triples.clone()))
-            }
+            Self::Document { triples, .. } => triples.clone(),
+            Self::Store(triples) => triples.clone(),
+        }
+    }
+
+    /// Returns the next subjects after this one; none at the end.
+    fn list_subjects(&mut self, last: Option<&Term>) -> Result<Vec<Term>, String> {
+        match self {
+            Self::Document { subjects, .. } => Ok(subjects.take(BATCH_OBJECTS).collect()),
             Self::Store(triples) => {
                 let last = match last {
-                    Some(NamedOrBlankNode::NamedNode(node)) => Some(node.as_str()),
+                    Some(Term::NamedNode(node)) => Some(node.as_str()),
                     _ => None,
                 };
                 let listed =
                     triples.0.list_subjects(&SubjectFilter::default(), last, BATCH_OBJECTS);
                 let listed = listed.map_err(|error| error.to_string())?;
-                let nodes = listed.into_iter().map(NamedOrBlankNode::from).collect();
-                Ok((nodes, triples.clone()))
+                Ok(listed.into_iter().map(Term::from).collect())
+            }
+        }
+    }
+
+    /// Passes the targets that are no subjects to `visit`, each once, until it breaks (SHACL, 2.1.3.1 and 2.1.3.5).
+    fn for_each_other_target(
+        &self,
+        targets: &Targets,
+        visit: &mut dyn FnMut(Term) -> ControlFlow<()>,
+    ) -> Result<(), String> {
+        // Hashes suffice to pass each one once, and take little memory.
+        let (hasher, mut passed) = (RandomState::new(), HashSet::new());
+        let mut pass = |node: &Term| -> Result<ControlFlow<()>, String> {
+            if !passed.insert(hasher.hash_one(node)) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let is_subject = self.is_subject(node)?;
+            Ok(if is_subject { ControlFlow::Continue(()) } else { visit(node.clone()) })
+        };
+        for node in &targets.nodes {
+            if pass(node)?.is_break() {
+                return Ok(());
+            }
+        }
+        for property in &targets.objects_of {
+            let mut passing = Ok(ControlFlow::Continue(()));
+            self.for_each_object(property, &mut |object| {
+                passing = pass(object);
+                if matches!(passing, Ok(ControlFlow::Continue(()))) {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            })?;
+            if passing?.is_break() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn is_subject(&self, node: &Term) -> Result<bool, String> {
+        let subject: NamedOrBlankNode = match node {
+            Term::NamedNode(node) => node.clone().into(),
+            Term::BlankNode(node) => node.clone().into(),
+            _ => return Ok(false),
+        };
+        self.triples().any(Some(&subject), None, None).map_err(|error| error.to_string())
+    }
+
+    /// Passes the values of a property of all subjects to `visit`, until it breaks.
+    fn for_each_object(
+        &self,
+        property: &NamedNode,
+        visit: &mut dyn FnMut(&Term) -> ControlFlow<()>,
+    ) -> Result<(), String> {
+        match self {
+            Self::Document { triples, .. } => triples
+                .for_each(None, Some(property), None, &mut |triple| visit(&triple.object))
+                .map_err(|error| error.to_string()),
+            Self::Store(triples) => {
+                let pattern = Pattern { predicate: Some(property.clone()), ..Pattern::default() };
+                triples
+                    .0
+                    .for_each(&pattern, &mut |quad| visit(&quad.object))
+                    .map_err(|error| error.to_string())
             }
         }
     }
@@ -245,8 +338,7 @@ impl Report {
         Ok(Self { out, objects: 0, counts: Counts::default() })
     }
 
-    fn add(&mut self, objects: usize, found: &[Violation]) -> io::Result<()> {
-        self.objects += objects;
+    fn add(&mut self, found: &[Violation]) -> io::Result<()> {
         for violation in found {
             match violation.severity {
                 Severity::Violation => self.counts.violations += 1,

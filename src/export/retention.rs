@@ -27,6 +27,8 @@ const URIS_PER_PAGE: usize = 200;
 /// A flag in the recorded generation of an object that existed before its retention was set. It means that the last
 /// change of the object is in that generation or an earlier one.
 const OR_BEFORE_FLAG: u64 = 1 << 63;
+/// The maximum time for finding the objects of a page that are under review.
+const MAX_CHECK_TIME: Duration = Duration::from_mins(1);
 /// The caller in the ingestion records of these removals.
 const RETENTION_CALLER: &str = "retention";
 
@@ -138,7 +140,8 @@ pub(super) fn remove_objects(
         rejected_bytes: 0,
         changes: 0,
         change_bytes: 0,
-        validation_time: Duration::ZERO,
+        // A removal is never validated. In this time the objects under review are found.
+        validation_time: MAX_CHECK_TIME,
         validation_memory: 0,
     };
     let request = Request {

@@ -10,12 +10,14 @@ use crate::resource::{BusinessObject, Compiled, Review, Validation, ValidationMo
 use oxrdf::{NamedNode, NamedOrBlankNode};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_shapes::{
-    Data, Limits, Properties, Scope, Severity, ShapesGraph, StoredTriples, Violation, lend_triples,
+    Budget, Data, Limits, Properties, Scope, Severity, ShapesGraph, StoredTriples, Violation,
+    lend_triples,
 };
 use penstock_store::{Pattern, Read, SubjectFilter, Transaction};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The maximum number of members that one commit may touch.
 const MAX_TOUCHED: usize = 10_000;
@@ -56,8 +58,10 @@ pub(crate) struct FoundViolation {
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) violations: Vec<FoundViolation>,
-    /// Why objects of Business Objects in the mode `warn` were not validated.
+    /// Why objects were not validated, in the mode `warn` or because the requester overrides it.
     pub(crate) not_validated: Vec<String>,
+    /// The names of the Business Objects in the mode `reject` whose validation the requester overrides.
+    pub(crate) bypassed: Vec<String>,
 }
 
 impl Protection {
@@ -103,26 +107,36 @@ impl Protection {
             return Ok(true);
         }
         let mut is_held = false;
-        let is_complete =
-            self.links.visit_holders(read, [uri.clone()], MAX_TOUCHED, &mut |holder| {
+        let is_complete = self.links.visit_holders(
+            read,
+            [uri.clone()],
+            MAX_TOUCHED,
+            &|| Ok(()),
+            &mut |holder| {
                 is_held = self.is_member(read, &holder)?;
                 Ok(if is_held { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-            })?;
+            },
+        )?;
         Ok(is_held || !is_complete)
     }
 
     /// Returns the members, before or after the commit, that it changes or that hold what it changes, and those that
     /// refer to it by one of these properties. Stops once it has found `most` of them.
+    ///
+    /// # Errors
+    /// `ErrorClass::Conflict` if there are too many, and `ErrorClass::Invalid` if it takes too long
     fn find_touched(
         &self,
         transaction: &mut Transaction<'_>,
         properties: &Properties,
         most: usize,
+        budget: &Budget,
     ) -> Result<BTreeSet<NamedNode>, GatewayError> {
         let changed = transaction.changed_subjects()?;
         let mut touched = BTreeSet::new();
         let mut known: BTreeSet<NamedNode> = BTreeSet::new();
         for (uri, is_known) in changed {
+            budget.check_time()?;
             if self.is_member(transaction, &uri)?
                 || is_known && self.is_member(&transaction.prior_state(), &uri)?
             {
@@ -138,7 +152,7 @@ impl Protection {
         }
         let mut related = known.clone();
         for uri in known.iter().filter(|_| !properties.forward.is_empty()) {
-            self.add_referrers(transaction, &properties.forward, uri, &mut related)?;
+            self.add_referrers(transaction, &properties.forward, uri, &mut related, budget)?;
         }
         if related.len() > known.len() + MAX_TOUCHED {
             return Err(self.too_many_error());
@@ -149,18 +163,21 @@ impl Protection {
             related.extend(objects.into_iter().map(|(uri, _)| uri));
         }
         for uri in &related {
+            budget.check_time()?;
             if !known.contains(uri) && self.is_member(transaction, uri)? {
                 touched.insert(uri.clone());
             }
         }
         let read = &*transaction;
-        let is_complete = self.links.visit_holders(read, related, MAX_TOUCHED, &mut |holder| {
-            if !touched.contains(&holder) && self.is_member(read, &holder)? {
-                touched.insert(holder);
-            }
-            let is_enough = touched.len() >= most;
-            Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        })?;
+        let check = || budget.check_time();
+        let is_complete =
+            self.links.visit_holders(read, related, MAX_TOUCHED, &check, &mut |holder| {
+                if !touched.contains(&holder) && self.is_member(read, &holder)? {
+                    touched.insert(holder);
+                }
+                let is_enough = touched.len() >= most;
+                Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            })?;
         if is_complete { Ok(touched) } else { Err(self.too_many_error()) }
     }
 
@@ -171,6 +188,7 @@ impl Protection {
         properties: &BTreeSet<NamedNode>,
         uri: &NamedNode,
         found: &mut BTreeSet<NamedNode>,
+        budget: &Budget,
     ) -> Result<(), GatewayError> {
         let most = found.len() + MAX_TOUCHED;
         let mut failed = None;
@@ -183,7 +201,8 @@ impl Protection {
             if !properties.contains(&quad.predicate) || found.contains(&subject) {
                 return ControlFlow::Continue(());
             }
-            match self.may_belong(read, &subject) {
+            let may_belong = budget.check_time().and_then(|()| self.may_belong(read, &subject));
+            match may_belong {
                 Ok(true) => drop(found.insert(subject)),
                 Ok(false) => {}
                 Err(error) => failed = Some(error),
@@ -204,11 +223,17 @@ impl Protection {
     }
 
     /// Returns whether the commit changes a member, or what is nested in one. If what it changes is nested in too many
-    /// objects to look at each, it counts as such.
-    fn is_touched(&self, transaction: &mut Transaction<'_>) -> Result<bool, GatewayError> {
-        match self.find_touched(transaction, &Properties::default(), 1) {
+    /// objects to look at each within the time, it counts as such.
+    fn is_touched(
+        &self,
+        transaction: &mut Transaction<'_>,
+        budget: &Budget,
+    ) -> Result<bool, GatewayError> {
+        match self.find_touched(transaction, &Properties::default(), 1, budget) {
             Ok(touched) => Ok(!touched.is_empty()),
-            Err(error) if error.class == ErrorClass::Conflict => Ok(true),
+            Err(error) if matches!(error.class, ErrorClass::Conflict | ErrorClass::Invalid) => {
+                Ok(true)
+            }
             Err(error) => Err(error),
         }
     }
@@ -234,15 +259,10 @@ impl Protection {
     }
 
     fn too_many_error(&self) -> GatewayError {
-        let remedy = if self.requires_review {
-            "change fewer objects at once"
-        } else {
-            "change fewer objects at once, or an Admin sets its validation to `warn`"
-        };
         GatewayError::new(
             ErrorClass::Conflict,
             format!(
-                "more than {MAX_TOUCHED} members of the Business Object {:?} would change, or hold or refer to what would change, too many to check in one commit; {remedy}",
+                "more than {MAX_TOUCHED} members of the Business Object {:?} would change, or hold or refer to what would change, too many to check in one commit; change fewer objects at once, or override this as an Admin with bypass=true",
                 self.name
             ),
         )
@@ -254,8 +274,15 @@ impl Protection {
         transaction: &mut Transaction<'_>,
         limits: &Limits,
     ) -> Result<Vec<FoundViolation>, GatewayError> {
-        if self.mode == ValidationMode::Off || !self.has_known_members {
+        if self.mode == ValidationMode::Off {
             return Ok(Vec::new());
+        }
+        let budget = Budget::new(limits.clone());
+        if !self.has_known_members {
+            // What it protects must not become unprotected because it does not compile.
+            let is_refused =
+                self.mode == ValidationMode::Reject && self.is_touched(transaction, &budget)?;
+            return if is_refused { Err(self.touched_error()) } else { Ok(Vec::new()) };
         }
         let usable = self.shapes.as_deref().unwrap_or_default();
         let mut properties = Properties::default();
@@ -263,7 +290,7 @@ impl Protection {
             properties.forward.extend(graph.properties().forward.iter().cloned());
             properties.inverse.extend(graph.properties().inverse.iter().cloned());
         }
-        let members = self.find_touched(transaction, &properties, MAX_TOUCHED + 1)?;
+        let members = self.find_touched(transaction, &properties, MAX_TOUCHED + 1, &budget)?;
         if members.is_empty() {
             return Ok(Vec::new());
         }
@@ -280,7 +307,7 @@ impl Protection {
         }
         let transaction = &*transaction;
         // What the commit deletes is never refused.
-        let scope = build_scope(transaction, &self.links, members.clone())?;
+        let scope = build_scope(transaction, &self.links, members.clone(), limits)?;
         let mut found = Vec::new();
         for graph in usable {
             let triples = StoredTriples(transaction);
@@ -296,7 +323,7 @@ impl Protection {
                 continue;
             }
             let prior = transaction.prior_state();
-            let validated_before = self.find_prior_scope(&prior, &members, doubtful)?;
+            let validated_before = self.find_prior_scope(&prior, &members, doubtful, limits)?;
             let before = lend_triples(&StoredTriples(&prior), |lent| {
                 graph.validate(&Data::new(lent, limits.clone()), &validated_before)
             })?;
@@ -322,6 +349,7 @@ impl Protection {
         prior: &impl Read,
         touched: &BTreeSet<NamedNode>,
         Scope { members, nested }: Scope,
+        limits: &Limits,
     ) -> Result<Scope, GatewayError> {
         let mut members_before = BTreeSet::new();
         for uri in touched {
@@ -329,7 +357,7 @@ impl Protection {
                 members_before.insert(uri.clone());
             }
         }
-        let before = build_scope(prior, &self.links, members_before)?;
+        let before = build_scope(prior, &self.links, members_before, limits)?;
         let (mut still, mut others) = (BTreeSet::new(), BTreeSet::new());
         for uri in members {
             if before.members.contains(&uri) {
@@ -348,35 +376,51 @@ impl Protection {
 }
 
 /// Returns what is validated of these members: they, and what is nested in them, as far as it is stored.
+///
+/// # Errors
+/// `ErrorClass::Invalid` past a limit: a member may hold any number of objects
 pub(crate) fn build_scope(
     read: &impl Read,
     links: &HolderLinks,
     members: BTreeSet<NamedNode>,
+    limits: &Limits,
 ) -> Result<Scope, GatewayError> {
-    let nested = links.find_nested(read, &members)?;
+    let budget = Budget::new(limits.clone());
+    let nested = links.find_nested(read, &members, &|| budget.check())?;
     let mut scope = Scope { members, nested };
     scope.retain(|uri| {
-        read.any(&Pattern { subject: Some(uri.clone().into()), ..Pattern::default() })
+        budget.check_time()?;
+        Ok::<_, GatewayError>(
+            read.any(&Pattern { subject: Some(uri.clone().into()), ..Pattern::default() })?,
+        )
     })?;
     Ok(scope)
 }
 
 /// Returns the violations of the shapes of every Business Object that the ingestion touches. The limits count for all of
-/// them together. In the mode `warn`, an error is only a warning.
+/// them together. In the mode `warn`, an error is only a warning. The requester overrides an `ErrorClass::Conflict`.
 ///
 /// # Errors
-/// - `ErrorClass::Conflict` if more than 10,000 members are touched
+/// - `ErrorClass::Conflict` if more than 10,000 members are touched, or if a touched Business Object does not compile
 /// - `ErrorClass::Invalid` past a limit of the validation
 /// - `ErrorClass::Damaged` if this version cannot use the shapes of a touched member
 pub(crate) fn find_violations(
     transaction: &mut Transaction<'_>,
     definitions: &WatchedDefinitions,
     limits: &Limits,
+    is_overridden: bool,
 ) -> Result<Found, GatewayError> {
     let mut found = Found::default();
     for protection in &definitions.protections {
         match protection.find_violations(transaction, limits) {
             Ok(violations) => found.violations.extend(violations),
+            Err(error) if is_overridden && error.class == ErrorClass::Conflict => {
+                found.not_validated.push(format!(
+                    "objects of the Business Object {:?} were not validated, because bypass=true overrides this: {}",
+                    protection.name, error.detail
+                ));
+                found.bypassed.push(protection.name.clone());
+            }
             Err(error)
                 if protection.mode == ValidationMode::Warn
                     && matches!(
@@ -396,22 +440,25 @@ pub(crate) fn find_violations(
 }
 
 /// Checks that a commit that is no ingestion touches no Business Object that refuses violations of its shapes or requires a
-/// review. Returns their names if the requester overrides the check.
+/// review. Returns their names if the requester overrides the check. Those that cannot be checked within `time`
+/// (`service.limits.shapes.time`) count as touched.
 ///
 /// # Errors
 /// `ErrorClass::Conflict` with the name of the first one.
 pub fn check_untouched(
     transaction: &mut Transaction<'_>,
     watch: &Watch,
+    time: Duration,
     is_overridden: bool,
 ) -> Result<Vec<String>, GatewayError> {
+    let budget = Budget::of_time(time);
     let definitions = watch.current_definitions(transaction)?;
     let mut touched = Vec::new();
     for protection in &definitions.protections {
         if protection.mode != ValidationMode::Reject && !protection.requires_review {
             continue;
         }
-        if !protection.is_touched(transaction)? {
+        if !protection.is_touched(transaction, &budget)? {
             continue;
         }
         if !is_overridden {
@@ -423,7 +470,7 @@ pub fn check_untouched(
 }
 
 /// Checks that an ingestion into the Business Object `own_id` touches no other one that requires a review. Returns their
-/// names if the requester overrides the check.
+/// names if the requester overrides the check. Those that cannot be checked within `time` count as touched.
 ///
 /// # Errors
 /// `ErrorClass::Conflict` with the name of the first one.
@@ -431,13 +478,15 @@ pub(crate) fn check_reviewed_untouched(
     transaction: &mut Transaction<'_>,
     definitions: &WatchedDefinitions,
     own_id: &str,
+    time: Duration,
     is_overridden: bool,
 ) -> Result<Vec<String>, GatewayError> {
+    let budget = Budget::of_time(time);
     let mut touched = Vec::new();
     for protection in &definitions.protections {
         if !protection.requires_review
             || protection.id == own_id
-            || !protection.is_touched(transaction)?
+            || !protection.is_touched(transaction, &budget)?
         {
             continue;
         }

@@ -206,10 +206,11 @@ pub(crate) fn build_limits(gateway: &Gateway) -> Limits {
     }
 }
 
-/// Builds the audit event of an ingestion that changes objects of Business Objects that require a review.
+/// Builds the audit event of an ingestion that changes objects of Business Objects that require a review, or that could
+/// not be validated.
 fn bypass_event(by: &Caller, request: &IngestionRequest, names: &[String]) -> Event {
     let detail = format!(
-        "{} into {:?} with bypass=true changed objects of the Business Objects {names:?}, which require a review",
+        "{} into {:?} with bypass=true changed objects of the Business Objects {names:?}, without their review or validation",
         request.mode, request.business_object_name
     );
     change_event(by, "review.bypassed", detail)

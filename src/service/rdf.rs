@@ -53,6 +53,7 @@ pub fn load_document(
         check: by,
         disk: &gateway.disk,
         watch: gateway.catalogue.watch(),
+        check_time: gateway.settings.limits.shapes.time,
     };
     let result = rdf::load_document(&target, options, text, on_progress);
     gateway.auth.audit.record_event(data_events::load_event(options, &result));

@@ -308,9 +308,10 @@ fn commit_change<T>(
     check_updates_allowed(gateway)?;
     by.with_current_role()?.require_role(Role::Admin)?;
     let (watch, traceparent) = (gateway.catalogue.watch(), trace.to_string());
+    let time = gateway.settings.limits.shapes.time;
     let committed = gateway.store.commit::<_, GatewayError>(by, |transaction| {
         let (result, quads) = change(transaction)?;
-        let bypassed = protection::check_untouched(transaction, watch, bypass)?;
+        let bypassed = protection::check_untouched(transaction, watch, time, bypass)?;
         change_feed::record_changes(transaction, watch)?;
         let update = UpdateToRecord {
             caller: by.id(),

@@ -46,7 +46,7 @@ impl Cancellation {
 
 /// What is left of the limits. It counts the memory of the thread that created it.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub struct Budget {
     limits: Limits,
     deadline: Instant,
     initial_bytes: i64,
@@ -54,48 +54,76 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    pub(crate) fn new(limits: Limits) -> Self {
+    /// Begins to count time and memory.
+    pub fn new(limits: Limits) -> Self {
         let deadline = limits.deadline.unwrap_or_else(|| Instant::now() + limits.time);
         Self { limits, deadline, initial_bytes: thread_bytes(), checks: Cell::new(0) }
+    }
+
+    /// Begins to count only time.
+    pub fn of_time(time: Duration) -> Self {
+        let cancellation = Cancellation::default();
+        let (memory, violations) = (u64::MAX, usize::MAX);
+        Self::new(Limits { time, deadline: None, memory, violations, cancellation })
     }
 
     pub(crate) fn max_violations(&self) -> usize {
         self.limits.violations
     }
 
-    /// Checks memory, and time now and then. Aborts beyond a limit.
-    pub(crate) fn check(&self) {
+    /// Checks memory, and time now and then.
+    ///
+    /// # Errors
+    /// `ErrorClass::Invalid` beyond a limit, `ErrorClass::Unavailable` after it was cancelled.
+    pub fn check(&self) -> Result<(), GatewayError> {
         let used = thread_bytes() - self.initial_bytes;
         if u64::try_from(used).is_ok_and(|used| used > self.limits.memory) {
-            self.abort_for_memory();
+            return Err(self.memory_error());
         }
-        let checks = self.checks.get().wrapping_add(1);
-        self.checks.set(checks);
-        if !checks.is_multiple_of(CHECKS_PER_CLOCK_READING) {
-            return;
-        }
-        if self.limits.cancellation.is_cancelled() {
-            let class = ErrorClass::Unavailable(Duration::from_secs(1));
-            abort(GatewayError::new(class, "the validation was cancelled"));
-        }
-        if Instant::now() >= self.deadline {
-            abort(GatewayError::new(
-                ErrorClass::Invalid,
-                format!(
-                    "validating the objects takes longer than service.limits.shapes.time ({} s); simplify the paths and nested shapes of the shapes graph, or send fewer objects at once",
-                    self.limits.time.as_secs_f64()
-                ),
-            ));
-        }
+        self.check_time()
     }
 
-    fn abort_for_memory(&self) -> ! {
-        abort(GatewayError::new(
+    /// Checks time now and then.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn check_time(&self) -> Result<(), GatewayError> {
+        let checks = self.checks.get().wrapping_add(1);
+        self.checks.set(checks);
+        if checks.is_multiple_of(CHECKS_PER_CLOCK_READING) { self.check_clock() } else { Ok(()) }
+    }
+
+    /// Checks time, after work that takes much longer than reading the clock.
+    pub(crate) fn check_clock(&self) -> Result<(), GatewayError> {
+        if self.limits.cancellation.is_cancelled() {
+            let class = ErrorClass::Unavailable(Duration::from_secs(1));
+            return Err(GatewayError::new(class, "the validation was cancelled"));
+        }
+        if Instant::now() >= self.deadline { Err(self.time_error()) } else { Ok(()) }
+    }
+
+    /// As [`Self::check`], but aborts beyond a limit.
+    pub(crate) fn check_or_abort(&self) {
+        self.check().unwrap_or_else(|error| abort(error));
+    }
+
+    fn time_error(&self) -> GatewayError {
+        GatewayError::new(
+            ErrorClass::Invalid,
+            format!(
+                "validating the objects takes longer than service.limits.shapes.time ({} s); simplify the paths and nested shapes of the shapes graph, or send fewer objects at once",
+                self.limits.time.as_secs_f64()
+            ),
+        )
+    }
+
+    fn memory_error(&self) -> GatewayError {
+        GatewayError::new(
             ErrorClass::Invalid,
             format!(
                 "validating the objects needs more memory than service.limits.shapes.memory ({} bytes); simplify the paths of the shapes graph, or send fewer objects at once",
                 self.limits.memory
             ),
-        ))
+        )
     }
 }

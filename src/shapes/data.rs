@@ -1,13 +1,15 @@
 //! The data that is validated, as rudof reads it.
 use crate::budget::{Budget, Limits};
-use oxrdf::{BlankNode, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
+use crate::patterns::Pattern;
+use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::unwind::abort;
-use penstock_store::{Pattern, Read};
+use penstock_store::{Pattern as QuadPattern, Read};
 use prefixmap::{PrefixMap, PrefixMapError};
+use regex::Regex;
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::{Any, Matcher, NeighsRDF, Rdf};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::fmt;
@@ -24,6 +26,13 @@ const MAX_KEPT_BYTES: usize = 1 << 20;
 /// The maximum number of combinations of the values of one node with the places for them in a `ShEx` shape.
 const MAX_COMBINATIONS: usize = 4096;
 
+/// The length of a text from which the clock is read after matching it, in bytes.
+const MIN_LONG_TEXT_BYTES: usize = 1 << 10;
+/// The maximum product of the length of all values of a node and the size of all regular expressions of a `ShEx` schema.
+const MAX_NODE_WORK: usize = 1 << 33;
+/// Compiling an expression costs as much as matching a text of this length.
+const COMPILING_BYTES: usize = 64;
+
 /// Triples that can be searched. A triple is one of any graph, and is passed once.
 pub trait Triples {
     /// Passes the triples that match to `visit`, until it breaks.
@@ -37,6 +46,24 @@ pub trait Triples {
         object: Option<&Term>,
         visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
     ) -> Result<(), GatewayError>;
+
+    /// Returns whether some triple matches.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    fn any(
+        &self,
+        subject: Option<&NamedOrBlankNode>,
+        predicate: Option<&NamedNode>,
+        object: Option<&Term>,
+    ) -> Result<bool, GatewayError> {
+        let mut found = false;
+        self.for_each(subject, predicate, object, &mut |_| {
+            found = true;
+            ControlFlow::Break(())
+        })?;
+        Ok(found)
+    }
 }
 
 /// The triples of a state of the store, each once whatever the graphs that have it.
@@ -53,6 +80,15 @@ impl<T: Triples + ?Sized> Triples for &T {
     ) -> Result<(), GatewayError> {
         (**self).for_each(subject, predicate, object, visit)
     }
+
+    fn any(
+        &self,
+        subject: Option<&NamedOrBlankNode>,
+        predicate: Option<&NamedNode>,
+        object: Option<&Term>,
+    ) -> Result<bool, GatewayError> {
+        (**self).any(subject, predicate, object)
+    }
 }
 
 impl<T: Triples + ?Sized> Triples for Arc<T> {
@@ -64,6 +100,15 @@ impl<T: Triples + ?Sized> Triples for Arc<T> {
         visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
     ) -> Result<(), GatewayError> {
         (**self).for_each(subject, predicate, object, visit)
+    }
+
+    fn any(
+        &self,
+        subject: Option<&NamedOrBlankNode>,
+        predicate: Option<&NamedNode>,
+        object: Option<&Term>,
+    ) -> Result<bool, GatewayError> {
+        (**self).any(subject, predicate, object)
     }
 }
 
@@ -79,18 +124,44 @@ where
         object: Option<&Term>,
         visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
     ) -> Result<(), GatewayError> {
-        let pattern = Pattern {
+        let pattern = QuadPattern {
             subject: subject.cloned(),
             predicate: predicate.cloned(),
             object: object.cloned(),
             graph: None,
         };
+        // Only triples of several graphs can be the same, and most subjects are in one. So those of the graph that comes
+        // first need not be remembered.
+        let (mut first, mut failed) = (None, None);
         let mut seen = HashSet::new();
         self.0.for_each(&pattern, &mut |quad| {
+            let first: &GraphName = first.get_or_insert_with(|| quad.graph_name.clone());
+            if subject.is_some() && *first == quad.graph_name {
+                return visit(quad.into());
+            }
+            let is_in_first = subject.is_some() && {
+                let there = QuadPattern {
+                    subject: Some(quad.subject.clone()),
+                    predicate: Some(quad.predicate.clone()),
+                    object: Some(quad.object.clone()),
+                    graph: Some(first.clone()),
+                };
+                match self.0.any(&there) {
+                    Ok(is_there) => is_there,
+                    Err(error) => {
+                        failed = Some(error);
+                        return ControlFlow::Break(());
+                    }
+                }
+            };
             let triple = Triple::from(quad);
-            if seen.insert(triple.clone()) { visit(triple) } else { ControlFlow::Continue(()) }
+            if !is_in_first && seen.insert(triple.clone()) {
+                visit(triple)
+            } else {
+                ControlFlow::Continue(())
+            }
         })?;
-        Ok(())
+        failed.map_or(Ok(()), |error| Err(error.into()))
     }
 }
 
@@ -100,6 +171,10 @@ pub struct Data<'t> {
     budget: Budget,
     /// The triples of the subjects that were read last.
     kept: RefCell<KeptSubjects>,
+    /// The regular expressions that were matched, by id, with caches that are dropped with this.
+    regexes: RefCell<HashMap<u64, Rc<Regex>>>,
+    /// The size of all regular expressions of a `ShEx` schema.
+    schema_pattern_bytes: Cell<usize>,
     /// In how many places of a `ShEx` shape the values of a property can be, if it is more than one.
     repeated: RefCell<Arc<HashMap<NamedNode, usize>>>,
 }
@@ -134,7 +209,71 @@ impl<'t> Data<'t> {
     /// Begins to count time and memory, on the thread that validates.
     pub fn new(triples: Box<dyn Triples + 't>, limits: Limits) -> Self {
         let budget = Budget::new(limits);
-        Self { triples, budget, kept: RefCell::default(), repeated: RefCell::default() }
+        Self {
+            triples,
+            budget,
+            kept: RefCell::default(),
+            regexes: RefCell::default(),
+            schema_pattern_bytes: Cell::new(0),
+            repeated: RefCell::default(),
+        }
+    }
+
+    /// Returns whether a text matches a regular expression. Aborts if the text is longer than the expression allows.
+    pub(crate) fn is_match(&self, pattern: &Pattern, text: &str) -> bool {
+        let max_bytes = pattern.max_text_bytes();
+        if text.len() > max_bytes {
+            abort(GatewayError::new(
+                ErrorClass::Invalid,
+                format!(
+                    "a value with {} bytes is too long for its sh:pattern, which is for at most {max_bytes}; limit it with sh:maxLength in its place, or simplify the pattern",
+                    text.len()
+                ),
+            ));
+        }
+        let known = self.regexes.borrow().get(&pattern.id).cloned();
+        let regex = known.unwrap_or_else(|| {
+            let regex = Rc::new(pattern.regex());
+            self.regexes.borrow_mut().insert(pattern.id, regex.clone());
+            regex
+        });
+        let is_match = regex.is_match(text);
+        if text.len() > MIN_LONG_TEXT_BYTES {
+            self.budget.check_clock().unwrap_or_else(|error| abort(error));
+        }
+        is_match
+    }
+
+    /// Limits the work for the regular expressions of a `ShEx` schema, which have this size together.
+    pub(crate) fn limit_schema_patterns(&self, program_bytes: usize) {
+        self.schema_pattern_bytes.set(program_bytes);
+    }
+
+    /// Checks that matching the values of a node does not take long. rudof compiles an expression for each value, and
+    /// matches without reading.
+    fn check_schema_patterns(&self, node: &dyn fmt::Display, triples: &[Triple]) {
+        let program_bytes = self.schema_pattern_bytes.get();
+        if program_bytes == 0 {
+            return;
+        }
+        let length = |triple: &Triple| match &triple.object {
+            Term::Literal(literal) => literal.value().len(),
+            Term::NamedNode(node) => node.as_str().len(),
+            _ => 0,
+        };
+        let bytes: usize = triples.iter().map(|triple| length(triple) + COMPILING_BYTES).sum();
+        let max_bytes = MAX_NODE_WORK / program_bytes;
+        if bytes > max_bytes {
+            abort(GatewayError::new(
+                ErrorClass::Invalid,
+                format!(
+                    "the values of {node} have {bytes} bytes, too many for the regular expressions of the schema, which are for at most {max_bytes} of one object; simplify them"
+                ),
+            ));
+        }
+        if bytes > MIN_LONG_TEXT_BYTES {
+            self.budget.check_clock().unwrap_or_else(|error| abort(error));
+        }
     }
 
     /// Limits the combinations of a node's values with the places for them. rudof tries all of them, without reading.
@@ -174,12 +313,8 @@ impl<'t> Data<'t> {
             let triples = self.read_subject(subject);
             return triples.iter().any(|triple| is_match(triple, predicate, object));
         }
-        let mut found = false;
-        self.for_each(None, predicate, object, &mut |_| {
-            found = true;
-            ControlFlow::Break(())
-        });
-        found
+        self.budget.check_or_abort();
+        self.triples.any(None, predicate, object).unwrap_or_else(|error| abort(error))
     }
 
     /// Returns the values of a property of a subject.
@@ -196,7 +331,7 @@ impl<'t> Data<'t> {
 
     /// Returns the triples of a subject.
     pub(crate) fn read_subject(&self, subject: &NamedOrBlankNode) -> Rc<[Triple]> {
-        self.budget.check();
+        self.budget.check_or_abort();
         if let Some(kept) = self.kept.borrow().triples.get(subject) {
             return kept.clone();
         }
@@ -219,7 +354,7 @@ impl<'t> Data<'t> {
         visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
     ) {
         let read = self.triples.for_each(subject, predicate, object, &mut |triple| {
-            self.budget.check();
+            self.budget.check_or_abort();
             visit(triple)
         });
         read.unwrap_or_else(|error| abort(error));
@@ -234,6 +369,7 @@ impl<'t> Data<'t> {
         if let Some(subject) = subject {
             let triples = self.read_subject(subject);
             self.check_combinations(subject, &triples);
+            self.check_schema_patterns(subject, &triples);
             let matching = triples.iter().filter(|triple| is_match(triple, predicate, object));
             return matching.cloned().collect();
         }
@@ -244,6 +380,7 @@ impl<'t> Data<'t> {
         });
         if let Some(object) = object {
             self.check_combinations(object, &found);
+            self.check_schema_patterns(object, &found);
         }
         found
     }

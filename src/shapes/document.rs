@@ -23,12 +23,12 @@ pub struct Document {
 
 impl Document {
     /// Returns the subjects, ordered by their text.
-    pub fn list_subjects(&self) -> Vec<NamedOrBlankNode> {
+    pub fn list_subjects(&self) -> Vec<Term> {
         let mut numbers: Vec<Number> =
             self.by_subject.iter().map(|[subject, ..]| *subject).collect();
         numbers.dedup();
-        let mut subjects: Vec<_> =
-            numbers.into_iter().filter_map(|number| to_node(self.term(number)?)).collect();
+        let mut subjects: Vec<Term> =
+            numbers.into_iter().filter_map(|number| self.term(number)).cloned().collect();
         subjects.sort_by_cached_key(ToString::to_string);
         subjects
     }

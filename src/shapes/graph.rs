@@ -3,11 +3,11 @@ use crate::data::Data;
 use crate::shacl::Shacl;
 use crate::shex::Shex;
 use crate::violation::Violation;
-use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
+use oxrdf::{NamedNode, Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::unwind::catch;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 /// The maximum size of a shapes graph in bytes.
@@ -73,6 +73,15 @@ pub struct Properties {
     pub inverse: BTreeSet<NamedNode>,
 }
 
+/// The targets of a shapes graph that need not be subjects. They may be literals.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Targets {
+    /// The values of `sh:targetNode`.
+    pub nodes: HashSet<Term>,
+    /// The values of `sh:targetObjectsOf`.
+    pub objects_of: BTreeSet<NamedNode>,
+}
+
 /// A shapes graph, checked and compiled.
 #[derive(Debug)]
 pub struct ShapesGraph {
@@ -132,6 +141,14 @@ impl ShapesGraph {
         }
     }
 
+    /// Returns the targets that need not be subjects. A `ShEx` schema has none.
+    pub fn targets(&self) -> Targets {
+        match &self.compiled {
+            Compiled::Shacl(shacl) => shacl.targets().clone(),
+            Compiled::Shex(_) => Targets::default(),
+        }
+    }
+
     /// Returns the objects of the scope that may violate a shape: all others conform. Much faster than [`Self::validate`],
     /// and on any thread.
     ///
@@ -168,23 +185,19 @@ impl ShapesGraph {
     pub fn validate_nodes(
         &self,
         data: &Data<'static>,
-        nodes: &[NamedOrBlankNode],
+        nodes: &[Term],
     ) -> Result<Vec<Violation>, GatewayError> {
-        let (mut scope, mut blank) = (Scope::default(), Vec::new());
-        for node in nodes {
-            match node {
-                NamedOrBlankNode::NamedNode(node) => drop(scope.members.insert(node.clone())),
-                NamedOrBlankNode::BlankNode(node) => blank.push(Term::from(node.clone())),
-            }
-        }
-        let doubtful = self.find_doubtful(data, &scope)?;
         catch("the validation", || match &self.compiled {
             Compiled::Shacl(shacl) => {
-                let named = doubtful.members.into_iter().map(Term::from);
-                let nodes: Vec<Term> = named.chain(blank).collect();
-                shacl.validate_nodes(data, &nodes)
+                shacl.validate_nodes(data, &shacl.find_doubtful_nodes(data, nodes))
             }
-            Compiled::Shex(shex) => shex.validate(data, &doubtful.members),
+            Compiled::Shex(shex) => {
+                let named = nodes.iter().filter_map(|node| match node {
+                    Term::NamedNode(node) => Some(node.clone()),
+                    _ => None,
+                });
+                shex.validate(data, &named.collect())
+            }
         })
     }
 }
@@ -223,8 +236,15 @@ fn read_triples(text: &str, format: RdfFormat) -> Result<Vec<Triple>, GatewayErr
 
 fn locate(error: &oxrdfio::RdfSyntaxError) -> Finding {
     let text = error.to_string();
-    let rest = text.strip_prefix("Parser error at line ").and_then(|text| text.split_once(": "));
-    let message = rest.map_or(text.as_str(), |(_, rest)| rest).to_owned();
+    let starts = ["Parser error at line ", "Parser error between line "];
+    let rest = starts.iter().find_map(|start| text.strip_prefix(start)?.split_once(": "));
+    let message = match rest.map_or(text.as_str(), |(_, rest)| rest) {
+        message if message.contains("LoadDocumentCallback") => {
+            "it has a remote JSON-LD context: nothing is ever fetched; write the context into the document"
+        }
+        message => message,
+    };
+    let message = message.to_owned();
     match error.location() {
         Some(location) => {
             Finding::at_line(location.start.line + 1, location.start.column + 1, message)

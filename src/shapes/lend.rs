@@ -22,6 +22,8 @@ struct Question {
     subject: Option<NamedOrBlankNode>,
     predicate: Option<NamedNode>,
     object: Option<Term>,
+    /// Whether one triple is enough.
+    is_any: bool,
 }
 
 type Answer = Result<Vec<Triple>, GatewayError>;
@@ -40,19 +42,44 @@ impl Triples for LentTriples {
         object: Option<&Term>,
         visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
     ) -> Result<(), GatewayError> {
-        let ended = || GatewayError::new(ErrorClass::Internal, "the thread that reads has ended");
-        let question = Question {
-            subject: subject.cloned(),
-            predicate: predicate.cloned(),
-            object: object.cloned(),
-        };
-        self.questions.send(question).map_err(|_| ended())?;
-        let triples = self.answers.recv().map_err(|_| ended())??;
+        let triples = self.ask(subject, predicate, object, false)?;
         // The visitor may break at any time; the answer is complete nevertheless. It gets copies, so that the limit for
         // memory counts what it keeps.
         let _ = triples.iter().cloned().try_for_each(visit);
         drop_foreign(triples);
         Ok(())
+    }
+
+    fn any(
+        &self,
+        subject: Option<&NamedOrBlankNode>,
+        predicate: Option<&NamedNode>,
+        object: Option<&Term>,
+    ) -> Result<bool, GatewayError> {
+        let triples = self.ask(subject, predicate, object, true)?;
+        let found = !triples.is_empty();
+        drop_foreign(triples);
+        Ok(found)
+    }
+}
+
+impl LentTriples {
+    fn ask(
+        &self,
+        subject: Option<&NamedOrBlankNode>,
+        predicate: Option<&NamedNode>,
+        object: Option<&Term>,
+        is_any: bool,
+    ) -> Answer {
+        let ended = || GatewayError::new(ErrorClass::Internal, "the thread that reads has ended");
+        let question = Question {
+            subject: subject.cloned(),
+            predicate: predicate.cloned(),
+            object: object.cloned(),
+            is_any,
+        };
+        self.questions.send(question).map_err(|_| ended())?;
+        self.answers.recv().map_err(|_| ended())?
     }
 }
 
@@ -89,7 +116,7 @@ pub fn lend_triples<T: Send>(
 }
 
 fn read_answer(triples: &dyn Triples, question: &Question) -> Answer {
-    let Question { subject, predicate, object } = question;
+    let Question { subject, predicate, object, is_any } = question;
     let mut found = Vec::new();
     let (mut is_full, mut bytes) = (false, 0);
     triples.for_each(subject.as_ref(), predicate.as_ref(), object.as_ref(), &mut |triple| {
@@ -101,7 +128,7 @@ fn read_answer(triples: &dyn Triples, question: &Question) -> Answer {
             return ControlFlow::Break(());
         }
         found.push(triple);
-        ControlFlow::Continue(())
+        if *is_any { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     if is_full {
         return Err(GatewayError::new(

@@ -6,10 +6,10 @@ mod quick;
 
 use crate::data::{Data, to_subject};
 use crate::describe::{describe_constraint, to_severity};
-use crate::graph::{Properties, Scope};
+use crate::graph::{Properties, Scope, Targets};
 use crate::paths::{collect_properties, format_path};
+use crate::patterns::Pattern;
 use crate::violation::Violation;
-pub(crate) use check::check_pattern;
 use check::{check_complete, check_supported};
 use engine::CorrectedEngine;
 use oxrdf::vocab::{rdf, rdfs};
@@ -28,6 +28,7 @@ use shacl::validator::engine::{Retention, Validate};
 use shacl::validator::nodes::FocusNodes;
 use shacl::validator::report::ValidationResult;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 /// A compiled shapes graph.
 #[derive(Debug)]
@@ -38,8 +39,13 @@ pub(crate) struct Shacl {
     /// The IRI of each shape, or of the nearest shape that it is part of and that has one.
     names: HashMap<Object, String>,
     properties: Properties,
+    targets: Targets,
+    patterns: Patterns,
     quick: QuickShapes,
 }
+
+/// The compiled regular expressions, by text and flags.
+type Patterns = Arc<HashMap<(String, String), Arc<Pattern>>>;
 
 impl Shacl {
     /// Compiles the triples of a shapes graph.
@@ -73,31 +79,47 @@ impl Shacl {
         targeted.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let names = name_shapes(&schema);
         let properties = collect_properties(&schema);
+        let targets = collect_targets(&schema);
         let targeted = targeted.into_iter().map(|(_, index)| index).collect();
-        let quick = QuickShapes::compile(&schema);
-        Ok(Self { schema, targeted, names, properties, quick })
+        let patterns = compile_patterns(&schema)?;
+        let quick = QuickShapes::compile(&schema, &patterns);
+        Ok(Self { schema, targeted, names, properties, targets, patterns, quick })
     }
 
     pub(crate) fn properties(&self) -> &Properties {
         &self.properties
     }
 
+    pub(crate) fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
     /// Returns the objects of the scope that are not certain to conform.
     pub(crate) fn find_doubtful(&self, data: &Data<'_>, scope: &Scope) -> Scope {
         let mut classes = Classes::default();
-        let mut is_doubtful = |node: &NamedNode| {
-            let focus = Term::NamedNode(node.clone());
-            self.targeted.iter().any(|index| {
-                self.schema.get_shape_from_idx(index).is_some_and(|shape| {
-                    is_any_target(data, &mut classes, shape.targets(), &focus)
-                        && !self.quick.conforms(data, *index, &focus)
-                })
-            })
-        };
         let mut choose = |nodes: &BTreeSet<NamedNode>| {
-            nodes.iter().filter(|node| is_doubtful(node)).cloned().collect()
+            let doubtful = nodes.iter().filter(|node| {
+                self.is_doubtful(data, &mut classes, &Term::NamedNode((*node).clone()))
+            });
+            doubtful.cloned().collect()
         };
         Scope { members: choose(&scope.members), nested: choose(&scope.nested) }
+    }
+
+    /// Returns those of the nodes that are not certain to conform.
+    pub(crate) fn find_doubtful_nodes(&self, data: &Data<'_>, nodes: &[Term]) -> Vec<Term> {
+        let mut classes = Classes::default();
+        let doubtful = nodes.iter().filter(|node| self.is_doubtful(data, &mut classes, node));
+        doubtful.cloned().collect()
+    }
+
+    fn is_doubtful(&self, data: &Data<'_>, classes: &mut Classes, node: &Term) -> bool {
+        self.targeted.iter().any(|index| {
+            self.schema.get_shape_from_idx(index).is_some_and(|shape| {
+                is_any_target(data, classes, shape.targets(), node)
+                    && !self.quick.conforms(data, *index, node)
+            })
+        })
     }
 
     /// Validates the objects of the scope that are targets of a shape.
@@ -118,7 +140,8 @@ impl Shacl {
         nodes: &[Term],
     ) -> Result<Vec<Violation>, GatewayError> {
         let max_results = Some(data.budget().max_violations());
-        let mut engine = CorrectedEngine::new(Retention { max_results, store_evidences: false });
+        let retention = Retention { max_results, store_evidences: false };
+        let mut engine = CorrectedEngine::new(retention, self.patterns.clone());
         let mut found = Vec::new();
         let mut classes = Classes::default();
         for index in &self.targeted {
@@ -211,6 +234,44 @@ fn check_target(shape: &Object, target: &IRTarget) -> Result<(), Vec<Finding>> {
     Err(vec![Finding::whole(format!(
         "the shape {shape} has the target {target}, which is not valid"
     ))])
+}
+
+/// Compiles the regular expressions of all shapes.
+fn compile_patterns(schema: &IRSchema) -> Result<Patterns, Vec<Finding>> {
+    let mut patterns = HashMap::new();
+    for (_, shape) in schema.iter() {
+        for component in shape.components() {
+            let IRComponent::Pattern(pattern) = component else { continue };
+            let (text, flags) = pattern_key(pattern);
+            let compiled = Pattern::compile(&text, &flags).map_err(|why| {
+                vec![Finding::whole(format!("sh:pattern in {} {why}", shape.id()))]
+            })?;
+            patterns.insert((text, flags), Arc::new(compiled));
+        }
+    }
+    Ok(Arc::new(patterns))
+}
+
+/// Returns the text and the flags of a regular expression.
+fn pattern_key(pattern: &shacl::ir::components::Pattern) -> (String, String) {
+    (pattern.pattern().clone(), pattern.flags().cloned().unwrap_or_default())
+}
+
+/// Returns the targets that need not be subjects.
+fn collect_targets(schema: &IRSchema) -> Targets {
+    let mut targets = Targets::default();
+    for (_, shape) in schema.iter_with_targets() {
+        for target in shape.targets() {
+            match target {
+                Target::Node(node) => targets.nodes.extend(node.as_constant().map(Term::from)),
+                Target::ObjectsOf(property) => {
+                    targets.objects_of.insert(to_named_node(property));
+                }
+                _ => {}
+            }
+        }
+    }
+    targets
 }
 
 /// The superclasses of the classes that were asked for, by class.

@@ -37,6 +37,8 @@ pub(crate) struct Shex {
     properties: Properties,
     /// How often a shape names a property, if one does more than once.
     repeated: Arc<HashMap<NamedNode, usize>>,
+    /// The size of all compiled regular expressions.
+    pattern_bytes: usize,
 }
 
 impl Shex {
@@ -66,8 +68,8 @@ impl Shex {
         // It refuses shapes that depend on their own negation.
         Validator::new(&schema, &ValidatorConfig::new()).map_err(|error| refused(&error))?;
         let start = schema.find_ref(&ShapeExprLabel::Start).map_err(|error| refused(&error))?;
-        let SchemaCheck { properties, repeated, .. } = check;
-        Ok(Self { schema, start, properties, repeated: Arc::new(repeated) })
+        let SchemaCheck { properties, repeated, pattern_bytes, .. } = check;
+        Ok(Self { schema, start, properties, repeated: Arc::new(repeated), pattern_bytes })
     }
 
     pub(crate) fn properties(&self) -> &Properties {
@@ -85,6 +87,7 @@ impl Shex {
             GatewayError::new(ErrorClass::Invalid, why)
         };
         data.limit_combinations(self.repeated.clone());
+        data.limit_schema_patterns(self.pattern_bytes);
         let failures = Arc::new(Failures::new(self.start));
         let config =
             ValidatorConfig::new().with_max_steps(None).with_typing_observer(failures.clone());

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PREFIXES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix ex: <http://example.com/> . \
     @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . \
@@ -364,4 +364,79 @@ fn a_validation_ends_at_its_limits() {
     let data = Document::new(&format!("ex:a0 a ex:P ; ex:n {} .", values.join(", ")));
     let error = many.validate(&Data::new(Box::new(data), limits()), &scope).unwrap_err();
     assert!(error.to_string().contains("1000"), "{error}");
+}
+
+#[test]
+fn a_large_pattern_is_only_for_short_values() {
+    let shapes = |pattern: &str| {
+        format!(
+            "ex:S a sh:NodeShape ; sh:targetSubjectsOf ex:p ; sh:property [ sh:path ex:p ; sh:pattern \"{pattern}\" ] ."
+        )
+    };
+    let long = "ab".repeat(3000);
+    let data = format!("ex:a ex:p \"{long}\" .");
+    assert_eq!(find(&shapes("(a|b)*a(a|b){50}c"), &data), ["a p Pattern"]);
+    let large = shapes("(a|b)*a(a|b){1500}c");
+    let error = validate(&large, &data).unwrap_err();
+    assert!(error.detail.contains("too long for its sh:pattern"), "{error}");
+    assert_eq!(find(&large, "ex:a ex:p \"abc\" ."), ["a p Pattern"]);
+    // Many values that are short enough end at the limit for time.
+    let values: Vec<_> = (0..1000).map(|n| format!("\"{}{n}\"", "ab".repeat(1900))).collect();
+    let data = format!("ex:a ex:p {} .", values.join(", "));
+    let short = Limits { time: Duration::from_millis(200), ..limits() };
+    let mut scope = Scope::default();
+    scope.members.insert(NamedNode::new_unchecked("http://example.com/a"));
+    let large = read(&large).unwrap();
+    let find_doubtful = || {
+        let data = Data::new(Box::new(Document::new(&data)), short.clone());
+        large.find_doubtful(&data, &scope).map(drop)
+    };
+    let validate = || {
+        let data = Data::new(Box::new(Document::new(&data)), short.clone());
+        large.validate(&data, &scope).map(drop)
+    };
+    // The first value that does not match ends the quick check.
+    find_doubtful().unwrap();
+    let started = Instant::now();
+    assert!(validate().unwrap_err().detail.contains("service.limits.shapes.time"));
+    assert!(started.elapsed() < Duration::from_mins(1), "{:?}", started.elapsed());
+
+    let flags =
+        "ex:S a sh:NodeShape ; sh:targetSubjectsOf ex:p ; sh:pattern \"a\" ; sh:flags \"iz\" .";
+    assert!(read(flags).unwrap_err().to_string().contains("flag 'z'"));
+    // With the flag, the pattern is larger.
+    let cases = |flags: &str| {
+        format!(
+            "ex:S a sh:NodeShape ; sh:targetSubjectsOf ex:p ; sh:pattern \"[a-kß]{{1000}}\" {flags} ."
+        )
+    };
+    read(&cases("")).unwrap();
+    assert!(read(&cases("; sh:flags \"i\"")).unwrap_err().to_string().contains("too large"));
+}
+
+#[test]
+fn a_comparison_of_many_pairs_ends_at_a_limit() {
+    let values = |property: &str| {
+        let values: Vec<_> = (0..5000).map(|n| format!("{n}")).collect();
+        format!("ex:{property} {}", values.join(", "))
+    };
+    let data = format!("ex:a {} ; {} .", values("p"), values("q"));
+    let shapes = "ex:S a sh:NodeShape ; sh:targetSubjectsOf ex:p ; sh:property [ sh:path ex:p ; sh:lessThan ex:q ] .";
+    let error = validate(shapes, &data).unwrap_err();
+    assert!(error.detail.contains("service.limits.shapes.memory"), "{error}");
+}
+
+#[test]
+fn what_is_no_subject_is_a_target_too() {
+    let shapes = read(
+        "ex:S a sh:NodeShape ; sh:targetNode ex:none, 7, ex:a ; sh:targetObjectsOf ex:q ; sh:nodeKind sh:IRI .",
+    )
+    .unwrap();
+    let targets = shapes.targets();
+    assert_eq!((targets.nodes.len(), targets.objects_of.len()), (3, 1));
+    let nodes: Vec<Term> = targets.nodes.into_iter().collect();
+    let data = Data::new(Box::new(Document::new("ex:a ex:p 1 .")), limits());
+    let found = shapes.validate_nodes(&data, &nodes).unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].focus_node.to_string().starts_with("\"7\""), "{found:?}");
 }

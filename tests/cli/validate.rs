@@ -14,6 +14,10 @@ const SHAPES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix v: <ht
     v:Pump a sh:NodeShape ; sh:targetClass v:P ; \
     sh:property [ sh:path v:flow ; sh:datatype xsd:decimal ] ; \
     sh:property [ sh:path v:name ; sh:minCount 1 ; sh:severity sh:Warning ; sh:message \"give it a name\" ] .\n";
+const TARGETS: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix v: <https://plant.example/v/> .\n\
+    v:Value a sh:NodeShape ; sh:targetObjectsOf v:flow ; sh:nodeKind sh:IRI .\n\
+    v:Node a sh:NodeShape ; sh:targetNode <https://plant.example/none> ; \
+    sh:property [ sh:path v:name ; sh:minCount 1 ] .\n";
 const WRONG: &str =
     "<urn:p:1> a <https://plant.example/v/P> ; <https://plant.example/v/flow> \"much\" .\n";
 const RIGHT: &str =
@@ -60,6 +64,15 @@ fn a_document_is_validated() {
     assert_eq!(json["results"][0]["value"], "\"much\"");
     assert_eq!(json["results"][0]["severity"], "violation");
     assert_eq!(json["conforms"], false);
+    // Targets need not be subjects, nor be in the data at all.
+    fs::write(dir.join("targets.ttl"), TARGETS).unwrap();
+    let lines = validate(dir, &["targets.ttl", "wrong.ttl"], 1);
+    for focus in [
+        "\"much\" \"much\": must be an IRI",
+        "https://plant.example/none https://plant.example/v/name: ",
+    ] {
+        assert_eq!(lines.matches(&format!("violation: {focus}")).count(), 1, "{focus}: {lines}");
+    }
     validate(dir, &["pump.shex", "wrong.ttl"], 1);
     validate(dir, &["pump.shex", "right.ttl"], 0);
     for wrong in [
@@ -98,6 +111,11 @@ fn a_store_is_validated_while_the_service_is_stopped() {
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     assert!(String::from_utf8_lossy(&refused.stderr).contains(WITHOUT_SERVICE), "{refused:?}");
     service.stop();
+    fs::write(dir.join("targets.ttl"), TARGETS).unwrap();
+    let lines = validate(dir, &["targets.ttl", DATA], 1);
+    // "much" and 01.50 are each validated once, whatever refers to them.
+    assert_eq!(lines.matches("must be an IRI").count(), 2, "{lines}");
+    assert!(lines.contains("violation: https://plant.example/none "), "{lines}");
     let lines = validate(dir, &["pump.ttl", DATA], 1);
     assert!(lines.contains("violation: urn:p:9999 "), "{lines}");
     assert!(lines.ends_with("2501 objects: violations: 1, warnings: 1, infos: 0\n"), "{lines}");

@@ -1,4 +1,5 @@
 //! Shapes graphs that users define: their life, their use, and what happens when one cannot be used.
+use crate::person::Person;
 use crate::server::{Answer, Server, definition, escaped};
 use penstock_base::Role;
 use penstock_store::{Options, Read, Store};
@@ -397,4 +398,35 @@ async fn a_new_object_violates_a_shape_in_shex() {
         (&problem["errors"][0]["line"], &problem["errors"][0]["column"]),
         (&json!(1), &json!(1))
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_validated_when_it_is_submitted_and_when_it_is_approved() {
+    let server = Server::start(&[]).await;
+    put(&server, PUMPS, LIMITS, &[]).await.expect(201);
+    let author = Person::sign_in(&server, Role::Contributor).await;
+    let approver = Person::sign_in(&server, Role::Contributor).await;
+    let definition = json!({
+        "validation": {"shapes": ["pumps"], "mode": "reject"},
+        "review": "required",
+        "approvers": [format!("user:{}", approver.id)],
+    });
+    server.define_with(&definition).await;
+    let path = "/api/v1/business-objects/Pump";
+    let submit = async |flow: u32| {
+        let body = json!({"data": [{"name": "a", "flow": flow}]}).to_string();
+        author.send(&server, "POST", path, &[], &body).await
+    };
+    let problem = submit(500).await.problem(422);
+    assert_eq!(problem["errors"][0]["pointer"], "/data/0/flow", "{problem}");
+    let change = submit(80).await.expect(202).json();
+    // What conformed when it was submitted violates the shapes that apply when it is approved.
+    put(&server, PUMPS, &LIMITS.replace("100", "50"), &[]).await.expect(200);
+    let id = change["id"].as_str().unwrap();
+    let problem = approver.step(&server, id, "approve", "\"1\"").await.problem(422);
+    assert!(problem.to_string().contains("FlowShape"), "{problem}");
+    let stored = server.get(&format!("{path}/objects")).await.expect(200).json();
+    assert_eq!(stored["items"], json!([]));
+    put(&server, PUMPS, LIMITS, &[]).await.expect(200);
+    approver.step(&server, id, "approve", "\"1\"").await.expect(200);
 }

@@ -76,6 +76,7 @@ impl Fixture {
             check: &NoClient,
             disk: &disk,
             watch: &Watch::default(),
+            check_time: std::time::Duration::from_mins(1),
         };
         load_document(&target, options, text, &mut |_| Ok(()))
     }

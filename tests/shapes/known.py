@@ -48,9 +48,14 @@ def is_comparable(one, other):
     return find_type(one) is not None and find_type(one) == find_type(other)
 
 
+def find_values(shapes, data):
+    """Returns the nodes that may be values: those of the data, and those that a shape has as targets."""
+    return set(data.objects()) | set(data.subjects()) | set(shapes.objects(None, SH.targetNode))
+
+
 def has_incomparable(shapes, data):
     """Returns whether a bound or a pair of properties meets values that cannot be compared with it."""
-    values = set(data.objects()) | set(data.subjects())
+    values = find_values(shapes, data)
     for name in BOUNDS:
         for bound in shapes.objects(None, SH[name]):
             if any(not is_comparable(value, bound) for value in values):
@@ -79,7 +84,7 @@ def explain_result(shapes, data, result, is_ours):
     if name == "MinLength" and is_ours and value == "_:blank" and (None, SH.minLength, Literal(0)) in shapes:
         return MIN_LENGTH_0
     if is_ours and parameter in BOUNDS:
-        terms = [term for term in set(data.objects()) if write_like(term) == value]
+        terms = [term for term in find_values(shapes, data) if write_like(term) == value]
         bounds = list(shapes.objects(None, SH[parameter]))
         if any(not is_comparable(term, bound) for term in terms for bound in bounds):
             return INCOMPARABLE

@@ -44,7 +44,7 @@ impl HolderLinks {
         most: usize,
     ) -> Result<Option<BTreeSet<NamedNode>>, GatewayError> {
         let mut roots = BTreeSet::new();
-        let is_complete = self.visit_holders(read, changed, most, &mut |holder| {
+        let is_complete = self.visit_holders(read, changed, most, &|| Ok(()), &mut |holder| {
             roots.insert(holder);
             let is_full = roots.len() > most;
             Ok(if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -54,12 +54,14 @@ impl HolderLinks {
 
     /// Calls `visit` with each object that may be of the root shape and holds one of these objects, directly or
     /// indirectly, until it breaks. It may get an object more than once. Only the objects between are in memory;
-    /// returns false, and has not visited all, if there are more than `max_between` of them.
+    /// returns false, and has not visited all, if there are more than `max_between` of them. Calls `check` for each link
+    /// that it follows, and ends with its error.
     pub(crate) fn visit_holders(
         &self,
         read: &impl Read,
         changed: impl IntoIterator<Item = NamedNode>,
         max_between: usize,
+        check: &dyn Fn() -> Result<(), GatewayError>,
         visit: &mut dyn FnMut(NamedNode) -> Result<ControlFlow<()>, GatewayError>,
     ) -> Result<bool, GatewayError> {
         if self.by_property.is_empty() {
@@ -89,6 +91,10 @@ impl HolderLinks {
                     let NamedOrBlankNode::NamedNode(holder) = quad.subject else {
                         return ControlFlow::Continue(());
                     };
+                    if let Err(error) = check() {
+                        visited = Err(error);
+                        return ControlFlow::Break(());
+                    }
                     for shape in &holding {
                         if *shape != 0 {
                             if seen.insert((holder.clone(), *shape)) {
@@ -132,44 +138,52 @@ impl HolderLinks {
         Ok(false)
     }
 
-    /// Returns the objects nested in these objects of the root shape, at any depth.
+    /// Returns the objects nested in these objects of the root shape, at any depth. Calls `check` for each of them, and
+    /// ends with its error.
     pub(crate) fn find_nested(
         &self,
         read: &impl Read,
         roots: &BTreeSet<NamedNode>,
-    ) -> Result<BTreeSet<NamedNode>, Error> {
-        let mut nested = BTreeSet::new();
-        let mut waiting: Vec<(NamedNode, usize)> =
-            roots.iter().map(|uri| (uri.clone(), 0)).collect();
-        let mut seen: HashSet<(NamedNode, usize)> = HashSet::new();
-        while let Some((uri, place)) = waiting.pop() {
-            for (property, leads) in &self.by_property {
-                let inner: Vec<usize> = leads
-                    .iter()
-                    .filter(|(_, holder)| *holder == place)
-                    .map(|(nested, _)| *nested)
-                    .collect();
-                if inner.is_empty() {
-                    continue;
-                }
-                let pattern = Pattern {
-                    subject: Some(uri.clone().into()),
-                    predicate: Some(property.clone()),
-                    ..Pattern::default()
-                };
-                read.for_each(&pattern, &mut |quad| {
-                    if let Term::NamedNode(object) = quad.object {
-                        for shape in &inner {
-                            if seen.insert((object.clone(), *shape)) {
-                                waiting.push((object.clone(), *shape));
+        check: &dyn Fn() -> Result<(), GatewayError>,
+    ) -> Result<BTreeSet<NamedNode>, GatewayError> {
+        let mut nested: BTreeSet<(NamedNode, usize)> = BTreeSet::new();
+        let mut waiting = Vec::new();
+        for root in roots {
+            waiting.push((root.clone(), 0));
+            while let Some((uri, place)) = waiting.pop() {
+                for (property, leads) in &self.by_property {
+                    let inner: Vec<usize> = leads
+                        .iter()
+                        .filter(|(_, holder)| *holder == place)
+                        .map(|(nested, _)| *nested)
+                        .collect();
+                    if inner.is_empty() {
+                        continue;
+                    }
+                    let pattern = Pattern {
+                        subject: Some(uri.clone().into()),
+                        predicate: Some(property.clone()),
+                        ..Pattern::default()
+                    };
+                    let mut checked = Ok(());
+                    read.for_each(&pattern, &mut |quad| {
+                        checked = check();
+                        if checked.is_err() {
+                            return ControlFlow::Break(());
+                        }
+                        if let Term::NamedNode(object) = quad.object {
+                            for shape in &inner {
+                                if nested.insert((object.clone(), *shape)) {
+                                    waiting.push((object.clone(), *shape));
+                                }
                             }
                         }
-                        nested.insert(object);
-                    }
-                    ControlFlow::Continue(())
-                })?;
+                        ControlFlow::Continue(())
+                    })?;
+                    checked?;
+                }
             }
         }
-        Ok(nested)
+        Ok(nested.into_iter().map(|(uri, _)| uri).collect())
     }
 }

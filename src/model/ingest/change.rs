@@ -38,7 +38,8 @@ pub(crate) struct Applied {
     pub(crate) removed: Vec<NamedNode>,
     /// The identifiers that were minted, if the request becomes a change.
     pub(crate) minted: Vec<MintedIdentifier>,
-    /// The Business Objects that require a review and whose objects it changes nevertheless.
+    /// The Business Objects that require a review, or in the mode `reject` could not be validated, and whose objects it
+    /// changes nevertheless.
     pub(crate) bypassed: Vec<String>,
 }
 
@@ -180,8 +181,11 @@ pub(super) fn apply_objects(
             (None, _) => findings.add_conflicting(finding),
         }
     }
+    let mut not_validated = Vec::new();
     if request.mode != Mode::Delete {
-        let found = find_violations(transaction, &definitions, &limits.of_validation())?;
+        let validation = limits.of_validation();
+        let found = find_violations(transaction, &definitions, &validation, request.bypass)?;
+        not_validated = found.bypassed;
         for why in found.not_validated {
             warnings.push_finding(Finding::at_pointer(String::new(), why));
         }
@@ -206,13 +210,17 @@ pub(super) fn apply_objects(
     if let Some(error) = findings.take_error() {
         return Err(error);
     }
-    let bypassed = check_reviewed_untouched(transaction, &definitions, own_id, request.bypass)?;
+    let time = limits.validation_time;
+    let mut bypassed =
+        check_reviewed_untouched(transaction, &definitions, own_id, time, request.bypass)?;
     for name in &bypassed {
         let message = format!(
             "the request changes objects of the Business Object {name:?}, which requires a review; bypass=true overrides that"
         );
         warnings.push("", message);
     }
+    not_validated.retain(|name| !bypassed.contains(name));
+    bypassed.extend(not_validated);
     let tense = if is_under_review { Tense::WOULD } else { Tense::DID };
     if request.mode == Mode::Merge {
         warn_of_unlinked(transaction, unlinked, &removed, tense, &mut warnings)?;

@@ -43,7 +43,7 @@ pub struct Replay<'a> {
 /// What a commit of an ingestion does that the audit trail records.
 #[derive(Debug, Clone, Copy)]
 pub enum AuditedStep<'a> {
-    /// It changes objects of these Business Objects, which require a review.
+    /// It changes objects of these Business Objects, which require a review or could not be validated.
     Bypassed(&'a [String]),
     /// It stores this change.
     Submitted(&'a Change),

@@ -8,6 +8,7 @@ use penstock_base::commit::{CommitCheck, GuardedStore};
 use penstock_base::disk::Disk;
 use penstock_base::error::{ErrorClass, GatewayError};
 use std::io::Read;
+use std::time::Duration;
 
 /// The maximum number of quads in one commit.
 const MAX_COMMIT_QUADS: usize = 10_000;
@@ -31,6 +32,8 @@ pub struct LoadTarget<'a> {
     pub disk: &'a Disk,
     /// Records the changed objects for exports on change.
     pub watch: &'a Watch,
+    /// The setting `service.limits.shapes.time`, for finding out which Business Objects a commit changes.
+    pub check_time: Duration,
 }
 
 /// The parameters of a load.
@@ -127,7 +130,7 @@ fn commit_quads(
         for quad in quads {
             added += u64::from(transaction.insert(quad.as_ref())?);
         }
-        protection::check_untouched(transaction, target.watch, options.bypass)?;
+        protection::check_untouched(transaction, target.watch, target.check_time, options.bypass)?;
         change_feed::record_changes(transaction, target.watch)?;
         Ok::<_, GatewayError>(added)
     })?;

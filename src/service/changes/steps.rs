@@ -221,7 +221,7 @@ fn step_event(by: &Caller, change: &Change, action: ChangeAction, comment: Optio
 /// review.
 fn bypass_event(by: &Caller, change: &Change, names: &[String]) -> Event {
     let detail = format!(
-        "{}, sent by {} with bypass=true, changed objects of the Business Objects {names:?}, which require a review",
+        "{}, sent by {} with bypass=true, changed objects of the Business Objects {names:?}, without their review or validation",
         describe_change(change),
         change.author
     );

@@ -1,9 +1,9 @@
 //! What a SHACL shapes graph may have. rudof reads more than SHACL Core and passes over what it does not know, so a
 //! constraint would be dropped silently. Its parser and its evaluator call themselves for each level of nesting.
+use crate::patterns::{MAX_PATTERNS, Pattern};
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNodeRef, NamedOrBlankNode, Term, Triple};
 use penstock_base::error::Finding;
-use regex::RegexBuilder;
 use rudof_rdf::rdf_core::term::Object;
 use shacl::ir::{IRComponent, IRSchema};
 use std::collections::{HashMap, HashSet};
@@ -14,9 +14,6 @@ const OWL_IMPORTS: NamedNodeRef<'_> =
 
 /// The maximum number of levels of shapes, paths and lists in each other.
 const MAX_DEPTH: usize = 50;
-/// The maximum number of patterns, and the size of a compiled one. Together they take at most 16 MiB.
-const MAX_PATTERNS: usize = 64;
-const MAX_PATTERN_BYTES: usize = 256 << 10;
 /// The maximum number of findings of one shapes graph.
 const MAX_FINDINGS: usize = 20;
 
@@ -242,7 +239,10 @@ pub(super) fn check_supported(triples: &[Triple]) -> Result<(), Vec<Finding>> {
             }
             ("pattern", Term::Literal(pattern)) => {
                 patterns += 1;
-                check_pattern(pattern.value())
+                if patterns > MAX_PATTERNS {
+                    continue;
+                }
+                Pattern::compile(pattern.value(), find_flags(subject, triples)).err()
             }
             ("deactivated" | "closed", Term::Literal(value)) if is_boolean(value.value()) => None,
             ("deactivated" | "closed", _) => Some("must be true or false".to_owned()),
@@ -273,6 +273,18 @@ pub(super) fn check_supported(triples: &[Triple]) -> Result<(), Vec<Finding>> {
     check_depth(triples)
 }
 
+/// Returns the value of `sh:flags` of a shape.
+fn find_flags<'t>(shape: &NamedOrBlankNode, triples: &'t [Triple]) -> &'t str {
+    let of_shape = triples.iter().filter(|triple| triple.subject == *shape);
+    let mut flags = of_shape.filter_map(|triple| match &triple.object {
+        Term::Literal(flags) if triple.predicate.as_str().strip_prefix(SHACL) == Some("flags") => {
+            Some(flags.value())
+        }
+        _ => None,
+    });
+    flags.next().unwrap_or_default()
+}
+
 fn is_boolean(text: &str) -> bool {
     matches!(text, "true" | "false" | "1" | "0")
 }
@@ -280,19 +292,6 @@ fn is_boolean(text: &str) -> bool {
 fn check_count(value: &Term) -> Option<String> {
     let valid = matches!(value, Term::Literal(literal) if literal.value().parse::<u32>().is_ok());
     (!valid).then(|| format!("is {value}; it must be an integer from 0 to {}", u32::MAX))
-}
-
-/// The maximum length of a value that a pattern is matched with, in bytes.
-pub(super) const MAX_MATCHED_BYTES: usize = 64 << 10;
-
-pub(crate) fn check_pattern(pattern: &str) -> Option<String> {
-    let built = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).nest_limit(50).build();
-    built.err().map(|error| match error {
-        regex::Error::CompiledTooBig(_) => {
-            format!("is too large when it is compiled; shorten its repetitions: {pattern:?}")
-        }
-        error => format!("is no regular expression that is supported: {error}"),
-    })
 }
 
 /// Returns how an error names a shape: its IRI, or that of the nearest shape that it is part of.

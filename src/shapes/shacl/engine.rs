@@ -1,12 +1,12 @@
 //! rudof's engine, with the constraints that compare values corrected. rudof orders IRIs, compares texts of dates and
-//! invalid values, does not compare `INF` and some integers, and passes over the values of a literal.
-use super::check::MAX_MATCHED_BYTES;
+//! invalid values, does not compare `INF` and some integers, and passes over the values of a literal. It also matches regular
+//! expressions without a limit.
 use super::compare::{compare, is_valid};
-use super::to_named_node;
+use super::quick::text_of;
+use super::{Patterns, pattern_key, to_named_node};
 use crate::data::Data;
+use crate::patterns::Pattern;
 use oxrdf::{NamedNode, Term};
-use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::unwind::abort;
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::SHACLPath;
 use rudof_rdf::rdf_core::term::Object;
@@ -22,21 +22,24 @@ use std::collections::HashSet;
 type Rdf = Data<'static>;
 
 /// Evaluates shapes.
-pub(super) struct CorrectedEngine(NativeEngine);
+pub(super) struct CorrectedEngine {
+    engine: NativeEngine,
+    patterns: Patterns,
+}
 
 impl CorrectedEngine {
-    pub(super) fn new(retention: Retention) -> Self {
+    pub(super) fn new(retention: Retention, patterns: Patterns) -> Self {
         let mut engine = NativeEngine::new(RecursionSemantics::None);
         Engine::<Rdf>::set_retention(&mut engine, retention);
-        Self(engine)
+        Self { engine, patterns }
     }
 
     fn inner(&self) -> &dyn Engine<Rdf> {
-        &self.0
+        &self.engine
     }
 
     fn inner_mut(&mut self) -> &mut dyn Engine<Rdf> {
-        &mut self.0
+        &mut self.engine
     }
 }
 
@@ -52,6 +55,7 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn add(&mut self, focus: &Term, value: &Term) -> Result<(), ValidationError> {
+        self.data.budget().check_or_abort();
         let to_object = <Rdf as rudof_rdf::rdf_core::Rdf>::term_as_object;
         let result = ValidationResult::new(
             to_object(focus)?,
@@ -84,22 +88,16 @@ impl Check<'_> {
         Ok(self.outcome)
     }
 
-    /// Checks that no value takes long to match. A match cannot be interrupted.
-    fn check_lengths(&self) {
-        let all = self.values.iter().flat_map(|(_, values)| values.iter());
-        for value in all {
-            if let Term::Literal(literal) = value
-                && literal.value().len() > MAX_MATCHED_BYTES
-            {
-                abort(GatewayError::new(
-                    ErrorClass::Invalid,
-                    format!(
-                        "a value with {} bytes is too long for sh:pattern, which is for at most {MAX_MATCHED_BYTES}; limit it with sh:maxLength in its place",
-                        literal.value().len()
-                    ),
-                ));
+    /// Adds the values that do not match (SHACL, 4.4.3).
+    fn check_pattern(mut self, pattern: &Pattern) -> Result<ValidationOutcome, ValidationError> {
+        for (focus, values) in self.values.iter() {
+            for value in values.iter() {
+                if !text_of(value).is_some_and(|text| self.data.is_match(pattern, text)) {
+                    self.add(focus, value)?;
+                }
             }
         }
+        Ok(self.outcome)
     }
 
     /// Adds the values for which `is_valid` does not hold, with the bound as its second argument. Values that cannot be
@@ -129,6 +127,8 @@ impl Check<'_> {
         for (focus, values) in self.values.iter() {
             for bound in self.data.objects(focus, other) {
                 for value in values.iter() {
+                    // There may be millions of pairs.
+                    self.data.budget().check_or_abort();
                     if !compare(value, &bound).is_some_and(&is_valid) {
                         self.add(focus, value)?;
                     }
@@ -160,7 +160,7 @@ impl Check<'_> {
 
 impl Engine<Rdf> for CorrectedEngine {
     fn fork(&self) -> Box<dyn Engine<Rdf>> {
-        Box::new(Self::new(self.inner().retention()))
+        Box::new(Self::new(self.inner().retention(), self.patterns.clone()))
     }
 
     fn evaluate(
@@ -173,7 +173,7 @@ impl Engine<Rdf> for CorrectedEngine {
         path: Option<&SHACLPath>,
         schema: &IRSchema,
     ) -> Result<ValidationOutcome, ValidationError> {
-        data.budget().check();
+        data.budget().check_or_abort();
         let check = Check {
             data,
             shape,
@@ -212,10 +212,10 @@ impl Engine<Rdf> for CorrectedEngine {
             IRComponent::MaxCount(inner) => inner,
             IRComponent::MinLength(inner) => inner,
             IRComponent::MaxLength(inner) => inner,
-            IRComponent::Pattern(inner) => {
-                check.check_lengths();
-                inner
-            }
+            IRComponent::Pattern(inner) => match self.patterns.get(&pattern_key(inner)) {
+                Some(pattern) => return check.check_pattern(pattern),
+                None => inner,
+            },
             IRComponent::UniqueLang(inner) => inner,
             IRComponent::LanguageIn(inner) => inner,
             IRComponent::Disjoint(inner) => inner,

@@ -1,19 +1,20 @@
 //! A quick check that most objects pass. rudof takes about 2 us for each constraint of an object, a multiple of what
 //! storing it takes. This check reads each object once and says "conforms" only if that is certain: for the frequent
 //! constraints, and values of the frequent datatypes. rudof validates the other data, and alone decides what violates.
-use super::check::MAX_MATCHED_BYTES;
 use super::compare::{is_valid, to_decimal};
+use super::{Patterns, pattern_key};
 use crate::data::Data;
+use crate::patterns::Pattern;
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, NamedNodeRef, Term};
 use oxsdatatypes::Decimal;
 use rudof_rdf::rdf_core::term::Object;
 use rudof_rdf::rdf_core::term::literal::ConcreteLiteral;
-use shacl::ir::components::Pattern;
 use shacl::ir::{IRComponent, IRSchema, ShapeLabelIdx};
 use shacl::types::NodeKind;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// The quick checks of a shapes graph, by shape. A shape is missing if it has a constraint without a quick check.
 #[derive(Debug, Default)]
@@ -41,7 +42,7 @@ enum Check {
     MaxExclusive(Decimal),
     MinLength(usize),
     MaxLength(usize),
-    Pattern(Pattern),
+    Pattern(Arc<Pattern>),
     HasValue(Term),
     In(HashSet<Term>),
     Node(ShapeLabelIdx),
@@ -50,7 +51,7 @@ enum Check {
 }
 
 impl QuickShapes {
-    pub(super) fn compile(schema: &IRSchema) -> Self {
+    pub(super) fn compile(schema: &IRSchema, patterns: &Patterns) -> Self {
         let mut shapes = Self::default();
         for (id, shape) in schema.iter() {
             let property = match shape.path() {
@@ -63,7 +64,9 @@ impl QuickShapes {
             if shape.deactivated().is_some() || shape.reifier_info().is_some() || shape.closed() {
                 continue;
             }
-            let checks: Option<Vec<Check>> = shape.components().iter().map(to_check).collect();
+            let components = shape.components().iter();
+            let checks: Option<Vec<Check>> =
+                components.map(|one| to_check(one, patterns)).collect();
             if let (Some(index), Some(checks)) = (schema.get_idx(id), checks) {
                 let parts = shape.property_shapes().clone();
                 shapes.0.insert(*index, QuickShape { property, checks, parts });
@@ -138,8 +141,9 @@ impl Run<'_> {
             Check::MaxLength(length) => {
                 text_of(value).is_some_and(|t| t.chars().count() <= *length)
             }
-            Check::Pattern(pattern) => text_of(value)
-                .is_some_and(|text| text.len() <= MAX_MATCHED_BYTES && pattern.match_str(text)),
+            Check::Pattern(pattern) => text_of(value).is_some_and(|text| {
+                text.len() <= pattern.max_text_bytes() && self.data.is_match(pattern, text)
+            }),
             Check::Class(class) => {
                 let triples = self.data.read_term(value);
                 let mut types = triples.iter().filter(|triple| triple.predicate == rdf::TYPE);
@@ -153,7 +157,7 @@ impl Run<'_> {
 }
 
 /// Returns the quick check of a constraint; `None` if there is none.
-fn to_check(component: &IRComponent) -> Option<Check> {
+fn to_check(component: &IRComponent, patterns: &Patterns) -> Option<Check> {
     let number = |literal: &ConcreteLiteral| to_number(&Object::Literal(literal.clone()).into());
     Some(match component {
         IRComponent::MinCount(count) => Check::MinCount(count.min_count()),
@@ -173,7 +177,9 @@ fn to_check(component: &IRComponent) -> Option<Check> {
         IRComponent::MaxLength(length) => {
             Check::MaxLength(usize::try_from(length.max_length()).ok()?)
         }
-        IRComponent::Pattern(pattern) => Check::Pattern(pattern.clone()),
+        IRComponent::Pattern(pattern) => {
+            Check::Pattern(patterns.get(&pattern_key(pattern))?.clone())
+        }
         IRComponent::HasValue(value) => Check::HasValue(value.value().clone().into()),
         IRComponent::In(values) => {
             Check::In(values.values().iter().cloned().map(Term::from).collect())
@@ -185,7 +191,8 @@ fn to_check(component: &IRComponent) -> Option<Check> {
     })
 }
 
-fn text_of(value: &Term) -> Option<&str> {
+/// Returns what a regular expression and a length are for.
+pub(super) fn text_of(value: &Term) -> Option<&str> {
     match value {
         Term::NamedNode(node) => Some(node.as_str()),
         Term::Literal(literal) => Some(literal.value()),

@@ -1,6 +1,6 @@
 //! What a schema may have. rudof's parser calls itself for each level of brackets, and fetches what a schema imports.
 use crate::graph::Properties;
-use crate::shacl::check_pattern;
+use crate::patterns::{MAX_PATTERNS, Pattern};
 use oxrdf::NamedNode;
 use penstock_base::error::Finding;
 use prefixmap::IriRef;
@@ -14,8 +14,6 @@ const MAX_DEPTH: usize = 32;
 /// at most about a second.
 const ATTEMPTS_PER_LEVEL: u64 = 5;
 const MAX_ATTEMPTS: u64 = 20_000;
-/// The maximum number of patterns.
-const MAX_PATTERNS: usize = 64;
 /// The maximum number of findings of one schema.
 const MAX_FINDINGS: usize = 20;
 
@@ -153,6 +151,8 @@ pub(super) struct SchemaCheck {
     /// How often a shape names a property, if one does more than once.
     pub(super) repeated: HashMap<NamedNode, usize>,
     patterns: usize,
+    /// The size of all compiled regular expressions.
+    pub(super) pattern_bytes: usize,
 }
 
 impl SchemaCheck {
@@ -214,8 +214,12 @@ impl SchemaCheck {
         for facet in constraint.facets().unwrap_or_default() {
             if let XsFacet::StringFacet(StringFacet::Pattern(pattern)) = facet {
                 self.patterns += 1;
-                if let Some(why) = check_pattern(pattern.regex()) {
-                    self.refuse(&format!("the pattern /{}/ {why}", pattern.regex()));
+                if self.patterns > MAX_PATTERNS {
+                    continue;
+                }
+                match Pattern::compile(pattern.regex(), pattern.flags().unwrap_or_default()) {
+                    Ok(compiled) => self.pattern_bytes += compiled.program_bytes(),
+                    Err(why) => self.refuse(&format!("the pattern /{}/ {why}", pattern.regex())),
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! What `ShEx` schemas may have, and what they find.
 use super::limits;
 use crate::*;
-use oxrdf::{NamedNode, NamedOrBlankNode, Triple};
+use oxrdf::{NamedNode, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use penstock_base::error::{GatewayError, Place};
 use std::fmt::Write as _;
@@ -169,6 +169,21 @@ fn hostile_schemas_end_at_a_limit() {
 }
 
 #[test]
+fn a_schema_with_large_patterns_is_only_for_short_values() {
+    let schema = |pattern: &str| format!("start = {{ ex:p LITERAL /{pattern}/ * }}");
+    let long = format!("ex:a ex:p \"{}\" .", "ab".repeat(50_000));
+    let large = "(a|b)*a(a|b){1500}c";
+    let error = validate_within(&schema(large), &long, &["a"], limits()).unwrap_err();
+    assert!(error.to_string().contains("regular expressions of the schema"), "{error}");
+    assert_eq!(find(&schema("^(a|b)*$"), &long, &["a"]), [""; 0]);
+    assert_eq!(find(&schema(large), "ex:a ex:p \"ab\" .", &["a"]).len(), 1);
+    // rudof takes a value for one that does not match if it does not know a flag.
+    assert!(read("start = { ex:p /a/smix }").is_ok());
+    let too_large = "start = { ex:p LITERAL /[a-kß]{1000}/i }";
+    assert!(read(too_large).unwrap_err().to_string().contains("too large"));
+}
+
+#[test]
 fn a_long_chain_ends_without_overflowing_the_stack() {
     let mut data = String::new();
     for number in 0..100_000 {
@@ -191,7 +206,7 @@ fn a_cycle_in_the_data_conforms() {
 #[test]
 fn nodes_of_a_document_are_validated() {
     let document = parse("ex:a ex:p 1 . ex:b ex:q 1 . _:x ex:q 1 .");
-    let subjects: Vec<NamedOrBlankNode> = document.list_subjects();
+    let subjects = document.list_subjects();
     let data = Data::new(Box::new(document), limits());
     let found = read("start = { ex:p . }").unwrap().validate_nodes(&data, &subjects).unwrap();
     assert_eq!(found.len(), 1);

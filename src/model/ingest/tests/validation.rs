@@ -1,7 +1,7 @@
 //! Shapes protect the members of a Business Object, whatever changes them.
 use super::fixture::pointers;
 use crate::catalogue::Catalogue;
-use crate::ingest::{Answer, Body, Mode, OnError, Request};
+use crate::ingest::{Answer, Body, Limits, Mode, OnError, Request};
 use crate::protection::check_untouched;
 use crate::resource::Compiled;
 use crate::testing::{
@@ -14,6 +14,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::Store;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 
 const SHAPES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix p: <http://p/> . \
@@ -78,7 +79,12 @@ impl Plant {
     }
 
     fn run(&self, request: &Request<'_>) -> Result<Answer, GatewayError> {
-        crate::ingest::ingest(&GuardedStore::from(self.store.clone()), &LIMITS, request)
+        self.run_within(LIMITS.validation_time, request)
+    }
+
+    fn run_within(&self, time: Duration, request: &Request<'_>) -> Result<Answer, GatewayError> {
+        let limits = Limits { validation_time: time, ..LIMITS };
+        crate::ingest::ingest(&GuardedStore::from(self.store.clone()), &limits, request)
     }
 
     fn send(&self, to: &Compiled, mode: Mode, elements: &str) -> Result<Answer, GatewayError> {
@@ -226,7 +232,7 @@ fn a_commit_that_is_no_ingestion_must_not_touch_protected_objects() {
         let mut result = Ok(Vec::new());
         let rolled_back = plant.store.transact(|t| -> Result<(), GatewayError> {
             t.insert(quad.as_ref())?;
-            result = check_untouched(t, watch, overridden);
+            result = check_untouched(t, watch, LIMITS.validation_time, overridden);
             Err(GatewayError::new(ErrorClass::Internal, "rolled back"))
         });
         assert!(rolled_back.is_err());
@@ -328,6 +334,10 @@ fn too_many_members_are_refused_or_a_warning() {
     add_many(&plant, "http://x/pump/", "http://p/maker", "http://x/maker/m");
     let error = plant.send(&plant.makers, Mode::Merge, WITHOUT_COUNTRY).unwrap_err();
     assert_eq!(error.class, ErrorClass::Conflict, "{error}");
+    let body = format!("{{\"data\": [{WITHOUT_COUNTRY}]}}");
+    let request = plant.request(&plant.makers, Mode::Merge, &body);
+    let answer = plant.run(&Request { bypass: true, ..request }).unwrap();
+    assert!(answer.warnings[0].message.contains("because bypass=true overrides"), "{answer:?}");
     let plant = Plant::new("warn");
     add_many(&plant, "http://x/pump/", "http://p/maker", "http://x/maker/m");
     let answer = plant.send(&plant.makers, Mode::Merge, WITHOUT_COUNTRY).unwrap();
@@ -346,11 +356,54 @@ fn too_many_members_are_refused_or_a_warning() {
                 GraphName::DefaultGraph,
             );
             t.insert(quad.as_ref())?;
-            assert!(check_untouched(t, plant.catalogue.watch(), false).is_err());
-            assert_eq!(check_untouched(t, plant.catalogue.watch(), true)?, ["Pump"]);
+            let watch = plant.catalogue.watch();
+            assert!(check_untouched(t, watch, LIMITS.validation_time, false).is_err());
+            assert_eq!(check_untouched(t, watch, LIMITS.validation_time, true)?, ["Pump"]);
             Ok(())
         })
         .unwrap();
+}
+
+#[test]
+fn the_search_for_touched_members_counts_time() {
+    for mode in ["reject", "warn"] {
+        let plant = Plant::new(mode);
+        // No member refers to the maker, but finding that out takes longer than the limit.
+        add_many(&plant, "http://a/", "http://p/maker", "http://x/maker/m");
+        let body = format!("{{\"data\": [{WITHOUT_COUNTRY}]}}");
+        let request = plant.request(&plant.makers, Mode::Merge, &body);
+        let result = plant.run_within(Duration::ZERO, &request);
+        if mode == "reject" {
+            let error = result.unwrap_err();
+            assert_eq!(error.class, ErrorClass::Invalid, "{error}");
+            assert!(error.detail.contains("service.limits.shapes.time"), "{error}");
+            plant.run(&request).unwrap();
+        } else {
+            let warnings = result.unwrap().warnings;
+            assert!(warnings[0].message.contains("were not validated"), "{warnings:?}");
+        }
+    }
+
+    // What may be nested in a member counts as nested, if time does not suffice to look at all holders.
+    let plant = Plant::new("reject");
+    add_many(&plant, "http://a/", "http://p/motor", "http://x/motor/1");
+    let watch = plant.catalogue.watch();
+    for (color, time, touched) in
+        [("red", Duration::ZERO, &["Pump"] as &[&str]), ("blue", Duration::from_mins(1), &[])]
+    {
+        let color = Quad::new(
+            NamedNode::new_unchecked("http://x/motor/1"),
+            NamedNode::new_unchecked("http://p/color"),
+            Literal::from(color),
+            GraphName::DefaultGraph,
+        );
+        let checked = plant.store.transact(|t| -> Result<_, GatewayError> {
+            t.insert(color.as_ref())?;
+            assert_eq!(check_untouched(t, watch, time, false).is_err(), !touched.is_empty());
+            check_untouched(t, watch, time, true)
+        });
+        assert_eq!(checked.unwrap().0, touched);
+    }
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles an expression with these flags (XPath and XQuery Functions, 5.6.2).
+    /// Compiles an expression with these flags (`XPath` and `XQuery` Functions, 5.6.2).
     ///
     /// # Errors
     /// Why it cannot be used, as the end of a sentence about it.

@@ -39,6 +39,11 @@ pub(crate) enum InternalTerm {
 
 impl InternalTerm {
     pub(crate) const DEFAULT_GRAPH: Self = Self::Stored(TermCode::DEFAULT_GRAPH);
+
+    /// Returns whether it is an IRI or a blank node of the store.
+    pub(crate) fn is_name(&self) -> bool {
+        matches!(self, Self::Stored(code) if code.subject_order().is_some())
+    }
 }
 
 /// Terms that the request names or computes and that no quad of the store can have.
@@ -138,11 +143,6 @@ impl<'s> Dataset<'s> {
     /// Returns whether a graph is one of [`Self::add_conditions`].
     pub(crate) fn has_conditions(&self, graph: &NamedNode) -> bool {
         to_conditions(graph).is_some_and(|number| number < self.conditions.borrow().len())
-    }
-
-    /// Returns whether a term is an IRI or a blank node of the store.
-    pub(crate) fn is_name(&self, term: &InternalTerm) -> bool {
-        matches!(term, InternalTerm::Stored(code) if code.subject_order().is_some())
     }
 
     /// Checks the limits of the request.

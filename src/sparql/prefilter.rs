@@ -72,7 +72,7 @@ fn compare_numbers(left: &ExpressionTerm, right: &ExpressionTerm) -> Option<Orde
 
 /// Returns the text of a string, with a language or without.
 fn read_string(term: &InternalTerm, dataset: &Dataset<'_>) -> Option<String> {
-    if dataset.is_name(term) {
+    if term.is_name() {
         return None;
     }
     match dataset.decode_expression(term) {

@@ -2,7 +2,7 @@
 use super::{PREFIXES, limits, read};
 use crate::paths::{format_path, parse_path};
 use crate::*;
-use oxrdf::{NamedOrBlankNode, Term, Triple};
+use oxrdf::{Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use proptest::prelude::*;
 use rudof_iri::IriS;
@@ -60,8 +60,7 @@ fn a_document_finds_its_triples_by_each_pattern() {
         assert_eq!(found.len(), expected.len(), "pattern {pattern}");
         assert!(expected.iter().all(|triple| found.contains(triple)), "pattern {pattern}");
     }
-    let subjects: Vec<String> =
-        document.list_subjects().iter().map(NamedOrBlankNode::to_string).collect();
+    let subjects: Vec<String> = document.list_subjects().iter().map(Term::to_string).collect();
     assert_eq!(subjects, ["<http://example.com/a>", "<http://example.com/b>", "_:x"]);
 }
 

@@ -229,7 +229,7 @@ pub(crate) async fn create_key(req: &mut Request, depot: &mut Depot) -> PageResu
 /// key is not made for ingestion into some of them.
 fn build_commands(gateway: &Gateway, key: &Key, secret: &str, base: &str) -> Vec<String> {
     let may_ingest = matches!(key.role, Role::Contributor | Role::Admin);
-    let ids = key.business_objects.iter().flatten().filter(|_| may_ingest);
+    let ids = key.business_objects.as_deref().unwrap_or_default().iter().filter(|_| may_ingest);
     let found = ids.take(MAX_COMMANDS).filter_map(|id| gateway.catalogue.get(id));
     let commands: Vec<String> = found
         .map(|one| build_command(&build_ingestion_address(base, &one), secret, &one.mapping))

@@ -5,9 +5,10 @@
 //!    log only now and then, so the client syncs it after each response.
 //! 2. The client reads single objects.
 //! 3. The client reads all objects in the order of their URIs.
+//! 4. Penstock alone: the client ingests 200,000 objects into an empty store, one in a request.
 //!
 //! There is one client with one connection. Where a row mentions several connections, each of them sends its next
-//! request after its response has arrived.
+//! request after its response has arrived. `benches/oxigraph/run 0 [new objects]` measures only the last step.
 //!
 //! `benches/oxigraph/run` installs Oxigraph and runs the bench. `cargo test --benches` only compiles it.
 #![expect(
@@ -50,8 +51,14 @@ fn main() {
         // `cargo test` passes arguments of its own.
         return;
     }
-    let objects = objects.first().map_or(100_000, |objects| objects.parse().unwrap());
+    let numbers: Vec<usize> = objects.iter().map(|objects| objects.parse().unwrap()).collect();
+    let objects = numbers.first().copied().unwrap_or(100_000);
+    let new_objects = numbers.get(1).copied().unwrap_or(200_000);
     let quads = objects as f64 * 10.0;
+    if objects == 0 {
+        print_new_objects(&work::measure_new_objects(penstock, new_objects));
+        return;
+    }
     let ours = work::measure_penstock(penstock, objects);
     let theirs = work::measure_oxigraph(oxigraph, objects);
     let nothing = work::measure_minimal_server();
@@ -74,6 +81,13 @@ fn main() {
     rate("one object, reads/s", 1.0, ours.reads.seconds, theirs.reads.seconds);
     let reads = (ours.reads.concurrent_seconds, theirs.reads.concurrent_seconds);
     rate(&format!("the same on {several} connections"), 1.0, reads.0, reads.1);
+    let many = work::MANY_CONNECTIONS;
+    rate(
+        &format!("the same on {many} connections"),
+        1.0,
+        ours.reads.many_seconds,
+        theirs.reads.many_seconds,
+    );
     rate(
         "all as objects in order, objects/s",
         objects as f64,
@@ -97,7 +111,29 @@ fn main() {
     micros("the cheapest request, us", |reads| reads.cheapest_seconds);
     micros("one object, us of CPU time", |reads| reads.cpu_seconds);
     micros(&format!("the same on {several} connections"), |reads| reads.concurrent_cpu_seconds);
+    for percent in [50, 99] {
+        let ms = |reads: &work::Reads| reads.many_latencies.percentile_ms(percent);
+        amount(
+            &format!("one object on {many} connections, ms at p{percent}"),
+            ms(&ours.reads),
+            ms(&theirs.reads),
+        );
+    }
+    print_new_objects(&work::measure_new_objects(penstock, new_objects));
     println!("\nA minimal server answers in {:.1} us.", nothing * 1e6);
+}
+
+/// Prints the rows about requests with one new object each. Oxigraph has none, because it syncs no request.
+fn print_new_objects(new: &work::NewObjects) {
+    let many = work::MANY_CONNECTIONS;
+    let row = |name: &str, value: f64| println!("| {name} | {value:.1} | - | - |");
+    println!("| {} new objects, one in a request, on {many} connections | | | |", new.count);
+    row("a second", 1.0 / new.seconds);
+    row("ms at p50", new.latencies.percentile_ms(50));
+    row("ms at p99", new.latencies.percentile_ms(99));
+    row("us of CPU time for each", new.cpu_seconds * 1e6);
+    row("peak resident, MB", new.peak_mb);
+    row("resident after 20 s without a request, MB", new.rested_mb);
 }
 
 /// Runs `work`, and returns the seconds that it took and its result.

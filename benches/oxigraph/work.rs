@@ -1,15 +1,19 @@
 //! The work, as requests to each of the two servers.
+use crate::client::Client;
 use crate::server::{Server, folder_bytes, start_minimal_server};
-use crate::several::RepeatedRequest;
+use crate::several::{Latencies, RepeatedRequest};
 use crate::{Figures, READ_DURATION, measure_time};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use std::fmt::Write as _;
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// The number of objects in one request.
 const OBJECTS_PER_REQUEST: usize = 100;
@@ -71,10 +75,16 @@ pub(crate) struct Reads {
     pub(crate) cpu_seconds: f64,
     /// The same with [`CONNECTIONS`] at once.
     pub(crate) concurrent_cpu_seconds: f64,
+    /// Seconds between two responses, with [`MANY_CONNECTIONS`] at once.
+    pub(crate) many_seconds: f64,
+    /// The times of the responses, with [`MANY_CONNECTIONS`] at once.
+    pub(crate) many_latencies: Latencies,
 }
 
 /// The number of connections that read at once.
 pub(crate) const CONNECTIONS: u64 = 8;
+/// A number of connections that keeps the server busy.
+pub(crate) const MANY_CONNECTIONS: u64 = 50;
 /// The minimum size of an object in bytes, in any format.
 const MIN_OBJECT_BYTES: usize = 300;
 
@@ -90,59 +100,64 @@ fn measure_reads(
     let address = server.address;
     let object = move |random: &mut StdRng| {
         let uri = object_uri(random.random_range(0..objects));
-        path(&utf8_percent_encode(&uri, NON_ALPHANUMERIC).to_string())
+        Some((path(&utf8_percent_encode(&uri, NON_ALPHANUMERIC).to_string()), String::new()))
     };
-    let objects =
-        RepeatedRequest { address, headers, path: object, min_response_bytes: MIN_OBJECT_BYTES };
+    let objects = RepeatedRequest {
+        address,
+        method: "GET",
+        headers,
+        next: object,
+        min_response_bytes: MIN_OBJECT_BYTES,
+    };
     let run = |connections| {
         let (begun, computed) = (Instant::now(), server.cpu_seconds());
-        let count = objects.count_responses(connections, begun + READ_DURATION) as f64;
-        (begun.elapsed().as_secs_f64() / count, (server.cpu_seconds() - computed) / count)
+        let latencies = objects.measure_latencies(connections, begun + READ_DURATION);
+        let count = latencies.count() as f64;
+        let seconds = begun.elapsed().as_secs_f64() / count;
+        (seconds, (server.cpu_seconds() - computed) / count, latencies)
     };
-    objects.count_responses(1, Instant::now() + READ_DURATION / 5);
-    let (alone, computed) = run(1);
-    let (several, computed_several) = run(CONNECTIONS);
-    let path = move |_: &mut StdRng| least.to_owned();
-    let least = measure_request_seconds(&RepeatedRequest {
-        address,
-        headers: Vec::new(),
-        path,
-        min_response_bytes: 0,
-    });
+    objects.measure_latencies(1, Instant::now() + READ_DURATION / 5);
+    let (alone, computed, _) = run(1);
+    let (several, computed_several, _) = run(CONNECTIONS);
+    let (many, _, many_latencies) = run(MANY_CONNECTIONS);
+    let least = measure_request_seconds(address, least, 0);
     Reads {
         seconds: alone,
         cheapest_seconds: least,
         concurrent_seconds: several,
         cpu_seconds: computed,
         concurrent_cpu_seconds: computed_several,
+        many_seconds: many,
+        many_latencies,
     }
 }
 
 /// Measures the seconds of one request to a minimal server.
 pub(crate) fn measure_minimal_server() -> f64 {
-    let path = |_: &mut StdRng| "/".to_owned();
-    measure_request_seconds(&RepeatedRequest {
-        address: start_minimal_server(500),
-        headers: Vec::new(),
-        path,
-        min_response_bytes: MIN_OBJECT_BYTES,
-    })
+    measure_request_seconds(start_minimal_server(500), "/", MIN_OBJECT_BYTES)
 }
 
-fn measure_request_seconds<P: Fn(&mut StdRng) -> String + Clone + Send + 'static>(
-    asked: &RepeatedRequest<P>,
+fn measure_request_seconds(
+    address: SocketAddr,
+    path: &'static str,
+    min_response_bytes: usize,
 ) -> f64 {
+    let request = RepeatedRequest {
+        address,
+        method: "GET",
+        headers: Vec::new(),
+        next: move |_: &mut StdRng| Some((path.to_owned(), String::new())),
+        min_response_bytes,
+    };
     let begun = Instant::now();
-    let count = asked.count_responses(1, begun + READ_DURATION / 5) as f64;
+    let count = request.measure_latencies(1, begun + READ_DURATION / 5).count() as f64;
     begun.elapsed().as_secs_f64() / count
 }
 
-pub(crate) fn measure_penstock(binary: &str, objects: usize) -> Figures {
-    let dir = tempfile::tempdir().unwrap();
-    let data = dir.path().join("data");
+/// Starts Penstock with a Business Object and an API key. Returns the client that has the key.
+fn start_penstock(binary: &str, data: &Path) -> (Server, f64, Client) {
     let data_dir = format!("--service.data-dir={}", data.display());
-    let arguments = ["serve", "--server.port=PORT", &data_dir];
-    let server = Server::start(binary, &arguments, "/health/ready");
+    let server = Server::start(binary, &penstock_arguments(&data_dir), "/health/ready");
     let idle_mb = server.memory_mb("VmRSS");
     let mut client = server.connect_client();
     let arguments_of_key = ["api-key", "create", "--name", "bench", "--role", "Admin", &data_dir];
@@ -162,20 +177,83 @@ pub(crate) fn measure_penstock(binary: &str, objects: usize) -> Figures {
         "pushTargets": [{"bucketName": "machines"}],
     });
     client.send_for_text("PUT", "/api/v1/business-objects", &definition.to_string());
+    (server, idle_mb, client)
+}
 
+fn penstock_arguments(data_dir: &str) -> [&str; 3] {
+    ["serve", "--server.port=PORT", data_dir]
+}
+
+/// Appends an object as JSON.
+fn write_object(body: &mut String, object: usize, strings: &[String; 5]) {
+    let _ = write!(body, "{{\"uri\":\"{}\"", object_uri(object));
+    for (number, string) in (1..).zip(strings) {
+        let _ = write!(body, ",\"r{number}\":\"{}\"", object_reference(object, number));
+        let _ = write!(body, ",\"s{number}\":\"{string}\"");
+    }
+    body.push('}');
+}
+
+/// The path of an ingestion.
+const INGEST_PATH: &str = "/api/v1/business-objects/Machines?mode=ADD";
+
+/// The results of requests with one new object each, on [`MANY_CONNECTIONS`].
+pub(crate) struct NewObjects {
+    pub(crate) count: usize,
+    /// Seconds between two responses.
+    pub(crate) seconds: f64,
+    pub(crate) latencies: Latencies,
+    /// The CPU time of the server for one object, in seconds.
+    pub(crate) cpu_seconds: f64,
+    pub(crate) peak_mb: f64,
+    /// The resident memory [`IDLE_TIME`] after the last response.
+    pub(crate) rested_mb: f64,
+}
+
+/// How long the server does nothing before its memory is read.
+const IDLE_TIME: Duration = Duration::from_secs(20);
+
+/// Measures requests with one new object each.
+pub(crate) fn measure_new_objects(binary: &str, count: usize) -> NewObjects {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, _, client) = start_penstock(binary, &dir.path().join("data"));
+    let written = Arc::new(AtomicUsize::new(0));
+    let next = move |random: &mut StdRng| {
+        let object = written.fetch_add(1, Ordering::Relaxed);
+        let mut body = String::new();
+        write_object(&mut body, object, &std::array::from_fn(|_| random_string(random)));
+        (object < count).then(|| (INGEST_PATH.to_owned(), format!("{{\"data\":[{body}]}}")))
+    };
+    let headers = vec![
+        ("Authorization", client.authorization.unwrap()),
+        ("Content-Type", "application/json".to_owned()),
+    ];
+    let address = server.address;
+    let request = RepeatedRequest { address, method: "POST", headers, next, min_response_bytes: 0 };
+    let (begun, computed) = (Instant::now(), server.cpu_seconds());
+    let until = begun + Duration::from_hours(1);
+    let latencies = request.measure_latencies(MANY_CONNECTIONS, until);
+    let seconds = begun.elapsed().as_secs_f64() / count as f64;
+    let cpu_seconds = (server.cpu_seconds() - computed) / count as f64;
+    let peak_mb = server.memory_mb("VmHWM");
+    print_result("Penstock", "seconds of a new object", seconds);
+    std::thread::sleep(IDLE_TIME);
+    let rested_mb = server.memory_mb("VmRSS");
+    server.stop();
+    NewObjects { count, seconds, latencies, cpu_seconds, peak_mb, rested_mb }
+}
+
+pub(crate) fn measure_penstock(binary: &str, objects: usize) -> Figures {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let (server, idle_mb, mut client) = start_penstock(binary, &data);
     let bodies = build_bodies(objects, |body, object, strings| {
         body.push_str(if body.is_empty() { "{\"data\":[" } else { "," });
-        let _ = write!(body, "{{\"uri\":\"{}\"", object_uri(object));
-        for (number, string) in (1..).zip(strings) {
-            let _ = write!(body, ",\"r{number}\":\"{}\"", object_reference(object, number));
-            let _ = write!(body, ",\"s{number}\":\"{string}\"");
-        }
-        body.push('}');
+        write_object(body, object, strings);
     });
-    let path = "/api/v1/business-objects/Machines?mode=ADD";
     let json = [("Content-Type", "application/json")];
     let ingest = measure_ingest(bodies, |body| {
-        client.send_request("POST", path, &json, body + "]}", &mut |_| {});
+        client.send_request("POST", INGEST_PATH, &json, body + "]}", &mut |_| {});
     });
     print_result("Penstock", "seconds of ingestion", ingest.iter().sum());
     let headers = vec![("Authorization", client.authorization.clone().unwrap())];
@@ -200,7 +278,8 @@ pub(crate) fn measure_penstock(binary: &str, objects: usize) -> Figures {
     server.stop();
     let disk_bytes = folder_bytes(&data.join("store"));
     print_result("Penstock", "bytes on disk", disk_bytes as f64);
-    let server = Server::start(binary, &arguments, "/health/ready");
+    let data_dir = format!("--service.data-dir={}", data.display());
+    let server = Server::start(binary, &penstock_arguments(&data_dir), "/health/ready");
     let open = server.open;
     Figures {
         idle_mb,

@@ -12,7 +12,7 @@ use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::service::{origin, trace};
-use penstock_http::state::{self, gateway, run_blocking};
+use penstock_http::state::{self, gateway, run_ingestion};
 use penstock_model::changes::State;
 use penstock_model::csv::{CsvFormat, CsvHeader};
 use penstock_model::ingest::{Answer, Body, Mode, ObjectCondition, OnError};
@@ -117,7 +117,7 @@ async fn ingest_unprefixed(req: &mut Request, depot: &mut Depot) -> ReplyResult 
             let body = body::read_whole_body(req, depot).await;
             let body = body.inspect_err(|problem| job.log_refusal(problem))?;
             let prefix = origin(depot).prefix.clone();
-            run_blocking(move || {
+            run_ingestion(move || {
                 let answer = job.ingest_body(Body::Json(body.bytes()))?;
                 // The answer may be as large as the body, so both are not kept at once.
                 drop(body);

@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use penstock_http::body::{self, BodyPermit};
 use penstock_http::problem::{Problem, ProblemDocument};
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::run_blocking;
+use penstock_http::state::run_ingestion;
 use penstock_model::csv::{CsvFormat, CsvHeader};
 use penstock_model::ingest::Body;
 use penstock_service::blocking::task_ended_error;
@@ -192,7 +192,7 @@ impl Chunks {
         };
         let (place, job) = (self.place_of(chunk.line_numbers.len()), self.job.clone());
         let header = self.header.clone();
-        let done = run_blocking(move || {
+        let done = run_ingestion(move || {
             // Chunks depend only on the bytes. So if the same stream is sent again with its `Idempotency-Key`, it
             // has the same chunks.
             let Chunk { text, line_numbers } = &chunk;

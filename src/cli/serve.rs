@@ -11,6 +11,7 @@ use penstock_base::memory::Memory;
 use penstock_base::telemetry;
 use penstock_base::telemetry::LogFormat;
 use penstock_config::{self as config, Loaded, Settings, Sources};
+use penstock_service::blocking::MAX_BLOCKING_THREADS;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -149,12 +150,13 @@ fn run_service(
     served
 }
 
-/// Creates the runtime. It has few threads, because each costs memory and the disk limits the throughput.
+/// Creates the runtime. It has few threads for requests, because each costs memory. Those that may block end when they
+/// have nothing to do for some seconds.
 pub(super) fn build_runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.clamp(2, 4))
-        .max_blocking_threads(16)
+        .max_blocking_threads(MAX_BLOCKING_THREADS)
         .enable_all()
         .build()
 }

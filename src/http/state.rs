@@ -175,3 +175,10 @@ pub async fn run_blocking<T: Send + 'static>(
 ) -> Result<T, Problem> {
     blocking::run_blocking(work).await
 }
+
+/// Runs an ingestion: [`blocking::run_ingestion`] with problems.
+pub async fn run_ingestion<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    blocking::run_ingestion(work).await
+}

@@ -1,7 +1,19 @@
 //! Runs work that may block: on another thread, or in place if it is short.
 use penstock_base::error::{ErrorClass, GatewayError};
 use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinError;
+
+/// The maximum number of ingestions on threads of their own. Writers run one after the other, so nearly all of these
+/// threads wait for a sync. Commits that wait at the same time share one, so more of them are faster.
+const MAX_INGESTIONS: usize = 32;
+/// The maximum number of threads for all other work, each of which may need memory at the same time.
+const MAX_OTHER_WORK: usize = 16;
+/// The number of threads that may block.
+pub const MAX_BLOCKING_THREADS: usize = MAX_INGESTIONS + MAX_OTHER_WORK;
+
+static INGESTIONS: Semaphore = Semaphore::const_new(MAX_INGESTIONS);
+static OTHER_WORK: Semaphore = Semaphore::const_new(MAX_OTHER_WORK);
 
 /// Runs work that reads or writes the store on a thread that may block, in the span of the caller.
 ///
@@ -14,12 +26,43 @@ where
     T: Send + 'static,
     E: From<GatewayError> + Send + 'static,
 {
+    run_within(&OTHER_WORK, work).await
+}
+
+/// Runs an ingestion as [`run_blocking`] does, beside more of its kind.
+///
+/// # Errors
+/// As [`run_blocking`].
+pub async fn run_ingestion<T, E>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<GatewayError> + Send + 'static,
+{
+    run_within(&INGESTIONS, work).await
+}
+
+async fn run_within<T, E>(
+    permits: &'static Semaphore,
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<GatewayError> + Send + 'static,
+{
     let span = tracing::Span::current();
-    tokio::task::spawn_blocking(move || span.in_scope(work))
+    // Nothing closes the semaphores.
+    let permit: Option<SemaphorePermit<'static>> = permits.acquire().await.ok();
+    let run = move || {
+        // Held until the work ends, even if its request ends before.
+        let _permit = permit;
+        span.in_scope(work)
+    };
+    tokio::task::spawn_blocking(run)
         .await
         .unwrap_or_else(|error| Err(task_ended_error(&error).into()))
 }
-
 /// Runs a short read of the store on this thread. The runtime moves its other tasks to other threads meanwhile. This
 /// avoids two thread switches, which take most of the time of such a request.
 pub fn run_in_place<T>(work: impl FnOnce() -> T) -> T {

@@ -63,6 +63,7 @@ where
         .await
         .unwrap_or_else(|error| Err(task_ended_error(&error).into()))
 }
+
 /// Runs a short read of the store on this thread. The runtime moves its other tasks to other threads meanwhile. This
 /// avoids two thread switches, which take most of the time of such a request.
 pub fn run_in_place<T>(work: impl FnOnce() -> T) -> T {

@@ -228,6 +228,9 @@ impl Store {
         let value = change(&mut transaction)?;
         let changes = transaction.into_changes()?;
         let sequence = self.inner().append_and_apply(&mut writer, &changes)?;
+        let commit = Commit { sequence, added: changes.added, removed: changes.removed };
+        // Many commits may wait for a sync at the same time.
+        drop(changes);
         let waiting = steps.begin_wait();
         drop(begun);
         // Reopening may replace the sync state once the writer is dropped.
@@ -236,7 +239,7 @@ impl Store {
         synced.wait_synced(sequence)?;
         drop(waiting);
         self.start_maintenance();
-        Ok((value, Commit { sequence, added: changes.added, removed: changes.removed }))
+        Ok((value, commit))
     }
 }
 

@@ -323,7 +323,8 @@ fn is_target(data: &Data<'_>, classes: &mut Classes, target: &IRTarget, node: &T
             types.iter().any(|found| classes.is_subclass(data, found, &class))
         }
         Target::SubjectsOf(property) => {
-            data.any(to_subject(node).as_ref(), Some(&to_named_node(property)), None)
+            let property = to_named_node(property);
+            to_subject(node).is_some_and(|node| data.any(Some(&node), Some(&property), None))
         }
         Target::ObjectsOf(property) => data.any(None, Some(&to_named_node(property)), Some(node)),
         _ => false,

@@ -423,7 +423,7 @@ async fn a_change_is_validated_when_it_is_submitted_and_when_it_is_approved() {
     // What conformed when it was submitted violates the shapes that apply when it is approved.
     put(&server, PUMPS, &LIMITS.replace("100", "50"), &[]).await.expect(200);
     let id = change["id"].as_str().unwrap();
-    let problem = approver.step(&server, id, "approve", "\"1\"").await.problem(422);
+    let problem = approver.step(&server, id, "approve", "\"1\"").await.problem(409);
     assert!(problem.to_string().contains("FlowShape"), "{problem}");
     let stored = server.get(&format!("{path}/objects")).await.expect(200).json();
     assert_eq!(stored["items"], json!([]));

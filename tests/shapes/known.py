@@ -20,6 +20,7 @@ INTEGERS = {
 INCOMPARABLE = "pySHACL compares values of different types, values that are not valid, and IRIs (4.3, 4.5.3)"
 MIN_LENGTH_0 = "pySHACL accepts blank nodes for sh:minLength 0 (4.4.1)"
 INVERSE_SEQUENCE = "pySHACL follows the inverse of a sequence in the wrong order (2.3.1.3)"
+REWRITTEN = "pySHACL matches and measures the text of a value in place of its lexical form (4.4)"
 
 
 def find_type(term):
@@ -63,6 +64,15 @@ def has_incomparable(shapes, data):
     return any((None, SH[name], None) in shapes for name in PAIRS)
 
 
+def is_rewritten(terms, value):
+    """Returns whether a result's value is a literal whose lexical form is not the text that rdflib gives its value."""
+    for term in terms:
+        if isinstance(term, Literal) and term.value is not None and str(term) != str(term.value):
+            if value in (write_like(term), write_like(Literal(str(term.value), datatype=term.datatype))):
+                return True
+    return False
+
+
 def has_inverse_sequence(shapes):
     def is_sequence(path):
         return (path, RDF.first, None) in shapes or any(
@@ -83,6 +93,8 @@ def explain_result(shapes, data, result, is_ours):
         return INVERSE_SEQUENCE
     if name == "MinLength" and is_ours and value == "_:blank" and (None, SH.minLength, Literal(0)) in shapes:
         return MIN_LENGTH_0
+    if name in ("Pattern", "MinLength", "MaxLength") and is_rewritten(find_values(shapes, data), value):
+        return REWRITTEN
     if is_ours and parameter in BOUNDS:
         terms = [term for term in find_values(shapes, data) if write_like(term) == value]
         bounds = list(shapes.objects(None, SH[parameter]))

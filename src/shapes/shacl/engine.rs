@@ -1,11 +1,10 @@
 //! rudof's engine, with the constraints that compare values corrected. rudof orders IRIs, compares texts of dates and
-//! invalid values, does not compare `INF` and some integers, and passes over the values of a literal. It also matches regular
-//! expressions without a limit.
+//! invalid values, does not compare `INF` and some integers, and passes over the values of a literal. It counts the bytes of
+//! a text instead of its characters, and matches regular expressions without a limit.
 use super::compare::{compare, is_valid};
 use super::quick::text_of;
 use super::{Patterns, pattern_key, to_named_node};
 use crate::data::Data;
-use crate::patterns::Pattern;
 use oxrdf::{NamedNode, Term};
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::SHACLPath;
@@ -88,11 +87,14 @@ impl Check<'_> {
         Ok(self.outcome)
     }
 
-    /// Adds the values that do not match (SHACL, 4.4.3).
-    fn check_pattern(mut self, pattern: &Pattern) -> Result<ValidationOutcome, ValidationError> {
+    /// Adds the values whose text is not valid, and blank nodes (SHACL, 4.4).
+    fn check_text(
+        mut self,
+        is_valid: impl Fn(&str) -> bool,
+    ) -> Result<ValidationOutcome, ValidationError> {
         for (focus, values) in self.values.iter() {
             for value in values.iter() {
-                if !text_of(value).is_some_and(|text| self.data.is_match(pattern, text)) {
+                if !text_of(value).is_some_and(&is_valid) {
                     self.add(focus, value)?;
                 }
             }
@@ -210,10 +212,16 @@ impl Engine<Rdf> for CorrectedEngine {
             IRComponent::NodeKind(inner) => inner,
             IRComponent::MinCount(inner) => inner,
             IRComponent::MaxCount(inner) => inner,
-            IRComponent::MinLength(inner) => inner,
-            IRComponent::MaxLength(inner) => inner,
+            IRComponent::MinLength(inner) => match usize::try_from(inner.min_length()) {
+                Ok(min) => return check.check_text(|text| text.chars().count() >= min),
+                Err(_) => inner,
+            },
+            IRComponent::MaxLength(inner) => match usize::try_from(inner.max_length()) {
+                Ok(max) => return check.check_text(|text| text.chars().count() <= max),
+                Err(_) => inner,
+            },
             IRComponent::Pattern(inner) => match self.patterns.get(&pattern_key(inner)) {
-                Some(pattern) => return check.check_pattern(pattern),
+                Some(pattern) => return check.check_text(|text| data.is_match(pattern, text)),
                 None => inner,
             },
             IRComponent::UniqueLang(inner) => inner,

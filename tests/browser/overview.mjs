@@ -88,7 +88,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByText('There are no dead letters.').waitFor();
     // The problem is gone from the overview, and the corrected object is stored.
     await page.goto(`${gateway}/admin`);
-    await counted(page.getByText('dead letter'), 0);
+    await counted(page.getByRole('listitem').filter({ hasText: 'dead letter.' }), 0);
   });
   const { ask: list, close: end } = await api(people.User);
   const { items } = await list('GET', '/api/v1/business-objects/Pump/objects');

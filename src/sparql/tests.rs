@@ -635,9 +635,9 @@ fn an_update_of_many_quads_fits_into_the_memory_of_a_query() {
             numbers(quads / 1_000)
         )
     };
-    assert_eq!(fixture.update_within(&insert(80_000), 100_000, None).unwrap().inserted, 80_000);
+    assert_eq!(fixture.update_within(&insert(40_000), 100_000, None).unwrap().inserted, 40_000);
     let removed = fixture.update_within("DELETE WHERE { GRAPH ?g { ?s ?p ?o } }", 100_000, None);
-    assert_eq!(removed.unwrap().removed, 80_000);
+    assert_eq!(removed.unwrap().removed, 40_000);
     let refused = fixture.update_within(&insert(2_000), 1_999, None).unwrap_err();
     assert_eq!(refused.class, ErrorClass::TooLarge);
 }

@@ -494,7 +494,8 @@ mod tests {
                 }
             });
             let mut seen = BTreeSet::new();
-            for _ in 0..60 {
+            // However much faster reads are than commits, the snapshots are of many commits.
+            while seen.len() <= 30 {
                 let snapshot = store.snapshot().unwrap();
                 let mut counts = Vec::new();
                 let visit = &mut |quad: Quad| {
@@ -509,7 +510,6 @@ mod tests {
                 seen.insert(counts.swap_remove(0));
             }
             is_over.store(true, Ordering::Relaxed);
-            assert!(seen.len() > 30, "only {} commits ran meanwhile", seen.len());
         });
     }
 

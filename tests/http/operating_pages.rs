@@ -151,8 +151,8 @@ async fn an_export_is_shown_as_a_table_and_compared_with_the_one_before() {
         "<dt>Unchanged</dt><dd>1</dd>",
         "<del>two &#60;b&#62;</del>",
         "<ins>second</ins>",
-        ">urn:pump:1</a>",
-        ">urn:pump:4</a>",
+        r#"uri=urn%3Apump%3A1">"#,
+        r#"uri=urn%3Apump%3A4">four</a>"#,
     ] {
         assert!(page.contains(part), "{part}\nis not in\n{page}");
     }

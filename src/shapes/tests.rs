@@ -388,7 +388,7 @@ fn a_large_pattern_is_only_for_short_values() {
     scope.members.insert(NamedNode::new_unchecked("http://example.com/a"));
     let large = read(&large).unwrap();
     let find_doubtful = || {
-        let data = Data::new(Box::new(Document::new(&data)), short.clone());
+        let data = Data::new(Box::new(Document::new(&data)), limits());
         large.find_doubtful(&data, &scope).map(drop)
     };
     let validate = || {

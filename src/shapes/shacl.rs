@@ -18,8 +18,8 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use quick::QuickShapes;
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::BuildRDF;
-use rudof_rdf::rdf_core::SHACLPath;
 use rudof_rdf::rdf_core::term::Object;
+use rudof_rdf::rdf_core::{NeighsRDF as _, SHACLPath};
 use rudof_rdf::rdf_impl::OxigraphInMemory;
 use shacl::ir::{IRComponent, IRSchema, IRShape, IRTarget, RecursionSemantics, ShapeLabelIdx};
 use shacl::rdf::ShaclParser;
@@ -154,6 +154,9 @@ impl Shacl {
             if focus.is_empty() {
                 continue;
             }
+            // rudof's results have literals in canonical form.
+            let literals = focus.iter().filter(|node| matches!(node, Term::Literal(_)));
+            let literals: Vec<Term> = literals.cloned().collect();
             let focus = FocusNodes::from_iter(focus);
             let outcome = shape
                 .validate(data, &mut engine, Some(&focus), Some(shape), &self.schema)
@@ -161,7 +164,10 @@ impl Shacl {
                     let why = format!("the objects cannot be validated: {error}");
                     GatewayError::new(ErrorClass::Invalid, why)
                 })?;
-            found.extend(outcome.violations().iter().map(|result| self.to_violation(result)));
+            for result in outcome.violations() {
+                let focus = find_original(&literals, result.focus_node());
+                found.push(self.to_violation(data, focus, result));
+            }
         }
         found.sort_by_cached_key(|violation| {
             (
@@ -176,7 +182,12 @@ impl Shacl {
         Ok(found)
     }
 
-    fn to_violation(&self, result: &ValidationResult) -> Violation {
+    fn to_violation(
+        &self,
+        data: &Data<'static>,
+        focus_node: Term,
+        result: &ValidationResult,
+    ) -> Violation {
         let source = result.source();
         let shape = source.and_then(|id| self.schema.get_shape(id));
         let component = shape.and_then(|shape| {
@@ -198,11 +209,19 @@ impl Shacl {
             || Term::BlankNode(oxrdf::BlankNode::new_unchecked("unknown")),
             Term::from,
         );
+        let value = result.value().map(|value| match (result.path(), value) {
+            (Some(path), Object::Literal(_)) => {
+                let values = data.objects_for_shacl_path(&focus_node, path).unwrap_or_default();
+                find_original(&values, value)
+            }
+            (None, Object::Literal(_)) => find_original([&focus_node], value),
+            _ => value.clone().into(),
+        });
         Violation {
-            focus_node: result.focus_node().clone().into(),
+            focus_node,
             path: result.path().map(format_path),
             predicate: result.path().and_then(SHACLPath::pred).map(to_named_node),
-            value: result.value().cloned().map(Term::from),
+            value,
             shape: source.and_then(|id| self.names.get(id)).cloned().unwrap_or_default(),
             source_shape,
             constraint: match result.constraint_component().clone().into() {
@@ -213,6 +232,13 @@ impl Shacl {
             messages,
         }
     }
+}
+
+/// Returns the term that rudof has as this object, in its lexical form. Of several, it is the first in their order.
+fn find_original<'t>(terms: impl IntoIterator<Item = &'t Term>, object: &Object) -> Term {
+    let is_same = |term: &&Term| Object::try_from((*term).clone()).is_ok_and(|one| one == *object);
+    let found = terms.into_iter().filter(is_same).min_by_key(ToString::to_string);
+    found.cloned().unwrap_or_else(|| object.clone().into())
 }
 
 pub(crate) fn to_named_node(iri: &IriS) -> NamedNode {

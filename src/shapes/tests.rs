@@ -440,3 +440,20 @@ fn what_is_no_subject_is_a_target_too() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].focus_node.to_string().starts_with("\"7\""), "{found:?}");
 }
+
+#[test]
+fn a_violation_has_the_value_in_its_lexical_form() {
+    let shapes = "ex:S a sh:NodeShape ; sh:targetSubjectsOf ex:p ; sh:closed true ; sh:property [ sh:path ex:p ; \
+        sh:nodeKind sh:IRI ] , [ sh:path [ sh:inversePath [ sh:inversePath ex:q ] ] ; sh:nodeKind sh:IRI ] . \
+        ex:T a sh:NodeShape ; sh:targetObjectsOf ex:p ; sh:nodeKind sh:IRI .";
+    let data = "ex:a ex:p \"1\"^^xsd:boolean , \"01.20\"^^xsd:decimal ; ex:q \"+7\"^^xsd:integer .";
+    for violation in validate(shapes, data).unwrap() {
+        let value = violation.value.expect("each of these has a value").to_string();
+        let text = value.split("^^").next().unwrap_or_default();
+        assert!(["\"1\"", "\"01.20\"", "\"+7\""].contains(&text), "{value}");
+        if violation.path.is_none() {
+            assert_eq!(violation.focus_node.to_string(), value);
+        }
+    }
+    assert_eq!(validate(shapes, data).unwrap().len(), 4);
+}

@@ -16,6 +16,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyoxigraph
 import rdflib
 
 # Literals keep their lexical forms.
@@ -76,11 +77,17 @@ def run_penstock(binary, folder, shapes, data):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
 
 
+def read_turtle(text):
+    """Reads Turtle. rdflib itself changes numbers without quotes, such as `.5`."""
+    triples = pyoxigraph.parse(text.encode(), format=pyoxigraph.RdfFormat.TURTLE)
+    return Graph().parse(data=pyoxigraph.serialize(triples, format=pyoxigraph.RdfFormat.N_TRIPLES), format="nt")
+
+
 def read_penstock(done):
     """Returns the report graph, and the error if there is none."""
     if done.returncode not in (0, 1):
         return None, done.stderr
-    graph = Graph().parse(data=done.stdout, format="turtle")
+    graph = read_turtle(done.stdout)
     is_violated = (None, SH.resultSeverity, SH.Violation) in graph
     if done.returncode != int(is_violated):
         return None, f"the exit status is {done.returncode}"

@@ -10,8 +10,6 @@ BOUNDS = ["minExclusive", "minInclusive", "maxExclusive", "maxInclusive"]
 PAIRS = ["lessThan", "lessThanOrEquals"]
 # Their results depend on those of other shapes.
 SHAPE_BASED = {"Not", "And", "Or", "Xone", "Node", "QualifiedMinCount", "QualifiedMaxCount"}
-# Reports are compared by the values of these types: rudof writes the canonical form, and rdflib what Turtle has without quotes.
-REWRITTEN = (XSD.integer, XSD.decimal, XSD.double, XSD.boolean)
 INTEGERS = {
     XSD.integer: (None, None),
     XSD.int: (-(2**31), 2**31 - 1),
@@ -110,9 +108,8 @@ def write_like(term):
         return "_:blank"
     if isinstance(term, URIRef):
         return str(term)
-    text = term.value if term.datatype in REWRITTEN and term.value is not None else term
     kind = f"@{term.language.lower()}" if term.language else f"^^{term.datatype}" if term.datatype else ""
-    return f'"{text}"{kind.replace("^^http://www.w3.org/2001/XMLSchema#string", "")}'
+    return f'"{term}"{kind.replace("^^http://www.w3.org/2001/XMLSchema#string", "")}'
 
 
 def explain(shapes, data, only_ours, only_theirs):

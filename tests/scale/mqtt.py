@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "sparql"))
-from gateway import Penstock, find_free_port  # noqa: E402
+from gateway import Penstock  # noqa: E402
+from mosquitto import Broker  # noqa: E402
 
 MAPPING = """type: object
 path: "Readings:."
@@ -36,36 +37,19 @@ def main():
     parser.add_argument("--bound", type=int, default=128, help="MiB of resident memory")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        port = find_free_port()
-        broker = start_broker(Path(folder), port)
+        broker = Broker(folder)
         try:
             source = "service.sources.plant"
             settings = {
                 f"{source}.type": "mqtt",
-                f"{source}.url": f"mqtt://127.0.0.1:{port}",
+                f"{source}.url": f"mqtt://127.0.0.1:{broker.port}",
                 f"{source}.subscriptions[0].topic": "readings/#",
                 f"{source}.subscriptions[0].business-object": "Readings",
             }
             with Penstock(arguments.binary, settings) as server:
-                measure(server, port, arguments)
+                measure(server, broker.port, arguments)
         finally:
-            broker.terminate()
-            broker.wait(30)
-
-
-def start_broker(folder, port):
-    configuration = folder / "mosquitto.conf"
-    configuration.write_text(
-        f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n"
-        "max_queued_bytes 0\nmax_inflight_messages 1000\n"
-    )
-    broker = subprocess.Popen(
-        ["/usr/sbin/mosquitto", "-c", configuration], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    time.sleep(1)
-    if broker.poll() is not None:
-        raise SystemExit("mosquitto did not start")
-    return broker
+            broker.stop()
 
 
 def measure(server, port, arguments):

@@ -103,7 +103,8 @@ impl SparqlPermits {
     }
 
     /// Returns whether a request of this account may run now. Those that run may not have taken their memory yet, and a table
-    /// that grows beyond the limit is twice as large before that is noticed.
+    /// that grows takes half as much more for a moment. The rest of twice the limit is for what other requests take
+    /// meanwhile.
     fn may_run(&self, queue: &Queue, account: &str) -> bool {
         let Shared { memory, request_bytes, .. } = &*self.0;
         let needed = request_bytes.saturating_mul(2 * (queue.running.len() as u64 + 1));

@@ -13,7 +13,9 @@ const MIN_AHEAD_SYNC_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct SyncState {
     state: Mutex<State>,
-    changed: Condvar,
+    /// Wake those who wait for the running sync, and those who wait for the one after it: which is which alternates.
+    /// So the end of a sync wakes only the commits that it has synced, and one that begins the next sync.
+    ended: [Condvar; 2],
 }
 
 #[derive(Debug)]
@@ -26,6 +28,10 @@ struct State {
     appended: u64,
     synced: u64,
     syncing: bool,
+    /// The newest frame that the running sync, or the last one, syncs.
+    syncing_up_to: u64,
+    /// The number of syncs that have begun.
+    rounds: usize,
     /// Why the store refuses commits, if it does.
     poison: Option<String>,
     /// Whether commits that wait for a sync must fail: a sync failed, or the store is being reopened. Frames
@@ -64,13 +70,31 @@ impl SyncState {
             appended: sequence,
             synced: sequence,
             syncing: false,
+            syncing_up_to: sequence,
+            rounds: 0,
             poison: None,
             acknowledging_stopped: false,
             failed: None,
             bytes,
             needs_packing: true,
         };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
+        Self { state: Mutex::new(state), ended: Default::default() }
+    }
+
+    /// Waits for the end of the running sync, or of the one after it.
+    fn wait_for_end<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        is_next: bool,
+    ) -> MutexGuard<'a, State> {
+        let [even, odd] = &self.ended;
+        let round = state.rounds + usize::from(is_next);
+        let ended = if round.is_multiple_of(2) { even } else { odd };
+        ended.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake_all(&self) {
+        self.ended.iter().for_each(Condvar::notify_all);
     }
 
     fn lock_state(&self) -> MutexGuard<'_, State> {
@@ -143,7 +167,7 @@ impl SyncState {
     pub(crate) fn poison(&self, cause: &Error) {
         tracing::error!(%cause, "The store refuses commits until it is reopened.");
         self.lock_state().poison.get_or_insert_with(|| cause.to_string());
-        self.changed.notify_all();
+        self.wake_all();
     }
 
     /// Poisons the store after frame `sequence`, which was appended, could not be applied.
@@ -169,7 +193,7 @@ impl SyncState {
     pub(crate) fn stop_acknowledging(&self) -> u64 {
         let mut state = self.lock_state();
         while state.syncing {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.wait_for_end(state, false);
         }
         state.acknowledging_stopped = true;
         // No frame is appended after one that could not be applied.
@@ -180,7 +204,7 @@ impl SyncState {
     #[cfg(test)]
     pub(crate) fn set_hanging(&self, hangs: bool) {
         self.lock_state().syncing = hangs;
-        self.changed.notify_all();
+        self.wake_all();
     }
 
     /// Returns when an appended frame is synced. The first caller that waits syncs the file for all.
@@ -195,10 +219,13 @@ impl SyncState {
                 return Err(Error::Poisoned { cause });
             }
             if state.syncing {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                let is_next = sequence > state.syncing_up_to;
+                state = self.wait_for_end(state, is_next);
                 continue;
             }
             state.syncing = true;
+            state.syncing_up_to = state.appended;
+            state.rounds = state.rounds.wrapping_add(1);
             let (file, path, appended) = (state.file.clone(), state.path.clone(), state.appended);
             drop(state);
             let result = files::sync_data(&file, &path).map_err(files::io_error("syncing", &path));
@@ -213,7 +240,11 @@ impl SyncState {
                     return Err(error);
                 }
             }
-            self.changed.notify_all();
+            let [even, odd] = &self.ended;
+            let (this, next) =
+                if state.rounds.is_multiple_of(2) { (even, odd) } else { (odd, even) };
+            this.notify_all();
+            next.notify_one();
         }
     }
 }

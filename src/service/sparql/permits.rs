@@ -1,7 +1,7 @@
 //! The permits of queries and updates: two run and eight wait, at most one and two for each account. While there is not
 //! enough memory for another one, it waits too.
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::memory::{Level, Memory};
+use penstock_base::memory::{Level, Memory, return_unused_pages};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,8 +16,7 @@ const MAX_WAITING: usize = 8;
 const MAX_WAITING_PER_ACCOUNT: usize = 2;
 /// The interval at which those that wait look whether there is enough memory.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
-/// How many times they look while nothing runs. The allocator returns the memory of an ended request after about a
-/// second.
+/// How many times they look while nothing runs.
 const MAX_IDLE_CHECKS: u32 = 15;
 
 /// The permits. Cheap to clone.
@@ -130,6 +129,11 @@ impl SparqlPermits {
 
     /// Ends a request of this account, and starts those that may run now.
     fn release(&self, account: &str) {
+        let is_awaited = !self.lock().waiting.is_empty();
+        if is_awaited {
+            // Otherwise the memory of this request would count for another second.
+            return_unused_pages();
+        }
         let mut queue = self.lock();
         if let Some(at) = queue.running.iter().position(|running| running == account) {
             queue.running.swap_remove(at);

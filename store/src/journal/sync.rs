@@ -81,16 +81,10 @@ impl SyncState {
         Self { state: Mutex::new(state), ended: Default::default() }
     }
 
-    /// Waits for the end of the running sync, or of the one after it.
-    fn wait_for_end<'a>(
-        &self,
-        state: MutexGuard<'a, State>,
-        is_next: bool,
-    ) -> MutexGuard<'a, State> {
+    /// Returns what wakes those who wait for the running sync, or the last one, and those who wait for the next one.
+    fn this_and_next(&self, state: &State) -> (&Condvar, &Condvar) {
         let [even, odd] = &self.ended;
-        let round = state.rounds + usize::from(is_next);
-        let ended = if round.is_multiple_of(2) { even } else { odd };
-        ended.wait(state).unwrap_or_else(PoisonError::into_inner)
+        if state.rounds.is_multiple_of(2) { (even, odd) } else { (odd, even) }
     }
 
     fn wake_all(&self) {
@@ -193,9 +187,12 @@ impl SyncState {
     pub(crate) fn stop_acknowledging(&self) -> u64 {
         let mut state = self.lock_state();
         while state.syncing {
-            state = self.wait_for_end(state, false);
+            let (this, _) = self.this_and_next(&state);
+            state = this.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.acknowledging_stopped = true;
+        // Those who wait for the next sync: nobody begins it.
+        self.wake_all();
         // No frame is appended after one that could not be applied.
         state.failed.map_or(state.synced, |failed| state.synced.min(failed - 1))
     }
@@ -219,8 +216,9 @@ impl SyncState {
                 return Err(Error::Poisoned { cause });
             }
             if state.syncing {
-                let is_next = sequence > state.syncing_up_to;
-                state = self.wait_for_end(state, is_next);
+                let (this, next) = self.this_and_next(&state);
+                let ended = if sequence <= state.syncing_up_to { this } else { next };
+                state = ended.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             state.syncing = true;
@@ -240,9 +238,7 @@ impl SyncState {
                     return Err(error);
                 }
             }
-            let [even, odd] = &self.ended;
-            let (this, next) =
-                if state.rounds.is_multiple_of(2) { (even, odd) } else { (odd, even) };
+            let (this, next) = self.this_and_next(&state);
             this.notify_all();
             next.notify_one();
         }
@@ -278,4 +274,32 @@ fn start_thread() -> Option<FrameSender> {
         }
     };
     std::thread::Builder::new().name("syncing".into()).spawn(run).ok().map(|_| sender)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn commits_that_wait_for_the_next_sync_fail_when_acknowledging_stops() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = Arc::new(file.reopen().unwrap());
+        let bytes = JournalBytes { all: 0, base: 0, packed: 0 };
+        let synced = &SyncState::new(open, file.path().to_owned(), Format::default(), 0, bytes);
+        synced.set_hanging(true);
+        for sequence in 1..=3 {
+            synced.record_append(sequence, 1);
+        }
+        let results = thread::scope(|scope| {
+            let waiting: Vec<_> =
+                (1..=3).map(|sequence| scope.spawn(move || synced.wait_synced(sequence))).collect();
+            // As when a sync has ended, and none of them has begun the next one yet.
+            thread::sleep(std::time::Duration::from_millis(50));
+            synced.lock_state().syncing = false;
+            synced.stop_acknowledging();
+            waiting.into_iter().map(|waiter| waiter.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert!(results.iter().all(Result::is_err), "{results:?}");
+    }
 }

@@ -33,6 +33,48 @@ pub fn create_folders(folder: &Path) -> io::Result<()> {
     sync_folder(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
 }
 
+/// A file that is synced at intervals while it is written. Otherwise a commit whose sync comes at the same time would wait
+/// until the whole file is on the medium: ext4 writes the data of all new files together.
+#[derive(Debug)]
+pub struct PeriodicallySynced {
+    file: File,
+    unsynced: usize,
+}
+
+/// The bytes between two syncs: as many as a memory card writes in a tenth of a second.
+const SYNC_INTERVAL_BYTES: usize = 1 << 20;
+
+impl PeriodicallySynced {
+    /// Writes to this file.
+    pub fn new(file: File) -> Self {
+        Self { file, unsynced: 0 }
+    }
+
+    /// Returns when everything is on the medium.
+    ///
+    /// # Errors
+    /// The error of the sync.
+    pub fn sync_all(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+}
+
+impl Write for PeriodicallySynced {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.unsynced += written;
+        if self.unsynced >= SYNC_INTERVAL_BYTES {
+            self.file.sync_data()?;
+            self.unsynced = 0;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 /// Replaces the file at `path` with one of mode 0600. After a power cut there is either the complete old file or the
 /// complete new one.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {

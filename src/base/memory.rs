@@ -3,7 +3,7 @@
 //! Only memory that the kernel cannot reclaim counts: the anonymous pages of the process, because a gateway has no
 //! swap. The kernel evicts cached file pages when it needs memory.
 //!
-//! The allocator is jemalloc, with two arenas and a thread that returns unused pages to the kernel after a second
+//! The allocator is jemalloc, with one arena and a thread that returns unused pages to the kernel after a second
 //! (`.cargo/config.toml`). glibc's allocator has an arena for each thread and returns only the unused end of each, so
 //! after a peak the level would remain at [`Level::Short`]. C code (zstd, one context at a time) keeps the allocator of
 //! the C library: with jemalloc as its malloc, a preloaded library such as libfaketime would deadlock at the start.
@@ -159,10 +159,9 @@ fn level_of(held: u64, limit: u64) -> Level {
 /// Returns the allocator's unused pages to the kernel now, rather than after a second. Takes some milliseconds.
 pub fn return_unused_pages() {
     let Ok(usual_ms) = Access::<isize>::read("opt.dirty_decay_ms\0".name()) else { return };
-    // The two arenas, and the one that jemalloc creates for blocks of 8 MiB and more.
-    for number in 0..3 {
-        let decay = format!("arena.{number}.dirty_decay_ms\0");
-        // A new value takes effect at once. Without such a block, the third arena is missing.
+    // The arena, and the one that jemalloc creates for the first block of 8 MiB or more.
+    for decay in ["arena.0.dirty_decay_ms\0", "arena.1.dirty_decay_ms\0"] {
+        // A new value takes effect at once.
         if decay.name().write(0_isize).is_ok() {
             let _ = decay.name().write(usual_ms);
         }

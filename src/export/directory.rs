@@ -6,7 +6,7 @@ use super::file;
 use super::uplink::Uplink;
 use nix::unistd::{AccessFlags, access};
 use penstock_base::disk;
-use penstock_base::files;
+use penstock_base::files::{self, PeriodicallySynced};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, Write};
@@ -233,7 +233,7 @@ impl FileCopy {
     }
 
     fn write_temporary(&self, mut source: impl Read, temporary: &Path) -> Result<(), CopyError> {
-        let mut target = File::create(temporary)?;
+        let mut target = PeriodicallySynced::new(File::create(temporary)?);
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; self.uplink.chunk_bytes()];
         loop {

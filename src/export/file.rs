@@ -6,10 +6,11 @@
 //! own.
 use super::entry::Kind;
 use super::graph_lines;
+use penstock_base::files::PeriodicallySynced;
 use penstock_config::ExportFormat;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -57,7 +58,7 @@ pub(super) struct MetadataSource<'a> {
 #[derive(Debug)]
 pub(super) struct FileWriter {
     path: PathBuf,
-    file: File,
+    file: PeriodicallySynced,
     format: ExportFormat,
     /// Buffered data that is not written yet.
     buffered: Vec<u8>,
@@ -179,7 +180,7 @@ impl FileWriter {
         };
         let mut writer = Self {
             path: path.to_owned(),
-            file,
+            file: PeriodicallySynced::new(file),
             format,
             buffered: Vec::with_capacity(BUFFER_BYTES),
             header_length,

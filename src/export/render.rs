@@ -9,6 +9,7 @@ use super::spool;
 use oxrdf::NamedNode;
 use penstock_base::disk::Disk;
 use penstock_base::error::{ErrorClass, GatewayError, describe_lost_snapshot};
+use penstock_base::files::PeriodicallySynced;
 use penstock_config::ExportFormat;
 use penstock_model::change_feed::{self, ChangedObject};
 use penstock_model::resource::Compiled;
@@ -447,7 +448,7 @@ pub(super) fn copy_file(from: &Path, to: &Path, disk: &Disk) -> Result<(), Gatew
     let failed = |error: &io::Error| spool::spool_error("copying", to, error);
     let mut source = File::open(from).map_err(|error| failed(&error))?;
     let created = OpenOptions::new().write(true).create_new(true).open(to);
-    let mut target = created.map_err(|error| failed(&error))?;
+    let mut target = PeriodicallySynced::new(created.map_err(|error| failed(&error))?);
     let mut length = 0;
     loop {
         let copied = io::copy(&mut source.by_ref().take(SPACE_CHECK_BYTES), &mut target)

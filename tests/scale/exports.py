@@ -62,7 +62,8 @@ def main():
         raise SystemExit(state.failure)
     percent = 100 * during.rate() / alone.rate()
     print(f"without exports: {alone}\nwith exports: {during}")
-    print(f"{state.exports} exports of {arguments.objects} objects, {state.export_seconds / max(state.exports, 1):.1f} s each")
+    seconds = state.export_seconds / max(state.exports, 1)
+    print(f"{state.exports} exports of {arguments.objects} objects, {seconds:.1f} s each")
     print(f"ingestion keeps {percent:.0f} % of its rate")
     if state.exports == 0 or percent < WANTED_PERCENT:
         raise SystemExit(f"FAILED: at least one export and {WANTED_PERCENT} % were expected")

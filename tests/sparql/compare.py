@@ -182,15 +182,15 @@ def compare_queries(options, tally, endpoint):
         rows = len(answers[0].rows) if isinstance(answers[0], Table) else 0
         is_large = rows > MAX_ROWS_OF_RDFLIB
         answers.append(EngineError("the answer is large") if is_large else ask(engines[1], query))
-        if rows > MAX_ROWS_OF_GATEWAY:
-            tally.counts["the answer exceeds the limit of rows"] += 1
-            continue
         if options.only is not None:
             print(query.write())
             for engine, answer in zip(engines, answers):
                 print(f"{engine.name}: {answer}")
-            if endpoint:
+            if endpoint and rows <= MAX_ROWS_OF_GATEWAY:
                 print(f"endpoint: {ask(endpoint, query, choice)}")
+        if rows > MAX_ROWS_OF_GATEWAY:
+            tally.counts["the answer exceeds the limit of rows"] += 1
+            continue
         compare_query(number, query, answers, tally, quads, choice, endpoint)
 
 

@@ -101,14 +101,18 @@ impl SparqlPermits {
         }
     }
 
-    /// Returns whether a request of this account may run now. Those that run may not have taken their memory yet, and a table
-    /// that grows takes half as much more for a moment. The rest of twice the limit is for what other requests take
-    /// meanwhile.
+    /// Returns whether a request of this account may run now.
     fn may_run(&self, queue: &Queue, account: &str) -> bool {
+        queue.has_place(account) && self.has_memory(queue)
+    }
+
+    /// Returns whether there is enough memory for another request. Those that run may not have taken theirs yet, and a
+    /// table that grows takes half as much more for a moment. The rest of twice the limit is for what other requests take
+    /// meanwhile.
+    fn has_memory(&self, queue: &Queue) -> bool {
         let Shared { memory, request_bytes, .. } = &*self.0;
         let needed = request_bytes.saturating_mul(2 * (queue.running.len() as u64 + 1));
-        queue.has_place(account)
-            && memory.current_level() < Level::Short
+        memory.current_level() < Level::Short
             && memory.remaining_bytes().is_none_or(|remaining| remaining >= needed)
     }
 
@@ -129,14 +133,16 @@ impl SparqlPermits {
 
     /// Ends a request of this account, and starts those that may run now.
     fn release(&self, account: &str) {
-        let is_awaited = !self.lock().waiting.is_empty();
-        if is_awaited {
-            // Otherwise the memory of this request would count for another second.
-            return_unused_pages();
-        }
         let mut queue = self.lock();
         if let Some(at) = queue.running.iter().position(|running| running == account) {
             queue.running.swap_remove(at);
+        }
+        let is_next = |waiter: &Waiter| queue.has_place(&waiter.account);
+        if queue.waiting.iter().any(is_next) && !self.has_memory(&queue) {
+            // Otherwise the memory of this request would count for another second.
+            drop(queue);
+            return_unused_pages();
+            queue = self.lock();
         }
         self.start_waiting(queue);
     }

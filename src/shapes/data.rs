@@ -29,7 +29,7 @@ const MAX_COMBINATIONS: usize = 4096;
 /// The length of a text from which the clock is read after matching it, in bytes.
 const MIN_LONG_TEXT_BYTES: usize = 1 << 10;
 /// The maximum product of the length of all values of a node and the size of all regular expressions of a `ShEx` schema.
-const MAX_NODE_WORK: usize = 1 << 33;
+const MAX_NODE_WORK: u64 = 1 << 33;
 /// Compiling an expression costs as much as matching a text of this length.
 const COMPILING_BYTES: usize = 64;
 
@@ -252,7 +252,7 @@ impl<'t> Data<'t> {
     /// Checks that matching the values of a node does not take long. rudof compiles an expression for each value, and
     /// matches without reading.
     fn check_schema_patterns(&self, node: &dyn fmt::Display, triples: &[Triple]) {
-        let program_bytes = self.schema_pattern_bytes.get();
+        let program_bytes = self.schema_pattern_bytes.get() as u64;
         if program_bytes == 0 {
             return;
         }
@@ -261,7 +261,8 @@ impl<'t> Data<'t> {
             Term::NamedNode(node) => node.as_str().len(),
             _ => 0,
         };
-        let bytes: usize = triples.iter().map(|triple| length(triple) + COMPILING_BYTES).sum();
+        let bytes: u64 =
+            triples.iter().map(|triple| (length(triple) + COMPILING_BYTES) as u64).sum();
         let max_bytes = MAX_NODE_WORK / program_bytes;
         if bytes > max_bytes {
             abort(GatewayError::new(
@@ -271,7 +272,7 @@ impl<'t> Data<'t> {
                 ),
             ));
         }
-        if bytes > MIN_LONG_TEXT_BYTES {
+        if bytes > MIN_LONG_TEXT_BYTES as u64 {
             self.budget.check_clock().unwrap_or_else(|error| abort(error));
         }
     }

@@ -15,7 +15,7 @@ use penstock_http::service::{origin, trace};
 use penstock_http::state::{self, gateway, run_ingestion};
 use penstock_model::changes::State;
 use penstock_model::csv::{CsvFormat, CsvHeader};
-use penstock_model::ingest::{Answer, Body, Mode, ObjectCondition, OnError};
+use penstock_model::ingest::{Answer, BegunIngestion, Body, Mode, ObjectCondition, OnError};
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
 use penstock_service::ingestions::{self, IngestionRequest, NewChange};
@@ -35,11 +35,11 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Ingests this body, unless the client leaves too many responses unread. Blocking.
-    pub(super) fn ingest_body(&self, body: Body<'_>) -> Result<Answer, Problem> {
+    /// Ingests this body, unless the client leaves too many responses unread. Blocking, except for the sync.
+    pub(super) fn ingest_body(&self, body: Body<'_>) -> Result<BegunIngestion<Answer>, Problem> {
         let capacity = self.state.unsent_responses.check_capacity(&self.by);
         capacity.inspect_err(|problem| self.log_refusal(problem))?;
-        Ok(ingestions::ingest_objects(&self.gateway, &self.by, &self.request, body)?)
+        Ok(ingestions::begin_ingestion(&self.gateway, &self.by, &self.request, body)?)
     }
 
     /// Checks that the columns of a stream of CSV are fields.
@@ -118,14 +118,19 @@ async fn ingest_unprefixed(req: &mut Request, depot: &mut Depot) -> ReplyResult 
             let body = body.inspect_err(|problem| job.log_refusal(problem))?;
             let prefix = origin(depot).prefix.clone();
             run_ingestion(move || {
-                let answer = job.ingest_body(Body::Json(body.bytes()))?;
+                let begun = job.ingest_body(Body::Json(body.bytes()))?;
                 // The answer may be as large as the body, so both are not kept at once.
                 drop(body);
                 let IngestionRequest { lists_objects, on_error, .. } = job.request;
-                if let Some(state) = answer.change {
-                    return change_reply(answer, state, lists_objects, &prefix);
-                }
-                Reply::json(&shapes::Ingestion::from_answer(answer, lists_objects, on_error))
+                let reply = begun.map(|answer| match answer.change {
+                    Some(state) => change_reply(answer, state, lists_objects, &prefix),
+                    None => Reply::json(&shapes::Ingestion::from_answer(
+                        answer,
+                        lists_objects,
+                        on_error,
+                    )),
+                });
+                Ok(async { reply.synced().await? })
             })
             .await
         }

@@ -197,13 +197,16 @@ impl Chunks {
             // has the same chunks.
             let Chunk { text, line_numbers } = &chunk;
             let first = place.first_index;
-            let answer = job.ingest_body(match &header {
+            let begun = job.ingest_body(match &header {
                 Some(header) => Body::Records { text, header, first, line_numbers },
                 None => Body::Lines { text, first, line_numbers },
             })?;
             let (lists_objects, on_error) = (job.request.lists_objects, job.request.on_error);
-            let ingestion = Ingestion::from_answer(answer, lists_objects, on_error);
-            Ok(json_line(&ingestion.with_place(place)))
+            let line = begun.map(|answer| {
+                let ingestion = Ingestion::from_answer(answer, lists_objects, on_error);
+                json_line(&ingestion.with_place(place))
+            });
+            Ok(async { Ok(line.synced().await?) })
         });
         match done.await {
             Ok(line) => {

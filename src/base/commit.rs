@@ -8,7 +8,7 @@
 //! The layers above get the store as a [`GuardedStore`]. Reading is unrestricted; the only method that commits needs a
 //! [`CommitCheck`], so a handler without one does not compile.
 use crate::error::GatewayError;
-use penstock_store::{Commit, Error, ReadStore, Store, Transaction};
+use penstock_store::{Commit, Error, ReadStore, Store, Transaction, Unsynced};
 use std::fmt::Debug;
 use std::ops::Deref;
 
@@ -42,7 +42,16 @@ pub fn commit<T, E: From<Error> + From<GatewayError>>(
     check: &dyn CommitCheck,
     change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
 ) -> Result<(T, Commit), E> {
-    store.transact(|transaction| {
+    Ok(commit_unsynced(store, check, change)?.wait()?)
+}
+
+/// As [`commit`], but returns before the commit is synced: see [`Store::transact_unsynced`].
+fn commit_unsynced<T, E: From<Error> + From<GatewayError>>(
+    store: &Store,
+    check: &dyn CommitCheck,
+    change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
+) -> Result<Unsynced<(T, Commit)>, E> {
+    store.transact_unsynced(|transaction| {
         check.check_commit(transaction)?;
         change(transaction)
     })
@@ -63,6 +72,18 @@ impl GuardedStore {
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
     ) -> Result<(T, Commit), E> {
         commit(&self.0, check, change)
+    }
+
+    /// As [`Self::commit`], but returns before the commit is synced: see [`Store::transact_unsynced`].
+    ///
+    /// # Errors
+    /// As [`Self::commit`], except those of the sync.
+    pub fn commit_unsynced<T, E: From<Error> + From<GatewayError>>(
+        &self,
+        check: &dyn CommitCheck,
+        change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
+    ) -> Result<Unsynced<(T, Commit)>, E> {
+        commit_unsynced(&self.0, check, change)
     }
 }
 

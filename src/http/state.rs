@@ -177,8 +177,11 @@ pub async fn run_blocking<T: Send + 'static>(
 }
 
 /// Runs an ingestion: [`blocking::run_ingestion`] with problems.
-pub async fn run_ingestion<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
+pub async fn run_ingestion<T: Send + 'static, F>(
+    work: impl FnOnce() -> Result<F, Problem> + Send + 'static,
+) -> Result<T, Problem>
+where
+    F: Future<Output = Result<T, Problem>> + Send + 'static,
+{
     blocking::run_ingestion(work).await
 }

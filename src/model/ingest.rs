@@ -96,7 +96,7 @@ pub use record::{
 pub use request::{Body, Limits, Request};
 pub use retry::missing_letter_error;
 pub use review::{AuditHook, AuditedStep, Replay, ReviewStep, Submission};
-pub use run::ingest;
+pub use run::{BegunIngestion, begin_ingestion, ingest};
 pub(crate) use run::{check_versions, outdated_error};
 pub use value_limit::check_value_count;
 pub(crate) use write_history::WrittenObjects;

@@ -10,8 +10,8 @@ use penstock_base::principal::Principal;
 use penstock_base::telemetry::trace::Trace;
 use penstock_model::csv::CsvHeader;
 use penstock_model::ingest::{
-    self, Answer, AuditHook, AuditedStep, Body, Limits, Mode, ObjectCondition, OnError, Preview,
-    Record, Request, ReviewStep, Submission,
+    self, Answer, AuditHook, AuditedStep, BegunIngestion, Body, Limits, Mode, ObjectCondition,
+    OnError, Preview, Record, Request, ReviewStep, Submission,
 };
 use penstock_model::resource::{Compiled, Review};
 use penstock_store::Transaction;
@@ -82,6 +82,21 @@ pub fn ingest_objects(
     body: Body<'_>,
 ) -> Result<Answer, GatewayError> {
     ingest_body(gateway, by, request, body, None)
+}
+
+/// Ingests as [`ingest_objects`] does, except waiting for the sync. Blocking.
+///
+/// # Errors
+/// The errors of [`ingest_objects`] before it reads the body.
+pub fn begin_ingestion(
+    gateway: &Gateway,
+    by: &Authorized,
+    request: &IngestionRequest,
+    body: Body<'_>,
+) -> Result<BegunIngestion<Answer>, GatewayError> {
+    run_request(gateway, by, request, body, None, |limits, request| {
+        Ok(ingest::begin_ingestion(&gateway.store, limits, request))
+    })
 }
 
 /// Shows what an ingestion of this body would change, with the same checks, and stores nothing. Blocking.

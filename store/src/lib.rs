@@ -2,7 +2,7 @@
 //!
 //! One ordered, checksummed journal is the source of truth. The quad index is derived from it, and can be
 //! discarded and rebuilt. The crate knows RDF terms, quads and byte documents, but not HTTP, JSON or YAML.
-//! Its functions block: call them from a thread that may block.
+//! Its functions block, except [`Unsynced::synced`]: call them from a thread that may block.
 //!
 //! FORMAT.md, in the folder of this crate, describes the files and the assumptions about the medium.
 
@@ -34,6 +34,7 @@ mod store;
 mod subject_quads;
 mod term;
 mod transaction;
+mod unsynced;
 mod varint;
 mod verify;
 
@@ -52,4 +53,5 @@ pub use store::{ReadStore, Store};
 pub use subject_quads::SubjectQuads;
 pub use term::check_supported;
 pub use transaction::Transaction;
+pub use unsynced::Unsynced;
 pub use verify::{Verified, verify_store};

@@ -68,10 +68,13 @@ impl WriterSteps {
         StageGuard { steps: self, before: self.stage.swap(stage as u8, Ordering::Relaxed) }
     }
 
-    /// Counts a waiting commit, until the result is dropped.
-    pub(crate) fn begin_wait(&self) -> WaitGuard<'_> {
+    /// Counts a waiting commit, until [`Self::end_wait`].
+    pub(crate) fn begin_wait(&self) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        WaitGuard(self)
+    }
+
+    pub(crate) fn end_wait(&self) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub(crate) fn step_count(&self) -> u64 {
@@ -96,15 +99,6 @@ pub(crate) struct StageGuard<'a> {
 impl Drop for StageGuard<'_> {
     fn drop(&mut self) {
         self.steps.stage.store(self.before, Ordering::Relaxed);
-    }
-}
-
-/// A commit that waits for its sync.
-pub(crate) struct WaitGuard<'a>(&'a WriterSteps);
-
-impl Drop for WaitGuard<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -188,13 +182,13 @@ mod tests {
     #[test]
     fn waiting_commits_show_as_syncing_without_a_writer() {
         let steps = WriterSteps::default();
-        let waiting = [steps.begin_wait(), steps.begin_wait()];
+        steps.begin_wait();
         assert_eq!(steps.stage(), Stage::Syncing);
         let begun = steps.enter_stage(Stage::Changing);
         assert_eq!(steps.stage(), Stage::Changing);
         drop(begun);
         assert_eq!(steps.stage(), Stage::Syncing);
-        drop(waiting);
+        steps.end_wait();
         assert_eq!(steps.stage(), Stage::Idle);
     }
 }

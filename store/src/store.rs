@@ -10,6 +10,7 @@ use crate::reopen::{catch_up, discard_if_unfit};
 use crate::slot::Slot;
 use crate::steps::{Stage, WriterSteps};
 use crate::transaction::Changes;
+use crate::unsynced::Unsynced;
 use crate::{
     Commit, Error, Format, Options, Progress, Reader, Stats, SubjectFilter, Transaction, files,
     verify,
@@ -83,7 +84,7 @@ pub(crate) struct StoreInner {
     index: RwLock<Index>,
     /// Replaced when the store is reopened.
     synced: RwLock<Arc<SyncState>>,
-    sync_thread: SyncThread,
+    pub(crate) sync_thread: SyncThread,
     pub(crate) closing: Closing,
     change_counts: Mutex<ChangeCounts>,
     pub(crate) steps: WriterSteps,
@@ -220,6 +221,14 @@ impl Store {
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
     ) -> Result<(T, Commit), E> {
+        Ok(self.transact_unsynced(change)?.wait()?)
+    }
+
+    /// As [`Self::transact`], but returns before the frame is synced. The result gives the value once it is.
+    pub fn transact_unsynced<T, E: From<Error>>(
+        &self,
+        change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
+    ) -> Result<Unsynced<(T, Commit)>, E> {
         let mut writer = self.inner().lock_writer_if_writable()?;
         self.inner().checkpoint_if_due(&writer)?;
         let steps = &self.inner().steps;
@@ -231,15 +240,10 @@ impl Store {
         let commit = Commit { sequence, added: changes.added, removed: changes.removed };
         // Many commits may wait for a sync at the same time.
         drop(changes);
-        let waiting = steps.begin_wait();
-        drop(begun);
         // Reopening may replace the sync state once the writer is dropped.
-        let synced = writer.sync_state();
-        drop(writer);
-        synced.wait_synced(sequence)?;
-        drop(waiting);
-        self.start_maintenance();
-        Ok((value, commit))
+        let unsynced = Unsynced::new((value, commit), sequence, self, writer.sync_state());
+        drop(begun);
+        Ok(unsynced)
     }
 }
 

@@ -15,9 +15,9 @@ use crate::{change_feed, dead_letters};
 use oxrdf::NamedNode;
 use penstock_base::commit::GuardedStore;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::events;
+use penstock_base::events::{self, EventBus};
 use penstock_base::telemetry::metrics;
-use penstock_store::{Error, Transaction};
+use penstock_store::{Commit, Error, Transaction, Unsynced};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -76,112 +76,197 @@ pub fn ingest(
     limits: &Limits,
     request: &Request<'_>,
 ) -> Result<Answer, GatewayError> {
-    let started = Instant::now();
-    let (outcome, result) = match run_ingestion(store, limits, request) {
-        Ok(Completion::Committed(committed)) => {
-            let Committed { answer, record, removed, evicted_letters } = *committed;
-            if let Some(events) = request.events {
-                let trace = record.traceparent.as_deref();
-                events.publish_in_trace(trace, events::EventKind::Ingestion, &record.id, &record);
-            }
-            log_removed_orphans(request, &answer, &removed);
-            metrics::count_rejected_objects(record.rejected);
-            metrics::count_removed_dead_letters("evicted", evicted_letters);
-            ("committed", Ok(answer))
+    begin_ingestion(store, limits, request).wait()
+}
+
+/// Runs one ingestion as [`ingest`], except waiting for the sync.
+pub fn begin_ingestion(
+    store: &GuardedStore,
+    limits: &Limits,
+    request: &Request<'_>,
+) -> BegunIngestion<Answer> {
+    let report = Report::new(request);
+    let ended = match run_ingestion(store, limits, request) {
+        Ok(unsynced) => unsynced.map(|(completion, _)| completion.into_ended()),
+        Err(NotCommitted::Validated(answer)) => {
+            Unsynced::without_commit(Ended::answered("validated", *answer, Vec::new()))
         }
-        Ok(Completion::Replayed(answer)) => ("replayed", Ok(answer)),
-        Ok(Completion::Submitted { answer, change }) => {
-            if let Some(events) = request.events {
-                change.publish_event(events, request.traceparent, change.approvers.clone());
-            }
-            ("submitted", Ok(answer))
-        }
-        Err(NotCommitted::Validated(answer)) => ("validated", Ok(*answer)),
-        Ok(Completion::RetryFailed { error, evicted_letters }) => {
-            metrics::count_removed_dead_letters("evicted", evicted_letters);
-            ("refused", Err(error))
-        }
-        Err(NotCommitted::Refused(error)) => ("refused", Err(error)),
+        Err(NotCommitted::Refused(error)) => Unsynced::without_commit(Ended::refused(error)),
     };
-    let result = result.map_err(|mut error| {
-        error.detail = format!("Ingestion failed: {}", error.detail);
-        error
-    });
-    report_ingestion(request, outcome, &result, started);
-    result
+    BegunIngestion { ended, report }
+}
+
+/// An ingestion whose commit may not be synced yet. It ends with [`Self::wait`] or [`Self::synced`], which report it: as
+/// an event, in the log and in the metrics.
+#[must_use = "the ingestion is reported only once it is synced"]
+pub struct BegunIngestion<T> {
+    ended: Unsynced<Ended<T>>,
+    report: Report,
+}
+
+/// How an ingestion ended.
+struct Ended<T> {
+    outcome: &'static str,
+    result: Result<T, GatewayError>,
+    /// `None` with an error.
+    counts: Option<Counts>,
+    notices: Vec<Notice>,
+}
+
+/// What the log and the metrics tell of an answer.
+struct Counts {
+    ingestion_id: String,
+    created: u64,
+    updated: u64,
+    unchanged: u64,
+    deleted: u64,
+    rejected: usize,
+}
+
+/// What is reported once it is durable.
+enum Notice {
+    Ingested(Box<Record>),
+    Submitted(Box<Change>),
+    RemovedOrphans(Vec<NamedNode>),
+    EvictedLetters(u64),
+}
+
+impl Completion {
+    fn into_ended(self) -> Ended<Answer> {
+        match self {
+            Self::Committed(committed) => {
+                let Committed { answer, record, removed, evicted_letters } = *committed;
+                let notices = vec![
+                    Notice::Ingested(Box::new(record)),
+                    Notice::RemovedOrphans(removed),
+                    Notice::EvictedLetters(evicted_letters),
+                ];
+                Ended::answered("committed", answer, notices)
+            }
+            Self::Replayed(answer) => Ended::answered("replayed", answer, Vec::new()),
+            Self::Submitted { answer, change } => {
+                Ended::answered("submitted", answer, vec![Notice::Submitted(change)])
+            }
+            Self::RetryFailed { error, evicted_letters } => {
+                let notices = vec![Notice::EvictedLetters(evicted_letters)];
+                Ended { notices, ..Ended::refused(error) }
+            }
+        }
+    }
+}
+
+impl Ended<Answer> {
+    fn answered(outcome: &'static str, answer: Answer, notices: Vec<Notice>) -> Self {
+        let counts = Counts {
+            ingestion_id: answer.ingestion_id.clone(),
+            created: answer.created,
+            updated: answer.updated,
+            unchanged: answer.unchanged,
+            deleted: answer.deleted,
+            rejected: answer.rejected.len(),
+        };
+        Self { outcome, result: Ok(answer), counts: Some(counts), notices }
+    }
+}
+
+impl<T> Ended<T> {
+    fn refused(error: GatewayError) -> Self {
+        Self { outcome: "refused", result: Err(error), counts: None, notices: Vec::new() }
+    }
+
+    fn map<U>(self, convert: impl FnOnce(T) -> U) -> Ended<U> {
+        let Self { outcome, result, counts, notices } = self;
+        Ended { outcome, result: result.map(convert), counts, notices }
+    }
+}
+
+impl<T> BegunIngestion<T> {
+    /// Converts the answer, which is given away only after the sync.
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> BegunIngestion<U> {
+        let Self { ended, report } = self;
+        BegunIngestion { ended: ended.map(|ended| ended.map(convert)), report }
+    }
+
+    /// Waits for the sync, and reports the ingestion. Blocking.
+    ///
+    /// # Errors
+    /// As [`ingest`].
+    pub fn wait(self) -> Result<T, GatewayError> {
+        self.report.finish(self.ended.wait())
+    }
+
+    /// Waits for the sync without a thread, and reports the ingestion.
+    ///
+    /// # Errors
+    /// As [`ingest`].
+    pub async fn synced(self) -> Result<T, GatewayError> {
+        self.report.finish(self.ended.synced().await)
+    }
 }
 
 fn run_ingestion(
     store: &GuardedStore,
     limits: &Limits,
     request: &Request<'_>,
-) -> Result<Completion, NotCommitted> {
+) -> Result<Unsynced<(Completion, Commit)>, NotCommitted> {
     let key = match request.idempotency_key {
         Some(key) if request.mode != Mode::Validate => Some(IdempotencyKey::new(request, key)?),
         _ => None,
     };
     value_limit::check_body(request.body, limits.values)?;
-    let (done, _) =
-        store.commit(request.check, |transaction| -> Result<Completion, NotCommitted> {
-            if let Some(key) = &key
-                && let Some(answer) = key.find_answer(transaction)?
-            {
-                return Ok(Completion::Replayed(answer));
+    store.commit_unsynced(request.check, |transaction| -> Result<Completion, NotCommitted> {
+        if let Some(key) = &key
+            && let Some(answer) = key.find_answer(transaction)?
+        {
+            return Ok(Completion::Replayed(answer));
+        }
+        check_accepts(transaction, request)?;
+        let retried = retry::find_retried_letter(transaction, request)?;
+        if let Some(submission) = find_submission(request)? {
+            return submit_change(transaction, limits, request, key.as_ref(), submission);
+        }
+        let applied = apply_request(transaction, limits, request);
+        let (applied, rejections) = match (applied, retried) {
+            (Ok(applied), None) => applied,
+            (Ok(applied), Some(letter)) => {
+                dead_letters::remove_letter(transaction, &letter)?;
+                applied
             }
-            check_accepts(transaction, request)?;
-            let retried = retry::find_retried_letter(transaction, request)?;
-            if let Some(submission) = find_submission(request)? {
-                return submit_change(transaction, limits, request, key.as_ref(), submission);
+            (Err(error), Some(letter)) => {
+                let evicted_letters = retry::keep_letter(transaction, letter, &error, limits)?;
+                return Ok(Completion::RetryFailed { error, evicted_letters });
             }
-            let applied = apply_request(transaction, limits, request);
-            let (applied, rejections) = match (applied, retried) {
-                (Ok(applied), None) => applied,
-                (Ok(applied), Some(letter)) => {
-                    dead_letters::remove_letter(transaction, &letter)?;
-                    applied
-                }
-                (Err(error), Some(letter)) => {
-                    let evicted_letters = retry::keep_letter(transaction, letter, &error, limits)?;
-                    return Ok(Completion::RetryFailed { error, evicted_letters });
-                }
-                (Err(error), None) => return Err(error.into()),
-            };
-            let Applied { mut answer, removed, bypassed, .. } = applied;
-            answer.rejected = rejections.list();
-            let wrote = WrittenObjects::from_answer(&answer);
-            if !request.lists_objects {
-                answer.objects.clear();
-            }
-            if request.mode == Mode::Validate {
-                return Err(NotCommitted::Validated(Box::new(answer)));
-            }
-            let none = BTreeSet::new();
-            change_feed::record_changed_objects(transaction, request.watch, "", &none)?;
-            let record =
-                record::store_record(transaction, request, &answer, &wrote, limits.history)?;
-            let evicted_letters = rejections.store_dead_letters(
-                transaction,
-                request,
-                &mut answer,
-                limits,
-                &record.at,
-            )?;
-            if let Some(key) = &key {
-                key.store_answer(transaction, &answer, limits)?;
-            }
-            if !bypassed.is_empty() {
-                let step = AuditedStep::Bypassed(&bypassed);
-                AuditHook::record(request.audit, transaction, step)?;
-            }
-            if let Some(events) = request.events {
-                let trace = record.traceparent.as_deref();
-                let kind = events::EventKind::Ingestion;
-                events.store(transaction, trace, kind, &record.id, &record)?;
-            }
-            let committed = Committed { answer, record, removed, evicted_letters };
-            Ok(Completion::Committed(Box::new(committed)))
-        })?;
-    Ok(done)
+            (Err(error), None) => return Err(error.into()),
+        };
+        let Applied { mut answer, removed, bypassed, .. } = applied;
+        answer.rejected = rejections.list();
+        let wrote = WrittenObjects::from_answer(&answer);
+        if !request.lists_objects {
+            answer.objects.clear();
+        }
+        if request.mode == Mode::Validate {
+            return Err(NotCommitted::Validated(Box::new(answer)));
+        }
+        let none = BTreeSet::new();
+        change_feed::record_changed_objects(transaction, request.watch, "", &none)?;
+        let record = record::store_record(transaction, request, &answer, &wrote, limits.history)?;
+        let evicted_letters =
+            rejections.store_dead_letters(transaction, request, &mut answer, limits, &record.at)?;
+        if let Some(key) = &key {
+            key.store_answer(transaction, &answer, limits)?;
+        }
+        if !bypassed.is_empty() {
+            let step = AuditedStep::Bypassed(&bypassed);
+            AuditHook::record(request.audit, transaction, step)?;
+        }
+        if let Some(events) = request.events {
+            let trace = record.traceparent.as_deref();
+            let kind = events::EventKind::Ingestion;
+            events.store(transaction, trace, kind, &record.id, &record)?;
+        }
+        let committed = Committed { answer, record, removed, evicted_letters };
+        Ok(Completion::Committed(Box::new(committed)))
+    })
 }
 
 /// Checks that the Business Object accepts data, with the definitions that the request read.
@@ -267,68 +352,129 @@ fn apply_request(
     }
 }
 
-/// Logs the objects that the request removed without naming them. One of them may have been ingested as an object of
-/// its own.
-fn log_removed_orphans(request: &Request<'_>, answer: &Answer, orphans: &[NamedNode]) {
-    const MAX_NAMED: usize = 20;
-    if orphans.is_empty() {
-        return;
-    }
-    let named: Vec<_> =
-        orphans.iter().take(MAX_NAMED).map(|uri| quote_excerpt(uri.as_str())).collect();
-    tracing::info!(
-        ingestion_id = answer.ingestion_id,
-        business_object = request.business_object.object.definition.name.as_str(),
-        mode = request.mode.name(),
-        count = orphans.len(),
-        first = named.join(", "),
-        "Removed nested objects that nothing refers to any more."
-    );
+/// What is reported about an ingestion once it is durable or refused.
+struct Report {
+    started: Instant,
+    events: Option<EventBus>,
+    traceparent: Option<String>,
+    business_object: String,
+    mode: Mode,
+    caller: String,
+    bytes: u64,
 }
 
-/// Writes one log line and counts the ingestion, refused or not.
-fn report_ingestion(
-    request: &Request<'_>,
-    outcome: &'static str,
-    result: &Result<Answer, GatewayError>,
-    started: Instant,
-) {
-    let elapsed = started.elapsed();
-    let bytes = request.body.byte_len();
-    let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-    let business_object = request.business_object.object.definition.name.as_str();
-    let (mode, caller) = (request.mode.name(), request.caller);
-    match result {
-        Ok(answer) => tracing::info!(
-            ingestion_id = answer.ingestion_id,
-            business_object,
-            mode,
-            outcome,
-            created = answer.created,
-            updated = answer.updated,
-            unchanged = answer.unchanged,
-            deleted = answer.deleted,
-            rejected = answer.rejected.len(),
-            bytes,
-            duration_ms,
-            caller,
-            "An ingestion was done."
-        ),
-        Err(error) => tracing::warn!(
-            business_object,
-            mode,
-            cause = error.detail,
-            bytes,
-            duration_ms,
-            caller,
-            "An ingestion was refused."
-        ),
+impl Report {
+    fn new(request: &Request<'_>) -> Self {
+        Self {
+            started: Instant::now(),
+            events: request.events.cloned(),
+            traceparent: request.traceparent.map(str::to_owned),
+            business_object: request.business_object.object.definition.name.clone(),
+            mode: request.mode,
+            caller: request.caller.to_owned(),
+            bytes: request.body.byte_len(),
+        }
     }
-    let objects = result
-        .as_ref()
-        .map_or(0, |answer| answer.created + answer.updated + answer.unchanged + answer.deleted);
-    metrics::count_ingestion(outcome, objects, bytes, elapsed.as_secs_f64());
-    if let (Ok(answer), "committed") = (result, outcome) {
-        metrics::count_unchanged_objects(answer.unchanged);
+
+    /// Publishes, logs and counts the ingestion, which is synced, or whose sync failed.
+    fn finish<T>(self, ended: Result<Ended<T>, Error>) -> Result<T, GatewayError> {
+        let ended = ended.unwrap_or_else(|error| Ended::refused(error.into()));
+        for notice in ended.notices {
+            match notice {
+                Notice::Ingested(record) => self.publish_record(&record),
+                Notice::Submitted(change) => {
+                    if let Some(events) = &self.events {
+                        let approvers = change.approvers.clone();
+                        change.publish_event(events, self.traceparent.as_deref(), approvers);
+                    }
+                }
+                Notice::RemovedOrphans(orphans) => {
+                    self.log_removed_orphans(ended.counts.as_ref(), &orphans);
+                }
+                Notice::EvictedLetters(count) => {
+                    metrics::count_removed_dead_letters("evicted", count);
+                }
+            }
+        }
+        let result = ended.result.map_err(|mut error| {
+            error.detail = format!("Ingestion failed: {}", error.detail);
+            error
+        });
+        self.log_end(ended.outcome, ended.counts.as_ref(), result.as_ref().err());
+        result
+    }
+
+    fn publish_record(&self, record: &Record) {
+        if let Some(events) = &self.events {
+            let trace = record.traceparent.as_deref();
+            events.publish_in_trace(trace, events::EventKind::Ingestion, &record.id, record);
+        }
+        metrics::count_rejected_objects(record.rejected);
+    }
+
+    /// Logs the objects that the request removed without naming them. One of them may have been ingested as an object of
+    /// its own.
+    fn log_removed_orphans(&self, counts: Option<&Counts>, orphans: &[NamedNode]) {
+        const MAX_NAMED: usize = 20;
+        if orphans.is_empty() {
+            return;
+        }
+        let named: Vec<_> =
+            orphans.iter().take(MAX_NAMED).map(|uri| quote_excerpt(uri.as_str())).collect();
+        tracing::info!(
+            ingestion_id = counts.map(|counts| counts.ingestion_id.as_str()),
+            business_object = self.business_object,
+            mode = self.mode.name(),
+            count = orphans.len(),
+            first = named.join(", "),
+            "Removed nested objects that nothing refers to any more."
+        );
+    }
+
+    /// Writes one log line and counts the ingestion, refused or not.
+    fn log_end(
+        &self,
+        outcome: &'static str,
+        counts: Option<&Counts>,
+        error: Option<&GatewayError>,
+    ) {
+        let elapsed = self.started.elapsed();
+        let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let Self { business_object, caller, bytes, .. } = self;
+        let mode = self.mode.name();
+        if let Some(error) = error {
+            tracing::warn!(
+                business_object,
+                mode,
+                cause = error.detail,
+                bytes,
+                duration_ms,
+                caller,
+                "An ingestion was refused."
+            );
+        } else if let Some(counts) = counts {
+            tracing::info!(
+                ingestion_id = counts.ingestion_id,
+                business_object,
+                mode,
+                outcome,
+                created = counts.created,
+                updated = counts.updated,
+                unchanged = counts.unchanged,
+                deleted = counts.deleted,
+                rejected = counts.rejected,
+                bytes,
+                duration_ms,
+                caller,
+                "An ingestion was done."
+            );
+        }
+        let objects = counts.map_or(0, |counts| {
+            counts.created + counts.updated + counts.unchanged + counts.deleted
+        });
+        metrics::count_ingestion(outcome, objects, *bytes, elapsed.as_secs_f64());
+        if let (Some(counts), "committed") = (counts, outcome) {
+            metrics::count_unchanged_objects(counts.unchanged);
+        }
     }
 }

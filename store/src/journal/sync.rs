@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Poll, Waker};
 
 /// The minimum length, in bytes, of a frame whose sync [`SyncThread`] begins. For smaller frames, switching
 /// threads takes longer than it saves while the frame is applied to the index.
@@ -16,6 +17,14 @@ pub(crate) struct SyncState {
     /// Wake those who wait for the running sync, and those who wait for the one after it: which is which alternates.
     /// So the end of a sync wakes only the commits that it has synced, and one that begins the next sync.
     ended: [Condvar; 2],
+}
+
+/// A commit that waits for its sync without a thread.
+#[derive(Debug)]
+struct WaitingTask {
+    sequence: u64,
+    id: u64,
+    waker: Waker,
 }
 
 #[derive(Debug)]
@@ -32,6 +41,9 @@ struct State {
     syncing_up_to: u64,
     /// The number of syncs that have begun.
     rounds: usize,
+    /// The commits that wait without a thread.
+    tasks: Vec<WaitingTask>,
+    next_task_id: u64,
     /// Why the store refuses commits, if it does.
     poison: Option<String>,
     /// Whether commits that wait for a sync must fail: a sync failed, or the store is being reopened. Frames
@@ -72,6 +84,8 @@ impl SyncState {
             syncing: false,
             syncing_up_to: sequence,
             rounds: 0,
+            tasks: Vec::new(),
+            next_task_id: 0,
             poison: None,
             acknowledging_stopped: false,
             failed: None,
@@ -89,6 +103,8 @@ impl SyncState {
 
     fn wake_all(&self) {
         self.ended.iter().for_each(Condvar::notify_all);
+        let tasks = std::mem::take(&mut self.lock_state().tasks);
+        tasks.into_iter().for_each(|task| task.waker.wake());
     }
 
     fn lock_state(&self) -> MutexGuard<'_, State> {
@@ -191,10 +207,12 @@ impl SyncState {
             state = this.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.acknowledging_stopped = true;
+        // No frame is appended after one that could not be applied.
+        let newest = state.failed.map_or(state.synced, |failed| state.synced.min(failed - 1));
+        drop(state);
         // Those who wait for the next sync: nobody begins it.
         self.wake_all();
-        // No frame is appended after one that could not be applied.
-        state.failed.map_or(state.synced, |failed| state.synced.min(failed - 1))
+        newest
     }
 
     /// Simulates a sync that does not return.
@@ -204,16 +222,37 @@ impl SyncState {
         self.wake_all();
     }
 
+    /// Returns whether an appended frame is synced, or wakes `waker` when it may be. `id` identifies the commit for its
+    /// next call. Another one must sync the file.
+    pub(crate) fn poll_synced(
+        &self,
+        sequence: u64,
+        id: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Error>> {
+        let mut state = self.lock_state();
+        if let Some(result) = state.result_of(sequence) {
+            return Poll::Ready(result);
+        }
+        let known = *id;
+        let id = *id.get_or_insert(state.next_task_id);
+        let waiting = known.and_then(|known| state.tasks.iter_mut().find(|task| task.id == known));
+        match waiting {
+            Some(task) => task.waker.clone_from(waker),
+            None => {
+                state.next_task_id = state.next_task_id.max(id + 1);
+                state.tasks.push(WaitingTask { sequence, id, waker: waker.clone() });
+            }
+        }
+        Poll::Pending
+    }
+
     /// Returns when an appended frame is synced. The first caller that waits syncs the file for all.
     pub(crate) fn wait_synced(&self, sequence: u64) -> Result<(), Error> {
         let mut state = self.lock_state();
         loop {
-            if state.synced >= sequence {
-                return Ok(());
-            }
-            if state.acknowledging_stopped {
-                let cause = state.poison.clone().unwrap_or_default();
-                return Err(Error::Poisoned { cause });
+            if let Some(result) = state.result_of(sequence) {
+                return result;
             }
             if state.syncing {
                 let (this, next) = self.this_and_next(&state);
@@ -241,11 +280,29 @@ impl SyncState {
             let (this, next) = self.this_and_next(&state);
             this.notify_all();
             next.notify_one();
+            let synced = state.synced;
+            let tasks: Vec<_> =
+                state.tasks.extract_if(.., |task| task.sequence <= synced).collect();
+            drop(state);
+            tasks.into_iter().for_each(|task| task.waker.wake());
+            state = self.lock_state();
         }
     }
 }
 
-/// Begins the sync of a long frame while the frame is applied to the index, before its commit waits for it.
+impl State {
+    /// Returns whether a frame is synced, or will never be; `None` while it is unknown.
+    fn result_of(&self, sequence: u64) -> Option<Result<(), Error>> {
+        if self.synced >= sequence {
+            return Some(Ok(()));
+        }
+        let cause = || self.poison.clone().unwrap_or_default();
+        self.acknowledging_stopped.then(|| Err(Error::Poisoned { cause: cause() }))
+    }
+}
+
+/// Syncs for commits that do not wait on a thread. It begins the sync of a long frame while the frame is applied to the
+/// index.
 #[derive(Debug, Default)]
 pub(crate) struct SyncThread(OnceLock<Option<FrameSender>>);
 
@@ -255,12 +312,16 @@ type FrameSender = Sender<(Arc<SyncState>, u64)>;
 impl SyncThread {
     /// Begins the sync of an appended frame if it is long.
     pub(crate) fn begin_sync(&self, synced: &Arc<SyncState>, sequence: u64, bytes: usize) {
-        if bytes >= MIN_AHEAD_SYNC_BYTES
-            && let Some(sender) = self.0.get_or_init(start_thread)
-        {
+        if bytes >= MIN_AHEAD_SYNC_BYTES {
             // If there is no thread, the waiting commit syncs the file as usual.
-            let _ = sender.send((synced.clone(), sequence));
+            self.request_sync(synced, sequence);
         }
+    }
+
+    /// Syncs an appended frame. Returns false if there is no thread.
+    pub(crate) fn request_sync(&self, synced: &Arc<SyncState>, sequence: u64) -> bool {
+        let sender = self.0.get_or_init(start_thread);
+        sender.as_ref().is_some_and(|sender| sender.send((synced.clone(), sequence)).is_ok())
     }
 }
 
@@ -279,7 +340,18 @@ fn start_thread() -> Option<FrameSender> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::Wake;
     use std::thread;
+
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
 
     #[test]
     fn commits_that_wait_for_the_next_sync_fail_when_acknowledging_stops() {
@@ -291,6 +363,9 @@ mod tests {
         for sequence in 1..=3 {
             synced.record_append(sequence, 1);
         }
+        let woken = Arc::new(Woken::default());
+        let (mut id, waker) = (None, Waker::from(woken.clone()));
+        assert!(synced.poll_synced(3, &mut id, &waker).is_pending());
         let results = thread::scope(|scope| {
             let waiting: Vec<_> =
                 (1..=3).map(|sequence| scope.spawn(move || synced.wait_synced(sequence))).collect();
@@ -301,5 +376,8 @@ mod tests {
             waiting.into_iter().map(|waiter| waiter.join().unwrap()).collect::<Vec<_>>()
         });
         assert!(results.iter().all(Result::is_err), "{results:?}");
+        assert!(woken.0.load(Ordering::SeqCst));
+        let polled = synced.poll_synced(3, &mut id, &waker);
+        assert!(matches!(polled, Poll::Ready(Err(Error::Poisoned { .. }))), "{polled:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! What every layer of Penstock uses: errors, time, the guard of commits, limits, the memory and disk of the
 //! machine, JSON with positions, events, telemetry and roles.
 
+mod background;
 pub mod backoff;
 pub mod bucket_name;
 pub mod characters;
@@ -28,5 +29,6 @@ pub mod time_zone;
 pub mod topic;
 pub mod unwind;
 
+pub use background::run_in_background;
 pub use if_match::IfMatch;
 pub use role::Role;

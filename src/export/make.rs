@@ -11,7 +11,7 @@ use penstock_base::clock::Stamp;
 use penstock_base::commit::{CommitCheck, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::metrics;
-use penstock_base::time;
+use penstock_base::{run_in_background, time};
 use penstock_config::ExportFormat;
 use penstock_model::change_feed::{self, ExportCursor, KnownTarget, Watch};
 use penstock_model::resource::{BusinessObject, Compiled};
@@ -321,7 +321,8 @@ impl<'a> ExportBuilder<'a> {
         &mut self,
         outputs: &[RenderOutput],
     ) -> Result<Rendered, GatewayError> {
-        let (rendered, state) = self.new_rendering().render_full(outputs)?;
+        let rendering = self.new_rendering();
+        let (rendered, state) = run_in_background(|| rendering.render_full(outputs))?;
         self.source.commit = state.commit;
         self.state = Some(state);
         Ok(rendered)
@@ -335,8 +336,9 @@ impl<'a> ExportBuilder<'a> {
         [changed, removed]: &[Vec<RenderOutput>; 2],
     ) -> Result<ChangedFiles<Rendered>, GatewayError> {
         let rendering = self.new_rendering();
-        let (files, state) =
-            rendering.render_changes(generation, cursor.exports, changed, removed)?;
+        let (files, state) = run_in_background(|| {
+            rendering.render_changes(generation, cursor.exports, changed, removed)
+        })?;
         // Later commits may have recorded their changes in the next generation.
         self.source.commit = cursor.closed_at;
         self.state = Some(state);

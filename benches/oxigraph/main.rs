@@ -37,6 +37,7 @@ struct Figures {
     read_all_seconds: f64,
     peak_mb: f64,
     disk_bytes: u64,
+    /// What was written to the device until the last ingestion was answered.
     written_bytes: u64,
     open_seconds: f64,
 }
@@ -102,7 +103,7 @@ fn main() {
     let a_quad = |bytes: u64| bytes as f64 / quads;
     amount("on disk after a stop, B a quad", a_quad(ours.disk_bytes), a_quad(theirs.disk_bytes));
     let written = (a_quad(ours.written_bytes), a_quad(theirs.written_bytes));
-    amount("written to the device, B a quad", written.0, written.1);
+    amount("written until the last ingestion was answered, B a quad", written.0, written.1);
     amount("answers after a start, s", ours.open_seconds, theirs.open_seconds);
     let micros = |name: &str, of: fn(&work::Reads) -> f64| {
         amount(name, of(&ours.reads) * 1e6, of(&theirs.reads) * 1e6);

@@ -76,15 +76,8 @@ where
             runtime.spawn(sync.instrument(span));
         }
     };
-    let starts_thread = {
-        let mut ingestions = lock_ingestions();
-        ingestions.waiting.push_back(Box::new(ingestion));
-        let starts = ingestions.threads < INGESTION_THREADS;
-        ingestions.threads += usize::from(starts);
-        starts
-    };
-    if starts_thread {
-        tokio::task::spawn_blocking(run_waiting_ingestions);
+    if let Some(thread) = enqueue_ingestion(Box::new(ingestion)) {
+        tokio::task::spawn_blocking(move || thread.run_waiting_ingestions());
     }
     ended.await.unwrap_or_else(|error| Err(task_ended_error(&error).into()))
 }
@@ -93,16 +86,38 @@ fn lock_ingestions() -> MutexGuard<'static, WaitingIngestions> {
     INGESTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn run_waiting_ingestions() {
-    loop {
-        let mut ingestions = lock_ingestions();
-        let Some(ingestion) = ingestions.waiting.pop_front() else {
-            ingestions.threads -= 1;
-            return;
-        };
-        drop(ingestions);
-        // After a panic, its request gets an error because nothing is sent to it.
-        let _ = panic::catch_unwind(AssertUnwindSafe(ingestion));
+/// Returns the thread to start for it, if there are not enough.
+fn enqueue_ingestion(ingestion: Box<dyn FnOnce() + Send>) -> Option<IngestionThread> {
+    let mut ingestions = lock_ingestions();
+    ingestions.waiting.push_back(ingestion);
+    let starts = ingestions.threads < INGESTION_THREADS;
+    ingestions.threads += usize::from(starts);
+    starts.then(|| IngestionThread)
+}
+
+/// One of the counted threads. It is dropped without having run if the runtime ends before.
+struct IngestionThread;
+
+impl IngestionThread {
+    fn run_waiting_ingestions(self) {
+        loop {
+            let mut ingestions = lock_ingestions();
+            let Some(ingestion) = ingestions.waiting.pop_front() else {
+                // Under the same lock: the next ingestion starts a thread.
+                ingestions.threads -= 1;
+                std::mem::forget(self);
+                return;
+            };
+            drop(ingestions);
+            // After a panic, its request gets an error because nothing is sent to it.
+            let _ = panic::catch_unwind(AssertUnwindSafe(ingestion));
+        }
+    }
+}
+
+impl Drop for IngestionThread {
+    fn drop(&mut self) {
+        lock_ingestions().threads -= 1;
     }
 }
 
@@ -123,4 +138,59 @@ pub fn task_ended_error(error: &dyn Error) -> GatewayError {
         ErrorClass::Internal,
         "the request's work ended without an answer; the gateway's log says why",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::time::{Duration, sleep, timeout};
+
+    /// The queue is one for the process, so all of it is tested by one test.
+    #[test]
+    fn ingestions_end_whatever_happens_to_their_clients_neighbours_and_runtimes() {
+        static ENDED: AtomicUsize = AtomicUsize::new(0);
+        type Never = std::future::Ready<Result<usize, GatewayError>>;
+        let count = |number: usize| {
+            move || {
+                Ok(async move {
+                    sleep(Duration::from_millis(1)).await;
+                    ENDED.fetch_add(1, Ordering::SeqCst);
+                    Ok::<_, GatewayError>(number)
+                })
+            }
+        };
+        for _ in 0..20 {
+            // This runtime ends while its ingestions wait.
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                for _ in 0..INGESTION_THREADS * 2 {
+                    let waiting = run_ingestion(|| Ok::<Never, _>(std::future::ready(Ok(0))));
+                    let _ = timeout(Duration::ZERO, waiting).await.is_ok();
+                }
+            });
+            runtime.shutdown_background();
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let panicked = run_ingestion::<usize, GatewayError, Never>(|| panic!("broken")).await;
+            assert_eq!(panicked.unwrap_err().class, ErrorClass::Internal);
+            let refused = GatewayError::new(ErrorClass::Conflict, "refused");
+            let failed = refused.clone();
+            let failed = run_ingestion::<usize, _, Never>(|| Err(failed)).await;
+            assert_eq!(failed.unwrap_err(), refused);
+            // Its client disconnects.
+            assert!(timeout(Duration::ZERO, run_ingestion(count(0))).await.is_err());
+            while ENDED.load(Ordering::SeqCst) == 0 {
+                sleep(Duration::from_millis(1)).await;
+            }
+            let all: Vec<_> =
+                (0..100).map(|number| tokio::spawn(run_ingestion(count(number)))).collect();
+            for (number, ingestion) in all.into_iter().enumerate() {
+                assert_eq!(ingestion.await.unwrap().unwrap(), number);
+            }
+        });
+        assert!(lock_ingestions().waiting.is_empty());
+    }
 }

@@ -40,8 +40,12 @@ fn shape(depth: u32) -> BoxedStrategy<Shape> {
     ("[A-C]", id, vec((name(), value, any::<bool>()), 1..5), 0..5_usize)
         .prop_map(|(namespace, id, values, place)| {
             let mut fields: Vec<Field> = Vec::new();
-            for (index, (name, value, many)) in values.into_iter().enumerate() {
-                if name == "uri" || name == "the id" || fields.iter().any(|f| f.name == name) {
+            for (index, (mut name, value, many)) in values.into_iter().enumerate() {
+                if name == "uri" || name == "the id" {
+                    // A shape without a field would have objects without a value, which are refused.
+                    name.push('_');
+                }
+                if fields.iter().any(|f| f.name == name) {
                     continue;
                 }
                 let predicate = NamedNode::new_unchecked(format!("http://p/{namespace}/{index}"));

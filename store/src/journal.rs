@@ -209,7 +209,7 @@ mod tests {
         let file = File::from(std::os::fd::OwnedFd::from(socket));
         writer.synced.record_roll(Arc::new(file), writer.path.clone(), Format::default(), 0);
         assert!(matches!(writer.synced.wait_synced(1), Err(Error::Io { action: "syncing", .. })));
-        assert!(matches!(writer.synced.wait_synced(1), Err(Error::Poisoned { .. })));
+        assert!(matches!(writer.synced.wait_synced(1), Err(Error::Io { action: "syncing", .. })));
         assert!(matches!(writer.synced.check_writable(), Err(Error::Poisoned { .. })));
     }
 }

@@ -201,7 +201,7 @@ mod tests {
         faults.fail_nth(1, Failure::Io, false);
         for commit in commits {
             let failed = complete(pin!(commit.synced()));
-            assert!(matches!(failed, Err(Error::Poisoned { .. })), "{failed:?}");
+            assert!(matches!(failed, Err(Error::Io { action: "syncing", .. })), "{failed:?}");
         }
         store.reopen(&mut |_| {}).unwrap();
         complete(pin!(put(&store, 11).synced())).unwrap();

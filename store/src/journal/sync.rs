@@ -1,6 +1,7 @@
 //! Group commit: one sync acknowledges all frames that were appended before it began.
 use crate::{Error, Format, files};
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -49,6 +50,8 @@ struct State {
     /// Whether commits that wait for a sync must fail: a sync failed, or the store is being reopened. Frames
     /// that were appended but not synced may be lost.
     acknowledging_stopped: bool,
+    /// The file whose sync failed, and why.
+    failed_sync: Option<(PathBuf, io::Error)>,
     /// The frame that was appended but could not be applied to the index. Its commit was reported as failed,
     /// although the frame may be synced.
     failed: Option<u64>,
@@ -88,6 +91,7 @@ impl SyncState {
             next_task_id: 0,
             poison: None,
             acknowledging_stopped: false,
+            failed_sync: None,
             failed: None,
             bytes,
             needs_packing: true,
@@ -265,14 +269,16 @@ impl SyncState {
             state.rounds = state.rounds.wrapping_add(1);
             let (file, path, appended) = (state.file.clone(), state.path.clone(), state.appended);
             drop(state);
-            let result = files::sync_data(&file, &path).map_err(files::io_error("syncing", &path));
+            let result = files::sync_data(&file, &path);
             state = self.lock_state();
             state.syncing = false;
             match result {
                 Ok(()) => state.synced = state.synced.max(appended),
                 Err(error) => {
                     state.acknowledging_stopped = true;
+                    state.failed_sync = Some((path.clone(), copy_error(&error)));
                     drop(state);
+                    let error = files::io_error("syncing", &path)(error);
                     self.poison(&error);
                     return Err(error);
                 }
@@ -296,9 +302,18 @@ impl State {
         if self.synced >= sequence {
             return Some(Ok(()));
         }
-        let cause = || self.poison.clone().unwrap_or_default();
-        self.acknowledging_stopped.then(|| Err(Error::Poisoned { cause: cause() }))
+        self.acknowledging_stopped.then(|| {
+            Err(match &self.failed_sync {
+                Some((path, error)) => files::io_error("syncing", path)(copy_error(error)),
+                None => Error::Poisoned { cause: self.poison.clone().unwrap_or_default() },
+            })
+        })
     }
+}
+
+/// Returns the error of the operating system once more: each commit that waited for a sync fails with it.
+fn copy_error(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 /// Syncs for commits that do not wait on a thread. It begins the sync of a long frame while the frame is applied to the

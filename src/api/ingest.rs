@@ -120,7 +120,7 @@ async fn ingest_unprefixed(req: &mut Request, depot: &mut Depot) -> ReplyResult 
             run_ingestion(move || {
                 let begun = job.ingest_body(Body::Json(body.bytes()))?;
                 // The answer may be as large as the body, so both are not kept at once.
-                drop(body);
+                let permit = body.into_permit();
                 let IngestionRequest { lists_objects, on_error, .. } = job.request;
                 let reply = begun.map(|answer| match answer.change {
                     Some(state) => change_reply(answer, state, lists_objects, &prefix),
@@ -130,7 +130,11 @@ async fn ingest_unprefixed(req: &mut Request, depot: &mut Depot) -> ReplyResult 
                         on_error,
                     )),
                 });
-                Ok(async { reply.synced().await? })
+                Ok(async {
+                    let reply = reply.synced().await;
+                    drop(permit);
+                    reply?
+                })
             })
             .await
         }

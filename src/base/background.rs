@@ -1,12 +1,15 @@
 //! Long work to which requests are preferred.
 use crate::error::{ErrorClass, GatewayError};
+use rustix::process::{getpriority_process, setpriority_process};
 use std::panic::resume_unwind;
 use std::thread;
 use std::time::Duration;
 use tracing::Span;
 
-/// The niceness of long work (`nice(2)`): it gets a quarter of the time of a processor that a request wants too.
+/// The niceness of long work above that of the process (`nice(2)`): it gets a quarter of the time of a processor that a
+/// request wants too.
 const NICENESS: i32 = 5;
+const MAX_NICENESS: i32 = 19;
 
 /// Runs long work on a thread with a lower priority, in the span of the caller. Returns when it has ended. Blocking.
 ///
@@ -19,8 +22,10 @@ pub fn run_in_background<T: Send>(
 ) -> Result<T, GatewayError> {
     let span = Span::current();
     let run = || {
+        let lowered = getpriority_process(None)
+            .and_then(|before| setpriority_process(None, (before + NICENESS).min(MAX_NICENESS)));
         // If the system refuses it, the work takes more of the processor than it should.
-        if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
+        if let Err(error) = lowered {
             tracing::debug!(%error, "The priority of a thread cannot be lowered.");
         }
         span.in_scope(work)
@@ -38,13 +43,12 @@ pub fn run_in_background<T: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::getpriority_process;
 
     #[test]
     fn only_the_thread_of_the_work_has_a_lower_priority() {
         let before = getpriority_process(None).unwrap();
         let during = run_in_background(|| Ok(getpriority_process(None).unwrap())).unwrap();
-        assert_eq!(during, (before + NICENESS).min(19));
+        assert_eq!(during, (before + NICENESS).min(MAX_NICENESS));
         assert_eq!(getpriority_process(None).unwrap(), before);
     }
 

@@ -5,7 +5,7 @@
 //! checked again inside its transaction. Writers run one after the other: a check inside a transaction sees every
 //! revocation that was committed before it, and no revocation is committed between the check and the commit.
 //!
-//! The layers above get the store as a [`GuardedStore`]. Reading is unrestricted; the only method that commits needs a
+//! The layers above get the store as a [`GuardedStore`]. Reading is unrestricted; the methods that commit need a
 //! [`CommitCheck`], so a handler without one does not compile.
 use crate::error::GatewayError;
 use penstock_store::{Commit, Error, ReadStore, Store, Transaction, Unsynced};

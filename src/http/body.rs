@@ -35,7 +35,7 @@ const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct BufferedBody {
     bytes: Vec<u8>,
-    _permit: BodyPermit,
+    permit: BodyPermit,
 }
 
 impl BufferedBody {
@@ -43,6 +43,11 @@ impl BufferedBody {
     /// on another thread and after the client has disconnected.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Drops the bytes. The permit then counts what takes their place, such as an answer that waits.
+    pub fn into_permit(self) -> BodyPermit {
+        self.permit
     }
 }
 
@@ -193,7 +198,7 @@ async fn buffer_body(body: &mut ReqBody, limits: BodyLimits<'_>) -> Result<Buffe
             bytes.extend_from_slice(&data);
         }
     }
-    Ok(BufferedBody { bytes, _permit: permit })
+    Ok(BufferedBody { bytes, permit })
 }
 
 /// 413: a line of NDJSON exceeds the limit.

@@ -13,10 +13,10 @@ use tracing::{Instrument as _, Span};
 const INGESTION_THREADS: usize = 2;
 /// The maximum number of threads for all other work, each of which may need memory at the same time.
 const MAX_OTHER_WORK: usize = 16;
-/// The maximum number of threads for short work that is not counted here, such as reading a part of a file to send.
-const MAX_SHORT_WORK: usize = 14;
+/// The number of threads for work that is not counted here: of exports, message sources, backups and sign-ins.
+const UNCOUNTED_WORK: usize = 30;
 /// The number of threads that may block.
-pub const MAX_BLOCKING_THREADS: usize = INGESTION_THREADS + MAX_OTHER_WORK + MAX_SHORT_WORK;
+pub const MAX_BLOCKING_THREADS: usize = INGESTION_THREADS + MAX_OTHER_WORK + UNCOUNTED_WORK;
 
 static INGESTIONS: Mutex<WaitingIngestions> =
     Mutex::new(WaitingIngestions { waiting: VecDeque::new(), threads: 0 });
@@ -53,8 +53,9 @@ where
         .unwrap_or_else(|error| Err(task_ended_error(&error).into()))
 }
 
-/// Runs an ingestion on a thread that may block, then `work`'s future, which waits for the sync. Both end even if the
-/// caller no longer waits. A thread takes one ingestion after the other, so that it is not woken for each.
+/// Runs an ingestion on a thread that may block, then `work`'s future, which waits for the sync. Once `work` has begun,
+/// both end even if the caller no longer waits. A thread takes one ingestion after the other, so that it is not woken for
+/// each.
 ///
 /// # Errors
 /// As [`run_blocking`].
@@ -68,12 +69,17 @@ where
 {
     let (sender, ended) = oneshot::channel();
     let (span, runtime) = (Span::current(), Handle::current());
-    let ingestion = move || match span.in_scope(work) {
-        // Nobody receives it if the client has disconnected.
-        Err(error) => drop(sender.send(Err(error))),
-        Ok(sync) => {
-            let sync = async move { drop(sender.send(sync.await)) };
-            runtime.spawn(sync.instrument(span));
+    let ingestion = move || {
+        // The client has disconnected while it waited for a thread.
+        if sender.is_closed() {
+            return;
+        }
+        match span.in_scope(work) {
+            Err(error) => drop(sender.send(Err(error))),
+            Ok(sync) => {
+                let sync = async move { drop(sender.send(sync.await)) };
+                runtime.spawn(sync.instrument(span));
+            }
         }
     };
     if let Some(thread) = enqueue_ingestion(Box::new(ingestion)) {
@@ -117,7 +123,15 @@ impl IngestionThread {
 
 impl Drop for IngestionThread {
     fn drop(&mut self) {
-        lock_ingestions().threads -= 1;
+        let mut ingestions = lock_ingestions();
+        ingestions.threads -= 1;
+        // No thread is left to run them, so their requests end with an error.
+        let stranded = match ingestions.threads {
+            0 => std::mem::take(&mut ingestions.waiting),
+            _ => VecDeque::new(),
+        };
+        drop(ingestions);
+        drop(stranded);
     }
 }
 
@@ -180,8 +194,15 @@ mod tests {
             let failed = refused.clone();
             let failed = run_ingestion::<usize, _, Never>(|| Err(failed)).await;
             assert_eq!(failed.unwrap_err(), refused);
-            // Its client disconnects.
-            assert!(timeout(Duration::ZERO, run_ingestion(count(0))).await.is_err());
+            // Its client disconnects after it has begun.
+            let (begin, begun) = oneshot::channel();
+            let work = move || {
+                begin.send(()).unwrap();
+                count(0)()
+            };
+            let client = tokio::spawn(run_ingestion(work));
+            begun.await.unwrap();
+            client.abort();
             while ENDED.load(Ordering::SeqCst) == 0 {
                 sleep(Duration::from_millis(1)).await;
             }

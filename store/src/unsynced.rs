@@ -55,7 +55,8 @@ impl<T> Unsynced<T> {
         Ok(self.value)
     }
 
-    /// Waits for the sync without a thread, and returns the value.
+    /// Waits for the sync without a thread, and returns the value. It blocks only if the system has no thread for the
+    /// sync.
     ///
     /// # Errors
     /// As [`Self::wait`].

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 /// The minimum length, in bytes, of a frame whose sync [`SyncThread`] begins. For smaller frames, switching
@@ -108,7 +108,7 @@ impl SyncState {
     fn wake_all(&self) {
         self.ended.iter().for_each(Condvar::notify_all);
         let tasks = std::mem::take(&mut self.lock_state().tasks);
-        tasks.into_iter().for_each(|task| task.waker.wake());
+        wake_tasks(tasks);
     }
 
     fn lock_state(&self) -> MutexGuard<'_, State> {
@@ -241,12 +241,11 @@ impl SyncState {
         let known = *id;
         let id = *id.get_or_insert(state.next_task_id);
         let waiting = known.and_then(|known| state.tasks.iter_mut().find(|task| task.id == known));
-        match waiting {
-            Some(task) => task.waker.clone_from(waker),
-            None => {
-                state.next_task_id = state.next_task_id.max(id + 1);
-                state.tasks.push(WaitingTask { sequence, id, waker: waker.clone() });
-            }
+        if let Some(task) = waiting {
+            task.waker.clone_from(waker);
+        } else {
+            state.next_task_id = state.next_task_id.max(id + 1);
+            state.tasks.push(WaitingTask { sequence, id, waker: waker.clone() });
         }
         Poll::Pending
     }
@@ -277,8 +276,10 @@ impl SyncState {
                 Err(error) => {
                     state.acknowledging_stopped = true;
                     state.failed_sync = Some((path.clone(), copy_error(&error)));
-                    drop(state);
                     let error = files::io_error("syncing", &path)(error);
+                    // At once: a commit that fails with a full disk, and no cause, is known not to exist.
+                    state.poison.get_or_insert_with(|| error.to_string());
+                    drop(state);
                     self.poison(&error);
                     return Err(error);
                 }
@@ -287,10 +288,9 @@ impl SyncState {
             this.notify_all();
             next.notify_one();
             let synced = state.synced;
-            let tasks: Vec<_> =
-                state.tasks.extract_if(.., |task| task.sequence <= synced).collect();
+            let tasks = state.tasks.extract_if(.., |task| task.sequence <= synced).collect();
             drop(state);
-            tasks.into_iter().for_each(|task| task.waker.wake());
+            wake_tasks(tasks);
             state = self.lock_state();
         }
     }
@@ -311,6 +311,13 @@ impl State {
     }
 }
 
+/// Call it without the lock of the state.
+fn wake_tasks(tasks: Vec<WaitingTask>) {
+    for task in tasks {
+        task.waker.wake();
+    }
+}
+
 /// Returns the error of the operating system once more: each commit that waited for a sync fails with it.
 fn copy_error(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
@@ -319,7 +326,7 @@ fn copy_error(error: &io::Error) -> io::Error {
 /// Syncs for commits that do not wait on a thread. It begins the sync of a long frame while the frame is applied to the
 /// index.
 #[derive(Debug, Default)]
-pub(crate) struct SyncThread(OnceLock<Option<FrameSender>>);
+pub(crate) struct SyncThread(Mutex<Option<FrameSender>>);
 
 /// Sends the sequence of each frame, with the state to sync.
 type FrameSender = Sender<(Arc<SyncState>, u64)>;
@@ -335,7 +342,10 @@ impl SyncThread {
 
     /// Syncs an appended frame. Returns false if there is no thread.
     pub(crate) fn request_sync(&self, synced: &Arc<SyncState>, sequence: u64) -> bool {
-        let sender = self.0.get_or_init(start_thread);
+        let mut sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if sender.is_none() {
+            *sender = start_thread();
+        }
         sender.as_ref().is_some_and(|sender| sender.send((synced.clone(), sequence)).is_ok())
     }
 }

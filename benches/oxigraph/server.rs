@@ -78,9 +78,9 @@ impl Server {
         format!("/proc/{}/{name}", self.child.id())
     }
 
-    /// Stops the server, and waits until it has ended.
+    /// Stops the server, and waits until it has ended. SIGINT is ignored in what a shell starts in the background.
     pub(crate) fn stop(mut self) {
-        Command::new("kill").arg("-INT").arg(self.child.id().to_string()).status().unwrap();
+        Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status().unwrap();
         self.child.wait().unwrap();
     }
 }

@@ -1,4 +1,5 @@
 //! File operations that survive a power cut: a file's name is durable only after its folder is synced.
+use std::borrow::Borrow;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -36,17 +37,17 @@ pub fn create_folders(folder: &Path) -> io::Result<()> {
 /// A file that is synced at intervals while it is written. Otherwise a commit whose sync comes at the same time would wait
 /// until the whole file is on the medium: ext4 writes the data of all new files together.
 #[derive(Debug)]
-pub struct PeriodicallySynced {
-    file: File,
+pub struct PeriodicallySynced<F = File> {
+    file: F,
     unsynced: usize,
 }
 
 /// The bytes between two syncs: as many as a memory card writes in a tenth of a second.
 const SYNC_INTERVAL_BYTES: usize = 1 << 20;
 
-impl PeriodicallySynced {
+impl<F: Borrow<File>> PeriodicallySynced<F> {
     /// Writes to this file.
-    pub fn new(file: File) -> Self {
+    pub fn new(file: F) -> Self {
         Self { file, unsynced: 0 }
     }
 
@@ -55,23 +56,23 @@ impl PeriodicallySynced {
     /// # Errors
     /// The error of the sync.
     pub fn sync_all(&self) -> io::Result<()> {
-        self.file.sync_all()
+        self.file.borrow().sync_all()
     }
 }
 
-impl Write for PeriodicallySynced {
+impl<F: Borrow<File>> Write for PeriodicallySynced<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
+        let written = self.file.borrow().write(bytes)?;
         self.unsynced += written;
         if self.unsynced >= SYNC_INTERVAL_BYTES {
-            self.file.sync_data()?;
+            self.file.borrow().sync_data()?;
             self.unsynced = 0;
         }
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.file.borrow().flush()
     }
 }
 
@@ -81,16 +82,18 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let temporary = path.with_file_name(name);
-    let written = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&temporary)
-        .and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
-        });
+    // A crash may have left it. Creating it again would follow a link in its place.
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let written =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).and_then(
+            |mut file| {
+                file.write_all(bytes)?;
+                file.sync_all()
+            },
+        );
     if let Err(error) = written {
         // A partial file would only take space; the first error is the one to report.
         let _ = fs::remove_file(&temporary);
@@ -113,6 +116,17 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_temporary_file_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, victim) = (folder.path().join("id"), folder.path().join("victim"));
+        fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, folder.path().join("id.new")).unwrap();
+        write_atomically(&path, b"new").unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        assert_eq!(fs::read(&path).unwrap(), b"new");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A directory as a target. Files appear atomically: complete or not at all.
+//! A directory as a target. Files appear atomically: complete or not at all. Other users may write there too, so links
+//! below its root are not followed, and only regular files count ([`SharedFolder`]).
 use super::cause::{DeliveryFailure, FailureClass};
 use super::delivery::{self, Delivery, MetadataObject};
 use super::entry::ExportEntry;
@@ -6,9 +7,10 @@ use super::file;
 use super::uplink::Uplink;
 use nix::unistd::{AccessFlags, access};
 use penstock_base::disk;
-use penstock_base::files::{self, PeriodicallySynced};
+use penstock_base::files::PeriodicallySynced;
+use penstock_base::shared_folder::{SharedFolder, UnexpectedFile};
 use sha2::{Digest, Sha256};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek as _, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -47,12 +49,15 @@ impl Directory {
     /// Dropping the future cancels the copy.
     pub(super) async fn deliver(&self, delivery: Delivery<'_>) -> Result<(), DeliveryFailure> {
         let entry = delivery.entry;
-        self.resolve_key(&entry.key)?;
+        self.check_key(&entry.key)?;
         let cancelled = Arc::new(AtomicBool::new(false));
         let _guard = CancelOnDrop(Arc::clone(&cancelled));
+        let was_interrupted = delivery.may_be_stored;
         let copy_of = |entry: &ExportEntry| FileCopy {
-            path: self.root.join(&entry.key),
+            root: self.root.clone(),
+            key: PathBuf::from(&entry.key),
             id: entry.id.clone(),
+            was_interrupted,
             sha256: entry.sha256.clone(),
             uplink: Arc::clone(delivery.uplink),
             cancelled: Arc::clone(&cancelled),
@@ -82,19 +87,21 @@ impl Directory {
         text: &str,
         guard: impl Send + 'static,
     ) -> Result<(), DeliveryFailure> {
-        let (path, text) = (self.resolve_key(key)?, text.to_owned());
+        self.check_key(key)?;
+        let (root, key, text) = (self.root.clone(), PathBuf::from(key), text.to_owned());
         let task = tokio::task::spawn_blocking(move || {
             let _guard = guard;
-            replace_file(&path, text.as_bytes())
+            replace_file(&root, &key, text.as_bytes())
         });
         let written = task.await.unwrap_or_else(|error| Err(io::Error::other(error)));
         written.map_err(|error| to_failure(&error))
     }
 
-    /// Returns the path of the file with this key.
-    fn resolve_key(&self, key: &str) -> Result<PathBuf, DeliveryFailure> {
+    /// Checks that the key leads to a file below the root.
+    #[expect(clippy::unused_self, reason = "the key is relative to this directory")]
+    fn check_key(&self, key: &str) -> Result<(), DeliveryFailure> {
         if Path::new(key).components().all(|part| matches!(part, Component::Normal(_))) {
-            return Ok(self.root.join(key));
+            return Ok(());
         }
         Err(DeliveryFailure::of_gateway(format!(
             "the key `{key}` leads out of the directory; correct the target's `prefix`"
@@ -102,25 +109,27 @@ impl Directory {
     }
 }
 
+/// Splits a key into the path of its folder and the name of its file.
+fn split_key(key: &Path) -> (&Path, &Path) {
+    (key.parent().unwrap_or(Path::new("")), Path::new(key.file_name().unwrap_or_default()))
+}
+
 /// Replaces a file. A reader sees the old one or the new one.
-fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    files::create_folders(path.parent().unwrap_or(Path::new("/")))?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.part"));
-    let written = File::create(&temporary).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    let replaced = written.and_then(|()| files::rename_synced(&temporary, path));
-    if replaced.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    replaced
+fn replace_file(root: &Path, key: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (folder, name) = split_key(key);
+    let folder = SharedFolder::create_root(root)?.create_below(folder)?;
+    let stem = name.to_string_lossy();
+    folder.remove_temporary_files(&stem)?;
+    let temporary = folder.create_temporary(&stem)?;
+    temporary.file().write_all(bytes)?;
+    temporary.file().sync_all()?;
+    temporary.rename_synced(name)
 }
 
 /// Converts an I/O error into a failure with a hint for the operator.
 fn to_failure(error: &io::Error) -> DeliveryFailure {
     let (class, hint) = match error.kind() {
+        _ if UnexpectedFile::is_cause_of(error) => (FailureClass::Conflict, ""),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             (FailureClass::Quota, "; free space there")
         }
@@ -148,8 +157,11 @@ impl Drop for CancelOnDrop {
 
 /// The copy of one file.
 struct FileCopy {
-    path: PathBuf,
+    root: PathBuf,
+    key: PathBuf,
     id: String,
+    /// Whether an earlier attempt may have left a temporary file.
+    was_interrupted: bool,
     sha256: String,
     uplink: Arc<Uplink>,
     cancelled: Arc<AtomicBool>,
@@ -199,41 +211,42 @@ impl FileCopy {
             format!(
                 "the directory already has another file `{}`, which is not overwritten; give each gateway a \
                  `prefix` of its own, or move that file away",
-                self.path.file_name().unwrap_or_default().to_string_lossy()
+                split_key(&self.key).1.display()
             ),
         )
     }
 
     /// Returns whether the existing file is the same export, or `None` if there is no file.
     fn find_existing(&self) -> io::Result<Option<bool>> {
-        let mut file = match File::open(&self.path) {
+        let (folder, name) = split_key(&self.key);
+        let root = match SharedFolder::open_root(&self.root) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
+        let Some(folder) = root.open_below(folder)? else { return Ok(None) };
+        let Some(mut file) = folder.open_file(name)? else { return Ok(None) };
         let same = file::digest_to_end(&mut file)?.1 == self.sha256;
         if same {
             // The gateway may have crashed between the rename and the sync of the folder.
-            self.path.parent().map_or(Ok(()), files::sync_folder)?;
+            folder.sync()?;
         }
         Ok(Some(same))
     }
 
     fn copy_file(&self, source: impl Read) -> Result<(), CopyError> {
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        files::create_folders(folder)?;
-        // The name starts with a dot and does not end in `.json`, so that no consumer reads it as an export.
-        let temporary = folder.join(format!(".{}.part", self.id));
-        let copied = self
-            .write_temporary(source, &temporary)
-            .and_then(|()| Ok(files::rename_synced(&temporary, &self.path)?));
-        if copied.is_err() {
-            let _ = fs::remove_file(&temporary);
+        let (folder, name) = split_key(&self.key);
+        let folder = SharedFolder::create_root(&self.root)?.create_below(folder)?;
+        if self.was_interrupted {
+            folder.remove_temporary_files(&self.id)?;
         }
-        copied
+        // The name does not end in `.json`, so that no consumer reads it as an export.
+        let temporary = folder.create_temporary(&self.id)?;
+        self.write_temporary(source, temporary.file())?;
+        Ok(temporary.rename_synced(name)?)
     }
 
-    fn write_temporary(&self, mut source: impl Read, temporary: &Path) -> Result<(), CopyError> {
-        let mut target = PeriodicallySynced::new(File::create(temporary)?);
+    fn write_temporary(&self, mut source: impl Read, temporary: &File) -> Result<(), CopyError> {
+        let mut target = PeriodicallySynced::new(temporary);
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; self.uplink.chunk_bytes()];
         loop {

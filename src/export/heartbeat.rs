@@ -213,3 +213,19 @@ impl Drop for RunningPut {
         self.places.lock_running().remove(&self.place);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file system that hangs keeps its thread.
+    #[test]
+    fn a_place_that_hangs_gets_one_heartbeat_at_a_time_and_delays_no_other() {
+        let places = Arc::new(Places::new());
+        let hangs = places.begin_put("plant-a").unwrap();
+        assert!(places.begin_put("plant-a").is_none());
+        assert!(places.begin_put("plant-b").is_some());
+        drop(hangs);
+        assert!(places.begin_put("plant-a").is_some());
+    }
+}

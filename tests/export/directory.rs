@@ -1,8 +1,12 @@
 //! A push delivers a valid file to the target's directory.
 use crate::support::{Plant, embedded, files, pump, push_one, run, until_status};
+use nix::sys::stat::Mode;
+use penstock_base::commit::NoClient;
 use penstock_base::error;
 use penstock_export::{ExportRequester, Kind, Status, verify};
 use sha2::{Digest, Sha256};
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_push_delivers_a_file_to_the_directory() {
@@ -37,6 +41,72 @@ async fn a_push_delivers_a_file_to_the_directory() {
         json["data"].as_array().unwrap().iter().map(|o| o["uri"].as_str().unwrap()).collect();
     assert_eq!(uris.len(), 1203);
     assert!(uris.is_sorted());
+}
+
+/// Whoever may write to the directory must not be able to redirect what the gateway writes there.
+#[tokio::test(flavor = "multi_thread")]
+async fn links_below_the_root_are_not_followed() {
+    let plant = Plant::new();
+    plant.pumps(0..3, 5);
+    let exporter = plant.open(embedded());
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let elsewhere = plant.dir.path().join("elsewhere");
+    let victim = elsewhere.join("victim");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::write(&victim, "precious").unwrap();
+    // The root itself is the operator's choice.
+    std::fs::create_dir_all(plant.dir.path().join("buckets")).unwrap();
+    std::fs::create_dir(plant.dir.path().join("real")).unwrap();
+    symlink(plant.dir.path().join("real"), plant.bucket("plant-a")).unwrap();
+    let folder = plant.bucket("plant-a").join("Pump");
+    symlink(&elsewhere, &folder).unwrap();
+
+    let running = run(&exporter);
+    let blocked = until_status(&exporter, &entry.id, Status::Blocked).await;
+    let cause = blocked.last_error.unwrap();
+    assert!(cause.contains("`Pump` is a link or a file, not a folder; remove it"), "{cause}");
+    running.stop().await;
+
+    std::fs::remove_file(&folder).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    symlink(&victim, folder.join(format!(".{}.part", entry.id))).unwrap();
+    exporter.retry(&NoClient, &entry.id).unwrap();
+    let running = run(&exporter);
+    until_status(&exporter, &entry.id, Status::Delivered).await;
+    running.stop().await;
+    assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+    let path = plant.bucket("plant-a").join(&entry.key);
+    assert!(path.symlink_metadata().unwrap().is_file());
+    verify::verify_file(&path).unwrap();
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1);
+}
+
+/// A FIFO would block the thread that opens it for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_regular_file_blocks_the_target() {
+    type Plants = (&'static str, fn(&Path));
+    let obstacles: [Plants; 3] = [
+        ("is a FIFO", |path| nix::unistd::mkfifo(path, Mode::S_IRWXU).unwrap()),
+        ("is a link", |path| symlink("/etc/hostname", path).unwrap()),
+        ("is a folder", |path| std::fs::create_dir(path).unwrap()),
+    ];
+    for (reason, put_obstacle) in obstacles {
+        let plant = Plant::new();
+        plant.pumps(0..3, 5);
+        let exporter = plant.open(embedded());
+        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+        let path = plant.bucket("plant-a").join(&entry.key);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        put_obstacle(&path);
+        let running = run(&exporter);
+        let blocked = until_status(&exporter, &entry.id, Status::Blocked).await;
+        running.stop().await;
+        let cause = blocked.last_error.unwrap();
+        assert!(
+            cause.contains(reason) && cause.contains("not a regular file; remove it"),
+            "{cause}"
+        );
+    }
 }
 
 #[test]

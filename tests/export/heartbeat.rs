@@ -9,8 +9,6 @@ use penstock_config::{
 use penstock_export::walk::{BucketFinding, BucketLocation, walk_bucket};
 use penstock_export::{Exporter, HeartbeatTimes, Status};
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -112,29 +110,38 @@ async fn each_directory_has_the_newest_heartbeat_and_a_failing_one_delays_nothin
     assert_eq!((objects, found), (3, expected.to_vec()));
 }
 
+/// Whoever may write to the directory must not be able to redirect a heartbeat, or to block it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_directory_that_hangs_delays_no_other_and_gets_one_heartbeat_at_a_time() {
+async fn links_and_fifos_in_place_of_a_heartbeat_are_replaced() {
     let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
     let target = |name: &str| directory(&out.path().join(name));
     let exporter = plant
-        .open(with_heartbeats(named([("plant-a", target("good")), ("plant-b", target("hangs"))])));
-    // Opening a FIFO for writing hangs until a reader opens it.
-    let folder = out.path().join("hangs/plant-b/_status");
-    std::fs::create_dir_all(&folder).unwrap();
-    let fifo = folder.join(".gateway-1.json.part");
-    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        .open(with_heartbeats(named([("plant-a", target("link")), ("plant-b", target("fifo"))])));
+    let victim = out.path().join("victim");
+    std::fs::write(&victim, "precious").unwrap();
+    let folders =
+        ["link/plant-a/_status", "fifo/plant-b/_status"].map(|name| out.path().join(name));
+    for name in ["gateway-1.json", ".gateway-1.json.part"] {
+        for folder in &folders {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        std::os::unix::fs::symlink(&victim, folders[0].join(name)).unwrap();
+        nix::unistd::mkfifo(&folders[1].join(name), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    }
     let (stop, beating) = beat(&exporter);
-    until_beat(&out.path().join("good/plant-a/_status/gateway-1.json"), 20).await;
-    assert!(!folder.join("gateway-1.json").exists());
-
-    // One writer waits, and the file is removed when it fails. A second one would create a file in its place.
-    let mut reader = tokio::task::spawn_blocking(move || File::open(fifo)).await.unwrap().unwrap();
-    let mut text = String::new();
-    reader.read_to_string(&mut text).unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["number"], 1);
-    until_beat(&folder.join("gateway-1.json"), 20).await;
+    let begun = Instant::now();
+    while !folders.iter().all(|folder| {
+        folder.join("gateway-1.json").symlink_metadata().unwrap().file_type().is_file()
+    }) {
+        assert!(begun.elapsed() < Duration::from_mins(1), "no heartbeat");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    for folder in &folders {
+        until_beat(&folder.join("gateway-1.json"), 3).await;
+    }
     stop.send(true).unwrap();
     beating.await.unwrap();
+    assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
 }
 
 #[tokio::test(flavor = "multi_thread")]

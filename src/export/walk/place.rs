@@ -5,8 +5,9 @@ use crate::key::{self, ExportKey};
 use crate::s3::Bucket;
 use crate::target::{self, FileSettings};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::shared_folder::{SharedFolder, TEMPORARY_EXTENSION};
 use penstock_config::{Compression, KeyTemplate, TargetKind, Targets};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -186,14 +187,19 @@ impl BucketLocation {
     /// Opens an object. Returns `None` if it does not exist.
     pub(super) fn open_object(&self, key: &str) -> Result<Option<ObjectReader>, GatewayError> {
         match &self.kind {
-            LocationKind::Directory(root) => match File::open(root.join(key)) {
-                Ok(file) => Ok(Some(ObjectReader {
+            LocationKind::Directory(root) => {
+                let key = Path::new(key);
+                let opened = SharedFolder::open_root(root).and_then(|root| {
+                    let folder = root.open_below(key.parent().unwrap_or(Path::new("")))?;
+                    let Some(folder) = folder else { return Ok(None) };
+                    folder.open_file(Path::new(key.file_name().unwrap_or_default()))
+                });
+                let file = opened.map_err(|error| unreadable_error(&root.join(key), &error))?;
+                Ok(file.map(|file| ObjectReader {
                     body: Box::new(file),
                     headers: ObjectHeaders::default(),
-                })),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(unreadable_error(&root.join(key), &error)),
-            },
+                }))
+            }
             LocationKind::Bucket { runtime, bucket, .. } => {
                 let response = retry_transient(|| runtime.block_on(bucket.get_object(key)))?;
                 let Some(response) = response else { return Ok(None) };
@@ -228,13 +234,15 @@ fn for_each_file(
 ) -> Result<(), GatewayError> {
     let entries = fs::read_dir(folder).map_err(|error| unreadable_error(folder, &error))?;
     for entry in entries {
-        let path = entry.map_err(|error| unreadable_error(folder, &error))?.path();
-        if path.is_dir() {
+        let entry = entry.map_err(|error| unreadable_error(folder, &error))?;
+        let path = entry.path();
+        // A link to a folder counts as a file, which cannot be read.
+        if entry.file_type().map_err(|error| unreadable_error(&path, &error))?.is_dir() {
             for_each_file(root, &path, each)?;
             continue;
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if !(name.starts_with('.') && name.ends_with(".part")) {
+        if !(name.starts_with('.') && name.ends_with(TEMPORARY_EXTENSION)) {
             each(&path.strip_prefix(root).unwrap_or(&path).to_string_lossy())?;
         }
     }

@@ -1,12 +1,13 @@
 //! Reads the files of a folder. Only root and the user of the service may be able to write them, because they can change
 //! every definition.
 use super::DefinitionFile;
+use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_model::source_text;
-use std::fs::{File, Metadata};
+use std::fs::{Metadata, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt as _};
 use std::path::Path;
 
 /// The endings of the names of files that are read. Other files are ignored.
@@ -85,13 +86,13 @@ fn list_names(folder: &Path) -> io::Result<Vec<String>> {
 }
 
 fn read_file(path: &Path, owner: u32) -> Result<String, String> {
-    // Checked before the file is opened, because opening a named pipe could block forever.
-    let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    // Without O_NONBLOCK a named pipe would block until somebody writes to it.
+    let opened = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
+    let file = opened.map_err(|error| error.to_string())?;
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
     if !metadata.is_file() {
         return Err("it is not a file; give it another name".to_owned());
     }
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let metadata = file.metadata().map_err(|error| error.to_string())?;
     check_owner(&metadata, owner)?;
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;

@@ -6,6 +6,7 @@ use crate::*;
 use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use penstock_base::error::GatewayError;
+use penstock_rdf::Format;
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -59,7 +60,7 @@ fn limits() -> Limits {
 
 fn read(turtle: &str) -> Result<ShapesGraph, GatewayError> {
     let text = format!("{PREFIXES}{turtle}");
-    ShapesGraph::read(&text, ShapesFormat::Rdf(RdfFormat::Turtle))
+    ShapesGraph::read(&text, ShapesFormat::Rdf(Format::Turtle))
 }
 
 /// Validates all subjects of a document.
@@ -116,6 +117,38 @@ fn a_violation_names_its_object_place_and_cause() {
     assert_eq!(power.severity, Severity::Warning);
     assert_eq!(power.message(&["fr".into(), "de-CH".into(), "de".into()]), "zu schwach");
     assert_eq!(power.message(&[]), "too weak");
+}
+
+/// Language tags are equal whatever their case (RDF 1.1 Concepts, 3.3).
+#[test]
+fn values_with_a_language_are_found_whatever_the_case_of_the_tag() {
+    let shape = |constraint: &str| {
+        format!(
+            "ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:x ; {constraint} ] ."
+        )
+    };
+    let data = "ex:a a ex:P ; ex:x \"a\"@en-GB . ex:b a ex:P ; ex:x \"a\"@en-gb . ex:c a ex:P ; ex:x \"a\"@en . ex:d a ex:P .";
+    for tag in ["en-GB", "EN-gb", "en-gb"] {
+        assert_eq!(
+            find(&shape(&format!("sh:hasValue \"a\"@{tag}")), data),
+            ["c x HasValue", "d x HasValue"]
+        );
+        assert_eq!(find(&shape(&format!("sh:in (\"b\" \"a\"@{tag})")), data), ["c x In"]);
+    }
+}
+
+#[test]
+fn years_and_days_have_an_order() {
+    let shape = |path: &str, bound: &str| {
+        format!(
+            "ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:{path} ; sh:minInclusive {bound} ] ."
+        )
+    };
+    let data = "ex:a a ex:P ; ex:y \"1999\"^^xsd:gYear ; ex:m \"1999-05\"^^xsd:gYearMonth . \
+        ex:b a ex:P ; ex:y \"2001\"^^xsd:gYear ; ex:m \"1999-04\"^^xsd:gYearMonth . ex:c a ex:P ; ex:y \"x\"^^xsd:gYear .";
+    let found = find(&shape("y", "\"2000\"^^xsd:gYear"), data);
+    assert_eq!(found, ["a y MinInclusive", "c y MinInclusive"]);
+    assert_eq!(find(&shape("m", "\"1999-05\"^^xsd:gYearMonth"), data), ["b m MinInclusive"]);
 }
 
 #[test]

@@ -3,8 +3,10 @@
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNodeRef, Term};
 use oxsdatatypes::{
-    Boolean, Date, DateTime, DayTimeDuration, Decimal, Double, Float, Time, YearMonthDuration,
+    Boolean, Date, DateTime, DayTimeDuration, Decimal, Double, Float, GDay, GMonth, GMonthDay,
+    GYear, GYearMonth, Time, YearMonthDuration,
 };
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::str::FromStr;
 
@@ -17,6 +19,11 @@ enum Value<'a> {
     DateTime(DateTime),
     Date(Date),
     Time(Time),
+    GYear(GYear),
+    GYearMonth(GYearMonth),
+    GMonth(GMonth),
+    GMonthDay(GMonthDay),
+    GDay(GDay),
     DayTimeDuration(DayTimeDuration),
     YearMonthDuration(YearMonthDuration),
 }
@@ -34,9 +41,29 @@ pub(super) fn compare(one: &Term, other: &Term) -> Option<Ordering> {
         (Value::DateTime(one), Value::DateTime(other)) => one.partial_cmp(&other),
         (Value::Date(one), Value::Date(other)) => one.partial_cmp(&other),
         (Value::Time(one), Value::Time(other)) => one.partial_cmp(&other),
+        (Value::GYear(one), Value::GYear(other)) => one.partial_cmp(&other),
+        (Value::GYearMonth(one), Value::GYearMonth(other)) => one.partial_cmp(&other),
+        (Value::GMonth(one), Value::GMonth(other)) => one.partial_cmp(&other),
+        (Value::GMonthDay(one), Value::GMonthDay(other)) => one.partial_cmp(&other),
+        (Value::GDay(one), Value::GDay(other)) => one.partial_cmp(&other),
         (Value::DayTimeDuration(one), Value::DayTimeDuration(other)) => one.partial_cmp(&other),
         (Value::YearMonthDuration(one), Value::YearMonthDuration(other)) => one.partial_cmp(&other),
         _ => None,
+    }
+}
+
+/// Returns a term in the form in which equal terms are identical: language tags are equal whatever their case (RDF 1.1
+/// Concepts, 3.3).
+pub(super) fn fold_language(term: &Term) -> Cow<'_, Term> {
+    let Term::Literal(literal) = term else { return Cow::Borrowed(term) };
+    match literal.language() {
+        Some(language) if language.bytes().any(|byte| byte.is_ascii_uppercase()) => {
+            let folded = language.to_ascii_lowercase();
+            let literal =
+                Literal::new_language_tagged_literal_unchecked(literal.value(), folded.as_str());
+            Cow::Owned(literal.into())
+        }
+        _ => Cow::Borrowed(term),
     }
 }
 
@@ -95,6 +122,11 @@ fn read_value(literal: &Literal) -> Option<Value<'_>> {
         }
         xsd::DATE => Value::Date(read(check_day(text)?)?),
         xsd::TIME => Value::Time(read(check_time_zone(text)?)?),
+        xsd::G_YEAR => Value::GYear(read(check_time_zone(text)?)?),
+        xsd::G_YEAR_MONTH => Value::GYearMonth(read(check_time_zone(text)?)?),
+        xsd::G_MONTH => Value::GMonth(read(check_time_zone(text)?)?),
+        xsd::G_MONTH_DAY => Value::GMonthDay(read(check_time_zone(text)?)?),
+        xsd::G_DAY => Value::GDay(read(check_time_zone(text)?)?),
         xsd::DAY_TIME_DURATION => Value::DayTimeDuration(read(text)?),
         xsd::YEAR_MONTH_DURATION => Value::YearMonthDuration(read(text)?),
         _ => return None,
@@ -129,8 +161,10 @@ fn check_day(text: &str) -> Option<&str> {
 
 /// Returns the text of a date or time, if its time zone is at most 14 hours.
 fn check_time_zone(text: &str) -> Option<&str> {
-    let zone = text.get(text.len().checked_sub(6)?..).filter(|_| has_offset(text));
-    let Some(zone) = zone else { return Some(text) };
+    if !has_offset(text) {
+        return Some(text);
+    }
+    let zone = text.get(text.len().checked_sub(6)?..)?;
     let (hours, minutes) =
         (zone.get(1..3)?.parse::<u8>().ok()?, zone.get(4..)?.parse::<u8>().ok()?);
     (hours < 14 && minutes < 60 || hours == 14 && minutes == 0).then_some(text)

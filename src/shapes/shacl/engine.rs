@@ -1,8 +1,9 @@
-//! rudof's engine, with the constraints that compare values corrected. rudof orders IRIs, compares texts of dates and
+//! rudof's engine, with the constraints that compare values corrected. rudof distinguishes the case of language tags,
+//! orders IRIs, compares texts of dates and
 //! invalid values, does not compare `INF` and some integers, and passes over the values of a literal. It counts the bytes of
 //! a text instead of its characters, and matches regular expressions without a limit.
-use super::compare::{compare, is_valid};
-use super::quick::text_of;
+use super::compare::{compare, fold_language, is_valid};
+use super::quick::{text_of, to_folded};
 use super::{Patterns, pattern_key, to_named_node};
 use crate::data::Data;
 use oxrdf::{NamedNode, Term};
@@ -54,6 +55,10 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn add(&mut self, focus: &Term, value: &Term) -> Result<(), ValidationError> {
+        self.add_result(focus, Some(value))
+    }
+
+    fn add_result(&mut self, focus: &Term, value: Option<&Term>) -> Result<(), ValidationError> {
         self.data.budget().check_or_abort();
         let to_object = <Rdf as rudof_rdf::rdf_core::Rdf>::term_as_object;
         let result = ValidationResult::new(
@@ -65,7 +70,7 @@ impl Check<'_> {
             result
                 .with_source(Some(self.shape.id().clone()))
                 .with_path(self.path.cloned())
-                .with_value(Some(to_object(value)?)),
+                .with_value(value.map(to_object).transpose()?),
         );
         Ok(())
     }
@@ -134,6 +139,28 @@ impl Check<'_> {
                     if !compare(value, &bound).is_some_and(&is_valid) {
                         self.add(focus, value)?;
                     }
+                }
+            }
+        }
+        Ok(self.outcome)
+    }
+
+    /// Adds the focus nodes without this value (SHACL, 4.8.1).
+    fn check_has_value(mut self, sought: &Term) -> Result<ValidationOutcome, ValidationError> {
+        for (focus, values) in self.values.iter() {
+            if !values.iter().any(|value| *fold_language(value) == *sought) {
+                self.add_result(focus, None)?;
+            }
+        }
+        Ok(self.outcome)
+    }
+
+    /// Adds the values that are not allowed (SHACL, 4.8.3).
+    fn check_in(mut self, allowed: &HashSet<Term>) -> Result<ValidationOutcome, ValidationError> {
+        for (focus, values) in self.values.iter() {
+            for value in values.iter() {
+                if !allowed.contains(&*fold_language(value)) {
+                    self.add(focus, value)?;
                 }
             }
         }
@@ -233,8 +260,12 @@ impl Engine<Rdf> for CorrectedEngine {
             IRComponent::Not(inner) => inner,
             IRComponent::Xone(inner) => inner,
             IRComponent::Node(inner) => inner,
-            IRComponent::HasValue(inner) => inner,
-            IRComponent::In(inner) => inner,
+            IRComponent::HasValue(inner) => {
+                return check.check_has_value(&to_folded(inner.value()));
+            }
+            IRComponent::In(inner) => {
+                return check.check_in(&inner.values().iter().map(to_folded).collect());
+            }
             IRComponent::QualifiedValueShape(inner) => inner,
             IRComponent::Closed(inner) => inner,
             IRComponent::Deactivated(inner) => inner,

@@ -1,7 +1,7 @@
 //! A quick check that most objects pass. rudof takes about 2 us for each constraint of an object, a multiple of what
 //! storing it takes. This check reads each object once and says "conforms" only if that is certain: for the frequent
 //! constraints, and values of the frequent datatypes. rudof validates the other data, and alone decides what violates.
-use super::compare::{is_valid, to_decimal};
+use super::compare::{fold_language, is_valid, to_decimal};
 use super::{Patterns, pattern_key};
 use crate::data::Data;
 use crate::patterns::Pattern;
@@ -119,7 +119,9 @@ impl Run<'_> {
         match check {
             Check::MinCount(count) => return values.len() >= *count,
             Check::MaxCount(count) => return values.len() <= *count,
-            Check::HasValue(sought) => return values.contains(&sought),
+            Check::HasValue(sought) => {
+                return values.iter().any(|value| *fold_language(value) == *sought);
+            }
             _ => {}
         }
         values.iter().all(|value| self.holds_for_value(check, value))
@@ -128,7 +130,7 @@ impl Run<'_> {
     fn holds_for_value(&self, check: &Check, value: &Term) -> bool {
         match check {
             Check::MinCount(_) | Check::MaxCount(_) | Check::HasValue(_) => false,
-            Check::In(allowed) => allowed.contains(value),
+            Check::In(allowed) => allowed.contains(&*fold_language(value)),
             Check::Datatype(datatype) => has_datatype(value, datatype.as_ref()),
             Check::NodeKind(kind) => has_kind(value, kind),
             Check::MinInclusive(than) => to_number(value).is_some_and(|number| number >= *than),
@@ -180,15 +182,19 @@ fn to_check(component: &IRComponent, patterns: &Patterns) -> Option<Check> {
         IRComponent::Pattern(pattern) => {
             Check::Pattern(patterns.get(&pattern_key(pattern))?.clone())
         }
-        IRComponent::HasValue(value) => Check::HasValue(value.value().clone().into()),
-        IRComponent::In(values) => {
-            Check::In(values.values().iter().cloned().map(Term::from).collect())
-        }
+        IRComponent::HasValue(value) => Check::HasValue(to_folded(value.value())),
+        IRComponent::In(values) => Check::In(values.values().iter().map(to_folded).collect()),
         IRComponent::Node(node) => Check::Node(*node.shape()),
         IRComponent::And(and) => Check::And(and.shapes().clone()),
         IRComponent::Or(or) => Check::Or(or.shapes().clone()),
         _ => return None,
     })
+}
+
+/// Returns a value of a shape as values of the data are compared with it.
+pub(super) fn to_folded(value: &Object) -> Term {
+    let term = Term::from(value.clone());
+    fold_language(&term).into_owned()
 }
 
 /// Returns what a regular expression and a length are for.

@@ -78,13 +78,22 @@ impl Scribe for Reply {
     fn render(self, res: &mut Response) {
         res.status_code(self.status);
         if !self.media_type.is_empty() {
-            res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
+            res.headers_mut().insert(CONTENT_TYPE, to_content_type(self.media_type));
         }
         for (name, value) in self.headers {
             res.headers_mut().insert(name, value);
         }
         res.replace_body(self.body);
     }
+}
+
+/// Returns the value of `Content-Type`. Without a charset, programs may read text as ISO 8859-1.
+fn to_content_type(media_type: &'static str) -> HeaderValue {
+    if media_type.starts_with("text/") && !media_type.contains(';') {
+        let with_charset = HeaderValue::from_str(&format!("{media_type}; charset=utf-8"));
+        return with_charset.unwrap_or(HeaderValue::from_static(media_type));
+    }
+    HeaderValue::from_static(media_type)
 }
 
 impl EndpointOutRegister for Reply {

@@ -46,20 +46,20 @@ async fn shapes_are_shacl_or_shex_by_accept() {
     let id = server.define().await["id"].as_str().unwrap().to_owned();
     let path = format!("{ALL}/Pump/shapes");
     let turtle = server.get(&path).await.expect(200);
-    assert_eq!(turtle.header("content-type"), "text/turtle");
+    assert_eq!(turtle.header("content-type"), "text/turtle; charset=utf-8");
     assert_eq!(turtle.header("vary"), "Accept");
     let text = String::from_utf8(turtle.body.to_vec()).unwrap();
     assert!(text.contains("@prefix sh: <http://www.w3.org/ns/shacl#>"), "{text}");
     assert!(text.contains(&format!("<urn:penstock:{id}:shape> a sh:NodeShape")), "{text}");
     for (accept, media_type, part) in [
-        ("text/shex", "text/shex", "start = @<urn:penstock:"),
+        ("text/shex", "text/shex; charset=utf-8", "start = @<urn:penstock:"),
         ("application/ld+json", "application/ld+json", "\"@id\""),
         ("application/n-triples;q=0.5, text/html", "application/n-triples", "shacl#NodeShape"),
         ("application/rdf+xml", "application/rdf+xml", "<rdf:RDF"),
         ("application/n-quads", "application/n-quads", "shacl#NodeShape"),
         ("application/trig", "application/trig", "sh:NodeShape"),
         // A browser.
-        ("text/html, */*;q=0.8", "text/turtle", "sh:NodeShape"),
+        ("text/html, */*;q=0.8", "text/turtle; charset=utf-8", "sh:NodeShape"),
     ] {
         let answer = server.send("GET", &path, &[("Accept", accept)], "").await.expect(200);
         assert_eq!(answer.header("content-type"), media_type);

@@ -36,7 +36,7 @@ async fn a_minted_uri_returns_its_object_in_every_form() {
     let lines = String::from_utf8(lines.body.to_vec()).unwrap();
     assert!(lines.contains(&format!("<{uri}> <https://plant.example/part> <{part}>")), "{lines}");
     let turtle = get(stripped, "text/turtle, application/json;q=0.5").await.expect(200);
-    assert_eq!(turtle.header("content-type"), "text/turtle");
+    assert_eq!(turtle.header("content-type"), "text/turtle; charset=utf-8");
     assert!(!turtle.text().contains("@prefix"), "no mapping has a prefix: {}", turtle.text());
     let linked = get(stripped, "application/ld+json").await.expect(200);
     assert_eq!(linked.header("content-type"), "application/ld+json");
@@ -91,7 +91,7 @@ async fn a_browser_with_a_session_is_led_to_the_page_of_the_object() {
     let load = server.control("POST", "/control/load?format=nq", &[], quad).await;
     load.expect(200);
     let loose = person.send(&server, "GET", "/gate/loose/1", &html, "").await.expect(200);
-    assert_eq!(loose.header("content-type"), "text/turtle");
+    assert_eq!(loose.header("content-type"), "text/turtle; charset=utf-8");
     person.send(&server, "GET", "/gate/loose/2", &html, "").await.expect(404);
 }
 

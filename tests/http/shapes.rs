@@ -56,7 +56,10 @@ async fn a_shapes_graph_is_created_replaced_and_deleted() {
 
     // The text is as it was sent; what is known about it is JSON.
     let text = server.get(PUMPS).await.expect(200);
-    assert_eq!((text.text().as_str(), text.header("content-type")), (TURTLE, "text/turtle"));
+    assert_eq!(
+        (text.text().as_str(), text.header("content-type")),
+        (TURTLE, "text/turtle; charset=utf-8")
+    );
     assert_eq!((text.header("etag"), text.header("vary")), ("\"1\"", "Accept"));
     let known = server.send("GET", PUMPS, &[("Accept", "application/json")], "").await.expect(200);
     assert_eq!((known.json(), known.header("etag")), (metadata.clone(), "\"1\""));

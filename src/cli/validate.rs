@@ -2,10 +2,10 @@
 use super::{data_dir, output};
 use clap::{Arg, ArgMatches, Command};
 use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
-use oxrdfio::{RdfFormat, RdfParser};
 use penstock_config::Settings;
 use penstock_model::namespace::moving::find_pending_move;
 use penstock_model::rdf::Format;
+use penstock_rdf::{QuadReader, ReadOptions};
 use penstock_shapes::{
     Cancellation, Data, Document, Limits, ReportWriter, Severity, ShapesFormat, ShapesGraph,
     StoredTriples, Targets, Triples, Violation,
@@ -148,7 +148,7 @@ fn read_shapes(path: &str) -> Result<ShapesGraph, String> {
     let is_shex = Path::new(path).extension().is_some_and(|end| end.eq_ignore_ascii_case("shex"));
     let format = match Format::from_file_name(Path::new(path)) {
         _ if is_shex => ShapesFormat::ShexC,
-        Some(format) => ShapesFormat::Rdf(format.to_rdf_format()),
+        Some(format) => ShapesFormat::Rdf(format),
         None => {
             return Err(format!(
                 "{path}: its extension is not that of a shapes graph: {}, shex",
@@ -173,15 +173,10 @@ enum Source {
 impl Source {
     fn read_document(path: &str) -> Result<Self, String> {
         let format = match path {
-            "-" => RdfFormat::Turtle,
-            path => Format::from_file_name(Path::new(path))
-                .ok_or_else(|| {
-                    format!(
-                        "{path}: its extension is not that of a known format: {}",
-                        list_formats()
-                    )
-                })?
-                .to_rdf_format(),
+            "-" => Format::Turtle,
+            path => Format::from_file_name(Path::new(path)).ok_or_else(|| {
+                format!("{path}: its extension is not that of a known format: {}", list_formats())
+            })?,
         };
         let failed = |error: &dyn std::fmt::Display| format!("{path}: {error}");
         let text: Box<dyn Read> = match path {
@@ -194,7 +189,9 @@ impl Source {
             } else {
                 Box::new(BufReader::with_capacity(BUFFER_BYTES, text))
             };
-        let quads = RdfParser::from_format(format).for_reader(text);
+        let quads = QuadReader::new(text, format, &ReadOptions::default());
+        let mut quads = quads.map_err(|error| failed(&error))?;
+        let quads = std::iter::from_fn(|| quads.next_quad().transpose());
         let document: Result<Document, _> = quads.map(|quad| quad.map(Triple::from)).collect();
         let document = document.map_err(|error| failed(&error))?;
         let subjects = document.list_subjects().into_iter();
@@ -332,7 +329,7 @@ impl Report {
                 out.write_all(b"{\"results\": [")?;
                 Output::Json { out, is_first: true }
             }
-            "turtle" => Output::Turtle(Box::new(ReportWriter::new(out, RdfFormat::Turtle)?)),
+            "turtle" => Output::Turtle(Box::new(ReportWriter::new(out, Format::Turtle)?)),
             _ => Output::Text(out),
         };
         Ok(Self { out, objects: 0, counts: Counts::default() })

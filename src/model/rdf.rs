@@ -3,25 +3,21 @@
 //! A dump that is loaded again gives the same quads, term by term. Blank nodes have no identity outside their
 //! document, so loading it twice would store them twice. Therefore they are refused or replaced by IRIs.
 
-mod blank_node;
 mod dump;
-mod format;
 mod graph;
 mod load;
 mod read;
 mod skolem;
-mod source;
-mod xml;
 
 pub(crate) use dump::estimate_bytes;
 pub use dump::{
     DumpOptions, Dumped, write_document, write_dump, write_graph_triples, write_triples,
 };
-pub use format::Format;
 pub use graph::{GraphWrite, WrittenGraph, has_quads, write_graph};
 pub use load::{LoadError, LoadOptions, LoadProgress, LoadTarget, load_document};
 
 use oxrdf::{GraphName, NamedNode};
+pub use penstock_rdf::Format;
 
 /// The name of the default graph, used in place of an IRI.
 pub const DEFAULT_GRAPH: &str = "default";

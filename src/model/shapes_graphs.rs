@@ -75,7 +75,7 @@ impl TextFormat {
 
     fn to_shapes_format(self) -> ShapesFormat {
         match self {
-            Self::Rdf(format) => ShapesFormat::Rdf(format.to_rdf_format()),
+            Self::Rdf(format) => ShapesFormat::Rdf(format),
             Self::ShexC => ShapesFormat::ShexC,
         }
     }

@@ -67,7 +67,7 @@ impl Format {
     }
 
     /// Returns JSON-LD with members in an order that can be parsed without looking ahead.
-    pub(super) fn streaming_json_ld() -> RdfFormat {
+    pub(crate) fn streaming_json_ld() -> RdfFormat {
         RdfFormat::JsonLd { profile: JsonLdProfile::Streaming.into() }
     }
 }

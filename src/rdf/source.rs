@@ -1,40 +1,51 @@
-//! The text being loaded: the position of its reader, and how far the parser reads ahead.
-use super::blank_node::FirstBlankNode;
+//! The text being read: the position of its reader, how far the parser reads ahead, and how deep the text nests.
+use crate::format::Format;
+use crate::scan::{Excess, Scanner};
 use std::cell::{Cell, RefCell};
 use std::io::{self, BufReader, Read};
 use std::rc::Rc;
 
 /// The position in a text, shared with the parser that reads it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ReadPosition(Rc<Inner>);
+#[derive(Debug, Clone)]
+pub(crate) struct ReadPosition(Rc<Inner>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
     line: Cell<u64>,
     column: Cell<u64>,
     /// The number of bytes read since the last quad from the parser.
     ahead: Cell<u64>,
-    first_blank_node: RefCell<FirstBlankNode>,
+    scanner: RefCell<Scanner>,
 }
 
 impl ReadPosition {
+    pub(crate) fn new(format: Format) -> Self {
+        Self(Rc::new(Inner {
+            line: Cell::default(),
+            column: Cell::default(),
+            ahead: Cell::default(),
+            scanner: RefCell::new(Scanner::new(format)),
+        }))
+    }
+
     /// Returns the line and column of the last character read, both counted from 1.
-    pub(super) fn line_and_column(&self) -> (u64, u64) {
+    pub(crate) fn line_and_column(&self) -> (u64, u64) {
         (self.0.line.get() + 1, self.0.column.get().max(1))
     }
 
     /// Returns the line and column of the first blank node of a text in Turtle, `TriG`, N-Triples or N-Quads.
-    pub(super) fn first_blank_node(&self) -> Option<(u64, u64)> {
-        self.0.first_blank_node.borrow().position()
+    pub(crate) fn first_blank_node(&self) -> Option<(u64, u64)> {
+        self.0.scanner.borrow().first_blank_node()
     }
 
     /// Records that the parser returned a quad.
-    pub(super) fn reset_ahead(&self) {
+    pub(crate) fn reset_ahead(&self) {
         self.0.ahead.set(0);
     }
 
-    fn advance(&self, bytes: &[u8]) {
-        let mut first_blank_node = self.0.first_blank_node.borrow_mut();
+    fn advance(&self, bytes: &[u8]) -> Result<(), Excess> {
+        let mut scanner = self.0.scanner.borrow_mut();
+        let mut expanded = 0;
         for byte in bytes {
             if *byte == b'\n' {
                 self.0.line.update(|line| line + 1);
@@ -42,14 +53,15 @@ impl ReadPosition {
             } else if byte & 0xc0 != 0x80 {
                 self.0.column.update(|column| column + 1);
             }
-            first_blank_node.process_byte(*byte, self.line_and_column());
+            expanded += scanner.process_byte(*byte, self.line_and_column())?;
         }
-        self.0.ahead.update(|ahead| ahead + bytes.len() as u64);
+        self.0.ahead.update(|ahead| ahead + bytes.len() as u64 + expanded);
+        Ok(())
     }
 }
 
 /// The text being loaded, as a reader for the parser.
-pub(super) struct DocumentSource<R> {
+pub(crate) struct DocumentSource<R> {
     text: BufReader<R>,
     position: ReadPosition,
     /// Whether the parser gets one byte at a time, because it reports no positions of its own.
@@ -59,7 +71,7 @@ pub(super) struct DocumentSource<R> {
 }
 
 impl<R: Read> DocumentSource<R> {
-    pub(super) fn new(
+    pub(crate) fn new(
         text: R,
         position: ReadPosition,
         by_byte: bool,
@@ -81,7 +93,9 @@ impl<R: Read> Read for DocumentSource<R> {
         let most = if self.by_byte { 1 } else { buffer.len() };
         let buffer = buffer.get_mut(..most).unwrap_or_default();
         let read = self.text.read(buffer)?;
-        self.position.advance(buffer.get(..read).unwrap_or_default());
+        self.position
+            .advance(buffer.get(..read).unwrap_or_default())
+            .map_err(|excess| io::Error::new(io::ErrorKind::InvalidData, excess))?;
         Ok(read)
     }
 }

@@ -1,11 +1,12 @@
-//! Finds the position of the first blank node in a text in Turtle, `TriG`, N-Triples or N-Quads. Their parser returns
-//! quads without positions.
+//! Finds the position of the first blank node in a text in Turtle, `TriG`, N-Triples or N-Quads, because their parser
+//! returns quads without positions, and how deep its terms nest.
 
-/// Finds the first blank node in a text that is passed byte by byte.
+/// The tokens of a text that is passed byte by byte.
 #[derive(Debug, Default)]
-pub(super) struct FirstBlankNode {
+pub(super) struct TurtleScanner {
     state: TokenState,
     found: Option<TextPosition>,
+    depth: usize,
 }
 
 /// Line and column.
@@ -22,8 +23,12 @@ enum TokenState {
     Underscore(TextPosition),
     /// The white space after an opening parenthesis. `()` is not a blank node; a list with elements is one.
     List(TextPosition),
+    /// The character after `<`: of an IRI, or `<` again, which begins a triple term or a reifying triple (RDF 1.2).
+    Angle,
     /// An IRI.
     Iri,
+    /// The character after a `>` that ends no IRI: it is `>`.
+    ClosingAngle,
     /// A comment.
     Comment,
     /// The character after one or two quotes, which may begin a string.
@@ -40,28 +45,39 @@ impl Default for TokenState {
     }
 }
 
-impl FirstBlankNode {
+impl TurtleScanner {
     /// Returns the position of the first blank node, if there was one.
-    pub(super) fn position(&self) -> Option<TextPosition> {
+    pub(super) fn first_blank_node(&self) -> Option<TextPosition> {
         self.found
+    }
+
+    /// Returns how many brackets, parentheses and triples are open.
+    pub(super) fn depth(&self) -> usize {
+        self.depth
     }
 
     /// Processes the byte at a position.
     pub(super) fn process_byte(&mut self, byte: u8, place: TextPosition) {
-        if self.found.is_none() {
-            self.state = self.next_state(byte, place);
-        }
+        self.state = self.next_state(byte, place);
     }
 
     fn next_state(&mut self, byte: u8, place: TextPosition) -> TokenState {
         match (self.state, byte) {
-            (TokenState::List(_), b')')
-            | (TokenState::Iri, b'>')
-            | (TokenState::Comment, b'\n' | b'\r') => TokenState::default(),
+            (TokenState::List(_), b')') => self.close(),
+            (TokenState::Angle, b'<') => self.open(),
+            (TokenState::ClosingAngle, b'>') => self.close(),
+            (TokenState::Angle | TokenState::Iri, b'>')
+            | (TokenState::Comment, b'\n' | b'\r')
+            | (TokenState::ClosingAngle, _) => TokenState::default(),
+            (TokenState::Angle, _) => TokenState::Iri,
             (TokenState::List(_), b' ' | b'\t' | b'\r' | b'\n')
             | (TokenState::Iri | TokenState::Comment, _) => self.state,
-            (TokenState::List(begin), _) | (TokenState::Underscore(begin), b':') => {
-                self.found = Some(begin);
+            (TokenState::List(begin), _) => {
+                self.found.get_or_insert(begin);
+                self.next_between(byte, place, false)
+            }
+            (TokenState::Underscore(begin), b':') => {
+                self.found.get_or_insert(begin);
                 TokenState::default()
             }
             (TokenState::EscapedInName | TokenState::Underscore(_), _) => {
@@ -89,22 +105,35 @@ impl FirstBlankNode {
     fn next_between(&mut self, byte: u8, place: TextPosition, in_name: bool) -> TokenState {
         match byte {
             b'[' => {
-                self.found = Some(place);
-                TokenState::default()
+                self.found.get_or_insert(place);
+                self.open()
             }
-            b'(' => TokenState::List(place),
+            b'(' => {
+                self.open();
+                TokenState::List(place)
+            }
+            b']' | b')' => self.close(),
+            b'>' => TokenState::ClosingAngle,
             b'_' if !in_name => TokenState::Underscore(place),
-            b'<' => TokenState::Iri,
+            b'<' => TokenState::Angle,
             b'#' => TokenState::Comment,
             b'"' | b'\'' => TokenState::Quotes { quote: byte, count: 1 },
             b'\\' => TokenState::EscapedInName,
             // A name may contain a full stop.
             b'.' => TokenState::Between { in_name },
-            b' ' | b'\t' | b'\r' | b'\n' | b',' | b';' | b']' | b')' | b'{' | b'}' => {
-                TokenState::default()
-            }
+            b' ' | b'\t' | b'\r' | b'\n' | b',' | b';' | b'{' | b'}' => TokenState::default(),
             _ => TokenState::Between { in_name: true },
         }
+    }
+
+    fn open(&mut self) -> TokenState {
+        self.depth += 1;
+        TokenState::default()
+    }
+
+    fn close(&mut self) -> TokenState {
+        self.depth = self.depth.saturating_sub(1);
+        TokenState::default()
     }
 }
 
@@ -138,11 +167,28 @@ mod tests {
             ("ex:s ex:p \"it\\\"s [\" , 'it\\'s _:x' .", None),
             ("{ <s> <p> <o> . } <g> { <s> <p> \"x\" . }", None),
         ] {
-            let mut first = FirstBlankNode::default();
+            let mut first = TurtleScanner::default();
             for (at, byte) in text.bytes().enumerate() {
                 first.process_byte(byte, (1, at as u64 + 1));
             }
-            assert_eq!(first.position().map(|(_, column)| column), column, "{text}");
+            assert_eq!(first.depth(), 0, "{text}");
+            assert_eq!(first.first_blank_node().map(|(_, column)| column), column, "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_open_brackets_outside_of_strings_iris_and_comments() {
+        for (text, depth) in [
+            ("<s> <p> <<( <s> <p> <<( <s> <p> <o>", 4),
+            ("<s> <p> <<(<s> <p> <<(<s> <p> <o>)>> )>> .", 0),
+            ("<<<s><p><o>>> <p> <o> .", 0),
+            ("<s> <p> ((( 1 [ <p> [", 5),
+            ("<s> <p> \"[[[\", '''((''' , <((> . # [[[", 0),
+            ("_:a <p> [ <q> _:b ], (_:c) .", 0),
+        ] {
+            let mut scanner = TurtleScanner::default();
+            text.bytes().for_each(|byte| scanner.process_byte(byte, (1, 1)));
+            assert_eq!(scanner.depth(), depth, "{text}");
         }
     }
 }

@@ -23,7 +23,7 @@ use penstock_model::resource::Compiled;
 use penstock_model::validation::check_has_shapes;
 use penstock_shapes::{Cancellation, ReportWriter};
 use std::collections::VecDeque;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -272,12 +272,10 @@ pub fn write_report(
     check_finished(gateway, id)?;
     let path = gateway.validations.lock().kept.find_file(id);
     let path = path.ok_or_else(|| unknown_validation_error(id))?;
-    let failed = |error: io::Error| {
-        GatewayError::new(ErrorClass::Internal, format!("writing the report failed: {error}"))
-    };
-    let mut writer = ReportWriter::new(out, format.to_rdf_format()).map_err(failed)?;
-    report::for_each_violation(&path, |violation| writer.write(&violation).map_err(failed))?;
-    writer.finish().and_then(|mut out| out.flush()).map_err(failed)
+    let mut writer = ReportWriter::new(out, format)?;
+    report::for_each_violation(&path, |violation| Ok(writer.write(&violation)?))?;
+    writer.finish()?;
+    Ok(())
 }
 
 /// Cancels a validation that waits or runs. One that runs ends within moments.

@@ -4,9 +4,9 @@ use crate::shacl::Shacl;
 use crate::shex::Shex;
 use crate::violation::Violation;
 use oxrdf::{NamedNode, Term, Triple};
-use oxrdfio::{RdfFormat, RdfParser};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::unwind::catch;
+use penstock_rdf::{Format, QuadReader, ReadError, ReadOptions};
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub enum Language {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShapesFormat {
     /// SHACL, as RDF.
-    Rdf(RdfFormat),
+    Rdf(Format),
     /// `ShEx` in its compact syntax.
     ShexC,
 }
@@ -221,10 +221,17 @@ fn invalid_graph_error(findings: Vec<Finding>) -> GatewayError {
     GatewayError::with_findings(ErrorClass::Invalid, "the shapes graph cannot be used", findings)
 }
 
-fn read_triples(text: &str, format: RdfFormat) -> Result<Vec<Triple>, GatewayError> {
+fn read_triples(text: &str, format: Format) -> Result<Vec<Triple>, GatewayError> {
+    let invalid = |error| {
+        invalid_graph_error(vec![match error {
+            ReadError::Malformed(finding) => finding,
+            error => Finding::whole(error.to_string()),
+        }])
+    };
     let mut triples = Vec::new();
-    for quad in RdfParser::from_format(format).for_slice(text) {
-        let quad = quad.map_err(|error| invalid_graph_error(vec![locate(&error)]))?;
+    let mut quads =
+        QuadReader::new(text.as_bytes(), format, &ReadOptions::default()).map_err(invalid)?;
+    while let Some(quad) = quads.next_quad().map_err(invalid)? {
         if triples.len() == MAX_TRIPLES {
             let why = format!("it has more than {MAX_TRIPLES} triples; divide it into several");
             return Err(invalid_graph_error(vec![Finding::whole(why)]));
@@ -232,23 +239,4 @@ fn read_triples(text: &str, format: RdfFormat) -> Result<Vec<Triple>, GatewayErr
         triples.push(Triple::from(quad));
     }
     Ok(triples)
-}
-
-fn locate(error: &oxrdfio::RdfSyntaxError) -> Finding {
-    let text = error.to_string();
-    let starts = ["Parser error at line ", "Parser error between line "];
-    let rest = starts.iter().find_map(|start| text.strip_prefix(start)?.split_once(": "));
-    let message = match rest.map_or(text.as_str(), |(_, rest)| rest) {
-        message if message.contains("LoadDocumentCallback") => {
-            "it has a remote JSON-LD context: nothing is ever fetched; write the context into the document"
-        }
-        message => message,
-    };
-    let message = message.to_owned();
-    match error.location() {
-        Some(location) => {
-            Finding::at_line(location.start.line + 1, location.start.column + 1, message)
-        }
-        None => Finding::whole(message),
-    }
 }

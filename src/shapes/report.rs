@@ -3,16 +3,16 @@ use crate::paths::parse_path;
 use crate::violation::{Severity, Violation};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, Literal, NamedNode, NamedNodeRef, NamedOrBlankNode, Term, TripleRef};
-use oxrdfio::{RdfFormat, RdfSerializer, WriterQuadSerializer};
+use penstock_rdf::{Format, QuadWriter, WriteError};
 use rudof_rdf::rdf_core::SHACLPath;
 use std::fmt;
-use std::io::{self, Write};
+use std::io::Write;
 
 const SHACL: &str = "http://www.w3.org/ns/shacl#";
 
 /// Writes an `sh:ValidationReport`, violation by violation.
 pub struct ReportWriter<W: Write> {
-    out: WriterQuadSerializer<W>,
+    out: QuadWriter<W>,
     report: NamedOrBlankNode,
     results: u64,
     /// The number of blank nodes of paths so far.
@@ -23,15 +23,12 @@ impl<W: Write> ReportWriter<W> {
     /// Begins a report.
     ///
     /// # Errors
-    /// If writing fails.
-    pub fn new(out: W, format: RdfFormat) -> io::Result<Self> {
-        let mut serializer = RdfSerializer::from_format(format);
-        for (name, iri) in [("sh", SHACL), ("xsd", "http://www.w3.org/2001/XMLSchema#")] {
-            serializer = serializer.with_prefix(name, iri).map_err(io::Error::other)?;
-        }
+    /// If the format cannot express the report, or writing fails.
+    pub fn new(out: W, format: Format) -> Result<Self, WriteError> {
+        let prefixes = [("sh", SHACL), ("xsd", "http://www.w3.org/2001/XMLSchema#")];
         let report = NamedOrBlankNode::from(BlankNode::new_unchecked("report"));
-        let mut writer =
-            Self { out: serializer.for_writer(out), report, results: 0, path_nodes: 0 };
+        let out = QuadWriter::new(out, format, prefixes);
+        let mut writer = Self { out, report, results: 0, path_nodes: 0 };
         let report = writer.report.clone();
         writer.write_triple(&report, rdf::TYPE, shacl("ValidationReport"))?;
         Ok(writer)
@@ -40,8 +37,8 @@ impl<W: Write> ReportWriter<W> {
     /// Writes a violation as an `sh:ValidationResult`.
     ///
     /// # Errors
-    /// If writing fails.
-    pub fn write(&mut self, violation: &Violation) -> io::Result<()> {
+    /// If the format cannot express the report, or writing fails.
+    pub fn write(&mut self, violation: &Violation) -> Result<(), WriteError> {
         self.results += 1;
         let report = self.report.clone();
         let result =
@@ -51,7 +48,7 @@ impl<W: Write> ReportWriter<W> {
         self.write_triple(&report, shacl("result").as_ref(), result.clone())?;
         self.write_triple(&result, rdf::TYPE, shacl("ValidationResult"))?;
         let mut write = |name: &str, object: Term| {
-            self.out.serialize_triple(TripleRef::new(&result, &shacl(name), &object))
+            self.out.write_triple(TripleRef::new(&result, &shacl(name), &object))
         };
         write("focusNode", rename(&violation.focus_node, "data"))?;
         if let Some(path) = path {
@@ -72,8 +69,8 @@ impl<W: Write> ReportWriter<W> {
     /// Ends the report. It conforms if it has no result, whatever the severity (SHACL, 3.6.1.1).
     ///
     /// # Errors
-    /// If writing fails.
-    pub fn finish(mut self) -> io::Result<W> {
+    /// If the format cannot express the report, or writing fails.
+    pub fn finish(mut self) -> Result<W, WriteError> {
         let report = self.report.clone();
         let conforms = Literal::new_typed_literal((self.results == 0).to_string(), xsd::BOOLEAN);
         self.write_triple(&report, shacl("conforms").as_ref(), conforms)?;
@@ -81,7 +78,7 @@ impl<W: Write> ReportWriter<W> {
     }
 
     /// Writes the triples of a path (SHACL, 2.3.1), and returns the path.
-    fn write_path(&mut self, path: &SHACLPath) -> io::Result<Term> {
+    fn write_path(&mut self, path: &SHACLPath) -> Result<Term, WriteError> {
         let (name, inner) = match path {
             SHACLPath::Predicate { pred } => {
                 return Ok(NamedNode::new_unchecked(pred.as_str()).into());
@@ -98,7 +95,7 @@ impl<W: Write> ReportWriter<W> {
         Ok(node.into())
     }
 
-    fn write_path_list(&mut self, paths: &[SHACLPath]) -> io::Result<Term> {
+    fn write_path_list(&mut self, paths: &[SHACLPath]) -> Result<Term, WriteError> {
         let mut rest = Term::from(rdf::NIL.into_owned());
         for path in paths.iter().rev() {
             let first = self.write_path(path)?;
@@ -120,8 +117,8 @@ impl<W: Write> ReportWriter<W> {
         subject: &NamedOrBlankNode,
         predicate: NamedNodeRef<'_>,
         object: impl Into<Term>,
-    ) -> io::Result<()> {
-        self.out.serialize_triple(TripleRef::new(subject, predicate, &object.into()))
+    ) -> Result<(), WriteError> {
+        self.out.write_triple(TripleRef::new(subject, predicate, &object.into()))
     }
 }
 

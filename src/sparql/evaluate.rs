@@ -7,13 +7,16 @@ use crate::order::Order;
 use crate::plan::plan;
 use crate::request::Query;
 use crate::service::{ServiceClient, Services};
-use oxrdf::{GraphName, NamedNode, Triple, Variable};
-use oxrdfio::{RdfFormat, RdfSerializer};
+use oxrdf::{GraphName, NamedNode, Term, Triple, Variable};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::unwind::catch;
+use penstock_rdf::{Format, QuadWriter, ReferenceWriter, WriteError, find_non_xml_char};
 use penstock_store::Snapshot;
-use sparesults::{QueryResultsFormat, QueryResultsSerializer};
-use spareval::{QueryDatasetSpecification, QueryEvaluationError, QueryEvaluator, QueryResults};
+use sparesults::{QueryResultsFormat, QueryResultsSerializer, QuerySolution};
+use spareval::{
+    QueryDatasetSpecification, QueryEvaluationError, QueryEvaluator, QueryResults,
+    QuerySolutionIter,
+};
 use spargebra::algebra::QueryDataset;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -27,7 +30,7 @@ pub enum ResultFormat {
     /// For SELECT and ASK.
     Solutions(QueryResultsFormat),
     /// For CONSTRUCT and DESCRIBE.
-    Graph(RdfFormat),
+    Graph(Format),
 }
 
 /// Runs a query on a snapshot and writes its results piece by piece. Call it within
@@ -165,32 +168,24 @@ fn write_results(
                 .map_err(|error| to_output_error(&error))?;
             Ok(1)
         }
+        // XML would read a carriage return as a line feed.
+        (QueryResults::Solutions(solutions), ResultFormat::Solutions(QueryResultsFormat::Xml)) => {
+            let mut output = ReferenceWriter(output);
+            write_solutions(solutions, QueryResultsFormat::Xml, &mut output, budget)
+        }
         (QueryResults::Solutions(solutions), ResultFormat::Solutions(format)) => {
-            let variables: Vec<Variable> = solutions.variables().to_vec();
-            let serializer = QueryResultsSerializer::from_format(format);
-            let mut writer = serializer
-                .serialize_solutions_to_writer(output, variables)
-                .map_err(|error| to_output_error(&error))?;
-            let mut rows = 0;
-            for solution in solutions {
-                let solution = solution.map_err(|error| to_error(&error))?;
-                rows += 1;
-                budget.check_rows(rows);
-                writer.serialize(&solution).map_err(|error| to_output_error(&error))?;
-            }
-            writer.finish().map_err(|error| to_output_error(&error))?;
-            Ok(rows)
+            write_solutions(solutions, format, output, budget)
         }
         (QueryResults::Graph(triples), ResultFormat::Graph(format)) => {
-            let mut writer = RdfSerializer::from_format(format).for_writer(output);
+            let mut writer = QuadWriter::new(output, format, []);
             let mut rows = 0;
             for triple in triples {
                 let triple: Triple = triple.map_err(|error| to_error(&error))?;
                 rows += 1;
                 budget.check_rows(rows);
-                writer.serialize_triple(&triple).map_err(|error| to_output_error(&error))?;
+                writer.write_triple(&triple).map_err(to_write_error)?;
             }
-            writer.finish().map_err(|error| to_output_error(&error))?;
+            writer.finish().map_err(to_write_error)?;
             Ok(rows)
         }
         (QueryResults::Boolean(_) | QueryResults::Solutions(_), ResultFormat::Graph(_)) => {
@@ -199,6 +194,53 @@ fn write_results(
         (QueryResults::Graph(_), ResultFormat::Solutions(_)) => {
             Err(to_format_error("CONSTRUCT or DESCRIBE", "solutions"))
         }
+    }
+}
+
+fn write_solutions(
+    solutions: QuerySolutionIter<'_>,
+    format: QueryResultsFormat,
+    output: &mut impl Write,
+    budget: &Budget,
+) -> Result<u64, GatewayError> {
+    let variables: Vec<Variable> = solutions.variables().to_vec();
+    let serializer = QueryResultsSerializer::from_format(format);
+    let mut writer = serializer
+        .serialize_solutions_to_writer(output, variables)
+        .map_err(|error| to_output_error(&error))?;
+    let mut rows = 0;
+    for solution in solutions {
+        let solution = solution.map_err(|error| to_error(&error))?;
+        rows += 1;
+        budget.check_rows(rows);
+        if format == QueryResultsFormat::Xml {
+            check_xml(&solution)?;
+        }
+        writer.serialize(&solution).map_err(|error| to_output_error(&error))?;
+    }
+    writer.finish().map_err(|error| to_output_error(&error))?;
+    Ok(rows)
+}
+
+/// Refuses a value that XML cannot hold.
+fn check_xml(solution: &QuerySolution) -> Result<(), GatewayError> {
+    for (variable, value) in solution {
+        if let Term::Literal(literal) = value
+            && let Some(c) = find_non_xml_char(literal.value())
+        {
+            let detail = format!(
+                "XML cannot hold the character {c:?}, which a value of {variable} has; use another format"
+            );
+            return Err(GatewayError::new(ErrorClass::Invalid, detail));
+        }
+    }
+    Ok(())
+}
+
+fn to_write_error(error: WriteError) -> GatewayError {
+    match error {
+        WriteError::Output(error) => to_output_error(&error),
+        error => error.into(),
     }
 }
 

@@ -3,8 +3,8 @@ use crate::{
     UpdateLimits, apply_update, evaluate, run_in_query_thread,
 };
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
-use oxrdfio::RdfFormat;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_rdf::Format;
 use penstock_store::{Options, Store};
 use sparesults::QueryResultsFormat;
 use std::sync::Arc;
@@ -74,9 +74,7 @@ impl Fixture {
                 QueryForm::Select | QueryForm::Ask => {
                     ResultFormat::Solutions(QueryResultsFormat::Csv)
                 }
-                QueryForm::Construct | QueryForm::Describe => {
-                    ResultFormat::Graph(RdfFormat::NTriples)
-                }
+                QueryForm::Construct | QueryForm::Describe => ResultFormat::Graph(Format::NTriples),
             };
             let mut output = Vec::new();
             let deadline = Instant::now() + limits.time;

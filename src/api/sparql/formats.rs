@@ -34,7 +34,7 @@ pub(super) fn negotiate_result(
         return Ok((media_type, ResultFormat::Solutions(format)));
     }
     let (media_type, format) = negotiate_graph(accepted)?;
-    Ok((media_type, ResultFormat::Graph(format.to_rdf_format())))
+    Ok((media_type, ResultFormat::Graph(format)))
 }
 
 /// Returns the media type and the format of an answer that is a graph.

@@ -1,13 +1,12 @@
 //! Dumps the stored graph.
 use super::Format;
-use super::xml::{self, ReferenceWriter};
 use oxrdf::vocab::xsd;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, TermRef, TripleRef};
-use oxrdfio::RdfSerializer;
 use penstock_base::error::{ErrorClass, GatewayError, describe_lost_snapshot};
+use penstock_rdf::QuadWriter;
 use penstock_store::{Error, LostCause, Pattern, QuadPosition, Read, ReadStore, SubjectFilter};
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::Write;
 use std::ops::ControlFlow;
 
 /// The number of quads after which a page ends, once its current subject is complete.
@@ -49,32 +48,19 @@ impl Dumped {
 /// other formats have none.
 ///
 /// # Errors
-/// `ErrorClass::Internal` if the format cannot express one of them.
+/// `ErrorClass::Invalid` for terms that RDF/XML cannot write
 pub fn write_triples(
     format: Format,
     quads: &[Quad],
     prefixes: &BTreeMap<String, String>,
 ) -> Result<Vec<u8>, GatewayError> {
-    let mut serializer = RdfSerializer::from_format(format.to_rdf_format());
-    if format == Format::Turtle {
-        for (name, iri) in prefixes.iter().filter(|(_, iri)| is_used(iri, quads)) {
-            if let Ok(with_prefix) = serializer.clone().with_prefix(name, iri) {
-                serializer = with_prefix;
-            }
-        }
+    let used = prefixes.iter().filter(|(_, iri)| format == Format::Turtle && is_used(iri, quads));
+    let used = used.map(|(name, iri)| (name.as_str(), iri.as_str()));
+    let mut writer = QuadWriter::new(Vec::new(), format, used);
+    for Quad { subject, predicate, object, .. } in quads {
+        writer.write_triple(TripleRef::new(subject, predicate, object))?;
     }
-    let mut writer = serializer.for_writer(Vec::new());
-    let written = quads.iter().try_for_each(|quad| {
-        let Quad { subject, predicate, object, .. } = quad;
-        writer.serialize_triple(TripleRef::new(subject, predicate, object))
-    });
-    written.and_then(|()| writer.finish()).map_err(|error| {
-        tracing::error!(%error, "An object could not be written as RDF.");
-        GatewayError::new(
-            ErrorClass::Internal,
-            "the object could not be written; the gateway's log says why",
-        )
-    })
+    Ok(writer.finish()?)
 }
 
 /// Returns whether an IRI of these quads begins with this one.
@@ -103,27 +89,17 @@ fn is_used(iri: &str, quads: &[Quad]) -> bool {
 /// Writes quads of the default graph with prefixes. A prefix that the format does not take is left out.
 ///
 /// # Errors
-/// - `ErrorClass::Invalid` for characters that RDF/XML cannot write
-/// - `ErrorClass::Internal` if the format cannot express a quad for another reason
+/// `ErrorClass::Invalid` for terms that RDF/XML cannot write
 pub fn write_document(
     format: Format,
     quads: &[Quad],
     prefixes: &[(&str, &str)],
 ) -> Result<Vec<u8>, GatewayError> {
-    let mut serializer = RdfSerializer::from_format(format.to_rdf_format());
-    for (name, iri) in prefixes {
-        if let Ok(with_prefix) = serializer.clone().with_prefix(*name, *iri) {
-            serializer = with_prefix;
-        }
-    }
-    let mut bytes = Vec::new();
-    let mut writer = serializer.for_writer(DumpOutput::new(format, &mut bytes));
+    let mut writer = QuadWriter::new(Vec::new(), format, prefixes.iter().copied());
     for quad in quads {
-        check_expressible(format, quad)?;
-        writer.serialize_quad(quad).map_err(|error| write_error(&error))?;
+        writer.write_quad(quad)?;
     }
-    writer.finish().and_then(|mut out| out.flush()).map_err(|error| write_error(&error))?;
-    Ok(bytes)
+    Ok(writer.finish()?)
 }
 
 /// Writes the quads to `out` as they are after the newest commit. They are in the order of the index, subject by subject.
@@ -152,8 +128,7 @@ pub fn write_dump(
             ),
         ));
     }
-    let mut writer = RdfSerializer::from_format(format.to_rdf_format())
-        .for_writer(DumpOutput::new(*format, out));
+    let mut writer = QuadWriter::new(out, *format, []);
     let mut dumped = Dumped { quads: 0, mixed_cause: None };
     let snapshot = store.snapshot()?;
     let instance = snapshot.instance();
@@ -176,20 +151,18 @@ pub fn write_dump(
             read => read?,
         };
         for quad in &page.quads {
-            check_expressible(*format, quad)?;
-            let result = if format.has_graphs() {
-                writer.serialize_quad(quad)
+            let written = if format.has_graphs() {
+                writer.write_quad(quad)
             } else {
-                writer.serialize_triple(TripleRef::from(quad.as_ref()))
+                writer.write_triple(TripleRef::from(quad.as_ref()))
             };
-            result.map_err(|error| write_error(&error))?;
+            written?;
         }
         dumped.quads += page.quads.len() as u64;
         on_progress(dumped.quads);
     }
     drop(snapshot);
-    let ended = writer.finish().and_then(|mut out| out.flush());
-    ended.map_err(|error| write_error(&error))?;
+    writer.finish()?;
     Ok(dumped)
 }
 
@@ -219,8 +192,7 @@ pub fn write_graph_triples(
     graph: &GraphName,
     out: impl Write,
 ) -> Result<u64, GatewayError> {
-    let mut writer =
-        RdfSerializer::from_format(format.to_rdf_format()).for_writer(DumpOutput::new(format, out));
+    let mut writer = QuadWriter::new(out, format, []);
     let mut snapshot = Some(store.snapshot()?);
     let filter = SubjectFilter { graph: Some(graph.clone()), ..SubjectFilter::default() };
     let (mut written, mut after): (u64, Option<NamedNode>) = (0, None);
@@ -237,10 +209,7 @@ pub fn write_graph_triples(
                 let mut result = Ok(());
                 let mut write = |quad: Quad| {
                     written += 1;
-                    result = check_expressible(format, &quad).and_then(|()| {
-                        let triple = TripleRef::from(quad.as_ref());
-                        writer.serialize_triple(triple).map_err(|error| write_error(&error))
-                    });
+                    result = writer.write_triple(TripleRef::from(quad.as_ref()));
                     if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
                 };
                 if let Some(snapshot) = &snapshot {
@@ -259,7 +228,7 @@ pub fn write_graph_triples(
                     }
                 }
                 if let Err(error) = result {
-                    return Ok(Err(error));
+                    return Ok(Err(GatewayError::from(error)));
                 }
                 after = Some(subject.clone());
             }
@@ -280,29 +249,8 @@ pub fn write_graph_triples(
         }
     }
     drop(snapshot);
-    let ended = writer.finish().and_then(|mut out| out.flush());
-    ended.map_err(|error| write_error(&error))?;
+    writer.finish()?;
     Ok(written)
-}
-
-/// Refuses a quad that the format cannot express.
-fn check_expressible(format: Format, quad: &Quad) -> Result<(), GatewayError> {
-    if format == Format::RdfXml
-        && let Some(why) = xml::find_refusal(quad)
-    {
-        let detail = format!("{why}; use another format");
-        return Err(GatewayError::new(ErrorClass::Invalid, detail));
-    }
-    Ok(())
-}
-
-fn write_error(error: &io::Error) -> GatewayError {
-    let kind = if error.kind() == io::ErrorKind::StorageFull {
-        ErrorClass::InsufficientStorage
-    } else {
-        ErrorClass::Internal
-    };
-    GatewayError::new(kind, format!("writing the document failed: {error}"))
 }
 
 /// Quads that are read before they are written.
@@ -342,32 +290,4 @@ pub(crate) fn estimate_bytes(quad: &Quad) -> usize {
     };
     // The constant is the size of the four terms themselves.
     object + 200
-}
-
-/// The output of a format.
-enum DumpOutput<W> {
-    AsIs(W),
-    Xml(ReferenceWriter<W>),
-}
-
-impl<W: Write> DumpOutput<W> {
-    fn new(format: Format, out: W) -> Self {
-        if format == Format::RdfXml { Self::Xml(ReferenceWriter(out)) } else { Self::AsIs(out) }
-    }
-}
-
-impl<W: Write> Write for DumpOutput<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::AsIs(out) => out.write(bytes),
-            Self::Xml(out) => out.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::AsIs(out) => out.flush(),
-            Self::Xml(out) => out.flush(),
-        }
-    }
 }

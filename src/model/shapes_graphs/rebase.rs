@@ -8,9 +8,9 @@ use crate::catalogue::RebasePreview;
 use crate::namespace::moving::Rebase;
 use crate::rdf::Format;
 use oxrdf::{BlankNode, GraphName, NamedOrBlankNode, Quad, Term};
-use oxrdfio::RdfParser;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::time;
+use penstock_rdf::{QuadReader, ReadOptions};
 use penstock_store::{Error, Read, Transaction};
 use std::collections::HashMap;
 
@@ -124,10 +124,10 @@ fn parse_quads(text: &str, format: Format) -> Result<Vec<Quad>, String> {
         let name = names.entry(node.clone()).or_insert_with(|| format!("b{number}"));
         *node = BlankNode::new_unchecked(name.as_str());
     };
-    let parser = RdfParser::from_format(format.to_rdf_format());
     let mut quads = Vec::new();
-    for quad in parser.for_slice(text) {
-        let mut quad = quad.map_err(|error| error.to_string())?;
+    let mut reader = QuadReader::new(text.as_bytes(), format, &ReadOptions::default())
+        .map_err(|error| error.to_string())?;
+    while let Some(mut quad) = reader.next_quad().map_err(|error| error.to_string())? {
         if let NamedOrBlankNode::BlankNode(node) = &mut quad.subject {
             rename(node);
         }

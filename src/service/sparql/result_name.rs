@@ -75,7 +75,7 @@ fn has_solutions(form: QueryForm) -> bool {
 }
 
 fn to_result(format: Format) -> ResultFormat {
-    ResultFormat::Graph(format.to_rdf_format())
+    ResultFormat::Graph(format)
 }
 
 #[cfg(test)]

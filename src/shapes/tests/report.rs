@@ -4,6 +4,7 @@ use crate::paths::{format_path, parse_path};
 use crate::*;
 use oxrdf::{Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
+use penstock_rdf::Format;
 use proptest::prelude::*;
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::SHACLPath;
@@ -21,7 +22,7 @@ fn report(shapes: &str, data: &str) -> String {
     let subjects = document.list_subjects();
     let data = Data::new(Box::new(Arc::new(document)), limits());
     let found = read(shapes).unwrap().validate_nodes(&data, &subjects).unwrap();
-    let mut report = ReportWriter::new(Vec::new(), RdfFormat::Turtle).unwrap();
+    let mut report = ReportWriter::new(Vec::new(), Format::Turtle).unwrap();
     for violation in &found {
         report.write(violation).unwrap();
     }

@@ -1,0 +1,20 @@
+//! RDF documents: the formats, the one reader and the one writer of them.
+//!
+//! Every document that somebody outside wrote goes through [`QuadReader`]: the parsers of the formats set no bounds to
+//! the memory and the stack that a document takes. Every document that the gateway writes goes through [`QuadWriter`]: the
+//! serializer of RDF/XML writes documents that are not well-formed.
+
+mod format;
+mod reader;
+mod scan;
+mod source;
+mod turtle;
+mod writer;
+mod xml;
+mod xml_scan;
+
+pub use format::Format;
+pub use reader::{QuadReader, ReadError, ReadOptions};
+pub use scan::MAX_NESTING;
+pub use writer::{QuadWriter, WriteError};
+pub use xml::{ReferenceWriter, find_non_xml_char};

@@ -1,0 +1,277 @@
+//! Reads the quads of an RDF document in bounded memory, with the places of its errors.
+use crate::format::Format;
+use crate::scan::Excess;
+use crate::source::{DocumentSource, ReadPosition};
+use oxrdf::{GraphName, NamedNode, Quad};
+use oxrdfio::{RdfFormat, RdfParseError, RdfParser, ReaderQuadParser};
+use penstock_base::error::{Finding, Place};
+use std::collections::VecDeque;
+use std::io::{self, Chain, Cursor, Read};
+
+/// The maximum size in bytes of JSON-LD that is parsed as a whole. A longer document must have its members in the
+/// order of the streaming form (<https://www.w3.org/TR/json-ld11-streaming/>).
+const MAX_WHOLE_BYTES: u64 = 4 << 20;
+/// The maximum number of bytes that a parser may read before it returns a quad, for example of one long literal.
+const MAX_AHEAD_BYTES: u64 = 16 << 20;
+/// The stack for the parser of JSON-LD, which recurses: enough for [`MAX_NESTING`](crate::MAX_NESTING) levels without
+/// optimization. Only pages that are used take memory.
+const JSON_LD_STACK_BYTES: usize = 32 << 20;
+/// The quads that are parsed on one such stack.
+const JSON_LD_BATCH_QUADS: usize = 1_000;
+
+/// How to read a document.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// The base of relative IRIs.
+    pub base: Option<NamedNode>,
+    /// The graph of triples that name none.
+    pub graph: GraphName,
+}
+
+/// Why a document cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The text could not be read, or not in bounded memory.
+    #[error("the document cannot be read: {0}")]
+    Unreadable(io::Error),
+    /// The document is not of the format, or exceeds a limit.
+    #[error("{0}")]
+    Malformed(Finding),
+    /// The base is no absolute IRI.
+    #[error("the base {base} is not an absolute IRI: {reason}")]
+    Base {
+        /// The base.
+        base: NamedNode,
+        /// Why it is none.
+        reason: String,
+    },
+}
+
+/// Reads a document quad by quad.
+pub struct QuadReader<R: Read> {
+    quads: ReaderQuadParser<DocumentSource<Chain<Cursor<Vec<u8>>, R>>>,
+    position: ReadPosition,
+    format: Format,
+    /// The quads of JSON-LD that are parsed already, and the error after them.
+    parsed: VecDeque<Result<Quad, ReadError>>,
+}
+
+impl<R: Read> QuadReader<R> {
+    /// Begins to read a document.
+    ///
+    /// # Errors
+    /// If the base is not absolute, or the beginning of the text cannot be read.
+    pub fn new(mut text: R, format: Format, options: &ReadOptions) -> Result<Self, ReadError> {
+        let mut start = Vec::new();
+        let mut syntax = format.to_rdf_format();
+        let mut max_ahead = MAX_AHEAD_BYTES;
+        if format == Format::JsonLd {
+            max_ahead = MAX_WHOLE_BYTES;
+            text.by_ref()
+                .take(MAX_WHOLE_BYTES + 1)
+                .read_to_end(&mut start)
+                .map_err(ReadError::Unreadable)?;
+            if start.len() as u64 > MAX_WHOLE_BYTES {
+                syntax = Format::streaming_json_ld();
+            }
+        }
+        let position = ReadPosition::new(format);
+        let text = Cursor::new(start).chain(text);
+        let by_byte = format == Format::RdfXml;
+        let text = DocumentSource::new(text, position.clone(), by_byte, max_ahead);
+        let quads = build_parser(options, syntax)?.for_reader(text);
+        Ok(Self { quads, position, format, parsed: VecDeque::new() })
+    }
+
+    /// Returns the next quad.
+    ///
+    /// # Errors
+    /// If the text cannot be read, is not of the format or exceeds a limit. Then there is nothing more to read.
+    pub fn next_quad(&mut self) -> Result<Option<Quad>, ReadError> {
+        if self.format != Format::JsonLd {
+            return self.parse_quad();
+        }
+        if self.parsed.is_empty() {
+            stacker::grow(JSON_LD_STACK_BYTES, || self.parse_batch());
+        }
+        self.parsed.pop_front().transpose()
+    }
+
+    fn parse_batch(&mut self) {
+        while self.parsed.len() < JSON_LD_BATCH_QUADS {
+            let Some(parsed) = self.parse_quad().transpose() else { return };
+            let is_error = parsed.is_err();
+            self.parsed.push_back(parsed);
+            if is_error {
+                return;
+            }
+        }
+    }
+
+    fn parse_quad(&mut self) -> Result<Option<Quad>, ReadError> {
+        let quad = self.quads.next().transpose().map_err(|error| self.convert_error(error))?;
+        self.position.reset_ahead();
+        Ok(quad)
+    }
+
+    /// Returns the place of the parser, if it is known: parsers read ahead by up to a buffer.
+    pub fn place(&self) -> Place {
+        let (line, column) = self.position.line_and_column();
+        // The parser of RDF/XML gets one byte at a time.
+        if self.format == Format::RdfXml { Place::Line { line, column } } else { Place::Whole }
+    }
+
+    /// Returns the line and column of the first blank node of a text in Turtle, `TriG`, N-Triples or N-Quads.
+    pub fn first_blank_node(&self) -> Option<(u64, u64)> {
+        self.position.first_blank_node()
+    }
+
+    fn convert_error(&self, error: RdfParseError) -> ReadError {
+        let error = match error {
+            RdfParseError::Io(error) => {
+                let excess = error.get_ref().and_then(|cause| cause.downcast_ref::<Excess>());
+                return match excess {
+                    Some(Excess { line, column, reason }) => {
+                        ReadError::Malformed(Finding::at_line(*line, *column, reason.clone()))
+                    }
+                    None => ReadError::Unreadable(error),
+                };
+            }
+            RdfParseError::Syntax(error) => error,
+        };
+        let message = describe_syntax_error(&error.to_string());
+        ReadError::Malformed(match error.location() {
+            Some(location) => {
+                let (line, column) = (location.start.line + 1, location.start.column + 1);
+                Finding::at_line(line, column, message)
+            }
+            None => Finding { place: self.place(), message, ..Finding::default() },
+        })
+    }
+}
+
+fn build_parser(options: &ReadOptions, format: RdfFormat) -> Result<RdfParser, ReadError> {
+    let parser = RdfParser::from_format(format).with_default_graph(options.graph.clone());
+    match &options.base {
+        None => Ok(parser),
+        Some(base) => parser
+            .with_base_iri(base.as_str())
+            .map_err(|error| ReadError::Base { base: base.clone(), reason: error.to_string() }),
+    }
+}
+
+/// Returns the message of an error without the leading position, which is reported separately.
+fn describe_syntax_error(text: &str) -> String {
+    let starts = ["Parser error at line ", "Parser error between line "];
+    let rest = starts.iter().find_map(|start| text.strip_prefix(start)?.split_once(": "));
+    let message = rest.map_or(text, |(_, rest)| rest);
+    if message.contains("LoadDocumentCallback") {
+        return "it has a remote JSON-LD context: nothing is ever fetched; write the context into the document"
+            .to_owned();
+    }
+    message.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, format: Format) -> Result<usize, ReadError> {
+        let mut reader = QuadReader::new(text.as_bytes(), format, &ReadOptions::default())?;
+        let mut quads = 0;
+        while reader.next_quad()?.is_some() {
+            quads += 1;
+        }
+        Ok(quads)
+    }
+
+    fn refusal(text: &str, format: Format) -> String {
+        match read(text, format).unwrap_err() {
+            ReadError::Malformed(finding) => finding.to_string(),
+            error => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn documents_that_nest_too_deep_are_refused() {
+        let levels = 6_000;
+        let triples =
+            format!("{}<urn:o>{} .", "<urn:s> <urn:p> <<( ".repeat(levels), " )>>".repeat(levels));
+        let xml = format!(
+            "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='urn:e:'>{}",
+            "<e:A><e:p>".repeat(levels)
+        );
+        for (text, format) in [
+            (triples.as_str(), Format::Turtle),
+            (&triples, Format::NTriples),
+            (&triples, Format::NQuads),
+            (&triples, Format::TriG),
+            (&format!("<urn:s> <urn:p> {}", "[ <urn:p> ".repeat(levels)), Format::Turtle),
+            (&format!("<urn:s> <urn:p> {}", "( ".repeat(levels)), Format::Turtle),
+            (&"{\"@graph\":[".repeat(levels), Format::JsonLd),
+            (&xml, Format::RdfXml),
+        ] {
+            let error = refusal(text, format);
+            assert!(error.contains("nests more than 128 levels deep"), "{format:?}: {error}");
+            assert!(error.contains("line 1"), "{format:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn documents_within_the_limit_are_read() {
+        let levels = 60;
+        let lists = format!("<urn:s> <urn:p> {}1{} .", "( ".repeat(levels), " )".repeat(levels));
+        assert_eq!(read(&lists, Format::Turtle).unwrap(), 2 * levels + 1);
+        let json = format!(
+            "{}{{\"@id\": \"urn:o\"}}{}",
+            "{\"@id\": \"urn:s\", \"urn:p\": ".repeat(levels),
+            "}".repeat(levels)
+        );
+        assert_eq!(read(&json, Format::JsonLd).unwrap(), levels);
+        let json = format!("{}{}", "{\"@graph\":[".repeat(64), "]}".repeat(64));
+        assert_eq!(read(&json, Format::JsonLd).unwrap(), 0);
+    }
+
+    #[test]
+    fn entities_that_would_fill_the_memory_are_refused() {
+        let begin = "<?xml version=\"1.0\"?><!DOCTYPE rdf:RDF [<!ENTITY a \"aaaaaaaaaa\">";
+        let mut nested = begin.to_owned();
+        for (entity, of) in "bcdefghijk".chars().zip("abcdefghij".chars()) {
+            let value = format!("&{of};").repeat(10);
+            nested.push_str(&format!("<!ENTITY {entity} \"{value}\">"));
+        }
+        let body = |text: &str| {
+            format!(
+                "]><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"urn:e:\">\
+                 <rdf:Description rdf:about=\"urn:s\"><e:p>{text}</e:p></rdf:Description></rdf:RDF>"
+            )
+        };
+        let error = refusal(&format!("{nested}{}", body("&k;")), Format::RdfXml);
+        assert!(error.contains("refers to the entity"), "{error}");
+        let large = format!("{begin}<!ENTITY b \"{}\">", "b".repeat(1000));
+        let error = refusal(&format!("{large}{}", body(&"&b;".repeat(20_000))), Format::RdfXml);
+        assert!(error.contains("more than 16 MiB in memory"), "{error}");
+        assert_eq!(read(&format!("{begin}{}", body("&a;")), Format::RdfXml).unwrap(), 1);
+    }
+
+    proptest::proptest! {
+        /// Whatever a document holds, reading it ends with quads or an error.
+        #[test]
+        fn any_document_is_read_or_refused(
+            pieces in proptest::collection::vec(
+                proptest::sample::select(vec![
+                    "<", ">", "<<(", ")>>", "[", "]", "(", ")", "\"", "'''", "\\", "#", "\n", " ", "_:a", "<urn:s>", "{", "}",
+                    "<a>", "</a>", "<!--", "-->", "<![CDATA[", "]]>", "<!DOCTYPE a [", "<!ENTITY x \"", "&x;", "\"@id\":",
+                    "[[", ".", "1", "é", "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>",
+                ]),
+                0..200,
+            ),
+        ) {
+            let text = pieces.concat();
+            for format in Format::ALL {
+                let _ = read(&text, format);
+            }
+        }
+    }
+}

@@ -12,6 +12,7 @@ mod clock;
 mod control;
 mod data_dir;
 mod demo;
+mod derive;
 mod dump;
 mod export;
 mod load;
@@ -83,6 +84,7 @@ pub fn main() -> ExitCode {
                 STATUS_USAGE.into()
             }
             ("check", None) => check::run(given),
+            ("derive", None) => derive::run(given),
             (_, None) => version::run(given),
         },
         None => STATUS_USAGE.into(),
@@ -100,6 +102,7 @@ fn build_command() -> Command {
             serve::build_command(),
             demo::build_command(),
             check::build_command(),
+            derive::build_command(),
             verify_export::build_command(),
             user::build_command(),
             api_key::build_command(),

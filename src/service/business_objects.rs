@@ -8,7 +8,7 @@ mod mapping_tree;
 mod usage;
 
 pub use check::{DefinitionCheck, NamespaceCheck, SampleCheck, check_definition};
-pub use derive::{Derivation, default_vocabulary, derive_mapping};
+pub use derive::{Derivation, default_vocabulary, derive_from_samples, derive_mapping};
 pub use mapping_tree::{MappingTree, TreeNode};
 pub use usage::{
     DeletionEffects, MAX_COUNTED_OBJECTS, collect_deletion_effects, list_last_exports,

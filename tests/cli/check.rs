@@ -61,6 +61,44 @@ fn each_error_has_its_place() {
 }
 
 #[test]
+fn derive_prints_a_definition_that_is_valid() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let write =
+        |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("a file");
+    write("pumps.json", r#"{"name": "P-1", "flow": 1}"#);
+    write("more.csv", "name;flow\nP-2;2,5\n");
+    let derive = |arguments: &[&str]| {
+        let output = penstock(dir.path(), arguments).output().expect("the binary runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let vocabulary = "--vocabulary=https://plant.example/v/";
+    let (status, answer, notes) =
+        derive(&["derive", "pumps.json", "more.csv", "--name", "Pumps", vocabulary]);
+    assert_eq!(status, Some(0), "{notes}");
+    // Both files count: `flow` has a fraction in the second one only.
+    let definition: Value = serde_json::from_str(&answer).expect("JSON");
+    assert_eq!(definition["name"], "Pumps");
+    let config = definition["config"].as_str().expect("YAML");
+    assert!(config.contains("number") && config.contains("https://plant.example/v/"), "{config}");
+    assert!(notes.contains("The sample is CSV."), "{notes}");
+    write("definition.json", &answer);
+    let (status, checked) = run(dir.path(), &["check", "definition.json"]);
+    assert_eq!(status, Some(0), "{checked}");
+
+    write("bad.json", "[1]");
+    for arguments in [
+        ["derive", "bad.json", "--name", "Pumps"],
+        ["derive", "none.json", "--name", "Pumps"],
+        ["derive", "pumps.json", "--name", ""],
+    ] {
+        let (status, answer, cause) = derive(&arguments);
+        assert_eq!((status, answer.as_str()), (Some(1), ""), "{cause}");
+        assert!(cause.starts_with("penstock: "), "{cause}");
+    }
+}
+
+#[test]
 fn a_probable_mistake_is_a_warning() {
     let nested = format!(
         "{MAPPING}  part: {{type: object, path: <urn:p>/Pumps:., fields: {{name: {{type: string, path: <urn:n>}}}}}}\n"

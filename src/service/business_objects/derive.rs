@@ -33,23 +33,36 @@ pub async fn derive_mapping(
     by.require_role(Role::Admin)?;
     let nesting = gateway.settings.limits.nesting;
     run_blocking(move || {
-        let format = derive::find_csv_format(&sample);
-        let sample = derive::read_samples(&sample, nesting)?;
         let names = MappingNames { business_object: &name, vocabulary: &vocabulary };
-        let mut mapping = derive::derive_mapping(names, &sample.objects)?;
-        if let Some(format) = format {
-            let message = describe_csv(format);
-            let note = DerivationNote { field: String::new(), message, misfit: false };
-            mapping.notes.insert(0, note);
-        }
-        let Some(message) = derive::describe_sample(&sample) else {
-            return Ok(Derivation { mapping, used_part: None });
-        };
-        mapping.notes.insert(0, DerivationNote { field: String::new(), message, misfit: false });
-        let used_part = format!("{:#}", Json::Array(sample.objects));
-        Ok(Derivation { mapping, used_part: Some(used_part) })
+        derive_from_samples(names, &[sample], nesting)
     })
     .await
+}
+
+/// Derives a mapping from the objects of all these samples, without a gateway. JSON nests up to `nesting` levels.
+///
+/// # Errors
+/// The errors of [`derive::read_samples`] and [`derive::derive_mapping`].
+pub fn derive_from_samples(
+    names: MappingNames<'_>,
+    samples: &[impl AsRef<str>],
+    nesting: usize,
+) -> Result<Derivation, GatewayError> {
+    let (mut objects, mut parts, mut formats) = (Vec::new(), Vec::new(), Vec::new());
+    for sample in samples {
+        let text = sample.as_ref();
+        let read = derive::read_samples(text, nesting)?;
+        parts.extend(derive::describe_sample(&read));
+        formats.extend(derive::find_csv_format(text).map(describe_csv));
+        objects.extend(read.objects);
+    }
+    let mut mapping = derive::derive_mapping(names, &objects)?;
+    let used_part = (!parts.is_empty()).then(|| format!("{:#}", Json::Array(objects)));
+    let messages = parts.into_iter().chain(formats);
+    let notes =
+        messages.map(|message| DerivationNote { field: String::new(), message, misfit: false });
+    mapping.notes.splice(0..0, notes);
+    Ok(Derivation { mapping, used_part })
 }
 
 /// Says how to send what the sample is.

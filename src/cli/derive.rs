@@ -1,0 +1,92 @@
+//! `penstock derive FILE... --name NAME`: derives the definition of a Business Object from samples.
+use super::output;
+use clap::{Arg, ArgMatches, Command};
+use penstock_base::error::GatewayError;
+use penstock_base::json::MAX_NESTING;
+use penstock_model::derive::{DerivationNote, MappingNames};
+use penstock_model::resource::CompiledDefinition;
+use penstock_service::business_objects::{Derivation, derive_from_samples};
+use serde_json::json;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The prefix of the IRI of every property, unless another one is given.
+const DEFAULT_VOCABULARY: &str = "urn:penstock:vocabulary:";
+/// The path that stands for standard input.
+const STDIN: &str = "-";
+
+pub(super) fn build_command() -> Command {
+    Command::new("derive")
+        .about("Derive the definition of a Business Object from samples, without a service")
+        .override_usage("penstock derive FILE... --name NAME [--vocabulary IRI]")
+        .arg(output::files_argument("Samples in JSON, NDJSON or CSV; - is standard input"))
+        .arg(
+            Arg::new("name")
+                .long("name")
+                .value_name("NAME")
+                .help("The name of the Business Object, such as Pumps")
+                .required(true),
+        )
+        .arg(
+            Arg::new("vocabulary")
+                .long("vocabulary")
+                .value_name("IRI")
+                .help("The prefix of the IRI of every property")
+                .default_value(DEFAULT_VOCABULARY),
+        )
+        .after_help(
+            "Prints the definition as PUT /api/v1/business-objects takes it: config has the mapping as YAML. Review it \
+             first. Notes go to standard error; those with ! say what does not fit the mapping.\n\n\
+             Exit status: 0 success, 1 the samples or the name are not valid.\n\nExamples:\n  \
+             penstock derive pumps.json --name Pumps --vocabulary https://plant.example/vocabulary/ > definition.json\n  \
+             penstock derive monday.csv tuesday.csv --name Readings",
+        )
+}
+
+pub(super) fn run(given: &ArgMatches) -> ExitCode {
+    let text = |name: &str| given.get_one::<String>(name).map_or("", String::as_str);
+    let names = MappingNames { business_object: text("name"), vocabulary: text("vocabulary") };
+    match derive(names, &output::list_files(given)) {
+        Ok((definition, notes)) => {
+            for note in notes {
+                output::print_error_line(&format_note(&note));
+            }
+            output::print_result(&definition).err().unwrap_or(ExitCode::SUCCESS)
+        }
+        Err(why) => output::print_failure(&why),
+    }
+}
+
+/// Returns the definition and the notes.
+fn derive(
+    names: MappingNames<'_>,
+    paths: &[PathBuf],
+) -> Result<(String, Vec<DerivationNote>), String> {
+    let samples = paths.iter().map(|path| read_sample(path)).collect::<Result<Vec<_>, _>>()?;
+    let Derivation { mapping, .. } =
+        derive_from_samples(names, &samples, MAX_NESTING).map_err(|error| describe(&error))?;
+    let definition =
+        json!({ "name": names.business_object, "enabled": true, "config": mapping.config });
+    let text = format!("{definition:#}");
+    CompiledDefinition::from_json(text.as_bytes()).map_err(|error| describe(&error))?;
+    Ok((text, mapping.notes))
+}
+
+fn read_sample(path: &Path) -> Result<String, String> {
+    let text = if path == Path::new(STDIN) {
+        io::read_to_string(io::stdin().lock())
+    } else {
+        std::fs::read_to_string(path)
+    };
+    text.map_err(|error| format!("{} cannot be read: {error}", path.display()))
+}
+
+fn describe(error: &GatewayError) -> String {
+    error.detail.clone()
+}
+
+fn format_note(DerivationNote { field, message, misfit }: &DerivationNote) -> String {
+    let mark = if *misfit { "! " } else { "" };
+    if field.is_empty() { format!("{mark}{message}") } else { format!("{mark}{field}: {message}") }
+}

@@ -9,7 +9,7 @@ mod reader;
 mod sample;
 mod write;
 
-pub use data::{Element, MessageObjects, parse_data, parse_message};
+pub use data::{DataBody, Element, MessageObjects, parse_data, parse_message};
 pub use members::{MAX_FINDINGS, Members};
 pub use sample::{Sample, SampleLimits, read_sample};
 

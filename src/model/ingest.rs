@@ -14,6 +14,8 @@
 //! With `onError=skip`, `partial` leaves out the objects with errors (`rejections`) and those that need them
 //! (`dependents`), and stores them as dead letters.
 //!
+//! The body may be an export file (`export_file`).
+//!
 //! Only one object of the request is in memory at a time. `dry_run` shows what sample data would become with a
 //! definition that is not stored yet, and `preview` what a request would change. `locked_fields` finds the fields that a
 //! form cannot send without losing stored values.
@@ -42,6 +44,7 @@ mod dependents;
 mod dry_run;
 mod empty;
 mod expire;
+mod export_file;
 mod findings;
 mod idempotency;
 mod identifiers;

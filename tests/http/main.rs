@@ -18,6 +18,7 @@ mod definitions;
 mod deletions;
 mod documentation;
 mod events;
+mod export_files;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
 #[path = "../tokens/forge.rs"]
 mod forge;

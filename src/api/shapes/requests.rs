@@ -239,6 +239,10 @@ pub(crate) struct NamespaceDefinition {
 pub(crate) struct IngestionRequest {
     /// Objects with the field names of the mapping; `uri` is optional.
     pub(crate) data: Vec<BTreeMap<String, Value>>,
+    /// The metadata of an export file. It is checked, and not stored.
+    #[serde(default)]
+    #[salvo(schema(required = false))]
+    pub(crate) metadata: Option<BTreeMap<String, Value>>,
 }
 
 /// A GraphQL request.

@@ -24,7 +24,18 @@ pub struct Element {
     pub json: Json,
 }
 
-/// Parses an ingestion body `{"data": [...]}` and calls `each` with one element of `data` at a time, so that only one of
+/// What a body has around its objects.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct DataBody {
+    /// The members of `metadata`, which an export file has.
+    pub metadata: Option<Vec<(String, Json)>>,
+    /// Where the text of `data` is in the body, in bytes.
+    pub data: Range<usize>,
+    /// The number of its elements.
+    pub count: usize,
+}
+
+/// Parses an ingestion body `{"data": [...]}`, which may have `metadata` too, and calls `each` with one element of `data` at a time, so that only one of
 /// them is in memory. The first error of `each` stops it. `each` must check that an element is an object.
 ///
 /// # Errors
@@ -32,13 +43,15 @@ pub struct Element {
 /// - `ErrorClass::Invalid`, with JSON Pointers, if the body is not an object, `data` is missing or not an array, or
 ///   there are other members
 /// - `ErrorClass::TooLarge` for more than `limit` objects
+///
+/// The caller must check the metadata.
 pub fn parse_data(
     text: &[u8],
     nesting: usize,
     limit: usize,
     each: &mut dyn FnMut(Element) -> Result<(), GatewayError>,
-) -> Result<(), GatewayError> {
-    let mut findings = Vec::new();
+) -> Result<DataBody, GatewayError> {
+    let (mut findings, mut around) = (Vec::new(), DataBody::default());
     reader::read_text(decode_utf8(text)?, nesting, |cursor, text| {
         if cursor.peek() == Some(b'{') {
             return text.deserialize_map(BodyReader {
@@ -46,6 +59,7 @@ pub fn parse_data(
                 limit,
                 each,
                 findings: &mut findings,
+                around: &mut around,
             });
         }
         let body = ValueReader(cursor).deserialize(text)?;
@@ -64,7 +78,7 @@ pub fn parse_data(
         Ok(())
     })?;
     match findings.first() {
-        None => Ok(()),
+        None => Ok(around),
         Some(first) => {
             Err(GatewayError::with_findings(ErrorClass::Invalid, first.message.clone(), findings))
         }
@@ -99,8 +113,8 @@ pub fn parse_message(
         if cursor.peek() != Some(b'[') {
             return ElementReader(cursor).deserialize(text).map(Some);
         }
-        let (each, findings) = (&mut add_range, &mut Vec::new());
-        text.deserialize_seq(BodyReader { cursor, limit, each, findings })?;
+        let (each, findings, around) = (&mut add_range, &mut Vec::new(), &mut DataBody::default());
+        text.deserialize_seq(BodyReader { cursor, limit, each, findings, around })?;
         Ok(None)
     })?;
     match one {
@@ -121,6 +135,7 @@ struct BodyReader<'c, 'de> {
     limit: usize,
     each: &'c mut dyn FnMut(Element) -> Result<(), GatewayError>,
     findings: &'c mut Vec<Finding>,
+    around: &'c mut DataBody,
 }
 
 impl<'de> Visitor<'de> for BodyReader<'_, 'de> {
@@ -131,18 +146,25 @@ impl<'de> Visitor<'de> for BodyReader<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { cursor, limit, each, findings } = self;
+        let Self { cursor, limit, each, findings, around } = self;
         cursor.enter_nested()?;
         let mut names = HashSet::new();
         let mut first_names = Vec::new();
         while let Some(name) = cursor.read_name(&mut map, &mut names)? {
             if name == "data" && cursor.peek() == Some(b'[') {
-                map.next_value_seed(BodyReader { cursor, limit, each, findings })?;
+                map.next_value_seed(BodyReader { cursor, limit, each, findings, around })?;
                 continue;
             }
-            let kind = map.next_value_seed(ValueReader(cursor))?.kind_name();
+            let value = map.next_value_seed(ValueReader(cursor))?;
+            let kind = value.kind_name();
             if first_names.len() <= MAX_SHOWN_NAMES {
                 first_names.push(name.clone());
+            }
+            if name == "metadata"
+                && let Json::Object(members) = value
+            {
+                around.metadata = Some(members);
+                continue;
             }
             if findings.len() < MAX_FINDINGS {
                 let mut pointer = String::new();
@@ -169,6 +191,8 @@ impl<'de> Visitor<'de> for BodyReader<'_, 'de> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        self.cursor.peek();
+        let start = self.cursor.offset;
         self.cursor.enter_nested()?;
         let mut index = 0;
         while let Some((range, json)) = seq.next_element_seed(ElementReader(self.cursor))? {
@@ -182,6 +206,8 @@ impl<'de> Visitor<'de> for BodyReader<'_, 'de> {
             index += 1;
         }
         self.cursor.leave_nested();
+        self.around.data = start..self.cursor.offset;
+        self.around.count = index;
         Ok(())
     }
 }

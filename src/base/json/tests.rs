@@ -247,7 +247,7 @@ fn collect_data(text: &str, limit: usize) -> (Got, Result<(), GatewayError>) {
         got.push((index, json));
         Ok(())
     });
-    (got, result)
+    (got, result.map(drop))
 }
 
 #[test]

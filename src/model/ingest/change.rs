@@ -144,13 +144,15 @@ pub(super) fn apply_objects(
         }
     });
     writer.findings.record_line = None;
-    if let Err(error) = read {
-        if error.class != ErrorClass::Invalid {
-            return Err(error);
+    match read {
+        Ok(None) => {}
+        Ok(Some(warning)) => writer.warnings.push_finding(warning),
+        Err(error) if error.class != ErrorClass::Invalid => return Err(error),
+        Err(error) => {
+            // Report the errors of the body together with those of its objects.
+            writer.findings.extend(error.findings.clone());
+            return Err(writer.findings.take_error().unwrap_or(error));
         }
-        // Report the errors of the body together with those of its objects.
-        writer.findings.extend(error.findings.clone());
-        return Err(writer.findings.take_error().unwrap_or(error));
     }
     if let Some(error) = writer.findings.take_error() {
         return Err(error);

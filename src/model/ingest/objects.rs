@@ -1,6 +1,6 @@
 //! Reads the objects of a body, one at a time.
 use super::messages::add_missing_fields;
-use super::{Body, Limits, Request, lines};
+use super::{Body, Limits, Request, export_file, lines};
 use crate::csv::Columns;
 use penstock_base::error::{Finding, GatewayError, Place};
 use penstock_base::json::{self, Element, Json};
@@ -19,21 +19,25 @@ pub(super) struct ReadObject {
     pub(super) json: Result<Json, GatewayError>,
 }
 
-/// Passes each object of the body to `each`.
+/// Passes each object of the body to `each`. Returns the warning about an export file.
 ///
 /// # Errors
-/// Returns the first error of `each`, those of a JSON body that is malformed as a whole, and those of a header of CSV.
+/// Returns the first error of `each`, those of a JSON body that is malformed as a whole, and those of an export file or a header of CSV.
 pub(super) fn read_objects(
     request: &Request<'_>,
     limits: &Limits,
     each: &mut dyn FnMut(ReadObject) -> Result<(), GatewayError>,
-) -> Result<(), GatewayError> {
+) -> Result<Option<Finding>, GatewayError> {
     match request.body {
         Body::Json(text) => {
-            json::parse_data(text, limits.nesting, limits.objects, &mut |element| {
+            let mut has_values = false;
+            let around = json::parse_data(text, limits.nesting, limits.objects, &mut |element| {
                 let Element { index, range, json } = element;
+                has_values |= !export_file::has_only_uri(&json);
                 each(ReadObject { index, line: None, range, json: Ok(json) })
-            })
+            })?;
+            let Some(metadata) = &around.metadata else { return Ok(None) };
+            return export_file::check_metadata(request, metadata, &around, has_values).map(Some);
         }
         Body::Lines { text, first, line_numbers } => {
             lines::read_lines(text, limits.nesting, first, line_numbers, each)
@@ -53,7 +57,8 @@ pub(super) fn read_objects(
                 });
             each(ReadObject { index, line: None, range: 0..text.len(), json })
         }
-    }
+    }?;
+    Ok(None)
 }
 
 /// Reads single objects of a body again, from their texts.

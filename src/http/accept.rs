@@ -1,4 +1,5 @@
-//! What a request accepts: media types (RFC 9110, 12.5.1), gzip (12.5.3), and languages (12.5.4).
+//! What a request accepts: media types (RFC 9110, 12.5.1), content codings (12.5.3), and languages (12.5.4).
+use super::encoding::Encoding;
 use salvo::http::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderName};
 use std::cmp::Reverse;
 
@@ -52,6 +53,19 @@ pub fn accepts_html(headers: &HeaderMap) -> bool {
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     let codings = read_ranges(headers, &ACCEPT_ENCODING);
     codings.iter().any(|coding| coding.name == "gzip" && coding.weight > 0)
+}
+
+/// Returns the coding that the response may be compressed with, the preferred one; `None` if it should not be.
+pub(super) fn preferred_encoding(headers: &HeaderMap) -> Option<Encoding> {
+    let codings = read_ranges(headers, &ACCEPT_ENCODING);
+    let of = |name: &str| codings.iter().find(|coding| coding.name == name).map(|c| c.weight);
+    let weight_of = |name| of(name).or_else(|| of("*")).unwrap_or(0);
+    let least = of("identity").unwrap_or(0).max(1);
+    // Of equal weights the first counts: `max_by_key` returns the last one.
+    let known =
+        Encoding::ALL.into_iter().rev().map(|encoding| (encoding, weight_of(encoding.name())));
+    let (encoding, weight) = known.max_by_key(|(_, weight)| *weight)?;
+    (weight >= least).then_some(encoding)
 }
 
 /// Returns the languages that the request accepts, the preferred one first.
@@ -123,5 +137,23 @@ mod tests {
             assert_eq!(accepts_gzip(&accepted(ACCEPT_ENCODING, value)), is_accepted, "{value}");
         }
         assert!(!accepts_gzip(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn the_coding_with_the_highest_weight_is_preferred() {
+        for (value, preferred) in [
+            ("gzip", Some(Encoding::Gzip)),
+            ("gzip, deflate, br, zstd", Some(Encoding::Zstd)),
+            ("gzip, zstd;q=0.5", Some(Encoding::Gzip)),
+            ("zstd;q=0, *", Some(Encoding::Gzip)),
+            ("*", Some(Encoding::Zstd)),
+            ("br", None),
+            ("gzip;q=0, identity", None),
+            ("gzip;q=0.5, identity", None),
+        ] {
+            let headers = accepted(ACCEPT_ENCODING, value);
+            assert_eq!(preferred_encoding(&headers), preferred, "{value}");
+        }
+        assert_eq!(preferred_encoding(&HeaderMap::new()), None);
     }
 }

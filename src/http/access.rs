@@ -2,6 +2,7 @@
 //! handler. An address without a route requires `User`, so that unauthenticated clients learn nothing.
 use super::accept::accepts_html;
 use super::caller::{self, caller, caller_if_known};
+use super::encoding::decode::decode_body;
 use super::origin;
 use super::path::path_parameter;
 use super::problem::{BearerError, Problem};
@@ -280,6 +281,7 @@ impl Allow {
             Ok(None) => {}
             Ok(Some(found)) => {
                 depot.insert_typed(found);
+                decode_body(req, &state(depot));
                 // Log lines on behalf of the request carry the user.
                 tracing::Span::current().record("user_id", caller(depot).id());
                 ctrl.call_next(req, depot, res).await;

@@ -4,14 +4,15 @@ mod media_type;
 mod quota;
 
 pub use media_type::{MediaType, check_media_type, find_charset, find_media_type};
-pub use quota::{BodyPermit, BodyQuotas};
+pub use quota::{BodyPermit, BodyQuota, BodyQuotas};
 
 use super::access::check_after_body;
+use super::encoding::decode::DecodeError;
 use super::origin::Origin;
 use super::problem::Problem;
 use super::state::{State, state};
 use http_body_util::BodyExt;
-use quota::{BodyQuota, MAX_UNAUTHENTICATED_BODY_BYTES};
+use quota::MAX_UNAUTHENTICATED_BODY_BYTES;
 use salvo::http::header::EXPECT;
 use salvo::http::{Method, ReqBody, StatusCode};
 use salvo::{Depot, Request};
@@ -168,6 +169,7 @@ async fn read_within_limits(
     req: &mut Request,
     limits: BodyLimits<'_>,
 ) -> Result<BufferedBody, Problem> {
+    media_type::check_encoding(req)?;
     let mut body = req.take_body();
     match buffer_body(&mut body, limits).await {
         Ok(whole) => Ok(whole),
@@ -236,7 +238,9 @@ fn body_too_large(limit: u64) -> Problem {
 
 /// Returns the problem of a body that could not be read to its end.
 pub fn body_read_error(error: &std::io::Error) -> Problem {
-    if error.kind() == ErrorKind::TimedOut {
+    if let Some(error) = DecodeError::find(error) {
+        error.to_problem()
+    } else if error.kind() == ErrorKind::TimedOut {
         body_too_slow()
     } else {
         Problem::malformed("the body ended before it was complete")

@@ -16,7 +16,9 @@ use http_body_util::BodyExt as _;
 use penstock_auth::{Caller, Credential};
 use penstock_base::shared_limit::SharedLimit;
 use salvo::conn::ConnCtrl;
-use salvo::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, ETAG};
+use salvo::http::header::{
+    CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
+};
 use salvo::http::{Method, ResBody, StatusCode, Version};
 use salvo::hyper::body::{Body, Frame, SizeHint};
 use salvo::{Depot, Request, Response};
@@ -126,7 +128,7 @@ pub(super) fn count_response(req: &Request, depot: &Depot, res: &mut Response) {
         Some(unsent.changes.force_acquire(&who, bytes))
     };
     let Some(counted) = counted else {
-        for header in [CONTENT_LENGTH, CONTENT_DISPOSITION, ETAG] {
+        for header in [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_DISPOSITION, ETAG] {
             res.headers_mut().remove(header);
         }
         unread_problem().write_response(req, depot, res);

@@ -1,6 +1,7 @@
 //! The service: the routes, and what is done for every request before and after its route.
 use super::access::Allow;
 use super::body;
+use super::encoding::encode;
 use super::origin::{self, Origin};
 use super::problem::{self, ErrorPage};
 use super::router::{self, Route};
@@ -11,8 +12,8 @@ use penstock_base::telemetry::trace::{self, Trace};
 use salvo::catcher::Catcher;
 use salvo::cors::Cors;
 use salvo::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH,
-    IF_NONE_MATCH, LOCATION, RETRY_AFTER, STRICT_TRANSPORT_SECURITY, WWW_AUTHENTICATE,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
+    IF_MATCH, IF_NONE_MATCH, LOCATION, RETRY_AFTER, STRICT_TRANSPORT_SECURITY, WWW_AUTHENTICATE,
     X_CONTENT_TYPE_OPTIONS,
 };
 use salvo::http::{Method, StatusCode};
@@ -106,7 +107,9 @@ async fn finish_response(
     // Log lines on behalf of the request carry its trace and, once it is known, its user.
     let span = tracing::error_span!("request", trace_id = trace.id(), user_id = Empty);
     ctrl.call_next(req, depot, res).instrument(span).await;
+    encode::compress_small_response(req, res);
     sending::count_response(req, depot, res);
+    encode::compress_long_response(req, depot, res);
     sending::watch_reader(req, res, sending::MAX_UNREAD_TIME);
     let route = match req.matched_path() {
         "" => "none",
@@ -138,6 +141,7 @@ fn cors_handler(origins: &Vec<String>) -> impl Handler {
         // Pages of the allowed origins authenticate with a token or key. Cookies are not allowed.
         .allow_headers([
             AUTHORIZATION,
+            CONTENT_ENCODING,
             CONTENT_TYPE,
             IF_MATCH,
             IF_NONE_MATCH,

@@ -1,5 +1,6 @@
 //! State that all requests share.
 use super::body::BodyQuotas;
+use super::encoding::encode::MAX_STREAM_ENCODERS;
 use super::failures::FailedAuthentications;
 use super::problem::Problem;
 use super::sending::UnsentResponses;
@@ -14,7 +15,7 @@ use penstock_store::Progress;
 use salvo::Depot;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 /// State that all requests share: the gateway once it is open, and the progress of opening it.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub struct State {
     pub body_quotas: BodyQuotas,
     /// The responses to callers that are not sent yet.
     pub unsent_responses: UnsentResponses,
+    /// The permits of responses that are compressed while they are sent.
+    pub(super) stream_encoders: Arc<Semaphore>,
     pub(super) failed_authentications: FailedAuthentications,
     opened_parts: OnceLock<(Gateway, GraphqlService)>,
     replayed_frames: AtomicU64,
@@ -43,6 +46,7 @@ impl State {
                 &Memory::new(settings.limits.memory_bytes),
             ),
             unsent_responses: UnsentResponses::new(settings.limits.in_flight_bytes),
+            stream_encoders: Arc::new(Semaphore::new(MAX_STREAM_ENCODERS)),
             failed_authentications: FailedAuthentications::default(),
             settings,
             opened_parts: OnceLock::new(),

@@ -5,6 +5,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use std::io::Read as _;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -134,6 +135,33 @@ async fn ingestions_and_exports_are_reported_in_order() {
     let last = [("Last-Event-ID", &*(seen + 3).to_string())];
     let mut again = EventStream::start(&server, "/api/v1/events", &last).await;
     assert_eq!(again.event().await.data["data"], entry);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compressed_stream_has_each_event_at_once() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    for coding in ["gzip", "zstd"] {
+        let headers = [("Accept-Encoding", coding)];
+        let mut stream = EventStream::start(&server, "/api/v1/events", &headers).await;
+        assert_eq!(stream.response.headers()["content-encoding"], coding);
+        let pump = json!([{"uri": format!("https://plant.example/{coding}"), "name": "p"}]);
+        server.ingest("ADD", &pump).await.expect(200);
+        let mut packed = Vec::new();
+        loop {
+            let frame = timeout(PATIENCE, stream.response.frame()).await.unwrap().unwrap().unwrap();
+            packed.extend_from_slice(&frame.into_data().unwrap());
+            // The stream goes on, so only what is flushed can be read.
+            let mut text = Vec::new();
+            let _ = match coding {
+                "gzip" => flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut text),
+                _ => zstd::stream::read::Decoder::new(&packed[..]).unwrap().read_to_end(&mut text),
+            };
+            if String::from_utf8_lossy(&text).contains("event: penstock.ingestion.committed") {
+                break;
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,6 +17,7 @@ mod definition_files;
 mod definitions;
 mod deletions;
 mod documentation;
+mod encodings;
 mod events;
 mod export_files;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]

@@ -1,8 +1,9 @@
 //! The media types of bodies.
+use crate::encoding::Encoding;
 use crate::problem::Problem;
 use salvo::Request;
 use salvo::http::StatusCode;
-use salvo::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use salvo::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 
 /// A media type that a route accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,22 +27,30 @@ pub fn check_media_type(req: &Request, taken: &[MediaType]) -> Result<MediaType,
 
 /// Returns which of these media types the request declares, as [`check_media_type`].
 pub fn find_media_type(req: &Request, taken: &[&'static str]) -> Result<&'static str, Problem> {
-    if let Some(coding) = req.headers().get(CONTENT_ENCODING)
-        && !coding.as_bytes().eq_ignore_ascii_case(b"identity")
-    {
-        return Err(Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            format!(
-                "Content-Encoding is {}; send the body uncompressed",
-                quote_header_value(coding)
-            ),
-        ));
-    }
+    check_encoding(req)?;
     let declared = req.headers().get(CONTENT_TYPE);
     let known = declared.and_then(|value| value.to_str().ok()).and_then(parse_media_type);
     let known = known.filter(|(name, charset)| name == MediaType::Csv.name() || charset.is_none());
     let found = known.and_then(|(known, _)| taken.iter().find(|taken| **taken == known));
     found.copied().ok_or_else(|| unsupported_problem(req, taken))
+}
+
+/// Checks that the body is in no coding. `encoding::decode` has taken the header of those that it decodes.
+pub(super) fn check_encoding(req: &Request) -> Result<(), Problem> {
+    let mut codings = req.headers().get_all(CONTENT_ENCODING).iter();
+    match codings.find(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        None => Ok(()),
+        Some(coding) => Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format!(
+                "Content-Encoding is {}; with credentials a body may be in one of {}, otherwise send it uncompressed",
+                quote_header_value(coding),
+                Encoding::NAMES
+            ),
+        )
+        // RFC 9110, 15.5.16.
+        .with_header(ACCEPT_ENCODING, HeaderValue::from_static(Encoding::NAMES))),
+    }
 }
 
 /// Returns the charset that the request declares; `None` for UTF-8, the default.

@@ -102,6 +102,14 @@ impl BodyQuota {
         Ok(BodyPermit { permits: self.permits.clone(), held, memory: self.memory.clone() })
     }
 
+    /// Returns an empty permit, for memory that reading a body takes besides its bytes. The body has its own permit, so
+    /// while memory is short this one needs no turn of its own.
+    pub(crate) fn acquire_working_memory(&self) -> Result<BodyPermit, Problem> {
+        let held = self.permits.clone().try_acquire_many_owned(0);
+        let held = held.map_err(|_| Self::exhausted_problem())?;
+        Ok(BodyPermit { permits: self.permits.clone(), held, memory: self.memory.clone() })
+    }
+
     fn exhausted_problem() -> Problem {
         Problem::unavailable(
             1,

@@ -104,14 +104,59 @@ pub fn build_router(routes: &[Route]) -> Router {
     router
 }
 
-/// Builds the router for all other addresses: any of them can be a minted URI of an object.
-pub fn build_fallback(object_handler: Arc<dyn Handler>) -> Router {
+/// Builds the router for all other addresses: any of them can be a minted URI of an object. The paths of `routes`, with and
+/// without `prefix`, are none, so that a wrong method there gets 405 and not 404.
+pub fn build_fallback(object_handler: Arc<dyn Handler>, routes: &[Route], prefix: &str) -> Router {
+    let paths: Vec<&'static str> = routes.iter().map(|route| route.path).collect();
+    let prefix = format!("/{prefix}");
     let mut router = Router::with_path("{**rest}")
-        .filter_fn(|req, _| {
+        .filter_fn(move |req, _| {
+            let path = req.uri().path();
+            let below_prefix = path.strip_prefix(&prefix).unwrap_or(path);
+            let is_route = |known: &&'static str| {
+                path_matches(known, path) || path_matches(known, below_prefix)
+            };
             matches!(*req.method(), Method::GET | Method::HEAD)
-                && !req.uri().path().starts_with("/api/")
+                && !path.starts_with("/api/")
+                && !paths.iter().any(is_route)
         })
         .hoop(Allow::new(MinimumRole::User, &Method::GET, "/{**rest}"));
     router.goal = Some(object_handler);
     router
+}
+
+/// Whether a path has the form of a route's path, in which `{name}` is one segment and `{**name}` is the rest.
+fn path_matches(pattern: &str, path: &str) -> bool {
+    let mut known = pattern.split('/').filter(|segment| !segment.is_empty());
+    let mut given = path.split('/').filter(|segment| !segment.is_empty());
+    loop {
+        match (known.next(), given.next()) {
+            (Some(known), _) if known.starts_with("{**") => return true,
+            (Some(known), Some(given)) if known.starts_with('{') || known == given => {}
+            (None, None) => return true,
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path_matches;
+
+    #[test]
+    fn paths_match_segment_by_segment() {
+        for (pattern, path) in [
+            ("/logout", "/logout"),
+            ("/a/{name}/b", "/a/x/b/"),
+            ("/a/{**rest}", "/a/b/c"),
+            ("/", "/"),
+        ] {
+            assert!(path_matches(pattern, path), "{pattern} {path}");
+        }
+        for (pattern, path) in
+            [("/logout", "/logout/x"), ("/a/{name}", "/a"), ("/a", "/b"), ("/", "/a")]
+        {
+            assert!(!path_matches(pattern, path), "{pattern} {path}");
+        }
+    }
 }

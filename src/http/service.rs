@@ -40,11 +40,13 @@ pub fn build_service(state: Arc<State>, site: &Site) -> Service {
     // A proxy may pass the prefix on or strip it, so the routes exist with and without it.
     let prefix = origin::base_path(settings.base_url.as_deref()).trim_matches('/').to_owned();
     if !prefix.is_empty() {
-        root = root.push(router::build_router(&site.routes).path(prefix));
+        root = root.push(router::build_router(&site.routes).path(prefix.clone()));
     }
-    root = root
-        .push(router::build_router(&site.routes))
-        .push(router::build_fallback(site.object_handler.clone()));
+    root = root.push(router::build_router(&site.routes)).push(router::build_fallback(
+        site.object_handler.clone(),
+        &site.routes,
+        &prefix,
+    ));
     let mut service = Service::new(root)
         .catcher(Catcher::default().hoop(problem::convert_error))
         .hoop(RequestContext { state, error_page: site.error_page })

@@ -13,6 +13,13 @@ async fn the_framework_s_errors_are_problems_too() {
     let wrong = server.send("PATCH", "/api/v1/business-objects", &[], "").await;
     wrong.problem(405);
     assert_eq!(wrong.header("allow"), "GET, HEAD, PUT");
+    // Any other path can be a minted URI, but not that of a route.
+    for (path, allowed) in [("/logout", "POST"), ("/sparql/update", "POST")] {
+        for method in ["GET", "HEAD", "DELETE"] {
+            let wrong = server.send(method, path, &[], "").await;
+            assert_eq!((wrong.status, wrong.header("allow")), (405, allowed), "{method} {path}");
+        }
+    }
     let head = server.send("HEAD", "/api/v1/business-objects/none", &[], "").await;
     assert_eq!((head.status, head.body.len()), (404, 0));
     server.get("/api/v1/business-objects/%zz").await.problem(400);

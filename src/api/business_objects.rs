@@ -1,9 +1,9 @@
 //! `/api/v1/business-objects`: the definitions.
 use crate::shapes;
-use penstock_base::IfMatch;
+use penstock_base::{IfMatch, Preconditions};
 use penstock_http::body;
 use penstock_http::caller::caller;
-use penstock_http::etag::{format_etag, is_create_only, read_if_match};
+use penstock_http::etag::{format_etag, read_preconditions};
 use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::problem::Problem;
 use penstock_http::query::{Query, truncate_page};
@@ -15,7 +15,7 @@ use penstock_service::business_objects::{self, SaveConditions, find_business_obj
 use penstock_service::deletions;
 use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
-use salvo::http::header::{ETAG, IF_MATCH, LOCATION};
+use salvo::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use std::sync::Arc;
@@ -69,15 +69,14 @@ pub(super) async fn put_business_object(req: &mut Request, depot: &mut Depot) ->
     let force = Query::read(req, &["force"])?.read_flag("force")?;
     let gateway = gateway(depot)?;
     let body = body::read_json_body(req, depot).await?;
-    let only_if_new = is_create_only(req)?;
     let new = NewDefinition::from_json(body.bytes())?;
     let name = &new.definition.name;
     let there = gateway.catalogue.get(name).filter(|there| there.object.definition.name == *name);
-    let if_match = match there {
+    let Preconditions { if_match, only_if_new } = if name.is_empty() {
         // The use case refuses the definition.
-        _ if name.is_empty() => IfMatch::Any,
-        Some(_) if only_if_new => IfMatch::Any,
-        there => read_if_match(req, there.map(|there| there.object.version))?,
+        Preconditions::default()
+    } else {
+        read_preconditions(req, there.map(|there| there.object.version))?
     };
     let conditions = SaveConditions { if_match, only_if_new, force };
     let by = caller(depot);
@@ -191,14 +190,16 @@ pub(super) async fn delete_business_object(req: &mut Request, depot: &mut Depot)
     Ok(business_object_reply(&gateway, compiled).await?.with_status(StatusCode::ACCEPTED))
 }
 
-/// Returns the condition of `If-Match` for the Business Object in the path.
+/// Returns the version of the Business Object in the path that may be changed.
 ///
 /// # Errors
-/// 404 if it does not exist; 412 if it has another version.
+/// 404 if it does not exist; 412 if a precondition is false.
 fn read_path_if_match(req: &Request, gateway: &Gateway) -> Result<IfMatch, Problem> {
-    if !req.headers().contains_key(IF_MATCH) {
+    let has_condition = |name| req.headers().contains_key(name);
+    // A definition that cannot be read is not in the catalogue, and can be deleted.
+    if !has_condition(IF_MATCH) && !has_condition(IF_NONE_MATCH) {
         return Ok(IfMatch::Any);
     }
     let there = find_business_object(gateway, path_parameter(req, "id"))?;
-    read_if_match(req, Some(there.object.version))
+    Ok(read_preconditions(req, Some(there.object.version))?.if_match)
 }

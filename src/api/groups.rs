@@ -1,10 +1,10 @@
 //! `/api/v1/groups`: groups of accounts.
 use crate::shapes;
 use penstock_auth::groups::NewGroup;
-use penstock_base::IfMatch;
+use penstock_base::{IfMatch, Preconditions};
 use penstock_http::body;
 use penstock_http::caller::caller;
-use penstock_http::etag::{format_etag, is_create_only, read_if_match};
+use penstock_http::etag::{format_etag, read_preconditions};
 use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::problem::Problem;
 use penstock_http::query::{Query, truncate_page};
@@ -14,7 +14,7 @@ use penstock_http::state::gateway;
 use penstock_service::gateway::Gateway;
 use penstock_service::groups::{self, VisibleGroup};
 use salvo::http::StatusCode;
-use salvo::http::header::{ETAG, IF_MATCH, LOCATION};
+use salvo::http::header::{ETAG, LOCATION};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
@@ -75,8 +75,7 @@ pub(super) async fn put_group(req: &mut Request, depot: &mut Depot) -> ReplyResu
     let gateway = gateway(depot)?;
     let name = path_parameter(req, "name");
     let new = NewGroup::from_json(name, body.bytes())?;
-    let only_if_new = is_create_only(req)?;
-    let if_match = if only_if_new { IfMatch::Any } else { read_version_condition(req, &gateway)? };
+    let Preconditions { if_match, only_if_new } = read_path_preconditions(req, &gateway)?;
     let (group, created) =
         groups::define_group(&gateway, caller(depot), name, new, if_match, only_if_new).await?;
     let location =
@@ -105,7 +104,7 @@ pub(super) async fn delete_group(req: &mut Request, depot: &mut Depot) -> ReplyR
     let (gateway, name) = (gateway(depot)?, path_parameter(req, "name"));
     // A group that does not exist is 404, whatever the condition.
     let if_match = match gateway.auth.groups.get(name) {
-        Some(_) => read_version_condition(req, &gateway)?,
+        Some(_) => read_path_preconditions(req, &gateway)?.if_match,
         None => IfMatch::Any,
     };
     groups::delete_group(&gateway, caller(depot), name, if_match).await?;
@@ -121,14 +120,11 @@ fn group_reply(group: VisibleGroup) -> ReplyResult {
     })
 }
 
-/// Returns the condition of `If-Match` for the group in the path.
+/// Returns the preconditions of a change of the group in the path.
 ///
 /// # Errors
-/// 412 if it has another version or does not exist.
-fn read_version_condition(req: &Request, gateway: &Gateway) -> Result<IfMatch, Problem> {
-    if !req.headers().contains_key(IF_MATCH) {
-        return Ok(IfMatch::Any);
-    }
+/// 412 if one is false.
+fn read_path_preconditions(req: &Request, gateway: &Gateway) -> Result<Preconditions, Problem> {
     let there = gateway.auth.groups.get(path_parameter(req, "name"));
-    read_if_match(req, there.map(|there| there.version))
+    read_preconditions(req, there.map(|there| there.version))
 }

@@ -6,7 +6,7 @@ use penstock_auth::Authorized;
 use penstock_http::accept::read_languages;
 use penstock_http::body::{self, MediaType, check_media_type, find_charset};
 use penstock_http::caller::caller;
-use penstock_http::etag::read_if_match_tags;
+use penstock_http::etag::{read_if_match_tags, read_if_none_match_tags};
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
@@ -90,6 +90,7 @@ impl Job {
         ("Change-Owners" = Option<String>, Header, description = "As `changeOwners`: a list of strings in quotes."),
         ("bypass" = Option<bool>, Query, description = "Change objects of other Business Objects that require a review too, and members that are too many to validate; only for Admins. With a review, the change does so when it is published."),
         ("If-Match" = Option<String>, Header, description = "Change the only object of the request only if its view has this `ETag`; not for NDJSON and CSV."),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: store the only object of the request only if there is none with its URI; not for NDJSON and CSV."),
         ("Accept-Language" = Option<String>, Header, description = "The language of the messages of shapes (`sh:message`)."),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible characters: the same key and body returns the first response again, for 24 h."),
     ),
@@ -225,18 +226,27 @@ fn read_condition(
     media_type: MediaType,
     on_error: OnError,
 ) -> Result<Option<ObjectCondition>, Problem> {
-    let Some(tags) = read_if_match_tags(req)? else { return Ok(None) };
+    let (header, condition) = match (read_if_match_tags(req)?, read_if_none_match_tags(req)?) {
+        (None, None) => return Ok(None),
+        (Some(tags), None) if tags.is_empty() => ("If-Match", ObjectCondition::Exists),
+        (Some(tags), None) => ("If-Match", ObjectCondition::HasTag(tags)),
+        (None, Some(tags)) if tags.is_empty() => ("If-None-Match", ObjectCondition::Missing),
+        (None, Some(tags)) => ("If-None-Match", ObjectCondition::LacksTag(tags)),
+        (Some(_), Some(_)) => {
+            return Err(Problem::malformed("send either If-Match or If-None-Match, not both"));
+        }
+    };
     if media_type != MediaType::Json {
-        return Err(Problem::malformed(
-            "If-Match is the state of one object; send it as application/json",
-        ));
+        return Err(Problem::malformed(format!(
+            "{header} is the state of one object; send it as application/json"
+        )));
     }
     if on_error == OnError::Skip {
-        return Err(Problem::malformed(
-            "If-Match cannot be combined with onError=skip: a later retry would not check it",
-        ));
+        return Err(Problem::malformed(format!(
+            "{header} cannot be combined with onError=skip: a later retry would not check it"
+        )));
     }
-    Ok(Some(if tags.is_empty() { ObjectCondition::Exists } else { ObjectCondition::HasTag(tags) }))
+    Ok(Some(condition))
 }
 
 fn read_idempotency_key(req: &Request) -> Result<Option<String>, Problem> {

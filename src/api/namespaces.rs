@@ -2,6 +2,7 @@
 use crate::shapes;
 use penstock_http::body;
 use penstock_http::caller::caller;
+use penstock_http::etag::read_existence_preconditions;
 use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::query::{Query, truncate_page};
 use penstock_http::reply::{Reply, ReplyResult};
@@ -51,7 +52,11 @@ pub(super) async fn get_namespace(req: &mut Request, depot: &mut Depot) -> Reply
 #[endpoint(
     operation_id = "putNamespace",
     tags("Namespaces"),
-    parameters(("name" = String, Path, description = "Its name.")),
+    parameters(
+        ("name" = String, Path, description = "Its name."),
+        ("If-Match" = Option<String>, Header, description = "`*`: change only. A namespace has no `ETag`."),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: create only."),
+    ),
     request_body(content = shapes::NamespaceDefinition, content_type = "application/json"),
     responses(
         (status_code = 200, description = "Changed, or unchanged.", body = shapes::Namespace),
@@ -64,8 +69,9 @@ pub(super) async fn put_namespace(req: &mut Request, depot: &mut Depot) -> Reply
     let gateway = gateway(depot)?;
     let body = body::read_small_json(req, depot).await?;
     let definition = NamespaceDefinition::from_json(path_parameter(req, "name"), body.bytes())?;
+    let preconditions = read_existence_preconditions(req)?;
     let (defined, created) =
-        namespaces::define_namespace(&gateway, caller(depot), definition).await?;
+        namespaces::define_namespace(&gateway, caller(depot), definition, preconditions).await?;
     let namespace = shapes::Namespace::from(defined);
     let reply = Reply::json(&namespace)?;
     if !created {
@@ -87,6 +93,7 @@ pub(super) async fn put_namespace(req: &mut Request, depot: &mut Depot) -> Reply
 pub(super) async fn delete_namespace(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let name = path_parameter(req, "name");
-    namespaces::delete_namespace(&gateway(depot)?, caller(depot), name).await?;
+    let (gateway, preconditions) = (gateway(depot)?, read_existence_preconditions(req)?);
+    namespaces::delete_namespace(&gateway, caller(depot), name, preconditions).await?;
     Ok(Reply::no_content())
 }

@@ -1,10 +1,10 @@
 //! `/api/v1/shapes`: the shapes graphs that users define, in SHACL or `ShEx`.
 use crate::shapes;
-use penstock_base::IfMatch;
+use penstock_base::{IfMatch, Preconditions};
 use penstock_http::accept::AcceptedTypes;
 use penstock_http::body::{self, find_media_type};
 use penstock_http::caller::caller;
-use penstock_http::etag::{format_etag, is_create_only, read_if_match};
+use penstock_http::etag::{format_etag, read_preconditions};
 use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::problem::Problem;
 use penstock_http::query::{Query, truncate_page};
@@ -15,7 +15,7 @@ use penstock_model::shapes_graphs::{MAX_GRAPH_BYTES, TextFormat};
 use penstock_service::gateway::Gateway;
 use penstock_service::shapes_graphs::{self, CheckedGraph, SaveConditions};
 use salvo::http::StatusCode;
-use salvo::http::header::{ETAG, IF_MATCH, LOCATION, VARY};
+use salvo::http::header::{ETAG, LOCATION, VARY};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
@@ -106,8 +106,7 @@ pub(super) async fn put_shapes_graph(req: &mut Request, depot: &mut Depot) -> Re
         .ok_or_else(|| Problem::malformed("the media type is not known"))?;
     let body = body::read_body_up_to(req, depot, MAX_GRAPH_BYTES as u64).await?;
     let name = path_parameter(req, "name");
-    let only_if_new = is_create_only(req)?;
-    let if_match = if only_if_new { IfMatch::Any } else { read_version_condition(req, &gateway)? };
+    let Preconditions { if_match, only_if_new } = read_path_preconditions(req, &gateway)?;
     let conditions = SaveConditions { if_match, only_if_new };
     let by = caller(depot);
     let (graph, created) =
@@ -136,7 +135,7 @@ pub(super) async fn delete_shapes_graph(req: &mut Request, depot: &mut Depot) ->
     let (gateway, name) = (gateway(depot)?, path_parameter(req, "name"));
     // A graph that does not exist is 404, whatever the condition.
     let if_match = match gateway.catalogue.get_shapes_graph(name) {
-        Some(_) => read_version_condition(req, &gateway)?,
+        Some(_) => read_path_preconditions(req, &gateway)?.if_match,
         None => IfMatch::Any,
     };
     shapes_graphs::delete_shapes_graph(&gateway, caller(depot), name, if_match).await?;
@@ -149,14 +148,11 @@ fn metadata_reply(graph: CheckedGraph) -> ReplyResult {
     Ok(Reply::json(&shapes::ShapesGraph::from(graph))?.with_header(ETAG, &etag))
 }
 
-/// Returns the condition of `If-Match` for the shapes graph in the path.
+/// Returns the preconditions of a change of the shapes graph in the path.
 ///
 /// # Errors
-/// 412 if it has another version or does not exist.
-fn read_version_condition(req: &Request, gateway: &Gateway) -> Result<IfMatch, Problem> {
-    if !req.headers().contains_key(IF_MATCH) {
-        return Ok(IfMatch::Any);
-    }
+/// 412 if one is false.
+fn read_path_preconditions(req: &Request, gateway: &Gateway) -> Result<Preconditions, Problem> {
     let there = gateway.catalogue.get_shapes_graph(path_parameter(req, "name"));
-    read_if_match(req, there.map(|there| there.metadata.version))
+    read_preconditions(req, there.map(|there| there.metadata.version))
 }

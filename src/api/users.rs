@@ -4,7 +4,7 @@ use penstock_auth::Account;
 use penstock_auth::accounts::{AccountEdit, NewAccount, NewPassword};
 use penstock_http::body;
 use penstock_http::caller::caller;
-use penstock_http::etag::{format_etag, read_if_match};
+use penstock_http::etag::{format_etag, read_preconditions};
 use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::problem::Problem;
 use penstock_http::query::{Query, truncate_page};
@@ -125,7 +125,7 @@ pub(super) async fn replace_user(req: &mut Request, depot: &mut Depot) -> ReplyR
     let body = body::read_small_json(req, depot).await?;
     let account = read_account(req, depot)?;
     let edit = AccountEdit::from_json(body.bytes())?;
-    let if_match = read_if_match(req, Some(account.version))?;
+    let if_match = read_preconditions(req, Some(account.version))?.if_match;
     let (by, id) = (caller(depot), &account.id);
     account_reply(&*accounts::change_account(&gateway, by, id, if_match, edit).await?)
 }
@@ -145,7 +145,7 @@ pub(super) async fn replace_own_user(req: &mut Request, depot: &mut Depot) -> Re
     let body = body::read_small_json(req, depot).await?;
     let account = accounts::find_own_account(caller(depot))?;
     let edit = AccountEdit::from_json(body.bytes())?;
-    let if_match = read_if_match(req, Some(account.version))?;
+    let if_match = read_preconditions(req, Some(account.version))?.if_match;
     account_reply(&*accounts::change_own_account(&gateway, caller(depot), if_match, edit).await?)
 }
 
@@ -200,7 +200,7 @@ pub(super) async fn delete_user(req: &mut Request, depot: &mut Depot) -> ReplyRe
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
     let account = read_account(req, depot)?;
-    let if_match = read_if_match(req, Some(account.version))?;
+    let if_match = read_preconditions(req, Some(account.version))?.if_match;
     accounts::delete_account(&gateway, caller(depot), &account.id, if_match).await?;
     Ok(Reply::no_content())
 }

@@ -31,5 +31,5 @@ pub mod topic;
 pub mod unwind;
 
 pub use background::run_in_background;
-pub use if_match::IfMatch;
+pub use if_match::{IfMatch, Preconditions};
 pub use role::Role;

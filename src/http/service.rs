@@ -2,6 +2,7 @@
 use super::access::Allow;
 use super::body;
 use super::encoding::encode;
+use super::etag;
 use super::origin::{self, Origin};
 use super::problem::{self, ErrorPage};
 use super::router::{self, Route};
@@ -109,6 +110,7 @@ async fn finish_response(
     // Log lines on behalf of the request carry its trace and, once it is known, its user.
     let span = tracing::error_span!("request", trace_id = trace.id(), user_id = Empty);
     ctrl.call_next(req, depot, res).instrument(span).await;
+    etag::apply_if_none_match(req, res);
     encode::compress_small_response(req, res);
     sending::count_response(req, depot, res);
     encode::compress_long_response(req, depot, res);

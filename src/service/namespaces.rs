@@ -3,6 +3,7 @@ use crate::audit::change_event;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
+use penstock_base::Preconditions;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::{DefinitionKind, check_editable};
 use penstock_model::namespace::{self, Generator, Namespace, NamespaceDefinition};
@@ -120,28 +121,30 @@ pub async fn create_namespace(
     by: &Authorized,
     definition: NamespaceDefinition,
 ) -> Result<CheckedNamespace, GatewayError> {
-    put_namespace(gateway, by, definition, false).await.map(|(namespace, _)| namespace)
+    put_namespace(gateway, by, definition, None).await.map(|(namespace, _)| namespace)
 }
 
 /// Creates a namespace, or changes one that is not used yet. Returns true if it was created. Without a base it gets the
 /// default base.
 ///
 /// # Errors
-/// The errors of [`namespace::put`]; `ErrorClass::InsufficientStorage` when less than the reserve is free on the disk;
+/// The errors of [`namespace::put`]; `ErrorClass::PreconditionFailed` if a precondition is false; `ErrorClass::InsufficientStorage` when less than the reserve is free on the disk;
 /// `ErrorClass::Forbidden` without the role Contributor.
 pub async fn define_namespace(
     gateway: &Gateway,
     by: &Authorized,
     definition: NamespaceDefinition,
+    preconditions: Preconditions,
 ) -> Result<(CheckedNamespace, bool), GatewayError> {
-    put_namespace(gateway, by, definition, true).await
+    put_namespace(gateway, by, definition, Some(preconditions)).await
 }
 
 async fn put_namespace(
     gateway: &Gateway,
     by: &Authorized,
     definition: NamespaceDefinition,
-    may_exist: bool,
+    // `None` if it may not exist.
+    preconditions: Option<Preconditions>,
 ) -> Result<(CheckedNamespace, bool), GatewayError> {
     by.require_role(Role::Contributor)?;
     gateway.disk.check_reserve()?;
@@ -153,8 +156,12 @@ async fn put_namespace(
         let ((namespace, created, changed), _) =
             gateway.store.commit::<_, GatewayError>(&by, |transaction| {
                 let before = namespace::get(transaction, &namespace.name)?;
-                if before.is_some() && !may_exist {
-                    return Err(taken_name_error(&namespace.name));
+                match preconditions {
+                    Some(conditions) => {
+                        conditions.check_existence(before.is_some(), &describe(&namespace.name))?
+                    }
+                    None if before.is_some() => return Err(taken_name_error(&namespace.name)),
+                    None => {}
                 }
                 let (namespace, created) = write_namespace(&gateway, &by, transaction, namespace)?;
                 let changed = before.as_ref() != Some(&namespace);
@@ -202,6 +209,10 @@ pub(crate) fn erase_namespace(
     gateway.auth.audit.add_event(transaction, &event)
 }
 
+fn describe(name: &str) -> String {
+    format!("the namespace {name:?}")
+}
+
 fn taken_name_error(name: &str) -> GatewayError {
     let finding = Finding::at_pointer("/name", format!("the namespace {name:?} already exists"));
     GatewayError::with_findings(ErrorClass::Invalid, "This could not be saved.", vec![finding])
@@ -210,11 +221,13 @@ fn taken_name_error(name: &str) -> GatewayError {
 /// Deletes a namespace that is not used.
 ///
 /// # Errors
-/// The errors of [`namespace::delete`]; `ErrorClass::Forbidden` without the role Contributor.
+/// The errors of [`namespace::delete`]; `ErrorClass::Forbidden` without the role Contributor;
+/// `ErrorClass::PreconditionFailed` if it exists and a precondition is false.
 pub async fn delete_namespace(
     gateway: &Gateway,
     by: &Authorized,
     name: &str,
+    preconditions: Preconditions,
 ) -> Result<(), GatewayError> {
     by.require_role(Role::Contributor)?;
     let (gateway, by, name) = (gateway.clone(), by.clone(), name.to_owned());
@@ -222,6 +235,10 @@ pub async fn delete_namespace(
         gateway.auth.audit.flush();
         gateway.store.commit::<_, GatewayError>(&by, |transaction| {
             check_editable(transaction, DefinitionKind::Namespace, &name)?;
+            // One that does not exist is 404, whatever the conditions.
+            if namespace::get(transaction, &name)?.is_some() {
+                preconditions.check_existence(true, &describe(&name))?;
+            }
             erase_namespace(&gateway, &by, transaction, &name)
         })?;
         tracing::info!(namespace = name, by = by.id(), "A namespace was deleted.");

@@ -18,6 +18,7 @@ use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use oxrdf::{GraphName, NamedNode};
 use penstock_auth::{Authorized, Role};
+use penstock_base::Preconditions;
 use penstock_base::error::{ErrorClass, GatewayError, Place};
 use penstock_base::events::EventKind;
 use penstock_base::memory::Memory;
@@ -269,11 +270,12 @@ pub fn run_update(
 /// Changes one graph in one commit. Blocking.
 ///
 /// # Errors
-/// As [`run_update`]; `ErrorClass::Malformed` for an error in the document, with its place.
+/// As [`run_update`]; `ErrorClass::PreconditionFailed` if a precondition is false; `ErrorClass::Malformed` for an error in the document, with its place.
 pub fn write_graph(
     gateway: &Gateway,
     request: &ChangeRequest<'_>,
     write: &GraphWrite<'_>,
+    preconditions: Preconditions,
 ) -> Result<WrittenGraph, GatewayError> {
     if write.document.is_some() {
         gateway.disk.check_reserve()?;
@@ -287,6 +289,8 @@ pub fn write_graph(
         if write.document.is_none() && !written.existed && *write.graph != GraphName::DefaultGraph {
             return Err(unknown_graph_error(write.graph));
         }
+        // An error undoes the commit.
+        preconditions.check_existence(written.existed, &of)?;
         Ok((written, written.quads))
     });
     committed.map(|(written, _)| written)

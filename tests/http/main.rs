@@ -46,6 +46,7 @@ mod opening;
 mod operating_pages;
 mod person;
 mod poisoned;
+mod preconditions;
 mod problems;
 mod pushes;
 #[path = "../gateway/webhook_receiver.rs"]

@@ -2,9 +2,11 @@
 use super::answer::{WriteLimit, stream_answer};
 use super::formats::negotiate_graph;
 use oxrdf::{GraphName, NamedNode};
+use penstock_base::Preconditions;
 use penstock_http::accept::AcceptedTypes;
 use penstock_http::body::{self, BufferedBody, find_media_type};
 use penstock_http::caller::caller;
+use penstock_http::etag::read_existence_preconditions;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
@@ -63,6 +65,8 @@ pub(crate) async fn get_graph(req: &mut Request, depot: &mut Depot) -> ReplyResu
         ("default" = Option<String>, Query, description = "The unnamed graph, in place of `graph`; without a value."),
         ("skolemize" = Option<String>, Query, description = "Replace each blank node by an IRI that begins with this one."),
         ("bypass" = Option<bool>, Query, description = "Change objects of Business Objects that refuse what violates their shapes; the audit log names it."),
+        ("If-Match" = Option<String>, Header, description = "`*`: only if the graph has triples. A graph has no `ETag`."),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only if the graph has no triples."),
     ),
     request_body(content = String, content_type = "text/turtle"),
     responses(
@@ -83,6 +87,8 @@ pub(crate) async fn put_graph(req: &mut Request, depot: &mut Depot) -> ReplyResu
         ("default" = Option<String>, Query, description = "The unnamed graph, in place of `graph`; without a value."),
         ("skolemize" = Option<String>, Query, description = "Replace each blank node by an IRI that begins with this one."),
         ("bypass" = Option<bool>, Query, description = "Change objects of Business Objects that refuse what violates their shapes; the audit log names it."),
+        ("If-Match" = Option<String>, Header, description = "`*`: only if the graph has triples. A graph has no `ETag`."),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only if the graph has no triples."),
     ),
     request_body(content = String, content_type = "text/turtle"),
     responses(
@@ -102,6 +108,8 @@ pub(crate) async fn post_graph(req: &mut Request, depot: &mut Depot) -> ReplyRes
         ("graph" = Option<String>, Query, description = "The IRI of the graph."),
         ("default" = Option<String>, Query, description = "The unnamed graph, in place of `graph`; without a value."),
         ("bypass" = Option<bool>, Query, description = "Change objects of Business Objects that refuse what violates their shapes; the audit log names it."),
+        ("If-Match" = Option<String>, Header, description = "`*`: only if the graph has triples. A graph has no `ETag`."),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only if the graph has no triples."),
     ),
     responses((status_code = 204, description = "Deleted and synced to disk.")),
 )]
@@ -111,6 +119,7 @@ pub(crate) async fn delete_graph(req: &mut Request, depot: &mut Depot) -> ReplyR
         graph: read_graph(&query)?,
         replaces: true,
         bypass: query.read_flag("bypass")?,
+        preconditions: read_existence_preconditions(req)?,
     };
     write_graph(depot, target, None).await
 }
@@ -121,6 +130,7 @@ struct WriteTarget {
     /// Whether the triples of the request replace those of the graph.
     replaces: bool,
     bypass: bool,
+    preconditions: Preconditions,
 }
 
 async fn write_document(req: &mut Request, depot: &mut Depot, replaces: bool) -> ReplyResult {
@@ -136,9 +146,11 @@ async fn write_document(req: &mut Request, depot: &mut Depot, replaces: bool) ->
         _ => None,
     };
     let bypass = query.read_flag("bypass")?;
+    let preconditions = read_existence_preconditions(req)?;
     let options = LoadOptions { format, graph: graph.clone(), base, skolemize, bypass };
     let body = body::read_whole_body(req, depot).await?;
-    write_graph(depot, WriteTarget { graph, replaces, bypass }, Some((options, body))).await
+    let target = WriteTarget { graph, replaces, bypass, preconditions };
+    write_graph(depot, target, Some((options, body))).await
 }
 
 async fn write_graph(
@@ -146,7 +158,7 @@ async fn write_graph(
     target: WriteTarget,
     document: Option<(LoadOptions, BufferedBody)>,
 ) -> ReplyResult {
-    let WriteTarget { graph, replaces, bypass } = target;
+    let WriteTarget { graph, replaces, bypass, preconditions } = target;
     let (gateway, by, trace) = (gateway(depot)?, caller(depot).clone(), trace(depot));
     let is_created = run_blocking(move || {
         let document = document.as_ref().map(|(options, body)| (options, body.bytes()));
@@ -154,7 +166,7 @@ async fn write_graph(
         let request = ChangeRequest { by: &by, trace, bytes, bypass };
         let max_quads = gateway.settings.limits.sparql.update;
         let write = GraphWrite { graph: &graph, replaces, document, max_quads };
-        let written = sparql::write_graph(&gateway, &request, &write)?;
+        let written = sparql::write_graph(&gateway, &request, &write, preconditions)?;
         Ok(!written.existed && written.quads.inserted > 0)
     })
     .await?;

@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn access_runs_before_every_handler() {
         let routes = all_routes();
-        let fallback = build_fallback(penstock_api::object_handler());
+        let fallback = build_fallback(penstock_api::object_handler(), &routes, "");
         let router = Router::new().push(build_router(&routes)).push(fallback);
         assert!(assert_guarded(&router, false) > routes.len());
     }

@@ -269,7 +269,7 @@ fn apply_or_reject<'m>(
 fn condition_error() -> GatewayError {
     GatewayError::new(
         ErrorClass::Malformed,
-        "If-Match is the state of one object, so the request must have exactly one",
+        "If-Match and If-None-Match are the state of one object, so the request must have exactly one",
     )
 }
 

@@ -1,4 +1,4 @@
-//! `If-Match`: an object that has changed since the client read it is not written.
+//! `If-Match` and `If-None-Match`: an object that has changed since the client read it is not written.
 use crate::mapping::Shape;
 use crate::view;
 use oxrdf::NamedNode;
@@ -12,12 +12,16 @@ pub enum ObjectCondition {
     Exists,
     /// Its view has one of these tags ([`view::compute_etag`]).
     HasTag(Vec<String>),
+    /// The object does not exist (`If-None-Match: *`).
+    Missing,
+    /// The object does not exist, or its view has none of these tags.
+    LacksTag(Vec<String>),
     /// Its view has this tag: a person has seen it in that state, and changes that. The change may be reviewed.
     IsAsShown(String),
 }
 
 impl ObjectCondition {
-    /// Whether a request with this condition may become a change. Those of `If-Match` may not: their client would take the
+    /// Whether a request with this condition may become a change. Those of headers may not: their client would take the
     /// answer for that of a change that is published.
     pub(super) fn allows_review(&self) -> bool {
         matches!(self, Self::IsAsShown(_))
@@ -26,7 +30,7 @@ impl ObjectCondition {
     /// Checks the stored object.
     ///
     /// # Errors
-    /// `ErrorClass::PreconditionFailed` if it does not exist, or has another view.
+    /// `ErrorClass::PreconditionFailed` if it is in another state.
     pub(super) fn check_object(
         &self,
         read: &impl Read,
@@ -34,10 +38,20 @@ impl ObjectCondition {
         uri: &NamedNode,
     ) -> Result<(), GatewayError> {
         let shown = uri.as_str();
-        if read.quads_about(&uri.clone().into())?.is_empty() {
+        let exists = !read.quads_about(&uri.clone().into())?.is_empty();
+        if matches!(self, Self::Missing) && exists {
+            return Err(GatewayError::new(
+                ErrorClass::PreconditionFailed,
+                format!(
+                    "If-None-Match: * requires that there is no object {shown}, and it exists; nothing was stored"
+                ),
+            ));
+        }
+        if !exists {
             return Err(GatewayError::new(
                 ErrorClass::PreconditionFailed,
                 match self {
+                    Self::Missing | Self::LacksTag(_) => return Ok(()),
                     Self::Exists | Self::HasTag(_) => format!(
                         "If-Match requires an existing object, and there is none with the URI {shown}"
                     ),
@@ -46,14 +60,21 @@ impl ObjectCondition {
             ));
         }
         let tags = match self {
-            Self::Exists => return Ok(()),
-            Self::HasTag(tags) => tags.as_slice(),
+            Self::Exists | Self::Missing => return Ok(()),
+            Self::HasTag(tags) | Self::LacksTag(tags) => tags.as_slice(),
             Self::IsAsShown(tag) => std::slice::from_ref(tag),
         };
         let mut json = Vec::new();
         view::render_object(read, shape, uri, &mut json, &mut Vec::new())?;
-        if tags.contains(&view::compute_etag(&json)) {
+        let has_tag = tags.contains(&view::compute_etag(&json));
+        if has_tag != matches!(self, Self::LacksTag(_)) {
             return Ok(());
+        }
+        if has_tag {
+            return Err(GatewayError::new(
+                ErrorClass::PreconditionFailed,
+                format!("the object {shown} is in a state that If-None-Match excludes"),
+            ));
         }
         Err(GatewayError::new(
             ErrorClass::PreconditionFailed,

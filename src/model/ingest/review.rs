@@ -126,7 +126,7 @@ pub(super) fn find_submission<'a>(
     } else if request.condition.is_some_and(|condition| !condition.allows_review()) {
         (
             ErrorClass::Malformed,
-            "If-Match cannot be combined with a review; leave it out: an approval is refused if the object has changed \
+            "If-Match and If-None-Match cannot be combined with a review; leave them out: an approval is refused if the object has changed \
              since the difference was computed",
         )
     } else if !matches!(request.body, Body::Json(_)) {

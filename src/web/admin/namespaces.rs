@@ -4,10 +4,10 @@ use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
-use penstock_base::Role;
 use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
 use penstock_base::managed::DefinitionKind;
+use penstock_base::{Preconditions, Role};
 use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::query::Query;
@@ -223,7 +223,8 @@ pub(crate) async fn change_namespace(req: &mut Request, depot: &mut Depot) -> Pa
     namespaces::find_namespace(&gateway, name).await?;
     let changed = async {
         let definition = read_definition(&form, name)?;
-        namespaces::define_namespace(&gateway, caller(depot), definition).await
+        namespaces::define_namespace(&gateway, caller(depot), definition, Preconditions::default())
+            .await
     };
     Ok(match changed.await {
         Ok(_) => {
@@ -252,11 +253,20 @@ pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> Pa
 #[handler]
 pub(crate) async fn delete_namespace(req: &mut Request, depot: &mut Depot) -> PageResult {
     let name = path_parameter(req, "name");
-    Ok(match namespaces::delete_namespace(&gateway(depot)?, caller(depot), name).await {
-        Ok(()) => {
-            let words = format!("The namespace {name} was deleted.");
-            PageReply::redirect("/admin/namespaces", words)
-        }
-        Err(error) => PageReply::redirect_with_error(page_path(name), error.detail),
-    })
+    Ok(
+        match namespaces::delete_namespace(
+            &gateway(depot)?,
+            caller(depot),
+            name,
+            Preconditions::default(),
+        )
+        .await
+        {
+            Ok(()) => {
+                let words = format!("The namespace {name} was deleted.");
+                PageReply::redirect("/admin/namespaces", words)
+            }
+            Err(error) => PageReply::redirect_with_error(page_path(name), error.detail),
+        },
+    )
 }

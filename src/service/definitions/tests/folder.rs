@@ -48,7 +48,13 @@ fn definitions_of_the_service_folder_are_read_only() {
             generator: Some(generator),
         };
         // The namespace is used too, and that is found first.
-        let put = namespaces::define_namespace(&gateway, &by, renamed).await;
+        let put = namespaces::define_namespace(
+            &gateway,
+            &by,
+            renamed,
+            penstock_base::Preconditions::default(),
+        )
+        .await;
         assert_eq!(put.unwrap_err().class, ErrorClass::Conflict);
         refused(delete_business_object(&gateway, &by, "Pumps", IfMatch::Any).await, "a.yaml");
         let there = gateway.catalogue.get("Pumps").unwrap();

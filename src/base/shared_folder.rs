@@ -199,7 +199,7 @@ pub struct UnexpectedFile {
 impl UnexpectedFile {
     /// Returns whether this is the cause of the error.
     pub fn is_cause_of(error: &io::Error) -> bool {
-        error.get_ref().is_some_and(|cause| cause.is::<Self>())
+        error.get_ref().and_then(|cause| cause.downcast_ref::<Self>()).is_some()
     }
 }
 

@@ -176,6 +176,7 @@ fn describe_syntax_error(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fmt::Write as _;
 
     fn read(text: &str, format: Format) -> Result<usize, ReadError> {
         let mut reader = QuadReader::new(text.as_bytes(), format, &ReadOptions::default())?;
@@ -239,7 +240,7 @@ mod tests {
         let mut nested = begin.to_owned();
         for (entity, of) in "bcdefghijk".chars().zip("abcdefghij".chars()) {
             let value = format!("&{of};").repeat(10);
-            nested.push_str(&format!("<!ENTITY {entity} \"{value}\">"));
+            write!(nested, "<!ENTITY {entity} \"{value}\">").unwrap();
         }
         let body = |text: &str| {
             format!(

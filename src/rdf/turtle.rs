@@ -63,9 +63,8 @@ impl TurtleScanner {
 
     fn next_state(&mut self, byte: u8, place: TextPosition) -> TokenState {
         match (self.state, byte) {
-            (TokenState::List(_), b')') => self.close(),
+            (TokenState::List(_), b')') | (TokenState::ClosingAngle, b'>') => self.close(),
             (TokenState::Angle, b'<') => self.open(),
-            (TokenState::ClosingAngle, b'>') => self.close(),
             (TokenState::Angle | TokenState::Iri, b'>')
             | (TokenState::Comment, b'\n' | b'\r')
             | (TokenState::ClosingAngle, _) => TokenState::default(),

@@ -158,7 +158,7 @@ async fn put_namespace(
                 let before = namespace::get(transaction, &namespace.name)?;
                 match preconditions {
                     Some(conditions) => {
-                        conditions.check_existence(before.is_some(), &describe(&namespace.name))?
+                        conditions.check_existence(before.is_some(), &describe(&namespace.name))?;
                     }
                     None if before.is_some() => return Err(taken_name_error(&namespace.name)),
                     None => {}

@@ -3,6 +3,7 @@ use crate::server::{Answer, Server, connect, escaped};
 use penstock_auth::Role;
 use penstock_auth::sessions::Sessions;
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -454,7 +455,7 @@ async fn documents_that_nest_or_expand_without_bound_are_refused() {
         "<?xml version=\"1.0\"?><!DOCTYPE rdf:RDF [<!ENTITY a0 \"aaaaaaaaaa\">".to_owned();
     for level in 1..12 {
         let value = format!("&a{};", level - 1).repeat(10);
-        xml.push_str(&format!("<!ENTITY a{level} \"{value}\">"));
+        write!(xml, "<!ENTITY a{level} \"{value}\">").unwrap();
     }
     xml.push_str(
         "]><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"urn:e:\">\

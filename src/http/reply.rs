@@ -1,5 +1,6 @@
 //! Successful responses.
 use super::problem::Problem;
+use super::sending::EVENT_STREAM_MEDIA_TYPE;
 use bytes::Bytes;
 use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use salvo::http::{ResBody, StatusCode};
@@ -87,9 +88,11 @@ impl Scribe for Reply {
     }
 }
 
-/// Returns the value of `Content-Type`. Without a charset, programs may read text as ISO 8859-1.
+/// Returns the value of `Content-Type`. Without a charset, programs may read text as ISO 8859-1. Events are always UTF-8
+/// (HTML, 9.2.5).
 fn to_content_type(media_type: &'static str) -> HeaderValue {
-    if media_type.starts_with("text/") && !media_type.contains(';') {
+    let has_charset = media_type.contains(';') || media_type == EVENT_STREAM_MEDIA_TYPE;
+    if media_type.starts_with("text/") && !has_charset {
         let with_charset = HeaderValue::from_str(&format!("{media_type}; charset=utf-8"));
         return with_charset.unwrap_or(HeaderValue::from_static(media_type));
     }

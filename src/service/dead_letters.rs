@@ -1,4 +1,5 @@
 //! Dead letters: the objects that ingestions rejected. A caller with a write scope sees those that it sent.
+use crate::audit::change_event;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use crate::ingestions::{IngestionRequest, ingest_body};
@@ -302,9 +303,17 @@ pub async fn delete_dead_letter(
     let (gateway, by) = (gateway.clone(), require_contributor(by)?);
     run_blocking(move || {
         let letter = find_visible(&gateway.store, &by, &name)?;
-        if !dead_letters::delete_letter(&gateway.store, &by, &letter.id)? {
-            return Err(missing_letter_error(&name.id));
-        }
+        let what = format!(
+            "{} of the ingestion {} into {:?}",
+            letter.id, letter.ingestion_id, letter.business_object_name
+        );
+        let event = change_event(&by, "dead-letter.deleted", what);
+        gateway.store.commit(&by, |transaction| -> Result<_, GatewayError> {
+            if !dead_letters::delete_letter(transaction, &letter.id)? {
+                return Err(missing_letter_error(&name.id));
+            }
+            gateway.auth.audit.add_event(transaction, &event)
+        })?;
         tracing::info!(
             dead_letter = letter.id,
             ingestion_id = letter.ingestion_id,

@@ -7,6 +7,7 @@ pub use changed::{ChangedMember, ChangedObject};
 pub use difference::{DifferenceList, ExportDifference, compare_export};
 pub use objects::ExportObject;
 
+use crate::audit::change_event;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use objects::ObjectReader;
@@ -251,11 +252,17 @@ pub async fn change_export(
     action: ExportAction,
 ) -> Result<ExportEntry, GatewayError> {
     by.require_role(Role::Admin)?;
-    let (exporter, by, id) = (gateway.exporter.clone(), by.clone(), id.to_owned());
-    run_blocking(move || match action {
-        ExportAction::Retry => exporter.retry(&by, &id),
-        ExportAction::Park => exporter.park(&by, &id),
-        ExportAction::Replay => exporter.replay(&by, &id),
+    let (gateway, by, id) = (gateway.clone(), by.clone(), id.to_owned());
+    run_blocking(move || {
+        let exporter = &gateway.exporter;
+        let (what, changed) = match action {
+            ExportAction::Retry => ("export.retried", exporter.retry(&by, &id)?),
+            ExportAction::Park => ("export.parked", exporter.park(&by, &id)?),
+            ExportAction::Replay => ("export.replayed", exporter.replay(&by, &id)?),
+        };
+        let detail = format!("{}, {}", changed.id, changed.key);
+        gateway.auth.audit.record_event(change_event(&by, what, detail));
+        Ok(changed)
     })
     .await
 }

@@ -1,4 +1,5 @@
 //! The targets of exports: their state, and a test of whether they would accept files.
+use crate::audit::change_event;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
@@ -39,5 +40,8 @@ pub async fn test_target(
     bucket_name: &str,
 ) -> Result<ProbeResult, GatewayError> {
     by.require_role(Role::Admin)?;
-    gateway.exporter.test_target(bucket_name).await
+    let result = gateway.exporter.test_target(bucket_name).await?;
+    let event = change_event(by, "target.tested", format!("{bucket_name:?}"));
+    gateway.auth.audit.record_event(event);
+    Ok(result)
 }

@@ -12,6 +12,7 @@ pub use report::{
 };
 pub use run::run_validations;
 
+use crate::audit::change_event;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use kept::KeptReports;
@@ -177,6 +178,7 @@ pub fn start_validation(
     queue.waiting.push_back(validation.clone());
     drop(queue);
     gateway.validations.0.enqueued.notify_one();
+    record_step(gateway, by, "validation.started", &validation);
     Ok(validation)
 }
 
@@ -293,12 +295,18 @@ pub async fn cancel_validation(
         let detail = format!("the validation {id} has ended, so it cannot be cancelled");
         GatewayError::new(ErrorClass::Conflict, detail)
     })?;
+    record_step(gateway, by, "validation.cancelled", &cancelled);
     if cancelled.started_at.is_some() {
         return Ok(cancelled);
     }
     let gateway = gateway.clone();
     run_blocking(move || Ok(run::keep_ended(&gateway, cancelled, report::Findings::default())))
         .await
+}
+
+fn record_step(gateway: &Gateway, by: &Authorized, what: &'static str, validation: &Validation) {
+    let detail = format!("{} of {:?}", validation.id, validation.business_object_name);
+    gateway.auth.audit.record_event(change_event(by, what, detail));
 }
 
 fn find_known(gateway: &Gateway, id: &str) -> Result<Validation, GatewayError> {

@@ -1,7 +1,8 @@
 //! The audit trail: events about accounts and credentials, and refused requests.
-use crate::server::{Server, connect};
+use crate::server::{Server, connect, definition};
 use penstock_base::Role;
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 const AUDIT: &str = "/api/v1/audit";
 const PASSWORD: &str = "correct horse battery";
@@ -9,6 +10,62 @@ const PASSWORD: &str = "correct horse battery";
 async fn events(server: &Server, query: &str) -> Vec<Value> {
     let page = server.get(&format!("{AUDIT}?{query}")).await.expect(200).json();
     page["items"].as_array().unwrap().clone()
+}
+
+/// Waits until the trail has an event of this kind about `part`: those outside a commit follow within a second.
+async fn until_event(server: &Server, what: &str, part: &str) {
+    let begun = Instant::now();
+    loop {
+        let found = events(server, &format!("what={what}")).await;
+        if found.iter().any(|event| event["detail"].as_str().unwrap().contains(part)) {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "no {what} of {part}: {found:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_has_the_steps_of_exports_targets_validations_and_dead_letters() {
+    let server = Server::start(&[]).await;
+    let turtle = [("Content-Type", "text/turtle")];
+    let shape = "@prefix sh: <http://www.w3.org/ns/shacl#> . <urn:s> a sh:NodeShape ; sh:targetNode <urn:n> .";
+    server.send("PUT", "/api/v1/shapes/pumps", &turtle, shape).await.expect(201);
+    let mut body = definition();
+    body["validation"] = json!({"shapes": ["pumps"], "mode": "off"});
+    server.json("PUT", "/api/v1/business-objects", &body).await.expect(201);
+    let post = async |path: &str| server.send("POST", path, &[], "").await;
+
+    let pump = "/api/v1/business-objects/Pump";
+    let given = json!({"data": [{"name": "a"}, {"name": 1}]});
+    let answer =
+        server.json("POST", &format!("{pump}?onError=skip"), &given).await.expect(200).json();
+    let letter = answer["rejected"][0]["id"].as_str().unwrap();
+    let ingestion = answer["ingestionId"].as_str().unwrap();
+    let path = format!("/api/v1/ingestions/{ingestion}/rejected/{letter}");
+    server.send("DELETE", &path, &[], "").await.expect(204);
+    until_event(&server, "dead-letter.deleted", letter).await;
+    server.send("DELETE", &path, &[], "").await.problem(404);
+    assert_eq!(events(&server, "what=dead-letter").await.len(), 1);
+
+    let started = post(&format!("{pump}/validation")).await.expect(202).json();
+    until_event(&server, "validation.started", started["id"].as_str().unwrap()).await;
+
+    let pushed = post(&format!("{pump}/push")).await.expect(202).json();
+    let export = pushed["exports"][0]["id"].as_str().unwrap();
+    let path = format!("/api/v1/exports/{export}");
+    let begun = Instant::now();
+    while server.get(&path).await.expect(200).json()["status"] != "delivered" {
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    post(&format!("{path}/park")).await.problem(409);
+    post(&format!("{path}/replay")).await.expect(200);
+    until_event(&server, "export.replayed", export).await;
+    assert!(events(&server, "what=export.parked").await.is_empty());
+
+    post("/api/v1/targets/plant-exports/test").await.expect(200);
+    until_event(&server, "target.tested", "plant-exports").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,9 +16,9 @@ pub(super) enum Share {
     Refusals,
     /// Sign-ins and sign-outs.
     SignIns,
-    /// Steps of changes under review.
+    /// What Contributors do: steps of changes under review, namespaces, validations, and dead letters.
     Changes,
-    /// Everything else, such as changes to definitions.
+    /// Everything else, such as changes to definitions: what only Admins do.
     Others,
     /// Changes to accounts and API keys.
     Credentials,
@@ -35,7 +35,7 @@ impl Share {
         }
         match what.split('.').next().unwrap_or_default() {
             "sign-in" | "sign-out" => Self::SignIns,
-            "change" => Self::Changes,
+            "change" | "namespace" | "validation" | "dead-letter" => Self::Changes,
             "account" | "group" | "role" | "password" | "key" => Self::Credentials,
             _ => Self::Others,
         }

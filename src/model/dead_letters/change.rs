@@ -7,7 +7,7 @@ use super::shares::{
 use super::{
     BY_INGESTION, BY_ORIGIN, DeadLetter, IdBytes, LETTERS, ObjectError, TEXTS, format_id, parse_id,
 };
-use penstock_base::commit::{CommitCheck, GuardedStore, NoClient};
+use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::metrics;
 use penstock_store::{Format, Read as _, Transaction};
@@ -135,21 +135,14 @@ pub(crate) fn replace_errors(
     Ok(evicted.len() as u64)
 }
 
-/// Deletes a dead letter on behalf of a client. Returns false if there is none with this id.
+/// Deletes a dead letter. Returns false if there is none with this id.
 ///
 /// # Errors
-/// The errors of `check` and of the store.
-pub fn delete_letter(
-    store: &GuardedStore,
-    check: &dyn CommitCheck,
-    id: &str,
-) -> Result<bool, GatewayError> {
-    let (is_deleted, _) = store.commit(check, |transaction| -> Result<_, GatewayError> {
-        let Some(letter) = super::find_letter(transaction, id)? else { return Ok(false) };
-        remove_letter(transaction, &letter)?;
-        Ok(true)
-    })?;
-    Ok(is_deleted)
+/// The errors of the store.
+pub fn delete_letter(transaction: &mut Transaction<'_>, id: &str) -> Result<bool, GatewayError> {
+    let Some(letter) = super::find_letter(transaction, id)? else { return Ok(false) };
+    remove_letter(transaction, &letter)?;
+    Ok(true)
 }
 
 /// Removes the dead letters that are older than `max_age` milliseconds, in commits of bounded size. `now` is the elapsed

@@ -246,9 +246,11 @@ fn deleting_removes_everything_about_a_dead_letter() {
     let store = GuardedStore::from(fixture.store.clone());
     let answer = reject(&fixture, "a", 2, 10);
     let id = answer.rejected[0].id.as_ref().unwrap();
-    assert!(delete_letter(&store, &NoClient, id).unwrap());
-    assert!(!delete_letter(&store, &NoClient, id).unwrap());
-    assert!(!delete_letter(&store, &NoClient, "no id").unwrap());
+    let delete =
+        |id: &str| store.commit(&NoClient, |transaction| delete_letter(transaction, id)).unwrap().0;
+    assert!(delete(id));
+    assert!(!delete(id));
+    assert!(!delete("no id"));
     assert_eq!(count_of(&fixture, "a"), 1);
     check_consistency(&fixture);
 }

@@ -188,7 +188,7 @@ impl Drop for TemporaryFile<'_> {
     }
 }
 
-/// What stands where a regular file or a folder should be.
+/// Something other than the regular file or the folder that a name should belong to.
 #[derive(Debug, thiserror::Error)]
 #[error("`{name}` {reason}; remove it")]
 pub struct UnexpectedFile {

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 /// The prefix of the IRI of every property, unless another one is given.
 const DEFAULT_VOCABULARY: &str = "urn:penstock:vocabulary:";
-/// The path that stands for standard input.
+/// The path that means standard input.
 const STDIN: &str = "-";
 
 pub(super) fn build_command() -> Command {

@@ -43,7 +43,7 @@ async fn a_push_delivers_a_file_to_the_directory() {
     assert!(uris.is_sorted());
 }
 
-/// Whoever may write to the directory must not be able to redirect what the gateway writes there.
+/// Other users who can write to the directory must not be able to redirect what the gateway writes there.
 #[tokio::test(flavor = "multi_thread")]
 async fn links_below_the_root_are_not_followed() {
     let plant = Plant::new();

@@ -110,7 +110,7 @@ async fn each_directory_has_the_newest_heartbeat_and_a_failing_one_delays_nothin
     assert_eq!((objects, found), (3, expected.to_vec()));
 }
 
-/// Whoever may write to the directory must not be able to redirect a heartbeat, or to block it.
+/// Other users who can write to the directory must not be able to redirect a heartbeat, or to block it.
 #[tokio::test(flavor = "multi_thread")]
 async fn links_and_fifos_in_place_of_a_heartbeat_are_replaced() {
     let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());

@@ -151,7 +151,7 @@ async fn a_compressed_stream_has_each_event_at_once() {
         loop {
             let frame = timeout(PATIENCE, stream.response.frame()).await.unwrap().unwrap().unwrap();
             packed.extend_from_slice(&frame.into_data().unwrap());
-            // The stream goes on, so only what is flushed can be read.
+            // The stream has not ended, so only what is flushed can be read.
             let mut text = Vec::new();
             let _ = match coding {
                 "gzip" => flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut text),

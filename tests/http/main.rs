@@ -49,6 +49,7 @@ mod poisoned;
 mod preconditions;
 mod problems;
 mod pushes;
+mod rdf_documents;
 #[path = "../gateway/webhook_receiver.rs"]
 mod receiver;
 mod rejected;

@@ -1,6 +1,6 @@
 //! Decodes request bodies while they arrive, within limits of memory and ratio.
 //!
-//! The limits of a route hold for the decoded bytes: whoever reads the body counts them as those of any other.
+//! The limits of a route apply to the decoded bytes: the reader of the body counts them as those of any other body.
 
 use super::Encoding;
 use crate::body::{BodyPermit, BodyQuota};

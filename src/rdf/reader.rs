@@ -2,7 +2,7 @@
 use crate::format::Format;
 use crate::scan::Excess;
 use crate::source::{DocumentSource, ReadPosition};
-use oxrdf::{GraphName, NamedNode, Quad};
+use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser, ReaderQuadParser};
 use penstock_base::error::{Finding, Place};
 use std::collections::VecDeque;
@@ -16,8 +16,11 @@ const MAX_AHEAD_BYTES: u64 = 16 << 20;
 /// The stack for the parser of JSON-LD, which recurses: enough for [`MAX_NESTING`](crate::MAX_NESTING) levels without
 /// optimization. Only pages that are used take memory.
 const JSON_LD_STACK_BYTES: usize = 32 << 20;
-/// The quads that are parsed on one such stack.
+/// The quads that are parsed on one such stack, and the bytes of their terms.
 const JSON_LD_BATCH_QUADS: usize = 1_000;
+const JSON_LD_BATCH_BYTES: usize = 1 << 20;
+/// The maximum length of an IRI in bytes. With a prefix, a document of that many bytes has it many times.
+pub const MAX_IRI_BYTES: usize = 1 << 16;
 
 /// How to read a document.
 #[derive(Debug, Clone, Default)]
@@ -99,8 +102,14 @@ impl<R: Read> QuadReader<R> {
     }
 
     fn parse_batch(&mut self) {
-        while self.parsed.len() < JSON_LD_BATCH_QUADS {
+        let mut bytes = 0;
+        while self.parsed.len() < JSON_LD_BATCH_QUADS && bytes < JSON_LD_BATCH_BYTES {
             let Some(parsed) = self.parse_quad().transpose() else { return };
+            if let Ok(Quad { object: Term::Literal(literal), .. }) = &parsed {
+                bytes += literal.value().len();
+            }
+            // The IRIs are short.
+            bytes += 4 * size_of::<Term>();
             let is_error = parsed.is_err();
             self.parsed.push_back(parsed);
             if is_error {
@@ -112,6 +121,11 @@ impl<R: Read> QuadReader<R> {
     fn parse_quad(&mut self) -> Result<Option<Quad>, ReadError> {
         let quad = self.quads.next().transpose().map_err(|error| self.convert_error(error))?;
         self.position.reset_ahead();
+        if quad.as_ref().is_some_and(has_long_iri) {
+            let message = format!("an IRI has more than {MAX_IRI_BYTES} bytes");
+            let place = self.place();
+            return Err(ReadError::Malformed(Finding { place, message, ..Finding::default() }));
+        }
         Ok(quad)
     }
 
@@ -149,6 +163,19 @@ impl<R: Read> QuadReader<R> {
             None => Finding { place: self.place(), message, ..Finding::default() },
         })
     }
+}
+
+fn has_long_iri(quad: &Quad) -> bool {
+    let is_long = |iri: &NamedNode| iri.as_str().len() > MAX_IRI_BYTES;
+    let is_long_object = match &quad.object {
+        Term::NamedNode(iri) => is_long(iri),
+        Term::Literal(literal) => literal.datatype().as_str().len() > MAX_IRI_BYTES,
+        _ => false,
+    };
+    is_long_object
+        || is_long(&quad.predicate)
+        || matches!(&quad.subject, NamedOrBlankNode::NamedNode(iri) if is_long(iri))
+        || matches!(&quad.graph_name, GraphName::NamedNode(iri) if is_long(iri))
 }
 
 fn build_parser(options: &ReadOptions, format: RdfFormat) -> Result<RdfParser, ReadError> {
@@ -254,6 +281,12 @@ mod tests {
         let error = refusal(&format!("{large}{}", body(&"&b;".repeat(20_000))), Format::RdfXml);
         assert!(error.contains("more than 16 MiB in memory"), "{error}");
         assert_eq!(read(&format!("{begin}{}", body("&a;")), Format::RdfXml).unwrap(), 1);
+    }
+
+    #[test]
+    fn long_iris_are_refused() {
+        let turtle = format!("@prefix p: <urn:{}> . p:a p:b p:c .", "x".repeat(MAX_IRI_BYTES));
+        assert!(refusal(&turtle, Format::Turtle).contains("more than 65536 bytes"));
     }
 
     proptest::proptest! {

@@ -15,6 +15,8 @@ pub(crate) struct XmlScanner {
     depth: usize,
     /// The last bytes, as many as decide what a `<` begins or ends.
     last: [u8; 9],
+    /// The number of bytes since the last `<` in text, with it.
+    begun: usize,
     doctype_bytes: usize,
     /// How many `[` of the document type declaration are open.
     doctype_brackets: usize,
@@ -49,8 +51,11 @@ enum State {
 enum EntityState {
     #[default]
     None,
-    /// Before the quote that begins its value.
+    /// Before its name.
+    Begin,
     Name,
+    /// Before the quote that begins its value.
+    Gap,
     Value {
         quote: u8,
         bytes: u64,
@@ -69,7 +74,10 @@ impl XmlScanner {
         if let Some(last) = self.last.last_mut() {
             *last = byte;
         }
-        self.process_entity(byte)?;
+        self.begun = if byte == b'<' && self.state == State::Text { 1 } else { self.begun + 1 };
+        if !matches!(self.state, State::Comment | State::CData) {
+            self.process_entity(byte)?;
+        }
         let expanded = self.process_reference(byte)?;
         self.state = self.next_state(byte)?;
         Ok(expanded)
@@ -101,10 +109,14 @@ impl XmlScanner {
             }
             (State::Declaration, _) if self.ends_with(b"<!--") => State::Comment,
             (State::Declaration, _) if self.ends_with(b"<![CDATA[") => State::CData,
-            (State::Declaration, b'D' | b'd') => State::Doctype,
-            (State::Comment, b'>') if self.ends_with(b"-->") => State::Text,
+            (State::Declaration, b'D' | b'd') if self.begun == b"<!D".len() => State::Doctype,
+            (State::Comment, b'>') if self.begun >= b"<!---->".len() && self.ends_with(b"-->") => {
+                State::Text
+            }
             (State::CData, b'>') if self.ends_with(b"]]>") => State::Text,
-            (State::Instruction, b'>') if self.ends_with(b"?>") => State::Text,
+            (State::Instruction, b'>') if self.begun >= b"<??>".len() && self.ends_with(b"?>") => {
+                State::Text
+            }
             (State::Doctype, _) => self.next_in_doctype(byte)?,
             (State::Declaration, b'>') => State::Text,
             (state, _) => state,
@@ -119,6 +131,7 @@ impl XmlScanner {
             ));
         }
         match byte {
+            _ if matches!(self.entity, EntityState::Value { .. }) => {}
             b'[' => self.doctype_brackets += 1,
             b']' => self.doctype_brackets = self.doctype_brackets.saturating_sub(1),
             b'>' if self.doctype_brackets == 0 => return Ok(State::Text),
@@ -127,14 +140,29 @@ impl XmlScanner {
         Ok(State::Doctype)
     }
 
-    /// Reads the declarations of entities, wherever they stand: the parser looks for them in all of the declaration.
+    /// Reads the declarations of entities as the parser does: a name up to white space, and a value in quotes. What could be
+    /// read in two ways is refused, because the two must agree.
     fn process_entity(&mut self, byte: u8) -> Result<(), String> {
+        let is_space = byte.is_ascii_whitespace();
         self.entity = match self.entity {
-            _ if self.ends_with(ENTITY) => EntityState::Name,
-            EntityState::Name if matches!(byte, b'"' | b'\'') => {
+            _ if self.ends_with(ENTITY) => EntityState::Begin,
+            EntityState::Begin if is_space || byte == b'%' => EntityState::Begin,
+            EntityState::Begin | EntityState::Name if b"\"'<>&;".contains(&byte) => {
+                return Err(format!(
+                    "the name of an entity has the character {:?}; use letters",
+                    char::from(byte)
+                ));
+            }
+            EntityState::Name | EntityState::Gap if is_space => EntityState::Gap,
+            EntityState::Begin | EntityState::Name => EntityState::Name,
+            EntityState::Gap if matches!(byte, b'"' | b'\'') => {
                 EntityState::Value { quote: byte, bytes: 0 }
             }
-            EntityState::Name if byte == b'>' => EntityState::None,
+            EntityState::Gap => {
+                return Err(
+                    "an entity has no value in quotes; external ones are not read".to_owned()
+                );
+            }
             EntityState::Value { quote, .. } if byte == quote => EntityState::None,
             EntityState::Value { bytes, .. } if bytes == MAX_ENTITY_BYTES => {
                 return Err(format!(
@@ -145,7 +173,7 @@ impl XmlScanner {
                 self.longest_entity = self.longest_entity.max(bytes + 1);
                 EntityState::Value { quote, bytes: bytes + 1 }
             }
-            state => state,
+            EntityState::None => EntityState::None,
         };
         Ok(())
     }
@@ -196,7 +224,10 @@ mod tests {
         for (text, depth) in [
             ("<?xml version='1.0'?><a><b c='>'/><d><!-- <e> --></d>", 1),
             ("<a><![CDATA[<b><c>]]><b d=\"/>\"><c/>", 2),
-            ("<!DOCTYPE a [ <!ENTITY b \"<c>\"> ]><a><b></b ></a>", 0),
+            ("<!DOCTYPE a [ <!ENTITY b \"<c]>\"> ]><a><b></b ></a>", 0),
+            ("<a><![CDATA[ ]><b> ]]>", 1),
+            ("<a><![CDATA[[[[]]><b>", 2),
+            ("<a><!--> <b> --><?> <b> ?><b>", 2),
         ] {
             assert_eq!(scan(text).unwrap().0, depth, "{text}");
         }
@@ -211,6 +242,14 @@ mod tests {
         assert!(scan(nested).unwrap_err().contains("refers to the entity \"x\""));
         let long = format!("<!DOCTYPE a [<!ENTITY x \"{}\">]>", "1".repeat(1025));
         assert!(scan(&long).unwrap_err().contains("more than 1024 bytes"));
+        // The parser reads a name up to white space, so the quotes would belong to it.
+        for name in ["a''", "a\"\"", "a>", "a&b;"] {
+            let text = format!("<!DOCTYPE a [<!ENTITY {name} \"1\"><!ENTITY b \"&{name};\">]>");
+            assert!(scan(&text).unwrap_err().contains("the name of an entity"), "{name}");
+        }
+        assert!(scan("<!DOCTYPE a [<!ENTITY x SYSTEM \"file\">]>").is_err());
+        scan(&format!("<a><![CDATA[{}<!ENTITY x \"&y;\">]]></a>", " ".repeat(MAX_DOCTYPE_BYTES)))
+            .unwrap();
         let declaration = format!("<!DOCTYPE a [{}]>", " ".repeat(MAX_DOCTYPE_BYTES));
         assert!(scan(&declaration).is_err());
     }

@@ -16,6 +16,8 @@ pub const MAX_GRAPH_BYTES: usize = 1 << 20;
 const PARSER_STACK_BYTES: usize = 64 << 20;
 /// The maximum number of triples of a shapes graph.
 const MAX_TRIPLES: usize = 20_000;
+/// The maximum length of all terms of a shapes graph in bytes: prefixes can make a short text long.
+const MAX_TERM_BYTES: usize = 16 << 20;
 
 /// The language of a shapes graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,12 +230,19 @@ fn read_triples(text: &str, format: Format) -> Result<Vec<Triple>, GatewayError>
             error => Finding::whole(error.to_string()),
         }])
     };
-    let mut triples = Vec::new();
+    let (mut triples, mut term_bytes) = (Vec::new(), 0);
     let mut quads =
         QuadReader::new(text.as_bytes(), format, &ReadOptions::default()).map_err(invalid)?;
     while let Some(quad) = quads.next_quad().map_err(invalid)? {
         if triples.len() == MAX_TRIPLES {
             let why = format!("it has more than {MAX_TRIPLES} triples; divide it into several");
+            return Err(invalid_graph_error(vec![Finding::whole(why)]));
+        }
+        term_bytes += quad.subject.to_string().len()
+            + quad.predicate.as_str().len()
+            + quad.object.to_string().len();
+        if term_bytes > MAX_TERM_BYTES {
+            let why = format!("its terms have more than {MAX_TERM_BYTES} bytes; use shorter IRIs");
             return Err(invalid_graph_error(vec![Finding::whole(why)]));
         }
         triples.push(Triple::from(quad));

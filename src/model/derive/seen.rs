@@ -2,10 +2,8 @@
 use oxrdf::NamedNode;
 use oxsdatatypes::{Date, DateTime};
 use penstock_base::json::Json;
+use penstock_rdf::MAX_IRI_BYTES;
 use std::collections::HashMap;
-
-/// The maximum length in bytes of an IRI that an ingestion accepts.
-const MAX_IRI_BYTES: usize = 1 << 16;
 
 /// The values at one position in all samples, counted by type.
 #[derive(Debug, Default)]

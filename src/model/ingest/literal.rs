@@ -5,6 +5,7 @@ use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode};
 use oxsdatatypes::{Date, DateTime};
 use penstock_base::json::Json;
+use penstock_rdf::MAX_IRI_BYTES;
 
 /// Returns the literal of this kind for a JSON value, or an error message.
 pub(super) fn to_literal(kind: &Kind, json: Json) -> Result<Literal, String> {
@@ -50,9 +51,6 @@ pub(super) fn to_literal(kind: &Kind, json: Json) -> Result<Literal, String> {
         (_, other) => Err(describe_mismatch(expected, &other)),
     }
 }
-
-/// The maximum length of an IRI that the store accepts, in bytes.
-const MAX_IRI_BYTES: usize = 1 << 16;
 
 /// Converts a string into an absolute IRI, or returns an error message.
 pub(super) fn to_iri(json: Json) -> Result<NamedNode, String> {

@@ -5,7 +5,8 @@
 //! nobody can predict. Only the root may be a link: the operator chose it.
 use crate::files;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, renameat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, fstat, mkdirat, openat, renameat,
+    renameat_with, unlinkat,
 };
 use rustix::io::Errno;
 use std::fs::File;
@@ -180,6 +181,27 @@ impl TemporaryFile<'_> {
     }
 }
 
+impl TemporaryFile<'_> {
+    /// As [`Self::rename_synced`], but replaces no file.
+    ///
+    /// # Errors
+    /// `ErrorKind::AlreadyExists` if the final name is taken, where the file system can tell.
+    pub fn rename_new_synced(mut self, name: &Path) -> io::Result<()> {
+        if let Some(temporary) = &self.name {
+            let folder = &self.folder.folder;
+            match renameat_with(folder, temporary, folder, name, RenameFlags::NOREPLACE) {
+                // Some network file systems cannot do it.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                    renameat(folder, temporary, folder, name)?;
+                }
+                renamed => renamed?,
+            }
+            self.name = None;
+        }
+        self.folder.sync()
+    }
+}
+
 impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
@@ -237,6 +259,10 @@ mod tests {
         symlink(&victim, root.join("a.json")).unwrap();
         write_file(&folder, "a.json", b"new").unwrap();
         assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+        assert_eq!(std::fs::read(root.join("a.json")).unwrap(), b"new");
+        let temporary = folder.create_temporary("one").unwrap();
+        let error = temporary.rename_new_synced(Path::new("a.json")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(root.join("a.json")).unwrap(), b"new");
         assert_eq!(std::fs::read_dir(&root).unwrap().count(), 1);
     }

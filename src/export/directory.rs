@@ -177,6 +177,9 @@ impl FileCopy {
         let source = source.map_err(|cause| delivery::missing_file_failure(&cause))?;
         let copied = self.copy_file(source);
         copied.map_err(|error| match error {
+            CopyError::Failed(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.conflict_failure()
+            }
             CopyError::Failed(error) => to_failure(&error),
             CopyError::Damaged => DeliveryFailure::of_gateway(delivery::DAMAGED_FILE),
         })
@@ -242,7 +245,8 @@ impl FileCopy {
         // The name does not end in `.json`, so that no consumer reads it as an export.
         let temporary = folder.create_temporary(&self.id)?;
         self.write_temporary(source, temporary.file())?;
-        Ok(temporary.rename_synced(name)?)
+        // Another gateway may have put a file there since it was looked for.
+        Ok(temporary.rename_new_synced(name)?)
     }
 
     fn write_temporary(&self, mut source: impl Read, temporary: &File) -> Result<(), CopyError> {

@@ -98,8 +98,9 @@ async fn a_report_has_counts_and_violations_in_json_and_rdf() {
         ("application/ld+json", RdfFormat::JsonLd { profile: oxrdfio::JsonLdProfileSet::empty() }),
     ] {
         let answer = server.send("GET", &path, &[("Accept", accept)], "").await.expect(200);
-        let media_type = answer.header("content-type").trim_end_matches("; charset=utf-8");
-        assert_eq!((media_type, answer.header("vary")), (accept, "Accept"));
+        let charset = if accept.starts_with("text/") { "; charset=utf-8" } else { "" };
+        assert_eq!(answer.header("content-type"), format!("{accept}{charset}"));
+        assert_eq!(answer.header("vary"), "Accept");
         let quads = RdfParser::from_format(format).for_slice(&answer.body);
         let quads: Vec<_> = quads.map(|quad| quad.unwrap().to_string()).collect();
         assert_eq!(quads.iter().filter(|quad| quad.contains(results)).count(), 302, "{accept}");

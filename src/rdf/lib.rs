@@ -14,7 +14,7 @@ mod xml;
 mod xml_scan;
 
 pub use format::Format;
-pub use reader::{MAX_IRI_BYTES, QuadReader, ReadError, ReadOptions};
+pub use reader::{MAX_IRI_BYTES, QuadReader, ReadError, ReadOptions, count_term_bytes};
 pub use scan::MAX_NESTING;
 pub use writer::{QuadWriter, WriteError};
 pub use xml::{ReferenceWriter, find_non_xml_char};

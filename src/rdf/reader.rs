@@ -105,11 +105,7 @@ impl<R: Read> QuadReader<R> {
         let mut bytes = 0;
         while self.parsed.len() < JSON_LD_BATCH_QUADS && bytes < JSON_LD_BATCH_BYTES {
             let Some(parsed) = self.parse_quad().transpose() else { return };
-            if let Ok(Quad { object: Term::Literal(literal), .. }) = &parsed {
-                bytes += literal.value().len();
-            }
-            // The IRIs are short.
-            bytes += 4 * size_of::<Term>();
+            bytes += parsed.as_ref().map_or(0, count_term_bytes);
             let is_error = parsed.is_err();
             self.parsed.push_back(parsed);
             if is_error {
@@ -163,6 +159,22 @@ impl<R: Read> QuadReader<R> {
             None => Finding { place: self.place(), message, ..Finding::default() },
         })
     }
+}
+
+/// Returns the length of the terms of a quad in bytes, without that of the graph's name.
+pub fn count_term_bytes(quad: &Quad) -> usize {
+    let subject = match &quad.subject {
+        NamedOrBlankNode::NamedNode(iri) => iri.as_str().len(),
+        NamedOrBlankNode::BlankNode(node) => node.as_str().len(),
+    };
+    let object = match &quad.object {
+        Term::NamedNode(iri) => iri.as_str().len(),
+        Term::BlankNode(node) => node.as_str().len(),
+        Term::Literal(literal) => literal.value().len() + literal.datatype().as_str().len(),
+        // A term of RDF 1.2, which nobody here accepts.
+        Term::Triple(_) => 0,
+    };
+    subject + quad.predicate.as_str().len() + object
 }
 
 fn has_long_iri(quad: &Quad) -> bool {

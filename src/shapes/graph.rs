@@ -6,7 +6,7 @@ use crate::violation::Violation;
 use oxrdf::{NamedNode, Term, Triple};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::unwind::catch;
-use penstock_rdf::{Format, QuadReader, ReadError, ReadOptions};
+use penstock_rdf::{Format, QuadReader, ReadError, ReadOptions, count_term_bytes};
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
@@ -238,9 +238,7 @@ fn read_triples(text: &str, format: Format) -> Result<Vec<Triple>, GatewayError>
             let why = format!("it has more than {MAX_TRIPLES} triples; divide it into several");
             return Err(invalid_graph_error(vec![Finding::whole(why)]));
         }
-        term_bytes += quad.subject.to_string().len()
-            + quad.predicate.as_str().len()
-            + quad.object.to_string().len();
+        term_bytes += count_term_bytes(&quad);
         if term_bytes > MAX_TERM_BYTES {
             let why = format!("its terms have more than {MAX_TERM_BYTES} bytes; use shorter IRIs");
             return Err(invalid_graph_error(vec![Finding::whole(why)]));

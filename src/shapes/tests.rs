@@ -137,6 +137,14 @@ fn values_with_a_language_are_found_whatever_the_case_of_the_tag() {
     }
 }
 
+/// A long prefix makes a short text long.
+#[test]
+fn a_graph_with_too_many_bytes_of_terms_is_refused() {
+    let prefix = format!("@prefix p: <urn:{}> . ", "x".repeat(60_000));
+    let error = read(&format!("{prefix}{}", "p:a p:b p:c . ".repeat(200))).unwrap_err();
+    assert!(error.to_string().contains("its terms have more than 16777216 bytes"), "{error}");
+}
+
 #[test]
 fn years_and_days_have_an_order() {
     let shape = |path: &str, bound: &str| {

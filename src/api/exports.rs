@@ -64,7 +64,7 @@ pub(super) async fn get_export(req: &mut Request, depot: &mut Depot) -> ReplyRes
 pub(super) async fn get_export_content(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let OpenedExport { entry, file, length } =
-        exports::open_export(&gateway(depot)?, path_parameter(req, "id")).await?;
+        exports::open_export(&gateway(depot)?, caller(depot), path_parameter(req, "id")).await?;
     // A key may have any character, a quoted file name may not.
     let name = entry.file_name();
     let name = name.replace(|c: char| !c.is_ascii_graphic() || matches!(c, '"' | '\\'), "_");

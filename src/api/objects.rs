@@ -1,5 +1,7 @@
 //! `/api/v1/business-objects/{id}/objects`: the stored objects in the view.
 use crate::shapes;
+use penstock_auth::Caller;
+use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
 use penstock_http::query::{Query, cursor_after};
@@ -13,6 +15,7 @@ use penstock_service::objects;
 use salvo::http::header::ETAG;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use std::sync::Arc;
 
 /// Lists the stored objects in the view, ordered by URI: the content of an export.
 ///
@@ -37,9 +40,10 @@ pub(super) async fn list_objects(req: &mut Request, depot: &mut Depot) -> ReplyR
         if query.get("limit").or(query.get("cursor")).is_some() {
             return Err(Problem::malformed("uri names one object: leave out limit and cursor"));
         }
-        return object_reply(&gateway, &business_object, uri);
+        return object_reply(&gateway, caller(depot), &business_object, uri);
     }
-    let page = objects::list_objects(&gateway, business_object, after, limit).await?;
+    let page =
+        objects::list_objects(&gateway, caller(depot), business_object, after, limit).await?;
     // The objects are JSON already, so the members of the page are put around them.
     let mut body = page.json;
     body.splice(..0, *br#"{"items":"#);
@@ -67,11 +71,16 @@ pub(super) async fn get_object(req: &mut Request, depot: &mut Depot) -> ReplyRes
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
     let business_object = find_business_object(&gateway, path_parameter(req, "id"))?;
-    object_reply(&gateway, &business_object, path_parameter(req, "uri"))
+    object_reply(&gateway, caller(depot), &business_object, path_parameter(req, "uri"))
 }
 
-fn object_reply(gateway: &Gateway, business_object: &Compiled, uri: &str) -> ReplyResult {
-    let json = objects::view_object(gateway, business_object, uri)?;
+fn object_reply(
+    gateway: &Gateway,
+    by: &Caller,
+    business_object: &Arc<Compiled>,
+    uri: &str,
+) -> ReplyResult {
+    let json = objects::view_object(gateway, by, business_object, uri)?;
     let etag = compute_etag(&json);
     Ok(Reply::bytes("application/json", json).with_header(ETAG, &etag))
 }

@@ -19,6 +19,7 @@ use penstock_config::GraphqlLimits;
 use penstock_export::{PublishedExport, PublishedTarget};
 use penstock_model::resource::Compiled;
 use penstock_model::search::{self, Search, SearchBudget};
+use penstock_model::visible::VisibleObjects;
 use penstock_service::changes::{ChangeFilter, VisibleChange, list_visible};
 use penstock_store::{Error, Snapshot};
 use serde_json::Value as Json;
@@ -35,7 +36,7 @@ pub(super) struct Execution<'d> {
     pub(super) planner: Planner<'d>,
     pub(super) sources: &'d GraphqlSources,
     /// What the answer shows of the stored graph. Opened for the first field that reads it.
-    snapshot: OnceCell<Result<Snapshot, GatewayError>>,
+    snapshot: OnceCell<Result<VisibleObjects<'d, Snapshot>, GatewayError>>,
     pub(super) limits: GraphqlLimits,
     pub(super) budget: SearchBudget,
     /// The number of objects in the answer so far.
@@ -72,16 +73,23 @@ impl<'d> Execution<'d> {
         }
     }
 
-    /// Returns the state that all fields show.
-    pub(super) fn snapshot(&self) -> Result<&Snapshot, GatewayError> {
-        let open = || self.sources.store.snapshot().map_err(GatewayError::from);
+    /// Returns the state that all fields show, as far as the caller sees it.
+    pub(super) fn snapshot(&self) -> Result<&VisibleObjects<'d, Snapshot>, GatewayError> {
+        let open = || {
+            // The schema of a limited key has only its Business Objects.
+            let is_limited = self.caller.business_objects().is_some();
+            let scope = is_limited.then(|| self.all.iter().map(|one| &**one));
+            VisibleObjects::new(self.sources.store.snapshot()?, scope)
+        };
         self.snapshot.get_or_init(open).as_ref().map_err(Clone::clone)
     }
 
     /// Returns why that state could not be read, if so.
     pub(super) fn snapshot_error(&self) -> Option<GatewayError> {
         match self.snapshot.get()? {
-            Ok(snapshot) => snapshot.lost_cause().map(|cause| Error::SnapshotLost { cause }.into()),
+            Ok(snapshot) => {
+                snapshot.unlimited().lost_cause().map(|cause| Error::SnapshotLost { cause }.into())
+            }
             Err(error) => Some(error.clone()),
         }
     }

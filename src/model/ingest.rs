@@ -2,9 +2,7 @@
 //!
 //! `run` handles one request, and `change` what happens inside its transaction. `convert` checks each object against
 //! its shape and creates a `node`. `resolve` finds its URI. `write` (ADD, UPDATE, REPLACE, MERGE) or `delete` changes the
-//! graph. `orphans` removes what nothing refers to any more. `write_scope` limits what a key for certain Business Objects
-//! may change. `record` and
-//! `idempotency` are part of the same commit.
+//! graph. `orphans` removes what nothing refers to any more. `record` and `idempotency` are part of the same commit.
 //!
 //! An ingestion that needs an approval becomes a change (`review`, `crate::changes`): what it would do is computed here and
 //! stored, and nothing of it reaches the graph.
@@ -76,7 +74,6 @@ mod value_limit;
 mod violations;
 mod write;
 mod write_history;
-mod write_scope;
 
 pub use answer::{Answer, Nested, Outcome, RejectedObject, Status, Warning};
 pub(crate) use change::{Applied, apply_whole_request};

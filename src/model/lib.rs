@@ -9,6 +9,7 @@
 //! - `natural_key` finds objects by the key of their mapping
 //! - `ingest` converts JSON into quads
 //! - `view` converts quads into JSON
+//! - `write_scope` limits what an API key for certain Business Objects may change, and `visible` what it sees
 //! - `members` decides which objects belong to a Business Object
 //! - `search` finds members by their values, and the objects that refer to an object
 //! - `source_text` reads YAML and JSON files with the positions of their values
@@ -50,4 +51,6 @@ pub mod testing;
 pub mod tree;
 pub mod validation;
 pub mod view;
+pub mod visible;
 pub mod warnings;
+mod write_scope;

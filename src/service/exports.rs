@@ -11,11 +11,12 @@ use crate::audit::change_event;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use objects::ObjectReader;
-use penstock_auth::{Authorized, Role};
+use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_export::{
     EmptyRun, ExportEntry, ExportRequester, Exporter, OpenedExport, PushResult, Status,
 };
+use penstock_model::mapping::Field;
 use penstock_model::resource::Compiled;
 use std::io::Read as _;
 use std::sync::Arc;
@@ -177,10 +178,39 @@ fn read_entry(exporter: &Exporter, id: &str) -> Result<ExportEntry, GatewayError
 /// Opens the file of an export.
 ///
 /// # Errors
-/// `ErrorClass::NotFound` if there is no such export, or if its file is no longer kept.
-pub async fn open_export(gateway: &Gateway, id: &str) -> Result<OpenedExport, GatewayError> {
-    let (exporter, id) = (gateway.exporter.clone(), id.to_owned());
-    run_blocking(move || exporter.open_content(&id)).await
+/// - `ErrorClass::NotFound` if there is no such export, or if its file is no longer kept
+/// - `ErrorClass::Forbidden` if the caller is limited to Business Objects, and the file may show objects of others
+pub async fn open_export(
+    gateway: &Gateway,
+    by: &Caller,
+    id: &str,
+) -> Result<OpenedExport, GatewayError> {
+    let (gateway, by, id) = (gateway.clone(), by.clone(), id.to_owned());
+    run_blocking(move || {
+        let opened = gateway.exporter.open_content(&id)?;
+        if by.business_objects().is_some() {
+            check_shows_no_others(&gateway, &opened.entry.business_object)?;
+        }
+        Ok(opened)
+    })
+    .await
+}
+
+/// Checks that exports of a Business Object cannot show objects of others. They show nested objects in full, whoever reads
+/// them.
+fn check_shows_no_others(gateway: &Gateway, id: &str) -> Result<(), GatewayError> {
+    let nests_objects = gateway
+        .catalogue
+        .get(id)
+        .is_none_or(|compiled| compiled.mapping.root.fields.iter().any(Field::contains_objects));
+    if !nests_objects {
+        return Ok(());
+    }
+    Err(GatewayError::new(
+        ErrorClass::Forbidden,
+        "an export shows nested objects in full, also those that this API key may not read; read the objects instead, or \
+         the file with a key that is not limited to Business Objects",
+    ))
 }
 
 /// Returns the export with this id, at most `max_bytes` of its file, and at most `max_objects` of its objects that

@@ -277,7 +277,7 @@ fn check_admission(
 /// Returns the Business Objects that the caller may write, as they are now; `None` without a limit. One that was deleted
 /// is left out, so its namespaces are no longer among those that the caller may write. The commit checks that none was
 /// changed meanwhile.
-fn find_write_scope(
+pub(crate) fn find_write_scope(
     gateway: &Gateway,
     by: &Caller,
     business_object: &Arc<Compiled>,

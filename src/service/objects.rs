@@ -33,10 +33,13 @@ pub use search::{FoundField, FoundPage, FoundRow, search_objects};
 
 use crate::blocking::{run_blocking, run_in_place};
 use crate::gateway::Gateway;
+use crate::ingestions::find_write_scope;
 use oxrdf::NamedNode;
+use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::mapping::Field;
 use penstock_model::resource::Compiled;
+use penstock_model::visible::VisibleObjects;
 use penstock_model::{members, view};
 use penstock_store::{Read, ReadStore, SubjectQuads};
 use std::sync::Arc;
@@ -53,30 +56,37 @@ pub struct ObjectsPage {
     pub next: Option<String>,
 }
 
-/// Lists the objects of a Business Object in its view, in the order of their URIs, beginning after `after`. A page of
-/// large objects ends before `limit`.
+/// Lists the objects of a Business Object in its view as the caller sees it, in the order of their URIs, beginning after
+/// `after`. A page of large objects ends before `limit`.
 ///
 /// # Errors
 /// - `ErrorClass::Conflict` if the namespace of the Business Object is not defined
 /// - `ErrorClass::TooLarge` if an object is too large to be shown
 pub async fn list_objects(
     gateway: &Gateway,
+    by: &Caller,
     business_object: Arc<Compiled>,
     after: Option<String>,
     limit: usize,
 ) -> Result<ObjectsPage, GatewayError> {
     let store = ReadStore::clone(&gateway.store);
-    run_blocking(move || render_page(&store, &business_object, after.as_deref(), limit)).await
+    let scope = find_write_scope(gateway, by, &business_object);
+    run_blocking(move || {
+        render_page(&store, scope.as_deref(), &business_object, after.as_deref(), limit)
+    })
+    .await
 }
 
 fn render_page(
     store: &ReadStore,
+    scope: Option<&[Arc<Compiled>]>,
     business_object: &Compiled,
     after: Option<&str>,
     limit: usize,
 ) -> Result<ObjectsPage, GatewayError> {
     let snapshot = store.snapshot()?;
     let listed = members::list_members_to_read(&snapshot, business_object, after, limit + 1)?;
+    let visible = VisibleObjects::new(&snapshot, scope.map(list_compiled))?;
     let mut quads = SubjectQuads::default();
     let mut json = b"[".to_vec();
     let mut last = None;
@@ -90,14 +100,14 @@ fn render_page(
             json.push(b',');
         }
         let shape = &business_object.mapping.root;
-        view::render_subject(&snapshot, shape, &one.iri, &quads, &mut json, &mut Vec::new())?;
+        view::render_subject(&visible, shape, &one.iri, &quads, &mut json, &mut Vec::new())?;
     }
     json.push(b']');
     let next = last.filter(|last| listed.last() != Some(*last));
     Ok(ObjectsPage { json, next: next.map(|last| last.iri.as_str().to_owned()) })
 }
 
-/// Returns one object of a Business Object in its view, as JSON. Blocking only for objects with nested ones: reading a
+/// Returns one object of a Business Object in its view as the caller sees it, as JSON. Blocking only for objects with nested ones: reading a
 /// flat object takes less time than a thread switch, since it needs few blocks, most of which are in memory.
 ///
 /// # Errors
@@ -106,14 +116,20 @@ fn render_page(
 /// - `ErrorClass::TooLarge` if the object is too large to be shown
 pub fn view_object(
     gateway: &Gateway,
-    business_object: &Compiled,
+    by: &Caller,
+    business_object: &Arc<Compiled>,
     uri: &str,
 ) -> Result<Vec<u8>, GatewayError> {
     let uri = parse_uri(uri)?;
     let is_flat = !business_object.mapping.root.fields.iter().any(Field::contains_objects);
     match gateway.store.try_read().filter(|_| is_flat) {
         Some(read) => render_member(&read, business_object, &uri),
-        None => run_in_place(|| render_member(&gateway.store.read(), business_object, &uri)),
+        None => run_in_place(|| {
+            let scope = find_write_scope(gateway, by, business_object);
+            let visible =
+                VisibleObjects::new(gateway.store.read(), scope.as_deref().map(list_compiled))?;
+            render_member(&visible, business_object, &uri)
+        }),
     }
 }
 
@@ -138,6 +154,10 @@ fn render_member(
     let shape = &business_object.mapping.root;
     view::render_subject(read, shape, uri, &quads, &mut json, &mut Vec::new())?;
     Ok(json)
+}
+
+fn list_compiled(all: &[Arc<Compiled>]) -> impl Iterator<Item = &Compiled> {
+    all.iter().map(|one| &**one)
 }
 
 fn parse_uri(text: &str) -> Result<NamedNode, GatewayError> {

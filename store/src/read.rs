@@ -118,3 +118,50 @@ pub trait Read {
         Ok(found)
     }
 }
+
+impl<R: Read + ?Sized> Read for &R {
+    fn read_subject(
+        &self,
+        subject: NamedOrBlankNodeRef<'_>,
+        quads: &mut SubjectQuads,
+    ) -> Result<(), Error> {
+        (**self).read_subject(subject, quads)
+    }
+
+    fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
+        (**self).quads_about(subject)
+    }
+
+    fn for_each(
+        &self,
+        pattern: &Pattern,
+        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        (**self).for_each(pattern, visit)
+    }
+
+    fn list_subjects(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<NamedNode>, Error> {
+        (**self).list_subjects(filter, after, limit)
+    }
+
+    fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        (**self).read_document(collection, key)
+    }
+
+    fn read_documents(
+        &self,
+        collection: &str,
+        range: DocumentRange<'_>,
+    ) -> Result<Vec<Document>, Error> {
+        (**self).read_documents(collection, range)
+    }
+
+    fn any(&self, pattern: &Pattern) -> Result<bool, Error> {
+        (**self).any(pattern)
+    }
+}

@@ -187,6 +187,108 @@ async fn a_key_for_several_business_objects_writes_each_of_them_and_nothing_else
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_sees_only_the_uri_of_a_nested_object_of_others() {
+    let server = Server::start(&[]).await;
+    let maker = |path: &str| format!("type: object\npath: {path}\nfields:\n");
+    let fields =
+        "  label: {type: string, path: <urn:label>}\n  boss: {type: resource, path: <urn:boss>}\n";
+    let staff = json!({"name": "Staff", "config": maker("Staff:.") + fields});
+    let nested = fields.replace("  label", "      label").replace("  boss", "      boss");
+    let config = maker("Pump:.")
+        + "  name: {type: string, path: <urn:name>}\n  maker:\n    type: object\n    path: <urn:maker>/Staff:.\n    fields:\n"
+        + &nested;
+    let pumps = json!({"name": "Pumps", "config": config.replace("<urn:maker>/Staff:.", "<urn:maker>/Maker:.")});
+    for definition in [&staff, &pumps] {
+        server.json("PUT", "/api/v1/business-objects", definition).await.expect(201);
+    }
+    let person = json!({"data": [{"uri": "urn:staff-1", "label": "secret", "boss": "urn:boss"}]});
+    server.json("POST", "/api/v1/business-objects/Staff", &person).await.expect(200);
+
+    let new = json!({"name": "line", "role": "Contributor", "businessObject": "Pumps"});
+    let made = server.json("POST", KEYS, &new).await.expect(201).json();
+    let key = made["key"].as_str().unwrap();
+    let headers = [("Content-Type", "application/json"), ("Apikey", key)];
+    let send = async |method: &str, path: &str, body: String| {
+        server.send(method, path, &headers, body).await
+    };
+    let objects = "/api/v1/business-objects/Pumps";
+    let data = json!({"data": [
+        {"uri": "urn:p", "name": "p", "maker": {"uri": "urn:staff-1"}},
+        {"uri": "urn:q", "name": "q", "maker": {"uri": "urn:m", "label": "own"}},
+    ]});
+    send("POST", objects, data.to_string()).await.expect(200);
+
+    let view = format!("{objects}/objects/urn%3Ap");
+    let hidden = json!({"uri": "urn:p", "name": "p", "maker": {"uri": "urn:staff-1"}});
+    let seen = send("GET", &view, String::new()).await.expect(200);
+    assert_eq!(seen.json(), hidden);
+    let full = server.get(&view).await.expect(200);
+    assert_eq!(full.json()["maker"]["label"], "secret");
+    assert_ne!(full.header("etag"), seen.header("etag"));
+    let listed = send("GET", &format!("{objects}/objects"), String::new()).await.expect(200).json();
+    assert_eq!(listed["items"][0], hidden);
+    assert_eq!(listed["items"][1]["maker"]["label"], "own");
+
+    // Its tag is of what it sees.
+    for (tag, status) in [(full.header("etag"), 412), (seen.header("etag"), 200)] {
+        let headers = [headers[0], headers[1], ("If-Match", tag)];
+        let update = json!({"data": [{"uri": "urn:p", "name": "p"}]}).to_string();
+        server
+            .send("POST", &format!("{objects}?mode=UPDATE"), &headers, update)
+            .await
+            .expect(status);
+    }
+
+    // Hidden values are no values for GraphQL, filters, orders and references.
+    let query = async |text: &str| {
+        let answer = send("POST", "/graphql", json!({"query": text}).to_string()).await;
+        answer.expect(200).json()["data"].clone()
+    };
+    let all = query("{pumpsConnection {nodes {uri maker {uri label boss}}}}").await;
+    assert_eq!(
+        all["pumpsConnection"]["nodes"],
+        json!([
+            {"uri": "urn:p", "maker": {"uri": "urn:staff-1", "label": null, "boss": null}},
+            {"uri": "urn:q", "maker": {"uri": "urn:m", "label": "own", "boss": null}},
+        ])
+    );
+    for (filter, count) in [
+        (r#"{maker: {label: {eq: "secret"}}}"#, 0),
+        (r#"{maker: {label: {contains: "sec"}}}"#, 0),
+        (r#"{maker: {boss: {eq: "urn:boss"}}}"#, 0),
+        (r#"{not: {maker: {label: {exists: true}}}}"#, 1),
+        (r#"{maker: {label: {eq: "own"}}}"#, 1),
+        (r#"{maker: {uri: {eq: "urn:staff-1"}}}"#, 1),
+    ] {
+        let found = query(&format!("{{pumpsConnection(where: {filter}) {{totalCount}}}}")).await;
+        assert_eq!(found["pumpsConnection"]["totalCount"], count, "{filter}");
+    }
+    let referring = query(r#"{referredBy(uri: "urn:boss") {edges {path}}}"#).await;
+    assert_eq!(referring["referredBy"]["edges"], json!([]));
+
+    // A file shows everything, so such a key does not read it.
+    send("POST", &format!("{objects}/push"), String::new()).await.expect(200);
+    let exports = server.get("/api/v1/exports").await.expect(200).json();
+    let export = format!("/api/v1/exports/{}/content", exports["items"][0]["id"].as_str().unwrap());
+    send("GET", &export, String::new()).await.problem(403);
+    assert!(
+        String::from_utf8_lossy(&server.get(&export).await.expect(200).body).contains("secret")
+    );
+
+    // Under review the difference shows no more to the key, and nobody takes its view for more than that.
+    let mut reviewed = pumps;
+    reviewed["review"] = json!("required");
+    server.json("PUT", objects, &reviewed).await.expect(200);
+    let update = json!({"data": [{"uri": "urn:p", "name": "r", "maker": {"uri": "urn:staff-1"}}]});
+    let change =
+        send("POST", &format!("{objects}?mode=REPLACE"), update.to_string()).await.expect(202);
+    let id = change.json()["changeId"].as_str().unwrap().to_owned();
+    let change = send("GET", &format!("/api/v1/changes/{id}"), String::new()).await.expect(200);
+    let change = String::from_utf8_lossy(&change.body).into_owned();
+    assert!(change.contains("urn:staff-1") && !change.contains("secret"), "{change}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_follows_a_renamed_business_object_and_loses_a_deleted_one() {
     let server = Server::start(&[]).await;
     server.define().await;

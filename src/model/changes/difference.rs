@@ -1,9 +1,11 @@
 //! What a change would do: each object before and after it, and the quads that it adds and removes.
 use super::compression::compress;
 use super::open::hash_subject;
-use crate::ingest::{Answer, Status, Warning};
+use crate::ingest::{Answer, Request, Status, Warning};
 use crate::mapping::Shape;
+use crate::resource::Compiled;
 use crate::view;
+use crate::visible::VisibleObjects;
 use oxrdf::{NamedNode, Quad};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Pattern, Read, Transaction};
@@ -73,7 +75,7 @@ struct Paginator {
 /// because an approver decides with them.
 pub(super) fn compute_difference(
     transaction: &mut Transaction<'_>,
-    root: &Shape,
+    request: &Request<'_>,
     answer: &Answer,
     orphans: &[NamedNode],
     bypassed: &[String],
@@ -84,7 +86,7 @@ pub(super) fn compute_difference(
         pages.digest.update(name);
     }
     pages.digest.update(digest_warnings(&answer.warnings)?);
-    for_each_item(transaction, root, answer, orphans, &mut |item| {
+    for_each_item(transaction, request, answer, orphans, &mut |item| {
         pages.push(&item)?;
         Ok(ControlFlow::Continue(()))
     })?;
@@ -93,13 +95,13 @@ pub(super) fn compute_difference(
 
 /// Calls `visit` with each object that the transaction changes: first those of the request in its order, then the others by
 /// their URIs, until it breaks. `orphans` are the nested objects that it removes because nothing refers to them any more.
-/// Returns how many objects were not visited.
+/// Returns how many objects were not visited. The views show what the credential of the request sees.
 ///
 /// # Errors
 /// The errors of the store and of `visit`.
 pub(crate) fn for_each_item(
     transaction: &mut Transaction<'_>,
-    root: &Shape,
+    request: &Request<'_>,
     answer: &Answer,
     orphans: &[NamedNode],
     visit: &mut dyn FnMut(DifferenceItem) -> Result<ControlFlow<()>, GatewayError>,
@@ -108,6 +110,10 @@ pub(crate) fn for_each_item(
         transaction.changed_subjects()?.into_iter().map(|(uri, _)| uri).collect();
     let orphans: HashSet<&NamedNode> = orphans.iter().collect();
     let transaction = &*transaction;
+    let prior = transaction.prior_state();
+    let root = &request.business_object.mapping.root;
+    let visible_before = VisibleObjects::new(&prior, list_scope(request))?;
+    let visible_after = VisibleObjects::new(transaction, list_scope(request))?;
     let mut requested: HashSet<&str> = HashSet::new();
     let (mut is_stopped, mut skipped) = (false, 0);
     for outcome in &answer.objects {
@@ -120,11 +126,10 @@ pub(crate) fn for_each_item(
             skipped += 1;
             continue;
         }
-        let prior = transaction.prior_state();
         let item = DifferenceItem {
             index: Some(outcome.index),
-            before: render_if_stored(&prior, root, &uri)?,
-            after: render_if_stored(transaction, root, &uri)?,
+            before: render_if_stored(&visible_before, root, &uri)?,
+            after: render_if_stored(&visible_after, root, &uri)?,
             ..compare_quads(&prior, transaction, &uri, false)?
         };
         is_stopped = visit(item)?.is_break();
@@ -135,10 +140,14 @@ pub(crate) fn for_each_item(
             continue;
         }
         let is_orphan = orphans.contains(uri);
-        let item = compare_quads(&transaction.prior_state(), transaction, uri, is_orphan)?;
+        let item = compare_quads(&prior, transaction, uri, is_orphan)?;
         is_stopped = visit(item)?.is_break();
     }
     Ok(skipped)
+}
+
+fn list_scope<'r>(request: &Request<'r>) -> Option<impl Iterator<Item = &'r Compiled>> {
+    request.write_scope.map(|scope| scope.iter().copied())
 }
 
 /// Returns the SHA-256 of warnings in any order.

@@ -37,9 +37,8 @@ impl Computed {
         applied: &Applied,
     ) -> Result<Self, GatewayError> {
         let Applied { answer, removed, minted, bypassed } = applied;
-        let root = &request.business_object.mapping.root;
         let Difference { digest, items, pages, subjects } =
-            compute_difference(transaction, root, answer, removed, bypassed)?;
+            compute_difference(transaction, request, answer, removed, bypassed)?;
         let names = minted.iter().map(|one| (one.namespace.as_str(), one.uri.as_str()));
         let minting = MintingState::read(transaction, names)?;
         let mut parts = vec![

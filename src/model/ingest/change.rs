@@ -15,13 +15,13 @@ use super::review::is_under_review;
 use super::shared_keys::find_shared_keys;
 use super::violations::{PlacedViolation, Places};
 use super::write::RequestWriter;
-use super::write_scope::WriteScope;
 use super::{Answer, Limits, Mode, Request, ReviewStep};
 use crate::dead_letters::ObjectError;
 use crate::mapping::{Shape, UnknownFields};
 use crate::namespace::moving::list_rebases_since;
 use crate::protection::{check_reviewed_untouched, find_violations};
 use crate::resource::Compiled;
+use crate::write_scope::WriteScope;
 use crate::{change_feed, members};
 use oxrdf::{NamedNode, Quad, Term};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -70,7 +70,9 @@ pub(super) fn apply_objects(
     let definitions = request.watch.current_definitions(transaction)?;
     let spaces = MappingNamespaces::read(transaction, mapping, &definitions)?;
     let scope = match request.write_scope {
-        Some(business_objects) => WriteScope::limited_to(transaction, business_objects)?,
+        Some(business_objects) => {
+            WriteScope::limited_to(transaction, business_objects.iter().copied())?
+        }
         None => WriteScope::ALL,
     };
     let own_id = request.business_object.object.id.as_str();
@@ -334,9 +336,7 @@ fn apply_object<'m>(
                 None => return Ok(None),
             },
         };
-        if let Some(condition) = writer.condition {
-            condition.check_object(writer.transaction, shape, &uri)?;
-        }
+        writer.check_condition(shape, &uri)?;
         let RequestWriter { transaction, orphans, scope, warnings, .. } = writer;
         let mut deletion = Deletion { transaction, orphans, scope, warnings };
         return match deletion.delete(shape, index, uri)? {

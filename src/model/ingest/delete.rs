@@ -1,8 +1,8 @@
 //! DELETE: removes whole objects and the nested ones that nothing refers to any more.
 use super::answer::{Outcome, Status, Warnings};
 use super::orphans::Orphans;
-use super::write_scope::WriteScope;
 use crate::mapping::Shape;
+use crate::write_scope::WriteScope;
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
 use penstock_store::{Read, Transaction};
@@ -26,9 +26,7 @@ impl<'m> Deletion<'_, '_, 'm, '_> {
         uri: NamedNode,
     ) -> Result<Result<Outcome, String>, GatewayError> {
         let quads = self.transaction.quads_about(&uri.clone().into())?;
-        if !quads.is_empty()
-            && let Some(why) = self.scope.refusal_reason(self.transaction, &uri, &quads)?
-        {
+        if let Some(why) = self.scope.refusal_reason(self.transaction, &uri, &quads)? {
             return Ok(Err(why));
         }
         let (removed, kept): (Vec<_>, Vec<_>) =

@@ -4,10 +4,10 @@
 //! written. Counting references would keep a ring of objects that refer only to each other. So the gateway first
 //! collects everything that is reachable from the suspects through the mapping. An object of this set is alive if
 //! something outside the set, or another live object, refers to it. The others are removed.
-use super::write_scope::WriteScope;
 use crate::mapping::{FieldKind, Property, Shape, Value};
 use crate::members::satisfies_any;
 use crate::view::find_owning_field;
+use crate::write_scope::WriteScope;
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_base::error::GatewayError;
 use penstock_store::{Pattern, Read, SubjectFilter, Transaction};

@@ -69,9 +69,8 @@ fn compute_preview(
 ) -> Result<Preview, GatewayError> {
     check_accepts(transaction, request)?;
     let Applied { answer, removed, .. } = apply_whole_request(transaction, limits, request)?;
-    let root = &request.business_object.mapping.root;
     let mut items = Vec::new();
-    let omitted = for_each_item(transaction, root, &answer, &removed, &mut |item| {
+    let omitted = for_each_item(transaction, request, &answer, &removed, &mut |item| {
         items.push(item);
         Ok(if items.len() < MAX_ITEMS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;

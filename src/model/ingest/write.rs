@@ -14,10 +14,11 @@ use super::orphans::Orphans;
 use super::repeats::{Mention, RepeatedObjects};
 use super::request_uris::RequestUris;
 use super::resolve::keep_stored_value;
-use super::write_scope::WriteScope;
-use crate::mapping::{self, FieldKind, Property};
+use crate::mapping::{self, FieldKind, Property, Shape};
 use crate::namespace::moving::Rebase;
 use crate::view::find_owning_field;
+use crate::visible::VisibleObjects;
+use crate::write_scope::WriteScope;
 use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term};
 use penstock_base::error::GatewayError;
@@ -98,6 +99,20 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         Ok(self.transaction.roll_back_to_savepoint()?)
     }
 
+    /// Checks the condition of the request for its object. One that the credential may not see does not exist for it.
+    ///
+    /// # Errors
+    /// `ErrorClass::PreconditionFailed` if it is in another state.
+    pub(super) fn check_condition(
+        &self,
+        shape: &Shape,
+        uri: &NamedNode,
+    ) -> Result<(), GatewayError> {
+        let Some(condition) = self.condition else { return Ok(()) };
+        let visible = VisibleObjects::with_scope(&*self.transaction, self.scope.clone());
+        condition.check_object(&visible, shape, uri)
+    }
+
     /// Writes one object of the request. Returns `None` if the object has an error.
     pub(super) fn write_root(
         &mut self,
@@ -121,9 +136,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             }
         }
         let Some(name) = self.resolve_name(&node, None, None)? else { return Ok(None) };
-        if let Some(condition) = self.condition {
-            condition.check_object(self.transaction, node.shape, &name.uri)?;
-        }
+        self.check_condition(node.shape, &name.uri)?;
         let change = self.write_object(node, &name, true)?;
         if self.findings.count() > before {
             return Ok(None);

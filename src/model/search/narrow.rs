@@ -8,7 +8,7 @@ use crate::members;
 use crate::resource::Compiled;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::GatewayError;
-use penstock_store::{Read as _, Snapshot, SubjectFilter};
+use penstock_store::{Read, SubjectFilter};
 use std::collections::BTreeSet;
 
 /// The maximum number of objects that are collected beforehand. With more, the index is not used.
@@ -32,7 +32,7 @@ pub(super) enum CandidateSource {
 impl CandidateSource {
     /// Returns a source that contains all members of a Business Object that pass `filter`.
     pub(super) fn for_filter(
-        read: &Snapshot,
+        read: &impl Read,
         business_object: &Compiled,
         filter: Option<&Filter>,
         bounds: &SearchBudget,
@@ -61,7 +61,7 @@ impl CandidateSource {
     /// Returns up to `limit` candidates after a URI.
     pub(super) fn list_after(
         &self,
-        read: &Snapshot,
+        read: &impl Read,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<NamedNode>, GatewayError> {
@@ -108,12 +108,12 @@ impl WithConditions for SubjectFilter {
     }
 }
 
-struct ClueFinder<'n> {
-    read: &'n Snapshot,
+struct ClueFinder<'n, R> {
+    read: &'n R,
     budget: &'n SearchBudget,
 }
 
-impl ClueFinder<'_> {
+impl<R: Read> ClueFinder<'_, R> {
     fn find_clue(&self, shape: &Shape, filter: &Filter) -> Result<IndexClue, GatewayError> {
         match filter {
             Filter::All(filters) => self.combine_all(shape, filters),
@@ -261,7 +261,7 @@ fn clue_for_links<'v>(
 /// Returns the objects, members or not, that refer to one of `uris` with a property. `None` if there are more than
 /// [`MAX_COLLECTED_OBJECTS`].
 pub(super) fn find_subjects_linking_to(
-    read: &Snapshot,
+    read: &impl Read,
     bounds: &SearchBudget,
     predicate: &NamedNode,
     uris: &BTreeSet<String>,

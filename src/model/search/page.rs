@@ -9,7 +9,7 @@ use crate::resource::Compiled;
 use crate::view::{FieldValues, NestingPath};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::Snapshot;
+use penstock_store::Read;
 use std::collections::BTreeSet;
 
 /// The maximum number of candidates that are listed at a time.
@@ -55,7 +55,7 @@ pub struct FoundObject {
 /// - `ErrorClass::Malformed` if the cursor does not fit it
 /// - `ErrorClass::TooLarge` if the search would examine more than the bounds allow
 pub fn find_page(
-    read: &Snapshot,
+    read: &impl Read,
     business_object: &Compiled,
     search: &Search<'_>,
     bounds: &SearchBudget,
@@ -89,7 +89,7 @@ pub fn find_page(
 /// # Errors
 /// As [`find_page`].
 pub fn count_objects(
-    read: &Snapshot,
+    read: &impl Read,
     business_object: &Compiled,
     filter: Option<&Filter>,
     bounds: &SearchBudget,
@@ -117,7 +117,7 @@ pub struct ObjectCount {
 /// # Errors
 /// As [`find_page`], but not `ErrorClass::TooLarge`.
 pub fn count_some(
-    read: &Snapshot,
+    read: &impl Read,
     business_object: &Compiled,
     filter: Option<&Filter>,
     bounds: &SearchBudget,
@@ -140,8 +140,8 @@ pub fn count_some(
 }
 
 /// A running search.
-struct PageSearch<'r> {
-    read: &'r Snapshot,
+struct PageSearch<'r, R> {
+    read: &'r R,
     business_object: &'r Compiled,
     source: CandidateSource,
     matcher: Option<(Matcher, RequiredQuads)>,
@@ -151,9 +151,9 @@ struct PageSearch<'r> {
 /// The function that is called with the URI of each object that passes. It returns whether to continue.
 type PassedCallback<'v> = dyn FnMut(&NamedNode) -> Result<bool, GatewayError> + 'v;
 
-impl<'r> PageSearch<'r> {
+impl<'r, R: Read> PageSearch<'r, R> {
     fn new(
-        read: &'r Snapshot,
+        read: &'r R,
         business_object: &'r Compiled,
         filter: Option<&Filter>,
         bounds: &'r SearchBudget,
@@ -223,7 +223,7 @@ impl<'r> PageSearch<'r> {
         Ok(first.into_iter().collect())
     }
 
-    fn new_tested<'t>(&'t self, uri: &'t NamedNode) -> TestedObject<'t, Snapshot> {
+    fn new_tested<'t>(&'t self, uri: &'t NamedNode) -> TestedObject<'t, R> {
         TestedObject {
             read: self.read,
             shape: &self.business_object.mapping.root,

@@ -9,7 +9,7 @@ use crate::view::find_owning_field;
 use oxrdf::{NamedNode, NamedNodeRef, Term};
 use penstock_base::cursor::encode_cursor;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{Pattern, Read, Snapshot};
+use penstock_store::{Pattern, Read};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub struct ReferenceFilter<'t> {
 /// - `ErrorClass::Malformed` if this listing did not return the cursor
 /// - `ErrorClass::TooLarge` if the search would examine more than the bounds allow
 pub fn find_referrers(
-    read: &Snapshot,
+    read: &impl Read,
     business_objects: &[Arc<Compiled>],
     uri: &NamedNode,
     filter: ReferenceFilter<'_>,
@@ -101,8 +101,8 @@ pub fn find_referrers(
     Ok(ReferrersPage { found, more: false })
 }
 
-struct ReferrerSearch<'r> {
-    read: &'r Snapshot,
+struct ReferrerSearch<'r, R> {
+    read: &'r R,
     budget: &'r SearchBudget,
     target: &'r NamedNode,
     /// For each property: whether some object has the target as a value of it.
@@ -129,7 +129,7 @@ impl Step<'_> {
     }
 }
 
-impl ReferrerSearch<'_> {
+impl<R: Read> ReferrerSearch<'_, R> {
     /// Returns the references of a shape that may hold the target, ordered by path.
     fn collect_links<'s>(&mut self, shape: &'s Shape) -> Result<Vec<Link<'s>>, GatewayError> {
         let mut links = Vec::new();

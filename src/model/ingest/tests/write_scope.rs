@@ -1,12 +1,13 @@
 //! Changes with an API key that is limited to certain Business Objects.
 use super::fixture::{machine, pointers};
 use crate::catalogue::{Catalogue, IfMatch, Requester};
-use crate::ingest::{Answer, Body, Mode, Request, Status, ingest};
+use crate::ingest::{Answer, Body, Mode, ObjectCondition, Request, Status, ingest};
 use crate::namespace::Generator;
 use crate::resource::Compiled;
 use crate::testing::{
     Fixture, LIMITS, catalogue_settings, local_request, open_store, put_definition, put_namespace,
 };
+use crate::view::compute_etag;
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -295,4 +296,43 @@ fn a_scope_that_changes_before_the_commit_refuses_the_request() {
     catalogue.delete(Requester::new(&NoClient, "admin-1"), "Boiler", IfMatch::Any).unwrap();
     let error = send(&replaced).unwrap_err();
     assert!(error.detail.contains("replaced or deleted"), "{error}");
+}
+
+/// Answers are the same for an object of another Business Object and for one that does not exist.
+#[test]
+fn no_answer_tells_whether_an_object_of_others_exists() {
+    let fixture = Fixture::new(machine());
+    define_others(&fixture);
+    fixture.insert(
+        "http://x/Boiler/seven",
+        "http://p/name",
+        Literal::from("b"),
+        "http://x/Boiler/",
+    );
+    let tag = ObjectCondition::HasTag(vec![compute_etag(
+        br#"{"uri":"http://x/Boiler/seven","name":"b"}"#,
+    )]);
+    for (mode, condition) in [
+        (Mode::Validate, None),
+        (Mode::Add, None),
+        (Mode::Delete, None),
+        (Mode::Update, Some(ObjectCondition::Exists)),
+        (Mode::Update, Some(tag.clone())),
+        (Mode::Replace, Some(ObjectCondition::Missing)),
+        (Mode::Delete, Some(ObjectCondition::Exists)),
+        (Mode::Delete, Some(tag)),
+    ] {
+        let answer = |local: &str| {
+            let name = if mode == Mode::Delete { "" } else { r#", "name": "b""# };
+            let body = format!(r#"{{"data": [{{"uri": "http://x/Boiler/{local}"{name}}}]}}"#);
+            let own = [&fixture.business_object];
+            let request = fixture.request(mode, Body::Json(body.as_bytes()));
+            let condition = condition.as_ref();
+            let request =
+                Request { api_key: Some("key"), write_scope: Some(&own), condition, ..request };
+            let error = fixture.run(&request).unwrap_err();
+            (error.class, error.to_string().replace(local, "it"))
+        };
+        assert_eq!(answer("seven"), answer("eight"), "{mode} {condition:?}");
+    }
 }

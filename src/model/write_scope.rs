@@ -9,37 +9,41 @@
 //!
 //! The unnamed graph belongs to no Business Object: its quads make no object foreign, and a scoped credential never
 //! changes them.
-use crate::members;
-use crate::namespace::{self, Namespace};
-use crate::resource::Compiled;
+use super::members::{build_member_filter, satisfies_any};
+use super::namespace::{self, Namespace};
+use super::resource::Compiled;
 use oxrdf::{GraphName, NamedNode, Quad};
-use penstock_base::error::GatewayError;
-use penstock_store::Read;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_store::{Error, Read, SubjectFilter};
 use std::collections::HashSet;
+use std::rc::Rc;
 
 /// The objects and quads that a request may change.
-#[derive(Debug)]
-pub(super) struct WriteScope<'r>(Option<Limited<'r>>);
+#[derive(Debug, Clone)]
+pub(crate) struct WriteScope<'r>(Option<Rc<Limited<'r>>>);
 
 /// A scope of some Business Objects only.
 #[derive(Debug)]
 struct Limited<'r> {
-    business_objects: &'r [&'r Compiled],
+    business_objects: Vec<&'r Compiled>,
     /// The graphs of the namespaces that their mappings name.
     graphs: HashSet<GraphName>,
+    /// What the objects of each Business Object satisfy.
+    members: Vec<SubjectFilter>,
     /// Every namespace that is defined.
     namespaces: Vec<Namespace>,
 }
 
 impl<'r> WriteScope<'r> {
     /// The scope without limits.
-    pub(super) const ALL: Self = Self(None);
+    pub(crate) const ALL: Self = Self(None);
 
     /// Returns the scope of a credential that is limited to these Business Objects.
-    pub(super) fn limited_to(
+    pub(crate) fn limited_to(
         read: &impl Read,
-        business_objects: &'r [&'r Compiled],
+        business_objects: impl IntoIterator<Item = &'r Compiled>,
     ) -> Result<Self, GatewayError> {
+        let business_objects: Vec<_> = business_objects.into_iter().collect();
         let namespaces = namespace::list(read, None, usize::MAX)?;
         let named: HashSet<&str> = business_objects
             .iter()
@@ -50,48 +54,70 @@ impl<'r> WriteScope<'r> {
             .filter(|namespace| named.contains(namespace.name.as_str()))
             .map(|namespace| namespace.graph_name().into())
             .collect();
-        Ok(Self(Some(Limited { business_objects, graphs, namespaces })))
+        let mut members = Vec::with_capacity(business_objects.len());
+        for business_object in &business_objects {
+            match build_member_filter(read, business_object) {
+                Ok(filter) => members.push(filter),
+                // Its namespace is not defined, so it has no objects.
+                Err(error) if error.class == ErrorClass::Conflict => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let limited = Limited { business_objects, graphs, members, namespaces };
+        Ok(Self(Some(Rc::new(limited))))
+    }
+
+    /// Returns whether this is the scope without limits.
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.0.is_none()
     }
 
     /// Returns whether the request may remove this quad. Quads that it adds are always in the graphs of its mapping's
     /// namespaces.
-    pub(super) fn contains(&self, quad: &Quad) -> bool {
+    pub(crate) fn contains(&self, quad: &Quad) -> bool {
         self.0.as_ref().is_none_or(|limited| limited.graphs.contains(&quad.graph_name))
     }
 
     /// Returns the reason why the request may not change an object with the stored `quads`, if there is one.
-    pub(super) fn refusal_reason(
+    pub(crate) fn refusal_reason(
         &self,
         read: &impl Read,
         uri: &NamedNode,
         quads: &[Quad],
-    ) -> Result<Option<String>, GatewayError> {
+    ) -> Result<Option<String>, Error> {
         let Some(limited) = &self.0 else { return Ok(None) };
-        if let Some(why) = limited.foreign_reason(read, uri, quads)? {
-            return Ok(Some(limited.refusal_message(&format!("{} {why}", uri.as_str()))));
-        }
-        if quads.iter().any(|quad| self.contains(quad)) {
-            return Ok(None);
-        }
-        Ok(limited.namespace_of(uri).map(|namespace| {
-            limited.refusal_message(&format!(
-                "the new URI {} lies in the namespace {:?}, which {}",
-                uri.as_str(),
-                namespace.name,
-                limited.not_named()
-            ))
-        }))
+        let why = match limited.foreign_reason(read, uri, quads)? {
+            None if quads.iter().any(|quad| self.contains(quad)) => return Ok(None),
+            // The answer is the same whether there is such an object or not.
+            why => limited
+                .namespace_of(uri)
+                .map(|namespace| {
+                    format!(
+                        "lies in the namespace {:?}, which {}",
+                        namespace.name,
+                        limited.not_named()
+                    )
+                })
+                .or(why),
+        };
+        Ok(why.map(|why| limited.refusal_message(&format!("{} {why}", uri.as_str()))))
     }
 
     /// Returns whether the request may not change an existing object.
-    pub(super) fn is_foreign(
-        &self,
-        read: &impl Read,
-        uri: &NamedNode,
-    ) -> Result<bool, GatewayError> {
+    pub(crate) fn is_foreign(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
         let Some(limited) = &self.0 else { return Ok(false) };
         let quads = read.quads_about(&uri.clone().into())?;
         Ok(limited.foreign_reason(read, uri, &quads)?.is_some())
+    }
+
+    /// Returns whether the credential may not see what is stored about an object: it could not change it, and it belongs
+    /// to none of the Business Objects.
+    pub(crate) fn hides(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
+        let Some(limited) = &self.0 else { return Ok(false) };
+        let quads = read.quads_about(&uri.clone().into())?;
+        Ok(!quads.is_empty()
+            && self.refusal_reason(read, uri, &quads)?.is_some()
+            && !satisfies_any(read, &limited.members, uri)?)
     }
 }
 
@@ -102,7 +128,7 @@ impl Limited<'_> {
         read: &impl Read,
         uri: &NamedNode,
         quads: &[Quad],
-    ) -> Result<Option<String>, GatewayError> {
+    ) -> Result<Option<String>, Error> {
         let is_outside = |quad: &&Quad| {
             !quad.graph_name.is_default_graph() && !self.graphs.contains(&quad.graph_name)
         };
@@ -126,10 +152,8 @@ impl Limited<'_> {
         if quads.iter().any(|quad| self.graphs.contains(&quad.graph_name)) {
             return Ok(None);
         }
-        for business_object in self.business_objects {
-            if members::is_member(read, business_object, uri)? {
-                return Ok(None);
-            }
+        if satisfies_any(read, &self.members, uri)? {
+            return Ok(None);
         }
         let names = if self.business_objects.len() == 1 {
             "the mapping names"

@@ -1,0 +1,147 @@
+//! What a credential sees of the stored graph.
+use super::resource::Compiled;
+use super::write_scope::WriteScope;
+use oxrdf::{NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
+use penstock_base::error::GatewayError;
+use penstock_store::{Document, DocumentRange, Error, Pattern, Read, SubjectFilter, SubjectQuads};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::ControlFlow;
+
+/// The number of subjects whose visibility is remembered.
+const MAX_REMEMBERED: usize = 10_000;
+
+/// Reads only what a credential may see. One that is limited to certain Business Objects sees no quads of objects that
+/// it could not change and that belong to none of these. So views, filters and orders show such an object only as the
+/// URI that a visible object refers to.
+pub struct VisibleObjects<'v, R> {
+    read: R,
+    scope: WriteScope<'v>,
+    hidden: RefCell<HashMap<NamedNode, bool>>,
+}
+
+impl<'v, R: Read> VisibleObjects<'v, R> {
+    /// Reads what a credential with this write scope sees; everything without one.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn new(
+        read: R,
+        write_scope: Option<impl IntoIterator<Item = &'v Compiled>>,
+    ) -> Result<Self, GatewayError> {
+        let scope = match write_scope {
+            Some(business_objects) => WriteScope::limited_to(&read, business_objects)?,
+            None => WriteScope::ALL,
+        };
+        Ok(Self::with_scope(read, scope))
+    }
+
+    /// Reads what a credential with this write scope sees.
+    pub(crate) fn with_scope(read: R, scope: WriteScope<'v>) -> Self {
+        Self { read, scope, hidden: RefCell::default() }
+    }
+
+    /// Returns what it reads from.
+    pub fn unlimited(&self) -> &R {
+        &self.read
+    }
+
+    fn hides(&self, subject: NamedOrBlankNodeRef<'_>) -> Result<bool, Error> {
+        let NamedOrBlankNodeRef::NamedNode(uri) = subject else { return Ok(false) };
+        if self.scope.is_unlimited() {
+            return Ok(false);
+        }
+        let uri = uri.into_owned();
+        if let Some(known) = self.hidden.borrow().get(&uri) {
+            return Ok(*known);
+        }
+        let is_hidden = self.scope.hides(&self.read, &uri)?;
+        let mut remembered = self.hidden.borrow_mut();
+        if remembered.len() == MAX_REMEMBERED {
+            remembered.clear();
+        }
+        remembered.insert(uri, is_hidden);
+        Ok(is_hidden)
+    }
+}
+
+impl<R: Read> Read for VisibleObjects<'_, R> {
+    fn read_subject(
+        &self,
+        subject: NamedOrBlankNodeRef<'_>,
+        quads: &mut SubjectQuads,
+    ) -> Result<(), Error> {
+        if self.hides(subject)? {
+            *quads = SubjectQuads::default();
+            return Ok(());
+        }
+        self.read.read_subject(subject, quads)
+    }
+
+    fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
+        if self.hides(subject.as_ref())? {
+            return Ok(Vec::new());
+        }
+        self.read.quads_about(subject)
+    }
+
+    fn for_each(
+        &self,
+        pattern: &Pattern,
+        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let mut failed = None;
+        self.read.for_each(pattern, &mut |quad| match self.hides(quad.subject.as_ref()) {
+            Ok(true) => ControlFlow::Continue(()),
+            Ok(false) => visit(quad),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        })?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn list_subjects(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<NamedNode>, Error> {
+        let mut visible = Vec::new();
+        let mut after = after.map(str::to_owned);
+        loop {
+            let wanted = limit - visible.len();
+            let found = self.read.list_subjects(filter, after.as_deref(), wanted)?;
+            let is_last = found.len() < wanted;
+            after = found.last().map(|uri| uri.as_str().to_owned());
+            for uri in found {
+                if !self.hides(uri.as_ref().into())? {
+                    visible.push(uri);
+                }
+            }
+            if is_last || visible.len() == limit {
+                return Ok(visible);
+            }
+        }
+    }
+
+    fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.read.read_document(collection, key)
+    }
+
+    fn read_documents(
+        &self,
+        collection: &str,
+        range: DocumentRange<'_>,
+    ) -> Result<Vec<Document>, Error> {
+        self.read.read_documents(collection, range)
+    }
+}
+
+impl<R> fmt::Debug for VisibleObjects<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VisibleObjects").field("scope", &self.scope).finish_non_exhaustive()
+    }
+}

@@ -268,6 +268,23 @@ impl Sessions {
         session.id_token
     }
 
+    /// Ends every session, also those that are only in the store. Blocking.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn end_all_sessions(&self, store: &Store) -> Result<(), GatewayError> {
+        self.lock_sessions().clear();
+        let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
+        Ok(store
+            .transact::<_, penstock_store::Error>(|transaction| {
+                for (hash, _) in transaction.read_documents(COLLECTION, range)? {
+                    transaction.delete_document(COLLECTION, &hash)?;
+                }
+                Ok(())
+            })?
+            .0)
+    }
+
     /// Keeps the session with this hash after the change that ended the other sessions of its account.
     pub fn renew_generation(&self, hash: &str, account: &Account) {
         let mut sessions = self.lock_sessions();

@@ -3,6 +3,7 @@ use super::{control, data_dir, output, owner, serve};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use penstock_base::files::sync_folder;
 use penstock_config::Settings;
+use penstock_service::gateway::restored::{NOTE_FILE, RestoreNote};
 use penstock_service::gateway::{
     COUNTER_COLLECTIONS, create_private_folder, data_events, store_path,
 };
@@ -33,12 +34,16 @@ pub(super) fn build_command() -> Command {
 pub(super) fn build_restore_command() -> Command {
     Command::new("restore")
         .about("Restore a backup into an empty data directory")
-        .override_usage("penstock restore FILE [--json] [--name=value]...")
+        .override_usage("penstock restore FILE [--revoke-keys] [--sign-out] [--json] [--name=value]...")
         .arg(file_argument("The file that penstock backup wrote"))
+        .arg(output::flag_argument("revoke-keys", "Revoke every API key of the backup at the first start"))
+        .arg(output::flag_argument("sign-out", "End every session of the backup at the first start"))
         .arg(output::json_flag())
         .after_help(
             "Counters and sequences continue 1,000,000 ahead of the backup, so that no number issued since is \
-             issued again. The first start builds the index.\n\nExamples:\n  \
+             issued again. The first start builds the index.\n\nA backup brings back API keys that were revoked since, \
+             earlier passwords, and accounts that were disabled since. The gateway lists them in its log and its \
+             status.\n\nExamples:\n  \
              penstock restore /mnt/penstock-monday --service.data-dir=data",
         )
 }
@@ -66,7 +71,8 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
 
 pub(super) fn run_restore(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
     run_action(given, arguments, |settings, path| {
-        let Restored { backup, sequence, counters, .. } = restore_backup(settings, path)?;
+        let note = RestoreNote::begin(given.get_flag("revoke-keys"), given.get_flag("sign-out"));
+        let Restored { backup, sequence, counters, .. } = restore_backup(settings, path, note)?;
         let dir = settings.data_dir.display();
         let text = format!(
             "{dir}: {} quads and {} documents of commit {}; {counters} counters and the commits continue {SEQUENCE_JUMP} ahead",
@@ -140,13 +146,18 @@ fn write_backup(settings: &Settings, file: &mut File) -> Result<(), String> {
     result.map(drop).map_err(|error| error.to_string())
 }
 
-fn restore_backup(settings: &Settings, path: &Path) -> Result<Restored, String> {
+fn restore_backup(
+    settings: &Settings,
+    path: &Path,
+    mut note: RestoreNote,
+) -> Result<Restored, String> {
     let backup = BackupFile::open(path).map_err(|error| error.to_string())?;
     let dir = &settings.data_dir;
     create_private_folder(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let entries = fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-    // The store itself refuses a store folder that is not empty.
-    if entries.flatten().any(|entry| entry.path() != store_path(dir)) {
+    // The store itself refuses a store folder that is not empty. A note is of a restore that was interrupted.
+    let expected = [store_path(dir), dir.join(NOTE_FILE)];
+    if entries.flatten().any(|entry| !expected.contains(&entry.path())) {
         return Err(format!(
             "{} is not empty; stop the service and its socket (systemctl stop penstock.socket penstock.service) \
              and move its content elsewhere, or choose another directory with --service.data-dir=DIR",
@@ -154,10 +165,14 @@ fn restore_backup(settings: &Settings, path: &Path) -> Result<Restored, String> 
         ));
     }
     owner::become_owner(dir)?;
+    let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
+    // Before the data, so that no restored store is without it.
+    note.write(dir).map_err(failed)?;
     let restored = backup
         .restore_into(&store_path(dir), &COUNTER_COLLECTIONS)
+        .inspect_err(|_| drop(fs::remove_file(dir.join(NOTE_FILE))))
         .map_err(|error| error.to_string())?;
-    data_events::write_restore_note(dir, &restored.backup)
-        .map_err(|error| format!("{}: {error}", dir.display()))?;
+    note.describe(&restored.backup);
+    note.write(dir).map_err(failed)?;
     Ok(restored)
 }

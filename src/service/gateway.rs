@@ -2,6 +2,7 @@
 pub mod data_events;
 mod gauges;
 pub mod levels;
+pub mod restored;
 pub mod status;
 
 use crate::changes::{ApplicabilityChecks, WaitingCounts};
@@ -26,6 +27,7 @@ use penstock_model::catalogue::{Catalogue, CatalogueSettings};
 use penstock_model::namespace::moving::find_pending_move;
 use penstock_model::{ingest, namespace};
 use penstock_store::{DiskFull, Options, Progress, Read as _, SnapshotLimits, Store, Transaction};
+use restored::finish_restore;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -158,7 +160,7 @@ impl Gateway {
         // The events that a backup has may be delivered already, and newer ones with them.
         let drop_events =
             || events.webhooks().drop_waiting_events(&store).map_err(GatewayError::from);
-        data_events::record_restore(dir, &store, settings.limits.audit, drop_events);
+        finish_restore(dir, &store, &auth, settings.limits.audit, drop_events)?;
         let exporter = Exporter::open(
             store.clone(),
             export::ExportOptions {

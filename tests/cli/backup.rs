@@ -151,3 +151,69 @@ fn a_damaged_store_and_a_truncated_backup_are_reported() {
         "{verified}"
     );
 }
+
+/// Returns the warning of the status about a restore, if there is one.
+fn restore_warning(client: &Client) -> Option<String> {
+    let status = client.get("/api/v1/status").expect(200).json();
+    let warnings = status["warnings"].as_array().unwrap().iter();
+    let mut warnings = warnings.map(|warning| warning.as_str().unwrap().to_owned());
+    warnings.find(|warning| warning.contains("a backup was restored"))
+}
+
+#[test]
+fn what_a_restore_brings_back_is_listed_or_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let service = serve(dir, "data");
+    let admin = create_key(dir, DATA, "admin", "Admin");
+    let leaked = create_key(dir, DATA, "leaked", "User");
+    assert_eq!(restore_warning(&service.client.with_key(admin.clone())), None);
+    assert!(run(dir, &["backup", "monday", DATA]).status.success());
+    let client = service.client.with_key(admin.clone());
+    let keys = client.get("/api/v1/api-keys").expect(200).json();
+    let of_leaked = keys["items"].as_array().unwrap().iter().find(|key| key["name"] == "leaked");
+    let path = format!("/api/v1/api-keys/{}", of_leaked.unwrap()["id"].as_str().unwrap());
+    client.send(Method::DELETE, &path, &[], "").unwrap().expect(204);
+    service.client.with_key(leaked.clone()).get("/api/v1/status").expect(401);
+    service.stop();
+
+    // Without options the revoked key is valid again, and listed until it is revoked again.
+    assert!(run(dir, &["restore", "monday", "--service.data-dir=new"]).status.success());
+    for start in ["first", "second"] {
+        let service = serve(dir, "new");
+        let client = service.client.with_key(admin.clone());
+        let as_leaked = service.client.with_key(leaked.clone());
+        let warning = restore_warning(&client).unwrap();
+        assert!(warning.contains("1 account (admin)"), "{start}: {warning}");
+        // Only an Admin learns the names.
+        if start == "first" {
+            assert!(
+                warning.contains("2 API keys (") && warning.contains("\"leaked\" ("),
+                "{warning}"
+            );
+            assert_eq!(restore_warning(&as_leaked), None);
+            client.send(Method::DELETE, &path, &[], "").unwrap().expect(204);
+        } else {
+            assert!(warning.contains("1 API key (\"admin\""), "{warning}");
+            as_leaked.get("/api/v1/status").expect(401);
+        }
+        service.stop();
+    }
+
+    // With the option no key works, and a new one stays.
+    let ended = ["restore", "monday", "--revoke-keys", "--sign-out", "--service.data-dir=ended"];
+    assert!(run(dir, &ended).status.success());
+    let service = serve(dir, "ended");
+    for key in [&admin, &leaked] {
+        service.client.with_key(key.clone()).get("/api/v1/status").expect(401);
+    }
+    let new = create_key(dir, "--service.data-dir=ended", "new", "Admin");
+    let warning = restore_warning(&service.client.with_key(new.clone())).unwrap();
+    assert!(warning.contains("no API keys and 1 account (admin)"), "{warning}");
+    service.stop();
+    let service = serve(dir, "ended");
+    let client = service.client.with_key(new);
+    let revoked = client.get("/api/v1/audit?what=key.revoked").expect(200).json();
+    assert_eq!(revoked["items"].as_array().unwrap().len(), 2, "{revoked}");
+    service.stop();
+}

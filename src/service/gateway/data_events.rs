@@ -1,18 +1,11 @@
 //! Audit events about data that local administration backed up, dumped, loaded, restored or moved.
 use oxrdf::GraphName;
 use penstock_auth::Caller;
-use penstock_auth::audit::{self, Event};
+use penstock_auth::audit::Event;
 use penstock_base::error::GatewayError;
-use penstock_base::files::write_atomically;
-use penstock_base::time;
 use penstock_model::namespace::moving::FinishedMove;
 use penstock_model::rdf::{DumpOptions, Dumped, LoadError, LoadOptions, LoadProgress};
-use penstock_store::{Backup, Store};
-use std::io;
-use std::path::Path;
-
-/// The file in the data directory that describes the restored backup until the store is first opened.
-const RESTORE_NOTE_FILE: &str = "restored";
+use penstock_store::Backup;
 
 /// Builds the event of a backup, complete or interrupted.
 pub fn backup_event(result: &Result<Backup, penstock_store::Error>) -> Event {
@@ -61,53 +54,7 @@ pub fn move_event(moved: &FinishedMove) -> Event {
     )
 }
 
-/// Writes a note about the restored backup into the data directory. The next start of the
-/// gateway moves it into the audit log.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn write_restore_note(data_dir: &Path, backup: &Backup) -> io::Result<()> {
-    let Backup { sequence, quads, documents, .. } = backup;
-    let detail = format!(
-        "at {}, from a backup of {quads} quads and {documents} documents at commit {sequence}",
-        time::now_rfc3339()
-    );
-    write_atomically(&data_dir.join(RESTORE_NOTE_FILE), detail.as_bytes())
-}
-
-/// Drops the events that wait for webhooks with `drop_events`, which returns their number, and adds an event about the
-/// restored backup to the audit log, once. If the store refuses a commit, the next start tries again.
-pub(super) fn record_restore(
-    data_dir: &Path,
-    store: &Store,
-    max_events: usize,
-    drop_events: impl FnOnce() -> Result<usize, GatewayError>,
-) {
-    let path = data_dir.join(RESTORE_NOTE_FILE);
-    let record = |detail: String| -> Result<(), String> {
-        let dropped = drop_events().map_err(|error| error.to_string())?;
-        if dropped > 0 {
-            tracing::warn!(
-                events = dropped,
-                "Events that waited for webhooks were dropped, because a backup was restored; each webhook is sent their number."
-            );
-        }
-        let event = build_event("data.restored", detail);
-        audit::store_event_offline(&store.clone().into(), max_events, &event)
-            .map_err(|error| error.to_string())?;
-        std::fs::remove_file(&path).map_err(|error| error.to_string())
-    };
-    let kept = match std::fs::read_to_string(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-        Err(error) => Err(error.to_string()),
-        Ok(detail) => record(detail),
-    };
-    if let Err(cause) = kept {
-        tracing::warn!(%cause, path = %path.display(), "Adding the restore to the audit log failed; the next start tries again.");
-    }
-}
-
-fn build_event(what: &'static str, detail: String) -> Event {
+pub(super) fn build_event(what: &'static str, detail: String) -> Event {
     let by = Some(Caller::local().id().to_owned());
     Event { what, account: None, by, from: None, detail }
 }

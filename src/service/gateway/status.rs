@@ -206,6 +206,9 @@ impl Gateway {
             }
         }
         warnings.extend(definitions.list_warnings());
+        if by.role == Role::Admin {
+            warnings.extend(self.warn_of_restore()?);
+        }
         Ok(Status {
             version: env!("CARGO_PKG_VERSION"),
             gateway_id: self.gateway_id.clone(),

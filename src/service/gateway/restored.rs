@@ -1,0 +1,249 @@
+//! The restore of a backup. It can bring back keys that were revoked since, earlier passwords, and accounts that were
+//! disabled. Until the operator has dealt with each, or a month has passed, the log and the status list them.
+//!
+//! `penstock restore` leaves a note in the data directory. The first start does what the note asks for and removes it.
+use super::Gateway;
+use super::data_events::build_event;
+use jiff::{SignedDuration, Timestamp};
+use penstock_auth::{Auth, Authorized, Caller, audit};
+use penstock_base::clock::GATEWAY_COLLECTION;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::files::write_atomically;
+use penstock_base::time;
+use penstock_store::{Backup, Read as _, ReadStore, Store, Transaction};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+/// The file in the data directory that describes the restored backup until the store is first opened.
+pub const NOTE_FILE: &str = "restored";
+
+/// The key of the document about the last restore, among those of the gateway.
+const DOCUMENT_KEY: &[u8] = b"restored";
+/// The maximum number of keys, and of accounts, that are kept for the list.
+const MAX_KEPT: usize = 1000;
+/// The maximum number of keys, and of accounts, that a warning names.
+const MAX_NAMED: usize = 20;
+/// How long the list is shown.
+const SHOWN_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// The note about a restore.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestoreNote {
+    /// What was restored, as text for the audit trail.
+    #[serde(default)]
+    pub detail: String,
+    /// Whether to revoke every API key.
+    #[serde(default)]
+    pub revoke_keys: bool,
+    /// Whether to end every session.
+    #[serde(default)]
+    pub sign_out: bool,
+}
+
+/// What a restore may have brought back.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RestoredState {
+    at: String,
+    /// The note's detail. It identifies the restore.
+    detail: String,
+    api_keys: Vec<String>,
+    /// The enabled accounts, each with its generation.
+    accounts: BTreeMap<String, u64>,
+    /// The numbers of keys and accounts.
+    key_count: usize,
+    account_count: usize,
+}
+
+impl RestoreNote {
+    /// Returns the note of a restore that begins now.
+    pub fn begin(revoke_keys: bool, sign_out: bool) -> Self {
+        Self { detail: format!("at {}", time::now_rfc3339()), revoke_keys, sign_out }
+    }
+
+    /// Writes the note into the data directory.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&self, data_dir: &Path) -> io::Result<()> {
+        let json = serde_json::to_vec(self)?;
+        write_atomically(&data_dir.join(NOTE_FILE), &json)
+    }
+
+    /// Adds what was restored.
+    pub fn describe(&mut self, backup: &Backup) {
+        let Backup { sequence, quads, documents, .. } = backup;
+        self.detail += &format!(
+            ", from a backup of {quads} quads and {documents} documents at commit {sequence}"
+        );
+    }
+
+    fn read(data_dir: &Path) -> Result<Option<Self>, GatewayError> {
+        let path = data_dir.join(NOTE_FILE);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(note_error(&path, &error)),
+        };
+        // Version 0.1.0 wrote only the text.
+        if !text.starts_with('{') {
+            return Ok(Some(Self { detail: text, revoke_keys: false, sign_out: false }));
+        }
+        serde_json::from_str(&text).map(Some).map_err(|error| note_error(&path, &error))
+    }
+}
+
+fn note_error(path: &Path, error: &dyn std::error::Error) -> GatewayError {
+    let detail = format!(
+        "the note about the restored backup, {}, cannot be read: {error}; run penstock restore again",
+        path.display()
+    );
+    GatewayError::new(ErrorClass::Damaged, detail)
+}
+
+/// Does what the note of a restore asks for, once, and keeps what the backup may have brought back. Then drops the events
+/// that wait for webhooks with `drop_events`, which returns their number, adds an event to the audit trail, and removes
+/// the note. Nothing serves requests yet.
+///
+/// # Errors
+/// If keys cannot be revoked or sessions cannot be ended: the gateway must not start with them.
+pub(super) fn finish_restore(
+    data_dir: &Path,
+    store: &Store,
+    auth: &Auth,
+    max_events: usize,
+    drop_events: impl FnOnce() -> Result<usize, GatewayError>,
+) -> Result<(), GatewayError> {
+    if let Some(note) = RestoreNote::read(data_dir)? {
+        if read_state(store)?.is_none_or(|state| state.detail != note.detail) {
+            if note.revoke_keys {
+                for key in auth.keys.list(&Caller::local(), None, usize::MAX) {
+                    auth.keys.revoke_key(&Authorized::local(), &key.id)?;
+                }
+            }
+            if note.sign_out {
+                auth.sessions.end_all_sessions(store)?;
+            }
+        }
+        if let Err(cause) = record_restore(data_dir, store, auth, max_events, &note, drop_events) {
+            tracing::warn!(%cause, "Adding the restore to the audit log failed; the next start tries again.");
+        }
+    }
+    if let Some(warning) = describe_restored(store, auth)? {
+        tracing::warn!("{warning}");
+    }
+    Ok(())
+}
+
+fn record_restore(
+    data_dir: &Path,
+    store: &Store,
+    auth: &Auth,
+    max_events: usize,
+    note: &RestoreNote,
+    drop_events: impl FnOnce() -> Result<usize, GatewayError>,
+) -> Result<(), GatewayError> {
+    let dropped = drop_events()?;
+    if dropped > 0 {
+        tracing::warn!(
+            events = dropped,
+            "Events that waited for webhooks were dropped, because a backup was restored; each webhook is sent their number."
+        );
+    }
+    let state = serde_json::to_vec(&RestoredState::of_now(auth, note)?).map_err(|error| {
+        GatewayError::new(ErrorClass::Internal, format!("the restore cannot be described: {error}"))
+    })?;
+    let event = build_event("data.restored", note.detail.clone());
+    store.transact::<_, GatewayError>(|transaction: &mut Transaction<'_>| {
+        transaction.put_document(GATEWAY_COLLECTION, DOCUMENT_KEY, &state)?;
+        audit::add_event_offline(transaction, max_events, &event)
+    })?;
+    std::fs::remove_file(data_dir.join(NOTE_FILE)).map_err(|error| {
+        GatewayError::new(ErrorClass::Internal, format!("removing the note failed: {error}"))
+    })
+}
+
+impl RestoredState {
+    fn of_now(auth: &Auth, note: &RestoreNote) -> Result<Self, GatewayError> {
+        let keys = auth.keys.list(&Caller::local(), None, usize::MAX);
+        let mut accounts = auth.accounts.list(None, usize::MAX)?;
+        accounts.retain(|account| account.enabled);
+        Ok(Self {
+            at: time::now_rfc3339(),
+            detail: note.detail.clone(),
+            key_count: keys.len(),
+            account_count: accounts.len(),
+            api_keys: keys.iter().take(MAX_KEPT).map(|key| key.id.clone()).collect(),
+            accounts: accounts
+                .iter()
+                .take(MAX_KEPT)
+                .map(|account| (account.id.clone(), account.generation))
+                .collect(),
+        })
+    }
+}
+
+fn read_state(store: &ReadStore) -> Result<Option<RestoredState>, GatewayError> {
+    let document = store.read().read_document(GATEWAY_COLLECTION, DOCUMENT_KEY)?;
+    // What cannot be read is only not listed.
+    Ok(document.and_then(|document| serde_json::from_slice(&document).ok()))
+}
+
+/// Describes what the last restore may have brought back and nobody has dealt with yet; `None` if there is nothing.
+fn describe_restored(store: &ReadStore, auth: &Auth) -> Result<Option<String>, GatewayError> {
+    let Some(state) = read_state(store)? else { return Ok(None) };
+    let age = state.at.parse::<Timestamp>().map(|at| Timestamp::now().duration_since(at));
+    let is_old = age.is_ok_and(|age| age > SHOWN_FOR);
+    if is_old {
+        return Ok(None);
+    }
+    let by = Caller::local();
+    let keys: Vec<String> = state
+        .api_keys
+        .iter()
+        .filter_map(|id| Some(format!("{:?} ({id})", auth.keys.get(&by, id)?.name)))
+        .collect();
+    let accounts: Vec<String> = state
+        .accounts
+        .iter()
+        .filter_map(|(id, generation)| {
+            let account = auth.accounts.get(id)?;
+            let is_same = account.enabled && account.generation == *generation;
+            is_same.then(|| account.email.clone())
+        })
+        .collect();
+    if keys.is_empty() && accounts.is_empty() {
+        return Ok(None);
+    }
+    let more_keys = state.key_count.saturating_sub(state.api_keys.len());
+    let more_accounts = state.account_count.saturating_sub(state.accounts.len());
+    Ok(Some(format!(
+        "a backup was restored at {}, which brings back API keys that were revoked, earlier passwords, and accounts that \
+         were disabled since. Older than the restore are {} and {}. Revoke the keys, and disable the accounts or give \
+         them new passwords, where the backup is not right any more",
+        state.at,
+        list_named("API key", &keys, more_keys),
+        list_named("account", &accounts, more_accounts)
+    )))
+}
+
+fn list_named(what: &str, names: &[String], more: usize) -> String {
+    let count = names.len() + more;
+    let plural = if count == 1 { "" } else { "s" };
+    let shown = names.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match count {
+        0 => format!("no {what}s"),
+        _ if count > MAX_NAMED => format!("{count} {what}{plural} ({shown}, …)"),
+        _ => format!("{count} {what}{plural} ({shown})"),
+    }
+}
+
+impl Gateway {
+    /// Returns the warning about what a restore may have brought back, for Admins.
+    pub(super) fn warn_of_restore(&self) -> Result<Option<String>, GatewayError> {
+        describe_restored(&self.store, &self.auth)
+    }
+}

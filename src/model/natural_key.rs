@@ -30,6 +30,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+/// Precedes a parent outside the parents' namespace in the URI of a key. No encoded identifier contains it, so a parent
+/// `urn:a` and one in the namespace whose identifier is `urn:a` give different URIs.
+const OUTSIDE_PARENT: char = '@';
+
 /// The natural key of the objects of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NaturalKey {
@@ -78,8 +82,13 @@ impl NaturalKey {
         let mut is_first = true;
         if let (Some(parents), Some(parent)) = (&self.parent, parent) {
             let uri_in_namespace = parent.as_str().strip_prefix(parents.prefix.as_str());
-            let local = uri_in_namespace.filter(|local| !local.is_empty());
-            uri.extend(encode_segment(local.unwrap_or(parent.as_str())));
+            match uri_in_namespace.filter(|local| !local.is_empty()) {
+                Some(local) => uri.extend(encode_segment(local)),
+                None => {
+                    uri.push(OUTSIDE_PARENT);
+                    uri.extend(encode_segment(parent.as_str()));
+                }
+            }
             is_first = false;
         }
         for text in texts {
@@ -90,6 +99,14 @@ impl NaturalKey {
             uri.extend(encode_segment(text.as_ref()));
         }
         NamedNode::new_unchecked(uri)
+    }
+
+    /// Returns the URI that earlier versions gave an object with this URI of a key, if it was another one: they wrote a
+    /// parent outside its namespace without [`OUTSIDE_PARENT`].
+    fn earlier_uri(&self, key_uri: &NamedNode) -> Option<NamedNode> {
+        self.parent.as_ref()?;
+        let rest = key_uri.as_str().strip_prefix(&self.prefix)?.strip_prefix(OUTSIDE_PARENT)?;
+        Some(NamedNode::new_unchecked(format!("{}{rest}", self.prefix)))
     }
 
     /// Returns the texts of the key values of a stored object: of each property the only value. `None` if a value is

@@ -58,6 +58,11 @@ impl NaturalKey {
         if own.contains(key_uri) {
             found.push(key_uri.clone());
         }
+        if let Some(earlier) = self.earlier_uri(key_uri)
+            && self.read_key_uris(read, &earlier)?.contains(key_uri)
+        {
+            found.push(earlier);
+        }
         if is_indexed {
             self.find_indexed(read, key_uri, &mut found)?;
         }
@@ -90,7 +95,10 @@ impl NaturalKey {
             for (entry, _) in &page {
                 let uri = entry.get(prefix.len()..).and_then(|uri| std::str::from_utf8(uri).ok());
                 let Some(uri) = uri.map(NamedNode::new_unchecked) else { continue };
-                if found.len() < MAX_FOUND && self.read_key_uris(read, &uri)?.contains(key_uri) {
+                if found.len() < MAX_FOUND
+                    && !found.contains(&uri)
+                    && self.read_key_uris(read, &uri)?.contains(key_uri)
+                {
                     found.push(uri);
                 }
             }

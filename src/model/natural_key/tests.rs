@@ -9,7 +9,7 @@ use crate::resource::{Compiled, CompiledDefinition};
 use crate::testing::{
     LIMITS, catalogue_settings, ingest_body, insert_quad, list_quads, local_request, open_store,
 };
-use oxrdf::{Literal, NamedNode, Quad};
+use oxrdf::{Literal, NamedNode, Quad, Term};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{DocumentRange, Read, Store, Transaction};
@@ -256,7 +256,7 @@ fn only_an_existing_object_is_updated_by_its_key() {
 fn objects_that_share_a_key_and_a_taken_uri_are_conflicts() {
     let (gateway, pumps) = Gateway::with("Pumps", TAGGED);
     let insert = |uri: &str, tag: &str| {
-        let node = NamedNode::new_unchecked;
+        let node = |iri: &str| NamedNode::new_unchecked(iri);
         let quad = Quad::new(
             node(uri),
             node("http://e/tag"),
@@ -380,6 +380,65 @@ fn a_part_is_unique_only_in_its_parent() {
     assert_eq!(answer.objects[0].nested[0].uri, "urn:part");
     gateway.send(&pumps, Mode::Delete, r#"{"site": "W", "number": 1}"#).unwrap();
     assert_eq!(gateway.entries(), 0);
+}
+
+#[test]
+fn parents_outside_and_inside_the_namespace_have_different_parts() {
+    let (gateway, pumps) = Gateway::with("Pumps", PUMP);
+    let pump = |uri: &str, site: &str, maker: &str| {
+        format!(
+            r#"{{"uri": "{uri}", "site": "{site}", "number": 1, "parts": [{{"position": "x", "maker": "{maker}"}}]}}"#
+        )
+    };
+    let inside = format!("{BASE}Pump/urn:a");
+    for (uri, site, maker) in [("urn:a", "N", "one"), (inside.as_str(), "S", "two")] {
+        gateway.send(&pumps, Mode::Merge, &pump(uri, site, maker)).unwrap();
+    }
+    let part = |segment: &str| format!("<{BASE}Part/{segment}/x> <http://e/maker>");
+    let makers: Vec<String> =
+        gateway.quads().into_iter().filter(|quad| quad.contains("http://e/maker")).collect();
+    let graph = format!("<{BASE}Part/>");
+    assert_eq!(
+        makers,
+        [
+            format!("{} \"one\" {graph}", part("@urn%3Aa")),
+            format!("{} \"two\" {graph}", part("urn%3Aa")),
+        ]
+    );
+}
+
+#[test]
+fn a_part_of_a_parent_outside_the_namespace_keeps_the_uri_of_earlier_versions() {
+    let (gateway, pumps) = Gateway::with("Pumps", PUMP);
+    let earlier = NamedNode::new_unchecked(format!("{BASE}Part/urn%3Aa/x"));
+    let node = |iri: &str| NamedNode::new_unchecked(iri);
+    let graph = |name: &str| node(&format!("{BASE}{name}/"));
+    let pump = node("urn:a");
+    for (subject, property, object, space) in [
+        (&pump, "http://e/site", Term::from(Literal::from("N")), "Pump"),
+        (&pump, "http://e/number", Literal::from(1).into(), "Pump"),
+        (&pump, "http://e/part", earlier.clone().into(), "Pump"),
+        (&earlier, "http://e/position", Literal::from("x").into(), "Part"),
+    ] {
+        gateway.insert(&Quad::new(subject.clone(), node(property), object, graph(space)));
+    }
+    let merge = |maker: &str| {
+        let data = format!(
+            r#"{{"site": "N", "number": 1, "uri": "urn:a", "parts": [{{"position": "x", "maker": "{maker}"}}]}}"#
+        );
+        gateway.send(&pumps, Mode::Merge, &data).unwrap();
+        gateway.quads().into_iter().filter(|quad| quad.contains("http://e/maker")).collect()
+    };
+    for maker in ["one", "two"] {
+        let makers: Vec<String> = merge(maker);
+        assert_eq!(makers, [format!("{earlier} <http://e/maker> {maker:?} {}", graph("Part"))]);
+    }
+    // A parent in the namespace whose part would have that URI does not overwrite it.
+    let inside = format!(
+        r#"{{"uri": "{BASE}Pump/urn:a", "site": "S", "number": 1, "parts": [{{"position": "x"}}]}}"#
+    );
+    let error = gateway.send(&pumps, Mode::Merge, &inside).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict, "{error}");
 }
 
 #[test]

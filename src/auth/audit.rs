@@ -372,7 +372,7 @@ fn store_record(
         GatewayError::new(ErrorClass::Internal, format!("writing an event failed: {error}"))
     })?;
     transaction.put_document(COLLECTION, &number.to_be_bytes(), &value)?;
-    shares::append_to_list(transaction, &record.what, number)?;
+    shares::append_to_list(transaction, record, number)?;
     shares::evict_excess(transaction, max_events as u64)
 }
 

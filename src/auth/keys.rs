@@ -459,6 +459,13 @@ impl Entries {
     }
 }
 
+/// Returns the id of the account that owns the key with this id; `None` if there is no such key, or if it belongs to local
+/// administration.
+pub(super) fn read_owner(read: &impl Read, id: &str) -> Result<Option<String>, GatewayError> {
+    let Some(document) = read.read_document(COLLECTION, id.as_bytes())? else { return Ok(None) };
+    Ok(decode_key(id.as_bytes(), &document).ok().and_then(|key| key.owner))
+}
+
 fn is_expired(key: &Key, now: Timestamp) -> bool {
     // A key with a time that cannot be parsed counts as expired.
     key.expires_at.as_ref().is_some_and(|at| !at.parse::<Timestamp>().is_ok_and(|at| at > now))

@@ -1,12 +1,34 @@
 //! The shares of the audit trail. A fifth of `service.limits.audit` is guaranteed to each kind of event, so that a
 //! flood of one kind does not evict the guaranteed events of another. A kind can borrow capacity that others do not
-//! use, and gives it back when they need it.
+//! use, and gives it back when they need it. Within a kind, the oldest event of the account with the most events goes
+//! first, so that no account evicts the events of others that have fewer.
 //!
-//! The trail has one list for each kind. An entry maps its place, a running number without gaps, to the number of the
-//! event. So the first and the last entry give the count of stored events of the kind, and the oldest one.
-use super::{COLLECTION, EVENTS_PER_READ, decode_record, read_event_number};
+//! | collection | key | value |
+//! |---|---|---|
+//! | one for each kind | digest of the account (16 bytes), number of the event | empty |
+//! | `audit.counts` | kind (1 byte) | the number of its events |
+//! | `audit.counts` | kind, digest of the account | the number of its events of this kind, the number of the oldest one |
+//!
+//! Numbers are big-endian, with 8 bytes.
+use super::{COLLECTION, EVENTS_PER_READ, Record, decode_record, read_event_number};
+use crate::keys;
 use penstock_base::error::GatewayError;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
+use sha2::{Digest, Sha256};
+
+/// The collection with the numbers of events.
+const COUNTS: &str = "audit.counts";
+const ACTOR_BYTES: usize = 16;
+
+/// Identifies the account that caused an event.
+type Actor = [u8; ACTOR_BYTES];
+
+/// The number of events of an account, and the number of its oldest event.
+#[derive(Debug, Clone, Copy)]
+struct ActorEvents {
+    count: u64,
+    oldest: u64,
+}
 
 /// A kind of event with its own share. The kinds give back borrowed capacity in this order: first the kinds
 /// that unauthenticated clients can cause.
@@ -58,38 +80,123 @@ impl Share {
         }
     }
 
-    /// Reads the first or the last entry of its list: its place, and the number of the event.
-    fn read_entry(
-        self,
-        read: &impl Read,
-        is_last: bool,
-    ) -> Result<Option<(u64, u64)>, GatewayError> {
-        let range = DocumentRange { reverse: is_last, limit: 1, ..DocumentRange::default() };
-        let found = read.read_documents(self.collection(), range)?;
-        Ok(found.first().and_then(|(place, event)| {
-            let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
-            Some((number(place)?, number(event)?))
-        }))
+    /// Returns the key of the number of its events.
+    fn total_key(self) -> [u8; 1] {
+        [self as u8]
     }
 
     fn count_events(self, read: &impl Read) -> Result<u64, GatewayError> {
-        let (first, last) = (self.read_entry(read, false)?, self.read_entry(read, true)?);
-        Ok(first.zip(last).map_or(0, |((first, _), (last, _))| last.saturating_sub(first) + 1))
+        let total = read.read_document(COUNTS, &self.total_key())?;
+        Ok(total.and_then(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?))).unwrap_or(0))
     }
+
+    fn put_total(self, transaction: &mut Transaction<'_>, total: u64) -> Result<(), GatewayError> {
+        Ok(transaction.put_document(COUNTS, &self.total_key(), &total.to_be_bytes())?)
+    }
+
+    fn actor_key(self, actor: Actor) -> Vec<u8> {
+        [&self.total_key()[..], &actor].concat()
+    }
+
+    fn read_actor(
+        self,
+        read: &impl Read,
+        actor: Actor,
+    ) -> Result<Option<ActorEvents>, GatewayError> {
+        let document = read.read_document(COUNTS, &self.actor_key(actor))?;
+        Ok(document.and_then(|bytes| ActorEvents::decode(&bytes)))
+    }
+
+    fn put_actor(
+        self,
+        transaction: &mut Transaction<'_>,
+        actor: Actor,
+        events: Option<ActorEvents>,
+    ) -> Result<(), GatewayError> {
+        let key = self.actor_key(actor);
+        match events {
+            Some(events) => transaction.put_document(COUNTS, &key, &events.encode())?,
+            None => transaction.delete_document(COUNTS, &key)?,
+        }
+        Ok(())
+    }
+
+    /// Returns the account with the most events of this kind; of several, the one with the oldest event.
+    fn find_largest(self, read: &impl Read) -> Result<Option<(Actor, ActorEvents)>, GatewayError> {
+        let prefix = self.total_key();
+        let range =
+            DocumentRange { prefix: &prefix, limit: usize::MAX, ..DocumentRange::default() };
+        let actors = read.read_documents(COUNTS, range)?;
+        let actors = actors.iter().filter_map(|(key, value)| {
+            Some((Actor::try_from(key.get(1..)?).ok()?, ActorEvents::decode(value)?))
+        });
+        Ok(actors.max_by_key(|(_, events)| (events.count, u64::MAX - events.oldest)))
+    }
+
+    /// Deletes the oldest event of the account with the most events. Returns whether there was one.
+    fn delete_one(self, transaction: &mut Transaction<'_>) -> Result<bool, GatewayError> {
+        let Some((actor, ActorEvents { count, oldest })) = self.find_largest(transaction)? else {
+            return Ok(false);
+        };
+        transaction.delete_document(self.collection(), &entry_key(actor, oldest))?;
+        transaction.delete_document(COLLECTION, &oldest.to_be_bytes())?;
+        let range = DocumentRange { prefix: &actor, limit: 1, ..DocumentRange::default() };
+        let next = transaction.read_documents(self.collection(), range)?;
+        let next = next.first().and_then(|(key, _)| read_number(key.get(ACTOR_BYTES..)?));
+        let left = next.map(|oldest| ActorEvents { count: count.saturating_sub(1).max(1), oldest });
+        self.put_actor(transaction, actor, left)?;
+        let total = self.count_events(transaction)?.saturating_sub(1);
+        self.put_total(transaction, total)?;
+        Ok(true)
+    }
+}
+
+impl ActorEvents {
+    fn encode(self) -> Vec<u8> {
+        [self.count.to_be_bytes(), self.oldest.to_be_bytes()].concat()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (count, oldest) = bytes.split_at_checked(8)?;
+        Some(Self { count: read_number(count)?, oldest: read_number(oldest)? })
+    }
+}
+
+fn read_number(bytes: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(bytes.try_into().ok()?))
+}
+
+fn entry_key(actor: Actor, number: u64) -> Vec<u8> {
+    [&actor[..], &number.to_be_bytes()].concat()
+}
+
+/// Returns the account that caused an event: the owner of the API key that was used, or else who acted, or else whom the
+/// event is about. Everybody without an account counts as one.
+fn find_actor(read: &impl Read, record: &Record) -> Result<Actor, GatewayError> {
+    let by = record.by.as_ref().or(record.account.as_ref()).map_or("", String::as_str);
+    let owner = keys::read_owner(read, by)?;
+    let digest = Sha256::digest(owner.as_deref().unwrap_or(by));
+    Ok(digest.first_chunk().copied().unwrap_or_default())
 }
 
 /// Appends an event to the list of its kind.
 pub(super) fn append_to_list(
     transaction: &mut Transaction<'_>,
-    what: &str,
+    record: &Record,
     number: u64,
 ) -> Result<(), GatewayError> {
-    let share = Share::for_kind(what);
-    let place = 1 + share.read_entry(transaction, true)?.map_or(0, |(place, _)| place);
-    Ok(transaction.put_document(share.collection(), &place.to_be_bytes(), &number.to_be_bytes())?)
+    let (share, actor) = (Share::for_kind(&record.what), find_actor(transaction, record)?);
+    transaction.put_document(share.collection(), &entry_key(actor, number), b"")?;
+    let events = match share.read_actor(transaction, actor)? {
+        Some(ActorEvents { count, oldest }) => ActorEvents { count: count + 1, oldest },
+        None => ActorEvents { count: 1, oldest: number },
+    };
+    share.put_actor(transaction, actor, Some(events))?;
+    let total = share.count_events(transaction)? + 1;
+    share.put_total(transaction, total)
 }
 
-/// Deletes the oldest events of the kinds that exceed their shares until `capacity` events are left.
+/// Deletes events of the kinds that exceed their shares until `capacity` events are left.
 pub(super) fn evict_excess(
     transaction: &mut Transaction<'_>,
     capacity: u64,
@@ -102,43 +209,49 @@ pub(super) fn evict_excess(
     for (share, count) in counts {
         let beyond = count.saturating_sub(share.guaranteed_events(capacity)).min(excess);
         for _ in 0..beyond {
-            let Some((place, number)) = share.read_entry(transaction, false)? else { break };
-            transaction.delete_document(share.collection(), &place.to_be_bytes())?;
-            transaction.delete_document(COLLECTION, &number.to_be_bytes())?;
+            if !share.delete_one(transaction)? {
+                break;
+            }
         }
         excess -= beyond;
     }
     Ok(())
 }
 
-/// Rebuilds the lists if they do not match the events. They do not match if an earlier version of the gateway, which
-/// has no lists, wrote the newest event or deleted the oldest.
+/// Rebuilds the lists if they do not match the events. They do not match if an earlier version of the gateway, whose lists
+/// have another form, wrote the newest event or deleted the oldest.
 pub(super) fn rebuild_if_stale(store: &Store) -> Result<(), GatewayError> {
     let read = store.read();
-    let (mut oldest, mut newest) = (None::<u64>, None::<u64>);
-    for share in Share::ALL {
-        for is_last in [false, true] {
-            if let Some((_, number)) = share.read_entry(&read, is_last)? {
-                oldest = Some(oldest.map_or(number, |known| known.min(number)));
-                newest = newest.max(Some(number));
-            }
-        }
-    }
-    let is_current =
-        oldest == read_event_number(&read, false)? && newest == read_event_number(&read, true)?;
+    let is_current = has_entry(&read, false)? && has_entry(&read, true)?;
     drop(read);
     if is_current {
         return Ok(());
     }
-    for share in Share::ALL {
-        for_each_document(store, share.collection(), |transaction, place, _| {
-            Ok(transaction.delete_document(share.collection(), place)?)
+    for collection in Share::ALL.map(Share::collection).into_iter().chain([COUNTS]) {
+        for_each_document(store, collection, |transaction, place, _| {
+            Ok(transaction.delete_document(collection, place)?)
         })?;
     }
     for_each_document(store, COLLECTION, |transaction, key, event| {
         let record = decode_record(key, event)?;
-        append_to_list(transaction, &record.what, record.id)
+        append_to_list(transaction, &record, record.id)
     })
+}
+
+/// Returns whether the first or the last event is in the list of its kind.
+fn has_entry(read: &impl Read, is_last: bool) -> Result<bool, GatewayError> {
+    let Some(number) = read_event_number(read, is_last)? else {
+        // Without an event there must be no list.
+        let range = DocumentRange { limit: 1, ..DocumentRange::default() };
+        return Ok(read.read_documents(COUNTS, range)?.is_empty());
+    };
+    let key = number.to_be_bytes();
+    let Some(event) = read.read_document(COLLECTION, &key)? else { return Ok(false) };
+    let share = Share::for_kind(&decode_record(&key, &event)?.what);
+    let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
+    // The key that was used can have been revoked since, so its account is not known any more.
+    let entries = read.read_documents(share.collection(), range)?;
+    Ok(entries.iter().any(|(entry, _)| entry.get(ACTOR_BYTES..).is_some_and(|end| end == key)))
 }
 
 /// Calls `each` for every document of a collection, in commits of a bounded size.

@@ -157,6 +157,46 @@ fn a_kind_borrows_what_others_do_not_use_and_gives_it_back() {
 }
 
 #[test]
+fn no_account_evicts_the_events_of_others() {
+    let (_dir, store, audit) = fixture(50);
+    let key = r#"{"id":"key-7","name":"k","role":"Contributor","owner":"contributor","businessObject":null,"createdAt":"2026-01-01T00:00:00Z","expiresAt":null,"lastUsed":null,"digest":"00"}"#;
+    store
+        .transact::<_, GatewayError>(|t| {
+            Ok(t.put_document(crate::keys::COLLECTION, b"key-7", key.as_bytes())?)
+        })
+        .unwrap();
+    let record = |what, by: &str, count| {
+        for _ in 0..count {
+            let event = Event { account: None, by: Some(by.into()), ..new_event(what, "") };
+            audit.record_event(event);
+        }
+        audit.deferred_writes.flush_all();
+    };
+    for (what, by) in [
+        ("business-object.created", "admin"),
+        ("namespace.created", "admin"),
+        ("namespace.created", "other"),
+        ("sign-in", "admin"),
+        ("request.refused", "admin"),
+        ("key.created", "admin"),
+    ] {
+        record(what, by, 3);
+    }
+    // The keys of an account count as the account.
+    for by in ["contributor", "key-7"] {
+        for what in ["namespace.created", "change.withdrawn", "key.created", "sign-in"] {
+            record(what, by, 100);
+        }
+    }
+    let kept = list_all(&audit);
+    assert_eq!(kept.len(), 50);
+    let count = |by: &str| kept.iter().filter(|record| record.by.as_deref() == Some(by)).count();
+    assert_eq!((count("admin"), count("other")), (15, 3));
+    // Its own newest events stay.
+    assert_eq!(kept[0].by.as_deref(), Some("key-7"));
+}
+
+#[test]
 fn events_of_an_earlier_version_are_listed_by_kind() {
     let (_dir, store, audit) = fixture(8);
     let write = |what, number: u64| {

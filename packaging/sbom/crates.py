@@ -99,6 +99,16 @@ def read_tree(target: str) -> tuple[str, dict[str, Crate], dict[str, set[str]]]:
     return path[0], crates, uses
 
 
+def read_folder_version(crate: str, folder: str) -> str:
+    """Returns what stands for `*` in the name of a folder of a crate of Cargo.lock."""
+    prefix, suffix = folder.split("*")
+    versions = [version for name, version in read_checksums() if name == crate]
+    paths = [path for version in versions for path in registry_folder(crate, version).glob(folder)]
+    if len(paths) != 1:
+        raise SystemExit(f"parts.toml: {crate} in Cargo.lock has {len(paths)} folders {folder}, and must have one")
+    return paths[0].as_posix().removesuffix(suffix).rpartition(prefix)[2]
+
+
 def read_version(version: str | dict, given: str | None) -> str:
     """Returns the version of a part of parts.toml."""
     if version == "rustc":
@@ -107,6 +117,8 @@ def read_version(version: str | dict, given: str | None) -> str:
         return given
     if isinstance(version, str):
         return version
+    if "crate" in version:
+        return read_folder_version(version["crate"], version["folder"])
     found = re.search(version["pattern"], (PROJECT / version["file"]).read_text())
     if not found:
         raise SystemExit(f"parts.toml: {version['file']} has no text of the pattern {version['pattern']}")

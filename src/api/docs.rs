@@ -58,6 +58,13 @@ enum Content {
     Gzip(PackedFile),
 }
 
+/// A file that `build.rs` compressed.
+macro_rules! packed_file {
+    ($name:literal) => {
+        PackedFile::new(include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".gz")))
+    };
+}
+
 /// A compressed file, unpacked for clients that do not accept gzip. Concurrent responses share one unpacked copy,
 /// because any client may request the file any number of times.
 struct PackedFile {
@@ -94,7 +101,7 @@ impl AsRef<[u8]> for SharedBytes {
     }
 }
 
-/// All files of the Swagger UI; `swagger/README.md` says where they are from.
+/// All files of the Swagger UI. `build.rs` takes those of others from salvo-oapi, and compresses them.
 static FILES: [File; 4] = [
     File {
         name: "",
@@ -109,12 +116,12 @@ static FILES: [File; 4] = [
     File {
         name: "swagger-ui-bundle.js",
         media_type: "text/javascript; charset=utf-8",
-        content: Content::Gzip(PackedFile::new(include_bytes!("swagger/swagger-ui-bundle.js.gz"))),
+        content: Content::Gzip(packed_file!("swagger-ui-bundle.js")),
     },
     File {
         name: "swagger-ui.css",
         media_type: "text/css; charset=utf-8",
-        content: Content::Gzip(PackedFile::new(include_bytes!("swagger/swagger-ui.css.gz"))),
+        content: Content::Gzip(packed_file!("swagger-ui.css")),
     },
 ];
 
@@ -163,6 +170,22 @@ pub(super) async fn get_swagger_file(req: &mut Request, depot: &mut Depot, res: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use salvo::oapi::swagger_ui;
+
+    /// The compressed files have 459 kB.
+    const MAX_PACKED_BYTES: usize = 470_000;
+
+    #[test]
+    fn the_files_of_others_are_those_of_the_crate_and_small() {
+        let mut packed_bytes = 0;
+        for file in &FILES {
+            let Content::Gzip(packed) = &file.content else { continue };
+            let theirs = swagger_ui::serve(file.name, "", "", "", &swagger_ui::Config::default());
+            assert!(packed.unpack()[..] == *theirs.unwrap().unwrap().bytes, "{}", file.name);
+            packed_bytes += packed.bytes.len();
+        }
+        assert!(packed_bytes < MAX_PACKED_BYTES, "{packed_bytes}");
+    }
 
     #[test]
     fn responses_share_the_unpacked_file() {

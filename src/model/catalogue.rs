@@ -22,11 +22,11 @@ mod save;
 mod shapes_graphs;
 
 use super::change_feed::{self, Watch};
-use super::namespace::{self, Namespace};
+use super::namespace::{self, KnownNamespaces, Namespace, NamespaceCache};
 use super::natural_key;
 use super::resource::{BusinessObject, Compiled, CompiledDefinition};
 use super::shapes_graphs::check_exist;
-use super::warnings;
+use super::warnings::{self, WarningContext};
 use entry::{Entries, Entry};
 use namespaces::list_created;
 pub use penstock_base::IfMatch;
@@ -34,7 +34,7 @@ use penstock_base::clock::Clock;
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::{DefinitionKind, check_editable};
-use penstock_store::{Read, Store, Transaction};
+use penstock_store::{Error, Read, Store, Transaction};
 use shapes_graphs::DefinedGraphs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -44,7 +44,8 @@ pub use batch::{Batch, SavedDefinition};
 pub use deletion::DeletionCount;
 pub(super) use deletion::being_deleted_error;
 pub(super) use entry::{
-    find_namespace_user, list_keyed_namespaces, list_named_namespaces, list_stored, read_version,
+    find_namespace_user, list_definitions_with_key, list_keyed_namespaces, list_named_namespaces,
+    list_stored, read_version,
 };
 pub(super) use rebase::{RebasePreview, preview_rebase, rewrite_definition};
 pub use requester::{Action, Change, CommitHook, Requester};
@@ -81,6 +82,7 @@ pub struct Catalogue {
     settings: Arc<CatalogueSettings>,
     entries: Arc<RwLock<Entries>>,
     shapes: Arc<RwLock<DefinedGraphs>>,
+    namespaces: Arc<NamespaceCache>,
     writer: Arc<Mutex<()>>,
     watch: Watch,
     /// Wakes the task that deletes objects.
@@ -97,6 +99,7 @@ impl Catalogue {
             settings: Arc::new(defaults),
             entries: Arc::new(RwLock::new(entries)),
             shapes: Arc::new(RwLock::new(shapes)),
+            namespaces: Arc::default(),
             writer: Arc::default(),
             watch: Watch::default(),
             deletion_begun: Arc::default(),
@@ -158,6 +161,33 @@ impl Catalogue {
     /// Returns all Business Objects, ordered by name.
     pub fn list(&self) -> Vec<Arc<Compiled>> {
         self.read_entries().iter_by_name().filter_map(|entry| entry.compiled.clone()).collect()
+    }
+
+    /// Returns at most `limit` Business Objects after the name `after`, ordered by name.
+    pub fn list_page(&self, after: Option<&str>, limit: usize) -> Vec<Arc<Compiled>> {
+        let entries = self.read_entries();
+        let served = entries.iter_after(after).filter_map(|entry| entry.compiled.clone());
+        served.take(limit).collect()
+    }
+
+    /// Returns all namespaces. Blocking.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn known_namespaces(&self) -> Result<Arc<KnownNamespaces>, Error> {
+        self.namespaces.current(&self.store.read())
+    }
+
+    /// Creates or changes a namespace as [`namespace::put`] does, without reading all others.
+    ///
+    /// # Errors
+    /// As [`namespace::put`].
+    pub fn put_namespace(
+        &self,
+        transaction: &mut Transaction<'_>,
+        namespace: Namespace,
+    ) -> Result<(Namespace, bool), GatewayError> {
+        namespace::put_with_cache(transaction, &self.namespaces, namespace)
     }
 
     /// Returns a number that grows with each change. Anything derived from all Business Objects is rebuilt
@@ -263,10 +293,11 @@ impl Catalogue {
         &self,
         of: &[Arc<Compiled>],
     ) -> Result<Vec<Vec<Finding>>, GatewayError> {
-        let all = namespace::list(&self.store.read(), None, usize::MAX)?;
+        let known = self.known_namespaces()?;
+        let context = WarningContext::new(&known);
         let warnings = |compiled: &Arc<Compiled>| {
             let created = &compiled.object.created_namespaces;
-            self.collect_warnings_in(&self.store.read(), &all, compiled, created)
+            self.collect_warnings_in(&self.store.read(), &context, compiled, created)
         };
         of.iter().map(warnings).collect()
     }
@@ -274,7 +305,7 @@ impl Catalogue {
     fn collect_warnings_in(
         &self,
         read: &impl Read,
-        all: &[Namespace],
+        context: &WarningContext<'_>,
         compiled: &Compiled,
         created_namespaces: &[String],
     ) -> Result<Vec<Finding>, GatewayError> {
@@ -287,7 +318,7 @@ impl Catalogue {
         found.extend(self.check_validation(&compiled.object.definition));
         found.extend(warnings::check_namespaces(
             read,
-            all,
+            context,
             compiled,
             created_namespaces,
             &default_base,
@@ -314,9 +345,10 @@ impl Catalogue {
                 self.define_namespaces(transaction, Some(id), &definition.namespaces, mapping)?;
             natural_key::check_keys(transaction, Some(id), mapping)?;
             check_exist(transaction, definition.validation.as_ref())?;
-            let all = namespace::list(transaction, None, usize::MAX)?;
-            let warnings =
-                self.collect_warnings_in(transaction, &all, compiled, &list_created(&changed))?;
+            let known = self.namespaces.current(transaction)?;
+            let context = WarningContext::new(&known);
+            let created = list_created(&changed);
+            let warnings = self.collect_warnings_in(transaction, &context, compiled, &created)?;
             Ok((work(transaction)?, warnings))
         };
         let rehearsed = self.store.transact(|transaction| -> Result<(), DryRunEnd<_>> {
@@ -377,8 +409,8 @@ enum DryRunEnd<T> {
     Failed(GatewayError),
 }
 
-impl<T> From<penstock_store::Error> for DryRunEnd<T> {
-    fn from(error: penstock_store::Error) -> Self {
+impl<T> From<Error> for DryRunEnd<T> {
+    fn from(error: Error) -> Self {
         Self::Failed(error.into())
     }
 }

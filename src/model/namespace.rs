@@ -4,9 +4,13 @@
 //! a number. So the meaning of a URI never changes for its users. Only [`moving`] gives a used namespace another base,
 //! while the service is stopped, and all its URIs with it.
 
+mod known;
 mod minting;
 pub mod moving;
 
+pub use known::KnownNamespaces;
+use known::record_change;
+pub(crate) use known::{NamespaceCache, Overlaps};
 pub use minting::{COUNTERS, RESERVED, mint_identifier};
 pub(crate) use minting::{MintingState, is_taken, release_identifier};
 use minting::{rewrite_counter, rewrite_reserved};
@@ -147,11 +151,6 @@ impl Namespace {
             text
         })
     }
-
-    /// Returns whether both mint the same identifiers, as the bases `http://e/a` and `http://e/a/` do.
-    fn mints_same_as(&self, other: &Self) -> bool {
-        self.identifier_prefix() == other.identifier_prefix()
-    }
 }
 
 impl NamespaceDefinition {
@@ -266,7 +265,16 @@ pub fn put(
     transaction: &mut Transaction<'_>,
     namespace: Namespace,
 ) -> Result<(Namespace, bool), GatewayError> {
-    put_for_business_object(transaction, namespace, None)
+    put_with_cache(transaction, &NamespaceCache::default(), namespace)
+}
+
+/// As [`put`], with the namespaces in memory.
+pub(super) fn put_with_cache(
+    transaction: &mut Transaction<'_>,
+    cache: &NamespaceCache,
+    namespace: Namespace,
+) -> Result<(Namespace, bool), GatewayError> {
+    put_for_business_object(transaction, cache, namespace, None)
 }
 
 /// Creates or changes a namespace that the definition of a Business Object defines. An existing namespace keeps its base
@@ -277,6 +285,7 @@ pub fn put(
 /// As [`put`].
 pub(super) fn define_namespace(
     transaction: &mut Transaction<'_>,
+    cache: &NamespaceCache,
     definition: &NamespaceDefinition,
     default_base: String,
     business_object: Option<&str>,
@@ -287,12 +296,13 @@ pub(super) fn define_namespace(
         |before| (before.uri_base, before.generator),
     );
     let namespace = definition.clone().into_namespace(base, generator);
-    put_for_business_object(transaction, namespace, business_object)
+    put_for_business_object(transaction, cache, namespace, business_object)
 }
 
 /// As [`put`], but a reference by the Business Object with the id `business_object` does not count as use.
 fn put_for_business_object(
     transaction: &mut Transaction<'_>,
+    cache: &NamespaceCache,
     mut namespace: Namespace,
     business_object: Option<&str>,
 ) -> Result<(Namespace, bool), GatewayError> {
@@ -314,10 +324,11 @@ fn put_for_business_object(
             ));
         }
     }
-    let mut others = list(transaction, None, usize::MAX)?;
-    others.retain(|other| other.name != namespace.name);
-    check_base_is_free(&namespace, &others)?;
-    natural_key::check_new_base(transaction, &namespace)?;
+    let known = cache.current(transaction)?;
+    check_base_is_free(&namespace, &known)?;
+    natural_key::check_new_base(transaction, &namespace, &known)?;
+    // Then the next change need not copy what is in memory.
+    drop(known);
     namespace.created_at =
         before.as_ref().map_or_else(penstock_base::time::now_rfc3339, |b| b.created_at.clone());
     transaction.put_document(
@@ -325,14 +336,13 @@ fn put_for_business_object(
         namespace.name.as_bytes(),
         &encode_namespace(&namespace),
     )?;
+    record_change(transaction, &namespace.name)?;
     Ok((namespace, before.is_none()))
 }
 
 /// Checks that no other namespace mints the identifiers of this one.
-fn check_base_is_free(namespace: &Namespace, others: &[Namespace]) -> Result<(), GatewayError> {
-    let Some(owner) = others.iter().find(|other| other.mints_same_as(namespace)) else {
-        return Ok(());
-    };
+fn check_base_is_free(namespace: &Namespace, known: &KnownNamespaces) -> Result<(), GatewayError> {
+    let Some(owner) = known.find_same_base(namespace) else { return Ok(()) };
     let explanation = if owner.uri_base == namespace.uri_base {
         String::new()
     } else {
@@ -365,6 +375,7 @@ pub fn delete(transaction: &mut Transaction<'_>, name: &str) -> Result<(), Gatew
         ));
     }
     transaction.delete_document(COLLECTION, name.as_bytes())?;
+    record_change(transaction, name)?;
     Ok(())
 }
 
@@ -480,6 +491,7 @@ fn rewrite_namespace(
     if stored.name != rebase.to().name || stored.uri_base == rebase.to().uri_base {
         return Ok(false);
     }
+    // No gateway is running that has the namespaces in memory, so their number stays.
     transaction.put_document(COLLECTION, name, &encode_namespace(rebase.to()))?;
     Ok(true)
 }

@@ -2,13 +2,14 @@
 //!
 //! [`check_definition`] needs no store. [`check_namespaces`] reads the existing namespaces and whether they have data.
 use super::mapping::{Field, FieldKind, Mapping, Value};
-use super::namespace::{self, Namespace};
+use super::namespace::{self, KnownNamespaces, Namespace, Overlaps};
 use super::resource::{Compiled, Conditions, Definition};
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::{Finding, GatewayError};
 use penstock_base::nearest::find_nearest;
-use penstock_store::Read;
+use penstock_store::{Error, Read};
+use std::cell::OnceCell;
 
 /// The maximum number of namespaces that one warning names.
 const MAX_NAMED: usize = 5;
@@ -124,15 +125,54 @@ fn unsatisfiable_reason<'a>(
     })
 }
 
-/// Returns the warnings that depend on namespaces. `all` are the existing ones, and `created` those created with the
-/// definition. `default_base` returns the base of a namespace without one.
+/// The namespaces, for the warnings about several definitions.
+#[derive(Debug)]
+pub struct WarningContext<'k> {
+    known: &'k KnownNamespaces,
+    /// The names of those with data, once a warning needs them.
+    with_data: OnceCell<Vec<&'k str>>,
+}
+
+impl<'k> WarningContext<'k> {
+    /// Creates the context of warnings about definitions that use these namespaces.
+    pub fn new(known: &'k KnownNamespaces) -> Self {
+        Self { known, with_data: OnceCell::new() }
+    }
+
+    fn list_with_data(&self, read: &impl Read) -> Result<&[&'k str], Error> {
+        if let Some(found) = self.with_data.get() {
+            return Ok(found);
+        }
+        let mut found = Vec::new();
+        for namespace in self.known.iter() {
+            if namespace::has_data(read, namespace)? {
+                found.push(namespace.name.as_str());
+            }
+        }
+        Ok(self.with_data.get_or_init(|| found))
+    }
+
+    /// Returns the namespace with data whose name is most similar to this one's.
+    fn find_similar_with_data(
+        &self,
+        read: &impl Read,
+        root: &Namespace,
+    ) -> Result<Option<&'k str>, Error> {
+        let others = self.list_with_data(read)?.iter().filter(|name| **name != root.name);
+        Ok(find_nearest(&root.name, others.copied()))
+    }
+}
+
+/// Returns the warnings that depend on namespaces. `created` are those created with the definition. `default_base`
+/// returns the base of a namespace without one.
 pub fn check_namespaces(
     read: &impl Read,
-    all: &[Namespace],
+    context: &WarningContext<'_>,
     compiled: &Compiled,
     created: &[String],
     default_base: &dyn Fn(&str) -> String,
 ) -> Result<Vec<Finding>, GatewayError> {
+    let known = context.known;
     let mut found = Vec::new();
     let definition = &compiled.object.definition;
     if compiled.object.changed_types {
@@ -140,8 +180,7 @@ pub fn check_namespaces(
                        the types that they have";
         found.push(Finding::at_pointer("/config", message));
     }
-    let own = |name: &str| all.iter().find(|namespace| namespace.name == name);
-    for namespace in created.iter().filter_map(|name| own(name)) {
+    for namespace in created.iter().filter_map(|name| known.get(name)) {
         let Namespace { name, uri_base, .. } = namespace;
         if *uri_base == default_base(name)
             && !definition.has_base_for(name)
@@ -157,17 +196,17 @@ pub fn check_namespaces(
         }
     }
     // Each pair of namespaces of the mapping is compared once.
-    let mut others: Vec<&Namespace> = all.iter().collect();
-    for namespace in compiled.mapping.namespaces().into_iter().filter_map(own) {
-        others.retain(|other| other.name != namespace.name);
+    let mut compared = Vec::new();
+    for namespace in compiled.mapping.namespaces().into_iter().filter_map(|name| known.get(name)) {
         found.extend(
-            overlap_warning(namespace, &others)
+            overlap_warning(namespace, known, &compared)
                 .map(|message| Finding::at_pointer("/config", message)),
         );
+        compared.push(namespace.name.as_str());
     }
-    if let Some(root) = own(&compiled.mapping.root.namespace)
+    if let Some(root) = known.get(&compiled.mapping.root.namespace)
         && !namespace::has_data(read, root)?
-        && let Some(similar) = find_similar_with_data(read, root, all)?
+        && let Some(similar) = context.find_similar_with_data(read, root)?
     {
         found.push(Finding::at_pointer(
             "/config",
@@ -180,18 +219,14 @@ pub fn check_namespaces(
     Ok(found)
 }
 
-/// Returns a warning if the base of a namespace is a prefix of the base of another one, or begins with it.
-pub fn overlap_warning(namespace: &Namespace, others: &[&Namespace]) -> Option<String> {
-    let start = namespace.identifier_prefix();
-    let (mut inside, mut around) = (Vec::new(), Vec::new());
-    for other in others {
-        let other_start = other.identifier_prefix();
-        if other_start.starts_with(&*start) {
-            inside.push(*other);
-        } else if start.starts_with(&*other_start) {
-            around.push(*other);
-        }
-    }
+/// Returns a warning if the base of a namespace is a prefix of the base of another one, or begins with it. Those of the
+/// names `except` do not count.
+pub fn overlap_warning(
+    namespace: &Namespace,
+    known: &KnownNamespaces,
+    except: &[&str],
+) -> Option<String> {
+    let Overlaps { inside, around } = known.find_overlaps(namespace, except);
     let Namespace { name, uri_base, .. } = namespace;
     let bases = |found: &[&Namespace]| {
         let named: Vec<String> = found
@@ -217,20 +252,4 @@ pub fn overlap_warning(namespace: &Namespace, others: &[&Namespace]) -> Option<S
     }
     (!parts.is_empty())
         .then(|| format!("{}: their URIs are hard to distinguish", parts.join(", and ")))
-}
-
-/// Returns the namespace with data whose name is most similar to this one's.
-fn find_similar_with_data(
-    read: &impl Read,
-    root: &Namespace,
-    all: &[Namespace],
-) -> Result<Option<String>, GatewayError> {
-    let mut candidates = Vec::new();
-    for other in all.iter().filter(|other| other.name != root.name) {
-        let name = other.name.as_str();
-        if find_nearest(&root.name, [name]).is_some() && namespace::has_data(read, other)? {
-            candidates.push(name);
-        }
-    }
-    Ok(find_nearest(&root.name, candidates).map(str::to_owned))
 }

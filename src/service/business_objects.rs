@@ -93,18 +93,14 @@ pub async fn list_business_objects(
 ) -> Result<Vec<CheckedBusinessObject>, GatewayError> {
     let gateway = gateway.clone();
     run_blocking(move || {
-        let mut all = gateway.catalogue.list();
-        if let Some(after) = after {
-            all.retain(|compiled| compiled.object.definition.name > after);
-        }
-        all.truncate(limit);
-        let warnings = gateway.catalogue.collect_warnings(&all)?;
+        let page = gateway.catalogue.list_page(after.as_deref(), limit);
+        let warnings = gateway.catalogue.collect_warnings(&page)?;
         let accounts = gateway.auth.accounts.list(None, usize::MAX)?;
         let check = |(compiled, mut warnings): (Arc<Compiled>, Vec<_>)| {
             warnings.extend(check_approvers(&gateway, &accounts, &compiled.object.definition));
             CheckedBusinessObject { compiled, warnings }
         };
-        Ok(all.into_iter().zip(warnings).map(check).collect())
+        Ok(page.into_iter().zip(warnings).map(check).collect())
     })
     .await
 }

@@ -6,7 +6,7 @@ use penstock_auth::{Authorized, Role};
 use penstock_base::Preconditions;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::{DefinitionKind, check_editable};
-use penstock_model::namespace::{self, Generator, Namespace, NamespaceDefinition};
+use penstock_model::namespace::{self, Generator, KnownNamespaces, Namespace, NamespaceDefinition};
 use penstock_model::warnings;
 use penstock_store::{Read, Transaction};
 
@@ -36,11 +36,11 @@ pub async fn list_namespaces(
     after: Option<String>,
     limit: usize,
 ) -> Result<Vec<CheckedNamespace>, GatewayError> {
-    let store = gateway.store.clone();
+    let catalogue = gateway.catalogue.clone();
     run_blocking(move || {
-        let all = namespace::list(&store.read(), None, usize::MAX)?;
-        let of_page = all.iter().filter(|one| after.as_ref().is_none_or(|after| one.name > *after));
-        Ok(of_page.take(limit).map(|one| check_namespace(one.clone(), &all, false)).collect())
+        let known = catalogue.known_namespaces()?;
+        let page = known.iter_after(after.as_deref()).take(limit);
+        Ok(page.map(|one| check_namespace(one.clone(), &known, false)).collect())
     })
     .await
 }
@@ -53,11 +53,11 @@ pub async fn find_namespace(
     gateway: &Gateway,
     name: &str,
 ) -> Result<CheckedNamespace, GatewayError> {
-    let (store, name) = (gateway.store.clone(), name.to_owned());
+    let (catalogue, name) = (gateway.catalogue.clone(), name.to_owned());
     run_blocking(move || {
-        let read = store.read();
-        let all = namespace::list(&read, None, usize::MAX)?;
-        Ok(check_namespace(require_namespace(&read, &name)?, &all, false))
+        let known = catalogue.known_namespaces()?;
+        let found = known.get(&name).cloned().ok_or_else(|| missing_namespace_error(&name))?;
+        Ok(check_namespace(found, &known, false))
     })
     .await
 }
@@ -84,18 +84,19 @@ pub async fn find_namespace_use(
 }
 
 fn require_namespace(read: &impl Read, name: &str) -> Result<Namespace, GatewayError> {
-    namespace::get(read, name)?.ok_or_else(|| {
-        GatewayError::new(ErrorClass::NotFound, format!("there is no namespace {name:?}"))
-    })
+    namespace::get(read, name)?.ok_or_else(|| missing_namespace_error(name))
 }
 
-/// Adds the warnings about a namespace. `all` are the existing ones.
+fn missing_namespace_error(name: &str) -> GatewayError {
+    GatewayError::new(ErrorClass::NotFound, format!("there is no namespace {name:?}"))
+}
+
+/// Adds the warnings about a namespace. `known` are the existing ones.
 fn check_namespace(
     namespace: Namespace,
-    all: &[Namespace],
+    known: &KnownNamespaces,
     has_default_base: bool,
 ) -> CheckedNamespace {
-    let others: Vec<&Namespace> = all.iter().filter(|other| other.name != namespace.name).collect();
     let mut warnings = Vec::new();
     if has_default_base {
         let Namespace { name, uri_base, .. } = &namespace;
@@ -107,7 +108,7 @@ fn check_namespace(
             ),
         ));
     }
-    let overlaps = warnings::overlap_warning(&namespace, &others);
+    let overlaps = warnings::overlap_warning(&namespace, known, &[]);
     warnings.extend(overlaps.map(|message| Finding::at_pointer("/uriBase", message)));
     CheckedNamespace { namespace, warnings }
 }
@@ -173,9 +174,9 @@ async fn put_namespace(
         if changed {
             tracing::info!(namespace = namespace.name, by = by.id(), "A namespace was defined.");
         }
-        let all = namespace::list(&gateway.store.read(), None, usize::MAX)?;
+        let known = gateway.catalogue.known_namespaces()?;
         let has_default_base = created && namespace.uri_base == default_base;
-        Ok((check_namespace(namespace, &all, has_default_base), created))
+        Ok((check_namespace(namespace, &known, has_default_base), created))
     })
     .await
 }
@@ -188,7 +189,7 @@ pub(crate) fn write_namespace(
     namespace: Namespace,
 ) -> Result<(Namespace, bool), GatewayError> {
     let before = namespace::get(transaction, &namespace.name)?;
-    let (namespace, created) = namespace::put(transaction, namespace)?;
+    let (namespace, created) = gateway.catalogue.put_namespace(transaction, namespace)?;
     if before.as_ref() != Some(&namespace) {
         let what = if created { "namespace.created" } else { "namespace.replaced" };
         let detail = format!("{:?} <{}>", namespace.name, namespace.uri_base);

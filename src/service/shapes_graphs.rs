@@ -41,13 +41,11 @@ pub async fn list_shapes_graphs(
     let catalogue = gateway.catalogue.clone();
     run_blocking(move || {
         let mut users = catalogue.list_shapes_users()?;
-        let all = catalogue.list_shapes_graphs();
-        let of_page =
-            all.iter().filter(|one| after.as_ref().is_none_or(|after| one.metadata.name > *after));
+        let page = catalogue.list_shapes_page(after.as_deref(), limit);
         let check = |one: &std::sync::Arc<DefinedGraph>| {
             check_graph(one, users.remove(&one.metadata.name).unwrap_or_default())
         };
-        Ok(of_page.take(limit).map(check).collect())
+        Ok(page.iter().map(check).collect())
     })
     .await
 }

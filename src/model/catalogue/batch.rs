@@ -8,7 +8,7 @@ use super::{
     Catalogue, DefinedGraph, DryRunEnd, Entry, Requester, ShapesHook, delete_entry, deletion,
 };
 use crate::change_feed::WatchedDefinitions;
-use crate::namespace::{self, Generator, NamespaceDefinition};
+use crate::namespace::{Generator, NamespaceDefinition};
 use crate::natural_key::{self, KeyBuilds, NaturalKey, OtherKeys};
 use crate::resource::{Compiled, CompiledDefinition};
 use crate::shapes_graphs::NewGraph;
@@ -135,7 +135,7 @@ impl Batch<'_> {
             for definition in namespaces {
                 let base = self.catalogue.default_base(&definition.name);
                 let new = definition.clone().into_namespace(base, Generator::default());
-                let _ = namespace::put(transaction, new);
+                let _ = self.catalogue.put_namespace(transaction, new);
             }
             let mut keys = Vec::with_capacity(prepared.len());
             for PreparedDefinition { before, new, .. } in prepared {
@@ -205,7 +205,7 @@ impl Batch<'_> {
                 else {
                     return Ok(());
                 };
-                builds.check_indexed(transaction, known, &keys)?;
+                builds.check_indexed(transaction, &known.keys, &keys)?;
                 builds.verify_keys(transaction, &keys, &mut checked)
             });
             if let Err(error) = found {

@@ -45,6 +45,7 @@ impl Catalogue {
                 .and_then(|()| {
                     namespace::define_namespace(
                         transaction,
+                        &self.namespaces,
                         definition,
                         default_base,
                         business_object,
@@ -70,6 +71,7 @@ impl Catalogue {
             let definition = NamespaceDefinition { name, uri_base: None, generator: None };
             changed.push(namespace::define_namespace(
                 transaction,
+                &self.namespaces,
                 &definition,
                 base,
                 business_object,

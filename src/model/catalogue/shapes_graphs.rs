@@ -6,7 +6,7 @@
 //!
 //! A stored graph that this version cannot compile does not prevent the start. An ERROR line names it, and it stays
 //! stored. What it protects must not become unprotected: all changes of its objects are refused.
-use super::entry::list_shapes_users;
+use super::entry::{StoredDefinition, list_shapes_users, read_definition};
 use super::{Action, Catalogue, IfMatch, Requester};
 use crate::resource::{Definition, Validation, ValidationMode};
 use crate::shapes_graphs::{
@@ -17,6 +17,7 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::{DefinitionKind, check_editable};
 use penstock_store::{Error, Read, Transaction};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, PoisonError};
 
 /// The maximum number of Business Objects that an error names.
@@ -85,6 +86,14 @@ impl Catalogue {
         self.shapes.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
+    /// Returns at most `limit` shapes graphs after the name `after`, ordered by name.
+    pub fn list_shapes_page(&self, after: Option<&str>, limit: usize) -> Vec<Arc<DefinedGraph>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let shapes = self.shapes.read().unwrap_or_else(PoisonError::into_inner);
+        let after = shapes.range::<str, _>((from, Bound::Unbounded)).map(|(_, graph)| graph);
+        after.take(limit).cloned().collect()
+    }
+
     /// Returns the shapes graph of this name.
     pub fn get_shapes_graph(&self, name: &str) -> Option<Arc<DefinedGraph>> {
         self.shapes.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
@@ -92,7 +101,29 @@ impl Catalogue {
 
     /// Returns the names of the Business Objects that name a shapes graph, by its name. Blocking.
     pub fn list_shapes_users(&self) -> Result<BTreeMap<String, Vec<String>>, GatewayError> {
-        Ok(list_shapes_users(&self.store.read())?.by_graph)
+        let mut users = BTreeMap::<String, Vec<String>>::new();
+        let mut not_compiled = Vec::new();
+        let mut add = |name: &str, validation: Option<&Validation>| {
+            for graph in validation.into_iter().flat_map(|validation| &validation.shapes) {
+                users.entry(graph.clone()).or_default().push(name.to_owned());
+            }
+        };
+        for entry in self.read_entries().iter_by_name() {
+            match &entry.compiled {
+                Some(compiled) => {
+                    add(&entry.name, compiled.object.definition.validation.as_ref());
+                }
+                None => not_compiled.push(entry.id.clone()),
+            }
+        }
+        for id in not_compiled {
+            if let Some(StoredDefinition { object, .. }) = read_definition(&self.store.read(), &id)?
+            {
+                add(&object.definition.name, object.definition.validation.as_ref());
+            }
+        }
+        users.values_mut().for_each(|names| names.sort_unstable());
+        Ok(users)
     }
 
     /// Creates the shapes graph or replaces the one of the same name. With `only_if_new` it replaces none. Returns true

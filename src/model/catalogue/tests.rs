@@ -380,9 +380,7 @@ fn a_definition_without_prefixes_keeps_its_meaning_until_it_is_saved() {
     let f = fixture(true);
     let id = "0199d0c0-0000-7000-8000-000000000000";
     f.store
-        .transact::<_, penstock_store::Error>(|t| {
-            t.put_document(COLLECTION, id.as_bytes(), &earlier_record(id))
-        })
+        .transact::<_, Error>(|t| t.put_document(COLLECTION, id.as_bytes(), &earlier_record(id)))
         .unwrap();
     let catalogue = Catalogue::open(f.store.clone(), defaults(true)).unwrap();
     let there = catalogue.get("Plants").unwrap();
@@ -457,7 +455,7 @@ fn losing_ten_thousand_objects_always_needs_a_confirmation() {
         let value = NamedNode::new_unchecked(value);
         let graph = NamedNode::new_unchecked("https://e.org/id/Plant/");
         f.store
-            .transact::<_, penstock_store::Error>(|t| {
+            .transact::<_, Error>(|t| {
                 for number in from..to {
                     let subject =
                         NamedNode::new_unchecked(format!("https://e.org/id/Plant/{number}"));
@@ -485,4 +483,42 @@ fn losing_ten_thousand_objects_always_needs_a_confirmation() {
     let by = Requester { force: true, ..Requester::new(&NoClient, "local") };
     let new = CompiledDefinition::from_json(&with("http://e/a")).unwrap();
     f.catalogue.put(by, new, IfMatch::Any, false).unwrap();
+}
+
+#[test]
+fn pages_are_parts_of_the_sorted_whole() {
+    let f = fixture(true);
+    for name in ["Pumps", "Lines", "Plants", "Areas"] {
+        f.put(&body(name, name, &json!({})), IfMatch::Any).unwrap();
+    }
+    let all = f.catalogue.list();
+    assert_eq!(f.catalogue.list_page(None, 3), all[..3]);
+    for (index, after) in all.iter().enumerate() {
+        let after = after.object.definition.name.as_str();
+        assert_eq!(f.catalogue.list_page(Some(after), 9), all[index + 1..]);
+        assert_eq!(
+            f.catalogue.list_page(Some(after), 1),
+            all[index + 1..].iter().take(1).cloned().collect::<Vec<_>>()
+        );
+    }
+    assert_eq!(f.catalogue.list_page(Some("Lz"), 9), all[2..]);
+}
+
+#[test]
+fn saving_a_definition_reads_no_other_one() {
+    let f = fixture(true);
+    let mut enabled = true;
+    let mut steps_of_save = || {
+        enabled = !enabled;
+        let before = f.store.step_count();
+        f.put(&body("Plants", "Plant", &json!({"enabled": enabled})), IfMatch::Any).unwrap();
+        f.store.step_count() - before
+    };
+    steps_of_save();
+    let alone = steps_of_save();
+    for index in 0..20 {
+        f.put(&body(&format!("Pumps {index}"), &format!("Pump{index}"), &json!({})), IfMatch::Any)
+            .unwrap();
+    }
+    assert_eq!(steps_of_save(), alone);
 }

@@ -3,9 +3,9 @@
 //! The objects are read page by page, and each page is a commit. Ingestion continues meanwhile: every commit updates the
 //! index of the new key too, because the build is registered first. An object without a key value, or with the key of
 //! another object, is a problem. The commit of the definition checks the problems again and fails if one remains.
-use super::definition::remove_entries;
+use super::definition::{read_stored_keys, remove_entries};
 use super::{KeyMatch, NaturalKey, collect_keys, merge_key};
-use crate::change_feed::{Watch, WatchedDefinitions};
+use crate::change_feed::Watch;
 use crate::mapping::Mapping;
 use crate::{catalogue, namespace};
 use oxrdf::NamedNode;
@@ -180,25 +180,28 @@ impl KeyBuilds<'_> {
         transaction: &Transaction<'_>,
         mapping: &Mapping,
     ) -> Result<(), GatewayError> {
-        let known = self.watch.current_definitions(transaction)?;
         let keys = collect_keys(transaction, mapping)?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let known = read_stored_keys(transaction, &keys)?;
         self.check_indexed(transaction, &known, &keys)?;
         self.verify_keys(transaction, &keys, &mut BTreeSet::new())
     }
 
-    /// Checks that the index of each of these keys is complete, or is that of a namespace without objects. `known` are the
-    /// definitions before the commit. A namespace that this commit creates may have objects already, from an RDF document.
+    /// Checks that the index of each of these keys is complete, or is that of a namespace without objects. `known` are those of
+    /// the definitions before the commit. A namespace that this commit creates may have objects already, from an RDF document.
     ///
     /// # Errors
     /// `ErrorClass::Conflict`
     pub(crate) fn check_indexed(
         &self,
         read: &impl Read,
-        known: &WatchedDefinitions,
+        known: &[NaturalKey],
         keys: &[NaturalKey],
     ) -> Result<(), GatewayError> {
         for key in keys {
-            let mut indexed = known.keys.iter().chain(self.builds.iter().map(|build| &build.key));
+            let mut indexed = known.iter().chain(self.builds.iter().map(|build| &build.key));
             if !indexed.any(|indexed| key.is_part_of(indexed))
                 && namespace::has_data(read, &key.namespace)?
             {
@@ -279,8 +282,11 @@ pub(crate) fn build_index<'w>(
     watch: &'w Watch,
     keys: Vec<NaturalKey>,
 ) -> Result<KeyBuilds<'w>, GatewayError> {
-    let known = watch.current_definitions(&store.read())?;
-    let is_new = |key: &NaturalKey| !known.keys.iter().any(|known| key.is_part_of(known));
+    if keys.is_empty() {
+        return Ok(KeyBuilds { builds: Vec::new(), watch });
+    }
+    let known = read_stored_keys(&store.read(), &keys)?;
+    let is_new = |key: &NaturalKey| !known.iter().any(|known| key.is_part_of(known));
     let build = |key| Arc::new(KeyBuild { key, problems: Mutex::default() });
     let builds = KeyBuilds { builds: keys.into_iter().filter(is_new).map(build).collect(), watch };
     if builds.builds.is_empty() {

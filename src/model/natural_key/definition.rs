@@ -3,7 +3,8 @@ use super::{KeyParent, KeyPart, NaturalKey, index};
 use crate::catalogue;
 use crate::change_feed::Watch;
 use crate::mapping::{KeyDefinition, KeyScope, Mapping, Shape};
-use crate::namespace::{self, Generator, Namespace};
+use crate::namespace::{self, Generator, KnownNamespaces, Namespace};
+use crate::resource::Compiled;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
 use std::collections::BTreeSet;
@@ -148,10 +149,32 @@ pub(crate) fn check_keys(
     id: Option<&str>,
     mapping: &Mapping,
 ) -> Result<(), GatewayError> {
-    if !collect_keys(transaction, mapping)?.is_empty() {
-        OtherKeys::read(transaction, |other| Some(other) != id)?.check(transaction, "", mapping)?;
+    let keys = collect_keys(transaction, mapping)?;
+    if keys.is_empty() {
+        return Ok(());
     }
+    let mut others = catalogue::list_definitions_with_key(transaction, &list_namespaces(&keys))?;
+    others.retain(|other| Some(other.object.id.as_str()) != id);
+    OtherKeys::collect(transaction, others)?.check(transaction, "", mapping)?;
     Ok(())
+}
+
+/// Returns the keys that stored definitions have for the namespaces of these keys.
+pub(super) fn read_stored_keys(
+    read: &impl Read,
+    of: &[NaturalKey],
+) -> Result<Vec<NaturalKey>, Error> {
+    let mut keys = Vec::new();
+    for compiled in catalogue::list_definitions_with_key(read, &list_namespaces(of))? {
+        for key in collect_keys(read, &compiled.mapping)? {
+            merge_key(&mut keys, key);
+        }
+    }
+    Ok(keys)
+}
+
+fn list_namespaces(keys: &[NaturalKey]) -> BTreeSet<&str> {
+    keys.iter().map(|key| key.namespace.name.as_str()).collect()
 }
 
 /// The keys that those of a mapping must agree with.
@@ -168,12 +191,19 @@ impl OtherKeys {
         transaction: &Transaction<'_>,
         counts: impl Fn(&str) -> bool,
     ) -> Result<Self, GatewayError> {
+        let stored = catalogue::list_stored(transaction)?;
+        let compiled = stored.into_iter().filter_map(|(_, compiled)| compiled);
+        Self::collect(transaction, compiled.filter(|compiled| counts(&compiled.object.id)))
+    }
+
+    /// Collects the keys of these definitions.
+    fn collect(
+        transaction: &Transaction<'_>,
+        definitions: impl IntoIterator<Item = Compiled>,
+    ) -> Result<Self, GatewayError> {
         let mut keys = Vec::new();
-        for (object, compiled) in catalogue::list_stored(transaction)? {
-            if let Some(compiled) = compiled.filter(|_| counts(&object.id)) {
-                let own = collect_keys(transaction, &compiled.mapping)?;
-                keys.push((object.definition.name, own));
-            }
+        for Compiled { object, mapping, .. } in definitions {
+            keys.push((object.definition.name, collect_keys(transaction, &mapping)?));
         }
         Ok(Self { namespaces: namespace::list(transaction, None, usize::MAX)?, keys })
     }
@@ -246,14 +276,22 @@ fn invalid_key_error(message: String) -> GatewayError {
     )
 }
 
-/// Checks the base of a new namespace: it must not begin with the base of a namespace with a key.
+/// Checks the base of a new namespace: it must not begin with the base of a namespace with a key. `known` are the namespaces
+/// that there are.
 ///
 /// # Errors
 /// `ErrorClass::Conflict`.
-pub(crate) fn check_new_base(read: &impl Read, new: &Namespace) -> Result<(), GatewayError> {
+pub(crate) fn check_new_base(
+    read: &impl Read,
+    new: &Namespace,
+    known: &KnownNamespaces,
+) -> Result<(), GatewayError> {
+    let around = known.find_overlaps(new, &[]).around;
+    if around.is_empty() {
+        return Ok(());
+    }
     for (name, business_object) in catalogue::list_keyed_namespaces(read)? {
-        let Some(other) = namespace::get(read, &name)? else { continue };
-        if name != new.name && new.uri_base.starts_with(&other.identifier_prefix()) {
+        if let Some(other) = around.iter().find(|other| other.name == name) {
             return Err(GatewayError::new(
                 ErrorClass::Conflict,
                 format!(
@@ -275,12 +313,11 @@ pub(crate) fn check_new_base(read: &impl Read, new: &Namespace) -> Result<(), Ga
 pub(crate) fn check_moved_base(
     read: &impl Read,
     moved: &Namespace,
-    others: &[Namespace],
+    others: &KnownNamespaces,
 ) -> Result<(), GatewayError> {
-    check_new_base(read, moved)?;
+    check_new_base(read, moved, others)?;
     let mut keyed = catalogue::list_keyed_namespaces(read)?.into_iter();
-    let prefix = moved.identifier_prefix();
-    let inside = others.iter().find(|other| other.uri_base.starts_with(&prefix));
+    let inside = others.find_overlaps(moved, &[]).inside.into_iter().next();
     match (keyed.find(|(name, _)| *name == moved.name), inside) {
         (Some((_, business_object)), Some(inside)) => Err(GatewayError::new(
             ErrorClass::Conflict,

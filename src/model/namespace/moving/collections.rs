@@ -79,6 +79,7 @@ pub const COLLECTIONS: &[Collection] = &[
     // It has digests of URIs, and is created again at the end of a move.
     without_iris(natural_key::COLLECTION),
     with_iris(namespace::COLLECTION, SMALL, namespace::rewrite_namespace),
+    without_iris("namespaces.changes"),
     with_iris(change_feed::AGES, SMALL, change_feed::rewrite_age),
     with_iris(namespace::RESERVED, SMALL, namespace::rewrite_reserved),
     // A change stays as it was computed. Computing it again rewrites the IRIs in it (`list_rebases_since`).

@@ -1,7 +1,7 @@
 //! Checks a move before anything is changed, and counts what it rewrites.
 use super::record::find_pending_move;
 use super::{MoveProgress, Rebase};
-use crate::namespace::{self, Namespace};
+use crate::namespace::{self, KnownNamespaces};
 use crate::{catalogue, natural_key, shapes_graphs, warnings};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -53,8 +53,9 @@ pub fn plan_move(
         return Ok(None);
     }
     let rebase = Rebase::read(&read, &namespace, new_base)?;
-    namespace::check_base_is_free(rebase.to(), rebase.others())?;
-    natural_key::check_moved_base(&read, rebase.to(), rebase.others())?;
+    let others = KnownNamespaces::new(rebase.others().to_vec());
+    namespace::check_base_is_free(rebase.to(), &others)?;
+    natural_key::check_moved_base(&read, rebase.to(), &others)?;
     drop(read);
     let mut check = Check { store, rebase: &rebase, refused: Vec::new(), last: String::new() };
     let definitions = catalogue::preview_rebase(&store.read(), &rebase)?;
@@ -72,8 +73,7 @@ pub fn plan_move(
             findings,
         ));
     }
-    let others: Vec<&Namespace> = rebase.others().iter().collect();
-    let overlap = warnings::overlap_warning(rebase.to(), &others);
+    let overlap = warnings::overlap_warning(rebase.to(), &others, &[]);
     Ok(Some(MovePlan {
         name: name.to_owned(),
         from: namespace.uri_base.clone(),

@@ -1,0 +1,286 @@
+//! All namespaces in memory, in the orders in which pages, checks and warnings look for them.
+//!
+//! Each change of a namespace by the gateway stores, in its commit, a new number of the namespaces and the name of what
+//! changed. So what is in memory never differs from the store, and a change is read without the other namespaces.
+use super::{Namespace, get, list};
+use penstock_store::{Error, Read, Transaction};
+use rand::Rng as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The collection of the one document with the last changes of namespaces: pairs of a number and a name, as JSON.
+const CHANGES: &str = "namespaces.changes";
+
+/// The number of changes that are stored. After more, all namespaces are read again.
+const MAX_CHANGES: usize = 32;
+
+/// All namespaces that a reader or a transaction sees.
+#[derive(Debug, Clone, Default)]
+pub struct KnownNamespaces {
+    by_name: BTreeMap<String, Namespace>,
+    /// The beginning of the identifiers of each, with its name.
+    by_prefix: BTreeSet<(String, String)>,
+}
+
+/// The namespaces whose bases overlap with that of another one, ordered by name.
+#[derive(Debug, Default)]
+pub(crate) struct Overlaps<'k> {
+    /// Those whose base begins with its base.
+    pub(crate) inside: Vec<&'k Namespace>,
+    /// Those whose base is a prefix of its base.
+    pub(crate) around: Vec<&'k Namespace>,
+}
+
+impl KnownNamespaces {
+    /// Creates the orders of these namespaces.
+    pub fn new(all: Vec<Namespace>) -> Self {
+        let mut known = Self::default();
+        all.into_iter().for_each(|namespace| known.insert(namespace));
+        known
+    }
+
+    /// Reads all namespaces.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn read(read: &impl Read) -> Result<Self, Error> {
+        list(read, None, usize::MAX).map(Self::new)
+    }
+
+    /// Iterates over all namespaces, ordered by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Namespace> {
+        self.by_name.values()
+    }
+
+    /// Iterates over the namespaces after the name `after`, ordered by name.
+    pub fn iter_after(&self, after: Option<&str>) -> impl Iterator<Item = &Namespace> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_name.range::<str, _>((from, Bound::Unbounded)).map(|(_, namespace)| namespace)
+    }
+
+    /// Returns the namespace with this name.
+    pub fn get(&self, name: &str) -> Option<&Namespace> {
+        self.by_name.get(name)
+    }
+
+    /// Returns another namespace that mints the identifiers of this one.
+    pub(super) fn find_same_base(&self, of: &Namespace) -> Option<&Namespace> {
+        let prefix = of.identifier_prefix();
+        let same = self.iter_from_prefix(&prefix).take_while(|(other, _)| *other == prefix);
+        same.filter_map(|(_, name)| self.get(name)).find(|other| other.name != of.name)
+    }
+
+    /// Returns which other namespaces overlap with this one, except those of these names.
+    pub(crate) fn find_overlaps(&self, of: &Namespace, except: &[&str]) -> Overlaps<'_> {
+        let start = of.identifier_prefix();
+        let inside = self.iter_from_prefix(&start);
+        let inside = inside.take_while(|(prefix, _)| prefix.starts_with(&start));
+        // Every beginning of identifiers ends with a separator.
+        let separators = start.match_indices(['/', '#', ':']);
+        let ends = separators.map(|(at, separator)| at + separator.len());
+        let shorter = ends.filter(|end| *end < start.len()).filter_map(|end| start.get(..end));
+        let around = shorter.flat_map(|shorter| {
+            self.iter_from_prefix(shorter).take_while(move |(prefix, _)| prefix == shorter)
+        });
+        let select = |names: BTreeSet<&String>| -> Vec<&Namespace> {
+            let is_other = |name: &&String| **name != of.name && !except.contains(&name.as_str());
+            names.into_iter().filter(is_other).filter_map(|name| self.get(name)).collect()
+        };
+        Overlaps {
+            inside: select(inside.map(|(_, name)| name).collect()),
+            around: select(around.map(|(_, name)| name).collect()),
+        }
+    }
+
+    /// Iterates over the beginnings of identifiers from this one on.
+    fn iter_from_prefix(&self, prefix: &str) -> impl Iterator<Item = &(String, String)> {
+        self.by_prefix.range((prefix.to_owned(), String::new())..)
+    }
+
+    fn insert(&mut self, namespace: Namespace) {
+        self.remove(&namespace.name);
+        self.by_prefix.insert((namespace.identifier_prefix(), namespace.name.clone()));
+        self.by_name.insert(namespace.name.clone(), namespace);
+    }
+
+    fn remove(&mut self, name: &str) {
+        if let Some(namespace) = self.by_name.remove(name) {
+            self.by_prefix.remove(&(namespace.identifier_prefix(), namespace.name));
+        }
+    }
+}
+
+/// The namespaces as they were last read, with their number.
+#[derive(Debug, Default)]
+pub(crate) struct NamespaceCache(Mutex<Option<(u64, Arc<KnownNamespaces>)>>);
+
+impl NamespaceCache {
+    /// Returns the namespaces that a reader or a transaction sees.
+    pub(crate) fn current(&self, read: &impl Read) -> Result<Arc<KnownNamespaces>, Error> {
+        let changes = read_changes(read)?;
+        let number = changes.last().map_or(0, |(number, _)| *number);
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = match cached.take() {
+            Some((of, known)) if of == number => known,
+            Some((of, mut known))
+                if let Some(place) = changes.iter().position(|(n, _)| *n == of) =>
+            {
+                let changed = Arc::make_mut(&mut known);
+                for (_, name) in changes.iter().skip(place + 1) {
+                    match get(read, name)? {
+                        Some(namespace) => changed.insert(namespace),
+                        None => changed.remove(name),
+                    }
+                }
+                known
+            }
+            _ => Arc::new(KnownNamespaces::read(read)?),
+        };
+        *cached = Some((number, Arc::clone(&known)));
+        Ok(known)
+    }
+}
+
+/// Reads the last changes, the newest at the end. There are none before the first one.
+fn read_changes(read: &impl Read) -> Result<Vec<(u64, String)>, Error> {
+    let stored = read.read_document(CHANGES, b"")?;
+    Ok(stored.and_then(|stored| serde_json::from_slice(&stored).ok()).unwrap_or_default())
+}
+
+/// Stores that a namespace changes in this commit. The number is random and not the next one: that of a commit that failed
+/// may still be in memory, and no other commit must get it.
+pub(super) fn record_change(transaction: &mut Transaction<'_>, name: &str) -> Result<(), Error> {
+    let mut changes = read_changes(transaction)?;
+    changes.push((rand::rng().random_range(1..=u64::MAX), name.to_owned()));
+    let oldest = changes.len().saturating_sub(MAX_CHANGES);
+    let changes = changes.get(oldest..).unwrap_or_default();
+    let stored = serde_json::to_vec(changes).expect("it contains only numbers and strings");
+    transaction.put_document(CHANGES, b"", &stored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::{Generator, delete};
+    use crate::testing::{open_store, put_namespace};
+    use penstock_base::error::GatewayError;
+
+    const BASES: &[&str] = &[
+        "http://e/",
+        "http://e/a",
+        "http://e/a/b/",
+        "http://e/a#",
+        "http://e/ab/",
+        "http://e/b/c",
+        "http://e/b/c/d#",
+        "urn:e:",
+        "urn:e:a:",
+        "urn:e",
+    ];
+
+    fn known() -> KnownNamespaces {
+        // Their names are in another order than their bases.
+        let one = |(index, base): (usize, &&str)| Namespace {
+            name: format!("N{}", (index * 7) % BASES.len()),
+            uri_base: (*base).to_owned(),
+            generator: Generator::Uuid,
+            created_at: String::new(),
+        };
+        KnownNamespaces::new(BASES.iter().enumerate().map(one).collect())
+    }
+
+    #[test]
+    fn overlaps_are_those_of_all_pairs() {
+        let known = known();
+        let mut count = 0;
+        for of in known.iter() {
+            for except in [&[][..], &["N0", "N4"]] {
+                let others = || {
+                    let is_excepted = |name: &str| name == of.name || except.contains(&name);
+                    known.iter().filter(move |other| !is_excepted(&other.name))
+                };
+                let start = of.identifier_prefix();
+                let starts_with =
+                    |one: &str, other: &str| one.len() > other.len() && one.starts_with(other);
+                let inside =
+                    others().filter(|other| starts_with(&other.identifier_prefix(), &start));
+                let around =
+                    others().filter(|other| starts_with(&start, &other.identifier_prefix()));
+                let found = known.find_overlaps(of, except);
+                assert_eq!(found.inside, inside.collect::<Vec<_>>(), "{start}");
+                assert_eq!(found.around, around.collect::<Vec<_>>(), "{start}");
+                count += found.inside.len() + found.around.len();
+            }
+        }
+        assert!(count > BASES.len(), "only {count} overlaps were compared");
+    }
+
+    #[test]
+    fn pages_are_parts_of_the_sorted_whole() {
+        let known = known();
+        let names = |page: Vec<&Namespace>| -> Vec<String> {
+            page.into_iter().map(|one| one.name.clone()).collect()
+        };
+        let all = names(known.iter().collect());
+        assert!(all.is_sorted() && all.len() == BASES.len());
+        assert_eq!(names(known.iter_after(None).take(3).collect()), all[..3]);
+        for (index, after) in all.iter().enumerate() {
+            assert_eq!(known.get(after).unwrap().name, *after);
+            assert_eq!(names(known.iter_after(Some(after)).collect()), all[index + 1..]);
+        }
+        assert_eq!(names(known.iter_after(Some("N35")).collect()), all[4..]);
+        assert_eq!(known.get("N35"), None);
+    }
+
+    #[test]
+    fn what_is_in_memory_follows_each_change() {
+        let (_dir, store) = open_store();
+        let cache = NamespaceCache::default();
+        let bases = || -> Vec<(String, String)> {
+            let known = cache.current(&store.read()).unwrap();
+            known.iter().map(|one| (one.name.clone(), one.uri_base.clone())).collect()
+        };
+        let pair = |name: &str, base: &str| (name.to_owned(), base.to_owned());
+        assert_eq!(bases(), []);
+        put_namespace(&store, "Pump", "urn:pump:", Generator::Uuid);
+        assert_eq!(bases(), [pair("Pump", "urn:pump:")]);
+        put_namespace(&store, "Pump", "urn:other:", Generator::Uuid);
+        put_namespace(&store, "Line", "urn:line:", Generator::Uuid);
+        assert_eq!(bases(), [pair("Line", "urn:line:"), pair("Pump", "urn:other:")]);
+
+        // Other commits, and commits that fail, change nothing.
+        let before = cache.current(&store.read()).unwrap();
+        store.transact::<_, Error>(|t| t.put_document("other", b"", b"")).unwrap();
+        let failed = store.transact::<(), GatewayError>(|t| {
+            delete(t, "Pump")?;
+            delete(t, "None")
+        });
+        assert!(failed.is_err());
+        assert!(Arc::ptr_eq(&before, &cache.current(&store.read()).unwrap()));
+
+        // A transaction sees its own changes. If it fails, nobody else does.
+        let failed = store.transact::<(), GatewayError>(|t| {
+            delete(t, "Pump")?;
+            assert_eq!(cache.current(t)?.iter().count(), 1);
+            delete(t, "None")
+        });
+        assert!(failed.is_err());
+        assert_eq!(bases(), [pair("Line", "urn:line:"), pair("Pump", "urn:other:")]);
+        store.transact(|t| delete(t, "Pump")).unwrap();
+        assert_eq!(bases(), [pair("Line", "urn:line:")]);
+
+        // With more changes than are stored, all are read again.
+        for count in [MAX_CHANGES - 1, MAX_CHANGES, MAX_CHANGES + 1] {
+            let names: Vec<_> = (0..count).map(|index| format!("{count}-{index}")).collect();
+            for name in &names {
+                put_namespace(&store, name, &format!("urn:{name}:"), Generator::Uuid);
+            }
+            let stored = list(&store.read(), None, usize::MAX).unwrap();
+            assert_eq!(
+                cache.current(&store.read()).unwrap().iter().cloned().collect::<Vec<_>>(),
+                stored
+            );
+        }
+    }
+}

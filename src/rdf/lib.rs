@@ -5,6 +5,7 @@
 //! serializer of RDF/XML writes documents that are not well-formed.
 
 mod format;
+pub mod number;
 mod reader;
 mod scan;
 mod source;

@@ -1,10 +1,13 @@
 //! The values of literals: whether they are valid (XML Schema Part 2), and how they compare as SPARQL's `<` does (SPARQL
 //! 1.1, 17.3), also dates, times and durations.
 use oxrdf::vocab::xsd;
-use oxrdf::{Literal, NamedNodeRef, Term};
+use oxrdf::{Literal, Term};
 use oxsdatatypes::{
     Boolean, Date, DateTime, DayTimeDuration, Decimal, Double, Float, GDay, GMonth, GMonthDay,
     GYear, GYearMonth, Time, YearMonthDuration,
+};
+use penstock_rdf::number::{
+    check_float, compare_decimals, is_integer_type, is_valid_integer, split_decimal,
 };
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -69,7 +72,7 @@ pub(super) fn fold_language(term: &Term) -> Cow<'_, Term> {
 
 /// Returns whether the text of a literal is valid for its datatype; `None` for a datatype that is not known here.
 pub(super) fn is_valid(literal: &Literal) -> Option<bool> {
-    let is_known = integer_bounds(literal.datatype()).is_some()
+    let is_known = is_integer_type(literal.datatype())
         || matches!(
             literal.datatype(),
             xsd::DECIMAL
@@ -101,13 +104,7 @@ fn read_value(literal: &Literal) -> Option<Value<'_>> {
     }
     let text = literal.value();
     let datatype = literal.datatype();
-    if let Some((min, max)) = integer_bounds(datatype) {
-        let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-        let is_integer = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
-        let holds = |bound: Option<&str>, is_valid: fn(Ordering) -> bool| {
-            bound.is_none_or(|bound| compare_decimals(text, bound).is_some_and(is_valid))
-        };
-        let is_valid = is_integer && holds(min, Ordering::is_ge) && holds(max, Ordering::is_le);
+    if let Some(is_valid) = is_valid_integer(text, datatype) {
         return is_valid.then_some(Value::Decimal(text));
     }
     Some(match datatype {
@@ -131,13 +128,6 @@ fn read_value(literal: &Literal) -> Option<Value<'_>> {
         xsd::YEAR_MONTH_DURATION => Value::YearMonthDuration(read(text)?),
         _ => return None,
     })
-}
-
-/// Returns the text of a double or float, if it is none of the names of special values that only oxsdatatypes accepts.
-fn check_float(text: &str) -> Option<&str> {
-    let is_special = matches!(text, "INF" | "+INF" | "-INF" | "NaN");
-    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
-    (is_special || is_number).then_some(text)
 }
 
 /// Returns the text of a date, or of a date with a time, if its month has that day. oxsdatatypes accepts 30 February.
@@ -180,55 +170,6 @@ fn has_offset(text: &str) -> bool {
         [.., sign, _, _, b':', _, _] => matches!(sign, b'+' | b'-'),
         _ => false,
     }
-}
-
-/// Returns the bounds of an integer datatype.
-fn integer_bounds(
-    datatype: NamedNodeRef<'_>,
-) -> Option<(Option<&'static str>, Option<&'static str>)> {
-    Some(match datatype {
-        xsd::INTEGER => (None, None),
-        xsd::LONG => (Some("-9223372036854775808"), Some("9223372036854775807")),
-        xsd::INT => (Some("-2147483648"), Some("2147483647")),
-        xsd::SHORT => (Some("-32768"), Some("32767")),
-        xsd::BYTE => (Some("-128"), Some("127")),
-        xsd::UNSIGNED_LONG => (Some("0"), Some("18446744073709551615")),
-        xsd::UNSIGNED_INT => (Some("0"), Some("4294967295")),
-        xsd::UNSIGNED_SHORT => (Some("0"), Some("65535")),
-        xsd::UNSIGNED_BYTE => (Some("0"), Some("255")),
-        xsd::NON_NEGATIVE_INTEGER => (Some("0"), None),
-        xsd::POSITIVE_INTEGER => (Some("1"), None),
-        xsd::NON_POSITIVE_INTEGER => (None, Some("0")),
-        xsd::NEGATIVE_INTEGER => (None, Some("-1")),
-        _ => return None,
-    })
-}
-
-/// Compares two decimals of any length.
-fn compare_decimals(one: &str, other: &str) -> Option<Ordering> {
-    let (one, other) = (split_decimal(one)?, split_decimal(other)?);
-    let magnitude = |(_, whole, fraction): (bool, &str, &str), (_, w, f): (bool, &str, &str)| {
-        whole.len().cmp(&w.len()).then(whole.cmp(w)).then(fraction.cmp(f))
-    };
-    Some(match (one.0, other.0) {
-        (false, false) => magnitude(one, other),
-        (true, true) => magnitude(other, one),
-        (true, false) => Ordering::Less,
-        (false, true) => Ordering::Greater,
-    })
-}
-
-/// Returns whether a decimal is less than zero, and its digits without zeros at either end; `None` if it is not valid.
-fn split_decimal(text: &str) -> Option<(bool, &str, &str)> {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let is_digits = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit());
-    if (whole.is_empty() && fraction.is_empty()) || !is_digits(whole) || !is_digits(fraction) {
-        return None;
-    }
-    let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
-    let is_zero = whole.is_empty() && fraction.is_empty();
-    Some((text.starts_with('-') && !is_zero, whole, fraction))
 }
 
 #[cfg(test)]

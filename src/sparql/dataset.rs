@@ -4,14 +4,16 @@
 //! term that is converted is a check.
 use crate::budget::Budget;
 use crate::delta::CodedDelta;
+use crate::form::{restore_form, to_expression_term};
 use crate::graphs::Graphs;
 use crate::prefilter::Condition;
 use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, NamedNode, NamedNodeRef, Term};
 use penstock_base::unwind::abort;
+use penstock_rdf::number::check_float;
 use penstock_store::{CodeReader, CodedQuads, Error, TermCode};
 use spareval::{ExpressionTerm, InternalQuad, QuerySolution, QueryableDataset};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -66,6 +68,8 @@ pub(crate) struct Dataset<'s> {
     /// The conditions of patterns, by their number.
     conditions: RefCell<Vec<Rc<Vec<Condition>>>>,
     number_types: [(Option<TermCode>, NumberType); 3],
+    /// Whether expressions see the form of literals, see [`Self::keep_forms`].
+    keeps_forms: Cell<bool>,
 }
 
 #[derive(Clone, Copy)]
@@ -93,6 +97,7 @@ impl<'s> Dataset<'s> {
             conditions: RefCell::default(),
             number_types: number_types
                 .map(|(iri, number)| (unwrap(codes.find_code(iri.into())), number)),
+            keeps_forms: Cell::new(false),
         }
     }
 
@@ -150,9 +155,16 @@ impl<'s> Dataset<'s> {
         self.budget.check();
     }
 
+    /// Lets expressions see literals in the form in which they are stored. The evaluator then computes with the canonical
+    /// ones only; [`crate::operators`] does with all.
+    pub(crate) fn keep_forms(&self) {
+        self.keeps_forms.set(true);
+    }
+
     /// Returns the internal form of a term.
     pub(crate) fn encode(&self, term: Term) -> InternalTerm {
         self.budget.check();
+        let term = restore_form(term);
         if matches!(&term, Term::NamedNode(node) if node.as_ref() == CHECK) {
             return InternalTerm::Check;
         }
@@ -191,8 +203,26 @@ impl<'s> Dataset<'s> {
     }
 
     /// Returns the value of an internal form.
-    pub(crate) fn decode_expression(&self, term: &InternalTerm) -> ExpressionTerm {
-        self.decode_number(term).unwrap_or_else(|| self.decode(term).into())
+    pub(crate) fn decode_value(&self, term: &InternalTerm) -> ExpressionTerm {
+        self.decode_number(term).unwrap_or_else(|| to_expression_term(self.decode(term), false))
+    }
+
+    /// Returns an internal form as expressions see it.
+    fn decode_expression(&self, term: &InternalTerm) -> ExpressionTerm {
+        if !self.keeps_forms.get() || term.is_name() {
+            return self.decode_value(term);
+        }
+        let InternalTerm::Stored(code) = term else {
+            return to_expression_term(self.decode(term), true);
+        };
+        match self.decode_number(term) {
+            Some(value)
+                if code.typed_literal().is_some_and(|(_, text)| is_canonical(text, &value)) =>
+            {
+                value
+            }
+            _ => to_expression_term(self.decode(term), true),
+        }
     }
 
     /// Returns the value of a number of the most frequent types, without its term.
@@ -204,7 +234,9 @@ impl<'s> Dataset<'s> {
         match known?.1 {
             NumberType::Integer => value.parse().ok().map(ExpressionTerm::IntegerLiteral),
             NumberType::Decimal => value.parse().ok().map(ExpressionTerm::DecimalLiteral),
-            NumberType::Double => value.parse().ok().map(ExpressionTerm::DoubleLiteral),
+            NumberType::Double => {
+                check_float(value)?.parse().ok().map(ExpressionTerm::DoubleLiteral)
+            }
         }
     }
 
@@ -453,6 +485,26 @@ impl Dataset<'_> {
                 || stored.is_some_and(|mut quads| {
                     quads.any(|quad| !is_removed(&unwrap(quad).map(InternalTerm::Stored)))
                 }))
+    }
+}
+
+/// Returns whether the evaluator writes a number with this text.
+fn is_canonical(text: &str, number: &ExpressionTerm) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_whole = |digits: &str| !digits.starts_with(['+', '0']) || text == "0";
+    match number {
+        ExpressionTerm::IntegerLiteral(_) => is_whole(digits),
+        ExpressionTerm::DecimalLiteral(_) => match digits.split_once('.') {
+            None => is_whole(digits),
+            Some((whole, fraction)) => {
+                !fraction.is_empty()
+                    && !fraction.ends_with('0')
+                    && !whole.is_empty()
+                    && (whole == "0" || is_whole(whole))
+            }
+        },
+        ExpressionTerm::DoubleLiteral(value) => value.to_string() == text,
+        _ => false,
     }
 }
 

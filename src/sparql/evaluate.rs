@@ -1,8 +1,10 @@
 //! Runs a query and writes its results.
+use crate::aggregates::add_aggregates;
 use crate::budget::{Budget, Deadline, Limits};
 use crate::dataset::{Dataset, InternalTerm};
 use crate::functions::add_functions;
 use crate::graphs::Graphs;
+use crate::operators::add_operators;
 use crate::order::Order;
 use crate::plan::plan;
 use crate::request::Query;
@@ -98,7 +100,7 @@ pub fn evaluate(
 
 /// Returns an evaluator with the functions of this crate.
 pub(crate) fn evaluator(budget: &Arc<Budget>) -> QueryEvaluator {
-    add_functions(QueryEvaluator::new(), budget)
+    add_aggregates(add_operators(add_functions(QueryEvaluator::new(), budget)))
 }
 
 /// Returns a specification with which the evaluator leaves the choice of graphs to [`Dataset`].

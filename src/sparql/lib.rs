@@ -5,15 +5,19 @@
 //!
 //! The evaluator is spareval. `dataset` gives it the store's quads as codes, so that joins compare codes and only
 //! results and expressions decode terms. `plan` orders the joins by the statistics of the index, and
-//! `prefilter` tests simple conditions while quads are read. `budget` ends a query
-//! that exceeds its limits.
+//! `prefilter` tests simple conditions while quads are read. `operators` and `aggregates` compute with numbers that the
+//! evaluator cannot hold, and with literals that keep their form. `budget` ends a query that exceeds its limits.
+mod aggregates;
 mod budget;
 mod dataset;
 mod delta;
 mod evaluate;
+mod form;
 mod functions;
 mod graphs;
 mod newer_syntax;
+mod number;
+mod operators;
 mod order;
 mod plan;
 mod prefilter;

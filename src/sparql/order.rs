@@ -5,16 +5,18 @@
 //! has as many rows as the LIMIT, the pattern that binds the first key reads only what may come before the last of them. An
 //! ORDER BY in a subquery, or with DISTINCT, is left to the evaluator.
 use crate::dataset::{Dataset, InternalTerm};
+use crate::number as exact;
 use crate::prefilter::{Condition, add_condition};
 use oxrdf::{NamedNode, Term, Variable};
 use oxsdatatypes::{DateTime, Decimal, Double, TimezoneOffset};
+use penstock_rdf::number::compare_decimals;
 use spareval::{ExpressionTerm, QueryEvaluationError, QuerySolutionIter};
 use spargebra::algebra::{Expression, GraphPattern, OrderExpression};
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The ordering of a SELECT.
 pub(crate) struct Order {
@@ -166,7 +168,7 @@ impl Order {
         let mut keys = Vec::with_capacity(self.keys.len());
         for (place, is_descending) in &self.keys {
             let term = terms.get(*place).and_then(Option::as_ref);
-            let value = Value::new(term.map(|term| dataset.decode_expression(term)));
+            let value = Value::new(term.map(|term| dataset.decode_value(term)));
             let key = if *is_descending {
                 Key::Descending(Reverse(value))
             } else {
@@ -215,7 +217,7 @@ enum Key {
 /// A value in the order of SPARQL 1.1, section 15.1: unbound, blank nodes, IRIs, literals. That section leaves the order
 /// of different kinds of literals open; here it is that of the variants. So it is a total order, which sorting needs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Value {
+pub(crate) enum Value {
     Unbound,
     BlankNode(String),
     NamedNode(String),
@@ -231,7 +233,7 @@ enum Value {
 }
 
 impl Value {
-    fn new(term: Option<ExpressionTerm>) -> Self {
+    pub(crate) fn new(term: Option<ExpressionTerm>) -> Self {
         match term {
             None => Self::Unbound,
             Some(ExpressionTerm::BlankNode(node)) => Self::BlankNode(node.into_string()),
@@ -253,6 +255,11 @@ impl Value {
             }
             Some(other) => match Term::from(other) {
                 Term::Literal(literal) => {
+                    if let Some(number) = exact::Number::read(&literal)
+                        && let Some(text) = number.exact_text()
+                    {
+                        return Self::Number(Number::Long(text.to_owned(), number.to_double()));
+                    }
                     let (value, datatype, _, _) = literal.destruct();
                     Self::Other(datatype.map(NamedNode::into_string).unwrap_or_default(), value)
                 }
@@ -267,20 +274,23 @@ impl Value {
 
 /// A number. An exact one and a double are compared as doubles. Rounding keeps the order, so this is a total order.
 #[derive(Clone)]
-enum Number {
+pub(crate) enum Number {
     /// With the nearest double, once it is needed.
-    Exact(Decimal, OnceCell<f64>),
+    Exact(Decimal, OnceLock<f64>),
+    /// An exact number that the evaluator's types are too small for, with the nearest double.
+    Long(String, f64),
     Double(Double),
 }
 
 impl Number {
     fn exact(value: impl Into<Decimal>) -> Self {
-        Self::Exact(value.into(), OnceCell::new())
+        Self::Exact(value.into(), OnceLock::new())
     }
 
     fn round(&self) -> f64 {
         match self {
             Self::Double(value) => (*value).into(),
+            Self::Long(_, rounded) => *rounded,
             // The conversion of the type rounds twice, which does not keep the order.
             Self::Exact(value, rounded) => *rounded.get_or_init(|| {
                 value.to_string().parse().unwrap_or_else(|_| Double::from(*value).into())
@@ -291,12 +301,23 @@ impl Number {
 
 impl Ord for Number {
     fn cmp(&self, other: &Self) -> Ordering {
-        if let (Self::Exact(left, _), Self::Exact(right, _)) = (self, other) {
-            return left.cmp(right);
+        let exact = match (self, other) {
+            (Self::Exact(left, _), Self::Exact(right, _)) => Some(left.cmp(right)),
+            (Self::Long(left, _), Self::Long(right, _)) => compare_decimals(left, right),
+            (Self::Long(left, _), Self::Exact(right, _)) => {
+                compare_decimals(left, &right.to_string())
+            }
+            (Self::Exact(left, _), Self::Long(right, _)) => {
+                compare_decimals(&left.to_string(), right)
+            }
+            _ => None,
+        };
+        if let Some(exact) = exact {
+            return exact;
         }
         // Zeros are equal; NaN comes last. A double comes before the exact values that round to it.
         let [left, right] = [self, other].map(|number| number.round() + 0.0);
-        let is_exact = |number: &Self| matches!(number, Self::Exact(..));
+        let is_exact = |number: &Self| !matches!(number, Self::Double(_));
         left.total_cmp(&right).then_with(|| is_exact(self).cmp(&is_exact(other)))
     }
 }
@@ -317,7 +338,7 @@ impl Eq for Number {}
 
 /// A point in time. One without a time zone is taken as UTC.
 #[derive(Clone)]
-struct Instant(DateTime);
+pub(crate) struct Instant(DateTime);
 
 impl Instant {
     fn new(value: DateTime) -> Self {

@@ -7,10 +7,16 @@
 //!   [`Dataset`] recognizes and that matches once, so each row is a check.
 //! - **Conditions** of filters on one object go to its triple pattern ([`crate::prefilter`]).
 //! - **Functions** without a bound are replaced ([`crate::functions`]).
+//! - **Operators and aggregates** also compute with what the evaluator's types cannot hold ([`crate::operators`],
+//!   [`crate::aggregates`]). If an expression can show the form of a literal, the dataset keeps it
+//!   ([`Dataset::keep_forms`]).
 mod estimate;
 
+use crate::aggregates::find_aggregate;
 use crate::dataset::{CHECK, Dataset, Statistics};
+use crate::form::hide_misread;
 use crate::functions::find_replacement;
+use crate::operators::{replace_condition, replace_constant, replace_operator};
 use crate::prefilter::add_conditions;
 use estimate::{
     UNKNOWN_ROWS, count_to_float, estimate_rows, estimate_triple, find_constants, is_bound,
@@ -111,14 +117,14 @@ impl Planner<'_, '_> {
                 let left = self.rewrite(*left, scope);
                 let inner = scope.with_bound(find_variables(&left));
                 let mut right = self.rewrite(*right, &inner);
-                let expression = expression.map(|expression| {
-                    self.rewrite_expression(expression, &inner.with_bound(find_variables(&right)))
-                });
                 if let Some(expression) = &expression
                     && !scope.is_in_graph
                 {
                     add_conditions(expression, &mut right, self.dataset);
                 }
+                let expression = expression.map(|expression| {
+                    self.rewrite_condition(expression, &inner.with_bound(find_variables(&right)))
+                });
                 let is_lookup = is_chain(&right);
                 let joined =
                     GraphPattern::LeftJoin { left: left.into(), right: right.into(), expression };
@@ -132,10 +138,10 @@ impl Planner<'_, '_> {
             }
             GraphPattern::Filter { expr, inner } => {
                 let mut inner = self.rewrite(*inner, scope);
-                let expr = self.rewrite_expression(expr, &scope.with_bound(find_variables(&inner)));
                 if !scope.is_in_graph {
                     add_conditions(&expr, &mut inner, self.dataset);
                 }
+                let expr = self.rewrite_condition(expr, &scope.with_bound(find_variables(&inner)));
                 GraphPattern::Filter { expr, inner: inner.into() }
             }
             GraphPattern::Union { left, right } => GraphPattern::Union {
@@ -222,33 +228,61 @@ impl Planner<'_, '_> {
         aggregate: AggregateExpression,
         scope: &Scope,
     ) -> AggregateExpression {
-        match aggregate {
-            AggregateExpression::FunctionCall { name, expr, distinct } => {
-                let mut expr = self.rewrite_expression(expr, scope);
-                if matches!(name, AggregateFunction::GroupConcat { .. }) {
-                    // The evaluator concatenates strings only, and ignores groups with another term.
-                    expr = Expression::FunctionCall(Function::Str, vec![expr]);
-                }
-                AggregateExpression::FunctionCall { name, expr, distinct }
-            }
-            AggregateExpression::CountSolutions { .. } => aggregate,
+        let AggregateExpression::FunctionCall { name, expr, distinct } = aggregate else {
+            return aggregate;
+        };
+        let mut expr = self.rewrite_expression(expr, scope);
+        let shows_terms = matches!(
+            name,
+            AggregateFunction::Min
+                | AggregateFunction::Max
+                | AggregateFunction::Sample
+                | AggregateFunction::GroupConcat { .. }
+        );
+        if shows_terms || distinct {
+            self.dataset.keep_forms();
+            expr = replace_constant(expr);
+        }
+        if matches!(name, AggregateFunction::GroupConcat { .. }) {
+            // The evaluator concatenates strings only, and ignores groups with another term.
+            expr = Expression::FunctionCall(Function::Str, vec![expr]);
+        }
+        let name = find_aggregate(&name).unwrap_or(name);
+        AggregateExpression::FunctionCall { name, expr, distinct }
+    }
+
+    /// Rewrites an expression of which the effective boolean value is needed.
+    fn rewrite_condition(&self, expression: Expression, scope: &Scope) -> Expression {
+        match expression {
+            // Filters on several patterns are told apart by their `&&`.
+            Expression::And(left, right) => Expression::And(
+                self.rewrite_condition(*left, scope).into(),
+                self.rewrite_condition(*right, scope).into(),
+            ),
+            other => replace_condition(self.rewrite_expression(other, scope)),
         }
     }
 
     fn rewrite_expression(&self, expression: Expression, scope: &Scope) -> Expression {
         let one = |inner: Box<Expression>| Box::new(self.rewrite_expression(*inner, scope));
+        let condition = |inner: Box<Expression>| Box::new(self.rewrite_condition(*inner, scope));
         let all = |inner: Vec<Expression>| {
             inner.into_iter().map(|inner| self.rewrite_expression(inner, scope)).collect()
         };
-        match expression {
-            Expression::NamedNode(_)
-            | Expression::Literal(_)
-            | Expression::Variable(_)
-            | Expression::Bound(_) => expression,
-            Expression::Or(left, right) => Expression::Or(one(left), one(right)),
-            Expression::And(left, right) => Expression::And(one(left), one(right)),
+        let kept = |inner: Box<Expression>| {
+            self.dataset.keep_forms();
+            Box::new(replace_constant(self.rewrite_expression(*inner, scope)))
+        };
+        let all_kept = |inner: Vec<Expression>| {
+            inner.into_iter().map(|inner| *kept(Box::new(inner))).collect::<Vec<_>>()
+        };
+        let rewritten = match expression {
+            Expression::NamedNode(_) | Expression::Variable(_) | Expression::Bound(_) => expression,
+            Expression::Literal(literal) => Expression::Literal(hide_misread(literal)),
+            Expression::Or(left, right) => Expression::Or(condition(left), condition(right)),
+            Expression::And(left, right) => Expression::And(condition(left), condition(right)),
             Expression::Equal(left, right) => Expression::Equal(one(left), one(right)),
-            Expression::SameTerm(left, right) => Expression::SameTerm(one(left), one(right)),
+            Expression::SameTerm(left, right) => Expression::SameTerm(kept(left), kept(right)),
             Expression::Greater(left, right) => Expression::Greater(one(left), one(right)),
             Expression::GreaterOrEqual(left, right) => {
                 Expression::GreaterOrEqual(one(left), one(right))
@@ -262,17 +296,22 @@ impl Planner<'_, '_> {
             Expression::Divide(left, right) => Expression::Divide(one(left), one(right)),
             Expression::UnaryPlus(inner) => Expression::UnaryPlus(one(inner)),
             Expression::UnaryMinus(inner) => Expression::UnaryMinus(one(inner)),
-            Expression::Not(inner) => Expression::Not(one(inner)),
+            Expression::Not(inner) => Expression::Not(condition(inner)),
             Expression::Exists(pattern) => {
                 Expression::Exists(Box::new(self.rewrite(*pattern, scope)))
             }
-            Expression::If(condition, yes, no) => Expression::If(one(condition), one(yes), one(no)),
-            Expression::Coalesce(list) => Expression::Coalesce(all(list)),
+            Expression::If(test, yes, no) => Expression::If(condition(test), kept(yes), kept(no)),
+            Expression::Coalesce(list) => return Expression::Coalesce(all_kept(list)),
             Expression::FunctionCall(function, arguments) => {
+                let arguments = match function {
+                    Function::Str | Function::Datatype => all_kept(arguments),
+                    _ => all(arguments),
+                };
                 let function = find_replacement(&function).unwrap_or(function);
-                Expression::FunctionCall(function, all(arguments))
+                Expression::FunctionCall(function, arguments)
             }
-        }
+        };
+        replace_operator(rewritten)
     }
 
     /// Adds the parts of a join, rewritten.

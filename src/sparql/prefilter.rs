@@ -48,7 +48,7 @@ impl Condition {
                 read_string(term, dataset).is_some_and(|value| !value.ends_with(text))
             }
             Self::Is(iri) => term != iri,
-            Self::IsWithin(bound) => bound.excludes(|| dataset.decode_expression(term)),
+            Self::IsWithin(bound) => bound.excludes(|| dataset.decode_value(term)),
         }
     }
 }
@@ -75,7 +75,7 @@ fn read_string(term: &InternalTerm, dataset: &Dataset<'_>) -> Option<String> {
     if term.is_name() {
         return None;
     }
-    match dataset.decode_expression(term) {
+    match dataset.decode_value(term) {
         ExpressionTerm::StringLiteral(value) | ExpressionTerm::LangStringLiteral { value, .. } => {
             Some(value)
         }

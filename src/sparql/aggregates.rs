@@ -1,0 +1,149 @@
+//! Aggregates of SPARQL over numbers of any length, and that return terms as they are stored: they replace the evaluator's
+//! own.
+use crate::form::{keep_form, restore_form};
+use crate::number::{Arithmetic, Exact, Number};
+use crate::order::Value;
+use oxrdf::vocab::xsd;
+use oxrdf::{Literal, NamedNode, Term};
+use oxsdatatypes::Decimal;
+use spareval::{AggregateFunctionAccumulator, ExpressionTerm, QueryEvaluator};
+use spargebra::algebra::AggregateFunction;
+use std::cmp::Ordering;
+
+/// Returns the aggregate that replaces one of SPARQL.
+pub(crate) fn find_aggregate(function: &AggregateFunction) -> Option<AggregateFunction> {
+    let name = match function {
+        AggregateFunction::Sum => "sum",
+        AggregateFunction::Avg => "avg",
+        AggregateFunction::Min => "min",
+        AggregateFunction::Max => "max",
+        _ => return None,
+    };
+    Some(AggregateFunction::Custom(aggregate_name(name)))
+}
+
+/// Names an aggregate as no request can name it.
+fn aggregate_name(name: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("penstock {name}"))
+}
+
+/// Adds the aggregates to an evaluator.
+pub(crate) fn add_aggregates(evaluator: QueryEvaluator) -> QueryEvaluator {
+    evaluator
+        .with_custom_aggregate_function(aggregate_name("sum"), || Box::new(Sum::default()))
+        .with_custom_aggregate_function(aggregate_name("avg"), || Box::new(Average::default()))
+        .with_custom_aggregate_function(aggregate_name("min"), || {
+            Box::new(Extreme { kept: None, wanted: Ordering::Less })
+        })
+        .with_custom_aggregate_function(aggregate_name("max"), || {
+            Box::new(Extreme { kept: None, wanted: Ordering::Greater })
+        })
+}
+
+/// SUM (section 18.5.1.3).
+#[derive(Default)]
+struct Sum {
+    /// The sum of those that the evaluator's own type can add.
+    small: Decimal,
+    has_decimal: bool,
+    /// The sum of what was added before that type was too small, and of floats and doubles.
+    other: Option<Term>,
+    is_error: bool,
+}
+
+impl Sum {
+    fn add(&mut self, term: &Term) -> Option<()> {
+        let Term::Literal(literal) = term else { return None };
+        let datatype = literal.datatype();
+        let is_decimal = datatype == xsd::DECIMAL;
+        if (is_decimal || datatype == xsd::INTEGER)
+            && let Ok(value) = literal.value().parse::<Decimal>()
+            && let Some(sum) = self.small.checked_add(value)
+        {
+            (self.small, self.has_decimal) = (sum, self.has_decimal || is_decimal);
+            return Some(());
+        }
+        let added = Number::read(literal)?;
+        let sum = match self.other.take() {
+            Some(Term::Literal(sum)) => Number::read(&sum)?.calculate(Arithmetic::Add, added)?,
+            _ => added.calculate(Arithmetic::Add, Number::Integer("0"))?,
+        };
+        self.other = Some(sum);
+        Some(())
+    }
+
+    fn total(&mut self) -> Option<Literal> {
+        if self.is_error {
+            return None;
+        }
+        let datatype = if self.has_decimal { xsd::DECIMAL } else { xsd::INTEGER };
+        let small = Literal::new_typed_literal(self.small.to_string(), datatype);
+        match self.other.take() {
+            Some(Term::Literal(other)) => {
+                let sum =
+                    Number::read(&small)?.calculate(Arithmetic::Add, Number::read(&other)?)?;
+                if let Term::Literal(sum) = sum { Some(sum) } else { None }
+            }
+            _ => Some(small),
+        }
+    }
+}
+
+impl AggregateFunctionAccumulator for Sum {
+    fn accumulate(&mut self, element: Term) {
+        if !self.is_error && self.add(&restore_form(element)).is_none() {
+            self.is_error = true;
+        }
+    }
+
+    fn finish(&mut self) -> Option<Term> {
+        self.total().map(Term::from)
+    }
+}
+
+/// AVG (section 18.5.1.4).
+#[derive(Default)]
+struct Average {
+    sum: Sum,
+    count: u64,
+}
+
+impl AggregateFunctionAccumulator for Average {
+    fn accumulate(&mut self, element: Term) {
+        self.sum.accumulate(element);
+        self.count += 1;
+    }
+
+    fn finish(&mut self) -> Option<Term> {
+        let sum = self.sum.total()?;
+        if self.count == 0 {
+            return Some(sum.into());
+        }
+        let count = Exact::from_count(self.count).into_literal();
+        Number::read(&sum)?.calculate(Arithmetic::Divide, Number::read(&count)?)
+    }
+}
+
+/// MIN and MAX (sections 18.5.1.5 and 18.5.1.6).
+struct Extreme {
+    kept: Option<(Value, Term)>,
+    /// How a term compares with the kept one that it replaces.
+    wanted: Ordering,
+}
+
+impl AggregateFunctionAccumulator for Extreme {
+    fn accumulate(&mut self, element: Term) {
+        let element = restore_form(element);
+        let value = Value::new(Some(ExpressionTerm::from(element.clone())));
+        if self.kept.as_ref().is_none_or(|(kept, _)| value.cmp(kept) == self.wanted) {
+            self.kept = Some((value, element));
+        }
+    }
+
+    fn finish(&mut self) -> Option<Term> {
+        self.kept.take().map(|(_, term)| match term {
+            Term::Literal(literal) => keep_form(literal).into(),
+            other => other,
+        })
+    }
+}

@@ -589,6 +589,19 @@ impl Dataset<'_> {
         unwrap(self.codes.count_triples([subject, predicate, object], check))
     }
 
+    /// Returns whether a triple of the default graph has this term as its subject or object.
+    pub(crate) fn has_node(&self, term: Term) -> bool {
+        let term = self.encode(term);
+        let dataset: &Self = self;
+        let has = |subject, object| {
+            (&dataset)
+                .internal_quads_for_pattern(subject, None, object, Some(None))
+                .next()
+                .is_some()
+        };
+        has(Some(&term), None) || has(None, Some(&term))
+    }
+
     fn estimate_stored(&self, terms: [Option<&InternalTerm>; 3]) -> f64 {
         let [subject, predicate, object] = terms.map(|term| match term {
             Some(InternalTerm::Stored(code)) => Some(code),

@@ -1,15 +1,17 @@
-//! Functions of SPARQL whose result or time the evaluator does not bound: they replace its own.
+//! Functions of SPARQL whose result or time the evaluator does not bound, and BNODE: they replace its own.
 //!
 //! One call of CONCAT or REPLACE can build a text of gigabytes, and one call of REGEX can run for minutes. There is no
 //! check of the limits within a call, so these check before they work or while they do.
 use crate::budget::Budget;
 use oxrdf::vocab::xsd;
-use oxrdf::{Literal, NamedNode, Term};
+use oxrdf::{BlankNode, Literal, NamedNode, Term, Variable};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::unwind::abort;
 use regex::{Regex, RegexBuilder};
 use spareval::QueryEvaluator;
-use spargebra::algebra::Function;
+use spargebra::algebra::{Expression, Function};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The sizes that a compiled pattern may have, in bytes, tried one after the other.
@@ -29,6 +31,22 @@ pub(crate) fn find_replacement(function: &Function) -> Option<Function> {
     Some(Function::Custom(function_name(name)))
 }
 
+/// Returns whether an expression is BNODE of a string.
+pub(crate) fn is_named_node_function(expression: &Expression) -> bool {
+    matches!(expression, Expression::FunctionCall(Function::BNode, names) if !names.is_empty())
+}
+
+/// Returns the call that numbers rows.
+pub(crate) fn call_row() -> Expression {
+    Expression::FunctionCall(Function::Custom(function_name("row")), Vec::new())
+}
+
+/// Returns the call of BNODE for a string in the row whose number is in `row`.
+pub(crate) fn call_named_node(name: Expression, row: Variable) -> Expression {
+    let function = Function::Custom(function_name("node"));
+    Expression::FunctionCall(function, vec![name, Expression::Variable(row)])
+}
+
 /// Names a function as no request can name it.
 fn function_name(name: &str) -> NamedNode {
     NamedNode::new_unchecked(format!("penstock {name}"))
@@ -38,7 +56,12 @@ fn function_name(name: &str) -> NamedNode {
 pub(crate) fn add_functions(evaluator: QueryEvaluator, budget: &Arc<Budget>) -> QueryEvaluator {
     let (for_concat, for_regex, for_replace) = (budget.clone(), budget.clone(), budget.clone());
     let (regex_cache, replace_cache) = (RegexCache::default(), RegexCache::default());
+    let rows = AtomicU64::new(0);
     evaluator
+        .with_custom_function(function_name("row"), move |_| {
+            Some(Literal::from(rows.fetch_add(1, Ordering::Relaxed)).into())
+        })
+        .with_custom_function(function_name("node"), name_node)
         .with_custom_function(function_name("concat"), move |texts| concat(texts, &for_concat))
         .with_custom_function(function_name("regex"), move |arguments| {
             match_regex(arguments, &regex_cache, &for_regex)
@@ -66,6 +89,18 @@ fn build_string(value: String, language: Option<&str>) -> Term {
         Some(language) => Literal::new_language_tagged_literal_unchecked(value, language).into(),
         None => Literal::new_simple_literal(value).into(),
     }
+}
+
+/// BNODE of a string (section 17.4.2.9): the same node for equal strings in one solution, others in other solutions.
+fn name_node(arguments: &[Term]) -> Option<Term> {
+    let [name, Term::Literal(row)] = arguments else { return None };
+    let name = read_plain_string(name)?;
+    let hash = |half: u8| {
+        let mut hasher = DefaultHasher::new();
+        (half, row.value(), name).hash(&mut hasher);
+        u128::from(hasher.finish())
+    };
+    Some(BlankNode::new_from_unique_id(hash(0) << 64 | hash(1)).into())
 }
 
 /// CONCAT (section 17.4.3.12).

@@ -11,17 +11,20 @@
 //!   [`crate::aggregates`]). If an expression can show the form of a literal, the dataset keeps it
 //!   ([`Dataset::keep_forms`]).
 mod estimate;
+mod graph;
+mod path;
 
 use crate::aggregates::find_aggregate;
 use crate::dataset::{CHECK, Dataset, Statistics};
 use crate::form::hide_misread;
-use crate::functions::find_replacement;
+use crate::functions::{call_named_node, call_row, find_replacement, is_named_node_function};
 use crate::operators::{replace_condition, replace_constant, replace_operator};
 use crate::prefilter::add_conditions;
 use estimate::{
     UNKNOWN_ROWS, count_to_float, estimate_rows, estimate_triple, find_constants, is_bound,
     to_constant,
 };
+use graph::has_part;
 use oxrdf::{Literal, Variable};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::unwind::abort;
@@ -29,7 +32,7 @@ use spargebra::algebra::{
     AggregateExpression, AggregateFunction, Expression, Function, GraphPattern, OrderExpression,
 };
 use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;
 
 /// The maximum number of parts of one join. Each is one more level of the evaluation.
@@ -48,7 +51,7 @@ const ROWS_PER_PATH: f64 = 50.0;
 const ROWS_OF_OPEN_PATH: f64 = 1e9;
 /// Rewrites the pattern of a request.
 pub(crate) fn plan(pattern: GraphPattern, dataset: &Dataset<'_>) -> GraphPattern {
-    Planner { dataset }.rewrite(pattern, &Scope::default())
+    Planner { dataset, named: Cell::new(0) }.rewrite(pattern, &Scope::default())
 }
 
 /// What surrounds a pattern.
@@ -58,6 +61,8 @@ struct Scope {
     bound: HashSet<Variable>,
     /// Whether the pattern is within GRAPH.
     is_in_graph: bool,
+    /// The variable that has a number for each row.
+    row: Option<Variable>,
 }
 
 impl Scope {
@@ -68,12 +73,14 @@ impl Scope {
     }
 
     fn without_bound(&self) -> Self {
-        Self { bound: HashSet::new(), ..*self }
+        Self { bound: HashSet::new(), ..self.clone() }
     }
 }
 
 struct Planner<'a, 's> {
     dataset: &'a Dataset<'s>,
+    /// The number of variables of [`Self::name_variable`].
+    named: Cell<usize>,
 }
 
 /// A part of a join, with its variables.
@@ -149,17 +156,20 @@ impl Planner<'_, '_> {
                 right: self.rewrite(*right, scope).into(),
             },
             GraphPattern::Graph { name, inner } => {
-                if let NamedNodePattern::Variable(graph) = &name {
-                    refuse_hidden_graph(&inner, graph);
-                }
+                let inner = match &name {
+                    NamedNodePattern::Variable(graph) => match self.separate_graph(graph, *inner) {
+                        Ok(separated) => return self.rewrite(separated, scope),
+                        Err(inner) => inner,
+                    },
+                    NamedNodePattern::NamedNode(_) => *inner,
+                };
                 let scope = Scope { is_in_graph: true, ..scope.clone() };
-                GraphPattern::Graph { name, inner: self.rewrite(*inner, &scope).into() }
+                GraphPattern::Graph { name, inner: self.rewrite(inner, &scope).into() }
             }
-            GraphPattern::Extend { inner, variable, expression } => {
-                let inner = self.rewrite(*inner, scope);
-                let expression =
-                    self.rewrite_expression(expression, &scope.with_bound(find_variables(&inner)));
-                GraphPattern::Extend { inner: inner.into(), variable, expression }
+            GraphPattern::Extend { .. } => self.rewrite_extension(pattern, scope),
+            // Without a common variable it removes nothing. The variable of GRAPH is none.
+            GraphPattern::Minus { left, right } if has_no_common_variable(&left, &right) => {
+                self.rewrite(*left, scope)
             }
             GraphPattern::Minus { left, right } => GraphPattern::Minus {
                 left: self.rewrite(*left, scope).into(),
@@ -210,6 +220,12 @@ impl Planner<'_, '_> {
         }
     }
 
+    /// Returns a variable that no request can name.
+    fn name_variable(&self, purpose: &str) -> Variable {
+        self.named.set(self.named.get() + 1);
+        Variable::new_unchecked(format!("{purpose}-{}", self.named.get()))
+    }
+
     /// Counts the matches of a triple pattern, for aggregates that all count them.
     fn count(
         &self,
@@ -249,6 +265,30 @@ impl Planner<'_, '_> {
         }
         let name = find_aggregate(&name).unwrap_or(name);
         AggregateExpression::FunctionCall { name, expr, distinct }
+    }
+
+    /// Rewrites assignments. Those that create blank nodes for strings get a number for each row first.
+    fn rewrite_extension(&self, pattern: GraphPattern, scope: &Scope) -> GraphPattern {
+        let mut pattern = pattern;
+        let mut assignments = Vec::new();
+        while let GraphPattern::Extend { inner, variable, expression } = pattern {
+            assignments.push((variable, expression));
+            pattern = *inner;
+        }
+        let mut extended = self.rewrite(pattern, scope);
+        let mut scope = scope.with_bound(find_variables(&extended));
+        if assignments.iter().any(|(_, expression)| has_part(expression, &is_named_node_function)) {
+            let variable = self.name_variable("row");
+            let expression = call_row();
+            scope.row = Some(variable.clone());
+            extended = GraphPattern::Extend { inner: extended.into(), variable, expression };
+        }
+        for (variable, expression) in assignments.into_iter().rev() {
+            let expression = self.rewrite_expression(expression, &scope);
+            scope.bound.insert(variable.clone());
+            extended = GraphPattern::Extend { inner: extended.into(), variable, expression };
+        }
+        extended
     }
 
     /// Rewrites an expression of which the effective boolean value is needed.
@@ -307,6 +347,11 @@ impl Planner<'_, '_> {
                     Function::Str | Function::Datatype => all_kept(arguments),
                     _ => all(arguments),
                 };
+                if let (Function::BNode, [name], Some(row)) =
+                    (&function, arguments.as_slice(), &scope.row)
+                {
+                    return call_named_node(name.clone(), row.clone());
+                }
                 let function = find_replacement(&function).unwrap_or(function);
                 Expression::FunctionCall(function, arguments)
             }
@@ -326,6 +371,20 @@ impl Planner<'_, '_> {
             GraphPattern::Bgp { patterns } if !patterns.is_empty() || !scope.is_in_graph => {
                 check_limit(parts.len() + patterns.len(), MAX_JOINED_PARTS);
                 parts.extend(patterns.into_iter().map(Part::from_triple));
+            }
+            path @ GraphPattern::Path { .. }
+                if let Some(zero_length) = self.find_zero_length(&path, scope) =>
+            {
+                if !scope.is_in_graph {
+                    // No triple has the constant.
+                    return self.collect_parts(zero_length, scope, parts);
+                }
+                let mut rows = Vec::new();
+                self.collect_parts(zero_length, scope, &mut rows);
+                let zero_length = self.join(rows, scope);
+                let both = GraphPattern::Union { left: path.into(), right: zero_length.into() };
+                let distinct = GraphPattern::Distinct { inner: both.into() };
+                parts.push(Part::from_rows(check(distinct), UNKNOWN_ROWS));
             }
             path @ GraphPattern::Path { .. } => {
                 let variables = find_variables(&path);
@@ -546,34 +605,15 @@ impl Part {
     }
 }
 
-/// Refuses a subquery that does not return the variable of its graph: the evaluator would read all graphs together.
-fn refuse_hidden_graph(pattern: &GraphPattern, graph: &Variable) {
-    match pattern {
-        GraphPattern::Project { variables, .. } if !variables.contains(graph) => {
-            abort(GatewayError::new(
-                ErrorClass::Invalid,
-                format!(
-                    "a subquery within GRAPH {graph} must select {graph} too, and group by it if it groups"
-                ),
-            ));
-        }
-        GraphPattern::Join { left, right }
-        | GraphPattern::LeftJoin { left, right, .. }
-        | GraphPattern::Lateral { left, right }
-        | GraphPattern::Union { left, right }
-        | GraphPattern::Minus { left, right } => {
-            refuse_hidden_graph(left, graph);
-            refuse_hidden_graph(right, graph);
-        }
-        GraphPattern::Filter { inner, .. }
-        | GraphPattern::Extend { inner, .. }
-        | GraphPattern::Distinct { inner }
-        | GraphPattern::Reduced { inner }
-        | GraphPattern::Slice { inner, .. }
-        | GraphPattern::OrderBy { inner, .. }
-        | GraphPattern::Group { inner, .. } => refuse_hidden_graph(inner, graph),
-        _ => {}
-    }
+/// Returns whether no solutions of two patterns can have a variable in common.
+fn has_no_common_variable(left: &GraphPattern, right: &GraphPattern) -> bool {
+    let mut variables = HashSet::new();
+    left.on_in_scope_variable(|variable| {
+        variables.insert(variable);
+    });
+    let mut is_disjoint = true;
+    right.on_in_scope_variable(|variable| is_disjoint &= !variables.contains(variable));
+    is_disjoint
 }
 
 /// Refuses a join of too many parts.

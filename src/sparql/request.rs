@@ -1,6 +1,6 @@
 //! Parsed requests.
 use crate::newer_syntax::check_version;
-use crate::syntax::{PADDING, Token, Tokens, check_nesting, to_error};
+use crate::syntax::{Token, Tokens, check_comparisons, check_nesting, prepare, to_error};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::prefixes::WELL_KNOWN_PREFIXES;
@@ -59,9 +59,9 @@ impl Query {
     pub fn parse(text: &str, parameters: &DatasetParameters) -> Result<Self, GatewayError> {
         check_nesting(text)?;
         check_version(text)?;
+        check_comparisons(text)?;
         let mut query = catch("the SPARQL request", || {
-            let padded = format!("{text}{PADDING}");
-            parser()?.parse_query(&padded).map_err(|error| to_error(text, &error))
+            parser()?.parse_query(&prepare(text)).map_err(|error| to_error(text, &error))
         })?;
         if let spargebra::Query::Select { pattern, .. } = &mut query {
             order_columns(text, pattern);
@@ -162,9 +162,9 @@ impl Update {
     pub fn parse(text: &str, using: &DatasetParameters) -> Result<Self, GatewayError> {
         check_nesting(text)?;
         check_version(text)?;
+        check_comparisons(text)?;
         let update = catch("the SPARQL request", || {
-            let padded = format!("{text}{PADDING}");
-            parser()?.parse_update(&padded).map_err(|error| to_error(text, &error))
+            parser()?.parse_update(&prepare(text)).map_err(|error| to_error(text, &error))
         })?;
         let mut operations = to_operations(text, update.operations)?;
         refuse_remote_data(text, &operations)?;
@@ -206,7 +206,7 @@ fn to_operations(
     if statements.iter().any(|statement| statement.copy.is_some()) {
         let mut prologues = String::new();
         for statement in statements {
-            let text = format!("{prologues}{}{}{PADDING}", statement.prologue, statement.body);
+            let text = prepare(&format!("{prologues}{}{}", statement.prologue, statement.body));
             let parsed = catch("the SPARQL request", || {
                 parser()?.parse_update(&text).map_err(|_| unclear_error())
             })?;

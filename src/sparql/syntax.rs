@@ -262,6 +262,58 @@ pub(crate) fn check_nesting(text: &str) -> Result<(), GatewayError> {
     Ok(())
 }
 
+/// Checks that no `<` of an expression begins an IRI: `?a<?b&&?c>?d` has the IRI `<?b&&?c>`, because the longest token counts
+/// (SPARQL 1.1, section 19.8).
+///
+/// # Errors
+/// [`ErrorClass::Malformed`] with the place of the first one.
+pub(crate) fn check_comparisons(text: &str) -> Result<(), GatewayError> {
+    let mut are_expressions = Vec::new();
+    let mut before = None;
+    for (at, token) in Tokens::new(text) {
+        let is_in_expression = are_expressions.last() == Some(&true);
+        match (before.replace(token), token) {
+            (Some(Token::Word(word)), Token::Symbol('(')) => {
+                let begins = |keyword: &&str| keyword.eq_ignore_ascii_case(word);
+                let is_first = ["FILTER", "BIND", "HAVING"].iter().any(begins);
+                are_expressions.push(is_in_expression || is_first);
+            }
+            (_, Token::Symbol('(')) => are_expressions.push(is_in_expression),
+            (_, Token::Symbol('{' | '[')) => are_expressions.push(false),
+            (_, Token::Symbol(')' | '}' | ']')) => {
+                are_expressions.pop();
+            }
+            (Some(Token::Word(word)), Token::Iri(iri))
+                if is_in_expression && word.starts_with(['?', '$']) =>
+            {
+                let finding = format!(
+                    "`{iri}` is an IRI here; write a space behind `<` if it compares `{word}`"
+                );
+                return Err(syntax_error(text, at, finding));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns a text as the parser gets it: it knows `true` and `false` in lower case only, and its search for keywords must
+/// not meet the end. All places stay the same.
+pub(crate) fn prepare(text: &str) -> String {
+    let mut prepared = String::with_capacity(text.len() + PADDING.len());
+    for (at, token) in Tokens::new(text) {
+        if let Token::Word(word) = token
+            && ["true", "false"].iter().any(|boolean| boolean.eq_ignore_ascii_case(word))
+        {
+            prepared.push_str(text.get(prepared.len()..at).unwrap_or_default());
+            prepared.push_str(&word.to_ascii_lowercase());
+        }
+    }
+    prepared.push_str(text.get(prepared.len()..).unwrap_or_default());
+    prepared.push_str(PADDING);
+    prepared
+}
+
 fn too_deep(text: &str, at: usize, why: &str) -> GatewayError {
     let (line, column) = find_place(text, at);
     let finding = Finding::at_line(line, column, format!("{why}; split the request"));
@@ -280,8 +332,8 @@ pub(crate) fn find_place(text: &str, at: usize) -> (u64, u64) {
     (line as u64, column as u64)
 }
 
-/// Blanks that follow a text when it is parsed, so that the parser's search for keywords does not meet the end.
-pub(crate) const PADDING: &str = "                ";
+/// Blanks that follow a text when it is parsed.
+const PADDING: &str = "                ";
 
 /// Converts an error of the parser about a text with [`PADDING`].
 ///
@@ -384,6 +436,36 @@ mod tests {
             let place = format!("line {line}, column {column}: ");
             assert!(error.contains(&place) && error.contains(words), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_comparison_that_reads_as_an_iri_is_refused() {
+        for (text, column) in [
+            ("SELECT * { FILTER (?x<?a&&?b>?y) }", 22),
+            ("SELECT * { FILTER(IF((?x<5&&?b>3), 1, 2)) }", 25),
+        ] {
+            let error = check_comparisons(text).unwrap_err().to_string();
+            assert!(error.contains(&format!("column {column}: ")), "{error}");
+        }
+        for text in [
+            "SELECT * { ?x <a:b> ?y FILTER(?x<5 && ?y>3) }",
+            "SELECT * { ?s ?p (?x <a:b>) FILTER EXISTS { ?x <a:b> ?y } }",
+            "SELECT * { FILTER(?x = <a:b> || ?x<?y||?z>?y || EXISTS { ?x <a:b> ?y }) } ORDER BY ?x <a:f>(?y)",
+        ] {
+            check_comparisons(text).unwrap();
+        }
+    }
+
+    #[test]
+    fn booleans_are_read_in_any_case() {
+        let text =
+            "SELECT (TRUE AS ?true) { ?TRUE TRUE:a 'TRUE' , \"False\" . <TRUE> a False. # TRUE";
+        let prepared = prepare(text);
+        assert_eq!(
+            prepared.trim_end(),
+            "SELECT (true AS ?true) { ?TRUE TRUE:a 'TRUE' , \"False\" . <TRUE> a false. # TRUE"
+        );
+        assert_eq!(prepared.len(), text.len() + PADDING.len());
     }
 
     #[test]

@@ -43,29 +43,8 @@ LEFT_OUT = (
 )
 
 # Tests that fail for a known reason: a part of the test's IRI, and the reason.
-GRAPH_SCOPE = "spareval: the variable of GRAPH is not in scope within it"
-NO_TERM = "spareval: no path of length 0 at a constant that no triple has"
 STORED_AS_IRI = "the store has no blank nodes"
-CANONICAL_STR = "spareval: STR of a number is its canonical form"
 EXPECTED_FAILURES = {
-    "aggregates/agg-empty-group-count-graph": GRAPH_SCOPE,
-    "bindings/graph": GRAPH_SCOPE,
-    "negation/graph-minus": GRAPH_SCOPE,
-    "graph/graph-variable-scope": GRAPH_SCOPE,
-    "graph/graph-optional": GRAPH_SCOPE,
-    **dict.fromkeys(
-        [f"subquery/subquery0{n}" for n in (1, 3, 4, 5)],
-        "the gateway refuses a subquery within GRAPH ?g that does not select ?g",
-    ),
-    "property-path/zero_or_more_set_": NO_TERM,
-    "property-path/zero_or_one_set_": NO_TERM,
-    "functions/bnode01": "spareval: BNODE of one string is one node in all solutions",
-    "aggregates/agg-groupconcat-04": "spareval: GROUP_CONCAT keeps a common language tag",
-    "aggregates/agg-groupconcat-06": "spareval: GROUP_CONCAT keeps a common language tag",
-    "syntax-sparql3/syn-bad-26": "spargebra: < after a variable is always an operator",
-    "expr-builtin/dawg-str-1": CANONICAL_STR,
-    "expr-builtin/dawg-str-2": CANONICAL_STR,
-    "expr-builtin/case-insensitive-booleans": "spargebra: TRUE and False are no booleans",
     "update-silent/load-silent": "the gateway refuses LOAD",
     "update-silent/load-into-silent": "the gateway refuses LOAD",
     "open-world/date-2": "spareval: dates with and without a time zone are compared as XSD 1.1 says",

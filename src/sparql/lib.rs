@@ -12,6 +12,7 @@ mod budget;
 mod dataset;
 mod delta;
 mod evaluate;
+mod expressions;
 mod form;
 mod functions;
 mod graphs;
@@ -28,6 +29,7 @@ mod syntax;
 mod tests;
 mod thread;
 mod update;
+mod warnings;
 
 pub use budget::{Deadline, Limits};
 pub use evaluate::{ResultFormat, evaluate};

@@ -3,6 +3,7 @@
 //!
 //! The evaluator's operator is tried first. If it has no result, a function of ours computes it from the terms. That also
 //! finds what really is an error. An operator with large arguments is replaced, because each of them would be there twice.
+use crate::expressions::has_parts_within;
 use crate::form::{keep_form, restore_form, to_expression_term};
 use crate::number::{Arithmetic, Number, Transformation};
 use oxrdf::vocab::xsd;
@@ -97,73 +98,91 @@ pub(crate) fn replace_operator(expression: Expression) -> Expression {
         Add, Divide, Equal, Greater, GreaterOrEqual, In, Less, LessOrEqual, Multiply, Subtract,
         UnaryMinus, UnaryPlus,
     };
-    let (name, arguments) = match &expression {
+    let name = match &expression {
         Equal(left, right) if is_iri(left) || is_iri(right) => return expression,
-        Equal(left, right) => ("equal", vec![left, right]),
-        Greater(left, right) => ("greater", vec![left, right]),
-        GreaterOrEqual(left, right) => ("greater-or-equal", vec![left, right]),
-        Less(left, right) => ("less", vec![left, right]),
-        LessOrEqual(left, right) => ("less-or-equal", vec![left, right]),
-        Add(left, right) => ("add", vec![left, right]),
-        Subtract(left, right) => ("subtract", vec![left, right]),
-        Multiply(left, right) => ("multiply", vec![left, right]),
+        Equal(left, right)
+        | Greater(left, right)
+        | GreaterOrEqual(left, right)
+        | Less(left, right)
+        | LessOrEqual(left, right)
+            if is_own_value(left) && is_own_value(right) =>
+        {
+            return expression;
+        }
+        Equal(..) => "equal",
+        Greater(..) => "greater",
+        GreaterOrEqual(..) => "greater-or-equal",
+        Less(..) => "less",
+        LessOrEqual(..) => "less-or-equal",
+        Add(..) => "add",
+        Subtract(..) => "subtract",
+        Multiply(..) => "multiply",
         // The evaluator cuts quotients off behind 18 digits of the fraction.
-        Divide(left, right) => {
-            return call("divide", vec![left.as_ref().clone(), right.as_ref().clone()]);
+        Divide(..) => return call("divide", take_arguments(expression)),
+        UnaryPlus(_) => "plus",
+        UnaryMinus(_) => "minus",
+        In(left, list) => {
+            let is_constant =
+                |item: &Expression| matches!(item, Expression::Literal(_)) || is_iri(item);
+            if list.iter().all(is_iri) {
+                return expression;
+            }
+            if list.iter().all(is_constant) {
+                return try_first("in", has_parts_within(left, MAX_TRIED_PARTS), expression);
+            }
+            return replace_in(expression);
         }
-        UnaryPlus(inner) => ("plus", vec![inner]),
-        UnaryMinus(inner) => ("minus", vec![inner]),
-        In(left, list) => return replace_in(left.as_ref().clone(), list.clone()),
-        Expression::FunctionCall(function, arguments) => {
-            return replace_function(function.clone(), arguments.clone());
-        }
+        Expression::FunctionCall(function, arguments) => match find_function(function, arguments) {
+            Some((name, true)) => name,
+            Some((name, false)) => return call(name, take_arguments(expression)),
+            None => return expression,
+        },
         _ => return expression,
     };
-    let arguments: Vec<_> =
-        arguments.into_iter().map(|argument| argument.as_ref().clone()).collect();
-    let is_comparison = matches!(
-        expression,
-        Equal(..) | Greater(..) | GreaterOrEqual(..) | Less(..) | LessOrEqual(..)
-    );
-    if is_comparison && arguments.iter().all(is_own_value) {
-        return expression;
-    }
-    try_first(expression, name, arguments)
+    let is_small = has_parts_within(&expression, MAX_TRIED_PARTS + 1);
+    try_first(name, is_small, expression)
 }
 
-/// Evaluates an operator, and if it has no result, the function of this name.
-fn try_first(operator: Expression, name: &str, arguments: Vec<Expression>) -> Expression {
-    let parts = arguments.iter().map(count_parts).fold(0, usize::saturating_add);
-    let replacement = call(name, arguments);
-    if parts > MAX_TRIED_PARTS {
-        return replacement;
+/// Evaluates a small operator, and if it has no result, the function of this name. Evaluates only that in place of a large
+/// one.
+fn try_first(name: &str, is_small: bool, operator: Expression) -> Expression {
+    if !is_small {
+        return call(name, take_arguments(operator));
     }
+    let replacement = call(name, take_arguments(operator.clone()));
     Expression::Coalesce(vec![operator, replacement])
 }
 
-fn replace_in(left: Expression, list: Vec<Expression>) -> Expression {
-    if list.iter().all(is_iri) {
-        return Expression::In(left.into(), list);
+fn take_arguments(expression: Expression) -> Vec<Expression> {
+    match expression {
+        Expression::Equal(left, right)
+        | Expression::Greater(left, right)
+        | Expression::GreaterOrEqual(left, right)
+        | Expression::Less(left, right)
+        | Expression::LessOrEqual(left, right)
+        | Expression::Add(left, right)
+        | Expression::Subtract(left, right)
+        | Expression::Multiply(left, right)
+        | Expression::Divide(left, right) => vec![*left, *right],
+        Expression::UnaryPlus(inner) | Expression::UnaryMinus(inner) => vec![*inner],
+        Expression::In(left, list) => std::iter::once(*left).chain(list).collect(),
+        Expression::FunctionCall(_, arguments) => arguments,
+        other => vec![other],
     }
-    let is_constant = |item: &Expression| matches!(item, Expression::Literal(_)) || is_iri(item);
-    if list.iter().all(is_constant) {
-        let arguments = std::iter::once(left.clone()).chain(list.iter().cloned()).collect();
-        let replacement = call("in", arguments);
-        if count_parts(&left) > MAX_TRIED_PARTS {
-            return replacement;
-        }
-        return Expression::Coalesce(vec![Expression::In(left.into(), list), replacement]);
-    }
-    // An error of one item leaves the others as they are.
-    let equals = list
-        .into_iter()
-        .map(|item| replace_operator(Expression::Equal(left.clone().into(), item.into())));
-    let any = equals.reduce(|any, equal| Expression::Or(any.into(), equal.into()));
-    any.unwrap_or_else(|| Expression::In(left.into(), Vec::new()))
 }
 
-fn replace_function(function: Function, arguments: Vec<Expression>) -> Expression {
-    let name = match &function {
+/// Replaces IN by comparisons: an error of one item leaves the others as they are.
+fn replace_in(expression: Expression) -> Expression {
+    let Expression::In(left, list) = expression else { return expression };
+    let equals =
+        list.into_iter().map(|item| replace_operator(Expression::Equal(left.clone(), item.into())));
+    let any = equals.reduce(|any, equal| Expression::Or(any.into(), equal.into()));
+    any.unwrap_or(Expression::In(left, Vec::new()))
+}
+
+/// Returns the name of what replaces a function, and whether the function is tried first.
+fn find_function(function: &Function, arguments: &[Expression]) -> Option<(&'static str, bool)> {
+    let tried = match function {
         Function::Abs => "abs",
         Function::Ceil => "ceil",
         Function::Floor => "floor",
@@ -176,27 +195,21 @@ fn replace_function(function: Function, arguments: Vec<Expression>) -> Expressio
         Function::Seconds => "seconds",
         Function::Timezone => "timezone",
         Function::Tz => "tz",
-        Function::SubStr if arguments.iter().skip(1).all(is_own_value) => {
-            return Expression::FunctionCall(function, arguments);
-        }
+        Function::SubStr if arguments.iter().skip(1).all(is_own_value) => return None,
         Function::SubStr => "substr",
-        Function::IsNumeric => return call("is-numeric", arguments),
-        Function::Datatype if !matches!(arguments.as_slice(), [Expression::Variable(_)]) => {
-            return call("datatype", arguments);
+        Function::IsNumeric => return Some(("is-numeric", false)),
+        Function::Datatype if !matches!(arguments, [Expression::Variable(_)]) => {
+            return Some(("datatype", false));
         }
-        Function::StrDt => return call("strdt", arguments),
+        Function::StrDt => return Some(("strdt", false)),
         Function::Custom(iri) if arguments.len() == 1 => {
-            let cast = OPERATORS.iter().find(
-                |(_, operator)| matches!(operator, Operator::Cast(datatype) if *datatype == iri.as_ref()),
-            );
-            if let Some((name, _)) = cast {
-                return call(name, arguments);
-            }
-            return Expression::FunctionCall(function, arguments);
+            let is_cast = |operator: &Operator| matches!(operator, Operator::Cast(datatype) if *datatype == iri.as_ref());
+            let cast = OPERATORS.iter().find(|(_, operator)| is_cast(operator));
+            return cast.map(|(name, _)| (*name, false));
         }
-        _ => return Expression::FunctionCall(function, arguments),
+        _ => return None,
     };
-    try_first(Expression::FunctionCall(function, arguments.clone()), name, arguments)
+    Some((tried, true))
 }
 
 /// Replaces an expression, which is replaced already, where its effective boolean value is needed.
@@ -204,12 +217,11 @@ pub(crate) fn replace_condition(expression: Expression) -> Expression {
     if is_boolean(&expression) {
         return expression;
     }
-    let boolean = |value: bool| Box::new(Expression::Literal(value.into()));
-    let parts = count_parts(&expression);
-    let replacement = call("condition", vec![expression.clone()]);
-    if parts > MAX_TRIED_PARTS {
-        return replacement;
+    if !has_parts_within(&expression, MAX_TRIED_PARTS) {
+        return call("condition", vec![expression]);
     }
+    let boolean = |value: bool| Box::new(Expression::Literal(value.into()));
+    let replacement = call("condition", vec![expression.clone()]);
     let tried = Expression::If(expression.into(), boolean(true), boolean(false));
     Expression::Coalesce(vec![tried, replacement])
 }
@@ -306,41 +318,6 @@ fn is_own_value(expression: &Expression) -> bool {
                 | Function::Datatype
         ),
         other => is_boolean(other),
-    }
-}
-
-/// Counts the parts of an expression. One with a pattern is too large.
-fn count_parts(expression: &Expression) -> usize {
-    let sum = |parts: &[Expression]| parts.iter().map(count_parts).fold(1, usize::saturating_add);
-    match expression {
-        Expression::NamedNode(_)
-        | Expression::Literal(_)
-        | Expression::Variable(_)
-        | Expression::Bound(_) => 1,
-        Expression::Exists(_) => usize::MAX,
-        Expression::Or(left, right)
-        | Expression::And(left, right)
-        | Expression::Equal(left, right)
-        | Expression::SameTerm(left, right)
-        | Expression::Greater(left, right)
-        | Expression::GreaterOrEqual(left, right)
-        | Expression::Less(left, right)
-        | Expression::LessOrEqual(left, right)
-        | Expression::Add(left, right)
-        | Expression::Subtract(left, right)
-        | Expression::Multiply(left, right)
-        | Expression::Divide(left, right) => {
-            count_parts(left).saturating_add(count_parts(right)).saturating_add(1)
-        }
-        Expression::UnaryPlus(inner) | Expression::UnaryMinus(inner) | Expression::Not(inner) => {
-            count_parts(inner).saturating_add(1)
-        }
-        Expression::If(condition, yes, no) => [condition, yes, no]
-            .into_iter()
-            .map(|part| count_parts(part))
-            .fold(1, usize::saturating_add),
-        Expression::In(left, list) => count_parts(left).saturating_add(sum(list)),
-        Expression::Coalesce(list) | Expression::FunctionCall(_, list) => sum(list),
     }
 }
 

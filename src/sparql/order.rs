@@ -3,7 +3,7 @@
 //! The evaluator would collect all rows, and decode the terms of two rows for each comparison. This keeps only the rows
 //! that the LIMIT can return, decodes each key once, and decodes the other terms only of the rows that it returns. Once it
 //! has as many rows as the LIMIT, the pattern that binds the first key reads only what may come before the last of them. An
-//! ORDER BY in a subquery, or with DISTINCT, is left to the evaluator.
+//! ORDER BY in a subquery, or with DISTINCT by something else than columns, is left to the evaluator.
 use crate::dataset::{Dataset, InternalTerm};
 use crate::number as exact;
 use crate::prefilter::{Condition, add_condition};
@@ -61,10 +61,22 @@ impl Order {
             GraphPattern::Slice { inner, start, length } => (&mut **inner, *start, *length),
             other => (other, 0, None),
         };
-        let GraphPattern::Project { inner, variables } = slice else { return None };
+        let (projection, is_distinct) = match slice {
+            GraphPattern::Distinct { inner } => (&mut **inner, true),
+            other => (other, false),
+        };
+        let GraphPattern::Project { inner, variables } = projection else { return None };
         let GraphPattern::OrderBy { inner: unordered, expression } = &mut **inner else {
             return None;
         };
+        let is_column = |order: &OrderExpression| match order {
+            OrderExpression::Asc(Expression::Variable(key))
+            | OrderExpression::Desc(Expression::Variable(key)) => variables.contains(key),
+            _ => false,
+        };
+        if is_distinct && !expression.iter().all(is_column) {
+            return None;
+        }
         let mut rows = std::mem::take(&mut **unordered);
         let mut variables = std::mem::take(variables);
         let columns = variables.len();
@@ -98,7 +110,8 @@ impl Order {
             });
             keys.push((place, is_descending));
         }
-        *pattern = GraphPattern::Project { inner: Box::new(rows), variables };
+        let rows = GraphPattern::Project { inner: Box::new(rows), variables };
+        *pattern = if is_distinct { GraphPattern::Distinct { inner: rows.into() } } else { rows };
         Some(Self { columns, keys, offset, limit, first })
     }
 

@@ -16,6 +16,7 @@ mod path;
 
 use crate::aggregates::find_aggregate;
 use crate::dataset::{CHECK, Dataset, Statistics};
+use crate::expressions::has_part;
 use crate::form::hide_misread;
 use crate::functions::{call_named_node, call_row, find_replacement, is_named_node_function};
 use crate::operators::{replace_condition, replace_constant, replace_operator};
@@ -24,7 +25,6 @@ use estimate::{
     UNKNOWN_ROWS, count_to_float, estimate_rows, estimate_triple, find_constants, is_bound,
     to_constant,
 };
-use graph::has_part;
 use oxrdf::{Literal, Variable};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::unwind::abort;

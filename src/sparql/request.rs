@@ -1,6 +1,7 @@
 //! Parsed requests.
 use crate::newer_syntax::check_version;
 use crate::syntax::{Token, Tokens, check_comparisons, check_nesting, prepare, to_error};
+use crate::warnings::find_warnings;
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::prefixes::WELL_KNOWN_PREFIXES;
@@ -75,6 +76,11 @@ impl Query {
             }
         }
         Ok(Self { parsed: query, uses_service: has_service(text) })
+    }
+
+    /// Returns what is valid and probably not meant, a sentence for each.
+    pub fn warnings(&self) -> Vec<String> {
+        find_warnings(&self.parsed)
     }
 
     /// Returns the form.

@@ -784,6 +784,11 @@ fn numbers_have_up_to_40_digits_in_expressions() {
     };
     assert_eq!(ordered("ORDER BY ?v"), "a:3 a:1 a:5 a:4 a:2");
     assert_eq!(ordered("ORDER BY DESC(?v) LIMIT 3"), "a:2 a:4 a:5");
+    let distinct = fixture.query("SELECT DISTINCT ?v { ?s <a:v> ?v } ORDER BY DESC(?v) LIMIT 4");
+    assert_eq!(
+        distinct.unwrap().lines().skip(1).collect::<Vec<_>>(),
+        ["12345678901234567890", "1", "0.00012345678901234568", "0.00012345678901234567"]
+    );
     for refused in [
         "SELECT (123456789012345678901234567890 * 123456789012345678901234567890 AS ?x) {}",
         "SELECT (0.00000000000000000000000000000000000000001 + 1 AS ?x) {}",
@@ -920,4 +925,37 @@ fn a_named_blank_node_is_one_node_in_each_solution() {
         assert_ne!(first[0], second[0]);
         assert_ne!(first[2], second[2]);
     }
+}
+
+#[test]
+fn an_alias_in_having_is_a_warning() {
+    let warnings =
+        |text: &str| Query::parse(text, &DatasetParameters::default()).unwrap().warnings();
+    for text in [
+        "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p HAVING (?n > 1)",
+        "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p HAVING (?p = <a:p> && ABS(?n) > 1) ORDER BY ?n LIMIT 3",
+        "ASK { { SELECT (COUNT(*) AS ?n) { ?s ?p ?o } HAVING (?n > 1) } }",
+    ] {
+        let warnings = warnings(text);
+        assert!(warnings.len() == 1 && warnings[0].contains("HAVING names ?n,"), "{warnings:?}");
+    }
+    for text in [
+        "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p HAVING (COUNT(*) > 1)",
+        "SELECT ?k (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY (STR(?p) AS ?k) HAVING (?k > 'a')",
+        "SELECT ?n { { SELECT (COUNT(*) AS ?n) { ?s ?p ?o } } FILTER(?n > 1) }",
+    ] {
+        assert_eq!(warnings(text), Vec::<String>::new(), "{text}");
+    }
+}
+
+#[test]
+fn a_long_expression_is_evaluated_once() {
+    let fixture = Fixture::with("INSERT DATA { <a:s> <a:v> 1.0 }");
+    let sum = vec!["?v"; 900].join(" + ");
+    let rows =
+        fixture.rows(&format!("SELECT ({sum} AS ?x) {{ ?s <a:v> ?v FILTER(STR(?v) = '1.0') }}"));
+    assert_eq!(rows, ["900"]);
+    let list = vec!["2", "?w"].repeat(200).join(", ");
+    let rows = fixture.rows(&format!("SELECT ?s {{ ?s <a:v> ?v FILTER(?v IN ({list}, 1)) }}"));
+    assert_eq!(rows, ["a:s"]);
 }

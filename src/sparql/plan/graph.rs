@@ -4,6 +4,7 @@
 //! The evaluator gives the variable of the graph to the triple patterns. That is the same, unless the pattern has a
 //! subquery, or names the variable where a triple pattern may not have bound it. Such a pattern gets a variable of ours.
 use super::Planner;
+use crate::expressions::has_part;
 use oxrdf::Variable;
 use spargebra::algebra::{Expression, GraphPattern};
 use spargebra::term::NamedNodePattern;
@@ -156,41 +157,4 @@ fn mentions_in_expression(expression: &Expression, variable: &Variable) -> bool 
         Expression::Exists(_) => true,
         _ => false,
     })
-}
-
-/// Returns whether `is_sought` holds for a part of an expression.
-pub(super) fn has_part(expression: &Expression, is_sought: &impl Fn(&Expression) -> bool) -> bool {
-    if is_sought(expression) {
-        return true;
-    }
-    let any = |parts: &[&Expression]| parts.iter().any(|part| has_part(part, is_sought));
-    match expression {
-        Expression::NamedNode(_)
-        | Expression::Literal(_)
-        | Expression::Variable(_)
-        | Expression::Bound(_)
-        | Expression::Exists(_) => false,
-        Expression::Or(left, right)
-        | Expression::And(left, right)
-        | Expression::Equal(left, right)
-        | Expression::SameTerm(left, right)
-        | Expression::Greater(left, right)
-        | Expression::GreaterOrEqual(left, right)
-        | Expression::Less(left, right)
-        | Expression::LessOrEqual(left, right)
-        | Expression::Add(left, right)
-        | Expression::Subtract(left, right)
-        | Expression::Multiply(left, right)
-        | Expression::Divide(left, right) => any(&[left, right]),
-        Expression::UnaryPlus(inner) | Expression::UnaryMinus(inner) | Expression::Not(inner) => {
-            any(&[inner])
-        }
-        Expression::If(condition, yes, no) => any(&[condition, yes, no]),
-        Expression::In(left, list) => {
-            has_part(left, is_sought) || list.iter().any(|part| has_part(part, is_sought))
-        }
-        Expression::Coalesce(list) | Expression::FunctionCall(_, list) => {
-            list.iter().any(|part| has_part(part, is_sought))
-        }
-    }
 }

@@ -29,6 +29,7 @@ pub mod time;
 pub mod time_zone;
 pub mod topic;
 pub mod unwind;
+pub mod xpath_regex;
 
 pub use background::run_in_background;
 pub use if_match::{IfMatch, Preconditions};

@@ -1,5 +1,7 @@
-//! Regular expressions in shapes (SHACL, 4.4.3; `ShEx`, 5.4.6). A match takes time in proportion to the length of the text
-//! and the size of the compiled expression, and cannot be interrupted. So a large expression is only for short texts.
+//! Regular expressions in shapes (SHACL, 4.4.3; `ShEx`, 5.4.6): those of `XPath`. A match takes time in proportion to the
+//! length of the text and the size of the compiled expression, and cannot be interrupted. So a large expression is only for
+//! short texts.
+use penstock_base::xpath_regex::translate;
 use regex::{Regex, RegexBuilder};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,8 +10,6 @@ pub(crate) const MAX_PATTERNS: usize = 64;
 const MAX_PROGRAM_BYTES: usize = 256 << 10;
 /// The size from which the size of a compiled expression is measured, in powers of two.
 const MIN_PROGRAM_BYTES: usize = 1 << 10;
-/// The maximum number of levels of brackets in an expression.
-const MAX_NESTING: u32 = 50;
 /// The maximum memory of the states that a match has visited, which it keeps for the next one.
 const MAX_CACHE_BYTES: usize = 256 << 10;
 /// The maximum length of a text, in bytes.
@@ -36,19 +36,9 @@ impl Pattern {
     /// # Errors
     /// Why it cannot be used, as the end of a sentence about it.
     pub(crate) fn compile(pattern: &str, flags: &str) -> Result<Self, String> {
-        if let Some(unknown) = flags.chars().find(|flag| !"smixq".contains(*flag)) {
-            return Err(format!("has the flag {unknown:?}; the flags s, m, i, x and q are known"));
-        }
-        let has = |flag| flags.contains(flag);
-        let escaped = regex::escape(pattern);
-        let mut builder = RegexBuilder::new(if has('q') { &escaped } else { pattern });
-        builder
-            .nest_limit(MAX_NESTING)
-            .dfa_size_limit(MAX_CACHE_BYTES)
-            .dot_matches_new_line(has('s'))
-            .multi_line(has('m'))
-            .case_insensitive(has('i'))
-            .ignore_whitespace(has('x'));
+        let translated = translate(pattern, flags).map_err(|why| why.to_string())?;
+        let mut builder = RegexBuilder::new(&translated);
+        builder.dfa_size_limit(MAX_CACHE_BYTES);
         let mut program_bytes = MIN_PROGRAM_BYTES;
         loop {
             match builder.size_limit(program_bytes).build() {

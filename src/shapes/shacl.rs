@@ -13,7 +13,7 @@ use crate::violation::Violation;
 use check::{check_complete, check_supported};
 use engine::CorrectedEngine;
 use oxrdf::vocab::{rdf, rdfs};
-use oxrdf::{NamedNode, Term, Triple};
+use oxrdf::{Literal, NamedNode, NamedOrBlankNode, Term, Triple};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use quick::QuickShapes;
 use rudof_iri::IriS;
@@ -56,10 +56,8 @@ impl Shacl {
         check_supported(triples)?;
         let refused = |error: &dyn std::fmt::Display| vec![Finding::whole(error.to_string())];
         let mut graph = OxigraphInMemory::new();
-        for Triple { subject, predicate, object } in triples {
-            graph
-                .add_triple(subject.clone(), predicate.clone(), object.clone())
-                .map_err(|error| refused(&error))?;
+        for Triple { subject, predicate, object } in quote_patterns(triples) {
+            graph.add_triple(subject, predicate, object).map_err(|error| refused(&error))?;
         }
         let parsed = ShaclParser::new(graph).parse().map_err(|error| refused(&error))?;
         let schema = IRSchema::compile_with_recursion(&parsed, RecursionSemantics::None)
@@ -278,9 +276,41 @@ fn compile_patterns(schema: &IRSchema) -> Result<Patterns, Vec<Finding>> {
     Ok(Arc::new(patterns))
 }
 
-/// Returns the text and the flags of a regular expression.
+/// The flag of a text that matches itself. rudof compiles every `sh:pattern` in the syntax of the crate `regex`, and does
+/// not use the result here. With this flag it compiles every text.
+const QUOTED: &str = "q";
+
+/// Appends [`QUOTED`] to the flags of each `sh:pattern`.
+fn quote_patterns(triples: &[Triple]) -> impl Iterator<Item = Triple> {
+    let is_property = |triple: &Triple, name| {
+        triple.predicate.as_str().strip_prefix(check::SHACL).is_some_and(|found| found == name)
+    };
+    let with_flags: HashSet<&NamedOrBlankNode> = triples
+        .iter()
+        .filter(|triple| is_property(triple, "flags"))
+        .map(|triple| &triple.subject)
+        .collect();
+    triples.iter().flat_map(move |triple| {
+        let mut triple = triple.clone();
+        let mut added = None;
+        if let Term::Literal(flags) = &triple.object
+            && is_property(&triple, "flags")
+        {
+            let flags = format!("{}{QUOTED}", flags.value());
+            triple.object = Literal::new_simple_literal(flags).into();
+        } else if is_property(&triple, "pattern") && !with_flags.contains(&triple.subject) {
+            let predicate = NamedNode::new_unchecked(format!("{}flags", check::SHACL));
+            let flags = Literal::new_simple_literal(QUOTED);
+            added = Some(Triple::new(triple.subject.clone(), predicate, flags));
+        }
+        added.into_iter().chain([triple])
+    })
+}
+
+/// Returns the text and the flags of a regular expression, without [`QUOTED`].
 fn pattern_key(pattern: &shacl::ir::components::Pattern) -> (String, String) {
-    (pattern.pattern().clone(), pattern.flags().cloned().unwrap_or_default())
+    let flags = pattern.flags().and_then(|flags| flags.strip_suffix(QUOTED)).unwrap_or_default();
+    (pattern.pattern().clone(), flags.to_owned())
 }
 
 /// Returns the targets that need not be subjects.

@@ -184,7 +184,7 @@ fn a_graph_that_is_not_supported_is_refused_with_the_reason() {
         ),
         (
             "ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:p ; sh:pattern \"(\" ] .",
-            "sh:pattern in a part of <http://example.com/S> is no regular expression",
+            "sh:pattern in a part of <http://example.com/S> has the bracket `(` at character 1",
         ),
         (
             "ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:p ; sh:pattern \"(a{500}){500}\" ] .",
@@ -405,6 +405,37 @@ fn a_validation_ends_at_its_limits() {
     let data = Document::new(&format!("ex:a0 a ex:P ; ex:n {} .", values.join(", ")));
     let error = many.validate(&Data::new(Box::new(data), limits()), &scope).unwrap_err();
     assert!(error.to_string().contains("1000"), "{error}");
+}
+
+#[test]
+fn a_pattern_is_an_expression_of_xpath() {
+    for (pattern, flags, conforming, others) in [
+        ("^[a-c-[b]]$", "", &["a", "c"][..], &["b", "-", "[b]]"][..]),
+        ("^[A-Z&&]+$", "", &["R&D"], &["r"]),
+        (r"^\\i\\c*$", "", &["pump-1"], &["1-pump"]),
+        (r"^\\p{IsGreek}+$", "", &["αβγ"], &["abc"]),
+        ("a # b", "i", &["A # B"], &["a"]),
+        ("a # b", "x", &["a#b"], &["a"]),
+        ("(.", "q", &["((."], &["(a"]),
+        ("(A", "qi", &["(a"], &["a"]),
+    ] {
+        let shapes = |flags: &str| {
+            format!(
+                "ex:S a sh:NodeShape ; sh:targetSubjectsOf ex:p ; sh:property [ sh:path ex:p ; sh:pattern \"{pattern}\" {flags} ] ."
+            )
+        };
+        let given = format!("; sh:flags \"{flags}\"");
+        let shapes = if flags.is_empty() { shapes("") } else { shapes(&given) };
+        for (texts, expected) in [(conforming, 0), (others, 1)] {
+            for text in texts {
+                let found = find(&shapes, &format!("ex:a ex:p \"{text}\" ."));
+                assert_eq!(found.len(), expected, "{pattern} {flags} {text}: {found:?}");
+            }
+        }
+    }
+    let found = read(r#"ex:S a sh:NodeShape ; sh:targetSubjectsOf ex:p ; sh:pattern "(a)\\1" ."#)
+        .unwrap_err();
+    assert!(found.to_string().contains(r"the back-reference `\1` at character 4"), "{found}");
 }
 
 #[test]

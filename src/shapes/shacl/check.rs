@@ -8,7 +8,7 @@ use rudof_rdf::rdf_core::term::Object;
 use shacl::ir::{IRComponent, IRSchema};
 use std::collections::{HashMap, HashSet};
 
-const SHACL: &str = "http://www.w3.org/ns/shacl#";
+pub(super) const SHACL: &str = "http://www.w3.org/ns/shacl#";
 const OWL_IMPORTS: NamedNodeRef<'_> =
     NamedNodeRef::new_unchecked("http://www.w3.org/2002/07/owl#imports");
 

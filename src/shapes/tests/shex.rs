@@ -90,7 +90,7 @@ fn what_is_not_supported_is_refused_with_the_reason() {
         ("start = @ex:S\nex:S EXTERNAL", "EXTERNAL"),
         ("ex:S { ex:p . }", "no start"),
         ("start = { ex:p . %ex:act{ code %} }", "semantic actions"),
-        ("start = { ex:p /(/ }", "no regular expression"),
+        ("start = { ex:p /(/ }", "the pattern /(/ has the bracket `(` at character 1"),
         ("start = @ex:None", "None"),
         ("start = @ex:S\nex:S { $ex:e ex:p . ; &ex:e }", "inclusion"),
         ("start = @ex:S\nex:S EXTENDS @ex:T { ex:p . }\nex:T { ex:q . }", "EXTENDS"),

@@ -30,8 +30,8 @@ const MAX_COMBINATIONS: usize = 4096;
 const MIN_LONG_TEXT_BYTES: usize = 1 << 10;
 /// The maximum product of the length of all values of a node and the size of all regular expressions of a `ShEx` schema.
 const MAX_NODE_WORK: u64 = 1 << 33;
-/// Compiling an expression costs as much as matching a text of this length.
-const COMPILING_BYTES: usize = 64;
+/// Preparing an expression for a value costs as much as matching a text of this length.
+const PREPARING_BYTES: usize = 64;
 
 /// Triples that can be searched. A triple is one of any graph, and is passed once.
 pub trait Triples {
@@ -249,8 +249,7 @@ impl<'t> Data<'t> {
         self.schema_pattern_bytes.set(program_bytes);
     }
 
-    /// Checks that matching the values of a node does not take long. rudof compiles an expression for each value, and
-    /// matches without reading.
+    /// Checks that matching the values of a node does not take long: they are matched without reading.
     fn check_schema_patterns(&self, node: &dyn fmt::Display, triples: &[Triple]) {
         let program_bytes = self.schema_pattern_bytes.get() as u64;
         if program_bytes == 0 {
@@ -262,7 +261,7 @@ impl<'t> Data<'t> {
             _ => 0,
         };
         let bytes: u64 =
-            triples.iter().map(|triple| (length(triple) + COMPILING_BYTES) as u64).sum();
+            triples.iter().map(|triple| (length(triple) + PREPARING_BYTES) as u64).sum();
         let max_bytes = MAX_NODE_WORK / program_bytes;
         if bytes > max_bytes {
             abort(GatewayError::new(

@@ -1,6 +1,5 @@
 //! SHACL Core (<https://www.w3.org/TR/shacl/>, sections 2 to 4).
 mod check;
-mod compare;
 mod engine;
 mod quick;
 

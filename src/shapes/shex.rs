@@ -1,12 +1,14 @@
 //! `ShEx` 2.1 in its compact syntax (<https://shex.io/shex-semantics/>).
 mod check;
 mod explain;
+mod facets;
 
 use crate::data::Data;
 use crate::graph::Properties;
 use crate::violation::{Severity, Violation};
 use check::{SchemaCheck, check_text, locate_error};
 use explain::{Explanation, explain_errors};
+use facets::Facets;
 use oxrdf::{BlankNode, NamedNode, Term};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use rudof_iri::IriS;
@@ -56,7 +58,10 @@ impl Shex {
             return Err(check.findings);
         }
         let refused = |error: &dyn std::fmt::Display| vec![Finding::whole(error.to_string())];
-        let mut schema = SchemaIR::new(SemanticActionsRegistry::default());
+        let (parsed, facets) = Facets::replace(parsed)?;
+        let pattern_bytes = facets.pattern_bytes;
+        let registry = SemanticActionsRegistry::new().with(vec![Box::new(facets)]);
+        let mut schema = SchemaIR::new(registry);
         schema
             .populate_from_schema_json(
                 &parsed,
@@ -68,7 +73,7 @@ impl Shex {
         // It refuses shapes that depend on their own negation.
         Validator::new(&schema, &ValidatorConfig::new()).map_err(|error| refused(&error))?;
         let start = schema.find_ref(&ShapeExprLabel::Start).map_err(|error| refused(&error))?;
-        let SchemaCheck { properties, repeated, pattern_bytes, .. } = check;
+        let SchemaCheck { properties, repeated, .. } = check;
         Ok(Self { schema, start, properties, repeated: Arc::new(repeated), pattern_bytes })
     }
 

@@ -1,8 +1,8 @@
 //! A quick check that most objects pass. rudof takes about 2 us for each constraint of an object, a multiple of what
 //! storing it takes. This check reads each object once and says "conforms" only if that is certain: for the frequent
 //! constraints, and values of the frequent datatypes. rudof validates the other data, and alone decides what violates.
-use super::compare::{fold_language, is_valid, to_decimal};
 use super::{Patterns, pattern_key};
+use crate::compare::{fold_language, is_valid, to_decimal};
 use crate::data::Data;
 use crate::patterns::Pattern;
 use oxrdf::vocab::rdf;

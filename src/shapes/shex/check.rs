@@ -1,11 +1,10 @@
 //! What a schema may have. rudof's parser calls itself for each level of brackets, and fetches what a schema imports.
 use crate::graph::Properties;
-use crate::patterns::{MAX_PATTERNS, Pattern};
 use oxrdf::NamedNode;
 use penstock_base::error::Finding;
 use prefixmap::IriRef;
 use shex_ast::shex_parser_error::ParseError;
-use shex_ast::{NodeConstraint, Schema, Shape, ShapeExpr, StringFacet, TripleExpr, XsFacet};
+use shex_ast::{Schema, Shape, ShapeExpr, TripleExpr};
 use std::collections::HashMap;
 
 /// The maximum number of levels of brackets.
@@ -150,9 +149,6 @@ pub(super) struct SchemaCheck {
     pub(super) properties: Properties,
     /// How often a shape names a property, if one does more than once.
     pub(super) repeated: HashMap<NamedNode, usize>,
-    patterns: usize,
-    /// The size of all compiled regular expressions.
-    pub(super) pattern_bytes: usize,
 }
 
 impl SchemaCheck {
@@ -175,9 +171,6 @@ impl SchemaCheck {
             }
             self.check_shape_expr(&declared.shape_expr);
         }
-        if self.patterns > MAX_PATTERNS {
-            self.refuse(&format!("more than {MAX_PATTERNS} regular expressions"));
-        }
     }
 
     fn refuse(&mut self, why: &str) {
@@ -198,30 +191,16 @@ impl SchemaCheck {
                 }
             }
             ShapeExpr::ShapeNot { shape_expr } => self.check_shape_expr(&shape_expr.se),
-            ShapeExpr::NodeConstraint(constraint) => self.check_node_constraint(constraint),
+            ShapeExpr::NodeConstraint(constraint) => {
+                if constraint.sem_acts().is_some_and(|actions| !actions.is_empty()) {
+                    self.refuse_actions();
+                }
+            }
             ShapeExpr::Shape(shape) => self.check_shape(shape),
             ShapeExpr::External => {
                 self.refuse("EXTERNAL: nothing is ever fetched; write the shape here");
             }
             ShapeExpr::Ref(_) => {}
-        }
-    }
-
-    fn check_node_constraint(&mut self, constraint: &NodeConstraint) {
-        if constraint.sem_acts().is_some_and(|actions| !actions.is_empty()) {
-            self.refuse_actions();
-        }
-        for facet in constraint.facets().unwrap_or_default() {
-            if let XsFacet::StringFacet(StringFacet::Pattern(pattern)) = facet {
-                self.patterns += 1;
-                if self.patterns > MAX_PATTERNS {
-                    continue;
-                }
-                match Pattern::compile(pattern.regex(), pattern.flags().unwrap_or_default()) {
-                    Ok(compiled) => self.pattern_bytes += compiled.program_bytes(),
-                    Err(why) => self.refuse(&format!("the pattern /{}/ {why}", pattern.regex())),
-                }
-            }
         }
     }
 

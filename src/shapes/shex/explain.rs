@@ -1,4 +1,5 @@
 //! Texts for people about why a node does not conform.
+use super::facets::describe_condition;
 use super::to_term;
 use oxrdf::{NamedNode, Term};
 use rbe::{Cardinality, Max, RbeError};
@@ -130,7 +131,8 @@ fn explain_error(
             error @ (RbeError::CondFailed { .. } | RbeError::MsgError { .. }),
         ) => {
             let constraint = shex("NodeConstraint");
-            let message = format!("is not allowed here: {error}");
+            let message =
+                format!("is not allowed here: {}", describe_condition(&error.to_string()));
             add(found, shape, Explanation { constraint, ..Explanation::of_shape(message) });
         }
         ValidatorError::RbeError(_) => {
@@ -144,6 +146,7 @@ fn explain_error(
 fn explain_reason(reason: &NoMatchReason) -> Explanation {
     match reason {
         NoMatchReason::ConditionFailed { predicate, value, error, .. } => {
+            let error = describe_condition(&error.to_string());
             let message = format!("has a value that is not allowed: {error}");
             let explanation = Explanation::of_property(predicate, "NodeConstraint", message);
             Explanation { value: Some(to_term(value)), ..explanation }

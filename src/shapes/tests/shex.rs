@@ -211,3 +211,100 @@ fn nodes_of_a_document_are_validated() {
     let found = read("start = { ex:p . }").unwrap().validate_nodes(&data, &subjects).unwrap();
     assert_eq!(found.len(), 1);
 }
+
+#[test]
+fn lengths_count_characters_in_every_position() {
+    for (schema, conforming, others) in [
+        ("start = { ex:p MAXLENGTH 6 }", &["prüfen", "", "日本語日本語"][..], &["prüfend"][..]),
+        ("start = { ex:p LITERAL MINLENGTH 4 }", &["üüüü"], &["üü", "日本"]),
+        ("start = { ex:p xsd:string LENGTH 2 }", &["üü", "😀a"], &["ü", "abc"]),
+        ("start = { ex:p NOT MAXLENGTH 2 }", &["üüü"], &["üü", "a"]),
+        ("start = { ex:p (LENGTH 2 OR LENGTH 4) }", &["üü", "üüüü"], &["ü", "üüü"]),
+        ("start = { ex:p (MINLENGTH 2 AND MAXLENGTH 3) }", &["üü", "üüü"], &["ü", "üüüü"]),
+        ("start = @ex:S\nex:S { ex:p @ex:V }\nex:V LENGTH 2", &["üü"], &["ü", "abcd"]),
+        ("start = { ex:p . ; ^ex:q { ex:q . } ? } AND { ex:p LENGTH 300 }", &[], &["ü"]),
+        ("start = { (ex:p LENGTH 2 | ex:p LENGTH 4) }", &["üü", "üüüü"], &["abc"]),
+    ] {
+        for (texts, expected) in [(conforming, 0), (others, 1)] {
+            for text in texts {
+                let found = find(schema, &format!("ex:a ex:p \"{text}\" ."), &["a"]);
+                assert_eq!(found.len(), expected, "{schema} {text}: {found:?}");
+            }
+        }
+    }
+    // With EXTRA, a value that does not conform is no violation if another one does.
+    let extra = "start = EXTRA ex:p { ex:p LENGTH 2 }";
+    assert_eq!(find(extra, "ex:a ex:p 'üü', 'abc' .", &["a"]), [""; 0]);
+    assert_eq!(find(extra, "ex:a ex:p 'abc' .", &["a"]).len(), 1);
+    // The IRI of the object, and of a value.
+    let iri = "http://example.com/ü".chars().count();
+    assert_eq!(find(&format!("start = IRI LENGTH {iri}"), "ex:ü ex:p 1 .", &["ü"]), [""; 0]);
+    let value = format!("start = {{ ex:p IRI MAXLENGTH {iri} }}");
+    assert_eq!(find(&value, "ex:a ex:p ex:ü .", &["a"]), [""; 0]);
+    assert_eq!(find(&value, "ex:a ex:p ex:üb .", &["a"]).len(), 1);
+    // A number keeps its digits.
+    assert_eq!(find("start = { ex:p LENGTH 4 }", "ex:a ex:p 1.50 .", &["a"]), [""; 0]);
+    let schema = "start = { ex:p MAXLENGTH 2 }";
+    let found = validate_within(schema, "ex:a ex:p 'üüü' .", &["a"], limits()).unwrap();
+    let message = found[0].message(&[]);
+    assert_eq!(
+        message,
+        "has a value that is not allowed: must have at most 2 characters, and has 3"
+    );
+    assert_eq!(found[0].constraint.as_str(), "http://www.w3.org/ns/shex#NodeConstraint");
+}
+
+#[test]
+fn a_pattern_is_an_expression_of_xpath() {
+    for (facet, conforming, others) in [
+        ("/^[a-c-[b]]$/", &["a", "c"][..], &["b", "-"][..]),
+        ("/^[A-Z&&]+$/", &["R&D"], &["r"]),
+        ("/^a\\/b$/", &["a/b"], &["ab"]),
+        ("/a # b/i", &["A # B"], &["a"]),
+        ("/^[A-Z-[IO]]$/i", &["a"], &["i"]),
+        ("(/a/ AND /b/)", &["ab"], &["a", "b"]),
+    ] {
+        let schema = format!("start = {{ ex:p {facet} }}");
+        for (texts, expected) in [(conforming, 0), (others, 1)] {
+            for text in texts {
+                let found = find(&schema, &format!("ex:a ex:p \"{text}\" ."), &["a"]);
+                assert_eq!(found.len(), expected, "{schema} {text}: {found:?}");
+            }
+        }
+    }
+    assert_eq!(find("start = /a$/", "ex:a ex:p 1 . ex:b ex:p 1 .", &["a", "b"]).len(), 1);
+    let many = "ex:p /a/ ; ".repeat(65);
+    let error = read(&format!("start = {{ {many} }}")).unwrap_err();
+    assert!(error.to_string().contains("more than 64 regular expressions"), "{error}");
+}
+
+#[test]
+fn numbers_are_read_as_in_xml_schema() {
+    for (constraint, conforming, others) in [
+        (
+            "xsd:double",
+            &["INF", "+INF", "-INF", "NaN", "1e3"][..],
+            &["Infinity", "inf", "nan", ""][..],
+        ),
+        ("xsd:float", &["+INF", "1.5"], &["-Infinity", "Inf"]),
+        ("xsd:int", &["2147483647"], &["2147483648", "x"]),
+        ("xsd:decimal", &["0.1234567890123456789012345678901234567890"], &["1e0", "x"]),
+        ("xsd:double MININCLUSIVE 1", &["+INF", "1", "1e0"], &["-INF", "0.5", "NaN", "Infinity"]),
+        ("xsd:double MAXEXCLUSIVE 1.5e0", &["-INF", "1.4"], &["INF", "1.5"]),
+        ("xsd:int MINEXCLUSIVE 3", &["4"], &["3"]),
+        ("xsd:decimal MAXINCLUSIVE 3 FRACTIONDIGITS 1", &["3", "2.5"], &["3.1", "2.55"]),
+    ] {
+        let datatype = constraint.split(' ').next().unwrap();
+        for (texts, expected) in [(conforming, 0), (others, 1)] {
+            for text in texts {
+                let data = format!("ex:a ex:p \"{text}\"^^{datatype} .");
+                let found = find(&format!("start = {{ ex:p {constraint} }}"), &data, &["a"]);
+                assert_eq!(found.len(), expected, "{constraint} {text}: {found:?}");
+            }
+        }
+    }
+    let wrong = find("start = { ex:p xsd:double }", "ex:a ex:p 1.5 .", &["a"]);
+    assert_eq!(wrong.len(), 1, "a decimal is no double");
+    let text = find("start = { ex:p MININCLUSIVE 1 }", "ex:a ex:p '5' .", &["a"]);
+    assert_eq!(text.len(), 1, "a text is no number");
+}

@@ -1,7 +1,7 @@
 //! The values of literals: whether they are valid (XML Schema Part 2), and how they compare as SPARQL's `<` does (SPARQL
 //! 1.1, 17.3), also dates, times and durations.
 use oxrdf::vocab::xsd;
-use oxrdf::{Literal, Term};
+use oxrdf::{Literal, NamedNodeRef, Term};
 use oxsdatatypes::{
     Boolean, Date, DateTime, DayTimeDuration, Decimal, Double, Float, GDay, GMonth, GMonthDay,
     GYear, GYearMonth, Time, YearMonthDuration,
@@ -32,7 +32,7 @@ enum Value<'a> {
 }
 
 /// Compares two values; `None` if they cannot be compared, or if one is not valid.
-pub(super) fn compare(one: &Term, other: &Term) -> Option<Ordering> {
+pub(crate) fn compare(one: &Term, other: &Term) -> Option<Ordering> {
     let (Term::Literal(one), Term::Literal(other)) = (one, other) else { return None };
     match (read_value(one)?, read_value(other)?) {
         (Value::Decimal(one), Value::Decimal(other)) => compare_decimals(one, other),
@@ -57,7 +57,7 @@ pub(super) fn compare(one: &Term, other: &Term) -> Option<Ordering> {
 
 /// Returns a term in the form in which equal terms are identical: language tags are equal whatever their case (RDF 1.1
 /// Concepts, 3.3).
-pub(super) fn fold_language(term: &Term) -> Cow<'_, Term> {
+pub(crate) fn fold_language(term: &Term) -> Cow<'_, Term> {
     let Term::Literal(literal) = term else { return Cow::Borrowed(term) };
     match literal.language() {
         Some(language) if language.bytes().any(|byte| byte.is_ascii_uppercase()) => {
@@ -71,14 +71,11 @@ pub(super) fn fold_language(term: &Term) -> Cow<'_, Term> {
 }
 
 /// Returns whether the text of a literal is valid for its datatype; `None` for a datatype that is not known here.
-pub(super) fn is_valid(literal: &Literal) -> Option<bool> {
-    let is_known = is_integer_type(literal.datatype())
+pub(crate) fn is_valid(literal: &Literal) -> Option<bool> {
+    let is_known = is_numeric(literal.datatype())
         || matches!(
             literal.datatype(),
-            xsd::DECIMAL
-                | xsd::DOUBLE
-                | xsd::FLOAT
-                | xsd::STRING
+            xsd::STRING
                 | xsd::BOOLEAN
                 | xsd::DATE_TIME
                 | xsd::DATE_TIME_STAMP
@@ -90,8 +87,13 @@ pub(super) fn is_valid(literal: &Literal) -> Option<bool> {
     is_known.then(|| read_value(literal).is_some())
 }
 
+/// Returns whether the values of a datatype are numbers.
+pub(crate) fn is_numeric(datatype: NamedNodeRef<'_>) -> bool {
+    is_integer_type(datatype) || matches!(datatype, xsd::DECIMAL | xsd::DOUBLE | xsd::FLOAT)
+}
+
 /// Returns the value of an integer or a decimal, if it is small enough to be exact.
-pub(super) fn to_decimal(literal: &Literal) -> Option<Decimal> {
+pub(crate) fn to_decimal(literal: &Literal) -> Option<Decimal> {
     match read_value(literal)? {
         Value::Decimal(text) => text.parse().ok(),
         _ => None,
@@ -185,8 +187,8 @@ mod tests {
         for (datatype, valid, invalid) in [
             (
                 "double",
-                &["INF", "-INF", "NaN", "1.5E3", "-0"][..],
-                &["inf", "infinity", "nan", "Inf", ""][..],
+                &["INF", "+INF", "-INF", "NaN", "1.5E3", "-0"][..],
+                &["inf", "infinity", "Infinity", "nan", "Inf", ""][..],
             ),
             ("float", &["INF", "1"], &["Infinity"]),
             (

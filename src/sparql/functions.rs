@@ -7,6 +7,7 @@ use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, Literal, NamedNode, Term, Variable};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::unwind::abort;
+use penstock_base::xpath_regex::translate;
 use regex::{Regex, RegexBuilder};
 use spareval::QueryEvaluator;
 use spargebra::algebra::{Expression, Function};
@@ -233,18 +234,10 @@ impl RegexCache {
 
 fn compile(pattern: &str, flags: &str) -> Compiled {
     let (pattern, flags) = (pattern.to_owned(), flags.to_owned());
-    let text = if flags.contains('q') { regex::escape(&pattern) } else { pattern.clone() };
-    let mut builder = RegexBuilder::new(&text);
-    for flag in flags.chars() {
-        match flag {
-            's' => builder.dot_matches_new_line(true),
-            'm' => builder.multi_line(true),
-            'i' => builder.case_insensitive(true),
-            'x' => builder.ignore_whitespace(true),
-            'q' => &mut builder,
-            _ => return Compiled { pattern, flags, regex: None, size: 0 },
-        };
-    }
+    let Ok(translated) = translate(&pattern, &flags) else {
+        return Compiled { pattern, flags, regex: None, size: 0 };
+    };
+    let mut builder = RegexBuilder::new(&translated);
     for size in REGEX_SIZES {
         match builder.size_limit(size).dfa_size_limit(1 << 20).build() {
             Ok(regex) => return Compiled { pattern, flags, regex: Some(regex), size },

@@ -9,6 +9,7 @@
 //! evaluator cannot hold, and with literals that keep their form. `budget` ends a query that exceeds its limits.
 mod aggregates;
 mod budget;
+mod constant_patterns;
 mod dataset;
 mod delta;
 mod evaluate;

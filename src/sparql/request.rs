@@ -1,4 +1,5 @@
 //! Parsed requests.
+use crate::constant_patterns::check_constant_patterns;
 use crate::newer_syntax::check_version;
 use crate::syntax::{Token, Tokens, check_comparisons, check_nesting, prepare, to_error};
 use crate::warnings::find_warnings;
@@ -64,6 +65,7 @@ impl Query {
         let mut query = catch("the SPARQL request", || {
             parser()?.parse_query(&prepare(text)).map_err(|error| to_error(text, &error))
         })?;
+        check_constant_patterns(text)?;
         if let spargebra::Query::Select { pattern, .. } = &mut query {
             order_columns(text, pattern);
         }
@@ -172,6 +174,7 @@ impl Update {
         let update = catch("the SPARQL request", || {
             parser()?.parse_update(&prepare(text)).map_err(|error| to_error(text, &error))
         })?;
+        check_constant_patterns(text)?;
         let mut operations = to_operations(text, update.operations)?;
         refuse_remote_data(text, &operations)?;
         for operation in &mut operations {

@@ -101,7 +101,7 @@ fn find_iri_end(rest: &str) -> Option<usize> {
 }
 
 /// Returns the length of a string with its quotes; `None` if it does not end.
-fn find_string_end(rest: &str) -> Option<usize> {
+pub(crate) fn find_string_end(rest: &str) -> Option<usize> {
     let quote = rest.get(..1)?;
     let long = quote.repeat(3);
     if rest.starts_with(&long) {

@@ -1,3 +1,5 @@
+mod regular_expressions;
+
 use crate::{
     Changes, DatasetParameters, Limits, NoServices, Query, QueryForm, ResultFormat, Update,
     UpdateLimits, apply_update, evaluate, run_in_query_thread,

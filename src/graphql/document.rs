@@ -4,7 +4,8 @@ use async_graphql::parser::types::{
     OperationDefinition, Selection, SelectionSet,
 };
 use async_graphql::{Name, Positioned, Value, Variables};
-use std::convert::Infallible;
+use async_graphql_value::Value as Literal;
+use penstock_base::error::{ErrorClass, GatewayError};
 
 /// The requested operation of a document.
 pub(super) struct Document<'d> {
@@ -20,26 +21,45 @@ pub(super) struct Selected<'d> {
     pub(super) sets: Vec<&'d SelectionSet>,
 }
 
-/// The values of a field's arguments. `null` counts as absent.
+/// The coerced values of a field's arguments (GraphQL, 6.4.1).
 pub(super) struct Arguments(Vec<(Name, Value)>);
 
+/// Finds the operation of this name, or the only one. Returns `None` if there is no such operation, or if the name is
+/// missing and there are several.
+pub(super) fn find_operation<'d>(
+    document: &'d ExecutableDocument,
+    name: Option<&str>,
+) -> Option<&'d OperationDefinition> {
+    let operation = match (&document.operations, name) {
+        (DocumentOperations::Single(only), None) => only,
+        (DocumentOperations::Multiple(all), Some(name)) => all.get(name)?,
+        (DocumentOperations::Multiple(all), None) if all.len() == 1 => all.values().next()?,
+        (DocumentOperations::Single(_), Some(_)) | (DocumentOperations::Multiple(_), None) => {
+            return None;
+        }
+    };
+    Some(&operation.node)
+}
+
+/// Returns all operations of a document, to change them.
+pub(super) fn operations_mut(
+    operations: &mut DocumentOperations,
+) -> Vec<&mut Positioned<OperationDefinition>> {
+    match operations {
+        DocumentOperations::Single(only) => vec![only],
+        DocumentOperations::Multiple(all) => all.values_mut().collect(),
+    }
+}
+
 impl<'d> Document<'d> {
-    /// Selects the operation of this name, or the only one. Returns `None` if there is no such operation, or if the
-    /// name is missing and there are several.
+    /// Selects an operation, as [`find_operation`] does. `variables` has the coerced values of its variables.
     pub(super) fn new(
         document: &'d ExecutableDocument,
         name: Option<&str>,
         variables: &'d Variables,
     ) -> Option<Self> {
-        let operation = match (&document.operations, name) {
-            (DocumentOperations::Single(only), None) => only,
-            (DocumentOperations::Multiple(all), Some(name)) => all.get(name)?,
-            (DocumentOperations::Multiple(all), None) if all.len() == 1 => all.values().next()?,
-            (DocumentOperations::Single(_), Some(_)) | (DocumentOperations::Multiple(_), None) => {
-                return None;
-            }
-        };
-        Some(Self { all: document, operation: &operation.node, variables })
+        let operation = find_operation(document, name)?;
+        Some(Self { all: document, operation, variables })
     }
 
     /// Collects the fields selected for an object, in the order of their first occurrence (GraphQL, 6.3.2). `is`
@@ -92,28 +112,26 @@ impl<'d> Document<'d> {
         }
     }
 
-    /// Evaluates `@skip` and `@include` (GraphQL, 3.13).
+    /// Evaluates `@skip` and `@include` (GraphQL, 3.13). The validation makes sure that the condition is a Boolean.
     pub(super) fn is_included(&self, directives: &[Positioned<Directive>]) -> bool {
         directives.iter().all(|directive| {
-            let condition = directive.node.get_argument("if").map(|value| {
-                let value = value.node.clone();
-                value.into_const_with(|name| Ok::<_, Infallible>(self.resolve_variable(&name)))
-            });
-            match (directive.node.name.node.as_str(), condition) {
-                ("skip", Some(Ok(Value::Boolean(skip)))) => !skip,
-                ("include", Some(Ok(Value::Boolean(include)))) => include,
-                _ => true,
+            let skips = match directive.node.name.node.as_str() {
+                "skip" => true,
+                "include" => false,
+                _ => return true,
+            };
+            let condition = directive.node.get_argument("if");
+            match condition.and_then(|condition| self.resolve_value(&condition.node)) {
+                Some(Value::Boolean(condition)) => condition != skips,
+                _ => false,
             }
         })
     }
 
     /// Returns the values of a field's arguments, with variables replaced.
     pub(super) fn resolve_arguments(&self, field: &Field) -> Arguments {
-        let given = field.arguments.iter().map(|(name, value)| {
-            let value = value.node.clone();
-            let constant =
-                value.into_const_with(|name| Ok::<_, Infallible>(self.resolve_variable(&name)));
-            (name.node.clone(), constant.unwrap_or_else(|never| match never {}))
+        let given = field.arguments.iter().filter_map(|(name, value)| {
+            Some((name.node.clone(), self.resolve_value(&value.node)?))
         });
         Arguments(given.collect())
     }
@@ -123,19 +141,29 @@ impl<'d> Document<'d> {
         self.all.fragments.get(name).map(|fragment| &fragment.node)
     }
 
-    fn resolve_variable(&self, name: &Name) -> Value {
-        if let Some(value) = self.variables.get(name) {
-            return value.clone();
+    /// Replaces the variables in a value. Returns `None` for an absent variable: its argument, or its field of an input
+    /// object, is absent too. In a list it is null.
+    fn resolve_value(&self, value: &Literal) -> Option<Value> {
+        match value {
+            Literal::Variable(name) => self.variables.get(name).cloned(),
+            Literal::List(items) => {
+                let items = items.iter().map(|item| self.resolve_value(item).unwrap_or_default());
+                Some(Value::List(items.collect()))
+            }
+            Literal::Object(members) => {
+                let given = members
+                    .iter()
+                    .filter_map(|(name, value)| Some((name.clone(), self.resolve_value(value)?)));
+                Some(Value::Object(given.collect()))
+            }
+            constant => constant.clone().into_const(),
         }
-        let definitions = self.operation.variable_definitions.iter();
-        let definition = definitions.map(|d| &d.node).find(|d| d.name.node == *name);
-        let default = definition.and_then(|definition| definition.default_value.as_ref());
-        default.map_or(Value::Null, |value| value.node.clone())
     }
 }
 
 impl Arguments {
-    /// Returns the value of an argument, if it was given.
+    /// Returns the value of an argument. An argument that may be null means the same when it is absent: the default
+    /// page, no filter, the default order, no limitation.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         let value = self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value);
         value.filter(|value| **value != Value::Null)
@@ -148,5 +176,17 @@ impl Arguments {
             Value::Enum(item) => Some(item),
             _ => None,
         }
+    }
+
+    /// Returns the text of an argument whose type is non-null.
+    ///
+    /// # Errors
+    /// `ErrorClass::Internal` without it, because the validation refuses such documents.
+    pub(super) fn require_text(&self, name: &str) -> Result<&str, GatewayError> {
+        self.get_text(name).ok_or_else(|| {
+            let detail =
+                format!("the required argument {name} passed the validation without a value");
+            GatewayError::new(ErrorClass::Internal, detail)
+        })
     }
 }

@@ -162,7 +162,7 @@ impl<'d> Execution<'d> {
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
     ) -> Result<ResultValue, GatewayError> {
-        let uri = parse_iri(arguments.get_text("uri").unwrap_or_default())?.into_string();
+        let uri = parse_iri(arguments.require_text("uri")?)?.into_string();
         let object = self.business_object_types(business)?.object;
         let plan = self.planner.plan_object(object, sets)?;
         let mut found = self.read_objects(business, &plan, &BTreeSet::from([uri.clone()]))?;
@@ -221,7 +221,7 @@ impl<'d> Execution<'d> {
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
     ) -> Result<ResultValue, GatewayError> {
-        let uri = parse_iri(arguments.get_text("uri").unwrap_or_default())?.into_string();
+        let uri = parse_iri(arguments.require_text("uri")?)?.into_string();
         let follow = self.planner.plan_follow(arguments, sets.to_vec())?;
         let Some(business) = self.find_business_object(&uri, follow.business)? else {
             return Ok(ResultValue::Null);
@@ -236,7 +236,7 @@ impl<'d> Execution<'d> {
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
     ) -> Result<ResultValue, GatewayError> {
-        let uri = parse_iri(arguments.get_text("uri").unwrap_or_default())?.into_string();
+        let uri = parse_iri(arguments.require_text("uri")?)?.into_string();
         let refer = self.planner.plan_referrers(arguments, sets)?;
         let pages = self.find_referrers(&refer, &BTreeSet::from([uri]))?;
         Ok(ResultValue::or_null(pages.into_iter().next().map(|(_, out)| out)))

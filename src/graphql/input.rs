@@ -1,4 +1,4 @@
-//! Converts arguments to the parameters of a search.
+//! Converts coerced arguments to the parameters of a search. A test or filter that is null is ignored.
 use super::document::Arguments;
 use super::model::{BusinessObjectTypes, FieldRole, Model, ObjectType};
 use super::system::DEFAULT_PAGE_SIZE;
@@ -40,7 +40,6 @@ pub(super) fn parse_order(
     };
     let text = |name: &str| match members.get(name) {
         Some(Value::Enum(item)) => Some(item.as_str()),
-        Some(Value::String(item)) => Some(item.as_str()),
         _ => None,
     };
     let named = text("field").unwrap_or_default();
@@ -61,12 +60,8 @@ fn parse_object_filter(
             object.name
         )));
     };
-    let each = |value: &Value| match value {
-        Value::List(items) => {
-            items.iter().map(|item| parse_object_filter(model, object, item)).collect()
-        }
-        // A single value counts as a list of one (GraphQL, 3.11).
-        one => Ok(vec![parse_object_filter(model, object, one)?]),
+    let each = |value: &Value| -> Result<Vec<Filter>, GatewayError> {
+        list_items(value).iter().map(|item| parse_object_filter(model, object, item)).collect()
     };
     let mut all = Vec::new();
     for (name, value) in members {
@@ -110,13 +105,10 @@ fn parse_tests(
         let text = || to_comparable_text(name, value);
         all.push(match test.as_str() {
             "eq" => of(ValueTest::In(vec![text()?])),
-            "in" => of(ValueTest::In(match value {
-                Value::List(items) => items
-                    .iter()
-                    .map(|item| to_comparable_text(name, item))
-                    .collect::<Result<_, _>>()?,
-                one => vec![to_comparable_text(name, one)?],
-            })),
+            "in" => {
+                let items = list_items(value).iter().map(|item| to_comparable_text(name, item));
+                of(ValueTest::In(items.collect::<Result<_, _>>()?))
+            }
             "contains" => of(ValueTest::Contains(text()?)),
             "containsAnyCase" => of(ValueTest::ContainsAnyCase(text()?)),
             "before" => of(ValueTest::Before(text()?)),
@@ -129,6 +121,14 @@ fn parse_tests(
         });
     }
     Ok(if all.len() == 1 { all.swap_remove(0) } else { Filter::All(all) })
+}
+
+/// Returns the items of a coerced list.
+fn list_items(value: &Value) -> &[Value] {
+    match value {
+        Value::List(items) => items,
+        one => std::slice::from_ref(one),
+    }
 }
 
 /// Returns a value as the text that the view shows for an equal stored value.

@@ -1,12 +1,12 @@
 //! Adds what the library's introspection lacks: a description of this schema, and whether a directive is deprecated.
 //! Newer clients ask for the latter (`includeDeprecated`, `isDeprecated` and `deprecationReason` of the working
-//! draft).
-use super::document::{Document, Selected};
+//! draft). Also adapts documents where the library would answer or validate them wrongly.
+use super::document::{Document, Selected, operations_mut};
 use super::system::QUERY_TYPE;
 use async_graphql::parser::types::{
-    DocumentOperations, ExecutableDocument, Selection, SelectionSet,
+    ExecutableDocument, OperationDefinition, Selection, SelectionSet, VariableDefinition,
 };
-use async_graphql::{Name, Positioned, Value};
+use async_graphql::{Name, Positioned, Value, Variables};
 
 /// The description of this schema. The library's own text only explains what a schema is.
 const SCHEMA_DESCRIPTION: &str =
@@ -18,11 +18,7 @@ const DIRECTIVE_TYPE: &str = "__Directive";
 /// Replaces the fields of directives that the library does not know and would reject, by the field `name` under the
 /// same key. [`complete_answer`] then replaces the values.
 pub(super) fn adapt_document(mut document: ExecutableDocument) -> ExecutableDocument {
-    let operations: Vec<_> = match &mut document.operations {
-        DocumentOperations::Single(only) => vec![only],
-        DocumentOperations::Multiple(all) => all.values_mut().collect(),
-    };
-    for operation in operations {
+    for operation in operations_mut(&mut document.operations) {
         adapt_selection(&mut operation.node.selection_set.node, QUERY_TYPE);
     }
     for fragment in document.fragments.values_mut() {
@@ -30,6 +26,21 @@ pub(super) fn adapt_document(mut document: ExecutableDocument) -> ExecutableDocu
         adapt_selection(&mut fragment.node.selection_set.node, &on);
     }
     document
+}
+
+/// Returns the values of variables for the library. It takes an absent Boolean for null, where `includeDeprecated` has
+/// the default `false`.
+pub(super) fn adapt_variables(operation: &OperationDefinition, variables: &Variables) -> Variables {
+    let mut adapted = variables.clone();
+    for definition in &operation.variable_definitions {
+        let VariableDefinition { name, var_type, .. } = &definition.node;
+        if var_type.node.to_string() == "Boolean"
+            && variables.get(&name.node).is_none_or(|value| *value == Value::Null)
+        {
+            adapted.insert(name.node.clone(), Value::Boolean(false));
+        }
+    }
+    adapted
 }
 
 fn adapt_selection(set: &mut SelectionSet, type_name: &str) {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `query` | a query, as a client sends it. |
 //! | `schema`, `built` | the current schema; how a document is prepared and executed. |
+//! | `validation`, `coercion`, `variables` | checks that the library omits: values and variables fit their types. |
 //! | `introspection` | adds what the library's introspection lacks. |
 //! | `model`, `names` | the types of Business Objects; GraphQL names derived from arbitrary names. |
 //! | `types`, `system` | the schema's types, of Business Objects and of the gateway. |
@@ -19,6 +20,7 @@
 //! This layer is independent of HTTP; `api/graphql.rs` puts it on the wire.
 
 mod built;
+mod coercion;
 mod cost;
 mod document;
 mod execute;
@@ -35,6 +37,8 @@ mod schema;
 mod system;
 mod types;
 mod user;
+mod validation;
+mod variables;
 
 pub use query::{Query, check_request_size};
 pub use schema::{Answer, GraphqlService};

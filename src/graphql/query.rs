@@ -1,5 +1,5 @@
 //! A query, as a client sends it.
-use async_graphql::{Name, Value, Variables};
+use async_graphql::{Name, Value};
 use penstock_base::error::{ErrorClass, GatewayError};
 use serde_json::{Map, Value as Json};
 
@@ -72,15 +72,8 @@ pub fn check_request_size(bytes: usize) -> Result<(), GatewayError> {
     ))
 }
 
-/// Converts variables. Numbers of `serde_json` keep all their digits here, and the library's own conversion through
-/// serde would turn such numbers into objects.
-pub(super) fn convert_variables(values: Map<String, Json>) -> Variables {
-    let mut variables = Variables::default();
-    variables
-        .extend(values.into_iter().map(|(name, value)| (Name::new(name), convert_value(value))));
-    variables
-}
-
+/// Converts the value of a variable. Numbers of `serde_json` keep all their digits here, and the library's own conversion
+/// through serde would turn such numbers into objects.
 pub(super) fn convert_value(value: Json) -> Value {
     match value {
         Json::Null => Value::Null,

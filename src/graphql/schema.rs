@@ -1,9 +1,11 @@
 //! The current schema, and the execution of documents.
 use super::built::BuiltSchema;
 use super::cost::{self, Cost};
-use super::document::Document;
+use super::document::{Document, find_operation};
 use super::execute::Execution;
-use super::query::{Query, convert_variables};
+use super::query::Query;
+use super::validation::check_values;
+use super::variables::coerce_variables;
 use super::{introspection, model};
 use async_graphql::parser::parse_query;
 use async_graphql::parser::types::{ExecutableDocument, OperationType};
@@ -208,7 +210,7 @@ impl Inner {
         caller: &Caller,
     ) -> Result<PreparedQuery, Answer> {
         cost::check_text(&query.document).map_err(Answer::refused)?;
-        let document = parse_query(&query.document)
+        let mut document = parse_query(&query.document)
             .map_err(|error| Answer::with_errors(vec![error.into()]))?;
         cost::check_document(&document, self.limits.depth).map_err(Answer::refused)?;
         let changes = document.operations.iter().any(|(name, operation)| {
@@ -225,9 +227,16 @@ impl Inner {
         let built = self.schema_for_caller(caller);
         let lease = built.lease_for(&document, &self.sources.memory).map_err(Answer::from_error)?;
         built.check_variables(&document).map_err(Answer::refused)?;
-        let variables = convert_variables(query.variables);
-        let mut request =
-            Request::new(query.document).variables(variables.clone()).only_introspection();
+        let registry = lease.dynamic.registry();
+        check_values(registry, &mut document).map_err(Answer::with_errors)?;
+        let mut request = Request::new(query.document).only_introspection();
+        let mut variables = Variables::default();
+        // The library reports a missing operation.
+        if let Some(operation) = find_operation(&document, query.operation.as_deref()) {
+            variables = coerce_variables(registry, operation, &query.variables)
+                .map_err(|error| Answer::with_errors(vec![error]))?;
+            request = request.variables(introspection::adapt_variables(operation, &variables));
+        }
         request.operation_name.clone_from(&query.operation);
         request.set_parsed_query(introspection::adapt_document(document.clone()));
         // The future never waits, because introspection does no I/O.

@@ -27,6 +27,13 @@ async fn the_user_is_returned_by_post_and_get() {
     let path = format!("/graphql?query={query}&operationName=Q&variables=%7B%22x%22%3Afalse%7D");
     let by_get = server.get(&path).await.expect(200);
     assert_eq!(by_get.json(), json!({"data": {"__typename": "Query"}}));
+    // Without the variable, or with its name misspelled, nothing runs.
+    for variables in ["", "&variables=%7B%22y%22%3Afalse%7D"] {
+        let path = format!("/graphql?query={query}&operationName=Q{variables}");
+        let refused = server.get(&path).await.expect(200).json();
+        assert!(refused.get("data").is_none(), "{refused}");
+        assert!(refused["errors"][0]["message"].as_str().unwrap().contains("$x is missing"));
+    }
     let sdl = server.get("/graphql/schema.graphql").await.expect(200);
     assert!(String::from_utf8_lossy(&sdl.body).contains("type AuthenticatedUser"));
     // Introspection by tools requires credentials, like everything here.

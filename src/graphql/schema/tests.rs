@@ -4,3 +4,4 @@ mod fixture;
 mod limits;
 mod queries;
 mod schema;
+mod variables;

@@ -111,6 +111,11 @@ impl Fixture {
         self.run_query_as(document, &Caller::local()).await
     }
 
+    pub(super) async fn run_query_with(&self, document: &str, variables: &Json) -> Json {
+        let query = Query::new(document.into(), variables.clone()).unwrap();
+        serde_json::to_value(self.graphql.execute(query, &Caller::local()).await).unwrap()
+    }
+
     pub(super) async fn run_query_as(&self, document: &str, caller: &Caller) -> Json {
         let query = Query { document: document.into(), ..Query::default() };
         serde_json::to_value(self.graphql.execute(query, caller).await).unwrap()

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `query` | a query, as a client sends it. |
 //! | `schema`, `built` | the current schema; how a document is prepared and executed. |
+//! | `text` | adds what the library's parser lacks. |
 //! | `validation`, `coercion`, `variables` | checks that the library omits: values and variables fit their types. |
 //! | `introspection` | adds what the library's introspection lacks. |
 //! | `model`, `names` | the types of Business Objects; GraphQL names derived from arbitrary names. |
@@ -35,6 +36,7 @@ mod plan;
 mod query;
 mod schema;
 mod system;
+mod text;
 mod types;
 mod user;
 mod validation;

@@ -4,6 +4,7 @@ use super::cost::{self, Cost};
 use super::document::{Document, find_operation};
 use super::execute::Execution;
 use super::query::Query;
+use super::text::decode_escapes;
 use super::validation::check_values;
 use super::variables::coerce_variables;
 use super::{introspection, model};
@@ -210,8 +211,10 @@ impl Inner {
         caller: &Caller,
     ) -> Result<PreparedQuery, Answer> {
         cost::check_text(&query.document).map_err(Answer::refused)?;
-        let mut document = parse_query(&query.document)
-            .map_err(|error| Answer::with_errors(vec![error.into()]))?;
+        let text =
+            decode_escapes(&query.document).map_err(|error| Answer::with_errors(vec![error]))?;
+        let mut document =
+            parse_query(&text).map_err(|error| Answer::with_errors(vec![error.into()]))?;
         cost::check_document(&document, self.limits.depth).map_err(Answer::refused)?;
         let changes = document.operations.iter().any(|(name, operation)| {
             operation.node.ty == OperationType::Mutation

@@ -27,6 +27,27 @@ async fn documents_that_are_not_executed_have_no_data() {
 }
 
 #[tokio::test]
+async fn strings_have_escapes_of_all_characters() {
+    let fixture = Fixture::with_plant_data(&[]);
+    fixture.send("Site", &json!([{"uri": "urn:site:3", "name": "North 😀"}]));
+    for name in ["North \\uD83D\\uDE00", "North \\u{1F600}", "North 😀"] {
+        let document = format!(
+            "{{ siteConnection(where: {{name: {{eq: \"{name}\"}}}}) {{ nodes {{ uri }} }} }}"
+        );
+        let data = Fixture::expect_data(fixture.run_query(&document).await);
+        assert_eq!(data["siteConnection"]["nodes"], json!([{"uri": "urn:site:3"}]), "{name}");
+    }
+    let document = "{ siteConnection(where: {name: {eq: \"\\uD83D\"}}) { totalCount } }";
+    let answer = fixture.run_query(document).await;
+    assert!(answer.get("data").is_none(), "{answer}");
+    assert_eq!(answer["errors"][0]["locations"], json!([{"line": 1, "column": 38}]), "{answer}");
+    // Positions after such a string are those of the document that was sent.
+    let document = "{ siteConnection(after: \"\\uD83D\\uDE00\") { nothing } }";
+    let answer = fixture.run_query(document).await;
+    assert_eq!(answer["errors"][0]["locations"][0]["column"], 43, "{answer}");
+}
+
+#[tokio::test]
 async fn mutations_are_distinguished_from_queries() {
     let query = |document: &str, operation: Option<&str>| Query {
         document: document.into(),

@@ -4,7 +4,8 @@
 use super::document::{Document, Selected, operations_mut};
 use super::system::QUERY_TYPE;
 use async_graphql::parser::types::{
-    ExecutableDocument, OperationDefinition, Selection, SelectionSet, VariableDefinition,
+    ExecutableDocument, InlineFragment, OperationDefinition, Selection, SelectionSet,
+    TypeCondition, VariableDefinition,
 };
 use async_graphql::{Name, Positioned, Value, Variables};
 
@@ -20,10 +21,13 @@ const DIRECTIVE_TYPE: &str = "__Directive";
 pub(super) fn adapt_document(mut document: ExecutableDocument) -> ExecutableDocument {
     for operation in operations_mut(&mut document.operations) {
         adapt_selection(&mut operation.node.selection_set.node, QUERY_TYPE);
+        wrap_type_names(&mut operation.node.selection_set.node, None);
     }
     for fragment in document.fragments.values_mut() {
         let on = fragment.node.type_condition.node.on.node.clone();
         adapt_selection(&mut fragment.node.selection_set.node, &on);
+        let fragment = &mut fragment.node;
+        wrap_type_names(&mut fragment.selection_set.node, Some(&fragment.type_condition));
     }
     document
 }
@@ -41,6 +45,38 @@ pub(super) fn adapt_variables(operation: &OperationDefinition, variables: &Varia
         }
     }
     adapted
+}
+
+/// Moves the directives of `__typename` to an inline fragment around it. The library validates no directives of
+/// `__typename`. `on` is the type condition of the enclosing fragment, which the library needs to compare fields with
+/// the same key.
+fn wrap_type_names(set: &mut SelectionSet, on: Option<&Positioned<TypeCondition>>) {
+    for item in &mut set.items {
+        let pos = item.pos;
+        match &mut item.node {
+            Selection::Field(field) if field.node.name.node == "__typename" => {
+                let directives = std::mem::take(&mut field.node.directives);
+                if !directives.is_empty() {
+                    let items = vec![item.clone()];
+                    item.node = Selection::InlineFragment(Positioned::new(
+                        InlineFragment {
+                            type_condition: on.cloned(),
+                            directives,
+                            selection_set: Positioned::new(SelectionSet { items }, pos),
+                        },
+                        pos,
+                    ));
+                }
+            }
+            Selection::Field(field) => wrap_type_names(&mut field.node.selection_set.node, None),
+            Selection::InlineFragment(fragment) => {
+                let fragment = &mut fragment.node;
+                let on = fragment.type_condition.as_ref();
+                wrap_type_names(&mut fragment.selection_set.node, on);
+            }
+            Selection::FragmentSpread(_) => {}
+        }
+    }
 }
 
 fn adapt_selection(set: &mut SelectionSet, type_name: &str) {

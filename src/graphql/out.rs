@@ -4,7 +4,7 @@ use penstock_base::error::GatewayError;
 use std::rc::Rc;
 
 /// The maximum number of errors of one answer.
-const MAX_ERRORS: usize = 100;
+pub(super) const MAX_ERRORS: usize = 100;
 
 /// A value of the result. Numbers are text, so that they keep all their digits.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use super::cost::{self, Cost};
 use super::document::{Document, find_operation};
 use super::execute::Execution;
 use super::query::Query;
-use super::text::decode_escapes;
+use super::text::{check_unique_input_fields, decode_escapes};
 use super::validation::check_values;
 use super::variables::coerce_variables;
-use super::{introspection, model};
+use super::{introspection, model, out};
 use async_graphql::parser::parse_query;
 use async_graphql::parser::types::{ExecutableDocument, OperationType};
 use async_graphql::{Request, SDLExportOptions, ServerError, Value, Variables};
@@ -215,6 +215,7 @@ impl Inner {
             decode_escapes(&query.document).map_err(|error| Answer::with_errors(vec![error]))?;
         let mut document =
             parse_query(&text).map_err(|error| Answer::with_errors(vec![error.into()]))?;
+        check_unique_input_fields(&text).map_err(|error| Answer::with_errors(vec![error]))?;
         cost::check_document(&document, self.limits.depth).map_err(Answer::refused)?;
         let changes = document.operations.iter().any(|(name, operation)| {
             operation.node.ty == OperationType::Mutation
@@ -350,7 +351,8 @@ impl Answer {
         Self { is_busy, ..Self::refused(error.detail) }
     }
 
-    fn with_errors(errors: Vec<ServerError>) -> Self {
+    fn with_errors(mut errors: Vec<ServerError>) -> Self {
+        errors.truncate(out::MAX_ERRORS);
         Self { data: None, errors, would_change: false, is_busy: false }
     }
 }

@@ -1,7 +1,8 @@
 //! Reads the text of a document where the library's parser falls short: it knows no escapes of code points beyond the
-//! Basic Multilingual Plane.
+//! Basic Multilingual Plane, and keeps only the last of two equal fields of an input object.
 use async_graphql::{Pos, ServerError};
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// A token of a document. White space, commas and comments are between tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,48 @@ pub(super) fn decode_escapes(document: &str) -> Result<Cow<'_, str>, ServerError
     }
     decoded.push_str(document.get(copied..).unwrap_or_default());
     Ok(Cow::Owned(decoded))
+}
+
+/// An open bracket of a document.
+enum Bracket<'t> {
+    /// A brace around selections.
+    Selection,
+    /// A brace around an input object, with its fields so far.
+    InputObject(HashSet<&'t str>),
+    /// A parenthesis around arguments or variables, or a square bracket.
+    Values,
+}
+
+/// Checks that the fields of every input object differ (GraphQL, 5.6.3), in a document without syntax errors.
+///
+/// # Errors
+/// Names the first field that occurs again.
+pub(super) fn check_unique_input_fields(document: &str) -> Result<(), ServerError> {
+    let mut open = Vec::new();
+    let mut previous = None;
+    for token in Tokens::new(document) {
+        match (token.text, open.last_mut()) {
+            ("{", None | Some(Bracket::Selection)) => open.push(Bracket::Selection),
+            ("{", Some(_)) => open.push(Bracket::InputObject(HashSet::new())),
+            ("(" | "[", _) => open.push(Bracket::Values),
+            ("}" | ")" | "]", _) => drop(open.pop()),
+            (":", Some(Bracket::InputObject(fields))) => {
+                let name: Token<'_> = previous.unwrap_or(token);
+                if !fields.insert(name.text) {
+                    return Err(ServerError::new(
+                        format!(
+                            "the field {} occurs more than once in an input object; keep one, or combine both with `and`",
+                            name.text
+                        ),
+                        Some(find_position(document, name.start)),
+                    ));
+                }
+            }
+            _ => {}
+        }
+        previous = Some(token);
+    }
+    Ok(())
 }
 
 /// Replaces the escapes in a string. An error has the offset of the escape.
@@ -265,6 +308,30 @@ mod tests {
             let find = |text: &str| find_position(text, text.find("nothing").unwrap());
             assert_eq!(find(&decoded), find(document));
             assert!(parse_query(&*decoded).is_ok(), "{decoded}");
+        }
+    }
+
+    #[test]
+    fn equal_fields_of_an_input_object_are_found() {
+        let find = |document: &str| {
+            parse_query(document).unwrap();
+            check_unique_input_fields(document).err().map(|error| error.locations[0])
+        };
+        for (document, column) in [
+            ("{ a(b: {c: 1, c: 2}) }", 15),
+            ("{ a(b: {c: {d: 1}, e: [{c: 1 d: E d: 2}]}) }", 35),
+            ("{ a(b: [{}, {c: 1}, {c: \"c: :\" # c:\r c: 1}]) }", 2),
+            ("query($a: T = {c: 1 c: 1}) { b }", 21),
+            ("{ a @d(b: {c: 1, d: {c: 1}, c: 1}) }", 29),
+        ] {
+            assert_eq!(find(document), Some(Pos { line: 1, column }), "{document}");
+        }
+        for document in [
+            "{ a: b a: b { c: d, c: d } ... { c: d c: d } }",
+            "{ a(b: {c: {c: 1}, d: [{c: 1}, {c: 1}]}, e: {c: 1}) { c: a(b: {c: c}) c: d } }",
+            "query($a: T = {c: 1}, $b: T = {c: 1}) @d(c: {c: 1}) { c: b }",
+        ] {
+            assert_eq!(find(document), None, "{document}");
         }
     }
 

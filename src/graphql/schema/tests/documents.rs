@@ -47,6 +47,104 @@ async fn strings_have_escapes_of_all_characters() {
     assert_eq!(answer["errors"][0]["locations"][0]["column"], 43, "{answer}");
 }
 
+/// The library validates no directives of `__typename` and of variables, takes strings as values of enums, and drops the
+/// first of two equal fields of an input object.
+#[tokio::test]
+async fn invalid_directives_and_literals_are_refused() {
+    let fixture = Fixture::with_plant_data(&[]);
+    let user = |selection: &str| format!("{{ authenticatedUser {{ id {selection} }} }}");
+    let pumps = |arguments: &str| format!("{{ pumpConnection({arguments}) {{ totalCount }} }}");
+    for (document, words) in [
+        (user("__typename @inclde(if: false)"), "Unknown directive \"inclde\""),
+        (user("email @inclde(if: false)"), "Unknown directive \"inclde\""),
+        (user("... @inclde(if: false) { email }"), "Unknown directive \"inclde\""),
+        (user("... on AuthenticatedUser { __typename @inclde }"), "Unknown directive"),
+        (user("__typename @skip"), "\"if\" of type \"Boolean!\" is required"),
+        (user("__typename @skip(iff: true)"), "\"if\" of type \"Boolean!\" is required"),
+        (user("__typename @skip(if: true, iff: true)"), "Unknown argument \"iff\""),
+        (user("__typename @skip(if: true, if: true)"), "only be one argument named \"if\""),
+        (user("__typename @skip(if: \"true\")"), "\"true\" is not true or false"),
+        (user("__typename @skip(if: null)"), "is required, not null"),
+        (user("__typename @skip(if: $x)"), "Variable \"$x\" is not defined"),
+        (user("__typename @skip(if: false) @skip(if: true)"), "Duplicate directive \"skip\""),
+        (user("__typename @deprecated"), "Directive \"deprecated\" may not be used"),
+        (user("__typename { id }"), "takes no arguments and has no fields"),
+        (user("__typename(x: 1)"), "takes no arguments and has no fields"),
+        (user("... { a: __typename @skip(if: false) a: id }"), "different fields"),
+        (
+            user("... on AuthenticatedUser { a: __typename @skip(if: false) a: id }"),
+            "different fields",
+        ),
+        ("query @skip(if: true) { __typename }".into(), "may not be used on \"QUERY\""),
+        (
+            "query($x: Int @inclde) { exports(first: $x) { nodes { id } } }".into(),
+            "@inclde is not allowed",
+        ),
+        (
+            "query($x: Int @skip(if: true)) { exports(first: $x) { nodes { id } } }".into(),
+            "@skip is not allowed",
+        ),
+        (
+            "{ __typename } fragment F on Query { __typename }".into(),
+            "Fragment \"F\" is never used",
+        ),
+        ("query($x: Boolean) { __typename }".into(), "Variable \"$x\" is not used"),
+        (pumps("where: {weight: {eq: 1, eq: 9}}"), "the field eq occurs more than once"),
+        (
+            pumps("where: {weight: {eq: 1}, or: [{weight: {}, weight: {}}]}"),
+            "the field weight occurs more",
+        ),
+        (
+            pumps("orderBy: {field: \"weight\"}"),
+            "\"weight\" is a string; a value of the enum PumpOrderField",
+        ),
+        (pumps("orderBy: {field: weight, direction: \"DESC\"}"), "\"DESC\" is a string"),
+        (pumps("orderBy: {field: wieght}"), "the enum PumpOrderField has no value wieght"),
+        ("{ exports(status: \"queued\") { nodes { id } } }".into(), "\"queued\" is a string"),
+        (
+            "query($s: ExportStatus = \"queued\") { exports(status: $s) { nodes { id } } }".into(),
+            "\"queued\" is a string",
+        ),
+        (pumps("where: 5"), "5 is not an object of type PumpFilter"),
+        (pumps("where: {site: {eq: 5}}"), "at site.eq: 5 is not a string"),
+    ] {
+        let answer = fixture.run_query(&document).await;
+        assert!(answer.get("data").is_none(), "{document}: {answer}");
+        assert!(
+            answer["errors"]
+                .to_string()
+                .contains(&json!(words).to_string()[1..].trim_end_matches('"')),
+            "{document}: {answer}"
+        );
+    }
+    let many = user(&format!("__typename {}", "@skip(if: false) ".repeat(1000)));
+    assert_eq!(fixture.run_query(&many).await["errors"].as_array().unwrap().len(), 100);
+}
+
+#[tokio::test]
+async fn a_variable_that_only_a_directive_uses_is_used() {
+    let fixture = Fixture::new(&[]);
+    let document = "query($x: Boolean!) { authenticatedUser { ...F @skip(if: $x) id __typename @include(if: $x) ... @skip(if: $x) { email } } }
+        fragment F on AuthenticatedUser { familyName a: __typename @skip(if: $x) }";
+    for (value, expected) in [
+        (true, json!({"id": "local", "__typename": "AuthenticatedUser"})),
+        (
+            false,
+            json!({"familyName": null, "a": "AuthenticatedUser", "id": "local", "email": null}),
+        ),
+    ] {
+        let data =
+            Fixture::expect_data(fixture.run_query_with(document, &json!({"x": value})).await);
+        assert_eq!(data["authenticatedUser"], expected);
+    }
+    // In introspection, which the library answers.
+    let document = "query($x: Boolean!) { __type(name: \"ID\") { name __typename @skip(if: $x) } }";
+    let data = Fixture::expect_data(fixture.run_query_with(document, &json!({"x": true})).await);
+    assert_eq!(data["__type"], json!({"name": "ID"}));
+    let data = Fixture::expect_data(fixture.run_query_with(document, &json!({"x": false})).await);
+    assert_eq!(data["__type"], json!({"name": "ID", "__typename": "__Type"}));
+}
+
 #[tokio::test]
 async fn mutations_are_distinguished_from_queries() {
     let query = |document: &str, operation: Option<&str>| Query {
@@ -75,6 +173,7 @@ async fn mutated_documents_never_panic() {
         "{ referredBy(uri: \"urn:site:1\", type: Pump) { nodes { uri ... on Pump { motor { maker } } } edges { type path } } }",
         "{ __schema { types { name fields { name type { ofType { name } } } } } __type(name: \"Pump\") { kind } businessObjects { name } exports(status: queued) { nodes { id } } }",
         "{ authenticatedUser { id @include(if: true) roles @skip(if: false) } object(uri: \"urn:pump:1\") { __typename ... on Node { uri } } }",
+        "query T($b: Boolean = true) { ... on Query { t: __typename @skip(if: $b) u: __typename @include(if: false) } pumpConnection { totalCount } }",
         "mutation M { a } subscription S { b } query R($x: [[Foo!]] = [[1]]) { __typename }",
     ];
     let tokens: Vec<Vec<&str>> = documents.iter().map(|document| split_tokens(document)).collect();

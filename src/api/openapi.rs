@@ -293,7 +293,7 @@ fn describe_status(status: StatusCode) -> &'static str {
         406 => "None of the media types in Accept is offered.",
         422 => "The request is well-formed and invalid; every finding has its place.",
         429 => {
-            "Too many failed attempts, or too many changes of the caller's own account and API keys."
+            "Too many failed attempts, or too many changes of the caller's own account, its API keys and new namespaces."
         }
         503 => {
             "Temporarily unavailable: the store is opening or accepts no changes, or too many requests are in flight."

@@ -15,7 +15,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::network;
 use penstock_base::time;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
-use rate_limit::RateLimits;
+use rate_limit::AccountLimit;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -45,7 +45,8 @@ pub struct Audit {
     deferred_writes: DeferredWrites,
     max_events: usize,
     refusals: Arc<Mutex<Refusals>>,
-    rate_limits: Arc<RateLimits>,
+    own_changes: Arc<AccountLimit>,
+    new_namespaces: Arc<AccountLimit>,
 }
 
 /// An event.
@@ -135,7 +136,8 @@ impl Audit {
             deferred_writes,
             max_events,
             refusals: Arc::default(),
-            rate_limits: Arc::default(),
+            own_changes: Arc::new(AccountLimit::of_own_changes()),
+            new_namespaces: Arc::new(AccountLimit::of_namespaces()),
         }
     }
 
@@ -178,7 +180,15 @@ impl Audit {
     /// # Errors
     /// `ErrorClass::TooManyRequests` when the changes would evict the events of others from the trail.
     pub(super) fn check_rate_limit(&self, by: &Caller) -> Result<(), GatewayError> {
-        self.rate_limits.count_change(by, Instant::now())
+        self.own_changes.count_change(by, Instant::now())
+    }
+
+    /// Counts a namespace that a caller is about to create.
+    ///
+    /// # Errors
+    /// `ErrorClass::TooManyRequests` when the caller has created many recently. Each is an event of the trail.
+    pub fn check_namespace_rate(&self, by: &Caller) -> Result<(), GatewayError> {
+        self.new_namespaces.count_change(by, Instant::now())
     }
 
     /// Commits a change together with its events, and logs them. Blocking.

@@ -79,7 +79,11 @@ impl<'d> Execution<'d> {
             // The schema of a limited key has only its Business Objects.
             let is_limited = self.caller.business_objects().is_some();
             let scope = is_limited.then(|| self.all.iter().map(|one| &**one));
-            VisibleObjects::new(self.sources.store.snapshot()?, scope)
+            VisibleObjects::new(
+                self.sources.store.snapshot()?,
+                self.sources.catalogue.watch(),
+                scope,
+            )
         };
         self.snapshot.get_or_init(open).as_ref().map_err(Clone::clone)
     }

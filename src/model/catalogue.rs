@@ -22,7 +22,7 @@ mod save;
 mod shapes_graphs;
 
 use super::change_feed::{self, Watch};
-use super::namespace::{self, KnownNamespaces, Namespace, NamespaceCache};
+use super::namespace::{self, KnownNamespaces, Namespace};
 use super::natural_key;
 use super::resource::{BusinessObject, Compiled, CompiledDefinition};
 use super::shapes_graphs::check_exist;
@@ -82,7 +82,6 @@ pub struct Catalogue {
     settings: Arc<CatalogueSettings>,
     entries: Arc<RwLock<Entries>>,
     shapes: Arc<RwLock<DefinedGraphs>>,
-    namespaces: Arc<NamespaceCache>,
     writer: Arc<Mutex<()>>,
     watch: Watch,
     /// Wakes the task that deletes objects.
@@ -99,7 +98,6 @@ impl Catalogue {
             settings: Arc::new(defaults),
             entries: Arc::new(RwLock::new(entries)),
             shapes: Arc::new(RwLock::new(shapes)),
-            namespaces: Arc::default(),
             writer: Arc::default(),
             watch: Watch::default(),
             deletion_begun: Arc::default(),
@@ -175,7 +173,7 @@ impl Catalogue {
     /// # Errors
     /// The errors of the store.
     pub fn known_namespaces(&self) -> Result<Arc<KnownNamespaces>, Error> {
-        self.namespaces.current(&self.store.read())
+        self.watch.namespaces().current(&self.store.read())
     }
 
     /// Creates or changes a namespace as [`namespace::put`] does, without reading all others.
@@ -187,7 +185,7 @@ impl Catalogue {
         transaction: &mut Transaction<'_>,
         namespace: Namespace,
     ) -> Result<(Namespace, bool), GatewayError> {
-        namespace::put_with_cache(transaction, &self.namespaces, namespace)
+        namespace::put_with_cache(transaction, self.watch.namespaces(), namespace)
     }
 
     /// Returns a number that grows with each change. Anything derived from all Business Objects is rebuilt
@@ -345,7 +343,7 @@ impl Catalogue {
                 self.define_namespaces(transaction, Some(id), &definition.namespaces, mapping)?;
             natural_key::check_keys(transaction, Some(id), mapping)?;
             check_exist(transaction, definition.validation.as_ref())?;
-            let known = self.namespaces.current(transaction)?;
+            let known = self.watch.namespaces().current(transaction)?;
             let context = WarningContext::new(&known);
             let created = list_created(&changed);
             let warnings = self.collect_warnings_in(transaction, &context, compiled, &created)?;

@@ -35,6 +35,9 @@ pub const COLLECTION: &str = "namespaces";
 const PERCENT_ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// The maximum number of namespaces. All of them are in memory.
+const MAX_NAMESPACES: usize = if cfg!(test) { 200 } else { 10_000 };
+
 /// The maximum length of a name in characters.
 const MAX_NAME_CHARACTERS: usize = 64;
 
@@ -325,6 +328,14 @@ fn put_for_business_object(
         }
     }
     let known = cache.current(transaction)?;
+    if before.is_none() && known.len() >= MAX_NAMESPACES {
+        return Err(GatewayError::new(
+            ErrorClass::Conflict,
+            format!(
+                "the limit of {MAX_NAMESPACES} namespaces is reached; delete some that are not used"
+            ),
+        ));
+    }
     check_base_is_free(&namespace, &known)?;
     natural_key::check_new_base(transaction, &namespace, &known)?;
     // Then the next change need not copy what is in memory.

@@ -1,4 +1,5 @@
 //! What a credential sees of the stored graph.
+use super::change_feed::Watch;
 use super::resource::Compiled;
 use super::write_scope::WriteScope;
 use oxrdf::{NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
@@ -28,10 +29,11 @@ impl<'v, R: Read> VisibleObjects<'v, R> {
     /// The errors of the store.
     pub fn new(
         read: R,
+        watch: &Watch,
         write_scope: Option<impl IntoIterator<Item = &'v Compiled>>,
     ) -> Result<Self, GatewayError> {
         let scope = match write_scope {
-            Some(business_objects) => WriteScope::limited_to(&read, business_objects)?,
+            Some(business_objects) => WriteScope::limited_to(&read, watch, business_objects)?,
             None => WriteScope::ALL,
         };
         Ok(Self::with_scope(read, scope))

@@ -9,14 +9,16 @@
 //!
 //! The unnamed graph belongs to no Business Object: its quads make no object foreign, and a scoped credential never
 //! changes them.
+use super::change_feed::Watch;
 use super::members::{build_member_filter, satisfies_any};
-use super::namespace::{self, Namespace};
+use super::namespace::{KnownNamespaces, Namespace};
 use super::resource::Compiled;
 use oxrdf::{GraphName, NamedNode, Quad};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Error, Read, SubjectFilter};
 use std::collections::HashSet;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The objects and quads that a request may change.
 #[derive(Debug, Clone)]
@@ -31,7 +33,7 @@ struct Limited<'r> {
     /// What the objects of each Business Object satisfy.
     members: Vec<SubjectFilter>,
     /// Every namespace that is defined.
-    namespaces: Vec<Namespace>,
+    namespaces: Arc<KnownNamespaces>,
 }
 
 impl<'r> WriteScope<'r> {
@@ -41,19 +43,17 @@ impl<'r> WriteScope<'r> {
     /// Returns the scope of a credential that is limited to these Business Objects.
     pub(crate) fn limited_to(
         read: &impl Read,
+        watch: &Watch,
         business_objects: impl IntoIterator<Item = &'r Compiled>,
     ) -> Result<Self, GatewayError> {
         let business_objects: Vec<_> = business_objects.into_iter().collect();
-        let namespaces = namespace::list(read, None, usize::MAX)?;
+        let namespaces = watch.namespaces().current(read)?;
         let named: HashSet<&str> = business_objects
             .iter()
             .flat_map(|business_object| business_object.mapping.namespaces())
             .collect();
-        let graphs = namespaces
-            .iter()
-            .filter(|namespace| named.contains(namespace.name.as_str()))
-            .map(|namespace| namespace.graph_name().into())
-            .collect();
+        let named = named.into_iter().filter_map(|name| namespaces.get(name));
+        let graphs = named.map(|namespace| namespace.graph_name().into()).collect();
         let mut members = Vec::with_capacity(business_objects.len());
         for business_object in &business_objects {
             match build_member_filter(read, business_object) {
@@ -138,9 +138,7 @@ impl Limited<'_> {
         }
         for quad in outside {
             let GraphName::NamedNode(graph) = &quad.graph_name else { continue };
-            if let Some(other) =
-                self.namespaces.iter().find(|other| other.uri_base == graph.as_str())
-            {
+            if let Some(other) = self.namespaces.find_by_base(graph.as_str()) {
                 return Ok(Some(format!(
                     "has data in the namespace {:?}, which {}",
                     other.name,
@@ -163,13 +161,10 @@ impl Limited<'_> {
         Ok(Some(format!("has data outside the namespaces that {names}")))
     }
 
-    /// Returns the namespace that a URI lies in, unless it is in the scope. Of the namespaces whose base matches, it is
-    /// the one with the longest base.
+    /// Returns the namespace that a URI lies in, unless it is in the scope.
     fn namespace_of(&self, uri: &NamedNode) -> Option<&Namespace> {
         self.namespaces
-            .iter()
-            .filter(|namespace| namespace.contains(uri.as_ref()))
-            .max_by_key(|namespace| namespace.uri_base.len())
+            .find_containing(uri.as_ref())
             .filter(|namespace| !self.graphs.contains(&namespace.graph_name().into()))
     }
 

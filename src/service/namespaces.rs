@@ -164,6 +164,9 @@ async fn put_namespace(
                     None if before.is_some() => return Err(taken_name_error(&namespace.name)),
                     None => {}
                 }
+                if before.is_none() {
+                    gateway.auth.audit.check_namespace_rate(&by)?;
+                }
                 let (namespace, created) = write_namespace(&gateway, &by, transaction, namespace)?;
                 let changed = before.as_ref() != Some(&namespace);
                 if changed {

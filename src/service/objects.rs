@@ -37,6 +37,7 @@ use crate::ingestions::find_write_scope;
 use oxrdf::NamedNode;
 use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_model::change_feed::Watch;
 use penstock_model::mapping::Field;
 use penstock_model::resource::Compiled;
 use penstock_model::visible::VisibleObjects;
@@ -69,16 +70,16 @@ pub async fn list_objects(
     after: Option<String>,
     limit: usize,
 ) -> Result<ObjectsPage, GatewayError> {
-    let store = ReadStore::clone(&gateway.store);
+    let (store, watch) = (ReadStore::clone(&gateway.store), gateway.catalogue.watch().clone());
     let scope = find_write_scope(gateway, by, &business_object);
     run_blocking(move || {
-        render_page(&store, scope.as_deref(), &business_object, after.as_deref(), limit)
+        render_page((&store, &watch), scope.as_deref(), &business_object, after.as_deref(), limit)
     })
     .await
 }
 
 fn render_page(
-    store: &ReadStore,
+    (store, watch): (&ReadStore, &Watch),
     scope: Option<&[Arc<Compiled>]>,
     business_object: &Compiled,
     after: Option<&str>,
@@ -86,7 +87,7 @@ fn render_page(
 ) -> Result<ObjectsPage, GatewayError> {
     let snapshot = store.snapshot()?;
     let listed = members::list_members_to_read(&snapshot, business_object, after, limit + 1)?;
-    let visible = VisibleObjects::new(&snapshot, scope.map(list_compiled))?;
+    let visible = VisibleObjects::new(&snapshot, watch, scope.map(list_compiled))?;
     let mut quads = SubjectQuads::default();
     let mut json = b"[".to_vec();
     let mut last = None;
@@ -126,8 +127,11 @@ pub fn view_object(
         Some(read) => render_member(&read, business_object, &uri),
         None => run_in_place(|| {
             let scope = find_write_scope(gateway, by, business_object);
-            let visible =
-                VisibleObjects::new(gateway.store.read(), scope.as_deref().map(list_compiled))?;
+            let visible = VisibleObjects::new(
+                gateway.store.read(),
+                gateway.catalogue.watch(),
+                scope.as_deref().map(list_compiled),
+            )?;
             render_member(&visible, business_object, &uri)
         }),
     }

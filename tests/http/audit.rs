@@ -216,3 +216,34 @@ async fn only_trusted_proxies_determine_the_client_address() {
     let headers = [(standard, "for=10.0.0.1"), (usual, "203.0.113.1")];
     connect(server.address, "GET", "/health/live", &headers, "").await.expect(200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_creates_namespaces_at_a_limited_rate() {
+    let server = Server::start(&[]).await;
+    let cookie = server.sign_in(Role::Contributor);
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Cookie", cookie.as_str()),
+        ("Sec-Fetch-Site", "same-origin"),
+    ];
+    let put = async |number: u32| {
+        let path = format!("/api/v1/namespaces/N{number}");
+        server.send("PUT", &path, &headers, "{}").await
+    };
+    let mut created = 0;
+    let refused = loop {
+        let answer = put(created).await;
+        if answer.status != 201 {
+            break answer;
+        }
+        created += 1;
+        assert!(created < 200, "there is no limit");
+    };
+    assert!(created >= 100, "{created}");
+    assert!(!refused.header("retry-after").is_empty());
+    let problem = refused.problem(429);
+    assert!(problem["detail"].as_str().unwrap().contains("created namespaces"), "{problem}");
+    // Those that exist can be changed, and Admins have no limit.
+    put(0).await.expect(200);
+    server.json("PUT", "/api/v1/namespaces/Other", &json!({})).await.expect(201);
+}

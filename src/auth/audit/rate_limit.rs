@@ -1,5 +1,5 @@
-//! The rate limit for changes of accounts to themselves. Each change is an event, and all callers share the capacity of
-//! the audit trail.
+//! The rate limits for changes that accounts below Admin make: those to themselves, and new namespaces. Each change is an
+//! event, and all callers share the capacity of the audit trail.
 use crate::{Caller, Credential, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::rate_limit::{RateLimit, RateLimiter};
@@ -9,26 +9,44 @@ use std::time::{Duration, Instant};
 const MAX_BURST: u32 = 30;
 /// The time after which one more change is allowed. That is about 300 a day; the trail's default capacity is 10,000.
 const RECOVERY_INTERVAL: Duration = Duration::from_mins(5);
+/// The maximum burst of new namespaces of an account.
+const MAX_NEW_NAMESPACES: u32 = 100;
+/// The time after which one more namespace is allowed.
+const NAMESPACE_INTERVAL: Duration = Duration::from_secs(10);
 /// The number of accounts above which accounts with a full quota are forgotten.
 const MAX_REMEMBERED_ACCOUNTS: usize = 256;
 
-/// The rate limits of accounts, by the id of the account, or of the API key without an account.
+/// A rate limit of accounts, by the id of the account, or of the API key without an account.
 #[derive(Debug)]
-pub(super) struct RateLimits(RateLimiter<String>);
+pub(super) struct AccountLimit {
+    limiter: RateLimiter<String>,
+    burst: u32,
+    /// What an account has done that often.
+    done: &'static str,
+}
 
-impl Default for RateLimits {
-    fn default() -> Self {
-        Self(RateLimiter::new(RateLimit {
-            burst: MAX_BURST,
-            interval: RECOVERY_INTERVAL,
+impl AccountLimit {
+    /// The limit for changes of accounts to themselves.
+    pub(super) fn of_own_changes() -> Self {
+        Self::new(MAX_BURST, RECOVERY_INTERVAL, "changed itself or its API keys")
+    }
+
+    /// The limit for new namespaces.
+    pub(super) fn of_namespaces() -> Self {
+        Self::new(MAX_NEW_NAMESPACES, NAMESPACE_INTERVAL, "created namespaces")
+    }
+
+    fn new(burst: u32, interval: Duration, done: &'static str) -> Self {
+        let limiter = RateLimiter::new(RateLimit {
+            burst,
+            interval,
             max_idle_clients: MAX_REMEMBERED_ACCOUNTS,
             // There are only so many accounts, and none gets its quota back early.
             max_clients: usize::MAX,
-        }))
+        });
+        Self { limiter, burst, done }
     }
-}
 
-impl RateLimits {
     /// Counts a change that a caller is about to make. Admins have no limit.
     ///
     /// # Errors
@@ -37,13 +55,14 @@ impl RateLimits {
         if by.role == Role::Admin || by.credential == Credential::Local {
             return Ok(());
         }
-        let Err(wait) = self.0.count_event(by.id().to_owned(), now) else { return Ok(()) };
+        let Err(wait) = self.limiter.count_event(by.id().to_owned(), now) else { return Ok(()) };
         let seconds = wait.as_millis().div_ceil(1000).max(1);
+        let Self { burst, done, .. } = self;
         Err(GatewayError::new(
             ErrorClass::TooManyRequests(wait),
             format!(
-                "this account has changed itself or its API keys {MAX_BURST} times recently, and the audit trail limits such \
-                 changes; try again in {seconds} s"
+                "this account has {done} {burst} times recently, and the audit trail limits such changes; try again in \
+                 {seconds} s"
             ),
         ))
     }
@@ -60,7 +79,7 @@ mod tests {
 
     #[test]
     fn each_account_has_its_own_quota_which_recovers() {
-        let limits = RateLimits::default();
+        let limits = AccountLimit::of_own_changes();
         let begin = Instant::now();
         let (one, other) = (caller("a", Role::Contributor), caller("b", Role::User));
         for _ in 0..MAX_BURST {
@@ -81,12 +100,12 @@ mod tests {
 
     #[test]
     fn accounts_with_a_full_quota_are_forgotten() {
-        let limits = RateLimits::default();
+        let limits = AccountLimit::of_own_changes();
         let begin = Instant::now();
         for i in 0..MAX_REMEMBERED_ACCOUNTS {
             limits.count_change(&caller(&i.to_string(), Role::User), begin).unwrap();
         }
         limits.count_change(&caller("one more", Role::User), begin + RECOVERY_INTERVAL).unwrap();
-        assert_eq!(limits.0.count_clients(), 1);
+        assert_eq!(limits.limiter.count_clients(), 1);
     }
 }

@@ -45,7 +45,7 @@ impl Catalogue {
                 .and_then(|()| {
                     namespace::define_namespace(
                         transaction,
-                        &self.namespaces,
+                        self.watch.namespaces(),
                         definition,
                         default_base,
                         business_object,
@@ -71,7 +71,7 @@ impl Catalogue {
             let definition = NamespaceDefinition { name, uri_base: None, generator: None };
             changed.push(namespace::define_namespace(
                 transaction,
-                &self.namespaces,
+                self.watch.namespaces(),
                 &definition,
                 base,
                 business_object,

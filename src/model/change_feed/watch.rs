@@ -2,6 +2,7 @@
 use super::cursor::{is_watched, read_watched_number};
 use super::holders::HolderLinks;
 use crate::catalogue::being_deleted_error;
+use crate::namespace::NamespaceCache;
 use crate::natural_key::{self, KeyBuild, NaturalKey};
 use crate::protection::Protection;
 use crate::resource::{BusinessObject, Compiled};
@@ -43,6 +44,7 @@ struct Inner {
     version: AtomicU64,
     /// The ids of the Business Objects whose objects this process has begun to delete.
     closed: RwLock<HashSet<String>>,
+    namespaces: NamespaceCache,
 }
 
 /// What the stored definitions say about a change of the graph.
@@ -92,6 +94,11 @@ impl Watch {
     pub fn new(elapsed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         let elapsed = Arc::new(elapsed);
         Self { inner: Arc::default(), elapsed, clock: None, max_holders: MAX_HOLDERS }
+    }
+
+    /// Returns the namespaces in memory.
+    pub(crate) fn namespaces(&self) -> &NamespaceCache {
+        &self.inner.namespaces
     }
 
     /// Creates a watch that uses this clock.

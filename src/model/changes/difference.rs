@@ -112,8 +112,8 @@ pub(crate) fn for_each_item(
     let transaction = &*transaction;
     let prior = transaction.prior_state();
     let root = &request.business_object.mapping.root;
-    let visible_before = VisibleObjects::new(&prior, list_scope(request))?;
-    let visible_after = VisibleObjects::new(transaction, list_scope(request))?;
+    let visible_before = VisibleObjects::new(&prior, request.watch, list_scope(request))?;
+    let visible_after = VisibleObjects::new(transaction, request.watch, list_scope(request))?;
     let mut requested: HashSet<&str> = HashSet::new();
     let (mut is_stopped, mut skipped) = (false, 0);
     for outcome in &answer.objects {

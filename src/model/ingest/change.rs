@@ -71,7 +71,7 @@ pub(super) fn apply_objects(
     let spaces = MappingNamespaces::read(transaction, mapping, &definitions)?;
     let scope = match request.write_scope {
         Some(business_objects) => {
-            WriteScope::limited_to(transaction, business_objects.iter().copied())?
+            WriteScope::limited_to(transaction, request.watch, business_objects.iter().copied())?
         }
         None => WriteScope::ALL,
     };

@@ -2,7 +2,8 @@
 //!
 //! Each change of a namespace by the gateway stores, in its commit, a new number of the namespaces and the name of what
 //! changed. So what is in memory never differs from the store, and a change is read without the other namespaces.
-use super::{Namespace, get, list};
+use super::{MAX_BASE_BYTES, Namespace, get, list};
+use oxrdf::NamedNodeRef;
 use penstock_store::{Error, Read, Transaction};
 use rand::Rng as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +49,11 @@ impl KnownNamespaces {
         list(read, None, usize::MAX).map(Self::new)
     }
 
+    /// Returns the number of namespaces.
+    pub(super) fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
     /// Iterates over all namespaces, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = &Namespace> {
         self.by_name.values()
@@ -67,8 +73,7 @@ impl KnownNamespaces {
     /// Returns another namespace that mints the identifiers of this one.
     pub(super) fn find_same_base(&self, of: &Namespace) -> Option<&Namespace> {
         let prefix = of.identifier_prefix();
-        let same = self.iter_from_prefix(&prefix).take_while(|(other, _)| *other == prefix);
-        same.filter_map(|(_, name)| self.get(name)).find(|other| other.name != of.name)
+        self.find_by_prefix(&prefix).find(|other| other.name != of.name)
     }
 
     /// Returns which other namespaces overlap with this one, except those of these names.
@@ -91,6 +96,33 @@ impl KnownNamespaces {
             inside: select(inside.map(|(_, name)| name).collect()),
             around: select(around.map(|(_, name)| name).collect()),
         }
+    }
+
+    /// Returns the namespace that a URI lies in. If the bases of several contain it, it is the one with the longest.
+    pub(crate) fn find_containing(&self, uri: NamedNodeRef<'_>) -> Option<&Namespace> {
+        let text = uri.as_str();
+        let separators = text.match_indices(['/', '#', ':']);
+        let ends = separators.map(|(at, separator)| at + separator.len());
+        let prefixes: Vec<&str> = ends.filter_map(|end| text.get(..end)).collect();
+        // A base can be the URI itself, without the separator that identifiers have.
+        let whole = format!("{text}/");
+        std::iter::once(whole.as_str())
+            .chain(prefixes.into_iter().rev())
+            .filter(|prefix| prefix.len() <= MAX_BASE_BYTES + 1)
+            .find_map(|prefix| self.find_by_prefix(prefix).find(|found| found.contains(uri)))
+    }
+
+    /// Returns the namespace with this base.
+    pub(crate) fn find_by_base(&self, base: &str) -> Option<&Namespace> {
+        let prefixes = [base.to_owned(), format!("{base}/")];
+        prefixes
+            .iter()
+            .find_map(|prefix| self.find_by_prefix(prefix).find(|found| found.uri_base == base))
+    }
+
+    fn find_by_prefix(&self, prefix: &str) -> impl Iterator<Item = &Namespace> {
+        let found = self.iter_from_prefix(prefix).take_while(move |(other, _)| other == prefix);
+        found.filter_map(|(_, name)| self.get(name))
     }
 
     /// Iterates over the beginnings of identifiers from this one on.
@@ -214,6 +246,43 @@ mod tests {
             }
         }
         assert!(count > BASES.len(), "only {count} overlaps were compared");
+    }
+
+    #[test]
+    fn the_longest_base_that_contains_a_uri_is_found() {
+        let known = known();
+        let uris = [
+            "http://e/a",
+            "http://e/a/",
+            "http://e/a/b",
+            "http://e/a/b/c/d",
+            "http://e/a#x",
+            "http://e/ab",
+            "http://e/ab/",
+            "http://e/b/c/d",
+            "http://e/b/c/d#",
+            "http://e/b/c/d#e",
+            "http://e",
+            "http://e/",
+            "http://f/",
+            "urn:e",
+            "urn:e/x",
+            "urn:e:",
+            "urn:e:x",
+            "urn:e:a:b:c",
+            "urn:ex",
+        ];
+        let mut count = 0;
+        for uri in uris {
+            let uri = NamedNodeRef::new_unchecked(uri);
+            let containing = known.iter().filter(|one| one.contains(uri));
+            let longest = containing.max_by_key(|one| one.uri_base.len());
+            assert_eq!(known.find_containing(uri), longest, "{uri}");
+            count += usize::from(longest.is_some());
+            let equal = known.iter().find(|one| one.uri_base == uri.as_str());
+            assert_eq!(known.find_by_base(uri.as_str()), equal, "{uri}");
+        }
+        assert!(count > 10, "{count}");
     }
 
     #[test]

@@ -46,6 +46,23 @@ fn a_namespace_is_created_once_and_changed_while_unused() {
 }
 
 #[test]
+fn the_number_of_namespaces_is_limited() {
+    let (_dir, store) = open_store();
+    let put = |transaction: &mut Transaction<'_>, number: usize| {
+        let base = format!("http://e/{number}/");
+        put(transaction, namespace(&format!("N{number}"), &base, Generator::Uuid))
+    };
+    store
+        .transact(|t| (0..MAX_NAMESPACES).try_for_each(|number| put(t, number).map(drop)))
+        .unwrap();
+    let error = store.transact(|t| put(t, MAX_NAMESPACES)).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict, "{error}");
+    // Those that exist can be changed, and another one has its place.
+    store.transact(|t| delete(t, "N7").and_then(|()| put(t, MAX_NAMESPACES))).unwrap();
+    store_namespace(&store, &namespace("N8", "urn:n8:", Generator::Manual)).unwrap();
+}
+
+#[test]
 fn a_base_belongs_to_one_namespace() {
     let (_dir, store) = open_store();
     store_namespace(&store, &namespace("A", "http://e/", Generator::Uuid)).unwrap();

@@ -46,7 +46,8 @@ pub(super) struct Execution<'d> {
     /// The open changes that were listed so far, by the Business Object that limits them.
     pending_changes: RefCell<HashMap<Option<String>, Rc<[VisibleChange]>>>,
     caller: &'d Caller,
-    all: &'d [Arc<Compiled>],
+    /// The Business Objects that the caller may see.
+    pub(super) all: &'d [Arc<Compiled>],
 }
 
 impl<'d> Execution<'d> {
@@ -137,12 +138,7 @@ impl<'d> Execution<'d> {
                 &user::caller_to_json(self.caller),
                 sets,
             )),
-            "businessObjects" => Ok(ResultValue::List(
-                self.all
-                    .iter()
-                    .map(|one| self.answer_business_object(one, sets))
-                    .collect::<Result<_, _>>()?,
-            )),
+            "businessObjects" => self.answer_business_objects(sets),
             "targets" => {
                 let targets = self.sources.exporter.list_targets()?;
                 let targets = targets.iter().map(|target| {
@@ -244,25 +240,6 @@ impl<'d> Execution<'d> {
         let refer = self.planner.plan_referrers(arguments, sets)?;
         let pages = self.find_referrers(&refer, &BTreeSet::from([uri]))?;
         Ok(ResultValue::or_null(pages.into_iter().next().map(|(_, out)| out)))
-    }
-
-    fn answer_business_object(
-        &self,
-        compiled: &Compiled,
-        sets: &[&'d SelectionSet],
-    ) -> Result<ResultValue, GatewayError> {
-        let model = self.planner.model;
-        let mut members = to_json(&compiled.object)?;
-        let id = &compiled.object.id;
-        let place = model.business_objects.iter().position(|one| one.compiled.object.id == *id);
-        let of = place.and_then(|place| model.root_type(place));
-        if let Json::Object(members) = &mut members {
-            members.insert("type".to_owned(), of.map_or(Json::Null, |of| of.name.clone().into()));
-            let left_out = model.left_out.iter().find(|left| left.id == *id);
-            let missing = left_out.map_or(Json::Null, |left| left.why.clone().into());
-            members.insert("typeMissing".to_owned(), missing);
-        }
-        Ok(self.select_members("BusinessObject", &members, sets))
     }
 
     /// Answers with the open changes that the caller may see.
@@ -395,7 +372,7 @@ impl<'d> Execution<'d> {
     }
 
     /// Selects the requested members of one of the gateway's own types.
-    fn select_members(
+    pub(super) fn select_members(
         &self,
         type_name: &str,
         value: &Json,
@@ -437,7 +414,7 @@ fn get_introspected_member(introspected: &Value, key: &str) -> ResultValue {
     json.map_or(ResultValue::Null, ResultValue::Raw)
 }
 
-fn to_json(value: &impl serde::Serialize) -> Result<Json, GatewayError> {
+pub(super) fn to_json(value: &impl serde::Serialize) -> Result<Json, GatewayError> {
     serde_json::to_value(value).map_err(|error| {
         GatewayError::new(ErrorClass::Internal, format!("serializing to JSON failed: {error}"))
     })

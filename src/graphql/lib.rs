@@ -12,7 +12,7 @@
 //! | `cost` | the cost of a document, computed before it is executed. |
 //! | `document`, `input` | a validated document, its arguments and filters. |
 //! | `execute`, `plan`, `objects`, `pages`, `out` | the answer: planned, read level by level, written. |
-//! | `user` | the account that sent the query. |
+//! | `user`, `business_objects` | the account that sent the query; the definitions of Business Objects. |
 //!
 //! The schema is built on demand from the current catalogue. A request gets the schema when it begins and keeps it
 //! until it ends, so a changed Business Object is visible from the next request on. An unused schema is dropped within
@@ -21,6 +21,7 @@
 //! This layer is independent of HTTP; `api/graphql.rs` puts it on the wire.
 
 mod built;
+mod business_objects;
 mod coercion;
 mod cost;
 mod document;

@@ -72,11 +72,36 @@ pub(super) const SYSTEM_TYPES: &[(&str, &str, &[Member])] = &[
                 "String",
                 "The time after which unchanged, delivered objects are removed (ISO 8601).",
             ),
+            (
+                "validation",
+                "PenstockValidation",
+                "The shapes graphs that validate its objects; null if there are none.",
+            ),
+            (
+                "review",
+                "String",
+                "Which ingestions become changes under review: `optional` or `required`; null if none do.",
+            ),
+            (
+                "approvers",
+                "[String!]",
+                "Who approves changes: `user:<id or email>` or `group:<name>`; null if Admins do.",
+            ),
             ("version", "Integer!", "1 at its creation, incremented by each change."),
             ("createdAt", "DateTime!", "When it was created."),
             ("updatedAt", "DateTime!", "When it was last changed."),
             ("updatedBy", "ID", "Who changed it last."),
             ("createdNamespaces", "[String!]!", "The namespaces that its last change created."),
+            (
+                "deleting",
+                "PenstockDeletion",
+                "The progress of its deletion, while it is being deleted with its objects.",
+            ),
+            (
+                "warnings",
+                "[PenstockWarning!]!",
+                "Valid parts of the definition that are probably mistakes.",
+            ),
             ("type", "String", "The type of its objects in this schema."),
             (
                 "typeMissing",
@@ -104,6 +129,33 @@ pub(super) const SYSTEM_TYPES: &[(&str, &str, &[Member])] = &[
                 "String",
                 "How identifiers are generated, if the definition has a generator.",
             ),
+        ],
+    ),
+    (
+        "PenstockValidation",
+        "The shapes graphs that validate the objects of a Business Object.",
+        &[
+            ("shapes", "[String!]!", "The names of the shapes graphs."),
+            ("mode", "String!", "What a violation does: `reject`, `warn` or `off`."),
+        ],
+    ),
+    (
+        "PenstockDeletion",
+        "The progress of the deletion of a Business Object with its objects.",
+        &[(
+            "remaining",
+            "Integer!",
+            "The number of its objects that the deletion has not reached yet.",
+        )],
+    ),
+    (
+        "PenstockWarning",
+        "A valid part of a definition that is probably a mistake.",
+        &[
+            ("line", "Integer", "The line in `config`."),
+            ("column", "Integer", "The column in `config`, in characters."),
+            ("pointer", "String", "A JSON Pointer into the definition."),
+            ("message", "String!", "What was found, and what to do."),
         ],
     ),
     (
@@ -155,6 +207,11 @@ pub(super) const SYSTEM_TYPES: &[(&str, &str, &[Member])] = &[
             ("key", "String!", "The key in the bucket, including the prefix."),
             ("createdAt", "DateTime!", "When it was created."),
             (
+                "clock",
+                "String",
+                "Why that time may be wrong: `unsynchronised` or `behind`; null if it is reliable.",
+            ),
+            (
                 "commit",
                 "Integer",
                 "The journal sequence of the commit whose state a full export shows; null for other kinds, and if the export mixes several commits.",
@@ -163,6 +220,7 @@ pub(super) const SYSTEM_TYPES: &[(&str, &str, &[Member])] = &[
             ("attempts", "Integer!", "The number of attempts so far."),
             ("lastError", "String", "Why the last attempt failed."),
             ("pushedBy", "ID", "The account that pushed it."),
+            ("traceparent", "String", "The trace that the push was part of (W3C Trace Context)."),
             ("warnings", "[String!]", "The warnings while it was rendered."),
         ],
     ),
@@ -209,6 +267,11 @@ pub(super) const SYSTEM_TYPES: &[(&str, &str, &[Member])] = &[
             ),
             ("bytes", "Integer!", "The size of its queue in bytes."),
             ("oldest", "DateTime", "When the oldest export in its queue was created."),
+            (
+                "oldestAgeSeconds",
+                "Integer",
+                "Seconds since then; 0 if the clock has since been set back before that time.",
+            ),
             ("lastDelivery", "DateTime", "When the last export was delivered."),
         ],
     ),

@@ -73,13 +73,27 @@ pub async fn collect_warnings(
 ) -> Result<CheckedBusinessObject, GatewayError> {
     let gateway = gateway.clone();
     run_blocking(move || {
-        let found = gateway.catalogue.collect_warnings(std::slice::from_ref(&compiled))?;
-        let mut warnings: Vec<_> = found.into_iter().flatten().collect();
-        let accounts = gateway.auth.accounts.list(None, usize::MAX)?;
-        warnings.extend(check_approvers(&gateway, &accounts, &compiled.object.definition));
-        Ok(CheckedBusinessObject { compiled, warnings })
+        let mut checked = check_business_objects(&gateway, vec![compiled])?;
+        Ok(checked.pop().expect("every Business Object is checked"))
     })
     .await
+}
+
+/// Adds the warnings about Business Objects, in their order. Blocking.
+///
+/// # Errors
+/// The errors of the store.
+pub fn check_business_objects(
+    gateway: &Gateway,
+    all: Vec<Arc<Compiled>>,
+) -> Result<Vec<CheckedBusinessObject>, GatewayError> {
+    let warnings = gateway.catalogue.collect_warnings(&all)?;
+    let accounts = gateway.auth.accounts.list(None, usize::MAX)?;
+    let check = |(compiled, mut warnings): (Arc<Compiled>, Vec<_>)| {
+        warnings.extend(check_approvers(gateway, &accounts, &compiled.object.definition));
+        CheckedBusinessObject { compiled, warnings }
+    };
+    Ok(all.into_iter().zip(warnings).map(check).collect())
 }
 
 /// Lists at most `limit` Business Objects after the name `after`, ordered by name.
@@ -94,13 +108,7 @@ pub async fn list_business_objects(
     let gateway = gateway.clone();
     run_blocking(move || {
         let page = gateway.catalogue.list_page(after.as_deref(), limit);
-        let warnings = gateway.catalogue.collect_warnings(&page)?;
-        let accounts = gateway.auth.accounts.list(None, usize::MAX)?;
-        let check = |(compiled, mut warnings): (Arc<Compiled>, Vec<_>)| {
-            warnings.extend(check_approvers(&gateway, &accounts, &compiled.object.definition));
-            CheckedBusinessObject { compiled, warnings }
-        };
-        Ok(page.into_iter().zip(warnings).map(check).collect())
+        check_business_objects(&gateway, page)
     })
     .await
 }

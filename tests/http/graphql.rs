@@ -47,6 +47,23 @@ async fn the_user_is_returned_by_post_and_get() {
 }
 
 #[tokio::test]
+async fn the_types_of_the_gateway_have_all_members_of_the_api() {
+    let server = Server::start(&[]).await;
+    let document = server.get("/api-doc/openapi.json").await.expect(200).json();
+    for name in ["BusinessObject", "Export", "Target"] {
+        let query = format!("{{ __type(name: \"{name}\") {{ fields {{ name }} }} }}");
+        let found = post(&server, "*/*", &json!({ "query": query })).await.json();
+        let fields = found["data"]["__type"]["fields"].as_array().unwrap();
+        let members = document["components"]["schemas"][name]["properties"].as_object().unwrap();
+        assert!(members.len() > 10, "{name}");
+        for member in members.keys() {
+            assert!(fields.iter().any(|field| field["name"] == *member), "{name}.{member}");
+        }
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_business_object_keeps_its_name_before_the_type_of_changes() {
     let server = Server::start(&[]).await;
     server.define().await;

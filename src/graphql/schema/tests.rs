@@ -4,4 +4,5 @@ mod fixture;
 mod limits;
 mod queries;
 mod schema;
+mod state;
 mod variables;

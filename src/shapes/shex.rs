@@ -2,6 +2,7 @@
 mod check;
 mod explain;
 mod facets;
+mod lines;
 
 use crate::data::Data;
 use crate::graph::Properties;
@@ -9,6 +10,7 @@ use crate::violation::{Severity, Violation};
 use check::{SchemaCheck, check_text, locate_error};
 use explain::{Explanation, explain_errors};
 use facets::Facets;
+use lines::ShortLines;
 use oxrdf::{BlankNode, NamedNode, Term};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use rudof_iri::IriS;
@@ -50,8 +52,10 @@ impl Shex {
     /// Every part that is not supported or not valid.
     pub(crate) fn compile(text: &str) -> Result<Self, Vec<Finding>> {
         check_text(text)?;
+        let lines = ShortLines::divide(text)?;
         let source = IriS::new_unchecked(SOURCE);
-        let parsed = ShExParser::parse(text, None, &source).map_err(|e| vec![locate_error(&e)])?;
+        let parsed = ShExParser::parse(&lines.text, None, &source)
+            .map_err(|error| vec![locate_error(text, &lines, &error)])?;
         let mut check = SchemaCheck::default();
         check.check_schema(&parsed);
         if !check.findings.is_empty() {
@@ -59,6 +63,8 @@ impl Shex {
         }
         let refused = |error: &dyn std::fmt::Display| vec![Finding::whole(error.to_string())];
         let (parsed, facets) = Facets::replace(parsed)?;
+        // All IRIs are resolved. rudof copies the prefixes for each value set.
+        let parsed = parsed.with_prefixmap(None);
         let pattern_bytes = facets.pattern_bytes;
         let registry = SemanticActionsRegistry::new().with(vec![Box::new(facets)]);
         let mut schema = SchemaIR::new(registry);

@@ -1,4 +1,5 @@
 //! What a schema may have. rudof's parser calls itself for each level of brackets, and fetches what a schema imports.
+use super::lines::ShortLines;
 use crate::graph::Properties;
 use oxrdf::NamedNode;
 use penstock_base::error::Finding;
@@ -78,7 +79,7 @@ fn check_prefix(text: &str) -> Option<String> {
 
 /// Returns the bytes of the token at the start: of a string, an IRI, a comment or a regular expression, otherwise of one
 /// character.
-fn token_length(text: &str, sign: char) -> usize {
+pub(super) fn token_length(text: &str, sign: char) -> usize {
     let after = text.get(sign.len_utf8()..).unwrap_or_default();
     let until = |text: &str, end: &str| text.find(end).map(|at| at + end.len());
     let one = sign.len_utf8();
@@ -125,18 +126,18 @@ fn quoted_length(text: &str, quote: &str) -> Option<usize> {
 }
 
 /// Returns the line and the column after this text, both from 1.
-fn find_position(before: &str) -> (u64, u64) {
+pub(super) fn find_position(before: &str) -> (u64, u64) {
     let line = before.matches('\n').count() + 1;
     let last = before.rsplit('\n').next().unwrap_or_default();
     (line as u64, last.chars().count() as u64 + 1)
 }
 
-/// Returns the finding of an error of the parser.
-pub(super) fn locate_error(error: &ParseError) -> Finding {
+/// Returns the finding of an error of the parser, which got the text in short lines.
+pub(super) fn locate_error(text: &str, lines: &ShortLines, error: &ParseError) -> Finding {
     match error {
         ParseError::NomError { err } => {
-            let source = &err.source;
-            Finding::at_line(u64::from(err.line), err.column as u64, source.to_string())
+            let (line, column) = lines.find_original(text, u64::from(err.line), err.column as u64);
+            Finding::at_line(line, column, err.source.to_string())
         }
         other => Finding::whole(other.to_string()),
     }

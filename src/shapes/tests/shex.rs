@@ -308,3 +308,16 @@ fn numbers_are_read_as_in_xml_schema() {
     let text = find("start = { ex:p MININCLUSIVE 1 }", "ex:a ex:p '5' .", &["a"]);
     assert_eq!(text.len(), 1, "a text is no number");
 }
+
+#[test]
+fn a_schema_is_read_in_linear_time() {
+    // As one line, this takes the parser minutes.
+    let parts = ["<a:p> ."; 1000].join(" ; ");
+    assert!(read(&format!("start = {{ {parts} }}")).is_ok());
+    let error = read(&["start = {", &"<a:p> . ; ".repeat(10_000), "}"].concat()).unwrap_err();
+    assert!(error.to_string().contains("more than 30000 words, IRIs and signs"), "{error}");
+    let values = format!("start = {{ <a:p> [{}] }}", "'a'".repeat(5_000));
+    let error = read(&values).unwrap_err();
+    assert!(error.to_string().contains("the line is too long without white space"), "{error}");
+    assert!(matches!(error.findings[0].place, Place::Line { line: 3, .. }), "{error}");
+}

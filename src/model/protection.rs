@@ -7,14 +7,14 @@
 use crate::change_feed::{HolderLinks, Watch, WatchedDefinitions};
 use crate::members::satisfies_any;
 use crate::resource::{BusinessObject, Compiled, Review, Validation, ValidationMode};
-use oxrdf::{NamedNode, NamedOrBlankNode};
+use oxrdf::{NamedNode, NamedOrBlankNode, Term};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_shapes::{
-    Budget, Data, Limits, Properties, Scope, Severity, ShapesGraph, StoredTriples, Violation,
-    lend_triples,
+    Budget, Data, Limits, Properties, Scope, Severity, ShapesGraph, StoredTriples, Targets,
+    Violation, lend_triples,
 };
 use penstock_store::{Pattern, Read, SubjectFilter, Transaction};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -290,6 +290,9 @@ impl Protection {
             properties.forward.extend(graph.properties().forward.iter().cloned());
             properties.inverse.extend(graph.properties().inverse.iter().cloned());
         }
+        let targets = Targets::of_graphs(usable.iter().map(Arc::as_ref));
+        // A value that changes is a target because of the members that have it.
+        properties.forward.extend(targets.objects_of.iter().cloned());
         let members = self.find_touched(transaction, &properties, MAX_TOUCHED + 1, &budget)?;
         if members.is_empty() {
             return Ok(Vec::new());
@@ -307,13 +310,13 @@ impl Protection {
         }
         let transaction = &*transaction;
         // What the commit deletes is never refused.
-        let scope = build_scope(transaction, &self.links, members.clone(), limits)?;
+        let scope = build_scope(transaction, &self.links, members.clone(), &targets, limits)?;
         let mut found = Vec::new();
         for graph in usable {
             let triples = StoredTriples(transaction);
             let data = Data::new(Box::new(&triples), limits.clone());
             let doubtful = graph.find_doubtful(&data, &scope)?;
-            if doubtful.members.is_empty() && doubtful.nested.is_empty() {
+            if doubtful.is_empty() {
                 continue;
             }
             let now = lend_triples(&triples, |lent| {
@@ -323,7 +326,8 @@ impl Protection {
                 continue;
             }
             let prior = transaction.prior_state();
-            let validated_before = self.find_prior_scope(&prior, &members, doubtful, limits)?;
+            let validated_before =
+                self.find_prior_scope(&prior, &members, doubtful, &targets, limits)?;
             let before = lend_triples(&StoredTriples(&prior), |lent| {
                 graph.validate(&Data::new(lent, limits.clone()), &validated_before)
             })?;
@@ -348,7 +352,8 @@ impl Protection {
         &self,
         prior: &impl Read,
         touched: &BTreeSet<NamedNode>,
-        Scope { members, nested }: Scope,
+        Scope { members, nested, mut values }: Scope,
+        targets: &Targets,
         limits: &Limits,
     ) -> Result<Scope, GatewayError> {
         let mut members_before = BTreeSet::new();
@@ -357,25 +362,23 @@ impl Protection {
                 members_before.insert(uri.clone());
             }
         }
-        let before = build_scope(prior, &self.links, members_before, limits)?;
+        let before = build_scope(prior, &self.links, members_before, targets, limits)?;
+        values.retain(|value| before.contains(value));
         let (mut still, mut others) = (BTreeSet::new(), BTreeSet::new());
         for uri in members {
             if before.members.contains(&uri) {
                 still.insert(uri);
-            } else if before.nested.contains(&uri) {
+            } else if before.contains(&Term::from(uri.clone())) {
                 others.insert(uri);
             }
         }
-        others.extend(
-            nested
-                .into_iter()
-                .filter(|uri| before.nested.contains(uri) || before.members.contains(uri)),
-        );
-        Ok(Scope { members: still, nested: others })
+        others.extend(nested.into_iter().filter(|uri| before.contains(&Term::from(uri.clone()))));
+        Ok(Scope { members: still, nested: others, values })
     }
 }
 
-/// Returns what is validated of these members: they, and what is nested in them, as far as it is stored.
+/// Returns what is validated of these members: they, and what is nested in them, as far as it is stored, and what they make
+/// targets, stored or not.
 ///
 /// # Errors
 /// `ErrorClass::Invalid` past a limit: a member may hold any number of objects
@@ -383,17 +386,38 @@ pub(crate) fn build_scope(
     read: &impl Read,
     links: &HolderLinks,
     members: BTreeSet<NamedNode>,
+    targets: &Targets,
     limits: &Limits,
 ) -> Result<Scope, GatewayError> {
     let budget = Budget::new(limits.clone());
     let nested = links.find_nested(read, &members, &|| budget.check())?;
-    let mut scope = Scope { members, nested };
+    let named = nested.iter().cloned().map(Term::from);
+    let mut values: HashSet<Term> = named.filter(|node| targets.nodes.contains(node)).collect();
+    let mut scope = Scope { members, nested, values: HashSet::new() };
     scope.retain(|uri| {
         budget.check_time()?;
         Ok::<_, GatewayError>(
             read.any(&Pattern { subject: Some(uri.clone().into()), ..Pattern::default() })?,
         )
     })?;
+    for uri in scope.members.iter().chain(&scope.nested) {
+        for property in &targets.objects_of {
+            let pattern = Pattern {
+                subject: Some(uri.clone().into()),
+                predicate: Some(property.clone()),
+                ..Pattern::default()
+            };
+            let mut checked = Ok(());
+            read.for_each(&pattern, &mut |quad| {
+                values.insert(quad.object);
+                checked = budget.check();
+                if checked.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            checked?;
+        }
+    }
+    values.retain(|value| !scope.contains(value));
+    scope.values = values;
     Ok(scope)
 }
 

@@ -9,10 +9,10 @@ use crate::resource::Compiled;
 use crate::shapes_graphs::CompiledGraphs;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_shapes::{Cancellation, Data, Limits, ShapesGraph, StoredTriples, Violation};
+use penstock_shapes::{Cancellation, Data, Limits, ShapesGraph, StoredTriples, Targets, Violation};
 use penstock_store::{Read, Snapshot, SubjectFilter};
 use std::collections::hash_map::RandomState;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -29,6 +29,7 @@ const MAX_REMEMBERED: usize = 500_000;
 pub struct StoredValidation {
     triples: Arc<StoredTriples<Box<Snapshot>>>,
     shapes: Vec<Arc<ShapesGraph>>,
+    targets: Targets,
     /// The names of the shapes graphs, with their versions.
     versions: Vec<(String, u64)>,
     members: SubjectFilter,
@@ -37,7 +38,7 @@ pub struct StoredValidation {
     /// The last member that was validated.
     last: Option<NamedNode>,
     batch_size: usize,
-    /// Hashes of the nested objects with violations.
+    /// Hashes of the nested objects and values with violations.
     remembered: HashSet<u64>,
     hasher: RandomState,
 }
@@ -76,6 +77,7 @@ impl StoredValidation {
             members: build_member_filter(&snapshot, business_object)?,
             links: HolderLinks::of_mapping(&business_object.mapping.root),
             triples: Arc::new(StoredTriples(Box::new(snapshot))),
+            targets: Targets::of_graphs(shapes.iter().map(Arc::as_ref)),
             shapes,
             versions,
             limits,
@@ -145,32 +147,37 @@ impl StoredValidation {
 
     fn validate_members(&mut self, page: Vec<NamedNode>) -> Result<Vec<Violation>, GatewayError> {
         let read = &*self.triples.0;
-        let scope = build_scope(read, &self.links, page.into_iter().collect(), &self.limits)?;
+        let members = page.into_iter().collect();
+        let scope = build_scope(read, &self.links, members, &self.targets, &self.limits)?;
         let mut found = Vec::new();
         for graph in &self.shapes {
             let data = Data::new(Box::new(Arc::clone(&self.triples)), self.limits.clone());
             let doubtful = graph.find_doubtful(&data, &scope)?;
             found.extend(graph.validate(&data, &doubtful)?);
         }
-        // Whether the violations of a nested object are counted in this batch.
-        let mut is_counted = BTreeMap::new();
-        for violation in &found {
-            let Term::NamedNode(node) = &violation.focus_node else { continue };
-            if scope.members.contains(node) || is_counted.contains_key(node) {
+        // Whether the violations of a nested object or a value are counted in this batch.
+        let mut is_counted = HashMap::new();
+        for Violation { focus_node, .. } in &found {
+            let node = match focus_node {
+                Term::NamedNode(node) if scope.members.contains(node) => continue,
+                Term::NamedNode(node) => Some(node),
+                _ => None,
+            };
+            if is_counted.contains_key(focus_node) {
                 continue;
             }
-            let hash = self.hasher.hash_one(node);
-            let is_new =
-                !self.remembered.contains(&hash) && !satisfies_filter(read, &self.members, node)?;
+            let hash = self.hasher.hash_one(focus_node);
+            let is_new = !self.remembered.contains(&hash)
+                && match node {
+                    Some(node) => !satisfies_filter(read, &self.members, node)?,
+                    None => true,
+                };
             if is_new && self.remembered.len() < MAX_REMEMBERED {
                 self.remembered.insert(hash);
             }
-            is_counted.insert(node.clone(), is_new);
+            is_counted.insert(focus_node.clone(), is_new);
         }
-        found.retain(|violation| match &violation.focus_node {
-            Term::NamedNode(node) => is_counted.get(node).copied().unwrap_or(true),
-            _ => true,
-        });
+        found.retain(|violation| is_counted.get(&violation.focus_node).copied().unwrap_or(true));
         Ok(found)
     }
 }

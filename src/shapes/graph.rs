@@ -44,10 +44,24 @@ pub struct Scope {
     pub members: BTreeSet<NamedNode>,
     /// The objects nested in them. SHACL's targets choose among both.
     pub nested: BTreeSet<NamedNode>,
+    /// What else these objects make targets of SHACL: the values of `sh:targetObjectsOf`, and those of `sh:targetNode` that
+    /// they refer to. They need not be stored, and may be literals.
+    pub values: HashSet<Term>,
 }
 
 impl Scope {
-    /// Keeps the objects for which `is_kept` holds.
+    /// Returns whether there is nothing to validate.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.nested.is_empty() && self.values.is_empty()
+    }
+
+    /// Returns whether a term is validated.
+    pub fn contains(&self, term: &Term) -> bool {
+        self.values.contains(term)
+            || matches!(term, Term::NamedNode(node) if self.members.contains(node) || self.nested.contains(node))
+    }
+
+    /// Keeps the members and nested objects for which `is_kept` holds.
     ///
     /// # Errors
     /// The first error of `is_kept`.
@@ -82,6 +96,18 @@ pub struct Targets {
     pub nodes: HashSet<Term>,
     /// The values of `sh:targetObjectsOf`.
     pub objects_of: BTreeSet<NamedNode>,
+}
+
+impl Targets {
+    /// Returns the targets of all of these graphs.
+    pub fn of_graphs<'g>(graphs: impl IntoIterator<Item = &'g ShapesGraph>) -> Self {
+        let mut all = Self::default();
+        for Self { nodes, objects_of } in graphs.into_iter().map(ShapesGraph::targets) {
+            all.nodes.extend(nodes);
+            all.objects_of.extend(objects_of);
+        }
+        all
+    }
 }
 
 /// A shapes graph, checked and compiled.

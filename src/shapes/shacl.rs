@@ -100,7 +100,10 @@ impl Shacl {
             });
             doubtful.cloned().collect()
         };
-        Scope { members: choose(&scope.members), nested: choose(&scope.nested) }
+        let (members, nested) = (choose(&scope.members), choose(&scope.nested));
+        let values = scope.values.iter();
+        let values = values.filter(|value| self.is_doubtful(data, &mut classes, value)).cloned();
+        Scope { members, nested, values: values.collect() }
     }
 
     /// Returns those of the nodes that are not certain to conform.
@@ -126,7 +129,8 @@ impl Shacl {
         scope: &Scope,
     ) -> Result<Vec<Violation>, GatewayError> {
         let nodes: BTreeSet<&NamedNode> = scope.members.iter().chain(&scope.nested).collect();
-        let nodes: Vec<Term> = nodes.into_iter().cloned().map(Term::from).collect();
+        let nodes = nodes.into_iter().cloned().map(Term::from);
+        let nodes: Vec<Term> = nodes.chain(scope.values.iter().cloned()).collect();
         self.validate_nodes(data, &nodes)
     }
 

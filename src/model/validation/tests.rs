@@ -34,8 +34,12 @@ struct Plant {
 
 impl Plant {
     fn new(pumps: usize) -> Self {
+        Self::with_shapes(pumps, SHAPES)
+    }
+
+    fn with_shapes(pumps: usize, shapes: &str) -> Self {
         let (dir, store) = open_store();
-        put_shapes_graph(&store, "pumps", SHAPES);
+        put_shapes_graph(&store, "pumps", shapes);
         let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
         let config = "type: object\npath: Pump:.\nprefixes: {p: 'http://p/'}\nfields: \
              {name: {type: string, path: p:name}, \
@@ -92,6 +96,23 @@ fn every_violation_counts_once_whatever_the_batches() {
     let mut single = plant.validation(limits());
     single.batch_size = 1;
     assert_eq!(validate_all(single).1.len(), 84 + 1 + 1);
+}
+
+#[test]
+fn the_values_of_a_property_are_targets_and_count_once() {
+    let shapes = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix p: <http://p/> .\n\
+        <http://s/Motor> a sh:NodeShape ; sh:targetObjectsOf p:motor ; \
+          sh:property [ sh:path p:power ; sh:minCount 1 ] .\n\
+        <http://s/Name> a sh:NodeShape ; sh:targetObjectsOf p:name ; sh:minLength 3 .";
+    let plant = Plant::with_shapes(250, shapes);
+    plant.insert(
+        "http://x/pump/00001",
+        "http://p/motor",
+        NamedNode::new_unchecked("http://x/motor/2"),
+    );
+    let (_, mut nodes) = validate_all(plant.validation(limits()));
+    nodes.sort();
+    assert_eq!(nodes, ["\"n\"", "<http://x/motor/1>", "<http://x/motor/2>"]);
 }
 
 #[test]

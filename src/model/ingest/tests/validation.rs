@@ -38,8 +38,12 @@ struct Plant {
 
 impl Plant {
     fn new(mode: &str) -> Self {
+        Self::with_shapes(mode, SHAPES)
+    }
+
+    fn with_shapes(mode: &str, shapes: &str) -> Self {
         let (dir, store) = open_store();
-        put_shapes_graph(&store, "pumps", SHAPES);
+        put_shapes_graph(&store, "pumps", shapes);
         let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
         let define = |name: &str, fields: &str, validation: Option<serde_json::Value>| {
             let config = format!(
@@ -130,6 +134,53 @@ fn a_violation_refuses_the_request_and_is_placed_at_its_field() {
     assert!(error.findings[1].message.contains("must be 0 or more"), "{error}");
     let missing = error.findings[2].violation.as_ref().unwrap();
     assert_eq!(missing.path.as_deref(), Some("(<http://p/maker>/<http://p/country>)"));
+}
+
+/// Shapes for what pumps refer to.
+const SHAPES_OF_VALUES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix p: <http://p/> .\n\
+    <http://s/Motor> a sh:NodeShape ; sh:targetObjectsOf p:motor ; \
+      sh:property [ sh:path p:speed ; sh:minCount 1 ] .\n\
+    <http://s/Maker> a sh:NodeShape ; sh:targetObjectsOf p:maker ; \
+      sh:property [ sh:path p:country ; sh:minCount 1 ] .\n\
+    <http://s/Name> a sh:NodeShape ; sh:targetObjectsOf p:name ; sh:minLength 3 .\n\
+    <http://s/Node> a sh:NodeShape ; sh:targetNode <http://x/motor/9> ; sh:nodeKind sh:Literal .";
+
+#[test]
+fn what_an_ingestion_makes_a_target_is_validated_even_if_it_is_not_stored() {
+    let plant = Plant::with_shapes("reject", SHAPES_OF_VALUES);
+    let pump = |fields: &str| format!(r#"{{"uri": "http://x/pump/1", "name": "north"{fields}}}"#);
+    for (fields, expected) in [
+        (r#", "motors": [{"uri": "http://x/motor/1"}]"#, "/data/0/motors/0/speed"),
+        (r#", "maker": "http://x/maker/none""#, ""),
+    ] {
+        let found = plant.expect_refusal(&plant.pumps, Mode::Add, &pump(fields));
+        assert_eq!(found, [expected], "{fields}");
+    }
+    let literal = r#"{"uri": "http://x/pump/1", "name": "no"}"#;
+    assert_eq!(plant.expect_refusal(&plant.pumps, Mode::Add, literal).len(), 1);
+    let both = pump(r#", "motors": [{"uri": "http://x/motor/9"}]"#);
+    assert_eq!(plant.expect_refusal(&plant.pumps, Mode::Add, &both).len(), 2);
+    let fields =
+        r#", "maker": "http://x/maker/m", "motors": [{"uri": "http://x/motor/1", "speed": 1}]"#;
+    plant.send(&plant.pumps, Mode::Add, &pump(fields)).unwrap();
+    // The maker is a target because the pump refers to it.
+    plant.expect_refusal(&plant.makers, Mode::Merge, WITHOUT_COUNTRY);
+}
+
+#[test]
+fn a_value_that_violated_a_shape_before_does_not_refuse_a_change() {
+    let plant = Plant::with_shapes("reject", SHAPES_OF_VALUES);
+    let pump = r#"{"uri": "http://x/pump/1", "name": "north"}"#;
+    plant.send(&plant.pumps, Mode::Add, pump).unwrap();
+    let quad = Quad::new(
+        NamedNode::new_unchecked("http://x/pump/1"),
+        NamedNode::new_unchecked("http://p/motor"),
+        NamedNode::new_unchecked("http://x/motor/5"),
+        GraphName::NamedNode(NamedNode::new_unchecked("http://x/pump/")),
+    );
+    plant.store.transact(|t| t.insert(quad.as_ref())).unwrap();
+    let renamed = r#"{"uri": "http://x/pump/1", "name": "south"}"#;
+    plant.send(&plant.pumps, Mode::Update, renamed).unwrap();
 }
 
 #[test]

@@ -49,7 +49,8 @@ impl ShortLines {
             text.push_str(if is_new_line { "\n" } else { token });
             let is_name =
                 |sign: char| sign.is_alphanumeric() || matches!(sign, '_' | ':' | '.' | '-');
-            if !is_new_line && !(is_name(sign) && before.is_some_and(is_name)) {
+            let is_in_name = is_name(sign) && before.is_some_and(is_name);
+            if !is_new_line && !is_in_name {
                 tokens += 1;
                 tokens_of_line += 1;
             }

@@ -14,7 +14,7 @@ use penstock_shapes::{
     Violation, lend_triples,
 };
 use penstock_store::{Pattern, Read, SubjectFilter, Transaction};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,19 @@ pub(crate) struct FoundViolation {
     pub(crate) is_old: bool,
     /// Whether it prevents the commit.
     pub(crate) is_refused: bool,
+    /// The validated objects that make its focus node a target, if that is none of them.
+    pub(crate) holders: Vec<Holder>,
 }
+
+/// An object that has a value of `sh:targetObjectsOf`.
+#[derive(Debug, Clone)]
+pub(crate) struct Holder {
+    pub(crate) uri: NamedNode,
+    pub(crate) property: NamedNode,
+}
+
+/// The objects that have each value of the scope.
+type Holders = HashMap<Term, Vec<Holder>>;
 
 /// What the validation of a commit has found.
 #[derive(Debug, Default)]
@@ -310,7 +322,8 @@ impl Protection {
         }
         let transaction = &*transaction;
         // What the commit deletes is never refused.
-        let scope = build_scope(transaction, &self.links, members.clone(), &targets, limits)?;
+        let (scope, holders) =
+            build_scope(transaction, &self.links, members.clone(), &targets, limits)?;
         let mut found = Vec::new();
         for graph in usable {
             let triples = StoredTriples(transaction);
@@ -338,6 +351,7 @@ impl Protection {
                         && violation.severity == Severity::Violation
                         && !is_old,
                     is_old,
+                    holders: holders.get(&violation.focus_node).cloned().unwrap_or_default(),
                     violation,
                     business_object: self.name.clone(),
                 }
@@ -362,7 +376,7 @@ impl Protection {
                 members_before.insert(uri.clone());
             }
         }
-        let before = build_scope(prior, &self.links, members_before, targets, limits)?;
+        let (before, _) = build_scope(prior, &self.links, members_before, targets, limits)?;
         values.retain(|value| before.contains(value));
         let (mut still, mut others) = (BTreeSet::new(), BTreeSet::new());
         for uri in members {
@@ -378,7 +392,7 @@ impl Protection {
 }
 
 /// Returns what is validated of these members: they, and what is nested in them, as far as it is stored, and what they make
-/// targets, stored or not.
+/// targets, stored or not, with the objects that do.
 ///
 /// # Errors
 /// `ErrorClass::Invalid` past a limit: a member may hold any number of objects
@@ -388,11 +402,12 @@ pub(crate) fn build_scope(
     members: BTreeSet<NamedNode>,
     targets: &Targets,
     limits: &Limits,
-) -> Result<Scope, GatewayError> {
+) -> Result<(Scope, Holders), GatewayError> {
     let budget = Budget::new(limits.clone());
     let nested = links.find_nested(read, &members, &|| budget.check())?;
     let named = nested.iter().cloned().map(Term::from);
-    let mut values: HashSet<Term> = named.filter(|node| targets.nodes.contains(node)).collect();
+    let named = named.filter(|node| targets.nodes.contains(node));
+    let mut holders: Holders = named.map(|node| (node, Vec::new())).collect();
     let mut scope = Scope { members, nested, values: HashSet::new() };
     scope.retain(|uri| {
         budget.check_time()?;
@@ -409,16 +424,17 @@ pub(crate) fn build_scope(
             };
             let mut checked = Ok(());
             read.for_each(&pattern, &mut |quad| {
-                values.insert(quad.object);
+                let holder = Holder { uri: uri.clone(), property: property.clone() };
+                holders.entry(quad.object).or_default().push(holder);
                 checked = budget.check();
                 if checked.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
             checked?;
         }
     }
-    values.retain(|value| !scope.contains(value));
-    scope.values = values;
-    Ok(scope)
+    holders.retain(|value, _| !scope.contains(value));
+    scope.values = holders.keys().cloned().collect();
+    Ok((scope, holders))
 }
 
 /// Returns the violations of the shapes of every Business Object that the ingestion touches. The limits count for all of

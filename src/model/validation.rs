@@ -148,7 +148,7 @@ impl StoredValidation {
     fn validate_members(&mut self, page: Vec<NamedNode>) -> Result<Vec<Violation>, GatewayError> {
         let read = &*self.triples.0;
         let members = page.into_iter().collect();
-        let scope = build_scope(read, &self.links, members, &self.targets, &self.limits)?;
+        let (scope, _) = build_scope(read, &self.links, members, &self.targets, &self.limits)?;
         let mut found = Vec::new();
         for graph in &self.shapes {
             let data = Data::new(Box::new(Arc::clone(&self.triples)), self.limits.clone());

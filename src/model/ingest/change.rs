@@ -199,7 +199,7 @@ pub(super) fn apply_objects(
         };
         let places = Places::new(&answer, &mapping.root, request, message_of);
         for PlacedViolation { index, finding, is_refused } in
-            found.violations.iter().filter_map(|found| places.place(found))
+            found.violations.iter().flat_map(|found| places.place(found))
         {
             let text = index.and_then(|index| Some((index, texts.get(&index)?)));
             match (rejections.as_deref_mut(), text) {

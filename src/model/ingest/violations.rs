@@ -27,6 +27,16 @@ struct LastMention<'a> {
     is_in_several_messages: bool,
 }
 
+/// A place in the request.
+#[derive(Default)]
+struct FoundPlace {
+    /// The index of the object of the request, unless it is in several messages.
+    index: Option<usize>,
+    pointer: String,
+    /// Whether it is a field.
+    is_field: bool,
+}
+
 /// A violation, placed in the request.
 pub(super) struct PlacedViolation {
     /// The index of the object of the request that has it; `None` if the violating object is not in the request, or in
@@ -70,36 +80,57 @@ impl<'a> Places<'a> {
         self.by_uri.insert(uri, LastMention { index, pointer, is_in_several_messages });
     }
 
-    /// Places a violation at the field of the request that has its value, or else at its object. `None` if the object is
-    /// not in the request and violated the shape before.
-    pub(super) fn place(&self, found: &FoundViolation) -> Option<PlacedViolation> {
-        let FoundViolation { violation, business_object, is_old, is_refused } = found;
-        let place = match &violation.focus_node {
+    /// Places a violation at the field of the request that has its value, or else at its object. A violation of a value that
+    /// is no object of the request is at each field of the request that has it. There is none if the request has neither,
+    /// and the violation existed before.
+    pub(super) fn place(&self, found: &FoundViolation) -> Vec<PlacedViolation> {
+        let FoundViolation { violation, is_old, holders, .. } = found;
+        let mention = match &violation.focus_node {
             Term::NamedNode(node) => self.by_uri.get(node.as_str()),
             _ => None,
         };
-        let (index, pointer, is_field) = match place {
-            Some(LastMention { index, pointer, is_in_several_messages }) => {
-                let object = pointer.map_or_else(|| format!("/data/{index}"), str::to_owned);
-                let field = violation
-                    .predicate
-                    .as_ref()
-                    .zip(find_shape(self.root, &object))
-                    .and_then(|(predicate, shape)| find_field(shape, predicate));
-                let index = (!is_in_several_messages).then_some(*index);
-                match field {
-                    Some(field) => (index, format!("{object}/{field}"), true),
-                    None => (index, object, false),
-                }
+        if let Some(mention) = mention {
+            let place = self.find_place(mention, violation.predicate.as_ref());
+            return vec![self.describe(found, Some(place))];
+        }
+        let holders = holders.iter().filter_map(|holder| {
+            let mention = self.by_uri.get(holder.uri.as_str())?;
+            // What the value has itself is no field of the request.
+            let is_own = violation.path.is_none();
+            let place = self.find_place(mention, Some(&holder.property));
+            Some(FoundPlace { is_field: place.is_field && is_own, ..place })
+        });
+        let mut placed: Vec<_> = holders.map(|place| self.describe(found, Some(place))).collect();
+        if placed.is_empty() && !is_old {
+            placed.push(self.describe(found, None));
+        }
+        placed
+    }
+
+    fn find_place(&self, mention: &LastMention<'_>, predicate: Option<&NamedNode>) -> FoundPlace {
+        let LastMention { index, pointer, is_in_several_messages } = mention;
+        let object = pointer.map_or_else(|| format!("/data/{index}"), str::to_owned);
+        let field = predicate
+            .zip(find_shape(self.root, &object))
+            .and_then(|(predicate, shape)| find_field(shape, predicate));
+        let index = (!is_in_several_messages).then_some(*index);
+        match field {
+            Some(field) => {
+                FoundPlace { index, pointer: format!("{object}/{field}"), is_field: true }
             }
-            None if *is_old => return None,
-            None => (None, String::new(), false),
-        };
+            None => FoundPlace { index, pointer: object, is_field: false },
+        }
+    }
+
+    /// Returns a violation at a place, or at none.
+    fn describe(&self, found: &FoundViolation, place: Option<FoundPlace>) -> PlacedViolation {
+        let FoundViolation { violation, business_object, is_refused, .. } = found;
+        let FoundPlace { index, pointer, is_field } = place.unwrap_or_default();
         // A field of the request is the client's own; other values need the right to read them.
         if !is_field && !self.may_see(business_object) {
             let message = "an object of another Business Object, which this credential is not for, would violate its shapes";
             let finding = Finding::at_pointer(pointer, message);
-            return Some(PlacedViolation { index, finding, is_refused: *is_refused });
+            return PlacedViolation { index, finding, is_refused: *is_refused };
         }
         let mut finding = Finding::at_pointer(
             pointer,
@@ -107,7 +138,7 @@ impl<'a> Places<'a> {
         );
         finding.violation = Some(Box::new(violation.into()));
         finding.record_line = index.and_then(|index| self.request.body.record_line(index));
-        Some(PlacedViolation { index, finding, is_refused: *is_refused })
+        PlacedViolation { index, finding, is_refused: *is_refused }
     }
 
     /// Returns whether the credential is not limited to other Business Objects.

@@ -151,13 +151,13 @@ fn what_an_ingestion_makes_a_target_is_validated_even_if_it_is_not_stored() {
     let pump = |fields: &str| format!(r#"{{"uri": "http://x/pump/1", "name": "north"{fields}}}"#);
     for (fields, expected) in [
         (r#", "motors": [{"uri": "http://x/motor/1"}]"#, "/data/0/motors/0/speed"),
-        (r#", "maker": "http://x/maker/none""#, ""),
+        (r#", "maker": "http://x/maker/none""#, "/data/0/maker"),
     ] {
         let found = plant.expect_refusal(&plant.pumps, Mode::Add, &pump(fields));
         assert_eq!(found, [expected], "{fields}");
     }
     let literal = r#"{"uri": "http://x/pump/1", "name": "no"}"#;
-    assert_eq!(plant.expect_refusal(&plant.pumps, Mode::Add, literal).len(), 1);
+    assert_eq!(plant.expect_refusal(&plant.pumps, Mode::Add, literal), ["/data/0/name"]);
     let both = pump(r#", "motors": [{"uri": "http://x/motor/9"}]"#);
     assert_eq!(plant.expect_refusal(&plant.pumps, Mode::Add, &both).len(), 2);
     let fields =
@@ -165,6 +165,20 @@ fn what_an_ingestion_makes_a_target_is_validated_even_if_it_is_not_stored() {
     plant.send(&plant.pumps, Mode::Add, &pump(fields)).unwrap();
     // The maker is a target because the pump refers to it.
     plant.expect_refusal(&plant.makers, Mode::Merge, WITHOUT_COUNTRY);
+}
+
+#[test]
+fn only_the_objects_with_a_value_that_violates_are_rejected() {
+    let plant = Plant::with_shapes("reject", SHAPES_OF_VALUES);
+    let body = r#"{"data": [{"uri": "http://x/pump/1", "name": "north", "maker": "http://x/maker/none"},
+        {"uri": "http://x/pump/2", "name": "south", "maker": "http://x/maker/m"},
+        {"uri": "http://x/pump/3", "name": "east", "maker": "http://x/maker/none"},
+        {"uri": "http://x/pump/4", "name": "no"}]}"#;
+    let request =
+        Request { on_error: OnError::Skip, ..plant.request(&plant.pumps, Mode::Add, body) };
+    let answer = plant.run(&request).unwrap();
+    let rejected: Vec<_> = answer.rejected.iter().map(|one| one.index).collect();
+    assert_eq!((answer.created, rejected), (1, vec![0, 2, 3]));
 }
 
 #[test]

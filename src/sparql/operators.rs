@@ -31,6 +31,8 @@ enum Operator {
     IsNumeric,
     Datatype,
     StrDt,
+    /// What the evaluator sorts a term by, if it would sort it by its text.
+    Rank,
     Cast(NamedNodeRef<'static>),
     /// A function of the evaluator that needs a value in its own types.
     Evaluate(&'static str),
@@ -60,6 +62,7 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("is-numeric", Operator::IsNumeric),
     ("datatype", Operator::Datatype),
     ("strdt", Operator::StrDt),
+    ("rank", Operator::Rank),
     ("year", Evaluate("year")),
     ("month", Evaluate("month")),
     ("day", Evaluate("day")),
@@ -226,6 +229,12 @@ pub(crate) fn replace_condition(expression: Expression) -> Expression {
     Expression::Coalesce(vec![tried, replacement])
 }
 
+/// Returns the call of what the evaluator sorts by in place of an expression, which is replaced already. It has no result
+/// for values that the evaluator sorts. `None` if the expression is too large to be evaluated twice.
+pub(crate) fn call_rank(expression: &Expression) -> Option<Expression> {
+    has_parts_within(expression, MAX_TRIED_PARTS).then(|| call("rank", vec![expression.clone()]))
+}
+
 /// Replaces a constant where its form matters.
 pub(crate) fn replace_constant(expression: Expression) -> Expression {
     match expression {
@@ -378,6 +387,14 @@ impl Operator {
             {
                 let literal = Literal::new_typed_literal(text.value(), datatype.clone());
                 Some(keep_form(literal).into())
+            }
+            (Self::Rank, [Term::Literal(literal)]) => {
+                let value = to_expression_term(literal.clone().into(), false);
+                if !matches!(value, ExpressionTerm::OtherTypedLiteral { .. }) {
+                    let canonical = Term::from(value);
+                    return (canonical != literal.clone().into()).then_some(canonical);
+                }
+                Some(Literal::from(Number::read(literal)?.to_double()).into())
             }
             (Self::Cast(datatype), [term]) => cast(datatype, term, evaluator),
             (Self::Evaluate(_), _) => self.delegate(arguments, evaluator),

@@ -19,7 +19,7 @@ use crate::dataset::{CHECK, Dataset, Statistics};
 use crate::expressions::has_part;
 use crate::form::hide_misread;
 use crate::functions::{call_named_node, call_row, find_replacement, is_named_node_function};
-use crate::operators::{replace_condition, replace_constant, replace_operator};
+use crate::operators::{call_rank, replace_condition, replace_constant, replace_operator};
 use crate::prefilter::add_conditions;
 use estimate::{
     UNKNOWN_ROWS, count_to_float, estimate_rows, estimate_triple, find_constants, is_bound,
@@ -176,15 +176,24 @@ impl Planner<'_, '_> {
                 right: self.rewrite(*right, &scope.without_bound()).into(),
             },
             GraphPattern::OrderBy { inner, expression } => {
-                let inner = self.rewrite(*inner, scope);
+                let mut inner = self.rewrite(*inner, scope);
                 let scope = scope.with_bound(find_variables(&inner));
+                let mut to_key = |by: Expression| {
+                    let by = self.rewrite_expression(by, &scope);
+                    let Some(expression) = call_rank(&by) else { return by };
+                    // Once for each row, not for each comparison.
+                    let variable = self.name_variable("rank");
+                    let ranked = std::mem::take(&mut inner);
+                    inner = GraphPattern::Extend {
+                        inner: ranked.into(),
+                        variable: variable.clone(),
+                        expression,
+                    };
+                    Expression::Coalesce(vec![Expression::Variable(variable), by])
+                };
                 let expression = expression.into_iter().map(|order| match order {
-                    OrderExpression::Asc(by) => {
-                        OrderExpression::Asc(self.rewrite_expression(by, &scope))
-                    }
-                    OrderExpression::Desc(by) => {
-                        OrderExpression::Desc(self.rewrite_expression(by, &scope))
-                    }
+                    OrderExpression::Asc(by) => OrderExpression::Asc(to_key(by)),
+                    OrderExpression::Desc(by) => OrderExpression::Desc(to_key(by)),
                 });
                 GraphPattern::OrderBy { expression: expression.collect(), inner: inner.into() }
             }

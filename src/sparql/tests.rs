@@ -786,6 +786,17 @@ fn numbers_have_up_to_40_digits_in_expressions() {
     };
     assert_eq!(ordered("ORDER BY ?v"), "a:3 a:1 a:5 a:4 a:2");
     assert_eq!(ordered("ORDER BY DESC(?v) LIMIT 3"), "a:2 a:4 a:5");
+    let first = |order: &str, filter: &str| {
+        fixture.rows(&format!(
+            "SELECT ?s {{ {{ SELECT ?s {{ ?s <a:v> ?v {filter} }} ORDER BY {order} LIMIT 1 }} }}"
+        ))
+    };
+    assert_eq!(first("DESC(?v)", ""), ["a:2"]);
+    assert_eq!(first("?v", ""), ["a:3"]);
+    assert_eq!(first("DESC(?v)", "FILTER(STR(?v) IN ('1.0', '0.00012345678901234567'))"), ["a:1"]);
+    assert_eq!(first("DESC(?v)", "VALUES ?v { 10.0 9.0 } FILTER(STR(?v) != '')"), [""; 0]);
+    let listed = "SELECT ?v { { SELECT ?v { VALUES ?v { 9.0 10.0 8 } FILTER(STR(?v) != '') } ORDER BY DESC(?v) LIMIT 1 } }";
+    assert_eq!(fixture.rows(listed), ["10.0"]);
     let distinct = fixture.query("SELECT DISTINCT ?v { ?s <a:v> ?v } ORDER BY DESC(?v) LIMIT 4");
     assert_eq!(
         distinct.unwrap().lines().skip(1).collect::<Vec<_>>(),

@@ -18,10 +18,6 @@ use salvo::http::header::{LOCATION, VARY};
 use salvo::http::{Method, ResBody, StatusCode};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
-use std::time::Duration;
-
-/// The maximum time in which a client takes nothing of a report.
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Validates all members of a Business Object by its shapes graphs, in the background.
 ///
@@ -111,7 +107,7 @@ pub(super) async fn get_validation(req: &mut Request, depot: &mut Depot) -> Repl
     } else {
         let permit = acquire_graph_permit(&gateway).await?;
         let id = id.to_owned();
-        stream_answer(req, WriteLimit::PerPiece(CLIENT_TIMEOUT), move |writer| {
+        stream_answer(req, WriteLimit::Rate, move |writer| {
             let _permit = permit;
             writer.set_media_type(media_type);
             Ok(validations::write_report(&gateway, &id, format, writer)?)

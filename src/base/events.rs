@@ -17,6 +17,7 @@ pub mod webhook_queues;
 pub use kind::EventKind;
 pub use listener::Listener;
 
+use crate::account_slots::AccountSlots;
 use crate::principal::Principal;
 use crate::time;
 use listener::Selection;
@@ -25,7 +26,7 @@ use ring::Ring;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use webhook_queues::{WebhookQueueOptions, WebhookQueues};
 
 /// The bus of events. Cheap to clone; publishing never blocks and never fails.
@@ -40,8 +41,8 @@ struct Inner {
     ring: Mutex<Ring>,
     /// The identifier of the newest event.
     newest: watch::Sender<u64>,
-    /// One permit for each listener.
-    listener_permits: Arc<Semaphore>,
+    /// One for each listener.
+    listener_slots: AccountSlots,
     webhooks: WebhookQueues,
 }
 
@@ -116,7 +117,7 @@ impl EventBus {
                 source: options.source,
                 ring: Mutex::new(Ring::new(before, options.depth)),
                 newest: watch::Sender::new(before),
-                listener_permits: Arc::new(Semaphore::new(options.listeners)),
+                listener_slots: AccountSlots::new(options.listeners),
             }),
         }
     }
@@ -247,23 +248,29 @@ impl EventBus {
     }
 
     /// Creates a listener for new events, or for the events after the identifier `after`. It gets no event with an
-    /// audience. Returns `None` when the maximum number of listeners is reached.
-    pub fn listen(&self, after: Option<u64>, kinds: &[EventKind]) -> Option<Listener> {
-        self.listen_as(after, kinds, |_| false)
+    /// audience. Returns `None` when the maximum number of listeners, or that of this account, is reached.
+    pub fn listen(
+        &self,
+        account: &str,
+        after: Option<u64>,
+        kinds: &[EventKind],
+    ) -> Option<Listener> {
+        self.listen_as(account, after, kinds, |_| false)
     }
 
     /// Creates a listener as [`Self::listen`], which gets the events whose audience `is_member` of.
     pub fn listen_as(
         &self,
+        account: &str,
         after: Option<u64>,
         kinds: &[EventKind],
         is_member: impl Fn(&Audience) -> bool + Send + Sync + 'static,
     ) -> Option<Listener> {
-        let permit = Arc::clone(&self.inner.listener_permits).try_acquire_owned().ok()?;
+        let slot = self.inner.listener_slots.try_acquire(account)?;
         let newest = self.inner.newest.subscribe();
         let after = after.unwrap_or_else(|| self.lock_ring().newest_id());
         let selection = Selection { kinds: kinds.to_vec(), is_member: Box::new(is_member) };
-        Some(Listener::new(self.clone(), newest, after, selection, permit))
+        Some(Listener::new(self.clone(), newest, after, selection, slot))
     }
 
     fn lock_ring(&self) -> MutexGuard<'_, Ring> {

@@ -1,6 +1,7 @@
 //! What every layer of Penstock uses: errors, time, the guard of commits, limits, the memory and disk of the
 //! machine, JSON with positions, events, telemetry and roles.
 
+pub mod account_slots;
 mod background;
 pub mod backoff;
 pub mod bucket_name;

@@ -2,6 +2,7 @@
 //! for a permit without occupying a thread. Those of one Business Object get it in order of arrival. A waiting push
 //! is dropped when its client disconnects.
 use super::{Exporter, render};
+use penstock_base::account_slots::{AccountSlot, AccountSlots};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::resource::Compiled;
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ const PUSH_RETRY_AFTER: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct PushLimiter {
-    pending: Arc<Semaphore>,
+    pending: AccountSlots,
     running: Arc<Semaphore>,
     /// One permit for each Business Object id.
     by_business_object: Mutex<HashMap<String, Arc<Semaphore>>>,
@@ -28,7 +29,7 @@ pub(super) struct PushLimiter {
 impl Default for PushLimiter {
     fn default() -> Self {
         Self {
-            pending: Arc::new(Semaphore::new(MAX_PENDING_PUSHES)),
+            pending: AccountSlots::new(MAX_PENDING_PUSHES),
             running: Arc::new(Semaphore::new(MAX_CONCURRENT_PUSHES)),
             by_business_object: Mutex::default(),
         }
@@ -38,7 +39,8 @@ impl Default for PushLimiter {
 /// A permit to push, released on drop.
 #[derive(Debug)]
 pub struct PushPermit {
-    _permits: [OwnedSemaphorePermit; 3],
+    _place: AccountSlot,
+    _permits: [OwnedSemaphorePermit; 2],
 }
 
 impl PushLimiter {
@@ -48,32 +50,33 @@ impl PushLimiter {
     }
 
     /// Waits for a permit. Returns `None` if too many pushes wait already.
-    async fn acquire_permit(&self, id: &str) -> Option<PushPermit> {
-        let place = Arc::clone(&self.pending).try_acquire_owned().ok()?;
+    async fn acquire_permit(&self, account: &str, id: &str) -> Option<PushPermit> {
+        let place = self.pending.try_acquire(account)?;
         let of_one = self.object_semaphore(id).acquire_owned().await.ok()?;
         let at_once = Arc::clone(&self.running).acquire_owned().await.ok()?;
-        Some(PushPermit { _permits: [place, of_one, at_once] })
+        Some(PushPermit { _place: place, _permits: [of_one, at_once] })
     }
 }
 
 impl Exporter {
-    /// Waits for the permit to push this Business Object with [`Self::push`]. Hold the permit until the push is
+    /// Waits for the permit of an account to push this Business Object with [`Self::push`]. Hold the permit until the push is
     /// done.
     ///
     /// # Errors
     /// `ErrorClass::Unavailable` if too many pushes wait, or if the gateway stops.
     pub async fn acquire_push_permit(
         &self,
+        account: &str,
         business_object: &Compiled,
     ) -> Result<PushPermit, GatewayError> {
         let inner = &*self.inner;
-        let permit = inner.pushes.acquire_permit(&business_object.object.id).await;
+        let permit = inner.pushes.acquire_permit(account, &business_object.object.id).await;
         render::check_not_stopping(&inner.stopping)?;
         permit.ok_or_else(|| {
             GatewayError::new(
                 ErrorClass::Unavailable(PUSH_RETRY_AFTER),
                 format!(
-                    "{MAX_PENDING_PUSHES} pushes run or wait already, so `{}` was not pushed; retry in {} s, and wait for \
+                    "{MAX_PENDING_PUSHES} pushes run or wait already, or half as many of this account, so `{}` was not pushed; retry in {} s, and wait for \
                      the answer before the next push",
                     business_object.object.definition.name,
                     PUSH_RETRY_AFTER.as_secs()

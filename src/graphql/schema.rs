@@ -136,8 +136,10 @@ impl GraphqlService {
             Err(answer) => return answer,
         };
         let permit = if prepared.reads {
-            let Some(permit) = self.0.permits.acquire().await else {
-                let busy = Answer::refused("too many queries are running; try again");
+            let Some(permit) = self.0.permits.acquire(caller.id()).await else {
+                let busy = Answer::refused(
+                    "too many queries are running, of all accounts or of this one; try again",
+                );
                 return Answer { is_busy: true, ..busy };
             };
             Some(permit)

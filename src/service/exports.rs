@@ -310,7 +310,7 @@ pub async fn push_business_object(
     traceparent: String,
 ) -> Result<PushResult, GatewayError> {
     by.require_role(Role::Contributor)?;
-    let permit = gateway.exporter.acquire_push_permit(&business_object).await?;
+    let permit = gateway.exporter.acquire_push_permit(by.id(), &business_object).await?;
     let (exporter, by) = (gateway.exporter.clone(), by.clone());
     run_blocking(move || {
         // The permit is held until the thread is done, even if the client has disconnected.

@@ -1,7 +1,6 @@
 //! Permits for reads that may look at many objects: GraphQL queries, and searches of the pages.
-use std::sync::Arc;
+use penstock_base::account_slots::{AccountSlot, AccountSlots};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The maximum number of concurrent queries and searches; others wait for a permit. Queries and searches use threads
 /// that ingestion needs too.
@@ -10,24 +9,24 @@ const MAX_CONCURRENT_QUERIES: usize = 4;
 /// The permits. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct QueryPermits {
-    semaphore: Arc<Semaphore>,
+    slots: AccountSlots,
     timeout: Duration,
 }
 
 impl QueryPermits {
     /// Creates the permits. `timeout` is how long a read waits for one.
     pub(crate) fn new(timeout: Duration) -> Self {
-        Self { semaphore: Arc::new(Semaphore::new(MAX_CONCURRENT_QUERIES)), timeout }
+        Self { slots: AccountSlots::new(MAX_CONCURRENT_QUERIES), timeout }
     }
 
-    /// Waits for a permit, and returns it. Dropping the permit releases it. Returns `None` after the timeout.
-    pub async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
-        let permit = Arc::clone(&self.semaphore).acquire_owned();
-        tokio::time::timeout(self.timeout, permit).await.ok()?.ok()
+    /// Waits for a permit of this account, and returns it. Dropping the permit releases it. Returns `None` after the
+    /// timeout.
+    pub async fn acquire(&self, account: &str) -> Option<AccountSlot> {
+        self.slots.acquire(account, self.timeout).await
     }
 
-    /// Returns a permit if one is free now.
-    pub fn try_acquire(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.semaphore).try_acquire_owned().ok()
+    /// Returns a permit of this account if one is free now.
+    pub fn try_acquire(&self, account: &str) -> Option<AccountSlot> {
+        self.slots.try_acquire(account)
     }
 }

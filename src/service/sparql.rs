@@ -17,8 +17,9 @@ use crate::audit::change_event;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use oxrdf::{GraphName, NamedNode};
-use penstock_auth::{Authorized, Role};
+use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::Preconditions;
+use penstock_base::account_slots::{AccountSlot, AccountSlots};
 use penstock_base::error::{ErrorClass, GatewayError, Place};
 use penstock_base::events::EventKind;
 use penstock_base::memory::Memory;
@@ -41,17 +42,18 @@ use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 
-/// How long a read of a graph waits for the one before it.
+/// The maximum number of graphs that are read at once, one of each account.
+const MAX_GRAPH_READS: usize = 2;
+/// How long a read of a graph waits for others.
 const GRAPH_READ_WAIT: Duration = Duration::from_secs(10);
 
 /// What SPARQL needs besides the store. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SparqlService {
     permits: SparqlPermits,
-    /// One graph is read at a time.
-    graph_reads: Arc<Semaphore>,
+    graph_reads: AccountSlots,
     remote: RemoteEndpoints,
 }
 
@@ -59,7 +61,7 @@ impl SparqlService {
     pub(crate) fn new(settings: &Settings, memory: &Memory) -> Result<Self, GatewayError> {
         Ok(Self {
             permits: SparqlPermits::new(memory.clone(), settings.limits.sparql.memory),
-            graph_reads: Arc::new(Semaphore::new(1)),
+            graph_reads: AccountSlots::new(MAX_GRAPH_READS),
             remote: RemoteEndpoints::new(settings)?,
         })
     }
@@ -384,16 +386,21 @@ pub async fn check_graph_exists(gateway: &Gateway, graph: GraphName) -> Result<(
 /// Waits for the permit to read a graph. Dropping it releases it.
 ///
 /// # Errors
-/// `ErrorClass::Unavailable` if another graph is read for long.
-pub async fn acquire_graph_permit(gateway: &Gateway) -> Result<OwnedSemaphorePermit, GatewayError> {
-    let permit = Arc::clone(&gateway.sparql.graph_reads).acquire_owned();
-    match tokio::time::timeout(GRAPH_READ_WAIT, permit).await {
-        Ok(Ok(permit)) => Ok(permit),
-        _ => Err(GatewayError::new(
+/// `ErrorClass::Unavailable` if others are read for long.
+pub async fn acquire_graph_permit(
+    gateway: &Gateway,
+    by: &Caller,
+) -> Result<AccountSlot, GatewayError> {
+    let slot = gateway.sparql.graph_reads.acquire(by.id(), GRAPH_READ_WAIT).await;
+    slot.ok_or_else(|| {
+        GatewayError::new(
             ErrorClass::Unavailable(Duration::from_secs(5)),
-            "another graph is being read, and only one is read at a time; try again later",
-        )),
-    }
+            format!(
+                "{MAX_GRAPH_READS} graphs are being read, or one by this account, and no more are read at a time; try again \
+                 later"
+            ),
+        )
+    })
 }
 
 /// Writes the triples of a graph to `output`. Returns their number. Blocking.

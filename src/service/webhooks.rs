@@ -1,4 +1,5 @@
 //! Webhooks: their state, and a test of their receivers.
+use crate::audit::change_event;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
@@ -43,5 +44,8 @@ pub async fn test_webhook(
     name: &str,
 ) -> Result<WebhookTest, GatewayError> {
     by.require_role(Role::Admin)?;
-    gateway.webhooks.test(name).await
+    let result = gateway.webhooks.test(name).await?;
+    let event = change_event(by, "webhook.tested", format!("{name:?}"));
+    gateway.auth.audit.record_event(event);
+    Ok(result)
 }

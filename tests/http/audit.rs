@@ -13,7 +13,7 @@ async fn events(server: &Server, query: &str) -> Vec<Value> {
 }
 
 /// Waits until the trail has an event of this kind about `part`: those outside a commit follow within a second.
-async fn until_event(server: &Server, what: &str, part: &str) {
+pub(crate) async fn until_event(server: &Server, what: &str, part: &str) {
     let begun = Instant::now();
     loop {
         let found = events(server, &format!("what={what}")).await;

@@ -1,5 +1,6 @@
 //! Sources: what becomes of their messages, and what clients see of them. No broker listens here; `tests/e2e/sources.rs`
 //! has one.
+use crate::audit::until_event;
 use crate::server::Server;
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -363,6 +364,7 @@ async fn clients_see_the_connections_and_can_test_them() {
     let test = server.send("POST", "/api/v1/sources/line/test", &[], "").await.expect(200).json();
     assert_eq!((&test["ok"], &test["protocol"]), (&json!(false), &Value::Null));
     assert!(!test["cause"].as_str().unwrap().is_empty());
+    until_event(&server, "source.tested", "line").await;
     let metrics = server.get("/metrics").await.expect(200).text();
     let line = "penstock_source_connected{source=\"line\",business_object=\"Readings\"} 0";
     assert!(metrics.contains(line), "{metrics}");

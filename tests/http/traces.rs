@@ -50,7 +50,7 @@ async fn the_effects_of_a_request_name_its_trace() {
     server.define().await;
     let gateway = server.gateway().clone();
     let mut events =
-        gateway.events.listen(None, &[EventKind::Ingestion, EventKind::Export]).unwrap();
+        gateway.events.listen("a", None, &[EventKind::Ingestion, EventKind::Export]).unwrap();
     let sent = sent();
     let headers = [("Content-Type", "application/json"), ("traceparent", sent.as_str())];
     let body = json!({"data": [{"name": "P-1"}]}).to_string();

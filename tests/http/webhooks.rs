@@ -1,4 +1,5 @@
 //! Webhooks: what a receiver gets, in which order, and what an Admin sees of it.
+use crate::audit::until_event;
 use crate::receiver::{Received, Receiver, SECRET};
 use crate::server::Server;
 use penstock_base::Role;
@@ -258,6 +259,7 @@ async fn a_test_event_needs_no_queue_and_a_redirect_is_not_followed() {
         async || server.send("POST", "/api/v1/webhooks/ops/test", &[], "").await.expect(200).json();
     let result = test().await;
     assert_eq!((&result["ok"], &result["cause"]), (&json!(true), &Value::Null));
+    until_event(&server, "webhook.tested", "ops").await;
     let received = receiver.received();
     assert_eq!(received[0].event["type"], "penstock.webhook.test");
     assert_eq!(received[0].event["subject"], "ops");

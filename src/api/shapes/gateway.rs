@@ -129,8 +129,8 @@ pub(crate) struct Status {
     pub(crate) targets: Vec<Target>,
     /// The dead letters.
     pub(crate) rejected: RejectedStatus,
-    /// The changes under review.
-    pub(crate) changes: ChangesStatus,
+    /// The changes under review; `null` unless the caller is an Admin.
+    pub(crate) changes: Option<ChangesStatus>,
     /// The definitions from files.
     pub(crate) definitions: DefinitionsStatus,
     /// The sources.
@@ -483,13 +483,13 @@ impl From<status::Status> for Status {
                 evicted: status.rejected.totals.evicted,
                 expired: status.rejected.totals.expired,
             },
-            changes: ChangesStatus {
-                open: status.changes.totals.open,
-                limit_open: status.changes.limit_open,
-                closed: status.changes.totals.closed,
-                bytes: status.changes.totals.bytes(),
-                limit_bytes: status.changes.limit_bytes,
-            },
+            changes: status.changes.map(|changes| ChangesStatus {
+                open: changes.totals.open,
+                limit_open: changes.limit_open,
+                closed: changes.totals.closed,
+                bytes: changes.totals.bytes(),
+                limit_bytes: changes.limit_bytes,
+            }),
             sources: status.sources.into_iter().map(Source::from).collect(),
             webhooks: status.webhooks.into_iter().map(Webhook::from).collect(),
             definitions: DefinitionsStatus {

@@ -26,13 +26,18 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 /// How long a client may take to read what was sent before an answer was broken off.
 const MAX_ABORT_DELAY: Duration = Duration::from_millis(500);
 
+/// The bytes that a client must take in each second. The time in which the answer is computed does not count.
+const MIN_RATE: u64 = 8 << 10;
+/// How much longer a client may take.
+const GRACE_TIME: Duration = Duration::from_secs(30);
+
 /// How long a client may take.
 #[derive(Debug, Clone)]
 pub(crate) enum WriteLimit {
     /// The whole answer must be taken by then. It is cancelled when the client disconnects.
     Until(Deadline),
-    /// The client must take a piece within this time.
-    PerPiece(Duration),
+    /// The client must take the answer at [`MIN_RATE`] on average, after [`GRACE_TIME`].
+    Rate,
 }
 
 /// The beginning of an answer.
@@ -58,6 +63,9 @@ impl Drop for CancelOnDrop {
 pub(crate) struct AnswerWriter {
     media_type: &'static str,
     limit: WriteLimit,
+    /// The bytes that were sent, and how long the client let them wait.
+    sent: u64,
+    waited: Duration,
     /// What is not sent yet.
     piece: Vec<u8>,
     /// Begins the response; `None` once it has begun.
@@ -82,6 +90,8 @@ pub(crate) async fn stream_answer(
     let mut writer = AnswerWriter {
         media_type: "application/octet-stream",
         limit,
+        sent: 0,
+        waited: Duration::ZERO,
         piece: Vec::new(),
         start: Some(start),
         pieces: None,
@@ -158,23 +168,31 @@ impl AnswerWriter {
     }
 
     /// Waits until the client has taken enough of what was sent before, and sends this.
-    fn send(&self, mut piece: Bytes) -> io::Result<()> {
+    fn send(&mut self, mut piece: Bytes) -> io::Result<()> {
         let Some(pieces) = &self.pieces else { return Err(ErrorKind::BrokenPipe.into()) };
+        let begun = Instant::now();
+        self.sent += piece.len() as u64;
         let deadline = match &self.limit {
             WriteLimit::Until(deadline) => deadline.at(),
-            WriteLimit::PerPiece(time) => Instant::now() + *time,
+            WriteLimit::Rate => {
+                let allowed = GRACE_TIME + Duration::from_secs(self.sent / MIN_RATE);
+                begun + allowed.saturating_sub(self.waited)
+            }
         };
         // This thread must not need the runtime, which may be shut down meanwhile.
         loop {
             piece = match pieces.try_send(piece) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.waited += begun.elapsed();
+                    return Ok(());
+                }
                 Err(TrySendError::Closed(_)) => return Err(ErrorKind::BrokenPipe.into()),
                 Err(TrySendError::Full(piece)) => piece,
             };
             if Instant::now() >= deadline {
                 return Err(io::Error::new(
                     ErrorKind::TimedOut,
-                    "the client did not read the answer in time",
+                    "the client did not read the answer fast enough",
                 ));
             }
             thread::sleep(RETRY_INTERVAL);

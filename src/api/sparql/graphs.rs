@@ -20,9 +20,6 @@ use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use std::time::Duration;
 
-/// The maximum time in which a client takes nothing.
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// Returns the triples of a graph.
 #[endpoint(
     operation_id = "getGraph",
@@ -44,8 +41,8 @@ pub(crate) async fn get_graph(req: &mut Request, depot: &mut Depot) -> ReplyResu
     let reply = if *req.method() == Method::HEAD {
         Reply::stream(media_type, ResBody::None)
     } else {
-        let permit = sparql::acquire_graph_permit(&gateway).await?;
-        stream_answer(req, WriteLimit::PerPiece(CLIENT_TIMEOUT), move |writer| {
+        let permit = sparql::acquire_graph_permit(&gateway, caller(depot)).await?;
+        stream_answer(req, WriteLimit::Rate, move |writer| {
             let _permit = permit;
             writer.set_media_type(media_type);
             sparql::read_graph(&gateway, &graph, format, writer)?;

@@ -1,8 +1,9 @@
 //! One listener: its position, and the kinds of events that it asked for.
 use super::{Audience, Event, EventBus, EventKind};
+use crate::account_slots::AccountSlot;
 use serde_json::json;
 use std::fmt;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
 /// The maximum bytes of events in one batch; a larger event is a batch of its own.
 const MAX_BATCH_BYTES: usize = 32 << 10;
@@ -15,7 +16,7 @@ pub struct Listener {
     /// Every event up to this identifier was sent, or skipped because the listener did not ask for its kind.
     after: u64,
     selection: Selection,
-    _permit: OwnedSemaphorePermit,
+    _slot: AccountSlot,
 }
 
 /// The events that a listener gets.
@@ -46,9 +47,9 @@ impl Listener {
         newest: watch::Receiver<u64>,
         after: u64,
         selection: Selection,
-        permit: OwnedSemaphorePermit,
+        slot: AccountSlot,
     ) -> Self {
-        Self { events, newest, after, selection, _permit: permit }
+        Self { events, newest, after, selection, _slot: slot }
     }
 
     /// Returns the identifier after which the listener continues.
@@ -117,7 +118,7 @@ mod tests {
     #[tokio::test]
     async fn an_event_is_a_cloud_event_and_wakes_a_waiting_listener() {
         let bus = bus_with_depth(10);
-        let mut listener = bus.listen(None, &[EventKind::Export]).unwrap();
+        let mut listener = bus.listen("a", None, &[EventKind::Export]).unwrap();
         assert!(listener.next().now_or_never().is_none());
         let publisher = bus.clone();
         let publishing = tokio::spawn(async move {
@@ -139,13 +140,13 @@ mod tests {
     #[tokio::test]
     async fn a_listener_that_was_away_continues_or_learns_what_it_missed() {
         let bus = bus_with_depth(3);
-        let seen = bus.listen(None, &[]).unwrap().last_id();
+        let seen = bus.listen("a", None, &[]).unwrap().last_id();
         for n in 0..5 {
             bus.publish(EventKind::Ingestion, "i", &n);
         }
-        let mut near = bus.listen(Some(seen + 3), &EventKind::ALL).unwrap();
+        let mut near = bus.listen("a", Some(seen + 3), &EventKind::ALL).unwrap();
         assert_eq!(near.next().await.len(), 2);
-        let mut far = bus.listen(Some(seen + 1), &[EventKind::Export]).unwrap();
+        let mut far = bus.listen("a", Some(seen + 1), &[EventKind::Export]).unwrap();
         let lost = far.next().await;
         assert_eq!((lost.len(), lost[0].kind, lost[0].id), (1, EventKind::Lost, seen + 2));
         let data = &parse_event(&lost[0])["data"];
@@ -155,7 +156,7 @@ mod tests {
         );
         assert!(far.next().now_or_never().is_none(), "a loss is reported once");
         drop(near);
-        let mut of_another_run = bus.listen(Some(5), &EventKind::ALL).unwrap();
+        let mut of_another_run = bus.listen("a", Some(5), &EventKind::ALL).unwrap();
         assert_eq!(parse_event(&of_another_run.next().await[0])["data"]["count"], Value::Null);
         assert_eq!(of_another_run.next().await.len(), 3);
     }
@@ -163,9 +164,10 @@ mod tests {
     #[test]
     fn concurrent_listeners_are_limited() {
         let bus = bus_with_depth(3);
-        let (_first, second) = (bus.listen(None, &[]).unwrap(), bus.listen(None, &[]).unwrap());
-        assert!(bus.listen(None, &[]).is_none());
+        let (_first, second) =
+            (bus.listen("a", None, &[]).unwrap(), bus.listen("b", None, &[]).unwrap());
+        assert!(bus.listen("a", None, &[]).is_none());
         drop(second);
-        assert!(bus.listen(None, &[]).is_some());
+        assert!(bus.listen("a", None, &[]).is_some());
     }
 }

@@ -193,6 +193,9 @@ mod tests {
         create_dir(dir.path().join("b.yaml")).unwrap();
         write(dir.path().join("c.yaml"), vec![b'#'; (1 << 20) + 1]).unwrap();
         write(dir.path().join("d.yaml"), "").unwrap();
+        // Without a writer, opening it would block.
+        let made = std::process::Command::new("mkfifo").arg(dir.path().join("e.yaml")).status();
+        assert!(made.unwrap().success());
         for name in ["a.yaml", "c.yaml", "d.yaml"] {
             set_mode(&dir.path().join(name), 0o644);
         }
@@ -201,5 +204,6 @@ mod tests {
         assert!(error.contains("b.yaml: it is not a file"), "{error}");
         assert!(error.contains("c.yaml: it has more than 1048576 bytes"), "{error}");
         assert!(error.contains("d.yaml: it is empty"), "{error}");
+        assert!(error.contains("e.yaml: it is not a file"), "{error}");
     }
 }

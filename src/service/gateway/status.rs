@@ -41,8 +41,8 @@ pub struct Status {
     pub targets: Vec<TargetState>,
     /// The dead letters.
     pub rejected: RejectedStatus,
-    /// The changes under review.
-    pub changes: ChangesStatus,
+    /// The changes under review; `None` unless the caller is an Admin.
+    pub changes: Option<ChangesStatus>,
     /// The definitions from files.
     pub definitions: DefinitionsStatus,
     /// The sources.
@@ -227,10 +227,14 @@ impl Gateway {
                 totals: dead_letters::read_totals(&self.store.read())?,
                 limit_bytes: self.settings.limits.rejected_bytes,
             },
-            changes: ChangesStatus {
-                totals: changes::read_totals(&self.store.read())?,
-                limit_open: self.settings.limits.changes,
-                limit_bytes: self.settings.limits.change_bytes,
+            changes: if by.role < Role::Admin {
+                None
+            } else {
+                Some(ChangesStatus {
+                    totals: changes::read_totals(&self.store.read())?,
+                    limit_open: self.settings.limits.changes,
+                    limit_bytes: self.settings.limits.change_bytes,
+                })
             },
             definitions,
             sources,

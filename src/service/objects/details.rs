@@ -7,6 +7,7 @@ use super::search::{acquire_permit, new_budget};
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, Term};
+use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_model::ingest::{WriteHistory, find_write_history};
 use penstock_model::members;
@@ -119,12 +120,13 @@ pub struct ReferringObject {
 /// - `ErrorClass::Unavailable` if too many other searches and queries are running
 pub async fn describe_object(
     gateway: &Gateway,
+    by: &Caller,
     uri: &str,
     preferred: Option<String>,
     part: ObjectPart,
 ) -> Result<ObjectDetails, GatewayError> {
     let uri = parse_uri(uri)?;
-    let permit = acquire_permit(gateway).await?;
+    let permit = acquire_permit(gateway, by).await?;
     let gateway = gateway.clone();
     run_blocking(move || {
         let _permit = permit;

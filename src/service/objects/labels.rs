@@ -5,6 +5,7 @@ use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use oxrdf::vocab::rdfs;
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, Term};
+use penstock_auth::Caller;
 use penstock_base::error::GatewayError;
 use penstock_model::search::SearchBudget;
 use penstock_model::view::{self, FieldValues};
@@ -52,12 +53,13 @@ impl IriNames {
 /// `ErrorClass::Unavailable` if too many searches and queries are running; the errors of the store.
 pub async fn find_labels(
     gateway: &Gateway,
+    by: &Caller,
     iris: BTreeSet<String>,
 ) -> Result<HashMap<String, String>, GatewayError> {
     if iris.is_empty() {
         return Ok(HashMap::new());
     }
-    let permit = acquire_permit(gateway).await?;
+    let permit = acquire_permit(gateway, by).await?;
     let gateway = gateway.clone();
     run_blocking(move || {
         let _permit = permit;

@@ -1,6 +1,8 @@
 //! The search for objects by their values. It may read many objects, so it waits for one of the permits of GraphQL queries.
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
+use penstock_auth::Caller;
+use penstock_base::account_slots::AccountSlot;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::mapping::{FieldKind, Mapping};
 use penstock_model::resource::Compiled;
@@ -11,7 +13,6 @@ use penstock_model::view::{self, FieldValues, ShownValues};
 use penstock_store::{Read as _, SubjectQuads};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// The maximum number of objects that one search reads.
 const MAX_READ_OBJECTS: u64 = 200_000;
@@ -66,6 +67,7 @@ pub struct FoundField {
 /// - `ErrorClass::Unavailable` if too many other searches and queries are running
 pub async fn search_objects(
     gateway: &Gateway,
+    by: &Caller,
     business_object: Arc<Compiled>,
     filter: Option<Filter>,
     order: Order,
@@ -74,9 +76,9 @@ pub async fn search_objects(
 ) -> Result<FoundPage, GatewayError> {
     let reads_all = filter.is_some() || order != Order::default();
     let permit = if reads_all {
-        Some(acquire_permit(gateway).await?)
+        Some(acquire_permit(gateway, by).await?)
     } else {
-        gateway.query_permits.try_acquire()
+        gateway.query_permits.try_acquire(by.id())
     };
     let store = gateway.store.clone();
     run_blocking(move || {
@@ -133,11 +135,12 @@ pub(super) fn new_budget() -> SearchBudget {
 /// Acquires one of the permits of GraphQL queries, since a search reads as much as a query.
 pub(super) async fn acquire_permit(
     gateway: &Gateway,
-) -> Result<OwnedSemaphorePermit, GatewayError> {
-    gateway.query_permits.acquire().await.ok_or_else(|| {
+    by: &Caller,
+) -> Result<AccountSlot, GatewayError> {
+    gateway.query_permits.acquire(by.id()).await.ok_or_else(|| {
         GatewayError::new(
             ErrorClass::Unavailable(Duration::from_secs(1)),
-            "too many searches and queries are running; try again",
+            "too many searches and queries are running, of all accounts or of this one; try again",
         )
     })
 }

@@ -1,5 +1,6 @@
 //! The sources as clients see them, and the test of a connection.
 use super::{ConnectionState, ConnectionTest, NotStored, check_connectable};
+use crate::audit::change_event;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -243,5 +244,8 @@ pub async fn test_source(
             "the sources are not started yet; try again",
         )
     })?;
-    Ok(tester(name.to_owned()).await)
+    let result = tester(name.to_owned()).await;
+    let event = change_event(by, "source.tested", format!("{name:?}"));
+    gateway.auth.audit.record_event(event);
+    Ok(result)
 }

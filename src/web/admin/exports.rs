@@ -318,7 +318,7 @@ pub(crate) async fn show_export(req: &mut Request, depot: &mut Depot) -> PageRes
         let compared = exports::compare_export(&gateway, id).await?;
         let uris = compared.as_ref().map_or_else(|_| BTreeSet::new(), collect_uris);
         // Without labels, for example while too many searches are running, the page has only URIs.
-        let labels = find_labels(&gateway, uris).await.unwrap_or_default();
+        let labels = find_labels(&gateway, caller(depot), uris).await.unwrap_or_default();
         let show = |found| ShownDifference::new(found, &labels, kind, &page.frame);
         page.difference = Some(compared.map(show));
     }

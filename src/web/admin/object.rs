@@ -146,7 +146,7 @@ pub(crate) async fn show_object(req: &mut Request, depot: &mut Depot) -> PageRes
         Tab::References => ObjectPart::References(after),
     };
     let uri = query.get("uri").unwrap_or_default();
-    let details = describe_object(&gateway, uri, view.clone(), part).await?;
+    let details = describe_object(&gateway, caller(depot), uri, view.clone(), part).await?;
     let frame = Frame::new(req, depot, Section::BusinessObjects);
     let address = ObjectAddress::new(&frame, details.header.uri.as_str(), view);
     let names = IriNames::new(&gateway);

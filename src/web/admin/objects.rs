@@ -79,7 +79,7 @@ pub(crate) async fn list_objects(req: &mut Request, depot: &mut Depot) -> PageRe
         sorting: Sorting::read(query.get("sort")),
         after: query.get("cursor").map(str::to_owned),
     };
-    let found = match find_page(&gateway, &compiled, &request, &fields).await {
+    let found = match find_page(&gateway, caller(depot), &compiled, &request, &fields).await {
         Ok(found) => Ok(found),
         // An invalid search is the user's mistake: the page shows it.
         Err(error)
@@ -96,7 +96,9 @@ pub(crate) async fn list_objects(req: &mut Request, depot: &mut Depot) -> PageRe
     let columns = list_columns(&compiled.mapping);
     let names = CellNames {
         labels: match &found {
-            Ok(found) => find_labels(&gateway, collect_iris(found, &columns)).await?,
+            Ok(found) => {
+                find_labels(&gateway, caller(depot), collect_iris(found, &columns)).await?
+            }
             Err(_) => HashMap::new(),
         },
         names: IriNames::new(&gateway),
@@ -123,6 +125,7 @@ impl ListRequest {
 
 async fn find_page(
     gateway: &Gateway,
+    by: &Caller,
     compiled: &Arc<Compiled>,
     request: &ListRequest,
     fields: &[SearchField],
@@ -130,7 +133,7 @@ async fn find_page(
     let filter = request.filters.build_filter(&compiled.mapping.root, fields)?;
     let order = request.sorting.build_order(&compiled.mapping.root)?;
     let (compiled, after) = (Arc::clone(compiled), request.after.clone());
-    search_objects(gateway, compiled, filter, order, after, ROWS_PER_PAGE).await
+    search_objects(gateway, by, compiled, filter, order, after, ROWS_PER_PAGE).await
 }
 
 impl List {

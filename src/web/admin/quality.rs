@@ -237,7 +237,7 @@ pub(crate) async fn show_validation(req: &mut Request, depot: &mut Depot) -> Pag
     let (total, listed) = (validation.counts.total(), validation.listed);
     let objects = violations.iter().map(|one| one.violation.focus_node.clone()).collect();
     // Without labels, for example while too many searches are running, the rows have only URIs.
-    let labels = find_labels(&gateway, objects).await.unwrap_or_default();
+    let labels = find_labels(&gateway, caller(depot), objects).await.unwrap_or_default();
     let names = IriNames::new(&gateway);
     let show = |ListedViolation { violation, message }: ListedViolation| ViolationRow {
         label: find_distinct_label(&labels, &violation.focus_node),

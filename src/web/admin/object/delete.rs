@@ -111,7 +111,8 @@ struct Referrers {
 
 async fn find_referrers(depot: &Depot, uri: &str) -> Result<Referrers, Problem> {
     let gateway = gateway(depot)?;
-    let details = describe_object(&gateway, uri, None, ObjectPart::References(None)).await?;
+    let details =
+        describe_object(&gateway, caller(depot), uri, None, ObjectPart::References(None)).await?;
     let page = match details.content {
         PartContent::References(Ok(page)) => page,
         PartContent::References(Err(error)) => {

@@ -3,6 +3,7 @@
 use async_graphql::{Pos, ServerError};
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::fmt::Write as _;
 
 /// A token of a document. White space, commas and comments are between tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,21 +98,18 @@ fn decode_string(string: &str) -> Result<String, (usize, String)> {
         let (before, escape) = rest.split_at(at);
         decoded.push_str(before);
         let read = read_escape(escape).map_err(|why| (string.len() - escape.len(), why))?;
-        let length = match read {
-            Some((scalar, length)) => {
+        let length = if let Some((scalar, length)) = read {
+            if scalar > '\u{ffff}' {
+                decoded.push(scalar);
+            } else {
                 // A quotation mark or a line break must stay an escape.
-                if scalar > '\u{ffff}' {
-                    decoded.push(scalar);
-                } else {
-                    decoded.push_str(&format!("\\u{:04X}", u32::from(scalar)));
-                }
-                length
+                let _ = write!(decoded, "\\u{:04X}", u32::from(scalar));
             }
-            None => {
-                let length = escape.chars().take(2).map(char::len_utf8).sum();
-                decoded.push_str(escape.get(..length).unwrap_or_default());
-                length
-            }
+            length
+        } else {
+            let length = escape.chars().take(2).map(char::len_utf8).sum();
+            decoded.push_str(escape.get(..length).unwrap_or_default());
+            length
         };
         rest = escape.get(length..).unwrap_or_default();
     }

@@ -73,8 +73,9 @@ pub async fn collect_warnings(
 ) -> Result<CheckedBusinessObject, GatewayError> {
     let gateway = gateway.clone();
     run_blocking(move || {
-        let mut checked = check_business_objects(&gateway, vec![compiled])?;
-        Ok(checked.pop().expect("every Business Object is checked"))
+        let checked = check_business_objects(&gateway, vec![Arc::clone(&compiled)])?;
+        let warnings = checked.into_iter().flat_map(|checked| checked.warnings).collect();
+        Ok(CheckedBusinessObject { compiled, warnings })
     })
     .await
 }

@@ -110,12 +110,9 @@ async fn invalid_directives_and_literals_are_refused() {
     ] {
         let answer = fixture.run_query(&document).await;
         assert!(answer.get("data").is_none(), "{document}: {answer}");
-        assert!(
-            answer["errors"]
-                .to_string()
-                .contains(&json!(words).to_string()[1..].trim_end_matches('"')),
-            "{document}: {answer}"
-        );
+        let errors = answer["errors"].as_array().unwrap();
+        let has_words = |error: &Json| error["message"].as_str().unwrap().contains(words);
+        assert!(errors.iter().any(has_words), "{document}: {answer}");
     }
     let many = user(&format!("__typename {}", "@skip(if: false) ".repeat(1000)));
     assert_eq!(fixture.run_query(&many).await["errors"].as_array().unwrap().len(), 100);

@@ -192,6 +192,7 @@ async fn run_query(
         let query = parse(&gateway)?;
         let (media_type, format) = choose_format(query.form())?;
         writer.set_media_type(media_type);
+        writer.set_warnings(&query.warnings());
         sparql::run_query(&gateway, query, deadline, format, writer)?;
         Ok(())
     })

@@ -44,6 +44,20 @@ async fn objects(server: &Server, query: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_is_probably_not_meant_is_answered_with_a_warning() {
+    let server = start(&[]).await;
+    let query = |having: &str| {
+        format!("SELECT ?p (COUNT(*) AS ?n) {{ ?s ?p ?o }} GROUP BY ?p HAVING ({having} > 1)")
+    };
+    let warned = ask(&server, &query("?n"), "text/csv").await.expect(200);
+    assert!(warned.header("penstock-warning").contains("HAVING names ?n,"));
+    assert_eq!(warned.text().trim(), "p,n");
+    let plain = ask(&server, &query("COUNT(*)"), "text/csv").await.expect(200);
+    assert_eq!(plain.header("penstock-warning"), "");
+    assert_eq!(plain.text().trim(), "p,n\r\nurn:flow,2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_query_comes_in_the_url_in_a_form_or_as_the_body() {
     let server = start(&[]).await;
     let query = "SELECT ?o { <urn:p:1> <urn:flow> ?o }";

@@ -8,6 +8,7 @@ use penstock_service::sparql::{no_answer_error, start_query_thread};
 use penstock_sparql::Deadline;
 use salvo::Request;
 use salvo::conn::ConnCtrl;
+use salvo::http::header::HeaderName;
 use salvo::http::{ResBody, StatusCode, Version};
 use std::io::{self, ErrorKind, Write};
 use std::sync::Arc;
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
+/// The header with the warnings about a query.
+const WARNING_HEADER: &str = "penstock-warning";
 /// The bytes that are held back, and those of each further piece.
 const PIECE_BYTES: usize = 64 << 10;
 /// The maximum number of pieces that wait for a slow client.
@@ -40,7 +43,15 @@ pub(crate) enum WriteLimit {
     Rate,
 }
 
-/// The beginning of an answer.
+/// What an answer begins with.
+struct Beginning {
+    media_type: &'static str,
+    /// The value of [`WARNING_HEADER`].
+    warning: Option<String>,
+    start: Start,
+}
+
+/// The beginning of the body.
 enum Start {
     /// The whole answer.
     Whole(Vec<u8>),
@@ -62,6 +73,7 @@ impl Drop for CancelOnDrop {
 /// What is written to a client.
 pub(crate) struct AnswerWriter {
     media_type: &'static str,
+    warning: Option<String>,
     limit: WriteLimit,
     /// The bytes that were sent, and how long the client let them wait.
     sent: u64,
@@ -69,7 +81,7 @@ pub(crate) struct AnswerWriter {
     /// What is not sent yet.
     piece: Vec<u8>,
     /// Begins the response; `None` once it has begun.
-    start: Option<oneshot::Sender<Result<(&'static str, Start), Problem>>>,
+    start: Option<oneshot::Sender<Result<Beginning, Problem>>>,
     /// Sends pieces once the response has begun.
     pieces: Option<mpsc::Sender<Bytes>>,
     /// Set once everything was sent. Otherwise the response ends with an error.
@@ -89,6 +101,7 @@ pub(crate) async fn stream_answer(
     let is_complete = Arc::new(AtomicBool::new(false));
     let mut writer = AnswerWriter {
         media_type: "application/octet-stream",
+        warning: None,
         limit,
         sent: 0,
         waited: Duration::ZERO,
@@ -103,16 +116,17 @@ pub(crate) async fn stream_answer(
         writer.finish(result);
     })?;
     let started = started.await.unwrap_or_else(|_| Err(no_answer_error().into()))?;
-    Ok(match started {
-        (media_type, Start::Whole(bytes)) => Reply::bytes(media_type, bytes),
-        (_, Start::Pieces(_)) if req.version() < Version::HTTP_11 => {
+    let Beginning { media_type, warning, start } = started;
+    let reply = match start {
+        Start::Whole(bytes) => Reply::bytes(media_type, bytes),
+        Start::Pieces(_) if req.version() < Version::HTTP_11 => {
             return Err(Problem::new(
                 StatusCode::HTTP_VERSION_NOT_SUPPORTED,
                 "with HTTP/1.0, an answer of more than 64 KiB that breaks off looks complete; use HTTP/1.1 (in nginx: \
                  proxy_http_version 1.1), or select less",
             ));
         }
-        (media_type, Start::Pieces(receiver)) => {
+        Start::Pieces(receiver) => {
             let pieces = stream::unfold(
                 (receiver, guard, is_complete),
                 |(mut receiver, guard, is_complete)| async {
@@ -130,6 +144,10 @@ pub(crate) async fn stream_answer(
             );
             Reply::stream(media_type, ResBody::stream(pieces))
         }
+    };
+    Ok(match warning {
+        Some(warning) => reply.with_header(HeaderName::from_static(WARNING_HEADER), &warning),
+        None => reply,
     })
 }
 
@@ -140,6 +158,16 @@ fn find_own_connection(req: &Request) -> Option<ConnCtrl> {
 }
 
 impl AnswerWriter {
+    /// Adds the warnings, before anything is written. A header has ASCII only.
+    pub(crate) fn set_warnings(&mut self, warnings: &[String]) {
+        let joined = warnings.join(" ");
+        let escape = |c: char| match c {
+            ' '..='~' => c.to_string(),
+            other => other.escape_default().to_string(),
+        };
+        self.warning = (!joined.is_empty()).then(|| joined.chars().map(escape).collect());
+    }
+
     /// Sets the media type, before anything is written.
     pub(crate) fn set_media_type(&mut self, media_type: &'static str) {
         self.media_type = media_type;
@@ -159,7 +187,11 @@ impl AnswerWriter {
     fn send_piece(&mut self) -> io::Result<()> {
         if let Some(start) = self.start.take() {
             let (sender, receiver) = mpsc::channel(MAX_PENDING_PIECES);
-            let begun = start.send(Ok((self.media_type, Start::Pieces(receiver))));
+            let begun = start.send(Ok(Beginning {
+                media_type: self.media_type,
+                warning: self.warning.take(),
+                start: Start::Pieces(receiver),
+            }));
             begun.map_err(|_| ErrorKind::BrokenPipe)?;
             self.pieces = Some(sender);
         }
@@ -203,7 +235,11 @@ impl AnswerWriter {
         if let Some(start) = self.start.take() {
             let piece = std::mem::take(&mut self.piece);
             // If the client has disconnected, it needs no answer.
-            let _ = start.send(result.map(|()| (self.media_type, Start::Whole(piece))));
+            let _ = start.send(result.map(|()| Beginning {
+                media_type: self.media_type,
+                warning: self.warning.take(),
+                start: Start::Whole(piece),
+            }));
             return;
         }
         let result = match result {

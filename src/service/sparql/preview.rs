@@ -16,6 +16,8 @@ pub struct AnswerBeginning {
     pub form: QueryForm,
     /// Whether it is the whole answer. Otherwise its last line may be incomplete.
     pub is_whole: bool,
+    /// What is valid in the query and probably not meant, a sentence for each.
+    pub warnings: Vec<String>,
 }
 
 /// Evaluates a query, and returns the first `max_bytes` of its answer.
@@ -34,7 +36,7 @@ pub async fn preview_query(
     run_on_query_thread(move || {
         let _permit = permit;
         let query = Query::parse(&text, &DatasetParameters::default())?;
-        let form = query.form();
+        let (form, warnings) = (query.form(), query.warnings());
         let (_, format) = ResultName::default_of(form);
         let mut beginning = Beginning { bytes: Vec::new(), max_bytes, is_whole: true };
         let result = run_query(&gateway, query, deadline, format, &mut beginning);
@@ -44,7 +46,7 @@ pub async fn preview_query(
         {
             return Err(error);
         }
-        Ok(beginning.into_answer(form))
+        Ok(AnswerBeginning { warnings, ..beginning.into_answer(form) })
     })
     .await
 }
@@ -62,7 +64,7 @@ impl Beginning {
             self.bytes.truncate(error.valid_up_to());
         }
         let text = String::from_utf8_lossy(&self.bytes).into_owned();
-        AnswerBeginning { text, form, is_whole: self.is_whole }
+        AnswerBeginning { text, form, is_whole: self.is_whole, warnings: Vec::new() }
     }
 }
 

@@ -52,6 +52,7 @@ struct Page {
     examples: &'static [(&'static str, &'static str)],
     /// The answer, after the form was sent.
     answer: Option<Shown>,
+    warnings: Vec<String>,
 }
 
 /// What the page shows of an answer.
@@ -73,7 +74,7 @@ struct Term {
 impl Shown {
     /// `link` returns the address of an object.
     fn from_answer(answer: AnswerBeginning, link: impl Fn(&str) -> String) -> Self {
-        let AnswerBeginning { text, form, is_whole } = answer;
+        let AnswerBeginning { text, form, is_whole, warnings: _ } = answer;
         if form != QueryForm::Select {
             return Self::Text { text, is_all: is_whole };
         }
@@ -112,7 +113,9 @@ pub(crate) async fn show_query(req: &mut Request, depot: &mut Depot) -> PageResu
         str::to_owned,
     );
     let frame = Frame::new(req, depot, Section::Sparql);
-    Ok(PageReply::show(&Page { frame, query, prefixes, examples: &EXAMPLES, answer: None }))
+    let warnings = Vec::new();
+    let page = Page { frame, query, prefixes, examples: &EXAMPLES, answer: None, warnings };
+    Ok(PageReply::show(&page))
 }
 
 /// Shows the page with the answer.
@@ -123,8 +126,12 @@ pub(crate) async fn show_answer(req: &mut Request, depot: &mut Depot) -> PageRes
     let gateway = gateway(depot)?;
     let answered = preview_query(&gateway, caller(depot), query.clone(), MAX_SHOWN_BYTES).await;
     let frame = Frame::new(req, depot, Section::Sparql);
+    let mut warnings = Vec::new();
     let (status, answer) = match answered {
-        Ok(answer) => (StatusCode::OK, Shown::from_answer(answer, |uri| object_link(&frame, uri))),
+        Ok(mut answer) => {
+            warnings = std::mem::take(&mut answer.warnings);
+            (StatusCode::OK, Shown::from_answer(answer, |uri| object_link(&frame, uri)))
+        }
         Err(error) => {
             let problem = Problem::from(error);
             let findings = problem.errors().iter().map(ToString::to_string);
@@ -134,7 +141,7 @@ pub(crate) async fn show_answer(req: &mut Request, depot: &mut Depot) -> PageRes
         }
     };
     let prefixes = prefix_lines(&collect_prefixes(&gateway.catalogue));
-    let page = Page { frame, query, prefixes, examples: &EXAMPLES, answer: Some(answer) };
+    let page = Page { frame, query, prefixes, examples: &EXAMPLES, answer: Some(answer), warnings };
     Ok(PageReply::show_with_status(status, &page))
 }
 
@@ -148,6 +155,7 @@ mod tests {
             text: text.to_owned(),
             form: QueryForm::Select,
             is_whole,
+            warnings: Vec::new(),
         };
         let show = |answer| match Shown::from_answer(answer, |uri| format!("/{uri}")) {
             Shown::Table { variables, rows, is_all } => (variables, rows, is_all),

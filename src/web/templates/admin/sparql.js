@@ -10,6 +10,7 @@ const form = document.getElementById('sparql-form');
 const query = document.getElementById('query');
 const statusLine = document.getElementById('told');
 const result = document.getElementById('result');
+const warnings = document.getElementById('warnings');
 const drawing = document.getElementById('drawing');
 const cancel = document.getElementById('cancel');
 const download = document.getElementById('download');
@@ -30,8 +31,10 @@ async function runQuery() {
     const answer = await send(text, request.signal);
     const body = await answer.text();
     const elapsed = Math.round(performance.now() - begun);
-    if (answer.ok) show(answer.headers.get('Content-Type').split(';')[0], body, readPrefixes(text), elapsed);
-    else showProblem(answer.status, body);
+    if (answer.ok) {
+      show(answer.headers.get('Content-Type').split(';')[0], body, readPrefixes(text), elapsed);
+      warn(answer.headers.get('Penstock-Warning'));
+    } else showProblem(answer.status, body);
   } catch (error) {
     if (error.name === 'AbortError') {
       if (pending === request) tell('Cancelled.');
@@ -60,7 +63,17 @@ function clearResult() {
   received = null;
   download.hidden = true;
   drawing.hidden = true;
+  warnings.replaceChildren();
   result.replaceChildren();
+}
+
+// Shows what is valid in the query and probably not meant.
+function warn(words) {
+  if (!words) return;
+  const line = document.createElement('p');
+  line.className = 'wrong';
+  line.textContent = words;
+  warnings.replaceChildren(line);
 }
 
 // Shows the error of a query, with its place in the text.

@@ -17,6 +17,7 @@ mod definition_files;
 mod definitions;
 mod deletions;
 mod documentation;
+mod documented_members;
 mod encodings;
 mod events;
 mod export_files;

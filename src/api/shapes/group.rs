@@ -2,6 +2,7 @@
 use penstock_service::groups::{GroupDetails, VisibleGroup};
 use salvo::oapi::ToSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A group of accounts. Only Admins see more than its name.
 #[derive(Serialize, ToSchema)]
@@ -49,7 +50,7 @@ pub(crate) struct Groups {
 
 /// The body that defines a group. The members of an answer may be sent back.
 #[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[salvo(schema(name = "NewGroup", rename_all = "camelCase"))]
 #[expect(dead_code, reason = "only describes the body")]
 pub(crate) struct NewGroup {
@@ -59,6 +60,21 @@ pub(crate) struct NewGroup {
     /// The values of the claim `service.security.claims.groups` whose accounts are members.
     #[serde(default)]
     pub(crate) claim_values: Vec<String>,
+    /// Its name, which must be that of the path.
+    #[salvo(schema(required = false))]
+    pub(crate) name: Option<String>,
+    /// Accepted and ignored, like the three fields that follow, so that a response can be sent back.
+    #[salvo(schema(required = false))]
+    pub(crate) version: Value,
+    /// Like `version`.
+    #[salvo(schema(required = false))]
+    pub(crate) created_at: Value,
+    /// Like `version`.
+    #[salvo(schema(required = false))]
+    pub(crate) updated_at: Value,
+    /// Like `version`.
+    #[salvo(schema(required = false))]
+    pub(crate) updated_by: Value,
 }
 
 impl From<VisibleGroup> for Group {

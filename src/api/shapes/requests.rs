@@ -68,7 +68,7 @@ pub(crate) struct Definition {
     /// definition has it, the definition is refused (409); an empty list removes it.
     #[salvo(schema(required = false))]
     pub(crate) approvers: Option<Vec<String>>,
-    /// Accepted and ignored, like the six fields that follow, so that a response can be sent back.
+    /// Accepted and ignored, like the seven fields that follow, so that a response can be sent back.
     #[salvo(schema(required = false))]
     pub(crate) id: Value,
     /// Like `id`.
@@ -86,6 +86,9 @@ pub(crate) struct Definition {
     /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) created_namespaces: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) deleting: Value,
     /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) warnings: Value,
@@ -119,6 +122,33 @@ pub(crate) struct NewAccount {
     /// The password.
     #[salvo(schema(min_length = 12, max_length = 1024))]
     pub(crate) password: String,
+    /// Accepted and ignored, like the eight fields that follow, so that a response can be sent back.
+    #[salvo(schema(required = false))]
+    pub(crate) id: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) service_account: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) source: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) first_login: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) last_login: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) created_at: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) issuer: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) subject: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) client_id: Value,
 }
 
 /// The new values of an account.

@@ -122,7 +122,9 @@ impl Catalogue {
                 add(&object.definition.name, object.definition.validation.as_ref());
             }
         }
-        users.values_mut().for_each(|names| names.sort_unstable());
+        for names in users.values_mut() {
+            names.sort_unstable();
+        }
         Ok(users)
     }
 

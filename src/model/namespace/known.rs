@@ -37,7 +37,9 @@ impl KnownNamespaces {
     /// Creates the orders of these namespaces.
     pub fn new(all: Vec<Namespace>) -> Self {
         let mut known = Self::default();
-        all.into_iter().for_each(|namespace| known.insert(namespace));
+        for namespace in all {
+            known.insert(namespace);
+        }
         known
     }
 

@@ -105,7 +105,7 @@ pub(super) async fn get_validation(req: &mut Request, depot: &mut Depot) -> Repl
     let reply = if *req.method() == Method::HEAD {
         Reply::stream(media_type, ResBody::None)
     } else {
-        let permit = acquire_graph_permit(&gateway).await?;
+        let permit = acquire_graph_permit(&gateway, caller(depot)).await?;
         let id = id.to_owned();
         stream_answer(req, WriteLimit::Rate, move |writer| {
             let _permit = permit;

@@ -1,4 +1,5 @@
 //! `penstock backup`, `restore` and `verify`, with the service running and without.
+use crate::client::Client;
 use crate::server::{Server, create_key};
 use crate::{penstock, serve};
 use hyper::Method;

@@ -18,7 +18,6 @@ use salvo::http::header::VARY;
 use salvo::http::{Method, ResBody, StatusCode};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
-use std::time::Duration;
 
 /// Returns the triples of a graph.
 #[endpoint(

@@ -275,14 +275,13 @@ impl Sessions {
     pub fn end_all_sessions(&self, store: &Store) -> Result<(), GatewayError> {
         self.lock_sessions().clear();
         let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-        Ok(store
-            .transact::<_, penstock_store::Error>(|transaction| {
-                for (hash, _) in transaction.read_documents(COLLECTION, range)? {
-                    transaction.delete_document(COLLECTION, &hash)?;
-                }
-                Ok(())
-            })?
-            .0)
+        store.transact::<_, penstock_store::Error>(|transaction| {
+            for (hash, _) in transaction.read_documents(COLLECTION, range)? {
+                transaction.delete_document(COLLECTION, &hash)?;
+            }
+            Ok(())
+        })?;
+        Ok(())
     }
 
     /// Keeps the session with this hash after the change that ended the other sessions of its account.

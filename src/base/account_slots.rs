@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     const SHORT: Duration = Duration::from_millis(1);
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
 
     #[tokio::test]
     async fn an_account_holds_half_and_leaves_the_rest_to_others() {

@@ -82,13 +82,11 @@ impl NaturalKey {
         let mut is_first = true;
         if let (Some(parents), Some(parent)) = (&self.parent, parent) {
             let uri_in_namespace = parent.as_str().strip_prefix(parents.prefix.as_str());
-            match uri_in_namespace.filter(|local| !local.is_empty()) {
-                Some(local) => uri.extend(encode_segment(local)),
-                None => {
-                    uri.push(OUTSIDE_PARENT);
-                    uri.extend(encode_segment(parent.as_str()));
-                }
+            let local = uri_in_namespace.filter(|local| !local.is_empty());
+            if local.is_none() {
+                uri.push(OUTSIDE_PARENT);
             }
+            uri.extend(encode_segment(local.unwrap_or(parent.as_str())));
             is_first = false;
         }
         for text in texts {

@@ -147,10 +147,9 @@ impl<'t> Number<'t> {
             exact => {
                 let exact = Exact::read(exact)?;
                 match operation {
-                    Plus => exact,
                     Minus => exact.negate(),
                     Abs if exact.unscaled.sign() == Sign::Minus => exact.negate(),
-                    Abs => exact,
+                    Plus | Abs => exact,
                     Floor => exact.floor(),
                     Ceil => exact.negate().floor().negate(),
                     Round => exact.add(&Exact::half()).with_type_of(&exact).floor(),

@@ -159,7 +159,7 @@ impl Planner<'_, '_> {
                 let inner = match &name {
                     NamedNodePattern::Variable(graph) => match self.separate_graph(graph, *inner) {
                         Ok(separated) => return self.rewrite(separated, scope),
-                        Err(inner) => inner,
+                        Err(inner) => *inner,
                     },
                     NamedNodePattern::NamedNode(_) => *inner,
                 };

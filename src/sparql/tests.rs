@@ -968,7 +968,7 @@ fn a_long_expression_is_evaluated_once() {
     let rows =
         fixture.rows(&format!("SELECT ({sum} AS ?x) {{ ?s <a:v> ?v FILTER(STR(?v) = '1.0') }}"));
     assert_eq!(rows, ["900"]);
-    let list = vec!["2", "?w"].repeat(200).join(", ");
+    let list = ["2", "?w"].repeat(200).join(", ");
     let rows = fixture.rows(&format!("SELECT ?s {{ ?s <a:v> ?v FILTER(?v IN ({list}, 1)) }}"));
     assert_eq!(rows, ["a:s"]);
 }

@@ -256,7 +256,7 @@ async fn a_key_sees_only_the_uri_of_a_nested_object_of_others() {
         (r#"{maker: {label: {eq: "secret"}}}"#, 0),
         (r#"{maker: {label: {contains: "sec"}}}"#, 0),
         (r#"{maker: {boss: {eq: "urn:boss"}}}"#, 0),
-        (r#"{not: {maker: {label: {exists: true}}}}"#, 1),
+        (r"{not: {maker: {label: {exists: true}}}}", 1),
         (r#"{maker: {label: {eq: "own"}}}"#, 1),
         (r#"{maker: {uri: {eq: "urn:staff-1"}}}"#, 1),
     ] {

@@ -233,8 +233,11 @@ async fn searches_of_pages_wait_for_a_permit_like_queries() {
     server.ingest("ADD", &json!([{"uri": uri, "name": "n"}])).await.expect(200);
     let permits = server.gateway().query_permits.clone();
     let mut held = Vec::new();
-    while let Some(permit) = permits.acquire().await {
-        held.push(permit);
+    // Two of each account.
+    for account in ["a", "b"] {
+        while let Some(permit) = permits.acquire(account).await {
+            held.push(permit);
+        }
     }
     assert_eq!(held.len(), 4);
     let list = format!("/admin/objects/{id}");

@@ -76,8 +76,9 @@ impl RestoreNote {
     /// Adds what was restored.
     pub fn describe(&mut self, backup: &Backup) {
         let Backup { sequence, quads, documents, .. } = backup;
-        self.detail += &format!(
-            ", from a backup of {quads} quads and {documents} documents at commit {sequence}"
+        self.detail = format!(
+            "{}, from a backup of {quads} quads and {documents} documents at commit {sequence}",
+            self.detail
         );
     }
 

@@ -15,13 +15,13 @@ impl Planner<'_, '_> {
         &self,
         graph: &Variable,
         inner: GraphPattern,
-    ) -> Result<GraphPattern, GraphPattern> {
+    ) -> Result<GraphPattern, Box<GraphPattern>> {
         if is_own(graph) {
-            return Err(inner);
+            return Err(inner.into());
         }
         let has_subquery = has_subquery(&inner);
         if !has_subquery && (binds_in_triple(&inner, graph) || !mentions(&inner, graph)) {
-            return Err(inner);
+            return Err(inner.into());
         }
         let own = self.name_variable("graph");
         let within = |inner: GraphPattern| GraphPattern::Graph {

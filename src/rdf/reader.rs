@@ -2,7 +2,8 @@
 use crate::format::Format;
 use crate::scan::Excess;
 use crate::source::{DocumentSource, ReadPosition};
-use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
+use oxrdf::vocab::xsd;
+use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser, ReaderQuadParser};
 use penstock_base::error::{Finding, Place};
 use std::collections::VecDeque;
@@ -115,8 +116,13 @@ impl<R: Read> QuadReader<R> {
     }
 
     fn parse_quad(&mut self) -> Result<Option<Quad>, ReadError> {
-        let quad = self.quads.next().transpose().map_err(|error| self.convert_error(error))?;
+        let mut quad = self.quads.next().transpose().map_err(|error| self.convert_error(error))?;
         self.position.reset_ahead();
+        if self.format == Format::JsonLd
+            && let Some(quad) = &mut quad
+        {
+            expand_decimal(&mut quad.object);
+        }
         if quad.as_ref().is_some_and(has_long_iri) {
             let message = format!("an IRI has more than {MAX_IRI_BYTES} bytes");
             let place = self.place();
@@ -159,6 +165,41 @@ impl<R: Read> QuadReader<R> {
             None => Finding { place: self.place(), message, ..Finding::default() },
         })
     }
+}
+
+/// Writes a decimal without an exponent. A JSON-LD processor gives each number with a fraction the form of a double (JSON-LD
+/// 1.1 API, 8.6), also if its datatype is `xsd:decimal`, which has no exponent. The digits are those of the document.
+fn expand_decimal(object: &mut Term) {
+    let Term::Literal(literal) = object else { return };
+    if literal.datatype() != xsd::DECIMAL {
+        return;
+    }
+    if let Some(text) = without_exponent(literal.value()) {
+        *literal = Literal::new_typed_literal(text, xsd::DECIMAL);
+    }
+}
+
+/// Returns a number such as `1.25E-1` without its exponent; `None` if it has none or a large one.
+fn without_exponent(text: &str) -> Option<String> {
+    let (mantissa, exponent) = text.split_once('E')?;
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    let (first, rest) = mantissa.split_once('.')?;
+    let exponent: i32 = exponent.parse().ok().filter(|exponent: &i32| exponent.abs() <= 400)?;
+    let digits = format!("{first}{}", rest.trim_end_matches('0'));
+    if first.len() != 1 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // The number of digits before the point.
+    let point = usize::try_from(exponent + 1).unwrap_or_default();
+    let zeros = usize::try_from(-(exponent + 1)).unwrap_or_default();
+    Some(if point == 0 {
+        format!("{sign}0.{}{digits}", "0".repeat(zeros))
+    } else if point < digits.len() {
+        let (whole, fraction) = digits.split_at(point);
+        format!("{sign}{whole}.{fraction}")
+    } else {
+        format!("{sign}{digits}{}", "0".repeat(point - digits.len()))
+    })
 }
 
 /// Returns the length of the terms of a quad in bytes, without that of the graph's name.
@@ -256,6 +297,39 @@ mod tests {
             assert!(error.contains("nests more than 128 levels deep"), "{format:?}: {error}");
             assert!(error.contains("line 1"), "{format:?}: {error}");
         }
+    }
+
+    #[test]
+    fn decimals_of_json_ld_have_no_exponent() {
+        let values = "12.5, 0.05, -0.125, 1.10, 100.5e1, 1e-3, 7, -1.5e3, 2.5e22, \
+                      0.1234567890123456789012345678901234567890";
+        let json = format!(
+            r#"{{"@context": {{"v": {{"@id": "urn:v", "@type": "http://www.w3.org/2001/XMLSchema#decimal"}}}},
+                "@id": "urn:s", "v": [{values}]}}"#
+        );
+        let mut reader =
+            QuadReader::new(json.as_bytes(), Format::JsonLd, &ReadOptions::default()).unwrap();
+        let mut found = Vec::new();
+        while let Some(quad) = reader.next_quad().unwrap() {
+            let Term::Literal(literal) = quad.object else { panic!("{quad}") };
+            assert_eq!(literal.datatype(), xsd::DECIMAL);
+            found.push(literal.value().to_owned());
+        }
+        let expected = [
+            "12.5",
+            "0.05",
+            "-0.125",
+            "1.1",
+            "1005",
+            "0.001",
+            "7",
+            "-1500",
+            "25000000000000000000000",
+            "0.123456789012345678901234567890123456789",
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(without_exponent("1.0E1000000000"), None);
+        assert_eq!(without_exponent("1.5"), None);
     }
 
     #[test]

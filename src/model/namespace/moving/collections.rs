@@ -44,6 +44,7 @@ pub const COLLECTIONS: &[Collection] = &[
     without_iris("audit"),
     without_iris("audit.credentials"),
     without_iris("audit.changes"),
+    without_iris("audit.counts"),
     without_iris("audit.others"),
     without_iris("audit.refusals"),
     without_iris("audit.sign-ins"),

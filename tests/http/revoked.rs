@@ -7,6 +7,7 @@ mod samples;
 
 use crate::server::{Server, connect, definition, escaped};
 use penstock_auth::accounts::{self, AccountEdit};
+use penstock_auth::audit::{Filter, Record};
 use penstock_auth::groups::NewGroup;
 use penstock_auth::keys;
 use penstock_auth::password::Hash;
@@ -410,5 +411,63 @@ async fn a_commit_after_the_revocation_changes_nothing() {
         assert!((200..400).contains(&status), "{request}: {status} {text}");
         assert_ne!(fixture.stored(), before, "{request} would have changed nothing anyway: {text}");
     }
+    fixture.server.stop().await;
+}
+
+/// The routes whose requests are no events of the audit trail: they only read or rehearse, or leave a record that names the
+/// account. Ingestions and SPARQL updates have `/api/v1/ingestions`, pushes `/api/v1/exports`.
+const WITHOUT_EVENT: &[&str] = &[
+    "POST /api/v1/business-objects/{id}",
+    "POST /api/v1/ingestions/{id}/rejected/{letter}/retry",
+    "POST /api/v1/sources/{name}/rejected/{letter}/retry",
+    "POST /admin/rejected/{id}/retry",
+    "POST /admin/object/edit",
+    "POST /admin/object/delete",
+    "POST /sparql/update",
+    "PUT /sparql/graphs",
+    "POST /sparql/graphs",
+    "DELETE /sparql/graphs",
+    "GET /api/v1/business-objects/{id}/push",
+    "POST /api/v1/business-objects/{id}/push",
+    "POST /admin/business-objects/{id}/push",
+    "POST /graphql",
+    "POST /sparql",
+    "POST /admin/query",
+    "POST /admin/sparql",
+    "POST /admin/business-objects/derive",
+    "POST /admin/business-objects/check",
+    // Each needs a validation that runs; a test of its own cancels one.
+    "DELETE /api/v1/validations/{id}",
+    "POST /admin/quality/{id}/cancel",
+    // The Business Object of the samples has no shapes; a test of its own starts a validation.
+    "POST /api/v1/business-objects/{id}/validation",
+    "POST /admin/quality",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_acting_route_has_an_audit_event() {
+    let fixture = Fixture::new().await;
+    let mut without = Vec::new();
+    for sample in &fixture.samples {
+        let route = format!("{} {}", sample.method, sample.route);
+        let account = fixture.account();
+        let shown = fixture.session(account.clone());
+        fixture.settle().await;
+        let (status, text) = fixture.send_until_free(sample, &shown).await;
+        let filter = Filter { account: Some(account.id.clone()), ..Filter::default() };
+        let events = fixture.gateway().auth.audit.list(&filter, None, 100).unwrap();
+        let is_own = |record: &Record| {
+            record.what != "sign-in"
+                && !record.what.ends_with(".refused")
+                && record.what != "account.created"
+                && !(record.what.starts_with("group.") && record.by.as_deref() == Some("local"))
+        };
+        let is_event = events.iter().any(is_own);
+        let is_expected = !WITHOUT_EVENT.contains(&route.as_str());
+        if is_event != is_expected {
+            without.push(format!("{route}: {status}, events {events:?}: {text:.200}"));
+        }
+    }
+    assert!(without.is_empty(), "{}", without.join("\n"));
     fixture.server.stop().await;
 }

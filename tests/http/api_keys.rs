@@ -197,7 +197,8 @@ async fn a_key_sees_only_the_uri_of_a_nested_object_of_others() {
     let config = maker("Pump:.")
         + "  name: {type: string, path: <urn:name>}\n  maker:\n    type: object\n    path: <urn:maker>/Staff:.\n    fields:\n"
         + &nested;
-    let pumps = json!({"name": "Pumps", "config": config.replace("<urn:maker>/Staff:.", "<urn:maker>/Maker:.")});
+    let targets = json!([{"bucketName": "plant-exports"}]);
+    let pumps = json!({"name": "Pumps", "pushTargets": targets, "config": config.replace("<urn:maker>/Staff:.", "<urn:maker>/Maker:.")});
     for definition in [&staff, &pumps] {
         server.json("PUT", "/api/v1/business-objects", definition).await.expect(201);
     }
@@ -267,7 +268,7 @@ async fn a_key_sees_only_the_uri_of_a_nested_object_of_others() {
     assert_eq!(referring["referredBy"]["edges"], json!([]));
 
     // A file shows everything, so such a key does not read it.
-    send("POST", &format!("{objects}/push"), String::new()).await.expect(200);
+    send("POST", &format!("{objects}/push"), String::new()).await.expect(202);
     let exports = server.get("/api/v1/exports").await.expect(200).json();
     let export = format!("/api/v1/exports/{}/content", exports["items"][0]["id"].as_str().unwrap());
     send("GET", &export, String::new()).await.problem(403);
@@ -282,7 +283,7 @@ async fn a_key_sees_only_the_uri_of_a_nested_object_of_others() {
     let update = json!({"data": [{"uri": "urn:p", "name": "r", "maker": {"uri": "urn:staff-1"}}]});
     let change =
         send("POST", &format!("{objects}?mode=REPLACE"), update.to_string()).await.expect(202);
-    let id = change.json()["changeId"].as_str().unwrap().to_owned();
+    let id = change.json()["id"].as_str().unwrap().to_owned();
     let change = send("GET", &format!("/api/v1/changes/{id}"), String::new()).await.expect(200);
     let change = String::from_utf8_lossy(&change.body).into_owned();
     assert!(change.contains("urn:staff-1") && !change.contains("secret"), "{change}");

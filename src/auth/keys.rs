@@ -14,7 +14,7 @@ pub use new_key::{NewApiKey, unknown_role_message};
 use super::accounts::{Accounts, account_disabled_error};
 use super::audit::{Audit, Event};
 use super::deferred_writes::DeferredWrites;
-use super::{Account, AuthError, Caller, Credential, Requester, Role};
+use super::{Account, AuthError, Authorized, Caller, Credential, Requester, Role};
 use jiff::Timestamp;
 use new_key::invalid_key_error;
 use penstock_base::clock::Clock;
@@ -379,6 +379,16 @@ impl ApiKeys {
         })?;
         self.lock_entries_mut().remove(id);
         Ok(())
+    }
+
+    /// Revokes every key on behalf of local administration, each with its event. Blocking.
+    ///
+    /// # Errors
+    /// The errors of the store. Some keys may be revoked then.
+    pub fn revoke_all(&self) -> Result<(), GatewayError> {
+        let by = Authorized::local();
+        let keys = self.list(by.caller(), None, usize::MAX);
+        keys.iter().try_for_each(|key| self.revoke_key(&by, &key.id))
     }
 
     /// Revokes the keys of a deleted account.

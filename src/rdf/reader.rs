@@ -119,6 +119,7 @@ impl<R: Read> QuadReader<R> {
         let mut quad = self.quads.next().transpose().map_err(|error| self.convert_error(error))?;
         self.position.reset_ahead();
         if self.format == Format::JsonLd
+            && !self.position.has_double_text()
             && let Some(quad) = &mut quad
         {
             expand_decimal(&mut quad.object);
@@ -168,7 +169,8 @@ impl<R: Read> QuadReader<R> {
 }
 
 /// Writes a decimal without an exponent. A JSON-LD processor gives each number with a fraction the form of a double (JSON-LD
-/// 1.1 API, 8.6), also if its datatype is `xsd:decimal`, which has no exponent. The digits are those of the document.
+/// 1.1 API, 8.6), also if its datatype is `xsd:decimal`, which has no exponent. The digits are those of the document. If the
+/// document has a string of that form, it may be the text of a literal, which stays as it is.
 fn expand_decimal(object: &mut Term) {
     let Term::Literal(literal) = object else { return };
     if literal.datatype() != xsd::DECIMAL {
@@ -328,6 +330,11 @@ mod tests {
             "0.123456789012345678901234567890123456789",
         ];
         assert_eq!(found, expected);
+        // The text of a literal is kept, also if it is no decimal.
+        let json = r#"{"@id": "urn:s", "urn:v": {"@value": "1.5E7", "@type": "http://www.w3.org/2001/XMLSchema#decimal"}}"#;
+        let mut reader =
+            QuadReader::new(json.as_bytes(), Format::JsonLd, &ReadOptions::default()).unwrap();
+        assert!(reader.next_quad().unwrap().unwrap().object.to_string().contains("\"1.5E7\""));
         assert_eq!(without_exponent("1.0E1000000000"), None);
         assert_eq!(without_exponent("1.5"), None);
     }

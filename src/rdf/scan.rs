@@ -31,7 +31,14 @@ pub(crate) struct JsonScanner {
     in_string: bool,
     is_escaped: bool,
     depth: usize,
+    /// The string that is open, as long as it may be a number.
+    number: Option<Vec<u8>>,
+    /// Whether a string was a number in the form of a double.
+    has_double_text: bool,
 }
+
+/// The maximum length of a string that may be a number. Longer ones count as numbers.
+const MAX_NUMBER_BYTES: usize = 1_000;
 
 impl Scanner {
     pub(crate) fn new(format: Format) -> Self {
@@ -50,6 +57,11 @@ impl Scanner {
             Self::Turtle(scanner) => scanner.first_blank_node(),
             Self::Xml(_) | Self::Json(_) => None,
         }
+    }
+
+    /// Returns whether a string of JSON was a number in the form of a double.
+    pub(crate) fn has_double_text(&self) -> bool {
+        matches!(self, Self::Json(JsonScanner { has_double_text: true, .. }))
     }
 
     /// Processes the byte at a line and column. Returns how many bytes the parser adds there, for an entity of XML.
@@ -84,12 +96,36 @@ impl JsonScanner {
     fn process_byte(&mut self, byte: u8) {
         match byte {
             _ if self.is_escaped => self.is_escaped = false,
-            b'\\' if self.in_string => self.is_escaped = true,
-            b'"' => self.in_string = !self.in_string,
-            _ if self.in_string => {}
+            b'\\' if self.in_string => {
+                self.is_escaped = true;
+                // What an escape stands for may be a part of a number.
+                self.has_double_text |= self.number.take().is_some();
+            }
+            b'"' => self.process_quote(),
+            _ if self.in_string => self.process_character(byte),
             b'{' | b'[' => self.depth += 1,
             b'}' | b']' => self.depth = self.depth.saturating_sub(1),
             _ => {}
+        }
+    }
+
+    fn process_quote(&mut self) {
+        self.in_string = !self.in_string;
+        if self.in_string {
+            self.number = Some(Vec::new());
+        } else if let Some(text) = self.number.take() {
+            self.has_double_text |= text.contains(&b'E');
+        }
+    }
+
+    fn process_character(&mut self, byte: u8) {
+        let Some(text) = &mut self.number else { return };
+        if !(byte.is_ascii_digit() || b"+-.E".contains(&byte)) {
+            self.number = None;
+        } else if text.len() < MAX_NUMBER_BYTES {
+            text.push(byte);
+        } else {
+            self.has_double_text = true;
         }
     }
 }

@@ -38,6 +38,11 @@ impl ReadPosition {
         self.0.scanner.borrow().first_blank_node()
     }
 
+    /// Returns whether a string of JSON that was read is a number in the form of a double.
+    pub(crate) fn has_double_text(&self) -> bool {
+        self.0.scanner.borrow().has_double_text()
+    }
+
     /// Records that the parser returned a quad.
     pub(crate) fn reset_ahead(&self) {
         self.0.ahead.set(0);

@@ -5,7 +5,7 @@
 use super::Gateway;
 use super::data_events::build_event;
 use jiff::{SignedDuration, Timestamp};
-use penstock_auth::{Auth, Authorized, Caller, audit};
+use penstock_auth::{Auth, Caller, audit};
 use penstock_base::clock::GATEWAY_COLLECTION;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::files::write_atomically;
@@ -121,9 +121,7 @@ pub(super) fn finish_restore(
     if let Some(note) = RestoreNote::read(data_dir)? {
         if read_state(store)?.is_none_or(|state| state.detail != note.detail) {
             if note.revoke_keys {
-                for key in auth.keys.list(&Caller::local(), None, usize::MAX) {
-                    auth.keys.revoke_key(&Authorized::local(), &key.id)?;
-                }
+                auth.keys.revoke_all()?;
             }
             if note.sign_out {
                 auth.sessions.end_all_sessions(store)?;

@@ -16,7 +16,17 @@ fn open_gateway(dir: &Path) -> Gateway {
     let arguments = vec![format!("--service.data-dir={}", dir.display())];
     let sources = penstock_config::Sources { arguments, ..Default::default() };
     let settings = penstock_config::load(&sources).unwrap().settings;
-    Gateway::open(Arc::new(settings), &mut |_| {}).unwrap()
+    let settings = Arc::new(settings);
+    // A thread of a gateway that was just dropped may hold its store for a moment.
+    for _ in 0..500 {
+        match Gateway::open(settings.clone(), &mut |_| {}) {
+            Err(error) if error.class == ErrorClass::Conflict => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("another gateway holds the store");
 }
 
 /// Stores pumps with these names, which must have three characters.

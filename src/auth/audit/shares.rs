@@ -8,6 +8,7 @@
 //! | one for each kind | digest of the account (16 bytes), number of the event | empty |
 //! | `audit.counts` | kind (1 byte) | the number of its events |
 //! | `audit.counts` | kind, digest of the account | the number of its events of this kind, the number of the oldest one |
+//! | `audit.counts` | `newest` | the number of the newest event in the lists |
 //!
 //! Numbers are big-endian, with 8 bytes.
 use super::{COLLECTION, EVENTS_PER_READ, Record, decode_record, read_event_number};
@@ -18,6 +19,8 @@ use sha2::{Digest, Sha256};
 
 /// The collection with the numbers of events.
 const COUNTS: &str = "audit.counts";
+/// The key there of the number of the newest event in the lists.
+const NEWEST: &[u8] = b"newest";
 const ACTOR_BYTES: usize = 16;
 
 /// Identifies the account that caused an event.
@@ -87,7 +90,7 @@ impl Share {
 
     fn count_events(self, read: &impl Read) -> Result<u64, GatewayError> {
         let total = read.read_document(COUNTS, &self.total_key())?;
-        Ok(total.and_then(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?))).unwrap_or(0))
+        Ok(total.and_then(|bytes| read_number(&bytes)).unwrap_or(0))
     }
 
     fn put_total(self, transaction: &mut Transaction<'_>, total: u64) -> Result<(), GatewayError> {
@@ -193,7 +196,8 @@ pub(super) fn append_to_list(
     };
     share.put_actor(transaction, actor, Some(events))?;
     let total = share.count_events(transaction)? + 1;
-    share.put_total(transaction, total)
+    share.put_total(transaction, total)?;
+    Ok(transaction.put_document(COUNTS, NEWEST, &number.to_be_bytes())?)
 }
 
 /// Deletes events of the kinds that exceed their shares until `capacity` events are left.
@@ -219,17 +223,19 @@ pub(super) fn evict_excess(
 }
 
 /// Rebuilds the lists if they do not match the events. They do not match if an earlier version of the gateway, whose lists
-/// have another form, wrote the newest event or deleted the oldest.
+/// have another form, was started last, or if a rebuild did not end.
 pub(super) fn rebuild_if_stale(store: &Store) -> Result<(), GatewayError> {
     let read = store.read();
-    let is_current = has_entry(&read, false)? && has_entry(&read, true)?;
+    let is_current = read_newest(&read)? == read_event_number(&read, true)? && has_own_form(&read)?;
     drop(read);
     if is_current {
         return Ok(());
     }
+    // First of all, so that a rebuild that does not end is begun again.
+    store.transact(|transaction| transaction.delete_document(COUNTS, NEWEST))?;
     for collection in Share::ALL.map(Share::collection).into_iter().chain([COUNTS]) {
-        for_each_document(store, collection, |transaction, place, _| {
-            Ok(transaction.delete_document(collection, place)?)
+        for_each_document(store, collection, |transaction, key, _| {
+            Ok(transaction.delete_document(collection, key)?)
         })?;
     }
     for_each_document(store, COLLECTION, |transaction, key, event| {
@@ -238,20 +244,21 @@ pub(super) fn rebuild_if_stale(store: &Store) -> Result<(), GatewayError> {
     })
 }
 
-/// Returns whether the first or the last event is in the list of its kind.
-fn has_entry(read: &impl Read, is_last: bool) -> Result<bool, GatewayError> {
-    let Some(number) = read_event_number(read, is_last)? else {
-        // Without an event there must be no list.
+/// Returns the number of the newest event in the lists.
+fn read_newest(read: &impl Read) -> Result<Option<u64>, GatewayError> {
+    Ok(read.read_document(COUNTS, NEWEST)?.and_then(|bytes| read_number(&bytes)))
+}
+
+/// Returns whether the lists have the form of this version.
+fn has_own_form(read: &impl Read) -> Result<bool, GatewayError> {
+    for share in Share::ALL {
         let range = DocumentRange { limit: 1, ..DocumentRange::default() };
-        return Ok(read.read_documents(COUNTS, range)?.is_empty());
-    };
-    let key = number.to_be_bytes();
-    let Some(event) = read.read_document(COLLECTION, &key)? else { return Ok(false) };
-    let share = Share::for_kind(&decode_record(&key, &event)?.what);
-    let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-    // The key that was used can have been revoked since, so its account is not known any more.
-    let entries = read.read_documents(share.collection(), range)?;
-    Ok(entries.iter().any(|(entry, _)| entry.get(ACTOR_BYTES..).is_some_and(|end| end == key)))
+        let first = read.read_documents(share.collection(), range)?;
+        if first.iter().any(|(key, _)| key.len() != ACTOR_BYTES + size_of::<u64>()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Calls `each` for every document of a collection, in commits of a bounded size.

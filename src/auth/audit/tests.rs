@@ -223,6 +223,41 @@ fn events_of_an_earlier_version_are_listed_by_kind() {
 }
 
 #[test]
+fn a_rebuild_of_the_lists_that_did_not_end_is_begun_again() {
+    let (_dir, store, audit) = fixture(50);
+    for n in 0..20 {
+        audit.record_event(new_event(if n % 2 == 0 { "sign-in" } else { "key.created" }, "a"));
+    }
+    drop(audit);
+    let count = |collection: &str| {
+        let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
+        store.read().read_documents(collection, range).unwrap().len()
+    };
+    let reopen = || Audit::open(store.clone(), DeferredWrites::start(store.clone()).unwrap(), 50);
+    // Only a part of the lists is left, as after a power cut.
+    store
+        .transact::<_, GatewayError>(|t| {
+            t.delete_document("audit.counts", b"newest")?;
+            for (key, _) in t.read_documents(
+                "audit.sign-ins",
+                DocumentRange { limit: 7, ..DocumentRange::default() },
+            )? {
+                t.delete_document("audit.sign-ins", &key)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    drop(reopen());
+    assert_eq!((count("audit.sign-ins"), count("audit.credentials")), (10, 10));
+    // Lists of an earlier version, which has counted the newest event.
+    store
+        .transact(|t| t.put_document("audit.refusals", &1_u64.to_be_bytes(), &1_u64.to_be_bytes()))
+        .unwrap();
+    drop(reopen());
+    assert_eq!((count("audit.refusals"), count("audit.sign-ins")), (0, 10));
+}
+
+#[test]
 fn failed_keys_from_many_addresses_cause_few_events() {
     let (_dir, _store, audit) = fixture(10_000);
     for n in 0..3000_u32 {

@@ -62,11 +62,13 @@ pub(super) async fn listen_to_events(req: &mut Request, depot: &mut Depot) -> Re
     let gateway = gateway(depot)?;
     let (of_caller, by) = (gateway.clone(), caller(depot).clone());
     let is_member = move |audience: &Audience| is_in_audience(&of_caller, &by, audience);
-    let listener = gateway.events.listen_as(caller(depot).id(), after, &kinds, is_member).ok_or_else(|| {
+    let account = caller(depot).id();
+    let listener = gateway.events.listen_as(account, after, &kinds, is_member);
+    let listener = listener.ok_or_else(|| {
         Problem::unavailable(
             HEARTBEAT_INTERVAL.as_secs(),
-            "the number of listeners has reached service.events.listeners, or the half of it that one account may have; try \
-             again later",
+            "the number of listeners has reached service.events.listeners, or the half of it that one account may \
+             have; try again later",
         )
     })?;
     let (sender, receiver) = mpsc::channel(1);

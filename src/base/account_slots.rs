@@ -8,6 +8,7 @@ use tokio::time::timeout;
 /// The slots of one kind of work. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct AccountSlots {
+    total: usize,
     limit: SharedLimit<String>,
     freed: Arc<Notify>,
 }
@@ -22,12 +23,16 @@ pub struct AccountSlot {
 impl AccountSlots {
     /// Creates this many slots, of which one account may hold half, but at least one.
     pub fn new(total: usize) -> Self {
-        let total = total as u64;
-        Self { limit: SharedLimit::new(total, (total / 2).max(1)), freed: Arc::default() }
+        let limit = SharedLimit::new(total as u64, (total as u64 / 2).max(1));
+        Self { total, limit, freed: Arc::default() }
     }
 
     /// Returns a slot of this account if it and the total allow one now.
     pub fn try_acquire(&self, account: &str) -> Option<AccountSlot> {
+        if self.total == 0 {
+            // The limit would let a single one pass.
+            return None;
+        }
         let share = self.limit.try_acquire(&account.to_owned(), 1)?;
         Some(AccountSlot { share: Some(share), freed: self.freed.clone() })
     }
@@ -36,7 +41,7 @@ impl AccountSlots {
     pub async fn acquire(&self, account: &str, within: Duration) -> Option<AccountSlot> {
         let wait = async {
             loop {
-                // Registered before the look, so that a slot that is freed meanwhile is noticed.
+                // Registered before it looks for a slot, so that one that is freed meanwhile is noticed.
                 let mut freed = std::pin::pin!(self.freed.notified());
                 freed.as_mut().enable();
                 if let Some(slot) = self.try_acquire(account) {
@@ -91,5 +96,6 @@ mod tests {
         assert!(slots.try_acquire("b").is_none());
         drop(slot);
         assert!(slots.try_acquire("b").is_some());
+        assert!(AccountSlots::new(0).try_acquire("a").is_none());
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The maximum number of concurrent pushes. A Business Object has at most one of them.
 const MAX_CONCURRENT_PUSHES: usize = 3;
-/// The maximum number of pushes that run or wait.
+/// The maximum number of pushes that run or wait. One account may have half of them.
 const MAX_PENDING_PUSHES: usize = 64;
 /// The `Retry-After` of a push that is refused because too many wait.
 const PUSH_RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -59,8 +59,8 @@ impl PushLimiter {
 }
 
 impl Exporter {
-    /// Waits for the permit of an account to push this Business Object with [`Self::push`]. Hold the permit until the push is
-    /// done.
+    /// Waits for the permit of an account to push this Business Object with [`Self::push`]. Hold the permit until the push
+    /// is done.
     ///
     /// # Errors
     /// `ErrorClass::Unavailable` if too many pushes wait, or if the gateway stops.
@@ -76,8 +76,8 @@ impl Exporter {
             GatewayError::new(
                 ErrorClass::Unavailable(PUSH_RETRY_AFTER),
                 format!(
-                    "{MAX_PENDING_PUSHES} pushes run or wait already, or half as many of this account, so `{}` was not pushed; retry in {} s, and wait for \
-                     the answer before the next push",
+                    "{MAX_PENDING_PUSHES} pushes run or wait already, or half as many of this account, so `{}` was not \
+                     pushed; retry in {} s, and wait for the answer before the next push",
                     business_object.object.definition.name,
                     PUSH_RETRY_AFTER.as_secs()
                 ),

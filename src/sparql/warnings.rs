@@ -5,7 +5,10 @@ use spargebra::Query;
 use spargebra::algebra::{Expression, GraphPattern};
 use std::collections::HashSet;
 
-/// Returns a sentence for each warning.
+/// The maximum number of warnings. They are sent in a header.
+const MAX_WARNINGS: usize = 5;
+
+/// Returns a sentence for each warning, for the first ones.
 pub(crate) fn find_warnings(query: &Query) -> Vec<String> {
     let (Query::Select { pattern, .. }
     | Query::Ask { pattern, .. }
@@ -13,6 +16,7 @@ pub(crate) fn find_warnings(query: &Query) -> Vec<String> {
     | Query::Describe { pattern, .. }) = query;
     let mut warnings = Vec::new();
     visit(pattern, &mut Vec::new(), &mut warnings);
+    warnings.truncate(MAX_WARNINGS);
     warnings
 }
 

@@ -151,6 +151,12 @@ pub(crate) async fn stream_answer(
     })
 }
 
+/// Returns how much longer a client may let an answer wait of which this many bytes were sent, after it has waited this
+/// long in total.
+fn compute_patience(sent: u64, waited: Duration) -> Duration {
+    (GRACE_TIME + Duration::from_secs(sent / MIN_RATE)).saturating_sub(waited)
+}
+
 /// Returns the connection of a request, unless it carries the responses to others at the same time (HTTP/2).
 fn find_own_connection(req: &Request) -> Option<ConnCtrl> {
     let is_shared = req.version() == Version::HTTP_2;
@@ -206,10 +212,7 @@ impl AnswerWriter {
         self.sent += piece.len() as u64;
         let deadline = match &self.limit {
             WriteLimit::Until(deadline) => deadline.at(),
-            WriteLimit::Rate => {
-                let allowed = GRACE_TIME + Duration::from_secs(self.sent / MIN_RATE);
-                begun + allowed.saturating_sub(self.waited)
-            }
+            WriteLimit::Rate => begun + compute_patience(self.sent, self.waited),
         };
         // This thread must not need the runtime, which may be shut down meanwhile.
         loop {
@@ -284,5 +287,24 @@ impl Write for AnswerWriter {
     /// Sends nothing, so that an answer is not split into small pieces. Fails if the client has disconnected.
     fn flush(&mut self) -> io::Result<()> {
         self.check_client()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_for_a_client_follows_from_the_minimum_rate() {
+        let seconds = Duration::from_secs;
+        assert_eq!(compute_patience(0, Duration::ZERO), GRACE_TIME);
+        // At 128 bytes a second a piece of 64 KiB takes 512 s.
+        assert_eq!(compute_patience(2 * PIECE_BYTES as u64, seconds(512)), Duration::ZERO);
+        // At twice the minimum it has time left, however long the answer is.
+        for minutes in [1, 10, 1000] {
+            let waited = seconds(60 * minutes);
+            let left = compute_patience(2 * MIN_RATE * 60 * minutes, waited);
+            assert_eq!(left, GRACE_TIME + waited);
+        }
     }
 }

@@ -27,6 +27,35 @@ pub fn check_float(text: &str) -> Option<&str> {
     (is_special || is_number).then_some(text)
 }
 
+/// Returns a number in the canonical form of a double, such as `1.25E-1`, without its exponent. `None` if it has another
+/// form, or a large exponent.
+pub(crate) fn without_exponent(text: &str) -> Option<String> {
+    let (mantissa, exponent) = text.split_once('E')?;
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    let (first, fraction) = mantissa.split_once('.')?;
+    let is_short = fraction == "0" || !fraction.is_empty() && !fraction.ends_with('0');
+    let power: i32 = exponent.parse().ok().filter(|power: &i32| power.abs() <= 400)?;
+    let digits = format!("{first}{}", fraction.trim_end_matches('0'));
+    if first.len() != 1
+        || !is_short
+        || power.to_string() != exponent
+        || !digits.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        return None;
+    }
+    // The number of digits before the point.
+    let point = usize::try_from(power + 1).unwrap_or_default();
+    let zeros = usize::try_from(-(power + 1)).unwrap_or_default();
+    Some(if point == 0 {
+        format!("{sign}0.{}{digits}", "0".repeat(zeros))
+    } else if point < digits.len() {
+        let (whole, fraction) = digits.split_at(point);
+        format!("{sign}{whole}.{fraction}")
+    } else {
+        format!("{sign}{digits}{}", "0".repeat(point - digits.len()))
+    })
+}
+
 /// Returns the bounds of an integer datatype.
 fn integer_bounds(
     datatype: NamedNodeRef<'_>,
@@ -74,4 +103,30 @@ pub fn split_decimal(text: &str) -> Option<(bool, &str, &str)> {
     let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
     let is_zero = whole.is_empty() && fraction.is_empty();
     Some((text.starts_with('-') && !is_zero, whole, fraction))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_canonical_doubles_lose_their_exponent() {
+        for (text, expected) in [
+            ("1.5E7", Some("15000000")),
+            ("-1.25E-1", Some("-0.125")),
+            ("1.25E1", Some("12.5")),
+            ("0.0E0", Some("0")),
+            ("1.50E7", None),
+            ("1.5E+7", None),
+            ("1.5E07", None),
+            ("15.0E1", None),
+            (".5E1", None),
+            ("1.E1", None),
+            ("1.5", None),
+            ("E", None),
+            ("1.0E1000000000", None),
+        ] {
+            assert_eq!(without_exponent(text).as_deref(), expected, "{text}");
+        }
+    }
 }

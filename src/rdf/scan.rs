@@ -1,6 +1,7 @@
 //! Scans the bytes of a document before the parser reads them, for what would take more stack or memory than the gateway
 //! has: the parsers and the terms that they return nest as deep as the document does.
 use crate::format::Format;
+use crate::number::without_exponent;
 use crate::turtle::TurtleScanner;
 use crate::xml_scan::XmlScanner;
 
@@ -32,12 +33,12 @@ pub(crate) struct JsonScanner {
     is_escaped: bool,
     depth: usize,
     /// The string that is open, as long as it may be a number.
-    number: Option<Vec<u8>>,
+    number: Option<String>,
     /// Whether a string was a number in the form of a double.
     has_double_text: bool,
 }
 
-/// The maximum length of a string that may be a number. Longer ones count as numbers.
+/// The maximum length of a string that is looked at. Longer numbers count as such.
 const MAX_NUMBER_BYTES: usize = 1_000;
 
 impl Scanner {
@@ -98,8 +99,7 @@ impl JsonScanner {
             _ if self.is_escaped => self.is_escaped = false,
             b'\\' if self.in_string => {
                 self.is_escaped = true;
-                // What an escape stands for may be a part of a number.
-                self.has_double_text |= self.number.take().is_some();
+                self.number = None;
             }
             b'"' => self.process_quote(),
             _ if self.in_string => self.process_character(byte),
@@ -112,9 +112,9 @@ impl JsonScanner {
     fn process_quote(&mut self) {
         self.in_string = !self.in_string;
         if self.in_string {
-            self.number = Some(Vec::new());
+            self.number = Some(String::new());
         } else if let Some(text) = self.number.take() {
-            self.has_double_text |= text.contains(&b'E');
+            self.has_double_text |= without_exponent(&text).is_some();
         }
     }
 
@@ -123,7 +123,7 @@ impl JsonScanner {
         if !(byte.is_ascii_digit() || b"+-.E".contains(&byte)) {
             self.number = None;
         } else if text.len() < MAX_NUMBER_BYTES {
-            text.push(byte);
+            text.push(char::from(byte));
         } else {
             self.has_double_text = true;
         }

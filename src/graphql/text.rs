@@ -16,7 +16,7 @@ struct Token<'t> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TokenKind {
-    /// A string in quotation marks, as far as it goes on its line.
+    /// A string in quotation marks, up to its end or to that of the line.
     String,
     /// A block string, a name, or one character.
     Other,

@@ -196,8 +196,8 @@ pub async fn open_export(
     .await
 }
 
-/// Checks that exports of a Business Object cannot show objects of others. They show nested objects in full, whoever reads
-/// them.
+/// Checks that exports of a Business Object cannot show objects of others. They show nested objects in full to every
+/// reader.
 fn check_shows_no_others(gateway: &Gateway, id: &str) -> Result<(), GatewayError> {
     let nests_objects = gateway
         .catalogue

@@ -303,7 +303,7 @@ impl Planner<'_, '_> {
     /// Rewrites an expression of which the effective boolean value is needed.
     fn rewrite_condition(&self, expression: Expression, scope: &Scope) -> Expression {
         match expression {
-            // Filters on several patterns are told apart by their `&&`.
+            // A filter on several patterns is recognized by its `&&`.
             Expression::And(left, right) => Expression::And(
                 self.rewrite_condition(*left, scope).into(),
                 self.rewrite_condition(*right, scope).into(),

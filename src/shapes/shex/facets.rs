@@ -42,7 +42,7 @@ enum Check {
     Pattern(Pattern, String),
     /// A datatype of numbers.
     Datatype(NamedNode),
-    /// A number that compares with this one in one of these ways, for which a text stands.
+    /// A number whose order relative to this one is among these. The text names the facet in errors.
     Compares(Literal, &'static [Ordering], &'static str),
 }
 

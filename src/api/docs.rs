@@ -189,13 +189,11 @@ mod tests {
 
     #[test]
     fn responses_share_the_unpacked_file() {
-        for file in &FILES {
-            let Content::Gzip(packed) = &file.content else { continue };
-            let (one, other) = (packed.unpack(), packed.unpack());
-            assert!(one.len() > packed.bytes.len());
-            assert_eq!(one.as_ptr(), other.as_ptr(), "{}", file.name);
-            drop((one, other));
-            assert!(packed.unpacked.lock().unwrap().upgrade().is_none(), "{}", file.name);
-        }
+        let packed = packed_file!("swagger-ui.css");
+        let (one, other) = (packed.unpack(), packed.unpack());
+        assert!(one.len() > packed.bytes.len());
+        assert_eq!(one.as_ptr(), other.as_ptr());
+        drop((one, other));
+        assert!(packed.unpacked.lock().unwrap().upgrade().is_none());
     }
 }

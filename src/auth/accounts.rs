@@ -20,6 +20,7 @@ use super::{Account, AuthError, Identity, Profile, Role};
 use entries::AccountIndex;
 use penstock_base::commit::{CommitCheck, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::shared::Shared;
 use penstock_base::time;
 use penstock_store::{Corruption, DocumentRange, Format, Read, Store, Transaction};
 use std::path::PathBuf;
@@ -38,7 +39,7 @@ const LAST_LOGIN_WRITE_INTERVAL: Duration = Duration::from_mins(10);
 /// The accounts. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Accounts {
-    inner: Arc<Inner>,
+    inner: Shared<Inner>,
 }
 
 #[derive(Debug)]
@@ -74,7 +75,7 @@ impl Accounts {
             people,
             data_dir,
         };
-        let accounts = Self { inner: Arc::new(inner) };
+        let accounts = Self { inner: Shared::new(inner) };
         accounts.create_initial_account()?;
         Ok(accounts)
     }

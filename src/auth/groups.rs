@@ -13,6 +13,7 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
 use penstock_base::managed::{DefinitionKind, check_editable};
 use penstock_base::principal::Principal;
+use penstock_base::shared::Shared;
 use penstock_base::time;
 use penstock_store::{DocumentRange, Format, Read, Store, Transaction};
 use serde::{Deserialize, Serialize};
@@ -66,7 +67,7 @@ pub struct NewGroup {
 /// The groups. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Groups {
-    inner: Arc<Inner>,
+    inner: Shared<Inner>,
 }
 
 #[derive(Debug)]
@@ -197,7 +198,7 @@ impl Groups {
             accounts: accounts.clone(),
             audit: audit.clone(),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Shared::new(inner) })
     }
 
     /// Returns the group with this name.

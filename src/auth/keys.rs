@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use new_key::invalid_key_error;
 use penstock_base::clock::Clock;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::shared::Shared;
 use penstock_base::time;
 use penstock_store::{DocumentRange, Format, Read, Store, Transaction};
 use secret::Secret;
@@ -41,7 +42,7 @@ const LAST_USE_RESOLUTION: Duration = Duration::from_mins(5);
 /// The API keys. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ApiKeys {
-    inner: Arc<Inner>,
+    inner: Shared<Inner>,
 }
 
 #[derive(Debug)]
@@ -135,7 +136,7 @@ impl ApiKeys {
             deferred_writes: later.clone(),
             clock: clock.clone(),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Shared::new(inner) })
     }
 
     /// Authenticates the caller that sent this key. Never blocks.

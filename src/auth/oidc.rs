@@ -14,15 +14,15 @@ use login::{LoginCipher, LoginState};
 use penstock_base::characters;
 use penstock_base::clock::Clock;
 use penstock_base::error::GatewayError;
+use penstock_base::shared::Shared;
 use penstock_config::{self as config, Claims, RoleValues, Security};
 use provider::Provider;
 use serde_json::{Map, Value};
-use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
 /// Sign-in at the configured provider. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Oidc(Arc<Inner>);
+pub struct Oidc(Shared<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -145,7 +145,7 @@ impl Oidc {
                 "The provider has no issuer-uri, so the issuer of ID tokens and of its answers is not checked, and nothing is discovered; signature, audience, expiry, nonce and state are checked."
             );
         }
-        Ok(Some(Self(Arc::new(Inner {
+        Ok(Some(Self(Shared::new(Inner {
             provider,
             settings,
             claims: security.claims.clone(),

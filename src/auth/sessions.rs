@@ -15,6 +15,7 @@ use super::deferred_writes::DeferredWrites;
 use super::{Account, AuthError, Caller, Credential, Role};
 use era::Era;
 use penstock_base::error::GatewayError;
+use penstock_base::shared::Shared;
 use penstock_config::SessionLimits;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
 use rand::RngCore;
@@ -42,7 +43,7 @@ const MAX_ID_TOKEN_BYTES: usize = 8 << 10;
 /// The sessions. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Sessions {
-    inner: Arc<Inner>,
+    inner: Shared<Inner>,
 }
 
 #[derive(Debug)]
@@ -105,7 +106,7 @@ impl Sessions {
             limits,
             era: Era::load_or_start(data_dir),
         };
-        let sessions = Self { inner: Arc::new(inner) };
+        let sessions = Self { inner: Shared::new(inner) };
         sessions.load_sessions(store)?;
         Ok(sessions)
     }

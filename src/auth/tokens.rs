@@ -27,6 +27,7 @@ use jwks::Jwks;
 use log::RefusalLog;
 use penstock_base::clock::Clock;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::shared::Shared;
 use penstock_config::{Claims, ResourceServer, RoleValues, Settings};
 use serde_json::{Map, Value};
 use std::net::IpAddr;
@@ -35,10 +36,10 @@ use token::{ExpectedToken, Token, refuse_token};
 
 /// The access tokens of one issuer. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Tokens(Arc<Shared>);
+pub struct Tokens(Shared<Inner>);
 
 #[derive(Debug)]
-struct Shared {
+struct Inner {
     expected: ExpectedToken,
     resource_server: ResourceServer,
     claims: Claims,
@@ -68,7 +69,7 @@ impl Tokens {
         };
         crypto::install_provider();
         let jwks = Jwks::open(settings, resource_server, clock.clone())?;
-        Ok(Some(Self(Arc::new(Shared {
+        Ok(Some(Self(Shared::new(Inner {
             expected: ExpectedToken {
                 issuer: resource_server.issuer_uri.clone(),
                 audiences: resource_server.audiences.clone(),
@@ -132,7 +133,7 @@ impl Tokens {
     }
 
     async fn verify_token(&self, token: &Token<'_>) -> Result<(), AuthError> {
-        let Shared { expected, jwks, clock, .. } = &*self.0;
+        let Inner { expected, jwks, clock, .. } = &*self.0;
         token.check_claims(expected, clock.now())?;
         let current = jwks.current_keys().await?;
         if is_signed_by_any(token, &current) {

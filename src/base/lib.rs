@@ -23,6 +23,7 @@ pub mod prefixes;
 pub mod principal;
 pub mod rate_limit;
 pub mod role;
+pub mod shared;
 pub mod shared_folder;
 pub mod shared_limit;
 pub mod telemetry;

@@ -235,11 +235,10 @@ async fn serve_opened(
     {
         tracing::warn!(%error, "Removing the control socket failed.");
     }
-    let Gateway { store, auth, clock, .. } = gateway.clone();
     let close = move || {
-        auth.flush_deferred();
-        clock.save_at_shutdown();
-        store.checkpoint()
+        gateway.auth.flush_deferred();
+        gateway.clock.save_at_shutdown();
+        gateway.store.checkpoint()
     };
     match tokio::task::spawn_blocking(close).await {
         Ok(Ok(())) => tracing::info!("The gateway stopped."),

@@ -8,6 +8,7 @@ use super::entry::Kind;
 use super::{ExportRequester, Inner, PushResult, capacity, make, retention, schedule};
 use chrono::{DateTime, Utc};
 use penstock_base::error::{self, GatewayError};
+use penstock_base::shared::Shared;
 use penstock_model::change_feed::{self, ChangeMark, ExportCursor};
 use penstock_model::resource::{Compiled, Schedule};
 use std::collections::BTreeMap;
@@ -76,14 +77,14 @@ impl WakeConditions {
 }
 
 /// Creates due exports until `stop` becomes true.
-pub(super) async fn run_automatic_exports(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+pub(super) async fn run_automatic_exports(inner: Shared<Inner>, mut stop: watch::Receiver<bool>) {
     let watch = inner.options.catalogue.watch().clone();
     let mut alarm = Alarm::default();
     let mut clock = ClockWatch::now();
     let mut plan = ExportPlan::default();
     while !*stop.borrow_and_update() {
         let round = {
-            let inner = Arc::clone(&inner);
+            let inner = inner.clone();
             task::spawn_blocking(move || {
                 let next = run_due_exports(&inner, &mut plan);
                 (plan, next)

@@ -8,9 +8,9 @@ use super::queue::DeliveryJob;
 use super::target::{self, OpenTarget};
 use super::{Inner, sweep};
 use penstock_base::error::GatewayError;
+use penstock_base::shared::Shared;
 use penstock_base::telemetry::metrics;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::{self, JoinSet};
@@ -21,16 +21,16 @@ pub(super) const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 const WINDOW_CHECK_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Delivers until `stop` becomes true. A blocked target does not block the others.
-pub(super) async fn run_deliveries(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+pub(super) async fn run_deliveries(inner: Shared<Inner>, mut stop: watch::Receiver<bool>) {
     let mut workers = JoinSet::new();
     let mut targets: HashMap<task::Id, String> = HashMap::new();
     let mut cleanup = JoinSet::new();
-    cleanup.spawn(sweep::run_cleanup(Arc::clone(&inner)));
+    cleanup.spawn(sweep::run_cleanup(inner.clone()));
     while !*stop.borrow_and_update() {
         let waiting = run_blocking(&inner, |inner| Ok(inner.queue.list_queued_targets())).await;
         for target in waiting.unwrap_or_default() {
             if !targets.values().any(|running| *running == target) {
-                let worker = DeliveryWorker::new(Arc::clone(&inner), target.clone(), stop.clone());
+                let worker = DeliveryWorker::new(inner.clone(), target.clone(), stop.clone());
                 targets.insert(workers.spawn(worker.deliver_queue()).id(), target);
             }
         }
@@ -54,7 +54,7 @@ pub(super) async fn run_deliveries(inner: Arc<Inner>, mut stop: watch::Receiver<
 
 /// Delivers the queue of one target, and ends when it is empty.
 struct DeliveryWorker {
-    inner: Arc<Inner>,
+    inner: Shared<Inner>,
     name: String,
     stop: watch::Receiver<bool>,
     /// The open target. The worker reopens it after each failure, so that fixes (a certificate, a DNS address)
@@ -66,7 +66,7 @@ struct DeliveryWorker {
 }
 
 impl DeliveryWorker {
-    fn new(inner: Arc<Inner>, name: String, stop: watch::Receiver<bool>) -> Self {
+    fn new(inner: Shared<Inner>, name: String, stop: watch::Receiver<bool>) -> Self {
         Self {
             inner,
             name,
@@ -364,10 +364,10 @@ async fn wait_for_grace_end(stop: &mut watch::Receiver<bool>) {
 }
 
 pub(super) async fn run_blocking<T: Send + 'static>(
-    inner: &Arc<Inner>,
+    inner: &Shared<Inner>,
     work: impl FnOnce(&Inner) -> Result<T, GatewayError> + Send + 'static,
 ) -> Result<T, GatewayError> {
-    let inner = Arc::clone(inner);
+    let inner = inner.clone();
     task::spawn_blocking(move || work(&inner)).await.unwrap_or_else(|error| {
         tracing::error!(%error, "A task of the exporter failed.");
         Err(GatewayError::new(

@@ -5,6 +5,7 @@ use super::entry::ExportEntry;
 use super::file;
 use super::uplink::Uplink;
 use super::uploads::{self, UploadFolder};
+use penstock_base::shared::Shared;
 use penstock_config::Compression;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -33,7 +34,7 @@ pub(super) struct Delivery<'a> {
     pub(super) uploads: &'a UploadFolder,
     pub(super) uplink: &'a Arc<Uplink>,
     /// The exporter, which knows its other exports.
-    pub(super) exporter: &'a Arc<Inner>,
+    pub(super) exporter: &'a Shared<Inner>,
 }
 
 /// What a delivery has shown about the target, besides that it has the export.

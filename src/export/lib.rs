@@ -91,6 +91,7 @@ use penstock_base::commit::{CommitCheck, NoClient};
 use penstock_base::disk::Disk;
 use penstock_base::error::{self, GatewayError};
 use penstock_base::events::{self, EventBus};
+use penstock_base::shared::Shared;
 use penstock_config::Targets;
 use penstock_model::catalogue::Catalogue;
 use penstock_model::resource::Compiled;
@@ -137,7 +138,7 @@ pub struct ExportOptions {
 /// The exporter. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Exporter {
-    inner: Arc<Inner>,
+    inner: Shared<Inner>,
 }
 
 #[derive(Debug)]
@@ -238,7 +239,7 @@ impl Exporter {
             empty_runs: EmptyRuns::default(),
             stopping: AtomicBool::new(false),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Shared::new(inner) })
     }
 
     /// Checks that a bucketName refers to a target. The error is the reason.
@@ -273,8 +274,8 @@ impl Exporter {
 
     /// Delivers exports and creates automatic exports until `stop` becomes true, then shuts down gracefully.
     pub async fn run(&self, stop: watch::Receiver<bool>) {
-        let automatic = automatic::run_automatic_exports(Arc::clone(&self.inner), stop.clone());
-        tokio::join!(automatic, deliver::run_deliveries(Arc::clone(&self.inner), stop));
+        let automatic = automatic::run_automatic_exports(self.inner.clone(), stop.clone());
+        tokio::join!(automatic, deliver::run_deliveries(self.inner.clone(), stop));
     }
 
     /// Lists entries, newest first, starting after the entry with the id `after`. The exports that wait for spool

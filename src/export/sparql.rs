@@ -36,6 +36,7 @@ use super::transport::{self, HttpAnswer, LostRequest, RequestTimeouts};
 use super::uplink::Uplink;
 use client::StoreClient;
 use decision::{KnownExports, Step, confirm, decide};
+use penstock_base::shared::Shared;
 use penstock_config::{Compression, ExportFormat, SparqlProtocol, SparqlStore};
 use state::StoreState;
 use std::sync::Arc;
@@ -336,7 +337,7 @@ struct KnownSequences {
 
 async fn read_known(
     entry: &ExportEntry,
-    exporter: &Arc<Inner>,
+    exporter: &Shared<Inner>,
 ) -> Result<KnownSequences, DeliveryFailure> {
     let key = record::sequence_key(&entry.target, &entry.business_object_name);
     let known = run_blocking(exporter, move |inner| {

@@ -6,10 +6,10 @@ use super::deliver::run_blocking;
 use super::entry::Status;
 use super::target::OpenTarget;
 use super::uploads::UploadRecord;
-use std::sync::Arc;
+use penstock_base::shared::Shared;
 
 /// Runs the cleanup periodically, until the task is aborted.
-pub(super) async fn run_cleanup(inner: Arc<Inner>) {
+pub(super) async fn run_cleanup(inner: Shared<Inner>) {
     loop {
         let abandoned = run_blocking(&inner, find_abandoned).await;
         for AbandonedUpload { id, record: begun, delivered } in abandoned.unwrap_or_default() {

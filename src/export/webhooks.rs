@@ -19,11 +19,12 @@ use super::{Exporter, Inner};
 use client::WebhookClient;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::webhook_queues::{QueuePage, WebhookQueues, read_queue_page};
+use penstock_base::shared::Shared;
 use penstock_config::Webhook;
 use penstock_store::{Error, Store};
 use state::WorkerState;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -35,12 +36,12 @@ const STORE_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// The webhooks. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Webhooks {
-    shared: Arc<Shared>,
+    parts: Shared<Parts>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    exporter: Arc<Inner>,
+struct Parts {
+    exporter: Shared<Inner>,
     webhooks: BTreeMap<String, ConfiguredWebhook>,
     /// Held during a transaction, so that webhooks occupy one thread at a time.
     transaction: tokio::sync::Mutex<()>,
@@ -69,9 +70,9 @@ impl Webhooks {
             wake: Notify::new(),
         };
         let webhooks = webhooks.iter().map(|(name, one)| (name.clone(), prepare(one))).collect();
-        let exporter = Arc::clone(&exporter.inner);
+        let exporter = exporter.inner.clone();
         Self {
-            shared: Arc::new(Shared {
+            parts: Shared::new(Parts {
                 exporter,
                 webhooks,
                 transaction: tokio::sync::Mutex::default(),
@@ -81,14 +82,14 @@ impl Webhooks {
 
     /// Delivers events until `stop` becomes true. [`Self::store_last_events`] follows.
     pub async fn run(&self, stop: watch::Receiver<bool>) {
-        let shared = &self.shared;
+        let parts = &self.parts;
         self.delete_removed_queues().await;
         let mut tasks = JoinSet::new();
-        if !shared.webhooks.is_empty() {
-            tasks.spawn(store_pending_events(Arc::clone(shared), stop.clone()));
+        if !parts.webhooks.is_empty() {
+            tasks.spawn(store_pending_events(parts.clone(), stop.clone()));
         }
-        for name in shared.webhooks.keys() {
-            let worker = WebhookWorker::new(Arc::clone(shared), name.clone(), stop.clone());
+        for name in parts.webhooks.keys() {
+            let worker = WebhookWorker::new(parts.clone(), name.clone(), stop.clone());
             tasks.spawn(worker.deliver_events());
         }
         while let Some(ended) = tasks.join_next().await {
@@ -100,13 +101,13 @@ impl Webhooks {
 
     /// Stores the events that wait in memory, after everything that publishes events has ended.
     pub async fn store_last_events(&self) {
-        if let Err(error) = self.shared.store_pending().await {
+        if let Err(error) = self.parts.store_pending().await {
             tracing::warn!(%error, "The last events for webhooks could not be stored and are lost.");
         }
     }
 
     async fn delete_removed_queues(&self) {
-        let deleted = self.shared.run_transaction(WebhookQueues::delete_removed_queues);
+        let deleted = self.parts.run_transaction(WebhookQueues::delete_removed_queues);
         match deleted.await {
             Ok(deleted) => {
                 for (webhook, events) in deleted {
@@ -128,13 +129,13 @@ impl Webhooks {
     /// # Errors
     /// The errors of the store.
     pub fn list(&self) -> Result<Vec<WebhookState>, GatewayError> {
-        let read = self.shared.exporter.queue.store.read();
+        let read = self.parts.exporter.queue.store.read();
         let describe = |(name, webhook): (&String, &ConfiguredWebhook)| -> Result<_, GatewayError> {
             let QueuePage { totals, mut events, .. } = read_queue_page(&read, name, u64::MAX, 1)?;
             let oldest = events.pop().map(|event| event.time);
             Ok(webhook.lock_state().describe(name, &webhook.settings, totals, oldest))
         };
-        self.shared.webhooks.iter().map(describe).collect()
+        self.parts.webhooks.iter().map(describe).collect()
     }
 
     /// Sends a test event to a webhook, once and outside of its queue. If that succeeds, waiting events are sent too, also
@@ -143,13 +144,13 @@ impl Webhooks {
     /// # Errors
     /// `ErrorClass::NotFound` if there is no such webhook.
     pub async fn test(&self, name: &str) -> Result<WebhookTest, GatewayError> {
-        let Some(webhook) = self.shared.webhooks.get(name) else {
+        let Some(webhook) = self.parts.webhooks.get(name) else {
             let message = format!("there is no webhook {name:?}; service.webhooks configures them");
             return Err(GatewayError::new(ErrorClass::NotFound, message));
         };
         let begun = Instant::now();
-        let (id, json) = self.shared.exporter.options.events.render_test_event(name);
-        let sent = match self.shared.open_client(&webhook.settings) {
+        let (id, json) = self.parts.exporter.options.events.render_test_event(name);
+        let sent = match self.parts.open_client(&webhook.settings) {
             Ok(client) => client.send(&id, json).await,
             Err(failure) => Err(failure),
         };
@@ -166,7 +167,7 @@ impl Webhooks {
     }
 }
 
-impl Shared {
+impl Parts {
     fn open_client(&self, webhook: &Webhook) -> Result<WebhookClient, client::SendFailure> {
         WebhookClient::open(webhook, &self.exporter.options.timings, &self.exporter.uplink)
     }
@@ -190,12 +191,12 @@ impl Shared {
 }
 
 /// Commits events that are in no other commit, soon after they were published.
-async fn store_pending_events(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
-    let mut added = shared.exporter.options.events.webhooks().subscribe();
+async fn store_pending_events(parts: Shared<Parts>, mut stop: watch::Receiver<bool>) {
+    let mut added = parts.exporter.options.events.webhooks().subscribe();
     let mut has_failed = false;
     loop {
         added.mark_unchanged();
-        let delay = match shared.store_pending().await {
+        let delay = match parts.store_pending().await {
             Ok(()) => {
                 has_failed = false;
                 None

@@ -6,6 +6,7 @@ use super::problem::Problem;
 use super::sending::UnsentResponses;
 use penstock_auth::Authorized;
 use penstock_base::memory::Memory;
+use penstock_base::shared::Shared;
 use penstock_config::Settings;
 use penstock_graphql::GraphqlService;
 use penstock_service::blocking;
@@ -28,7 +29,7 @@ pub struct State {
     /// The permits of responses that are compressed while they are sent.
     pub(super) stream_encoders: Arc<Semaphore>,
     pub(super) failed_authentications: FailedAuthentications,
-    opened_parts: OnceLock<(Gateway, GraphqlService)>,
+    opened_parts: OnceLock<Shared<(Gateway, GraphqlService)>>,
     replayed_frames: AtomicU64,
     total_frames: AtomicU64,
     /// Why opening waits, if it does.
@@ -73,7 +74,7 @@ impl State {
     pub fn set_gateway(&self, gateway: Gateway) {
         let graphql = GraphqlService::new(&gateway);
         // A gateway is opened only once; a second one would be ignored.
-        let _ = self.opened_parts.set((gateway, graphql));
+        let _ = self.opened_parts.set(Shared::new((gateway, graphql)));
         self.opened_notify.notify_one();
     }
 
@@ -117,7 +118,7 @@ impl State {
 
     /// Returns the gateway once it is open.
     pub fn gateway_if_open(&self) -> Option<&Gateway> {
-        self.opened_parts.get().map(|(gateway, _)| gateway)
+        self.opened_parts.get().map(|parts| &parts.0)
     }
 
     /// Returns the number of replayed frames and of all frames to replay.
@@ -132,19 +133,19 @@ impl State {
 
     /// Returns the gateway, or 503 until it is open.
     pub fn gateway(&self) -> Result<&Gateway, Problem> {
-        self.opened_parts().map(|(gateway, _)| gateway)
+        self.opened_parts().map(|parts| &parts.0)
     }
 
     /// Returns the GraphQL schema, or 503 until the gateway is open.
     pub fn graphql(&self) -> Result<&GraphqlService, Problem> {
-        self.opened_parts().map(|(_, graphql)| graphql)
+        self.opened_parts().map(|parts| &parts.1)
     }
 
     /// Collects the gateway's status for this caller.
     pub async fn collect_status(&self, by: &Authorized) -> Result<Status, Problem> {
-        let (gateway, graphql) = self.opened_parts()?.clone();
-        let by = by.clone();
+        let (parts, by) = (self.opened_parts()?.clone(), by.clone());
         run_blocking(move || {
+            let (gateway, graphql) = &*parts;
             let mut status = gateway.collect_status(&by)?;
             status.warnings.extend(graphql.describe_missing_types());
             Ok(status)
@@ -152,7 +153,7 @@ impl State {
         .await
     }
 
-    fn opened_parts(&self) -> Result<&(Gateway, GraphqlService), Problem> {
+    fn opened_parts(&self) -> Result<&Shared<(Gateway, GraphqlService)>, Problem> {
         self.opened_parts.get().ok_or_else(|| {
             let seconds = if self.is_waiting() { 10 } else { 1 };
             Problem::unavailable(seconds, self.describe_opening())

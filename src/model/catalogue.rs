@@ -34,6 +34,7 @@ use penstock_base::clock::Clock;
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::{DefinitionKind, check_editable};
+use penstock_base::shared::Shared;
 use penstock_store::{Error, Read, Store, Transaction};
 use shapes_graphs::DefinedGraphs;
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,8 +81,8 @@ impl CatalogueSettings {
 pub struct Catalogue {
     store: Store,
     settings: Arc<CatalogueSettings>,
-    entries: Arc<RwLock<Entries>>,
-    shapes: Arc<RwLock<DefinedGraphs>>,
+    entries: Shared<RwLock<Entries>>,
+    shapes: Shared<RwLock<DefinedGraphs>>,
     writer: Arc<Mutex<()>>,
     watch: Watch,
     /// Wakes the task that deletes objects.
@@ -96,8 +97,8 @@ impl Catalogue {
         Ok(Self {
             store,
             settings: Arc::new(defaults),
-            entries: Arc::new(RwLock::new(entries)),
-            shapes: Arc::new(RwLock::new(shapes)),
+            entries: Shared::new(RwLock::new(entries)),
+            shapes: Shared::new(RwLock::new(shapes)),
             writer: Arc::default(),
             watch: Watch::default(),
             deletion_begun: Arc::default(),

@@ -1,7 +1,7 @@
 //! Dead letters: the objects that ingestions rejected. A caller with a write scope sees those that it sent.
 use crate::audit::change_event;
 use crate::blocking::run_blocking;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Parts};
 use crate::ingestions::{IngestionRequest, ingest_body};
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -332,7 +332,7 @@ pub async fn clean_up_dead_letters(gateway: Gateway) {
     loop {
         let gateway_then = gateway.clone();
         let removed = run_blocking(move || {
-            let Gateway { store, clock, settings, .. } = &gateway_then;
+            let Parts { store, clock, settings, .. } = &*gateway_then;
             let limits = &settings.limits;
             let max_age = u64::try_from(limits.rejected_age.as_millis()).unwrap_or(u64::MAX);
             let expired = dead_letters::expire_letters(store, clock.elapsed(), max_age)?;

@@ -21,6 +21,7 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::events::{self, EventBus};
 use penstock_base::files::{create_folders, sync_folder, write_atomically};
 use penstock_base::memory::Memory;
+use penstock_base::shared::Shared;
 use penstock_config::Settings;
 use penstock_export::{self as export, Exporter, Webhooks};
 use penstock_model::catalogue::{Catalogue, CatalogueSettings};
@@ -29,6 +30,7 @@ use penstock_model::{ingest, namespace};
 use penstock_store::{DiskFull, Options, Progress, Read as _, SnapshotLimits, Store, Transaction};
 use restored::finish_restore;
 use std::io;
+use std::ops::Deref;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,9 +55,21 @@ pub fn store_path(data_dir: &Path) -> PathBuf {
     data_dir.join(STORE_FOLDER)
 }
 
-/// The opened parts of the gateway.
+/// The opened gateway. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Gateway {
+pub struct Gateway(Shared<Parts>);
+
+impl Deref for Gateway {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// The parts of the gateway.
+#[derive(Debug)]
+pub struct Parts {
     /// The configuration.
     pub settings: Arc<Settings>,
     /// The store; each commit needs a check.
@@ -181,7 +195,7 @@ impl Gateway {
         let validations = Validations::open(&dir.join(VALIDATIONS_FOLDER));
         let sources = Arc::new(SourceStates::new(&settings.sources));
         raise_stamps(&clock, &store, &exporter)?;
-        Ok(Self {
+        Ok(Self(Shared::new(Parts {
             settings,
             store: store.into(),
             clock,
@@ -202,7 +216,7 @@ impl Gateway {
             events,
             gateway_id,
             epoch,
-        })
+        })))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::fetch::{self, FetchError};
 use penstock_base::clock::Clock;
 use penstock_base::error::GatewayError;
 use penstock_base::files::write_atomically;
+use penstock_base::shared::Shared;
 use penstock_config::{ResourceServer, Settings};
 use reqwest::Client;
 use serde::{Deserialize, Serialize};
@@ -30,10 +31,10 @@ const FETCH_RETRY_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The keys of the issuer. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Jwks(Arc<Shared>);
+pub(super) struct Jwks(Shared<Inner>);
 
 #[derive(Debug)]
-struct Shared {
+struct Inner {
     client: Client,
     resource_server: ResourceServer,
     clock: Clock,
@@ -121,7 +122,7 @@ impl Jwks {
         let written = Mutex::new(stored.as_ref().map(|keys| keys.fetched));
         let resource_server = resource_server.clone();
         let cache = Cache::new(stored);
-        Ok(Self(Arc::new(Shared { client, resource_server, clock, file, written, cache })))
+        Ok(Self(Shared::new(Inner { client, resource_server, clock, file, written, cache })))
     }
 
     /// Returns the cached keys. Fetches them if none can be used.
@@ -141,7 +142,7 @@ impl Jwks {
 
     /// Refreshes the keys until this is dropped.
     pub(super) async fn refresh_keys(self) {
-        let Shared { cache, .. } = &*self.0;
+        let Inner { cache, .. } = &*self.0;
         loop {
             let _ = cache.refresh(&cache.current(), self.fetch_keys()).await;
             let wait = cache.current().time_to_refresh(FETCH_INTERVAL, FETCH_RETRY_INTERVAL);
@@ -183,7 +184,7 @@ impl Jwks {
 
     /// Fetches the keys, logs changes, and saves the keys in the file.
     async fn fetch_keys(&self) -> Result<FetchedKeys, String> {
-        let Shared { resource_server, cache, .. } = &*self.0;
+        let Inner { resource_server, cache, .. } = &*self.0;
         let before = cache.current();
         let fetched = self.fetch_key_set().await;
         match &fetched {
@@ -211,7 +212,7 @@ impl Jwks {
     }
 
     async fn fetch_key_set(&self) -> Result<FetchedKeys, String> {
-        let Shared { client, resource_server, clock, .. } = &*self.0;
+        let Inner { client, resource_server, clock, .. } = &*self.0;
         let uri = match &resource_server.jwk_set_uri {
             Some(uri) => uri.clone(),
             None => discover_jwk_set_uri(client, &resource_server.issuer_uri).await?,
@@ -232,7 +233,7 @@ impl Jwks {
         }
         let jwks = self.clone();
         let written = tokio::task::spawn_blocking(move || {
-            let Shared { resource_server, file, .. } = &*jwks.0;
+            let Inner { resource_server, file, .. } = &*jwks.0;
             let stored = StoredJwks {
                 issuer: resource_server.issuer_uri.clone(),
                 jwk_set_uri: resource_server.jwk_set_uri.clone(),

@@ -11,14 +11,13 @@ use penstock_base::error::{self, GatewayError};
 use penstock_model::change_feed;
 use penstock_model::ingest::Mode;
 use penstock_model::testing::put_definition;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl Fixture {
     /// Sets the disk reserve in bytes.
     fn set_disk_reserve(&mut self, bytes: u64) {
         let disk = Disk::new(self.dir.path().to_owned(), bytes);
-        Arc::get_mut(&mut self.exporter.inner).unwrap().options.disk = disk;
+        self.exporter.inner.get_mut().unwrap().options.disk = disk;
     }
 
     /// Adds plants with names of 8 MiB in total.

@@ -11,6 +11,7 @@ use penstock_base::commit::NoClient;
 use penstock_base::disk::Disk;
 use penstock_base::error::GatewayError;
 use penstock_base::events::EventBus;
+use penstock_base::shared::Shared;
 use penstock_config::{ExportFormat, KeyTemplate, Target, TargetKind, Targets};
 use penstock_model::catalogue::{Catalogue, IfMatch, Requester};
 use penstock_model::change_feed;
@@ -115,8 +116,8 @@ impl Fixture {
         fixture
     }
 
-    pub(super) fn exporter_inner(&self) -> Arc<Inner> {
-        Arc::clone(&self.exporter.inner)
+    pub(super) fn exporter_inner(&self) -> Shared<Inner> {
+        self.exporter.inner.clone()
     }
 
     pub(super) fn store(&self) -> Store {

@@ -1,14 +1,14 @@
 //! Delivers the queue of one webhook, in order.
 use super::client::{SendFailure, WebhookClient};
-use super::{ConfiguredWebhook, Shared};
+use super::{ConfiguredWebhook, Parts};
 use crate::backoff::FailureLogLimit;
 use crate::cause::{DeliveryFailure, FailureClass};
 use crate::deliver::SHUTDOWN_GRACE;
 use penstock_base::error::GatewayError;
 use penstock_base::events::webhook_queues::{QueuePage, WaitingEvent, read_queue_page};
+use penstock_base::shared::Shared;
 use penstock_base::time;
 use penstock_store::Error;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -21,7 +21,7 @@ const MAX_CLOCK_DELAY: Duration = Duration::from_secs(30);
 
 /// Delivers the events of one webhook.
 pub(super) struct WebhookWorker {
-    shared: Arc<Shared>,
+    parts: Shared<Parts>,
     name: String,
     stop: watch::Receiver<bool>,
     /// Changes after each event for a webhook.
@@ -50,10 +50,10 @@ enum Next {
 }
 
 impl WebhookWorker {
-    pub(super) fn new(shared: Arc<Shared>, name: String, stop: watch::Receiver<bool>) -> Self {
-        let added = shared.exporter.options.events.webhooks().subscribe();
+    pub(super) fn new(parts: Shared<Parts>, name: String, stop: watch::Receiver<bool>) -> Self {
+        let added = parts.exporter.options.events.webhooks().subscribe();
         Self {
-            shared,
+            parts,
             name,
             stop,
             added,
@@ -73,7 +73,7 @@ impl WebhookWorker {
             self.added.mark_unchanged();
             let delivered = self.deliver_page().await;
             let next = self.check_queue(delivered);
-            let Some(webhook) = self.shared.webhooks.get(&self.name) else { return };
+            let Some(webhook) = self.parts.webhooks.get(&self.name) else { return };
             let stopped = stop.wait_for(|stop| *stop);
             match next {
                 Next::Continue => {}
@@ -167,7 +167,7 @@ impl WebhookWorker {
     /// event is sent whose commit a power cut could still undo.
     async fn read_page(&self) -> Result<QueuePage, GatewayError> {
         let name = self.name.clone();
-        let transaction = self.shared.run_transaction(move |queues, store| {
+        let transaction = self.parts.run_transaction(move |queues, store| {
             let until = queues.store_pending(store)?;
             let (page, _) = store.transact::<_, Error>(|transaction| {
                 read_queue_page(transaction, &name, until, EVENTS_PER_PAGE)
@@ -189,7 +189,7 @@ impl WebhookWorker {
     async fn remove_events(&mut self) -> Result<(), GatewayError> {
         let name = self.name.clone();
         let (delivered, unreadable) = (self.delivered.clone(), self.unreadable.clone());
-        let transaction = self.shared.run_transaction(move |queues, store| {
+        let transaction = self.parts.run_transaction(move |queues, store| {
             let now = time::now_rfc3339();
             queues.remove_events(store, &name, &delivered, &unreadable, &now)
         });
@@ -223,7 +223,7 @@ impl WebhookWorker {
             client
         } else {
             let Some(webhook) = self.webhook() else { return Ok(()) };
-            self.shared.open_client(&webhook.settings)?
+            self.parts.open_client(&webhook.settings)?
         };
         client.send(&event.id, event.json).await?;
         // After a failure it is not kept.
@@ -243,9 +243,9 @@ impl WebhookWorker {
 
     /// Records and reports a failure.
     fn handle_failure(&mut self, SendFailure { failure, is_gone }: &SendFailure) -> Next {
-        let timings = self.shared.exporter.options.timings;
+        let timings = self.parts.exporter.options.timings;
         let DeliveryFailure { class, cause, retry_after, .. } = failure;
-        let (failures, delay) = match self.shared.webhooks.get(&self.name) {
+        let (failures, delay) = match self.parts.webhooks.get(&self.name) {
             Some(webhook) => {
                 let mut state = webhook.lock_state();
                 if *is_gone {
@@ -280,6 +280,6 @@ impl WebhookWorker {
     }
 
     fn webhook(&self) -> Option<&ConfiguredWebhook> {
-        self.shared.webhooks.get(&self.name)
+        self.parts.webhooks.get(&self.name)
     }
 }

@@ -12,6 +12,7 @@ use oxrdf::NamedNode;
 use penstock_base::clock::{Clock, Stamp};
 use penstock_base::error::GatewayError;
 use penstock_base::principal::Principal;
+use penstock_base::shared::Shared;
 use penstock_store::{Read, SubjectFilter};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +23,7 @@ use tokio::sync::Notify;
 /// The watched Business Objects. Cheap to clone.
 #[derive(Clone)]
 pub struct Watch {
-    inner: Arc<Inner>,
+    inner: Shared<Inner>,
     /// Returns monotonic milliseconds.
     elapsed: Arc<dyn Fn() -> u64 + Send + Sync>,
     clock: Option<Clock>,
@@ -93,7 +94,7 @@ impl Watch {
     /// Creates an empty watch. `elapsed` returns monotonic milliseconds that continue after a restart.
     pub fn new(elapsed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         let elapsed = Arc::new(elapsed);
-        Self { inner: Arc::default(), elapsed, clock: None, max_holders: MAX_HOLDERS }
+        Self { inner: Shared::default(), elapsed, clock: None, max_holders: MAX_HOLDERS }
     }
 
     /// Returns the namespaces in memory.

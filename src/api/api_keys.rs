@@ -11,8 +11,8 @@ use penstock_http::state::gateway;
 use penstock_service::api_keys;
 use salvo::http::StatusCode;
 use salvo::http::header::LOCATION;
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 /// Lists the API keys that the caller may see, in the order of their creation.
 ///

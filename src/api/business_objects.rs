@@ -16,8 +16,8 @@ use penstock_service::deletions;
 use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
 use salvo::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 use std::sync::Arc;
 
 /// Responds with one Business Object, its warnings and its entity tag.

@@ -20,8 +20,8 @@ use penstock_service::changes::{
 use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
 use salvo::http::header::{CONTENT_TYPE, ETAG, IF_MATCH};
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 /// The maximum size of the body of a step.
 const MAX_STEP_BYTES: u64 = 64 << 10;

@@ -11,8 +11,8 @@ use penstock_http::state::gateway;
 use penstock_service::exports::{self, ExportAction};
 use salvo::http::ResBody;
 use salvo::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, ETAG};
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 

@@ -10,8 +10,8 @@ use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::state::{run_blocking, state};
 use salvo::http::header::{ACCEPT, ALLOW, HeaderMap, RETRY_AFTER, VARY};
 use salvo::http::{Method, StatusCode};
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 use serde_json::{Map, Value};
 
 /// The newer media type. With it, the status of a document that was not executed is 400, not 200.

@@ -15,8 +15,8 @@ use penstock_service::gateway::Gateway;
 use penstock_service::groups::{self, VisibleGroup};
 use salvo::http::StatusCode;
 use salvo::http::header::{ETAG, LOCATION};
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 /// Lists the groups, ordered by name. Only Admins see their members.
 #[endpoint(

@@ -4,7 +4,7 @@ use penstock_base::error::GatewayError;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::state::gateway;
 use salvo::Depot;
-use salvo::oapi::endpoint;
+use salvo_oapi::endpoint;
 
 /// Reports that the process runs.
 #[endpoint(

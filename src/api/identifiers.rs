@@ -13,8 +13,8 @@ use penstock_service::gateway::Gateway;
 use penstock_service::objects::{self, ObjectForm, Resolution};
 use salvo::http::StatusCode;
 use salvo::http::header::{HeaderValue, LOCATION, VARY};
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 use std::cmp::Reverse;
 
 /// Returns the object whose URI is the address of the request.

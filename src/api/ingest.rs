@@ -21,8 +21,8 @@ use penstock_service::gateway::Gateway;
 use penstock_service::ingestions::{self, IngestionRequest, NewChange};
 use salvo::http::StatusCode;
 use salvo::http::header::LOCATION;
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 use std::sync::Arc;
 
 /// A requested ingestion, without its body.

@@ -5,8 +5,8 @@ use penstock_http::query::{Query, truncate_page};
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::state::gateway;
 use penstock_service::ingestions;
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 /// Lists the ingestions, newest first.
 #[endpoint(

@@ -3,8 +3,8 @@ use crate::shapes;
 use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::state::state;
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 /// Returns the limits for requests (`service.limits.*`).
 #[endpoint(

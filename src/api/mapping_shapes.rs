@@ -9,8 +9,8 @@ use penstock_model::mapping::{build_shacl, write_shex};
 use penstock_model::rdf::{Format, write_document};
 use penstock_service::business_objects::find_business_object;
 use salvo::http::header::VARY;
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 /// The media type of the compact syntax of ShEx.
 const SHEX_MEDIA_TYPE: &str = "text/shex";

@@ -4,8 +4,8 @@ use penstock_http::accept::AcceptedTypes;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::state::state;
 use salvo::http::header::{HeaderMap, VARY};
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 /// Returns the metrics in the text format of Prometheus, or as `OpenMetrics` if `Accept` names it.
 #[endpoint(

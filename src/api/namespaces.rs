@@ -12,8 +12,8 @@ use penstock_model::namespace::NamespaceDefinition;
 use penstock_service::namespaces;
 use salvo::http::StatusCode;
 use salvo::http::header::LOCATION;
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 /// Lists the namespaces, ordered by name.
 #[endpoint(

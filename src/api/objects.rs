@@ -13,8 +13,8 @@ use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
 use penstock_service::objects;
 use salvo::http::header::ETAG;
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 use std::sync::Arc;
 
 /// Lists the stored objects in the view, ordered by URI: the content of an export.

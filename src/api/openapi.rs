@@ -8,10 +8,10 @@ use penstock_http::router::Route;
 use penstock_model::rdf::Format;
 use penstock_model::shapes_graphs::TextFormat;
 use salvo::http::{Method, StatusCode};
-use salvo::oapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, OpenIdConnect};
-use salvo::oapi::security::{SecurityRequirement, SecurityScheme};
-use salvo::oapi::{BasicType, Operation, Ref, RefOr, Required};
-use salvo::oapi::{Content, Header, Info, Object, OpenApi, PathItemType, Response, ToSchema};
+use salvo_oapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, OpenIdConnect};
+use salvo_oapi::security::{SecurityRequirement, SecurityScheme};
+use salvo_oapi::{BasicType, Operation, Ref, RefOr, Required};
+use salvo_oapi::{Content, Header, Info, Object, OpenApi, PathItemType, Response, ToSchema};
 use serde_json::{Map, Value};
 
 /// The media type of one JSON object a line.

@@ -9,8 +9,8 @@ use penstock_http::state::gateway;
 use penstock_service::business_objects::find_business_object;
 use penstock_service::exports::push_business_object;
 use salvo::http::StatusCode;
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 async fn push_and_reply(req: &Request, depot: &Depot) -> ReplyResult {
     Query::read(req, &[])?;

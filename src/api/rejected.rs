@@ -20,8 +20,8 @@ use penstock_service::dead_letters::{
 use penstock_service::gateway::Gateway;
 use salvo::http::header::CONTENT_TYPE;
 use salvo::http::{ResBody, StatusCode};
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 use std::io;
 
 /// The bytes of memory for each byte of a text: the text, its line, and the growth of the line.

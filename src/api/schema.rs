@@ -6,8 +6,8 @@ use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::state::gateway;
 use penstock_model::mapping::build_json_schema;
 use penstock_service::business_objects::find_business_object;
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 /// Returns the JSON Schema (2020-12) of one object of the Business Object.
 #[endpoint(

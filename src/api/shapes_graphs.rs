@@ -16,8 +16,8 @@ use penstock_service::gateway::Gateway;
 use penstock_service::shapes_graphs::{self, CheckedGraph, SaveConditions};
 use salvo::http::StatusCode;
 use salvo::http::header::{ETAG, LOCATION, VARY};
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 /// The media type of what is known about a shapes graph.
 const JSON: &str = "application/json";

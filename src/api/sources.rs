@@ -6,8 +6,8 @@ use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::state::gateway;
 use penstock_service::sources;
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 /// Lists every source of the configuration.
 #[endpoint(

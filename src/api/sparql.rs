@@ -20,8 +20,8 @@ use penstock_service::gateway::Gateway;
 use penstock_service::sparql::{self, ChangeRequest, ResultName};
 use penstock_sparql::{DatasetParameters, Query, QueryForm, ResultFormat, Update};
 use salvo::http::header::VARY;
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request, handler};
+use salvo_oapi::endpoint;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const SPARQL_QUERY: &str = "application/sparql-query";

@@ -7,8 +7,8 @@ use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::state::{State, state};
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 /// Returns the gateway's status: everything that monitoring of many gateways needs.
 ///

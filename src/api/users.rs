@@ -14,8 +14,8 @@ use penstock_http::state::gateway;
 use penstock_service::accounts;
 use salvo::http::StatusCode;
 use salvo::http::header::{ETAG, LOCATION};
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 use std::sync::Arc;
 
 /// Returns the account that `{id}` names, by id or by the email of a built-in one.

@@ -16,8 +16,8 @@ use penstock_service::sparql::acquire_graph_permit;
 use penstock_service::validations;
 use salvo::http::header::{LOCATION, VARY};
 use salvo::http::{Method, ResBody, StatusCode};
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 /// Validates all members of a Business Object by its shapes graphs, in the background.
 ///

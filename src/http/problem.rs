@@ -13,8 +13,8 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::telemetry::trace::Trace;
 use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use salvo::http::{ResBody, StatusCode, StatusError};
-use salvo::oapi::{Components, EndpointOutRegister, Operation};
 use salvo::{Depot, FlowCtrl, Request, Response, Writer, async_trait, handler};
+use salvo_oapi::{Components, EndpointOutRegister, Operation};
 use std::fmt::Write as _;
 
 /// An error response.

@@ -4,8 +4,8 @@ use super::sending::EVENT_STREAM_MEDIA_TYPE;
 use bytes::Bytes;
 use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use salvo::http::{ResBody, StatusCode};
-use salvo::oapi::{Components, EndpointOutRegister, Operation};
 use salvo::{Response, Scribe};
+use salvo_oapi::{Components, EndpointOutRegister, Operation};
 use serde::Serialize;
 
 /// The result of a handler.

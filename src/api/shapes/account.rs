@@ -1,6 +1,6 @@
 //! Accounts.
 use penstock_auth as auth;
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::{Deserialize, Serialize};
 
 /// An account.

@@ -1,6 +1,6 @@
 //! API keys, and the audit trail.
 use penstock_auth::{self as auth, audit, keys};
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::{Deserialize, Serialize};
 
 /// An API key, without its secret.

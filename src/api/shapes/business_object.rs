@@ -5,7 +5,7 @@ use penstock_model::catalogue;
 use penstock_model::namespace::NamespaceDefinition;
 use penstock_model::resource;
 use penstock_service::business_objects::CheckedBusinessObject;
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::{Deserialize, Serialize};
 
 /// A Business Object.

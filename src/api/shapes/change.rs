@@ -4,7 +4,7 @@ use penstock_http::problem::ProblemDocument;
 use penstock_model::changes::{self, Applicability, HistoryEntry};
 use penstock_model::ingest::Answer;
 use penstock_service::changes::{ChangeDetails as Details, VisibleChange};
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 

@@ -6,7 +6,7 @@ use penstock_http::problem::FindingDocument;
 use penstock_model::dead_letters::ObjectError;
 use penstock_model::ingest;
 use penstock_service::dead_letters::DeadLetterText;
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::Serialize;
 
 /// An object of a request that was left out because of errors.

@@ -1,6 +1,6 @@
 //! Events. `penstock_base::events` writes them, so these shapes only describe them.
 #![expect(dead_code, reason = "`penstock_base::events` writes the events")]
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde_json::Value;
 
 /// An event in the JSON format of `CloudEvents` 1.0. In the stream each one is a `data:` line, with its `id:`

@@ -3,7 +3,7 @@ use penstock_base::clock;
 use penstock_export::{
     ExportEntry, FailureClass, Kind, ProbeResult, PushResult, Status, TargetState,
 };
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

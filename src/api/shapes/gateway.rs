@@ -8,7 +8,7 @@ use penstock_base::telemetry::recent::LogLine;
 use penstock_config as config;
 use penstock_service::definitions;
 use penstock_service::gateway::status;
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The response of GraphQL. `penstock_graphql` writes it, so these shapes only describe it.
 #![expect(dead_code, reason = "`penstock_graphql` writes the responses")]
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde_json::{Map, Value};
 
 /// A GraphQL response.

@@ -1,6 +1,6 @@
 //! Groups of accounts.
 use penstock_service::groups::{GroupDetails, VisibleGroup};
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

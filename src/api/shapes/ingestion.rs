@@ -3,7 +3,7 @@ use super::dead_letter::RejectedObject;
 use super::export::Doubt;
 use penstock_http::problem::ConstraintDocument;
 use penstock_model::ingest::{self, Answer, Nested, OnError, Outcome, Record, Status};
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::Serialize;
 
 /// The response to an ingestion, sent after the data is synced to disk.

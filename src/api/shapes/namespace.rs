@@ -2,7 +2,7 @@
 use super::business_object::Warning;
 use penstock_model::namespace;
 use penstock_service::namespaces::CheckedNamespace;
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::{Deserialize, Serialize};
 
 /// A namespace.

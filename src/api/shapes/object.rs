@@ -1,6 +1,6 @@
 //! The stored objects. The view of the model writes their JSON, so these shapes only describe it.
 #![expect(dead_code, reason = "the view of the model writes the objects")]
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

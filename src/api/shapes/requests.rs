@@ -4,7 +4,7 @@ use super::account::AccountRole;
 use super::api_key::Role;
 use super::business_object::{Condition, DefinedNamespace, PushTarget, Review, Validation};
 use super::namespace::Generator;
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

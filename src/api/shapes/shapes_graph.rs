@@ -2,7 +2,7 @@
 use super::business_object::Warning;
 use penstock_model::shapes_graphs::GraphMetadata;
 use penstock_service::shapes_graphs::CheckedGraph;
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::Serialize;
 
 /// A shapes graph, without its text.

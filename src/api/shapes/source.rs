@@ -2,7 +2,7 @@
 use penstock_base::time::format_rfc3339;
 use penstock_config::Subscription;
 use penstock_service::sources::{ConnectionInfo, ConnectionTest, SourceInfo};
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

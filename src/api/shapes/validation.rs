@@ -1,7 +1,7 @@
 //! Validations of everything that a Business Object has.
 use penstock_http::problem::ConstraintDocument;
 use penstock_service::validations::{self as service, Report, ValidationState};
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::Serialize;
 
 /// A validation of everything that a Business Object has.

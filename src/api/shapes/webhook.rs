@@ -1,7 +1,7 @@
 //! Webhooks and their tests.
 use super::export::Cause;
 use penstock_export::{WebhookState, WebhookTest as TestResult};
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::Serialize;
 
 /// A webhook and its state.

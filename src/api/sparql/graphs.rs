@@ -16,8 +16,8 @@ use penstock_model::rdf::{Format, GraphWrite, LoadOptions, parse_iri};
 use penstock_service::sparql::{self, ChangeRequest};
 use salvo::http::header::VARY;
 use salvo::http::{Method, ResBody, StatusCode};
-use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use salvo_oapi::endpoint;
 
 /// Returns the triples of a graph.
 #[endpoint(

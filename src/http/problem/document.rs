@@ -2,7 +2,7 @@
 use super::Problem;
 use penstock_base::error::{Finding, Place, ViolatedConstraint};
 use salvo::http::StatusCode;
-use salvo::oapi::ToSchema;
+use salvo_oapi::ToSchema;
 use serde::Serialize;
 
 /// Problem details (RFC 9457).

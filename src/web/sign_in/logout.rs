@@ -10,8 +10,8 @@ use penstock_http::sender_page::check_session_sender;
 use penstock_http::service::origin;
 use penstock_http::state::state;
 use salvo::http::StatusCode;
-use salvo::oapi::{ToSchema, endpoint};
 use salvo::{Depot, Request, Response, handler};
+use salvo_oapi::{ToSchema, endpoint};
 
 /// The form to sign out.
 #[derive(ToSchema)]

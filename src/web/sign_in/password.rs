@@ -14,8 +14,8 @@ use penstock_http::service::origin;
 use penstock_http::state::state;
 use salvo::http::StatusCode;
 use salvo::http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
-use salvo::oapi::{ToSchema, endpoint};
 use salvo::{Depot, Request, Response, Scribe};
+use salvo_oapi::{ToSchema, endpoint};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -122,13 +122,15 @@ impl<'a> Connection<'a> {
             self.start_storing();
             let subscribe_at = self.subscribing.repeat_at;
             tokio::select! {
+                // A stop comes before the next batch, and a full inbox delays nothing else.
+                biased;
                 () = self.session.wait_for_stop() => return self.stop().await,
                 result = wait_for_store(&mut self.work) => self.end_storing(result).await?,
+                _ = ticks.tick() => self.keep_alive(period).await?,
+                () = sleep_until_some(subscribe_at) => self.subscribe_again().await?,
                 _ = inbox.recv_many(&mut received, MAX_PACKETS_AT_ONCE) => {
                     self.handle_received(&mut received).await?;
                 }
-                () = sleep_until_some(subscribe_at) => self.subscribe_again().await?,
-                _ = ticks.tick() => self.keep_alive(period).await?,
             }
         }
     }

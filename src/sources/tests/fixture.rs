@@ -273,10 +273,10 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Stops the session in order.
-    pub(super) async fn stop(self) {
+    /// Tells the session to stop, and returns a future that waits until it has stopped in order.
+    pub(super) fn stop(self) -> impl Future<Output = ()> {
         self.stop.send(true).unwrap();
-        self.session.await.unwrap();
+        async { self.session.await.unwrap() }
     }
 
     /// Ends it as SIGKILL would, without a farewell.

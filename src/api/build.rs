@@ -1,5 +1,6 @@
 //! Compresses the files of Swagger UI for `docs.rs`. They come from salvo-oapi, so `Cargo.lock` has their version and
-//! checksum.
+//! checksum. Two files and a page of our own take 0.46 MB instead of 4.2, and need no inline script. The crate
+//! utoipa-swagger-ui-vendored is quicker to compile, but has an older one, whose `DOMPurify` has known vulnerabilities.
 use salvo_oapi::swagger_ui::{Config, serve};
 use std::error::Error;
 use std::num::NonZeroU64;

@@ -1,12 +1,14 @@
 //! An S3-compatible bucket as a target.
 //!
-//! A file of up to 8 MiB is one PUT. A longer one is a multipart upload, which continues after an
-//! interruption. Both are read from the disk while they are sent. The gateway always queries the bucket first,
-//! whatever the result of an earlier attempt. An export that is already there is not sent again, and a foreign object is
-//! never overwritten. `If-None-Match: *` covers the time between the query and the PUT, if the server supports
-//! it. Afterwards the gateway checks that the bucket has the file. Write-only credentials are sufficient: if they do
-//! not permit the queries, the gateway delivers without them. Metadata that is an object of its own is stored in the
-//! same way before the file.
+//! A file of up to 8 MiB is one PUT. A longer one is a multipart upload, which continues after an interruption. Both
+//! are read from the disk while they are sent. The gateway always queries the bucket first, whatever the result of an
+//! earlier attempt. An export that is already there is not sent again, and a foreign object is never overwritten. An
+//! object with the id of the export and other bytes is damaged, and replaced. `If-None-Match: *` covers the time
+//! between the query and the PUT. Swift refuses it (501) and gets the PUT without it; Garage, and Ceph with versioning,
+//! ignore it. Afterwards the gateway checks that the bucket has the file. Write-only credentials are sufficient: if
+//! they do not permit the queries, the gateway delivers without them, and after a 412 the object counts as delivered
+//! only if an earlier attempt had an unclear end. Metadata that is an object of its own is stored in the same way
+//! before the file, so that every file can be verified.
 
 mod explain;
 pub(super) mod list;
@@ -186,7 +188,7 @@ impl Bucket {
         let unconfirmed = |failure| DeliveryFailure { outcome_unknown: stored, ..failure };
         match self.query_object(entry).await.map_err(unconfirmed)? {
             StoredObject::SameExport => Ok(()),
-            // This attempt has stored it, or an earlier one.
+            // This attempt has stored it, or an earlier one. Another gateway's file under the same key would be found.
             StoredObject::Unreadable if stored || entry.attempts > 0 => Ok(()),
             StoredObject::Unreadable => {
                 Err(self.conflict_failure(entry, "an object that these credentials may not read"))

@@ -1,9 +1,11 @@
 //! Records changes durably. For each Business Object that exports on change, it has the set of objects whose current
-//! state is in no export. For each with a retention, it has the time of each object's last change. The same commit updates
-//! the index of natural keys.
+//! state is in no export. For each with a retention, it has the time of each object's last change. The same commit
+//! updates the index of natural keys.
 //!
-//! [`record_changes`] runs in every commit that changes the graph. So no change is missed, and no change is recorded that was
-//! not committed. A Business Object with neither setting costs nothing.
+//! [`record_changes`] runs in every commit that changes the graph. So no change is missed, and no change is recorded
+//! that was not committed. A Business Object with neither setting costs nothing. What is watched is read from the store
+//! and not from memory, so that no commit slips between a definition and its effect. What an object looks like, and
+//! whether it belongs, is decided when the export is created.
 //!
 //! A change counts for the members that show it: the subject itself, and all objects that hold it nested, at any
 //! depth of the mapping. It is enough to follow the links as they are after the commit: a link that the commit
@@ -24,8 +26,8 @@
 //!
 //! If thousands of objects hold a changed object nested, the change is not recorded for each of them. Otherwise the
 //! memory of the commit would depend on what is stored and not on the request. Instead, the cursor stores the
-//! generation of that change ([`ExportCursor::full_since`]). Until that generation is done, only full exports run, because a
-//! full export contains everything that a consumer lacks. All objects then have the age of that change.
+//! generation of that change ([`ExportCursor::full_since`]). Until that generation is done, only full exports run,
+//! because a full export contains everything that a consumer lacks. All objects then have the age of that change.
 
 mod cursor;
 mod holders;

@@ -1,9 +1,10 @@
 //! What protects the members of a Business Object, whichever route changes them: its shapes, and its review.
 //!
 //! A commit touches a Business Object if it changes, adds or removes an object that is a member before or after the
-//! commit, or that is nested in one. An ingestion is then validated by its shapes ([`find_violations`]). Every other commit
-//! of a client is refused ([`check_untouched`]), unless an Admin overrides it. If it requires a review, every commit is
-//! refused that does not publish a change of it ([`check_reviewed_untouched`]).
+//! commit, or that is nested in one. An ingestion is then validated by its shapes ([`find_violations`]). Every other
+//! commit of a client is refused ([`check_untouched`]), unless an Admin overrides it. If it requires a review, every
+//! commit is refused that does not publish a change of it ([`check_reviewed_untouched`]), except its own retention and
+//! the move of a namespace. An Admin can override that too, for a change when it is sent.
 use crate::change_feed::{HolderLinks, Watch, WatchedDefinitions};
 use crate::members::satisfies_any;
 use crate::resource::{BusinessObject, Compiled, Review, Validation, ValidationMode};

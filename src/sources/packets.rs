@@ -1,4 +1,11 @@
 //! The packets of MQTT 5 and 3.1.1 behind one type, except PUBLISH, which [`crate::reader`] reads.
+//!
+//! No full client fits, because acknowledgements wait for a commit, and a full gateway stops reading its socket.
+//! rumqttc reads a whole packet and ends the connection if it is too long, and rumqttc-next has a client of its own for
+//! each version of the protocol. The codec belongs to the broker RMQTT, which is maintained and decodes what unknown
+//! clients send. Of the others, that of rumqttc (last release 2025-11) misreads properties after a subscription
+//! identifier, mqttrs has no MQTT 5, mqtt-proto uses `unsafe` with uninitialized memory, and mqute-codec panics on some
+//! values.
 mod reason;
 
 use bytes::BytesMut;

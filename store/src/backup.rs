@@ -1,7 +1,8 @@
 //! Backups: the state of the store at one moment, in one file; and restoring a store from such a file.
 //!
 //! A backup is a base (FORMAT.md). Commits that ran while it was written are parts of their own, so nothing
-//! has to be replayed over it.
+//! has to be replayed over it. It is not N-Quads, because a base has the documents too, is exact however much commits
+//! change meanwhile, and needs no second format.
 use crate::frame::Change;
 use crate::journal::{self, Base, BaseEnd, NewBase, PartWriter};
 use crate::slot::LendingWriter;

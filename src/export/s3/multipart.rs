@@ -1,4 +1,7 @@
 //! Multipart uploads of long files. Parts are sent one after the other, and an interrupted upload continues.
+//!
+//! Invariant: an upload is aborted only if its key has no object, if another upload created the object, or if the
+//! object is damaged and about to be replaced. Swift would remove the parts of the object with the upload.
 use super::explain::{first_element, list_elements};
 use super::request::{RequestBody, S3Request};
 use super::{Bucket, StoredObject, is_outcome_unknown};

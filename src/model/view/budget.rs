@@ -1,9 +1,10 @@
 //! The size limit of one rendered object, including all objects nested in it.
 //!
-//! An object that many others hold would be written once for each path to it. Three levels of 270 objects, each
-//! holding all of the next level, are 20 million objects. So once the rendered object is large, each further nested
-//! object is written whole only once, and after that only as its URI. No value is lost, and the size depends on what
-//! is stored and not on the number of paths.
+//! An object that many others hold would be written once for each path to it. Three levels of 270 objects, each holding
+//! all of the next level, are 20 million objects. So once the rendered object is large, each further nested object is
+//! written whole only once, and after that only as its URI. No value is lost, an import gives the same graph, and the
+//! size depends on what is stored and not on the number of paths. An object that is still too large is an error,
+//! because an incomplete export would be mistaken for a complete one.
 use crate::mapping::Shape;
 use oxrdf::NamedNode;
 use std::collections::HashSet;

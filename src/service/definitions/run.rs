@@ -116,8 +116,8 @@ impl From<penstock_store::Error> for Ended {
     }
 }
 
-/// Checks the guards of all Business Objects, before the transaction. Returns for each resource what its commit needs; `None`
-/// for a Business Object that is the same, and for other kinds.
+/// Checks the guards of all Business Objects, before the transaction, because they may read everything that is stored.
+/// Returns for each resource what its commit needs; `None` for a Business Object that is the same, and for other kinds.
 fn prepare_all(
     catalogue: &mut Batch<'_>,
     by: Requester<'_>,

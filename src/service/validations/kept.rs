@@ -1,4 +1,5 @@
-//! The reports that are kept: one file each, within a number and a size.
+//! The reports that are kept: one file each, within a number and a size. A report can have megabytes, is derived from
+//! the store, and is needed for some time. As a document of the store, it would be in each new base and in each backup.
 use super::report::{Validation, read_header};
 use penstock_base::files::{create_folders, write_atomically};
 use std::collections::VecDeque;

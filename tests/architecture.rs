@@ -1,6 +1,6 @@
-//! ARCHITECTURE.md and the crates agree: the table of crates is generated from their manifests, every file that it names
-//! exists, and a library that it assigns to one crate is used only there. The list of all collections of documents names
-//! those that the crates write.
+//! ARCHITECTURE.md and the crates agree: the table of crates is generated from their manifests, every file that it and
+//! two other pages name exists, and a library that belongs to one crate is used only there. The list of all collections
+//! of documents names those that the crates write.
 //!
 //! `UPDATE=1 cargo test --test architecture` writes the table.
 #![expect(
@@ -137,17 +137,19 @@ fn libraries_are_used_only_by_the_crates_that_they_belong_to() {
 }
 
 #[test]
-fn every_file_that_the_page_names_exists() {
-    let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let quoted = page.split('`').skip(1).step_by(2);
-    let named = quoted.filter(|text| {
-        ["src/", "store/", "tests/", "benches/", "docs/"]
-            .iter()
-            .any(|folder| text.starts_with(folder))
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c))
-    });
-    let missing: Vec<&str> = named.filter(|path| !root().join(path).exists()).collect();
-    assert!(missing.is_empty(), "ARCHITECTURE.md names files that do not exist: {missing:?}");
+fn every_file_that_the_pages_name_exists() {
+    for name in ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/operations.md"] {
+        let page = std::fs::read_to_string(root().join(name)).unwrap();
+        let quoted = page.split('`').skip(1).step_by(2);
+        let named = quoted.filter(|text| {
+            ["src/", "store/src/", "store/tests/", "tests/", "benches/", "docs/"]
+                .iter()
+                .any(|folder| text.starts_with(folder))
+                && text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c))
+        });
+        let missing: Vec<&str> = named.filter(|path| !root().join(path).exists()).collect();
+        assert!(missing.is_empty(), "{name} names files that do not exist: {missing:?}");
+    }
 }
 
 /// The source files of all crates, without those of tests.

@@ -1,25 +1,16 @@
 //! The cost of authenticating a request. For an access token, the gateway parses it, checks its claims and signature,
 //! and finds the service account; the issuer's keys are in memory. For an API key or a session, it does a lookup.
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use forge::Key;
 use penstock_auth::keys::NewApiKey;
 use penstock_auth::{Caller, Role};
 use penstock_config::{Sources, load};
 use penstock_service::gateway::Gateway;
+use penstock_test_support::forge::{self, Key};
 use serde_json::json;
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
-
-#[expect(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "shared with the tests, which forge more tokens than this bench"
-)]
-#[path = "../tests/tokens/forge.rs"]
-mod forge;
 
 const ISSUER: &str = "https://idp.invalid/plant";
 const AUDIENCE: &str = "api://plant-gateway";

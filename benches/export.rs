@@ -9,14 +9,7 @@
     reason = "a bench prints its results, and panics on an error"
 )]
 
-#[path = "../tests/export/support/mod.rs"]
-mod support;
-
-use penstock_config::Targets;
-use penstock_export::{ExportOptions, Exporter, Status};
-use std::time::{Duration, Instant};
-use support::s3::{ceph, new_name};
-use support::{Plant, embedded, memory, pump, push_one, reset_peak, run};
+use penstock_test_support::exports::prelude::*;
 
 fn main() {
     let measured = std::env::args().any(|argument| argument == "--bench")
@@ -45,7 +38,7 @@ fn main() {
         if !measured && size == "100 MiB" {
             continue;
         }
-        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(std::env::args().skip(1)).env("PENSTOCK_BENCH_EXPORT", size);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -19,20 +19,15 @@
 
 #[path = "oxigraph/client.rs"]
 mod client;
-#[expect(dead_code, reason = "the tests of HTTP use the rest")]
-#[path = "../tests/gateway/in_process.rs"]
-mod in_process;
 #[expect(dead_code, reason = "the bench `oxigraph` uses the rest")]
 #[path = "oxigraph/server.rs"]
 mod server;
 
 use client::Client;
 use criterion::Criterion;
-use in_process::InProcess;
-use penstock_auth::keys::NewApiKey;
-use penstock_auth::{Authorized, Role};
 use penstock_service::gateway::Gateway;
 use penstock_store::{Pattern, Read as _};
+use penstock_test_support::TestApp;
 use server::Server;
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -63,19 +58,11 @@ fn main() {
     let machines = (quads / QUADS_PER_MACHINE).max(200);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let running = InProcess::start_in(dir.path(), &["--service.log.level=off"]);
+    let running = TestApp::start_in(dir.path(), &["--service.log.level=off"]);
     let running = runtime.block_on(running).unwrap();
     let (address, gateway) = (running.address, running.gateway());
     let mut penstock = Client::connect(address).unwrap();
-    let new = NewApiKey {
-        name: "bench".into(),
-        role: Role::Admin,
-        expires_at: None,
-        business_object: None,
-        business_objects: Vec::new(),
-    };
-    let key = gateway.auth.keys.create_key(&Authorized::local(), new).unwrap().1;
-    penstock.authorization = Some(format!("Bearer {key}"));
+    penstock.authorization = Some(format!("Bearer {}", running.key));
     let begun = Instant::now();
     load_machines(&mut penstock, machines);
     println!(
@@ -93,7 +80,7 @@ fn main() {
     for query in &queries {
         // A new connection for each query, because the gateway closes idle ones.
         let mut penstock = Client::connect(address).unwrap();
-        penstock.authorization = Some(format!("Bearer {key}"));
+        penstock.authorization = Some(format!("Bearer {}", running.key));
         let body = serde_json::json!({"query": query.graphql}).to_string();
         let json = [("Content-Type", "application/json")];
         let mut ask = || {

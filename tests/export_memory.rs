@@ -1,9 +1,6 @@
 //! An export of 100,000 objects needs at most 32 MB more memory than the idle gateway.
-#[path = "export/support/mod.rs"]
-mod support;
-
-use penstock_export::{Status, verify};
-use support::{Plant, embedded, memory, pump, push_one, reset_peak, run, until_status};
+use penstock_export::verify;
+use penstock_test_support::exports::prelude::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_export_needs_little_memory() {
@@ -16,8 +13,8 @@ async fn a_long_export_needs_little_memory() {
     let running = run(&exporter);
     let idle = memory("VmRSS");
     reset_peak();
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    let entry = push_pump(&exporter);
+    until_delivered(&exporter, &entry).await;
     let peak = memory("VmHWM");
     running.stop().await;
     assert_eq!(entry.object_count, 100_000);

@@ -1,11 +1,5 @@
 //! Delivering a long file to a bucket needs at most 32 MB more memory than the idle gateway.
-
-#[path = "export/support/mod.rs"]
-mod support;
-
-use penstock_export::Status;
-use support::s3::{ceph, new_name};
-use support::{Plant, memory, pump, push_one, reset_peak, run, until_status};
+use penstock_test_support::exports::prelude::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_upload_needs_little_memory() {
@@ -17,12 +11,12 @@ async fn a_long_upload_needs_little_memory() {
     }
     let plant = plant.restart();
     let exporter = plant.quick(server.target(&bucket));
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let entry = push_pump(&exporter);
     assert!(entry.bytes > 75 << 20, "{}", entry.bytes);
     let idle = memory("VmRSS");
     reset_peak();
     let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_delivered(&exporter, &entry).await;
     let peak = memory("VmHWM");
     running.stop().await;
     println!("idle {} MB, peak {} MB", idle >> 20, peak >> 20);

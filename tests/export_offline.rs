@@ -2,15 +2,8 @@
 //! arrives in order once the link is back.
 //!
 //! `PENSTOCK_TEST_QUEUED=10000` queues as many exports as a week has. The default is fewer.
-#[path = "export/support/mod.rs"]
-mod support;
-
-use penstock_export::{ExportOptions, Exporter, FailureClass, Status};
-use std::sync::Arc;
+use penstock_test_support::exports::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
-use support::link::{Fault, Link};
-use support::s3::{blocked, ceph, new_name, quick};
-use support::{Plant, find_target, memory, pump, push_one, run, until_status};
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
 /// Counts the log lines that an operator would have to read.
@@ -34,8 +27,7 @@ async fn a_week_offline() {
     let (server, bucket) = (ceph(), new_name());
     server.create(&bucket).await;
     let link = Link::to(&server.endpoint, || Fault::Refuse(u64::MAX)).await;
-    let plant = Plant::new();
-    plant.pumps(0..1, 10);
+    let plant = Plant::with_pumps(0..1, 10);
     let options = ExportOptions {
         history: 1_000_000,
         timings: quick(),
@@ -71,10 +63,10 @@ async fn a_week_offline() {
     link.set(Fault::Pass);
     link.listen().await;
     let last = entries.last().unwrap().id.clone();
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     while exporter.get(&last).unwrap().unwrap().status != Status::Delivered {
         assert!(begun.elapsed().as_secs() < 900, "{:?}", exporter.list_targets());
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     until_status(&exporter, &last, Status::Delivered).await;
     running.stop().await;

@@ -1,13 +1,8 @@
 //! `penstock apply` and `service.definitions.dir`, with the service running and without.
-use crate::backup::{DATA, fails, read_json, run};
-use crate::client::Client;
-use crate::server::{Server, create_key, signal, wait_for};
-use crate::{penstock, serve};
-use hyper::Method;
-use serde_json::{Value, json};
+use crate::{DATA, penstock, run, serve, serve_for_admin};
+use penstock_test_support::prelude::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Output;
 
 const PUMPS: &str = "\
@@ -32,11 +27,6 @@ fn write(dir: &Path, name: &str, text: &str) {
     fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o644)).unwrap();
 }
 
-fn text(output: &Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
 fn apply(dir: &Path, more: &[&str]) -> Output {
     apply_to(dir, DATA, more)
 }
@@ -51,14 +41,13 @@ fn a_folder_is_applied_with_and_without_a_running_service() {
     let dir = dir.path();
     write(dir, "pumps.yaml", PUMPS);
     write(dir, "leaders.yaml", LEADERS);
-    let service = serve(dir, "data");
-    let client = service.client.with_key(create_key(dir, DATA, "cli", "Admin"));
-    let shown = text(&apply(dir, &["--dry-run"]));
+    let (service, client) = serve_for_admin(dir);
+    let shown = apply(dir, &["--dry-run"]).success().out();
     assert!(shown.contains("created BusinessObject \"Pumps\" (pumps.yaml)\n  + "), "{shown}");
     assert!(shown.ends_with("Dry run, nothing was changed: 3 created, 0 unchanged\n"), "{shown}");
     client.get("/api/v1/business-objects/Pumps").expect(404);
 
-    let shown = text(&apply(dir, &[]));
+    let shown = apply(dir, &[]).success().out();
     let expected = "created Namespace \"Pump\" (pumps.yaml)\ncreated Group \"leaders\" (leaders.yaml)\n\
                     created BusinessObject \"Pumps\" (pumps.yaml)\n3 created, 0 unchanged\n";
     assert_eq!(shown, expected);
@@ -67,51 +56,44 @@ fn a_folder_is_applied_with_and_without_a_running_service() {
     client.post("/control/definitions", "{}").expect(404);
     // What the command applied stays editable, and the difference is shown.
     client.put("/api/v1/groups/leaders", &json!({"claimValues": ["b"]})).expect(200);
-    let status = client.get("/api/v1/status").expect(200).json();
+    let status = client.read("/api/v1/status");
     let drift =
         json!([{"kind": "Group", "name": "leaders", "file": "leaders.yaml", "state": "changed"}]);
-    assert_eq!(
-        (&status["definitions"]["managed"], &status["definitions"]["drift"]),
-        (&json!(3), &drift)
-    );
+    status["definitions"].includes(&json!({"managed": 3, "drift": drift}));
     service.stop();
 
-    let answer = read_json(&apply(dir, &["--json"]));
-    assert_eq!(
-        (&answer["unchanged"], &answer["changes"][0]["action"]),
-        (&json!(2), &json!("changed"))
-    );
+    let answer = apply(dir, &["--json"]).json();
+    answer.includes(&json!({"unchanged": 2}));
+    assert_eq!(answer["changes"][0]["action"], "changed");
     write(dir, "pumps.yaml", &PUMPS.replace("type: string", "type: strong"));
-    fails(&apply(dir, &[]), "pumps.yaml:7:20: ");
+    apply(dir, &[]).fails(1, "pumps.yaml:7:20: ");
     fs::set_permissions(dir.join("definitions/pumps.yaml"), PermissionsExt::from_mode(0o666))
         .unwrap();
-    fails(&apply(dir, &[]), "pumps.yaml: other users can write it");
-    fails(&run(dir, &["apply", "nowhere", DATA]), "nowhere: No such file");
+    apply(dir, &[]).fails(1, "pumps.yaml: other users can write it");
+    run(dir, &["apply", "nowhere", DATA]).fails(1, "nowhere: No such file");
     write(dir, "pumps.yaml", "# nothing\n");
-    let pruned = apply(dir, &["--prune"]);
-    let shown = text(&pruned);
-    assert!(
-        shown.contains("deleted BusinessObject \"Pumps\"") && shown.contains("deleted Namespace"),
-        "{shown}"
-    );
-    let listed = String::from_utf8_lossy(&pruned.stderr);
+    let pruned = apply(dir, &["--prune"]).success();
+    let shown = pruned.out();
+    shown.has_all(&["deleted BusinessObject \"Pumps\"", "deleted Namespace"]);
+    let listed = pruned.err();
     assert!(listed.contains("to be deleted: BusinessObject \"Pumps\""), "{listed}");
 }
 
 /// Starts the service, and waits until it has applied the files.
-fn serve_folder(dir: &Path, data: &str) -> Server {
+fn serve_folder(dir: &Path, data: &str) -> TestProcess {
     let folder = "--service.definitions.dir=definitions";
-    let service = Server::spawn(&mut penstock(dir, &["serve", "--server.port=0", data, folder]));
+    let service =
+        TestProcess::spawn(&mut penstock(dir, &["serve", "--server.port=0", data, folder]));
     let client = service.client.with_key(create_key(dir, data, "wait", "User"));
     wait_for("the files are read", || {
-        let status = client.get("/api/v1/status").expect(200).json();
+        let status = client.read("/api/v1/status");
         status["definitions"]["running"] == json!(false)
     });
     service
 }
 
 fn refuse_deletion(client: Client, path: &str) {
-    client.send(Method::DELETE, path, &[], "").unwrap().expect(409);
+    client.delete(path).expect(409);
 }
 
 #[test]
@@ -125,7 +107,7 @@ fn the_folder_of_the_service_is_applied_at_start_and_at_hangup() {
     let client = service.client.with_key(key.clone());
     let put = client.put("/api/v1/groups/leaders", &json!({"claimValues": ["b"]}));
     let problem = put.expect(409).json();
-    assert!(problem["detail"].as_str().unwrap().contains("leaders.yaml"), "{problem}");
+    assert!(problem["detail"].has("leaders.yaml"), "{problem}");
     refuse_deletion(client, "/api/v1/business-objects/Pumps");
     refuse_deletion(client, "/api/v1/namespaces/Pump");
     // The same content is no change.
@@ -133,9 +115,9 @@ fn the_folder_of_the_service_is_applied_at_start_and_at_hangup() {
 
     // A dry run of the folder shows what a reload changes, and the command does not change it.
     write(dir, "leaders.yaml", &LEADERS.replace("[a]", "[c]"));
-    let shown = text(&apply(dir, &["--dry-run"]));
+    let shown = apply(dir, &["--dry-run"]).success().out();
     assert!(shown.starts_with("changed Group \"leaders\" (leaders.yaml)\n"), "{shown}");
-    fails(&apply(dir, &[]), "the group \"leaders\" is defined by the file leaders.yaml");
+    apply(dir, &[]).fails(1, "the group \"leaders\" is defined by the file leaders.yaml");
     signal(service.id(), "HUP");
     let claims = || client.get("/api/v1/groups/leaders").json()["claimValues"].clone();
     wait_for("the files are applied", || claims() == json!(["c"]));
@@ -143,18 +125,15 @@ fn the_folder_of_the_service_is_applied_at_start_and_at_hangup() {
     signal(service.id(), "HUP");
     let errors = || client.get("/api/v1/status").json()["definitions"]["errors"].clone();
     wait_for("the error is in the status", || errors() != json!([]));
-    assert!(errors()[0].as_str().unwrap().starts_with("leaders.yaml:3:1: "), "{}", errors());
+    assert!(errors()[0].text().starts_with("leaders.yaml:3:1: "), "{}", errors());
     service.stop();
 
     // A bad file does not stop the start, and what it has stays read-only.
     let service = serve_folder(dir, DATA);
     let client = service.client.with_key(key);
-    let status: Value = client.get("/api/v1/status").expect(200).json();
+    let status: Value = client.read("/api/v1/status");
     let warnings = status["warnings"].to_string();
-    assert!(
-        warnings.contains("leaders.yaml:3:1") && warnings.contains("last good run"),
-        "{warnings}"
-    );
+    warnings.has_all(&["leaders.yaml:3:1", "last good run"]);
     assert_eq!(client.get("/api/v1/groups/leaders").json()["claimValues"], json!(["c"]));
     refuse_deletion(client, "/api/v1/groups/leaders");
     service.stop();
@@ -166,13 +145,11 @@ fn a_folder_that_is_larger_than_a_request_may_be_names_the_setting() {
     let dir = dir.path();
     write(dir, "leaders.yaml", LEADERS);
     write(dir, "comment.yaml", &"# nothing\n".repeat(1000));
-    let service = Server::spawn(&mut penstock(
-        dir,
-        &["serve", "--server.port=0", DATA, "--service.limits.body=4KiB"],
-    ));
-    fails(&apply(dir, &[]), "larger than service.limits.body allows (4096 bytes");
+    let limited = ["serve", "--server.port=0", DATA, "--service.limits.body=4KiB"];
+    let service = TestProcess::spawn(&mut penstock(dir, &limited));
+    apply(dir, &[]).fails(1, "larger than service.limits.body allows (4096 bytes");
     service.stop();
-    assert!(text(&apply(dir, &[])).contains("created Group \"leaders\""));
+    assert!(apply(dir, &[]).success().out().contains("created Group \"leaders\""));
 }
 
 #[test]
@@ -183,7 +160,7 @@ fn a_reload_with_files_that_cannot_be_used_changes_nothing() {
     write(dir, "leaders.yaml", LEADERS);
     let service = serve_folder(dir, DATA);
     let client = service.client.with_key(create_key(dir, DATA, "cli", "Admin"));
-    let definitions = || client.get("/api/v1/status").expect(200).json()["definitions"].clone();
+    let definitions = || client.read("/api/v1/status")["definitions"].clone();
     let claims = || client.get("/api/v1/groups/leaders").json()["claimValues"].clone();
     let reload = |expected: &str| {
         signal(service.id(), "HUP");
@@ -228,36 +205,32 @@ fn a_restored_gateway_still_knows_the_files_of_its_definitions() {
     let service = serve_folder(dir, DATA);
     let key = create_key(dir, DATA, "cli", "Admin");
     let client = service.client.with_key(key.clone());
-    let version = |client: &Client| {
-        client.get("/api/v1/business-objects/Pumps").expect(200).json()["version"].clone()
-    };
+    let version =
+        |client: &Client| client.read("/api/v1/business-objects/Pumps")["version"].clone();
     let runs = |client: &Client| {
-        let events = client.get("/api/v1/audit?what=definitions").expect(200).json();
-        events["items"].as_array().unwrap().len()
+        let events = client.read("/api/v1/audit?what=definitions");
+        events["items"].list().len()
     };
     assert_eq!((version(&client), runs(&client)), (json!(1), 1));
-    text(&run(dir, &["backup", "monday", DATA]));
+    run(dir, &["backup", "monday", DATA]).success();
     service.stop();
     let new = "--service.data-dir=new";
-    text(&run(dir, &["restore", "monday", new]));
+    run(dir, &["restore", "monday", new]).success();
 
     let service = serve_folder(dir, new);
     let client = service.client.with_key(key.clone());
     refuse_deletion(client, "/api/v1/groups/leaders");
-    let status = client.get("/api/v1/status").expect(200).json();
-    assert_eq!(
-        (&status["definitions"]["managed"], &status["definitions"]["drift"]),
-        (&json!(3), &json!([]))
-    );
+    let status = client.read("/api/v1/status");
+    status["definitions"].includes(&json!({"managed": 3, "drift": []}));
     assert_eq!((version(&client), runs(&client)), (json!(1), 1), "the same files change nothing");
     service.stop();
     // A gateway without the folder keeps them, and they can be changed.
     let service = serve(dir, "new");
     let client = service.client.with_key(key);
-    let status = client.get("/api/v1/status").expect(200).json();
+    let status = client.read("/api/v1/status");
     assert_eq!(status["definitions"]["drift"][0]["state"], "unmanaged", "{status}");
     client.put("/api/v1/groups/leaders", &json!({"claimValues": ["b"]})).expect(200);
     service.stop();
-    let shown = text(&apply_to(dir, new, &["--prune", "--dry-run"]));
+    let shown = apply_to(dir, new, &["--prune", "--dry-run"]).success().out();
     assert!(shown.contains("changed Group \"leaders\""), "{shown}");
 }

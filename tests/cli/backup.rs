@@ -1,30 +1,9 @@
 //! `penstock backup`, `restore` and `verify`, with the service running and without.
-use crate::client::Client;
-use crate::server::{Server, create_key};
-use crate::{penstock, serve};
-use hyper::Method;
-use serde_json::{Value, json};
+use crate::{DATA, run, serve};
+use penstock_test_support::prelude::*;
 use std::fs;
-use std::path::Path;
-use std::process::Output;
-
-pub(crate) fn run(dir: &Path, arguments: &[&str]) -> Output {
-    penstock(dir, arguments).output().unwrap()
-}
-
-pub(crate) fn read_json(output: &Output) -> Value {
-    assert!(output.status.success(), "{output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-pub(crate) fn fails(output: &Output, why: &str) {
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains(why), "{output:?}");
-}
 
 const SHAPES: &str = "<urn:S> a <http://www.w3.org/ns/shacl#NodeShape> ; <http://www.w3.org/ns/shacl#targetNode> <urn:a> .";
-
-pub(crate) const DATA: &str = "--service.data-dir=data";
 
 #[test]
 fn a_running_service_is_backed_up_and_restored_elsewhere() {
@@ -35,26 +14,24 @@ fn a_running_service_is_backed_up_and_restored_elsewhere() {
     let client = service.client.with_key(key.clone());
     let pump = json!({"uriBase": "https://example.org/pump/", "generator": "counter"});
     client.put("/api/v1/namespaces/Pump", &pump).expect(201);
-    let turtle = [("Content-Type", "text/turtle")];
-    client.send(Method::PUT, "/api/v1/shapes/pumps", &turtle, SHAPES).unwrap().expect(201);
-    let backup = read_json(&run(dir, &["backup", "monday", "--json", DATA]));
+    client.send("PUT", "/api/v1/shapes/pumps", &[TURTLE], SHAPES).unwrap().expect(201);
+    let backup = run(dir, &["backup", "monday", "--json", DATA]).json();
     assert!(backup["documents"].as_u64() >= Some(2), "{backup}");
-    fails(&run(dir, &["backup", "monday", DATA]), "monday: File exists");
-    fails(&run(dir, &["restore", "monday", DATA]), "data is not empty");
-    fails(&run(dir, &["verify", DATA]), "in use by another process; stop the service");
+    run(dir, &["backup", "monday", DATA]).fails(1, "monday: File exists");
+    run(dir, &["restore", "monday", DATA]).fails(1, "data is not empty");
+    run(dir, &["verify", DATA]).fails(1, "in use by another process; stop the service");
     // Backups are available only at the control socket.
     client.get("/control/backup").expect(404);
     service.stop();
-    let verified = read_json(&run(dir, &["verify", "--json", DATA]));
+    let verified = run(dir, &["verify", "--json", DATA]).json();
     assert_eq!((&verified["whole"], &verified["faults"]), (&true.into(), &Value::Array(vec![])));
     // At shutdown the service commits deferred writes, such as the last use of a key.
     assert!(verified["sequence"].as_u64() >= backup["sequence"].as_u64(), "{verified}, {backup}");
     // The same for a store that no process has open.
-    let again = read_json(&run(dir, &["backup", "tuesday", "--json", DATA]));
-    assert_eq!(again["sequence"], verified["sequence"]);
-    assert_eq!(again["documents"], verified["documents"]);
+    let again = run(dir, &["backup", "tuesday", "--json", DATA]).json();
+    again.includes(&json!({"sequence": verified["sequence"], "documents": verified["documents"]}));
 
-    let restored = read_json(&run(dir, &["restore", "monday", "--json", "--service.data-dir=new"]));
+    let restored = run(dir, &["restore", "monday", "--json", "--service.data-dir=new"]).json();
     assert_eq!(restored["documents"], backup["documents"]);
     assert_eq!(restored["sequence"].as_u64(), backup["sequence"].as_u64().map(|n| n + 1_000_000));
     let service = serve(dir, "new");
@@ -67,11 +44,11 @@ fn a_running_service_is_backed_up_and_restored_elsewhere() {
 }
 
 /// Returns the events `data.*` of the audit log, the oldest first, each with its detail.
-fn data_events(service: &Server, key: &str) -> Vec<(String, String)> {
+fn data_events(service: &TestProcess, key: &str) -> Vec<(String, String)> {
     let client = service.client.with_key(key.to_owned());
-    let page = client.get("/api/v1/audit?what=data").expect(200).json();
-    let text = |event: &Value, name: &str| event[name].as_str().unwrap().to_owned();
-    let events = page["items"].as_array().unwrap().iter().rev();
+    let page = client.read("/api/v1/audit?what=data");
+    let text = |event: &Value, name: &str| event[name].string();
+    let events = page["items"].list().iter().rev();
     events
         .map(|event| {
             assert_eq!(event["by"], "local", "{event}");
@@ -89,16 +66,16 @@ fn the_audit_log_has_backups_dumps_loads_and_restores() {
     let service = serve(dir, "data");
     let key = create_key(dir, DATA, "cli", "Admin");
     let act = |name: &str| {
-        assert!(run(dir, &["load", "one.nt", DATA]).status.success());
-        assert!(!run(dir, &["load", "bad.nt", DATA]).status.success());
-        assert!(run(dir, &["dump", "--graph", "default", "--format", "nt", DATA]).status.success());
-        assert!(run(dir, &["backup", name, DATA]).status.success());
+        run(dir, &["load", "one.nt", DATA]).success();
+        run(dir, &["load", "bad.nt", DATA]).fails(1, "");
+        run(dir, &["dump", "--graph", "default", "--format", "nt", DATA]).success();
+        run(dir, &["backup", name, DATA]).success();
     };
     act("monday");
     service.stop();
     act("tuesday");
     let restore = ["restore", "tuesday", "--service.data-dir=new"];
-    assert!(run(dir, &restore).status.success());
+    run(dir, &restore).success();
 
     let expected = [
         ("data.loaded", "1 quads, 1 of them new; without a graph: the default graph"),
@@ -133,13 +110,13 @@ fn the_audit_log_has_backups_dumps_loads_and_restores() {
 fn a_damaged_store_and_a_truncated_backup_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    fails(&run(dir, &["verify", DATA]), "there is no data directory");
+    run(dir, &["verify", DATA]).fails(1, "there is no data directory");
     serve(dir, "data").stop();
     run(dir, &["backup", "whole", DATA]);
     let whole = fs::read(dir.join("whole")).unwrap();
     fs::write(dir.join("cut"), &whole[..whole.len() - 1]).unwrap();
-    fails(&run(dir, &["restore", "cut", "--service.data-dir=new"]), "cut is damaged at byte");
-    assert!(run(dir, &["restore", "whole", "--service.data-dir=new"]).status.success());
+    run(dir, &["restore", "cut", "--service.data-dir=new"]).fails(1, "cut is damaged at byte");
+    run(dir, &["restore", "whole", "--service.data-dir=new"]).success();
     let segment = dir.join("data/store/journal/00000000000000000001.journal");
     let mut bytes = fs::read(&segment).unwrap();
     bytes[60] ^= 1;
@@ -147,17 +124,14 @@ fn a_damaged_store_and_a_truncated_backup_are_reported() {
     let output = run(dir, &["verify", "--json", DATA]);
     assert_eq!(output.status.code(), Some(1));
     let verified: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(
-        verified["faults"][0].as_str().unwrap().contains("0001.journal is damaged at byte 40"),
-        "{verified}"
-    );
+    assert!(verified["faults"][0].has("0001.journal is damaged at byte 40"), "{verified}");
 }
 
 /// Returns the warning of the status about a restore, if there is one.
 fn restore_warning(client: &Client) -> Option<String> {
-    let status = client.get("/api/v1/status").expect(200).json();
-    let warnings = status["warnings"].as_array().unwrap().iter();
-    let mut warnings = warnings.map(|warning| warning.as_str().unwrap().to_owned());
+    let status = client.read("/api/v1/status");
+    let warnings = status["warnings"].list().iter();
+    let mut warnings = warnings.map(JsonExt::string);
     warnings.find(|warning| warning.contains("a backup was restored"))
 }
 
@@ -169,17 +143,17 @@ fn what_a_restore_brings_back_is_listed_or_ended() {
     let admin = create_key(dir, DATA, "admin", "Admin");
     let leaked = create_key(dir, DATA, "leaked", "User");
     assert_eq!(restore_warning(&service.client.with_key(admin.clone())), None);
-    assert!(run(dir, &["backup", "monday", DATA]).status.success());
+    run(dir, &["backup", "monday", DATA]).success();
     let client = service.client.with_key(admin.clone());
-    let keys = client.get("/api/v1/api-keys").expect(200).json();
-    let of_leaked = keys["items"].as_array().unwrap().iter().find(|key| key["name"] == "leaked");
-    let path = format!("/api/v1/api-keys/{}", of_leaked.unwrap()["id"].as_str().unwrap());
-    client.send(Method::DELETE, &path, &[], "").unwrap().expect(204);
+    let keys = client.read("/api/v1/api-keys");
+    let of_leaked = keys["items"].list().iter().find(|key| key["name"] == "leaked");
+    let path = format!("/api/v1/api-keys/{}", of_leaked.unwrap()["id"].text());
+    client.delete(&path).expect(204);
     service.client.with_key(leaked.clone()).get("/api/v1/status").expect(401);
     service.stop();
 
     // Without options the revoked key is valid again, and listed until it is revoked again.
-    assert!(run(dir, &["restore", "monday", "--service.data-dir=new"]).status.success());
+    run(dir, &["restore", "monday", "--service.data-dir=new"]).success();
     for start in ["first", "second"] {
         let service = serve(dir, "new");
         let client = service.client.with_key(admin.clone());
@@ -188,12 +162,9 @@ fn what_a_restore_brings_back_is_listed_or_ended() {
         assert!(warning.contains("1 account (admin)"), "{start}: {warning}");
         // Only an Admin learns the names.
         if start == "first" {
-            assert!(
-                warning.contains("2 API keys (") && warning.contains("\"leaked\" ("),
-                "{warning}"
-            );
+            warning.has_all(&["2 API keys (", "\"leaked\" ("]);
             assert_eq!(restore_warning(&as_leaked), None);
-            client.send(Method::DELETE, &path, &[], "").unwrap().expect(204);
+            client.delete(&path).expect(204);
         } else {
             assert!(warning.contains("1 API key (\"admin\""), "{warning}");
             as_leaked.get("/api/v1/status").expect(401);
@@ -203,7 +174,7 @@ fn what_a_restore_brings_back_is_listed_or_ended() {
 
     // With the option no key works, and a new one stays.
     let ended = ["restore", "monday", "--revoke-keys", "--sign-out", "--service.data-dir=ended"];
-    assert!(run(dir, &ended).status.success());
+    run(dir, &ended).success();
     let service = serve(dir, "ended");
     for key in [&admin, &leaked] {
         service.client.with_key(key.clone()).get("/api/v1/status").expect(401);
@@ -214,7 +185,7 @@ fn what_a_restore_brings_back_is_listed_or_ended() {
     service.stop();
     let service = serve(dir, "ended");
     let client = service.client.with_key(new);
-    let revoked = client.get("/api/v1/audit?what=key.revoked").expect(200).json();
-    assert_eq!(revoked["items"].as_array().unwrap().len(), 2, "{revoked}");
+    let revoked = client.read("/api/v1/audit?what=key.revoked");
+    assert_eq!(revoked["items"].list().len(), 2, "{revoked}");
     service.stop();
 }

@@ -1,5 +1,6 @@
 //! The command line as scripts use it: exit statuses, output streams, settings among the arguments.
 use crate::penstock;
+use penstock_test_support::prelude::*;
 use std::process::Output;
 
 fn run(arguments: &[&str]) -> Output {
@@ -19,10 +20,7 @@ fn help_goes_to_standard_output_with_examples() {
         let output = run(&[command, "--help"]);
         assert_eq!(output.status.code(), Some(0), "{command}");
         let help = text(&output.stdout);
-        assert!(
-            help.contains("Example") && help.contains(&format!("penstock {command}")),
-            "{help}"
-        );
+        help.has_all(&["Example", &format!("penstock {command}")]);
         assert!(text(&run(&["--help"]).stdout).contains(command));
     }
     assert_eq!(run(&["export", "list", "--help"]).status.code(), Some(0));
@@ -51,10 +49,9 @@ fn a_wrong_command_line_is_status_2() {
 fn the_version_is_printed_as_text_and_as_json() {
     let version = env!("CARGO_PKG_VERSION");
     assert!(text(&run(&["version"]).stdout).starts_with(&format!("penstock {version} ")));
-    let json: serde_json::Value =
-        serde_json::from_slice(&run(&["version", "--json"]).stdout).unwrap();
-    assert_eq!(json["version"], version);
-    assert_eq!(json["arch"], std::env::consts::ARCH);
+    run(&["version", "--json"])
+        .json()
+        .includes(&json!({"version": version, "arch": std::env::consts::ARCH}));
     assert!(text(&run(&["--version"]).stdout).contains(version));
 }
 
@@ -80,15 +77,13 @@ fn serve_reports_every_error_of_the_configuration_with_status_78() {
         .unwrap();
     assert_eq!(output.status.code(), Some(78));
     let errors = text(&output.stderr);
-    for expected in [
+    errors.has_all(&[
         "the configuration has 4 errors",
         "server.port = \"none\" (from application.yaml, line 1): expected a whole number",
         "service.limits.nesting = \"5000\" (from environment variable SERVICE_LIMITS_NESTING)",
         "security = \"oauth2\" (from --security): it needs the profile oauth2",
         "server.insecure-http=true",
-    ] {
-        assert!(errors.contains(expected), "{expected}\nis not in\n{errors}");
-    }
+    ]);
 }
 
 #[test]
@@ -116,9 +111,6 @@ fn export_needs_a_data_directory() {
     let output = run(&["export", "list", "--service.data-dir=nowhere", "--service.dta-dir=x"]);
     assert_eq!(output.status.code(), Some(1));
     let errors = text(&output.stderr);
-    assert!(
-        errors.contains("no data directory nowhere") && errors.contains("--service.data-dir=DIR"),
-        "{errors}"
-    );
+    errors.has_all(&["no data directory nowhere", "--service.data-dir=DIR"]);
     assert!(errors.contains("the nearest is service.data-dir"), "{errors}");
 }

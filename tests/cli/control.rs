@@ -1,8 +1,8 @@
 //! `penstock export` asks the running service through its control socket.
 use crate::penstock;
+use penstock_test_support::prelude::*;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
-use std::path::Path;
 use std::process::Output;
 
 /// Answers requests with these responses in order, and returns the first line of each request.
@@ -38,23 +38,15 @@ fn export(dir: &Path, arguments: &[&str]) -> Output {
 fn list_reads_every_page() {
     let dir = tempfile::tempdir().unwrap();
     let page = |id: &str, next: &str| {
-        (
-            "200 OK",
-            format!(r#"{{"items": [{{"id": "{id}", "status": "queued"}}], "next": {next}}}"#),
-        )
+        let item = json!({"id": id, "status": "queued"});
+        ("200 OK", format!(r#"{{"items": [{item}], "next": {next}}}"#))
     };
     let service = service(dir.path(), vec![page("one", "\"a&b\""), page("two", "null")]);
     let output = export(dir.path(), &["list", "--json"]);
-    assert_eq!(
-        service.join().unwrap(),
-        [
-            "GET /api/v1/exports?limit=100 HTTP/1.1",
-            "GET /api/v1/exports?limit=99&cursor=a%26b HTTP/1.1"
-        ]
-    );
-    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(answer["items"][1]["id"], "two");
-    assert_eq!(output.status.code(), Some(0));
+    let asked = service.join().unwrap();
+    let paths = ["limit=100", "limit=99&cursor=a%26b"];
+    assert_eq!(asked, paths.map(|query| format!("GET /api/v1/exports?{query} HTTP/1.1")));
+    assert_eq!(output.json()["items"][1]["id"], "two");
 }
 
 #[test]
@@ -64,6 +56,6 @@ fn an_id_is_escaped_in_the_path() {
     let service = service(dir.path(), vec![("404 Not Found", problem)]);
     let output = export(dir.path(), &["park", "../x"]);
     assert_eq!(service.join().unwrap(), ["POST /api/v1/exports/%2E%2E%2Fx/park HTTP/1.1"]);
-    assert_eq!(output.status.code(), Some(1));
+    output.fails(1, "there is no export ../x");
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no export ../x"));
 }

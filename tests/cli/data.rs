@@ -4,9 +4,9 @@
 use crate::{penstock, serve};
 use nix::unistd::geteuid;
 use penstock_store::{Error, Options, Store};
+use penstock_test_support::prelude::*;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 const SERVE: [&str; 3] = ["serve", "--service.data-dir=data", "--server.port=0"];
 
@@ -16,7 +16,7 @@ pub(crate) fn try_to_serve(dir: &Path) -> (Option<i32>, String) {
 }
 
 /// Creates a store with some documents, and returns the path of its newest segment.
-fn create_store(dir: &Path) -> std::path::PathBuf {
+fn create_store(dir: &Path) -> PathBuf {
     let folder = dir.join("data/store");
     let store = Store::open(&folder, Options::default(), &mut |_| {}).unwrap();
     for number in 0..20_u8 {
@@ -63,7 +63,7 @@ fn a_directory_of_another_user_is_reported_with_its_owner() {
     std::fs::set_permissions(&data, PermissionsExt::from_mode(0o700)).unwrap();
     let Output { status, stderr, .. } = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(env!("CARGO_BIN_EXE_penstock"))
+        .arg(binary())
         .args(SERVE)
         .current_dir(dir.path())
         .env_clear()

@@ -1,10 +1,9 @@
 //! Which users' files a command trusts, and which user owns the files that it creates. If root runs a command and no
 //! service runs, the command acts as the owner of the data directory.
 use crate::penstock;
-use crate::server::Server;
+use penstock_test_support::prelude::*;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
 
 const NOBODY: u32 = 65_534;
 const MALLORY: u32 = 12_345;
@@ -21,8 +20,7 @@ fn root_leaves_no_file_of_its_own_in_the_data_directory() {
     std::fs::create_dir(&data).unwrap();
     chown(&data, Some(NOBODY), Some(NOBODY)).unwrap();
     let arguments = ["export", "list", "--service.data-dir=data"];
-    let output = penstock(dir.path(), &arguments).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    penstock(dir.path(), &arguments).succeed();
     let files: Vec<_> = std::fs::read_dir(&data).unwrap().map(|f| f.unwrap()).collect();
     assert!(!files.is_empty(), "opening the store leaves files");
     for file in files {
@@ -44,7 +42,7 @@ fn root_ignores_the_configuration_in_a_folder_of_another_user() {
     chown(dir.path().join("trap"), Some(MALLORY), None).unwrap();
     let list = ["user", "list", "--json", "--service.data-dir=../data"];
     let output = penstock(&dir.path().join("trap"), &list).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = output.err();
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains("trap/application.yaml was ignored"), "{said}");
     assert!(said.contains("its folder belongs to user 12345"), "{said}");
@@ -63,30 +61,20 @@ fn nothing_is_sent_to_a_socket_of_another_user() {
     chown(&data, Some(MALLORY), Some(MALLORY)).unwrap();
     // A copy that every user can run, wherever the program was built.
     let program = dir.path().join("penstock");
-    std::fs::copy(env!("CARGO_BIN_EXE_penstock"), &program).unwrap();
+    std::fs::copy(binary(), &program).unwrap();
     let mut command = Command::new(program);
     command.args(["serve", "--server.port=0", "--service.data-dir=data"]);
     command.current_dir(dir.path()).env_clear().stdin(Stdio::null());
-    let service = Server::spawn(command.uid(MALLORY).gid(MALLORY));
-    let passwd = || {
-        let mut command = penstock(
-            dir.path(),
-            &["user", "passwd", "admin", "--generate", "--json", "--service.data-dir=data"],
-        );
-        command.output().unwrap()
-    };
+    let service = TestProcess::spawn(command.uid(MALLORY).gid(MALLORY));
+    let passwd = ["user", "passwd", "admin", "--generate", "--json", "--service.data-dir=data"];
+    let passwd = || penstock(dir.path(), &passwd).output().unwrap();
     // The command asks the service of the directory's owner.
     let own = passwd();
     chown(&data, Some(NOBODY), Some(NOBODY)).unwrap();
     let other = passwd();
     service.kill();
-    assert_eq!(own.status.code(), Some(0), "{}", String::from_utf8_lossy(&own.stderr));
-    let said = String::from_utf8_lossy(&other.stderr);
-    assert_eq!(other.status.code(), Some(1), "{said}");
-    assert!(
-        said.contains("runs as user 12345, and the data directory belongs to user 65534"),
-        "{said}"
-    );
+    own.success();
+    other.fails(1, "runs as user 12345, and the data directory belongs to user 65534");
 }
 
 #[test]
@@ -100,13 +88,9 @@ fn root_refuses_a_data_directory_that_another_user_could_replace() {
     chown(dir.path().join("home"), Some(MALLORY), None).unwrap();
     let list = ["user", "list", "--service.data-dir=home/data"];
     let run = || penstock(dir.path(), &list).output().unwrap();
-    let refused = run();
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("which belongs to user 12345, who could put another one"), "{said}");
+    run().fails(1, "which belongs to user 12345, who could put another one");
     chown(dir.path().join("home"), Some(0), None).unwrap();
-    let taken = run();
-    assert_eq!(taken.status.code(), Some(0), "{}", String::from_utf8_lossy(&taken.stderr));
+    run().success();
 }
 
 #[test]
@@ -119,7 +103,7 @@ fn an_accessible_data_directory_is_a_warning_and_no_created_file_is_writable_by_
     let mut shell = Command::new("sh");
     shell.current_dir(dir.path()).args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(binary);
     shell.args(["serve", "--server.port=0", "--service.data-dir=data"]);
-    let said = Server::spawn(&mut shell).kill();
+    let said = TestProcess::spawn(&mut shell).kill();
     assert!(said.contains("has the mode 755") && said.contains("chmod 700 data"), "{said}");
     let mut folders = vec![data];
     let mut files = 0;

@@ -1,12 +1,8 @@
 //! `penstock dump` and `penstock load`, with the service running and without.
-use crate::backup::{DATA, fails, read_json, run};
-use crate::server::create_key;
-use crate::{penstock, serve};
-use std::collections::BTreeSet;
+use crate::{DATA, penstock, run, serve, serve_for_admin};
+use penstock_test_support::prelude::*;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::path::Path;
-use std::process::Stdio;
 
 const PUMPS: &str = "\
 @prefix v: <https://plant.example/v/> .
@@ -15,9 +11,7 @@ const PUMPS: &str = "\
 ";
 
 fn lines(dir: &Path, arguments: &[&str]) -> BTreeSet<String> {
-    let output = run(dir, arguments);
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    run(dir, arguments).success().out().lines().map(str::to_owned).collect()
 }
 
 #[test]
@@ -26,20 +20,19 @@ fn a_dump_can_be_loaded_elsewhere_with_and_without_a_running_service() {
     let dir = dir.path();
     fs::write(dir.join("pumps.ttl"), PUMPS).unwrap();
     let graph = "https://plant.example/p/";
-    let service = serve(dir, "data");
-    let client = service.client.with_key(create_key(dir, DATA, "cli", "Admin"));
+    let (service, client) = serve_for_admin(dir);
     let load = ["load", "pumps.ttl", "--graph", graph, "--json", DATA];
-    let first = read_json(&run(dir, &load));
+    let first = run(dir, &load).json();
     assert_eq!((first["quads"].as_u64(), first["added"].as_u64()), (Some(4), Some(4)));
-    assert_eq!(read_json(&run(dir, &load))["added"], 0);
+    assert_eq!(run(dir, &load).json()["added"], 0);
     let quads = lines(dir, &["dump", DATA]);
     assert_eq!(quads.len(), 4);
     assert!(quads.iter().all(|line| line.ends_with(" <https://plant.example/p/> .")), "{quads:?}");
     assert!(quads.iter().any(|line| line.contains(r#""a\rb\u0000""#)), "{quads:?}");
     for name in ["all.nq", "all.trig.zst", "all.jsonld"] {
-        assert!(run(dir, &["dump", name, DATA]).status.success(), "{name}");
+        run(dir, &["dump", name, DATA]).success();
     }
-    fails(&run(dir, &["dump", "all.nq", DATA]), "all.nq: File exists");
+    run(dir, &["dump", "all.nq", DATA]).fails(1, "all.nq: File exists");
     // Dump and load are not available over TCP, because they give access to all data.
     client.get("/control/dump?format=nq").expect(404);
     client.post("/control/load?format=nq", "").expect(404);
@@ -49,14 +42,14 @@ fn a_dump_can_be_loaded_elsewhere_with_and_without_a_running_service() {
     for (number, name) in ["all.nq", "all.trig.zst", "all.jsonld"].iter().enumerate() {
         let data = format!("--service.data-dir=new{number}");
         serve(dir, &format!("new{number}")).stop();
-        assert_eq!(read_json(&run(dir, &["load", name, "--json", &data]))["added"], 4, "{name}");
+        assert_eq!(run(dir, &["load", name, "--json", &data]).json()["added"], 4, "{name}");
         assert_eq!(lines(dir, &["dump", &data]), quads, "{name}");
     }
     let triples = lines(dir, &["dump", "--format", "nt", "--graph", graph, DATA]);
     assert_eq!(triples.len(), 4);
     assert!(lines(dir, &["dump", "--format", "nt", "--graph", "default", DATA]).is_empty());
-    fails(&run(dir, &["dump", "all.ttl", DATA]), "holds one graph");
-    fails(&run(dir, &["dump", "all.rdf", "--graph", graph, DATA]), "RDF/XML cannot write");
+    run(dir, &["dump", "all.ttl", DATA]).fails(1, "holds one graph");
+    run(dir, &["dump", "all.rdf", "--graph", graph, DATA]).fails(1, "RDF/XML cannot write");
     // A failed dump leaves no file.
     assert!(!dir.join("all.ttl").exists() && !dir.join("all.rdf").exists());
 }
@@ -70,23 +63,19 @@ fn an_error_reports_its_place_and_the_quads_loaded_so_far() {
     fs::write(dir.join("bad.nt"), &text).unwrap();
     let service = serve(dir, "data");
     let assert_reported = |output: &std::process::Output| {
-        fails(output, "line 10002, column 14");
-        let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+        output.fails(1, "line 10002, column 14");
+        let answer = output.out();
         assert!(answer.contains("10000 quads in 1 commit"), "{answer}");
     };
     assert_reported(&run(dir, &["load", "bad.nt", DATA]));
     service.stop();
     assert_reported(&run(dir, &["load", "bad.nt", DATA]));
 
-    let wrong = |arguments: &[&str], why: &str| {
-        let output = run(dir, arguments);
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(String::from_utf8_lossy(&output.stderr).contains(why), "{output:?}");
-    };
+    let wrong = |arguments: &[&str], why: &str| run(dir, arguments).fails(2, why);
     wrong(&["load", "-", DATA], "give --format");
     wrong(&["load", "bad.nt", "--graph", "no iri", DATA], "is not an absolute IRI");
     wrong(&["dump", "--format", "n3", DATA], "is not a format");
-    fails(&run(dir, &["load", "none.nt", DATA]), "none.nt: No such file");
+    run(dir, &["load", "none.nt", DATA]).fails(1, "none.nt: No such file");
 }
 
 #[test]
@@ -100,10 +89,10 @@ fn the_error_about_a_long_document_arrives() {
         .unwrap();
     let service = serve(dir, "data");
     let assert_reported = || {
-        fails(&run(dir, &["load", "first.nt", DATA]), "line 1, column 1");
+        run(dir, &["load", "first.nt", DATA]).fails(1, "line 1, column 1");
         let blank = run(dir, &["load", "blank.ttl", DATA]);
-        fails(&blank, "line 2, column 12");
-        fails(&blank, "there is a blank node");
+        blank.fails(1, "line 2, column 12");
+        blank.fails(1, "there is a blank node");
     };
     assert_reported();
     // The connection also stays open while another program continues to send the document.
@@ -134,17 +123,9 @@ fn standard_input_is_loaded_and_a_reader_that_goes_away_ends_a_dump() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     serve(dir, "data").stop();
-    let mut child = penstock(dir, &["load", "-", "--format", "nt", DATA])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    for number in 0..20_000 {
-        writeln!(input, "<urn:x:{number}> <urn:x:p> \"{number}\" .").unwrap();
-    }
-    drop(input);
-    assert!(child.wait().unwrap().success());
+    let quads = (0..20_000).map(|number| format!("<urn:x:{number}> <urn:x:p> \"{number}\" .\n"));
+    let load = ["load", "-", "--format", "nt", DATA];
+    penstock(dir, &load).pipe(&quads.collect::<String>()).success();
     let mut dump = penstock(dir, &["dump", DATA])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -1,125 +1,80 @@
 //! Every property of sign-in and access tokens, from every kind of source, and its default.
-use crate::security::{JWT, oauth2};
+use crate::security::{CLIENT, JWT, PROVIDER, oauth2};
 use crate::{in_dir, loaded};
 use penstock_config::{self as config, Security, Sources};
+use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Each property of the specification's 5.3 to 5.7 and related ones: its name, a value that is not the default, and
-/// how to read it from the settings.
-type Row = (&'static str, &'static str, fn(&Security) -> String);
+type Row<Name> = (Name, &'static str, fn(&Security) -> String);
 
-fn rows() -> Vec<Row> {
+/// Returns each property of the specification's 5.3 to 5.7 and related ones: its name, a value that is not the default,
+/// and how to read it from the settings.
+fn rows() -> Vec<Row<String>> {
     macro_rules! oidc {
         ($($field:tt)*) => { |s: &Security| format!("{}", s.oidc.as_ref().expect("sign-in is on").$($field)*) };
     }
     macro_rules! server {
         ($($field:tt)*) => { |s: &Security| s.resource_server.as_ref().expect("access tokens are accepted").$($field)* };
     }
-    vec![
-        ("service.security.registration", "kc", oidc!(registration)),
+    let rows: Vec<Row<&str>> = vec![
+        ("SERVICE.registration", "kc", oidc!(registration)),
+        ("CLIENT.client-id", "penstock-web", oidc!(client_id)),
+        ("CLIENT.client-secret", "not-to-be-shown", oidc!(client_secret)),
+        ("CLIENT.redirect-uri", "https://gw.example/login/oauth2/code/kc", oidc!(redirect_uri)),
+        ("CLIENT.scope", "openid,profile,email", oidc!(scopes.join(","))),
+        ("CLIENT.authorization-grant-type", "authorization_code", |_| "authorization_code".into()),
         (
-            "framework.security.oauth2.client.registration.kc.client-id",
-            "penstock-web",
-            oidc!(client_id),
-        ),
-        (
-            "framework.security.oauth2.client.registration.kc.client-secret",
-            "not-to-be-shown",
-            oidc!(client_secret),
-        ),
-        (
-            "framework.security.oauth2.client.registration.kc.redirect-uri",
-            "https://gw.example/login/oauth2/code/kc",
-            oidc!(redirect_uri),
-        ),
-        (
-            "framework.security.oauth2.client.registration.kc.scope",
-            "openid,profile,email",
-            oidc!(scopes.join(",")),
-        ),
-        (
-            "framework.security.oauth2.client.registration.kc.authorization-grant-type",
-            "authorization_code",
-            |_| "authorization_code".into(),
-        ),
-        (
-            "framework.security.oauth2.client.provider.kc.issuer-uri",
+            "PROVIDER.issuer-uri",
             "https://kc.example/realms/plant/",
             oidc!(issuer_uri.clone().unwrap()),
         ),
         (
-            "framework.security.oauth2.client.provider.kc.authorization-uri",
+            "PROVIDER.authorization-uri",
             "https://kc.example/auth",
             oidc!(authorization_uri.clone().unwrap()),
         ),
-        (
-            "framework.security.oauth2.client.provider.kc.token-uri",
-            "https://kc.example/token",
-            oidc!(token_uri.clone().unwrap()),
-        ),
-        (
-            "framework.security.oauth2.client.provider.kc.jwk-set-uri",
-            "https://kc.example/jwks",
-            oidc!(jwk_set_uri.clone().unwrap()),
-        ),
-        (
-            "framework.security.oauth2.client.provider.kc.user-info-uri",
-            "https://kc.example/me",
-            oidc!(user_info_uri.clone().unwrap()),
-        ),
-        (
-            "framework.security.oauth2.client.provider.kc.user-name-attribute",
-            "user_email",
-            oidc!(user_name_attribute),
-        ),
-        ("service.security.claims.firstName", "vorname", |s| s.claims.first_name.join(",")),
-        ("service.security.claims.lastName", "nachname,family_name", |s| {
-            s.claims.last_name.join(",")
-        }),
-        ("service.security.claims.email", "mail,upn", |s| s.claims.email.join(",")),
-        ("service.security.claims.organization", "org", |s| s.claims.organization.join(",")),
-        ("service.security.claims.roles", "realm_access.roles,groups", |s| {
-            s.claims.roles.join(",")
-        }),
+        ("PROVIDER.token-uri", "https://kc.example/token", oidc!(token_uri.clone().unwrap())),
+        ("PROVIDER.jwk-set-uri", "https://kc.example/jwks", oidc!(jwk_set_uri.clone().unwrap())),
+        ("PROVIDER.user-info-uri", "https://kc.example/me", oidc!(user_info_uri.clone().unwrap())),
+        ("PROVIDER.user-name-attribute", "user_email", oidc!(user_name_attribute)),
+        ("SERVICE.claims.firstName", "vorname", |s| s.claims.first_name.join(",")),
+        ("SERVICE.claims.lastName", "nachname,family_name", |s| s.claims.last_name.join(",")),
+        ("SERVICE.claims.email", "mail,upn", |s| s.claims.email.join(",")),
+        ("SERVICE.claims.organization", "org", |s| s.claims.organization.join(",")),
+        ("SERVICE.claims.roles", "realm_access.roles,groups", |s| s.claims.roles.join(",")),
         ("security.role.admin", "ADMIN", |s| s.role_values.admin.clone()),
         ("security.role.contributor", "CONTRIBUTOR", |s| s.role_values.contributor.clone()),
         ("security.role.user", "USER", |s| s.role_values.user.clone()),
+        ("JWT.issuer-uri", "https://sts.example/t/", server!(issuer_uri.clone())),
+        ("JWT.jwk-set-uri", "https://sts.example/keys", server!(jwk_set_uri.clone().unwrap())),
+        ("JWT.audiences", "api://one,api://two", server!(audiences.join(","))),
         (
-            "framework.security.oauth2.resourceserver.jwt.issuer-uri",
-            "https://sts.example/t/",
-            server!(issuer_uri.clone()),
-        ),
-        (
-            "framework.security.oauth2.resourceserver.jwt.jwk-set-uri",
-            "https://sts.example/keys",
-            server!(jwk_set_uri.clone().unwrap()),
-        ),
-        (
-            "framework.security.oauth2.resourceserver.jwt.audiences",
-            "api://one,api://two",
-            server!(audiences.join(",")),
-        ),
-        (
-            "service.security.defaultServiceAccountRole",
+            "SERVICE.defaultServiceAccountRole",
             "Contributor",
             server!(default_role.map(|r| format!("{r:?}")).unwrap()),
         ),
         (
-            "service.security.serviceAccount.emailDomain",
+            "SERVICE.serviceAccount.emailDomain",
             "@machines.example",
             server!(email_domain.clone().unwrap()),
         ),
         (
-            "service.security.jwks.max-stale",
+            "SERVICE.jwks.max-stale",
             "36h",
             server!(max_stale.as_secs().div_euclid(3600).to_string() + "h"),
         ),
-        ("service.security.jwt.algorithms", "RS256,ES256", |s| s.algorithms.join(",")),
-        ("service.security.session.idle", "90s", |s| format!("{}s", s.session.idle.as_secs())),
-        ("service.security.session.absolute", "20h", |s| {
+        ("SERVICE.jwt.algorithms", "RS256,ES256", |s| s.algorithms.join(",")),
+        ("SERVICE.session.idle", "90s", |s| format!("{}s", s.session.idle.as_secs())),
+        ("SERVICE.session.absolute", "20h", |s| {
             format!("{}h", s.session.absolute.as_secs() / 3600)
         }),
-    ]
+    ];
+    let whole = |name: &str| {
+        let name =
+            name.replace("CLIENT.", CLIENT).replace("PROVIDER.", PROVIDER).replace("JWT.", JWT);
+        name.replace("SERVICE.", "service.security.")
+    };
+    rows.into_iter().map(|(name, value, read)| (whole(name), value, read)).collect()
 }
 
 /// Checks that the settings have every row's value.
@@ -137,7 +92,7 @@ fn every_property_can_be_set_by_properties() {
     let dir = tempfile::tempdir().unwrap();
     let mut text = "security=oauth2\nprofiles.active=oauth2\n".to_owned();
     for (name, value, _) in rows() {
-        text += &[name, "=", value, "\n"].concat();
+        writeln!(text, "{name}={value}").unwrap();
     }
     std::fs::write(
         dir.path().join("application.properties"),
@@ -152,49 +107,7 @@ fn every_property_can_be_set_by_properties() {
 #[test]
 fn every_property_can_be_set_by_yaml() {
     let dir = tempfile::tempdir().unwrap();
-    let yaml = "
-profiles.active: oauth2
-security: oauth2
-service:
-  security:
-    registration: kc
-    claims:
-      firstName: vorname
-      lastName: [nachname, family_name]
-      email: mail,upn
-      organization: org
-      roles: [realm_access.roles, groups]
-    defaultServiceAccountRole: Contributor
-    serviceAccount: {emailDomain: '@machines.example'}
-    jwks: {max-stale: 36h}
-    session: {idle: 90s, absolute: 20h}
-    jwt.algorithms: [RS256, ES256]
-security.role: {admin: ADMIN, contributor: CONTRIBUTOR, user: USER}
-framework:
-  security:
-    oauth2:
-      client:
-        registration:
-          kc:
-            client-id: penstock-web
-            clientSecret: not-to-be-shown
-            redirect-uri: https://gw.example/login/oauth2/code/kc
-            scope: [openid, profile, email]
-            authorization-grant-type: authorization_code
-        provider:
-          kc:
-            issuer-uri: https://kc.example/realms/plant/
-            authorization-uri: https://kc.example/auth
-            tokenUri: https://kc.example/token
-            jwk-set-uri: https://kc.example/jwks
-            user-info-uri: https://kc.example/me
-            user-name-attribute: user_email
-      resourceserver:
-        jwt:
-          issuer-uri: https://sts.example/t/
-          jwk-set-uri: https://sts.example/keys
-          audiences: [api://one, api://two]
-";
+    let yaml = include_str!("properties.yaml");
     std::fs::write(dir.path().join("application.yaml"), yaml).unwrap();
     assert_all_values(&in_dir(dir.path()));
 }

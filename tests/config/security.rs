@@ -2,8 +2,8 @@
 use crate::{in_dir, load_errors, loaded, with_arguments};
 use penstock_config::{self as config, Loaded, Sources};
 
-const CLIENT: &str = "framework.security.oauth2.client.registration.kc.";
-const PROVIDER: &str = "framework.security.oauth2.client.provider.kc.";
+pub(crate) const CLIENT: &str = "framework.security.oauth2.client.registration.kc.";
+pub(crate) const PROVIDER: &str = "framework.security.oauth2.client.provider.kc.";
 pub(crate) const JWT: &str = "framework.security.oauth2.resourceserver.jwt.";
 
 /// Returns the minimum settings of sign-in.
@@ -56,82 +56,9 @@ fn the_client_authentication_is_configurable() {
 
 #[test]
 fn each_mistake_stops_the_start_with_its_reason() {
-    for (more, reason) in [
-        (
-            "--profiles.active=",
-            "security = \"oauth2\" (from --security): it needs the profile oauth2",
-        ),
-        (
-            "--profiles.active=plant",
-            "security = \"oauth2\" (from --security): it needs the profile oauth2",
-        ),
-        (
-            "--security=",
-            "security: it is missing: the profile oauth2 is active and needs security=oauth2",
-        ),
-        ("--security=saml", "security = \"saml\" (from --security): expected oauth2"),
-        ("--service.security.registration=", "service.security.registration: it is missing"),
-        (
-            "--service.security.registration=KC1",
-            "service.security.registration = \"KC1\" (from --service.security.registration): expected 1 to 64 lowercase letters",
-        ),
-        ("--CLIENT.client-id=", "CLIENT.client-id: it is missing"),
-        ("--CLIENT.client-secret=", "CLIENT.client-secret: it is missing"),
-        (
-            "--CLIENT.authorization-grant-type=client_credentials",
-            "CLIENT.authorization-grant-type = \"client_credentials\" (from --CLIENT.authorization-grant-type): expected authorization_code",
-        ),
-        (
-            "--CLIENT.client-authentication-method=private_key_jwt",
-            "CLIENT.client-authentication-method = \"private_key_jwt\" (from --CLIENT.client-authentication-method): expected one of client_secret_basic, client_secret_post",
-        ),
-        (
-            "--CLIENT.scope=profile",
-            "CLIENT.scope = \"profile\" (from --CLIENT.scope): sign-in requires the scope openid",
-        ),
-        (
-            "--CLIENT.redirect-uri={baseUrl}/callback",
-            "CLIENT.redirect-uri = \"{baseUrl}/callback\" (from --CLIENT.redirect-uri): expected {baseUrl}/login/oauth2/code/{registrationId}",
-        ),
-        (
-            "--CLIENT.redirect-uri=https://x.example/login/oauth2/code/azure",
-            "CLIENT.redirect-uri = \"https://x.example/login/oauth2/code/azure\" (from --CLIENT.redirect-uri): it must end with /login/oauth2/code/kc",
-        ),
-        (
-            "--PROVIDER.token-uri=",
-            "PROVIDER.token-uri: it is missing: set it, or set PROVIDER.issuer-uri",
-        ),
-        ("--PROVIDER.authorization-uri=", "PROVIDER.authorization-uri: it is missing"),
-        ("--PROVIDER.jwk-set-uri=", "PROVIDER.jwk-set-uri: it is missing"),
-        (
-            "--PROVIDER.token-uri=http://kc.example/token",
-            "PROVIDER.token-uri = \"http://kc.example/token\" (from --PROVIDER.token-uri): expected an https URL (http only on loopback)",
-        ),
-        (
-            "--JWT.issuer-uri=https://sts.example/",
-            "JWT.audiences: it is missing: JWT.issuer-uri is set",
-        ),
-        (
-            "--service.security.serviceAccount.emailDomain=machines.example",
-            "service.security.serviceAccount.emailDomain = \"machines.example\" (from --service.security.serviceAccount.emailDomain): expected a domain that starts with @",
-        ),
-        (
-            "--service.security.defaultServiceAccountRole=Owner",
-            "service.security.defaultServiceAccountRole = \"Owner\" (from --service.security.defaultServiceAccountRole): expected a role: Admin, Contributor, User, or a value",
-        ),
-        (
-            "--security.role.user=ACCURIDS_ADMIN",
-            "security.role.admin = \"ACCURIDS_ADMIN\" (from default): expected a value different from security.role.user",
-        ),
-        (
-            "--service.security.ca-file=/no/such/ca.pem",
-            "service.security.ca-file = \"/no/such/ca.pem\" (from --service.security.ca-file): it cannot be read",
-        ),
-        (
-            "--service.security.session.idle=13h",
-            "service.security.session.absolute = \"12h\" (from default): expected at least service.security.session.idle",
-        ),
-    ] {
+    let lines: Vec<&str> = include_str!("mistakes.txt").lines().map(str::trim).collect();
+    for pair in lines.chunks(2) {
+        let [more, reason] = pair else { panic!("{pair:?}") };
         let whole = |text: &str| {
             text.replace("CLIENT.", CLIENT).replace("PROVIDER.", PROVIDER).replace("JWT.", JWT)
         };

@@ -1,35 +1,15 @@
 //! Automatic exports as an operator sees them: after a kill at any moment, with a clock that jumps, and with an
 //! unreachable target.
-use crate::client::Client;
-use crate::server::{Server, wait_for};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use crate::clockless::Clock;
+use penstock_test_support::prelude::*;
 
 const DATA: &str = "--service.data-dir=data";
 const URL: &str = "--service.base-url=https://tanks.example";
-const CONFIG: &str = r#"
-type: object
-path: "Tanks:."
-fields:
-  level: { type: integer, path: "<https://tanks.example/level>" }
-  valves:
-    type: array
-    path: "<https://tanks.example/valve>"
-    elements:
-      type: object
-      path: "Valves:."
-      fields:
-        state: { type: string, path: "<https://tanks.example/state>" }
-"#;
+const CONFIG: &str = include_str!("automatic.yaml");
 
 fn definition(more: &Value) -> Value {
-    let mut definition = json!({
-        "name": "Tanks",
-        "config": CONFIG,
-        "pushTargets": [{ "bucketName": "tanks" }],
-    });
+    let mut definition =
+        json!({"name": "Tanks", "config": CONFIG, "pushTargets": [{"bucketName": "tanks"}]});
     for (name, value) in more.as_object().unwrap() {
         definition[name] = value.clone();
     }
@@ -42,15 +22,8 @@ fn uri(number: usize) -> String {
 
 /// Returns all exports that do not wait for disk space, oldest first.
 fn exports(client: Client) -> Vec<Value> {
-    let mut found = Vec::new();
-    let mut path = "/api/v1/exports?limit=1000".to_owned();
-    loop {
-        let page = client.get(&path).expect(200).json();
-        let items = page["items"].as_array().unwrap().iter();
-        found.extend(items.filter(|export| export["status"] != "waiting").cloned());
-        let Some(cursor) = page["next"].as_str() else { break };
-        path = format!("/api/v1/exports?limit=1000&cursor={cursor}");
-    }
+    let mut found = client.all("/api/v1/exports?limit=1000");
+    found.retain(|export| export["status"] != "waiting");
     found.sort_by_key(|export| export["sequence"].as_u64());
     found
 }
@@ -60,18 +33,14 @@ fn exports(client: Client) -> Vec<Value> {
 fn consume(bucket: &Path, exports: &[Value]) -> BTreeMap<String, Value> {
     let mut held = BTreeMap::new();
     for (expected, export) in (1..).zip(exports) {
-        assert_eq!(
-            export["sequence"].as_u64(),
-            Some(expected),
-            "a sequence is missing or repeated"
-        );
-        let file = std::fs::read(bucket.join(export["key"].as_str().unwrap())).unwrap();
+        assert_eq!(export["sequence"], expected, "a sequence is missing or repeated");
+        let file = std::fs::read(bucket.join(export["key"].text())).unwrap();
         let file: Value = serde_json::from_slice(&file).unwrap();
         if export["kind"] == "full" {
             held.clear();
         }
-        for object in file["data"].as_array().unwrap() {
-            let uri = object["uri"].as_str().unwrap().to_owned();
+        for object in file["data"].list() {
+            let uri = object["uri"].string();
             if export["kind"] == "deleted" {
                 held.remove(&uri);
             } else {
@@ -83,9 +52,9 @@ fn consume(bucket: &Path, exports: &[Value]) -> BTreeMap<String, Value> {
 }
 
 fn shown(client: Client) -> BTreeMap<String, Value> {
-    let page = client.get("/api/v1/business-objects/Tanks/objects?limit=1000").expect(200).json();
-    let items = page["items"].as_array().unwrap().iter();
-    items.map(|object| (object["uri"].as_str().unwrap().to_owned(), object.clone())).collect()
+    let page = client.read("/api/v1/business-objects/Tanks/objects?limit=1000");
+    let items = page["items"].list().iter();
+    items.map(|object| (object["uri"].string(), object.clone())).collect()
 }
 
 fn is_delivered(export: &Value) -> bool {
@@ -96,7 +65,7 @@ fn is_delivered(export: &Value) -> bool {
 fn sigkill_at_any_moment_misses_no_change() {
     let dir = tempfile::tempdir().unwrap();
     let bucket = dir.path().join("data/buckets/tanks");
-    let mut server = Server::start(dir.path(), &[DATA, URL]);
+    let mut server = TestProcess::start(dir.path(), &[DATA, URL]);
     let body = definition(&json!({ "exportOnChange": true, "debounce": "20ms" }));
     server.client.put("/api/v1/business-objects", &body).expect(201);
     let mut level = 0;
@@ -125,7 +94,7 @@ fn sigkill_at_any_moment_misses_no_change() {
         std::thread::sleep(Duration::from_millis(rand::random_range(100..700)));
         server.kill();
         level = load.join().unwrap();
-        server = Server::start(dir.path(), &[DATA, URL]);
+        server = TestProcess::start(dir.path(), &[DATA, URL]);
     }
     let client = server.client;
     wait_for("the consumer has what the view shows", || {
@@ -138,43 +107,26 @@ fn sigkill_at_any_moment_misses_no_change() {
 
 #[test]
 fn a_clock_that_jumps_by_a_year_neither_floods_nor_stops_a_schedule() {
-    let Some(library) = faketime() else {
-        assert!(std::env::var_os("CI").is_none(), "the Debian package faketime is not installed");
-        println!("skipped: the Debian package faketime is not installed");
-        return;
-    };
     let dir = tempfile::tempdir().unwrap();
-    let clock = dir.path().join("clock");
-    std::fs::write(&clock, "+0\n").unwrap();
-    let environment = [
-        ("LD_PRELOAD", library.to_str().unwrap()),
-        ("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap()),
-        ("FAKETIME_NO_CACHE", "1"),
-        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-    ];
-    let server = Server::start_with(dir.path(), &[DATA, URL], &environment);
+    let Some(clock) = Clock::at(dir.path(), "+0") else { return };
+    let server = clock.start(dir.path(), &[DATA, URL]);
     let client = server.client;
     let body = definition(&json!({ "schedule": "*/2 * * * * *", "timezone": "Europe/Berlin" }));
     client.put("/api/v1/business-objects", &body).expect(201);
     let tank = json!({ "data": [{ "uri": uri(1), "level": 1 }] }).to_string();
     client.post("/api/v1/business-objects/Tanks?mode=ADD", tank).expect(200);
     let (mut seen, begun) = (0, Instant::now());
-    #[expect(clippy::disallowed_methods, reason = "the clock's file need not outlive a power cut")]
     for jump in ["+0", "+365d", "-365d", "+0"] {
-        // The file is replaced, so that the library never reads a half-written one.
-        let next = dir.path().join("next");
-        std::fs::write(&next, format!("{jump}\n")).unwrap();
-        std::fs::rename(&next, &clock).unwrap();
+        clock.set(jump);
         wait_for("the schedule runs", || exports(client).len() >= seen + 3);
         seen = exports(client).len();
     }
     let exports = exports(client);
-    let mut dates: Vec<&str> =
-        exports.iter().map(|export| export["key"].as_str().unwrap()).collect();
+    let mut dates: Vec<&str> = exports.iter().map(|export| export["key"].text()).collect();
     assert_eq!(&consume(&dir.path().join("data/buckets/tanks"), &exports), &shown(client));
     // `Tanks/Tanks-20260301T120000Z-...`: runs are due at even seconds, and each jump causes one late run.
     let is_odd = |export: &&Value| {
-        let second = export["key"].as_str().unwrap()[26..27].parse::<u32>().unwrap();
+        let second = export["key"].text()[26..27].parse::<u32>().unwrap();
         export["clock"] != "behind" && !second.is_multiple_of(2)
     };
     let odd = exports.iter().filter(is_odd).count();
@@ -195,14 +147,6 @@ fn a_clock_that_jumps_by_a_year_neither_floods_nor_stops_a_schedule() {
     server.stop();
 }
 
-pub(crate) fn faketime() -> Option<PathBuf> {
-    let folders = ["x86_64-linux-gnu", "aarch64-linux-gnu", "arm-linux-gnueabihf"];
-    folders
-        .iter()
-        .map(|folder| PathBuf::from(format!("/usr/lib/{folder}/faketime/libfaketimeMT.so.1")))
-        .find(|path| path.exists())
-}
-
 /// `PENSTOCK_QUEUE` sets the number of exports to queue. 10000 simulates a week.
 #[test]
 fn exports_queue_up_within_the_spool_and_drain_in_order() {
@@ -216,7 +160,7 @@ fn exports_queue_up_within_the_spool_and_drain_in_order() {
     let target = format!("--service.export.targets.tanks.path={}", away.display());
     let spool = format!("--service.export.spool={bytes}");
     let arguments = [DATA, URL, "--service.export.targets.tanks.type=directory", &target, &spool];
-    let server = Server::start(dir.path(), &arguments);
+    let server = TestProcess::start(dir.path(), &arguments);
     let client = server.client;
     let body = definition(&json!({ "exportOnChange": true, "debounce": "0s" }));
     client.put("/api/v1/business-objects", &body).expect(201);
@@ -230,7 +174,7 @@ fn exports_queue_up_within_the_spool_and_drain_in_order() {
         change(pushed);
         let answer = client.post("/api/v1/business-objects/Tanks/push", "");
         if answer.status == 507 {
-            let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+            let detail = answer.json()["detail"].string();
             assert!(detail.contains("service.export.spool"), "{detail}");
             break;
         }
@@ -247,27 +191,25 @@ fn exports_queue_up_within_the_spool_and_drain_in_order() {
     (0..20).for_each(change);
     let mut waiting = Value::Null;
     wait_for("the export on change waits", || {
-        let page = client.get("/api/v1/exports?limit=1").expect(200).json();
+        let page = client.read("/api/v1/exports?limit=1");
         waiting = page["items"][0].clone();
         waiting["status"] == "waiting"
     });
-    assert!(waiting["lastError"].as_str().unwrap().contains("spool"), "{waiting}");
-    let path = format!("/api/v1/exports/{}", waiting["id"].as_str().unwrap());
-    assert_eq!(client.get(&path).expect(200).json(), waiting);
+    assert!(waiting["lastError"].has("spool"), "{waiting}");
+    let path = format!("/api/v1/exports/{}", waiting["id"].text());
+    assert_eq!(client.read(&path), waiting);
     client.post(&format!("{path}/park"), "").expect(409);
-    let targets = client.get("/api/v1/targets").expect(200).json();
+    let targets = client.read("/api/v1/targets");
     assert_eq!(targets["items"][0]["waiting"], 1, "{targets}");
-    let status = client.get("/api/v1/status").expect(200).json();
+    let status = client.read("/api/v1/status");
     assert_eq!(status["queue"]["waiting"], json!(["Tanks"]), "{status}");
     let metrics = client.get("/metrics").expect(200);
     let metrics = metrics.text();
-    for line in [
+    metrics.has_all(&[
         "penstock_business_object_waiting{business_object=\"Tanks\"} 1",
         "penstock_target_waiting{target=\"tanks\"} 1",
         "penstock_business_object_exports_total{business_object=\"Tanks\",kind=\"full\"} ",
-    ] {
-        assert!(metrics.contains(line), "no {line} in\n{metrics}");
-    }
+    ]);
     let late = server.memory_kb("VmRSS");
     println!("{queued} exports of {bytes} bytes: {early} kB after a third, {late} kB");
     assert!(late < early + (16 << 10), "{early} kB after a third, {late} kB in the end");
@@ -276,17 +218,17 @@ fn exports_queue_up_within_the_spool_and_drain_in_order() {
 
     // A kill loses no export.
     server.kill();
-    let server = Server::start(dir.path(), &arguments);
+    let server = TestProcess::start(dir.path(), &arguments);
     let client = server.client;
     assert!(exports(client).len() >= queued);
     std::fs::remove_file(&away).unwrap();
     let oldest = exports(client).into_iter().find(|export| !is_delivered(export)).unwrap();
     // The first attempt after the start may have delivered the export already.
-    let retry = format!("/api/v1/exports/{}/retry", oldest["id"].as_str().unwrap());
+    let retry = format!("/api/v1/exports/{}/retry", oldest["id"].text());
     let status = client.post(&retry, "").status;
     assert!(status == 200 || status == 409, "{status}");
     wait_for("everything is delivered", || {
-        let targets = client.get("/api/v1/targets").expect(200).json();
+        let targets = client.read("/api/v1/targets");
         targets["items"][0]["depth"] == 0 && targets["items"][0]["waiting"] == 0
     });
     let mut all = Vec::new();
@@ -305,7 +247,7 @@ fn exports_queue_up_within_the_spool_and_drain_in_order() {
 #[test]
 fn a_stop_does_not_wait_for_a_schedule() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[DATA, URL]);
+    let server = TestProcess::start(dir.path(), &[DATA, URL]);
     let body = definition(&json!({ "schedule": "0 3 * * *", "exportOnChange": true }));
     server.client.put("/api/v1/business-objects", &body).expect(201);
     assert_eq!(server.stop_with_signal("TERM").code(), Some(0));

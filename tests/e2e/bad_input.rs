@@ -1,27 +1,8 @@
 //! Bad input: each kind gets an error with the cause and the place, and is not stored.
-use crate::client::{Answer, Client};
-use crate::server::{Server, quads, wait_for};
 use bytes::Bytes;
-use serde_json::{Value, json};
+use penstock_test_support::prelude::*;
 
-const CONFIG: &str = r#"
-type: object
-path: "Meters:."
-fields:
-  uri: { type: id }
-  label: { type: string, path: "<http://www.w3.org/2000/01/rdf-schema#label>" }
-  reading: { type: number, path: "<https://meters.example/reading>" }
-  site: { type: resource, path: "<https://meters.example/site>" }
-  tags: { type: array, path: "<https://meters.example/tag>" }
-  registers:
-    type: array
-    path: "<https://meters.example/register>"
-    elements:
-      type: object
-      path: "Registers:."
-      fields:
-        unit: { type: string, path: "<https://meters.example/unit>" }
-"#;
+const CONFIG: &str = include_str!("bad_input.yaml");
 const INGEST: &str = "/api/v1/business-objects/Meters?mode=ADD";
 const BODY_LIMIT: usize = 65_536;
 
@@ -44,7 +25,7 @@ const INVALID: Expected = Expected { status: 422, detail: "", pointer: None, lin
 fn bad_input_is_refused_with_an_error_and_not_stored() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
-    let server = Server::start(dir.path(), &["--service.data-dir=data"]);
+    let server = TestProcess::start(dir.path(), &["--service.data-dir=data"]);
     let client = server.client;
     client.put("/api/v1/business-objects", &definition(CONFIG)).expect(201);
     let good =
@@ -53,14 +34,9 @@ fn bad_input_is_refused_with_an_error_and_not_stored() {
     server.stop();
     let before = quads(&data);
 
-    let server = Server::start(
-        dir.path(),
-        &[
-            "--service.data-dir=data",
-            "--service.namespace.auto-create=false",
-            &format!("--service.limits.body={BODY_LIMIT}"),
-        ],
-    );
+    let limit = format!("--service.limits.body={BODY_LIMIT}");
+    let strict = ["--service.data-dir=data", "--service.namespace.auto-create=false", &limit];
+    let server = TestProcess::start(dir.path(), &strict);
     let client = server.client;
     let state = state(client);
     for (name, answer, expected) in definitions(client).into_iter().chain(ingestions(client)) {
@@ -69,16 +45,15 @@ fn bad_input_is_refused_with_an_error_and_not_stored() {
     }
     // Each refusal is logged, even if it comes before the ingestion begins.
     let mode = client.post(&INGEST.replace("ADD", "add"), r#"{"data": []}"#).json();
-    assert!(mode["detail"].as_str().unwrap().contains("did you mean ADD?"), "{mode}");
+    assert!(mode["detail"].has("did you mean ADD?"), "{mode}");
     client.post("/api/v1/business-objects/Metres", r#"{"data": []}"#).expect(404);
     for cause in
         ["did you mean ADD?", "no Business Object with the id or name", "service.limits.body"]
     {
         wait_for(cause, || {
             let log = server.log();
-            let mut refusals =
-                log.lines().filter(|line| line.contains("An ingestion was refused."));
-            refusals.any(|line| line.contains(cause))
+            let is_refusal = |line: &str| line.contains("An ingestion was refused.");
+            log.lines().any(|line| is_refusal(line) && line.contains(cause))
         });
     }
     server.stop();
@@ -94,32 +69,21 @@ fn definitions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
         definition["pushTargets"] = json!([{ "bucketName": name }]);
         definition
     };
+    let bucket_name = Expected { pointer: Some("/pushTargets/0/bucketName"), ..INVALID };
+    let line = Expected { line: true, ..INVALID };
+    let yaml = "type: object\npath: \"Meters:.\"\nfields: [oops\n";
+    let unknown = CONFIG.replace("Meters:.", "Metres:.");
+    let bad_iri = CONFIG.replace("<https://meters.example/site>", "<not an iri>");
     vec![
-        (
-            "invalid YAML",
-            put(definition("type: object\npath: \"Meters:.\"\nfields: [oops\n")),
-            Expected { line: true, ..INVALID },
-        ),
+        ("invalid YAML", put(definition(yaml)), line),
         (
             "an unknown namespace",
-            put(definition(&CONFIG.replace("Meters:.", "Metres:."))),
+            put(definition(&unknown)),
             Expected { detail: "Meters", ..INVALID },
         ),
-        (
-            "a bad IRI in a path",
-            put(definition(&CONFIG.replace("<https://meters.example/site>", "<not an iri>"))),
-            Expected { line: true, ..INVALID },
-        ),
-        (
-            "a bucketName with a path to another folder",
-            put(bucket("../../etc")),
-            Expected { pointer: Some("/pushTargets/0/bucketName"), ..INVALID },
-        ),
-        (
-            "a bucketName with such a path after a name",
-            put(bucket("a/../../b")),
-            Expected { pointer: Some("/pushTargets/0/bucketName"), ..INVALID },
-        ),
+        ("a bad IRI in a path", put(definition(&bad_iri)), line),
+        ("a bucketName with a path to another folder", put(bucket("../../etc")), bucket_name),
+        ("a bucketName with such a path after a name", put(bucket("a/../../b")), bucket_name),
     ]
 }
 
@@ -131,62 +95,37 @@ fn ingestions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
     };
     let long = json!({ "data": [{ "label": "x".repeat(BODY_LIMIT) }] }).to_string();
     let deep = format!(r#"{{"data":[{{"tags":{}{}}}]}}"#, "[".repeat(10_000), "]".repeat(10_000));
+    let at = |pointer| Expected { pointer: Some(pointer), ..ingestion(INVALID) };
+    let of_request = |status, detail| Expected { status, detail, ..INVALID };
+    let conflict =
+        r#"{"data":[{"label":"New"},{"uri":"https://meters.example/1","label":"Eins"}]}"#;
+    let chunked = client.send_chunks(INGEST, "application/json", over_the_limit());
+    let truncated = r#"{"data":[{"label":"Two"},{"label":"#;
+    let invalid = &b"{\"data\":[{\"label\":\"T\xff\"}]}"[..];
+    let two = r#"{"data":[{"label":"Two"}]}"#;
+    let post = |path: &str| client.post(&format!("/api/v1/business-objects/{path}"), two);
+    let text = client.send("POST", INGEST, &[("content-type", "text/plain")], "label\nTwo\n");
     vec![
-        (
-            "an unknown field",
-            object(r#""lable":"Two""#),
-            Expected { pointer: Some("/data/1/lable"), ..ingestion(INVALID) },
-        ),
+        ("an unknown field", object(r#""lable":"Two""#), at("/data/1/lable")),
         (
             "an unknown field in a nested object",
             object(r#""registers":[{"unit":"kWh"},{"unti":"kWh"}]"#),
-            Expected { pointer: Some("/data/1/registers/1/unti"), ..ingestion(INVALID) },
+            at("/data/1/registers/1/unti"),
         ),
-        (
-            "a string instead of an array",
-            object(r#""tags":"hot""#),
-            Expected { pointer: Some("/data/1/tags"), ..ingestion(INVALID) },
-        ),
-        (
-            "a string instead of a number",
-            object(r#""reading":"12""#),
-            Expected { pointer: Some("/data/1/reading"), ..ingestion(INVALID) },
-        ),
-        (
-            "an invalid IRI",
-            object(r#""site":"hall 7""#),
-            Expected { pointer: Some("/data/1/site"), ..ingestion(INVALID) },
-        ),
-        (
-            "an invalid uri",
-            object(r#""uri":"two","label":"Two""#),
-            Expected { pointer: Some("/data/1/uri"), ..ingestion(INVALID) },
-        ),
-        ("no data", client.post(INGEST, r#"{"date":[]}"#), Expected { ..ingestion(INVALID) }),
+        ("a string instead of an array", object(r#""tags":"hot""#), at("/data/1/tags")),
+        ("a string instead of a number", object(r#""reading":"12""#), at("/data/1/reading")),
+        ("an invalid IRI", object(r#""site":"hall 7""#), at("/data/1/site")),
+        ("an invalid uri", object(r#""uri":"two","label":"Two""#), at("/data/1/uri")),
+        ("no data", client.post(INGEST, r#"{"date":[]}"#), ingestion(INVALID)),
         (
             "a different value for a field that has one",
-            client.post(
-                INGEST,
-                r#"{"data":[{"label":"New"},{"uri":"https://meters.example/1","label":"Eins"}]}"#,
-            ),
-            Expected { status: 409, pointer: Some("/data/1/label"), ..ingestion(INVALID) },
+            client.post(INGEST, conflict),
+            Expected { status: 409, ..at("/data/1/label") },
         ),
-        ("a body over the limit", client.post(INGEST, long), Expected { status: 413, ..INVALID }),
-        (
-            "a body over the limit in chunks, without a Content-Length",
-            client.send_chunks(INGEST, "application/json", over_the_limit()),
-            Expected { status: 413, ..INVALID },
-        ),
-        (
-            "truncated JSON",
-            client.post(INGEST, r#"{"data":[{"label":"Two"},{"label":"#),
-            ingestion(MALFORMED),
-        ),
-        (
-            "invalid UTF-8",
-            client.post(INGEST, &b"{\"data\":[{\"label\":\"T\xff\"}]}"[..]),
-            ingestion(MALFORMED),
-        ),
+        ("a body over the limit", client.post(INGEST, long), of_request(413, "")),
+        ("a body over the limit in chunks, without a Content-Length", chunked, of_request(413, "")),
+        ("truncated JSON", client.post(INGEST, truncated), ingestion(MALFORMED)),
+        ("invalid UTF-8", client.post(INGEST, invalid), ingestion(MALFORMED)),
         ("half a surrogate pair", object(r#""label":"\ud83d""#), ingestion(MALFORMED)),
         ("JSON nested 10,000 deep", client.post(INGEST, deep), ingestion(MALFORMED)),
         (
@@ -194,32 +133,9 @@ fn ingestions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
             object(r#""label":"Two","label":"Zwei""#),
             Expected { detail: "label", ..ingestion(MALFORMED) },
         ),
-        (
-            "an unknown mode",
-            client.post(
-                "/api/v1/business-objects/Meters?mode=PATCH",
-                r#"{"data":[{"label":"Two"}]}"#,
-            ),
-            Expected { status: 400, detail: "PATCH", ..INVALID },
-        ),
-        (
-            "a missing Business Object",
-            client
-                .post("/api/v1/business-objects/Metres?mode=ADD", r#"{"data":[{"label":"Two"}]}"#),
-            Expected { status: 404, detail: "Metres", ..INVALID },
-        ),
-        (
-            "another media type",
-            client
-                .send(
-                    hyper::Method::POST,
-                    INGEST,
-                    &[("content-type", "text/plain")],
-                    "label\nTwo\n",
-                )
-                .unwrap(),
-            Expected { status: 415, detail: "text/plain", ..INVALID },
-        ),
+        ("an unknown mode", post("Meters?mode=PATCH"), of_request(400, "PATCH")),
+        ("a missing Business Object", post("Metres?mode=ADD"), of_request(404, "Metres")),
+        ("another media type", text.unwrap(), of_request(415, "text/plain")),
     ]
 }
 
@@ -235,7 +151,7 @@ fn numbers_keep_the_digits_that_a_double_cannot_hold() {
         "9007199254740993",
     ];
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &["--service.data-dir=data"]);
+    let server = TestProcess::start(dir.path(), &["--service.data-dir=data"]);
     let client = server.client;
     client.put("/api/v1/business-objects", &definition(CONFIG)).expect(201);
     let objects: Vec<String> = numbers
@@ -245,8 +161,8 @@ fn numbers_keep_the_digits_that_a_double_cannot_hold() {
         .collect();
     client.post(INGEST, format!(r#"{{"data":[{}]}}"#, objects.join(","))).expect(200);
 
-    let entry = crate::server::push_and_wait(client, "Meters");
-    let key = entry["key"].as_str().unwrap();
+    let entry = push_and_wait(client, "Meters");
+    let key = entry["key"].text();
     let file = dir.path().join("data/buckets/meters").join(key);
     let file = std::fs::read_to_string(file).unwrap();
     for (i, number) in numbers.iter().enumerate() {
@@ -282,21 +198,15 @@ fn over_the_limit() -> impl Iterator<Item = Bytes> + Send + Sync {
 
 /// Returns everything that a client can read of the store.
 fn state(client: Client) -> Vec<String> {
-    [
-        "/api/v1/business-objects",
-        "/api/v1/namespaces",
-        "/api/v1/ingestions",
-        "/api/v1/exports",
-        "/api/v1/business-objects/Meters/objects",
-    ]
-    .map(|path| client.get(path).expect(200).text().to_owned())
-    .to_vec()
+    ["business-objects", "namespaces", "ingestions", "exports", "business-objects/Meters/objects"]
+        .map(|path| client.get(&format!("/api/v1/{path}")).expect(200).text())
+        .to_vec()
 }
 
 fn check(name: &str, answer: &Answer, expected: &Expected) {
     let text = answer.text();
     assert_eq!(answer.status, expected.status, "{name}: {text}");
-    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{name}: {text}");
+    assert_eq!(answer.header("content-type"), "application/problem+json", "{name}: {text}");
     let problem = answer.json();
     assert_eq!(problem["status"], expected.status, "{name}: {text}");
     for member in ["type", "title", "detail", "instance"] {
@@ -304,7 +214,7 @@ fn check(name: &str, answer: &Answer, expected: &Expected) {
     }
     assert!(text.contains(expected.detail), "{name}: no {:?} in {text}", expected.detail);
     if expected.detail == "Ingestion failed: " {
-        let detail = problem["detail"].as_str().unwrap();
+        let detail = problem["detail"].text();
         let cause = detail.strip_prefix("Ingestion failed: ");
         assert!(cause.is_some_and(|c| !c.is_empty() && c != "null"), "{name}: {text}");
     }

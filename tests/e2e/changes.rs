@@ -1,13 +1,7 @@
 //! Changes under review survive a kill at any moment: each is stored once, published at most once and completely, and no
 //! identifier is minted twice.
-use crate::client::{Answer, Client};
-use crate::server::{Server, create_key, wait_for};
-use hyper::Method;
-use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use penstock_test_support::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 const DATA: &str = "--service.data-dir=data";
 /// More than the test sends: each request is repeated at the end.
@@ -39,14 +33,14 @@ struct Known {
 fn kills_publish_each_change_at_most_once_and_mint_no_identifier_twice() {
     let dir = tempfile::tempdir().unwrap();
     let settings = [DATA, KEYS];
-    let server = Server::start(dir.path(), &settings);
+    let server = TestProcess::start(dir.path(), &settings);
     define(server.client);
     let author = create_key(dir.path(), DATA, "author", "Contributor");
     server.stop();
 
     let known = Arc::new(Known::default());
     for _ in 0..6 {
-        let server = Server::start(dir.path(), &settings);
+        let server = TestProcess::start(dir.path(), &settings);
         let author = Client::new(server.client.address).with_key(author.clone());
         let before = known.steps.lock().unwrap().len();
         let threads = [
@@ -62,7 +56,7 @@ fn kills_publish_each_change_at_most_once_and_mint_no_identifier_twice() {
         }
     }
 
-    let server = Server::start(dir.path(), &settings);
+    let server = TestProcess::start(dir.path(), &settings);
     check(server.client, Client::new(server.client.address).with_key(author), &known);
     server.stop();
 }
@@ -90,12 +84,12 @@ fn define(client: Client) {
 fn submit(author: Client, label: &str) -> Result<Answer, String> {
     let body = json!({"data": [{"label": label}]}).to_string();
     let headers = [("Content-Type", "application/json"), ("Idempotency-Key", label)];
-    author.send(Method::POST, "/api/v1/business-objects/Settings?mode=ADD", &headers, body)
+    author.send("POST", "/api/v1/business-objects/Settings?mode=ADD", &headers, body)
 }
 
 fn read_sent(answer: Answer) -> (String, String) {
     let change = answer.expect(202).json();
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let text = |value: &Value| value.string();
     (text(&change["id"]), text(&change["objects"][0]["uri"]))
 }
 
@@ -118,12 +112,12 @@ fn decide(approver: Client, author: Client, known: &Known) -> Option<()> {
             if let Some(id) = known.open.lock().unwrap().pop() {
                 break id;
             }
-            approver.send(Method::GET, "/health/live", &[], "").ok()?;
+            approver.send("GET", "/health/live", &[], "").ok()?;
         };
         known.steps.lock().unwrap().insert(id.clone(), (step, false));
         let by = if step == "withdraw" { author } else { approver };
         let path = format!("/api/v1/changes/{id}/{step}");
-        let answer = by.send(Method::POST, &path, &[("If-Match", "\"1\"")], "").ok()?;
+        let answer = by.send("POST", &path, &[("If-Match", "\"1\"")], "").ok()?;
         if answer.status == 503 {
             return None;
         }
@@ -145,13 +139,13 @@ fn check(approver: Client, author: Client, known: &Known) {
         labels.insert(again.0, (label, again.1));
     }
 
-    let changes = list(approver, "/api/v1/changes?limit=100");
+    let changes = approver.all("/api/v1/changes?limit=100");
     assert_eq!(changes.len(), labels.len(), "a change is missing or there twice");
     let steps = known.steps.lock().unwrap();
     let mut published = BTreeMap::new();
     for change in changes {
-        let id = change["id"].as_str().unwrap();
-        let state = change["state"].as_str().unwrap();
+        let id = change["id"].text();
+        let state = change["state"].text();
         let done = match steps.get(id) {
             None => "submitted",
             Some((_, false)) if state == "submitted" => "submitted",
@@ -167,21 +161,10 @@ fn check(approver: Client, author: Client, known: &Known) {
         }
     }
     assert!(!published.is_empty());
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let objects = list(approver, "/api/v1/business-objects/Settings/objects?limit=100");
+    let text = |value: &Value| value.string();
+    let objects = approver.all("/api/v1/business-objects/Settings/objects?limit=100");
     let count = objects.len();
     let objects: BTreeMap<_, _> =
         objects.iter().map(|it| (text(&it["uri"]), text(&it["label"]))).collect();
     assert_eq!((objects.len(), objects), (count, published));
-}
-
-fn list(client: Client, first: &str) -> Vec<Value> {
-    let mut found = Vec::new();
-    let mut path = first.to_owned();
-    loop {
-        let page = client.get(&path).expect(200).json();
-        found.extend(page["items"].as_array().unwrap().iter().cloned());
-        let Some(cursor) = page["next"].as_str() else { return found };
-        path = format!("{first}&cursor={cursor}");
-    }
 }

@@ -1,32 +1,14 @@
 //! A Business Object is deleted with its objects, however often the process is killed meanwhile.
-use crate::server::{Server, quads, wait_for};
-use serde_json::{Value, json};
-use std::time::Duration;
+use penstock_test_support::prelude::*;
 
 const DATA: &str = "--service.data-dir=data";
 const ALL: &str = "/api/v1/business-objects";
-const CONFIG: &str = "
-type: object
-path: Pump:.
-fields:
-  uri: {type: id}
-  name: {type: string, path: <https://plant.example/name>}
-  kind: {type: resource, path: <https://plant.example/kind>}
-  parts:
-    type: array
-    path: <https://plant.example/part>
-    elements:
-      type: object
-      path: Part:.
-      fields:
-        uri: {type: id}
-        code: {type: string, path: <https://plant.example/code>}
-";
+const CONFIG: &str = include_str!("deletions.yaml");
 
 #[test]
 fn a_deletion_with_objects_ends_after_any_number_of_kills() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[DATA]);
+    let server = TestProcess::start(dir.path(), &[DATA]);
     let client = server.client;
     client.put(ALL, &json!({"name": "Pump", "config": CONFIG})).expect(201);
     let condition =
@@ -50,17 +32,17 @@ fn a_deletion_with_objects_ends_after_any_number_of_kills() {
     }
     let delete = |parameters: &str| {
         let path = format!("{ALL}/Pump?data=true{parameters}");
-        client.send(hyper::Method::DELETE, &path, &[], "").unwrap()
+        client.send("DELETE", &path, &[], "").unwrap()
     };
     assert_eq!(delete("&dryRun=true").expect(200).json(), json!({"objects": 3960, "kept": 40}));
     delete("").expect(202);
     server.kill();
 
-    let mut server = Server::start(dir.path(), &[DATA]);
+    let mut server = TestProcess::start(dir.path(), &[DATA]);
     for _ in 0..5 {
         std::thread::sleep(Duration::from_millis(rand::random_range(0..150)));
         server.kill();
-        server = Server::start(dir.path(), &[DATA]);
+        server = TestProcess::start(dir.path(), &[DATA]);
     }
     let client = server.client;
     wait_for("the Business Object is gone", || {
@@ -70,8 +52,8 @@ fn a_deletion_with_objects_ends_after_any_number_of_kills() {
         }
         answer.status == 404
     });
-    let left = client.get(&format!("{ALL}/Hot/objects?limit=1000")).expect(200).json();
-    assert_eq!(left["items"].as_array().unwrap().len(), 40);
+    let left = client.read(&format!("{ALL}/Hot/objects?limit=1000"));
+    assert_eq!(left["items"].list().len(), 40);
     server.stop();
     // The kept pumps with their parts: name, kind, part and code.
     assert_eq!(quads(&dir.path().join("data")).0.len(), 160);

@@ -1,5 +1,5 @@
 //! The demo: in an empty folder, again in the same folder, and with its port in use.
-use crate::server::{Server, penstock, wait_for};
+use penstock_test_support::prelude::*;
 use std::net::TcpListener;
 
 #[test]
@@ -11,24 +11,22 @@ fn it_shows_everything_and_continues_with_existing_data() {
         let run = penstock(dir.path()).args(["demo", "--exit"]).output().unwrap();
         let said = String::from_utf8(run.stdout).unwrap();
         assert!(run.status.success(), "{said}\n{}", String::from_utf8_lossy(&run.stderr));
-        for shown in [
-            "Port 8080 is in use, so the demo listens on ".to_owned(),
-            "Three Business Objects were defined".to_owned(),
-            "3 plants with 90 objects nested in them".to_owned(),
-            "240 rounds were ingested".to_owned(),
-            "20 are drafts".to_owned(),
-            "A round with a reading of 4125000 was refused with 422".to_owned(),
-            "\"pointer\": \"/data/0/readings/0/value\"".to_owned(),
-            "No sensor of these plants measures this.".to_owned(),
-            format!("queued as number {number} for the bucket operations"),
-            "and verified: 3 objects of Plants".to_owned(),
-            "operator after   https://demo.example/organisation/alpine-hydro".to_owned(),
-            "Ada cannot approve her own change (403 Forbidden)".to_owned(),
-            "the change is approved, and the plant has its new operator".to_owned(),
-            format!("/id/Rounds/{number}\n"),
-        ] {
-            assert!(said.contains(&shown), "no {shown:?} in\n{said}");
-        }
+        said.has_all(&[
+            "Port 8080 is in use, so the demo listens on ",
+            "Three Business Objects were defined",
+            "3 plants with 90 objects nested in them",
+            "240 rounds were ingested",
+            "20 are drafts",
+            "A round with a reading of 4125000 was refused with 422",
+            "\"pointer\": \"/data/0/readings/0/value\"",
+            "No sensor of these plants measures this.",
+            &format!("queued as number {number} for the bucket operations"),
+            "and verified: 3 objects of Plants",
+            "operator after   https://demo.example/organisation/alpine-hydro",
+            "Ada cannot approve her own change (403 Forbidden)",
+            "the change is approved, and the plant has its new operator",
+            &format!("/id/Rounds/{number}\n"),
+        ]);
     }
     drop(taken);
 }
@@ -36,7 +34,7 @@ fn it_shows_everything_and_continues_with_existing_data() {
 #[test]
 fn it_stays_up_until_it_is_interrupted() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::spawn(penstock(dir.path()).args(["demo", "--server.port=0"]));
+    let server = TestProcess::spawn(penstock(dir.path()).args(["demo", "--server.port=0"]));
     wait_for("the demo comes to its end", || {
         server.log().lines().any(|line| line.starts_with("Press Ctrl-C to stop"))
     });

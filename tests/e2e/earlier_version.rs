@@ -1,12 +1,7 @@
 //! The data directory and the backup of an earlier version are read with every record, and work continues with them.
 //! `tests/fixtures/README.md` describes the fixture.
-use crate::client::Client;
-use crate::server::{Server, penstock, wait_for};
-use hyper::Method;
-use serde_json::{Value, json};
+use penstock_test_support::prelude::*;
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/0.1.0-2098865.tar.gz");
@@ -34,8 +29,8 @@ fn the_data_of_an_earlier_version_is_read_and_used() {
 
     let mut verify = penstock(dir);
     verify.args(["verify-export", "--bucket", "data/buckets/embedded"]);
-    assert_success(&mut verify);
-    assert_success(penstock(dir).args(["verify", DATA]));
+    verify.succeed();
+    penstock(dir).args(["verify", DATA]).succeed();
 }
 
 #[test]
@@ -43,60 +38,60 @@ fn the_backup_of_an_earlier_version_is_restored_and_used() {
     let dir = unpack_fixture();
     let dir = dir.path();
     fs::remove_dir_all(dir.join("data")).unwrap();
-    assert_success(penstock(dir).args(["restore", "backup", DATA]));
+    penstock(dir).args(["restore", "backup", DATA]).succeed();
     let server = start_with_closed_window(dir);
     assert_records(&server, dir, "backup");
     let clock = penstock(dir).args(["clock", "show", "--json", DATA]).output().unwrap();
     let clock: Value = serde_json::from_slice(&clock.stdout).unwrap();
     assert!(clock["lastKnown"].is_string(), "{clock}");
     assert_work_continues(server, dir, RESTORE_GAP);
-    assert_success(penstock(dir).args(["verify", DATA]));
+    penstock(dir).args(["verify", DATA]).succeed();
 }
 
 fn unpack_fixture() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    assert_success(Command::new("tar").args(["-xzf", FIXTURE]).current_dir(dir.path()));
+    Command::new("tar").args(["-xzf", FIXTURE]).current_dir(dir.path()).succeed();
     let requests = read_json(dir.path(), "requests.json");
-    fs::write(dir.path().join("key-of-the-tests"), text(&requests["keys"]["fixture"])).unwrap();
+    fs::write(dir.path().join("key-of-the-tests"), requests["keys"]["fixture"].text()).unwrap();
     dir
 }
 
 /// Starts the gateway in the state that the fixture's answers were read in: the spool is full, and the export window is
 /// closed for hours, so that no export changes.
-fn start_with_closed_window(dir: &Path) -> Server {
+fn start_with_closed_window(dir: &Path) -> TestProcess {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let hour = (now.as_secs() / 3600 + 12) % 24;
     let window = format!("--service.export.window={hour:02}:00-{hour:02}:01");
     let arguments = [SETTINGS.as_slice(), &[&window, "--service.export.spool=1KiB"]].concat();
-    Server::start(dir, &arguments)
+    TestProcess::start(dir, &arguments)
 }
 
 /// Asserts that every answer about the records, and the graph, is as the earlier version gave it.
-fn assert_records(server: &Server, dir: &Path, name: &str) {
+fn assert_records(server: &TestProcess, dir: &Path, name: &str) {
     let expected = read_json(dir, &format!("{name}.json"));
-    for earlier in expected["answers"].as_array().unwrap() {
-        let path = text(&earlier["path"]);
+    for earlier in expected["answers"].list() {
+        let path = earlier["path"].text();
         let answer = server.client.get(path);
         assert_eq!(json!(answer.status), earlier["status"], "{path}: {}", answer.text());
         if answer.status != 200 {
             continue;
         }
         if path.ends_with("/content") {
-            assert_eq!(answer.text(), text(&earlier["body"]), "{path}");
+            assert_eq!(answer.text(), earlier["body"].text(), "{path}");
             continue;
         }
-        let body = serde_json::from_str(text(&earlier["body"])).unwrap();
+        let body = serde_json::from_str(earlier["body"].text()).unwrap();
         let (today, earlier) = (stored_members(answer.json()), stored_members(body));
-        assert_eq!(items(&today).len(), items(&earlier).len(), "{path}");
-        for (today, earlier) in items(&today).iter().zip(items(&earlier)) {
+        assert_eq!(today["items"].list().len(), earlier["items"].list().len(), "{path}");
+        for (today, earlier) in today["items"].list().iter().zip(earlier["items"].list()) {
             assert_eq!(today, earlier, "{path}");
         }
     }
     // Exports that wait for space have no record yet; they are computed from the changes since the last export. A
     // schedule of another Business Object, which was missed since then, waits too.
     wait_for("two exports of changes wait for space", || {
-        let exports = server.client.get("/api/v1/exports").expect(200).json();
-        let waiting = items(&exports).iter().filter(|export| {
+        let exports = server.client.read("/api/v1/exports");
+        let waiting = exports["items"].list().iter().filter(|export| {
             export["status"] == "waiting" && export["businessObjectName"] == "Changing"
         });
         waiting.count() == 2
@@ -141,13 +136,13 @@ fn stored_members(mut page: Value) -> Value {
 
 /// Asserts that credentials, repeated requests, counters and the export queue work with the records. `gap` is what a
 /// restore adds to counters.
-fn assert_work_continues(server: Server, dir: &Path, gap: u64) {
+fn assert_work_continues(server: TestProcess, dir: &Path, gap: u64) {
     let requests = read_json(dir, "requests.json");
     let client = server.client;
     let keys = &requests["keys"];
     let status = |name: &str, path: &str| {
-        let bearer = format!("Bearer {}", text(&keys[name]));
-        client.send(Method::GET, path, &[("authorization", &bearer)], "").unwrap().status
+        let bearer = format!("Bearer {}", keys[name].text());
+        client.send("GET", path, &[("authorization", &bearer)], "").unwrap().status
     };
     assert_eq!(status("plant", "/api/v1/business-objects/Reading"), 200);
     assert_eq!(status("plant", "/api/v1/business-objects/Machine"), 403);
@@ -172,14 +167,14 @@ fn assert_work_continues(server: Server, dir: &Path, gap: u64) {
     server.stop();
 
     // Now there is space, and deliveries are allowed.
-    let server = Server::start(dir, &SETTINGS);
+    let server = TestProcess::start(dir, &SETTINGS);
     let export = wait_for_export(server.client, "embedded", 4 + gap, "delivered");
     // A restore cannot know what was delivered after the backup.
     let kind = if gap == 0 { "incremental" } else { "full" };
     assert_eq!(export["kind"], kind);
     wait_for_export(server.client, "down", 4 + gap, "queued");
     let first = wait_for_export(server.client, "down", 1, "blocked");
-    let park = format!("/api/v1/exports/{}/park", text(&first["id"]));
+    let park = format!("/api/v1/exports/{}/park", first["id"].text());
     assert_eq!(server.client.post(&park, "").expect(200).json()["status"], "parked");
     server.stop();
 }
@@ -193,20 +188,20 @@ fn assert_requests_are_repeatable(client: Client, dir: &Path, requests: &Value) 
     let clock = penstock(dir).args(["clock", "show", "--json", DATA]).output().unwrap();
     let clock: Value = serde_json::from_slice(&clock.stdout).unwrap();
     let elapsed = clock["elapsed"].as_u64().unwrap();
-    for request in requests.as_array().unwrap() {
-        let first: Value = serde_json::from_str(text(&request["answer"])).unwrap();
-        if elapsed.saturating_sub(read_uuid_time(text(&first["ingestionId"]))) > 24 * 60 * 60 * 1000
+    for request in requests.list() {
+        let first: Value = serde_json::from_str(request["answer"].text()).unwrap();
+        if elapsed.saturating_sub(read_uuid_time(first["ingestionId"].text())) > 24 * 60 * 60 * 1000
         {
             eprintln!("skipped: this machine wrote the fixture more than 24 h ago");
             return;
         }
         let headers = [
-            ("content-type", text(&request["contentType"])),
-            ("idempotency-key", text(&request["key"])),
+            ("content-type", request["contentType"].text()),
+            ("idempotency-key", request["key"].text()),
         ];
-        let body = text(&request["body"]).to_owned();
-        let answer = client.send(Method::POST, text(&request["path"]), &headers, body).unwrap();
-        assert_eq!(answer.expect(200).text(), text(&request["answer"]));
+        let body = request["body"].text().to_owned();
+        let answer = client.send("POST", request["path"].text(), &headers, body).unwrap();
+        assert_eq!(answer.expect(200).text(), request["answer"].text());
     }
 }
 
@@ -219,8 +214,8 @@ fn read_uuid_time(uuid: &str) -> u64 {
 fn wait_for_export(client: Client, target: &str, sequence: u64, status: &str) -> Value {
     let mut found = Value::Null;
     wait_for(&format!("{target} {sequence} is {status}"), || {
-        let exports = client.get("/api/v1/exports?limit=200").expect(200).json();
-        let export = items(&exports).iter().find(|export| {
+        let exports = client.read("/api/v1/exports?limit=200");
+        let export = exports["items"].list().iter().find(|export| {
             export["businessObjectName"] == "Changing"
                 && export["target"] == target
                 && export["sequence"] == sequence
@@ -232,20 +227,6 @@ fn wait_for_export(client: Client, target: &str, sequence: u64, status: &str) ->
     found
 }
 
-#[track_caller]
-fn assert_success(command: &mut Command) {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-}
-
 fn read_json(dir: &Path, name: &str) -> Value {
     serde_json::from_slice(&fs::read(dir.join(name)).unwrap()).unwrap()
-}
-
-fn items(page: &Value) -> &Vec<Value> {
-    page["items"].as_array().unwrap()
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap()
 }

@@ -1,8 +1,6 @@
 //! Events as an operator receives them with curl.
-use crate::server::{Server, TEST_TIMEOUT, admin_key, wait_for};
-use serde_json::{Value, json};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use penstock_test_support::prelude::*;
+use std::process::Child;
 use std::sync::mpsc::{Receiver, channel};
 use std::{io::BufRead, io::BufReader, thread};
 
@@ -13,7 +11,7 @@ struct Curl {
 }
 
 impl Curl {
-    fn start(server: &Server, dir: &Path, after: Option<&str>) -> Self {
+    fn start(server: &TestProcess, dir: &Path, after: Option<&str>) -> Self {
         let mut command = Command::new("curl");
         let key = admin_key(dir, "--service.data-dir=data");
         command.args(["-sSN", "--fail-with-body", "-H", &format!("Apikey: {key}")]);
@@ -58,7 +56,7 @@ impl Drop for Curl {
 fn curl_receives_events_and_the_loss_after_a_kill() {
     let dir = tempfile::tempdir().unwrap();
     let arguments = ["--service.data-dir=data"];
-    let server = Server::start(dir.path(), &arguments);
+    let server = TestProcess::start(dir.path(), &arguments);
     define(&server, dir.path());
     let curl = Curl::start(&server, dir.path(), None);
     ingest(&server);
@@ -74,8 +72,7 @@ fn curl_receives_events_and_the_loss_after_a_kill() {
     let exports = json!(["queued", "delivering", "blocked"]);
     assert_eq!(json!(states.iter().map(|(_, status)| status).collect::<Vec<_>>()), exports);
     let target = curl.next();
-    assert_eq!(target["type"], "penstock.target.changed");
-    assert_eq!(target["subject"], "plant-exports");
+    target.includes(&json!({"type": "penstock.target.changed", "subject": "plant-exports"}));
     assert!(target["data"]["blocked"].is_string(), "{target}");
 
     // Once the bucket's folder can be created, the export continues, and there is an event about the target.
@@ -86,13 +83,13 @@ fn curl_receives_events_and_the_loss_after_a_kill() {
     }
     assert_eq!(json!(types), json!(["penstock.export.changed", "penstock.target.changed"]));
 
-    let last = target["id"].as_str().unwrap().to_owned();
+    let last = target["id"].string();
     server.kill();
-    let server = Server::start(dir.path(), &arguments);
+    let server = TestProcess::start(dir.path(), &arguments);
     let curl = Curl::start(&server, dir.path(), Some(&last));
     let lost = curl.next();
     assert_eq!(lost["type"], "penstock.events.lost");
-    let number = |event: &Value| event["id"].as_str().unwrap().parse::<u64>().unwrap();
+    let number = |event: &Value| event["id"].text().parse::<u64>().unwrap();
     assert!(number(&lost) > number(&target));
     ingest(&server);
     let next = curl.next();
@@ -105,7 +102,7 @@ fn curl_receives_events_and_the_loss_after_a_kill() {
     assert!(curl.child.wait().unwrap().success(), "the stream was cut instead of ended");
 }
 
-fn define(server: &Server, dir: &Path) {
+fn define(server: &TestProcess, dir: &Path) {
     // A file with the name of the bucket's folder blocks the export.
     std::fs::create_dir_all(dir.join("data/buckets")).unwrap();
     std::fs::write(dir.join("data/buckets/plant-exports"), "").unwrap();
@@ -118,7 +115,7 @@ fn define(server: &Server, dir: &Path) {
     server.client.put("/api/v1/business-objects", &definition).expect(201);
 }
 
-fn ingest(server: &Server) {
+fn ingest(server: &TestProcess) {
     let body = json!({"data": [{"name": "P-101"}]}).to_string();
     server.client.post("/api/v1/business-objects/Pump", body).expect(200);
 }

@@ -1,9 +1,7 @@
 //! The format of the store: the gateway keeps it, shows it, and refuses a newer one without changing anything.
-use crate::server::{Server, admin_key, penstock};
 use penstock_store::{Error, Format, Options, Store};
-use serde_json::Value;
+use penstock_test_support::prelude::*;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 const DATA: &str = "--service.data-dir=data";
 /// The offset of the format in the header of a file of the journal.
@@ -11,7 +9,7 @@ const FORMAT_OFFSET: usize = 8;
 
 /// Creates the data directory of a gateway, and raises the format of its store as a later version would.
 fn create_data(dir: &Path) {
-    Server::start(dir, &[DATA]).stop();
+    TestProcess::start(dir, &[DATA]).stop();
     let store = open_store(dir);
     assert_eq!(store.format(), Format::V2);
     store
@@ -54,9 +52,9 @@ fn a_raised_format_is_shown_and_kept_by_a_backup_and_its_restore() {
     let dir = dir.path();
     create_data(dir);
     assert_eq!(verified_format(dir), 3);
-    let server = Server::start(dir, &[DATA]);
+    let server = TestProcess::start(dir, &[DATA]);
     let client = server.client.with_key(admin_key(dir, DATA));
-    assert_eq!(client.get("/api/v1/status").expect(200).json()["store"]["format"], 3);
+    assert_eq!(client.read("/api/v1/status")["store"]["format"], 3);
     assert_eq!(run(dir, &["backup", "backup", DATA]).0, Some(0));
     server.stop();
     fs::remove_dir_all(dir.join("data")).unwrap();

@@ -1,12 +1,7 @@
 //! A disk that fills up: at the reserve, ingestion is refused and everything else works. Ingestion continues when
 //! there is space again.
-use crate::client::{Answer, Client};
-use crate::server::{Server, wait_for};
-use hyper::Method;
-use serde_json::{Value, json};
+use penstock_test_support::prelude::*;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 pub(crate) const DISK: &str = "PENSTOCK_TEST_SMALL_DISK";
 
@@ -70,19 +65,19 @@ fn the_reserve_is_kept_for_operations_that_free_space() {
     let Some(disk) = std::env::var_os(DISK).map(PathBuf::from) else {
         return on_a_small_disk("full_disk::the_reserve_is_kept_for_operations_that_free_space");
     };
-    let server = Server::start(&disk, &["--service.data-dir=data"]);
+    let server = TestProcess::start(&disk, &["--service.data-dir=data"]);
     let client = server.client;
     client.put("/api/v1/business-objects", &definition("Kept")).expect(201);
     for name in ["first", "second"] {
         ingest(client, "ADD", name).expect(200);
     }
-    assert_eq!(client.get("/api/v1/limits").expect(200).json()["diskReserve"], 64 << 20);
-    assert_eq!(client.get("/api/v1/status").expect(200).json()["disk"]["inReserve"], false);
+    assert_eq!(client.read("/api/v1/limits")["diskReserve"], 64 << 20);
+    assert_eq!(client.read("/api/v1/status")["disk"]["inReserve"], false);
 
     let filler = fill(&disk, 40 << 20);
     for mode in ["ADD", "REPLACE", "UPDATE"] {
         let refused = ingest(client, mode, "third").expect(507).json();
-        let detail = refused["detail"].as_str().unwrap();
+        let detail = refused["detail"].text();
         assert!(detail.starts_with("Ingestion failed: "), "{detail}");
         assert!(detail.contains("service.limits.disk-reserve"), "{detail}");
     }
@@ -94,13 +89,13 @@ fn the_reserve_is_kept_for_operations_that_free_space() {
 
     ingest(client, "VALIDATE", "third").expect(200);
     let objects = "/api/v1/business-objects/Kept/objects";
-    assert_eq!(client.get(objects).expect(200).json()["items"].as_array().unwrap().len(), 2);
+    assert_eq!(client.read(objects)["items"].list().len(), 2);
     client.post("/api/v1/business-objects/Kept/push", "").expect(202);
     wait_for("the export is delivered in the reserve", || {
-        client.get("/api/v1/exports").expect(200).json()["items"][0]["status"] == "delivered"
+        client.read("/api/v1/exports")["items"][0]["status"] == "delivered"
     });
     ingest(client, "DELETE", "second").expect(200);
-    assert_eq!(client.get("/api/v1/status").expect(200).json()["disk"]["inReserve"], true);
+    assert_eq!(client.read("/api/v1/status")["disk"]["inReserve"], true);
     let metrics = client.get("/metrics").expect(200).body;
     assert!(String::from_utf8_lossy(&metrics).contains("penstock_disk_in_reserve 1"));
     assert!(server.log().contains("full up to its reserve"), "{}", server.log());
@@ -113,7 +108,7 @@ fn the_reserve_is_kept_for_operations_that_free_space() {
     client.get("/health/ready").expect(200);
     std::fs::remove_file(filler).unwrap();
     ingest(client, "ADD", "third").expect(200);
-    assert_eq!(client.get(objects).expect(200).json()["items"].as_array().unwrap().len(), 2);
+    assert_eq!(client.read(objects)["items"].list().len(), 2);
     server.stop();
 }
 
@@ -125,9 +120,9 @@ fn the_first_start_waits_for_space_on_a_full_disk() {
     std::fs::create_dir(disk.join("data")).unwrap();
     let filler = fill(&disk, 0);
     // The server prints its address only when it is ready.
-    let mut server = Server::start_without_waiting(&disk, &["--service.data-dir=data"]);
+    let mut server = TestProcess::start_without_waiting(&disk, &["--service.data-dir=data"]);
     let client = server.client;
-    let ready = || client.send(Method::GET, "/health/ready", &[], "");
+    let ready = || client.send("GET", "/health/ready", &[], "");
     wait_for("it reports the full disk", || {
         assert!(!server.has_ended(), "it ended");
         let is_reported = ready()

@@ -1,11 +1,8 @@
 //! Broken and malicious clients: the service still answers all other clients.
-use crate::client::Client;
 use crate::define_notes;
-use crate::server::{Server, TEST_TIMEOUT, wait_for};
-use serde_json::json;
+use penstock_test_support::prelude::*;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
 use tokio::net::TcpSocket;
 
 const DATA: &str = "--service.data-dir=data";
@@ -31,7 +28,7 @@ fn send_raw(client: Client, bytes: &[u8]) -> String {
 #[test]
 fn ten_thousand_idle_connections_of_one_address_block_no_other_client() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[DATA]);
+    let server = TestProcess::start(dir.path(), &[DATA]);
     let address = server.client.address;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let open = runtime.block_on(async {
@@ -62,7 +59,7 @@ fn ten_thousand_idle_connections_of_one_address_block_no_other_client() {
 #[test]
 fn clients_that_send_a_byte_now_and_then_are_disconnected() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[DATA]);
+    let server = TestProcess::start(dir.path(), &[DATA]);
     let mut slow: Vec<_> =
         (0..100).map(|_| TcpStream::connect(server.client.address).unwrap()).collect();
     for stream in &mut slow {
@@ -94,10 +91,10 @@ fn clients_whose_body_stops_are_disconnected() {
     let dir = tempfile::tempdir().unwrap();
     // Capacity for ten bodies.
     let limits = ["--service.limits.body=100KiB", "--service.limits.in-flight=1000KiB"];
-    let server = Server::start(dir.path(), &[&[DATA][..], &limits].concat());
+    let server = TestProcess::start(dir.path(), &[&[DATA][..], &limits].concat());
     let client = server.client;
     define_notes(client, &json!([]));
-    let key = crate::server::admin_key(dir.path(), DATA);
+    let key = admin_key(dir.path(), DATA);
     let head = format!(
         "POST /api/v1/business-objects/Notes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\
          Content-Type: application/json\r\nContent-Length: 102400\r\n\r\n{{\"data\": ["
@@ -130,7 +127,7 @@ fn clients_whose_body_stops_are_disconnected() {
 #[test]
 fn heads_that_are_too_large_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[DATA]);
+    let server = TestProcess::start(dir.path(), &[DATA]);
     let long = "a".repeat(200_000);
     let many = "X-Many: a\r\n".repeat(2_000);
     for head in [
@@ -154,7 +151,7 @@ fn heads_that_are_too_large_are_refused() {
 #[test]
 fn no_request_is_hidden_in_another() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[DATA]);
+    let server = TestProcess::start(dir.path(), &[DATA]);
     let hidden = "GET /hidden HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let post = "POST /health/live HTTP/1.1\r\nHost: localhost\r\n";
     for shape in [

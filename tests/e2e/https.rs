@@ -1,13 +1,12 @@
 //! HTTPS with curl and openssl: both versions of HTTP, server and client certificates, failed handshakes.
-use crate::server::{Server, TEST_TIMEOUT, penstock, signal, wait_for};
+use penstock_test_support::prelude::*;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 /// A server with HTTPS.
 struct Https {
-    gateway: Server,
+    gateway: TestProcess,
     /// The URL with the host name of the certificate.
     url: String,
 }
@@ -15,7 +14,7 @@ struct Https {
 impl Https {
     fn start(dir: &Path, arguments: &[&str]) -> Self {
         let serve = ["serve", "--server.port=0", "--service.data-dir=data"];
-        let gateway = Server::spawn(penstock(dir).args(serve).args(arguments));
+        let gateway = TestProcess::spawn(penstock(dir).args(serve).args(arguments));
         let url = gateway.url.replace("127.0.0.1", "localhost");
         assert!(url.starts_with("https://"), "{url}");
         Self { gateway, url }
@@ -131,11 +130,9 @@ fn heads_of_http_2_that_are_too_large_are_refused() {
 fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let make = |name: &str| {
-        let made = request_certificate(dir.path(), name)
+        request_certificate(dir.path(), name)
             .args(["-addext", "subjectAltName=DNS:localhost"])
-            .output()
-            .unwrap();
-        assert!(made.status.success(), "{made:?}");
+            .succeed();
     };
     let use_of = |name: &str| {
         for end in ["pem", "key"] {
@@ -191,8 +188,7 @@ fn clients_without_a_valid_certificate_are_refused() {
             }
             None => drop(made.args(["-addext", "keyUsage=critical,keyCertSign"])),
         }
-        let output = made.output().unwrap();
-        assert!(output.status.success(), "{output:?}");
+        made.succeed();
     }
     let server = Https::start(
         dir.path(),

@@ -12,8 +12,6 @@
 mod automatic;
 mod bad_input;
 mod changes;
-#[path = "../gateway/client.rs"]
-mod client;
 mod clockless;
 mod countries;
 mod deletions;
@@ -29,21 +27,16 @@ mod notify;
 mod process;
 mod readme;
 mod rebuild;
-#[path = "../gateway/webhook_receiver.rs"]
-mod receiver;
 mod rejected;
 mod restored;
 mod s3;
 mod s3_clock;
 mod secrets;
-#[path = "../gateway/server.rs"]
-mod server;
 mod short_of_memory;
 mod sources;
 mod webhooks;
 
-use client::Client;
-use serde_json::{Value, json};
+use penstock_test_support::prelude::*;
 
 /// Defines the Business Object `Notes`, whose objects have a text.
 fn define_notes(client: Client, push_targets: &Value) {

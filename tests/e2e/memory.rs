@@ -1,7 +1,6 @@
 //! Bounded memory: ingesting a stream of a hundred thousand objects, and exporting all of them in one file.
-use crate::server::{Server, push_and_wait};
 use bytes::Bytes;
-use serde_json::{Value, json};
+use penstock_test_support::prelude::*;
 use std::fmt::Write as _;
 
 const OBJECTS: u64 = 100_000;
@@ -14,49 +13,32 @@ const EXPORT_BOUND_KB: u64 = 32 << 10;
 const ARGUMENTS: [&str; 2] =
     ["--service.data-dir=data", "--service.base-url=https://samples.example"];
 
-const CONFIG: &str = r#"
-type: object
-path: "Samples:."
-fields:
-  uri: { type: id }
-  label: { type: string, path: "<http://www.w3.org/2000/01/rdf-schema#label>" }
-  sensor: { type: resource, path: "<https://samples.example/sensor>" }
-  at: { type: dateTime, path: "<https://samples.example/at>" }
-  values: { type: array, path: "<https://samples.example/value>", elements: { type: number } }
-  origin:
-    type: object
-    path: "<https://samples.example/origin>/Origins:."
-    fields:
-      operator: { type: string, path: "<https://samples.example/operator>" }
-      note: { type: string, path: "<https://samples.example/note>" }
-"#;
+const CONFIG: &str = include_str!("memory.yaml");
 
 #[test]
 fn a_hundred_thousand_objects_are_ingested_and_exported_in_bounded_memory() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &ARGUMENTS);
+    let server = TestProcess::start(dir.path(), &ARGUMENTS);
     let text = (0..OBJECTS / 100).map(|chunk| Bytes::from(lines(chunk * 100)));
     ingest_all(&server, "?mode=ADD", "application/x-ndjson", text);
     server.stop();
 
-    let server = Server::start(dir.path(), &ARGUMENTS);
+    let server = TestProcess::start(dir.path(), &ARGUMENTS);
     let idle = server.memory_kb("VmHWM");
     let entry = push_and_wait(server.client, "Samples");
     let peak = server.memory_kb("VmHWM");
     assert_eq!(entry["objectCount"], OBJECTS);
     println!("a full export of {OBJECTS} objects: idle {idle} kB, peak {peak} kB");
     assert!(peak - idle <= EXPORT_BOUND_KB, "exporting took {} kB", peak - idle);
-    let file = dir.path().join("data/buckets/samples").join(entry["key"].as_str().unwrap());
-    let verified =
-        crate::server::penstock(dir.path()).arg("verify-export").arg(file).output().unwrap();
-    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    let file = dir.path().join("data/buckets/samples").join(entry["key"].text());
+    penstock(dir.path()).arg("verify-export").arg(file).succeed();
     server.stop();
 }
 
 #[test]
 fn a_hundred_thousand_records_of_csv_are_ingested_in_bounded_memory() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &ARGUMENTS);
+    let server = TestProcess::start(dir.path(), &ARGUMENTS);
     let header = Bytes::from_static(
         b"uri;label;sensor;at;values;origin.uri;origin.operator;origin.note\r\n",
     );
@@ -68,7 +50,7 @@ fn a_hundred_thousand_records_of_csv_are_ingested_in_bounded_memory() {
 
 /// Defines the samples and ingests all of them as one stream.
 fn ingest_all(
-    server: &Server,
+    server: &TestProcess,
     query: &str,
     media_type: &str,
     text: impl Iterator<Item = Bytes> + Send + Sync + 'static,

@@ -1,9 +1,7 @@
 //! The notifications to the service manager (`sd_notify(3)`), read from the socket that it would listen on.
 use crate::define_notes;
-use crate::server::{Server, TEST_TIMEOUT, signal};
-use serde_json::json;
+use penstock_test_support::prelude::*;
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
 
 struct Manager(UnixDatagram);
 
@@ -37,7 +35,7 @@ fn the_manager_is_notified_of_readiness_status_and_liveness() {
     let path = dir.path().join("notify");
     let manager = Manager::listen(&path);
     let environment = [("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "4000000")];
-    let server = Server::start_with(dir.path(), &["--service.data-dir=data"], &environment);
+    let server = TestProcess::start_with(dir.path(), &["--service.data-dir=data"], &environment);
     let lines = manager.until("STATUS=Serving; no export waits");
     // After the gateway is ready, no notification says that it is opening.
     let ready = lines.iter().position(|line| line == "READY=1").expect("it is ready");

@@ -1,38 +1,17 @@
 //! The process: it shuts down cleanly, and a kill loses no acknowledged data.
-use crate::client::Client;
-use crate::server::{Server, TEST_TIMEOUT, penstock, signal, wait_for};
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use penstock_test_support::prelude::*;
 use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-const CONFIG: &str = r#"
-type: object
-path: "Readings:."
-fields:
-  uri: { type: id }
-  label: { type: string, path: "<http://www.w3.org/2000/01/rdf-schema#label>" }
-  samples:
-    type: array
-    path: "<https://readings.example/sample>"
-    elements:
-      type: object
-      path: "Samples:."
-      fields:
-        value: { type: integer, path: "<https://readings.example/value>" }
-"#;
+const CONFIG: &str = include_str!("process.yaml");
 const DATA: &str = "--service.data-dir=data";
 const INGEST: &str = "/api/v1/business-objects/Readings?mode=ADD";
 
 #[test]
 fn sigterm_shuts_it_down_cleanly_while_it_is_busy() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[DATA]);
+    let server = TestProcess::start(dir.path(), &[DATA]);
     define(server.client);
     let load = Load::start(server.client, 0);
     wait_for("some ingestions and an export are acknowledged", || {
@@ -42,7 +21,7 @@ fn sigterm_shuts_it_down_cleanly_while_it_is_busy() {
     let load = load.end();
     assert_eq!(status.code(), Some(0));
 
-    let server = Server::start(dir.path(), &[DATA]);
+    let server = TestProcess::start(dir.path(), &[DATA]);
     check_objects(server.client, &load.acknowledged);
     check_exports(&server, dir.path(), load.pushes);
     server.stop();
@@ -51,7 +30,7 @@ fn sigterm_shuts_it_down_cleanly_while_it_is_busy() {
 #[test]
 fn sigint_shuts_it_down_too() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[DATA]);
+    let server = TestProcess::start(dir.path(), &[DATA]);
     assert_eq!(server.stop_with_signal("INT").code(), Some(0));
 }
 
@@ -61,8 +40,7 @@ fn sigint_shuts_it_down_too() {
 fn sigterm_shuts_it_down_while_it_starts() {
     let dir = tempfile::tempdir().unwrap();
     let run = |program: &str, arguments: &[&str]| {
-        let done = Command::new(program).current_dir(dir.path()).args(arguments).output().unwrap();
-        assert!(done.status.success(), "{done:?}");
+        Command::new(program).current_dir(dir.path()).args(arguments).succeed();
     };
     run("mkfifo", &["slow.pem"]);
     #[rustfmt::skip]
@@ -83,30 +61,26 @@ fn sigterm_shuts_it_down_while_it_starts() {
     signal(child.id(), "TERM");
     slow.write_all(&std::fs::read(dir.path().join("own.pem")).unwrap()).unwrap();
     drop(slow);
-    let begun = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if begun.elapsed() > TEST_TIMEOUT {
-            child.kill().unwrap();
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
+    let mut status = None;
+    wait_for("the server has ended", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    let status = status.unwrap();
     assert_eq!(status.code(), Some(0), "{status}");
 }
 
 #[test]
 fn sigkill_at_any_moment_loses_no_acknowledged_data() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[DATA]);
+    let server = TestProcess::start(dir.path(), &[DATA]);
     define(server.client);
     server.stop();
 
     let mut acknowledged = Vec::new();
     let mut pushes = 0;
     for round in 0..6 {
-        let server = Server::start(dir.path(), &[DATA]);
+        let server = TestProcess::start(dir.path(), &[DATA]);
         let load = Load::start(server.client, round);
         wait_for("the round has begun", || !load.acknowledged.lock().unwrap().is_empty());
         std::thread::sleep(Duration::from_millis(rand::random_range(0..600)));
@@ -118,7 +92,7 @@ fn sigkill_at_any_moment_loses_no_acknowledged_data() {
 
     let minted: BTreeSet<&str> = acknowledged.iter().map(|(uri, _)| uri.as_str()).collect();
     assert_eq!(minted.len(), acknowledged.len(), "a counter issued a number twice");
-    let server = Server::start(dir.path(), &[DATA]);
+    let server = TestProcess::start(dir.path(), &[DATA]);
     check_objects(server.client, &acknowledged);
     check_exports(&server, dir.path(), pushes);
     server.stop();
@@ -140,7 +114,7 @@ fn plain_http_beyond_loopback_needs_the_setting_insecure_http() {
 #[test]
 fn one_data_directory_has_one_owner() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[DATA]);
+    let server = TestProcess::start(dir.path(), &[DATA]);
     let second = penstock(dir.path()).args(["serve", "--server.port=0", DATA]).output().unwrap();
     assert!(!second.status.success(), "two servers share one data directory");
     server.stop();
@@ -177,7 +151,7 @@ impl Load {
                             return;
                         }
                         let answer = answer.expect(200).json();
-                        let uri = answer["objects"][0]["uri"].as_str().unwrap().to_owned();
+                        let uri = answer["objects"][0]["uri"].string();
                         acknowledged.lock().unwrap().push((uri, label));
                     }
                 })
@@ -190,7 +164,7 @@ impl Load {
                     return;
                 }
                 let push = answer.expect(202).json();
-                let exports = push["exports"].as_array().unwrap().len();
+                let exports = push["exports"].list().len();
                 counted.fetch_add(exports, Ordering::SeqCst);
                 std::thread::sleep(Duration::from_millis(30));
             }
@@ -217,12 +191,7 @@ fn define(client: Client) {
         client.put(&format!("/api/v1/namespaces/{name}"), &namespace).expect(201);
     }
     let definition = json!({
-        "name": "Readings",
-        "description": "What the meters read",
-        "enabled": true,
-        "config": CONFIG,
-        "conditions": [],
-        "pushTargets": [{ "bucketName": "readings" }],
+        "name": "Readings", "config": CONFIG, "pushTargets": [{ "bucketName": "readings" }],
     });
     client.put("/api/v1/business-objects", &definition).expect(201);
 }
@@ -232,10 +201,9 @@ fn define(client: Client) {
 fn check_objects(client: Client, acknowledged: &[(String, String)]) {
     assert!(!acknowledged.is_empty());
     for (uri, label) in acknowledged {
-        let encoded =
-            percent_encoding::utf8_percent_encode(uri, percent_encoding::NON_ALPHANUMERIC);
+        let encoded = escaped(uri);
         let path = format!("/api/v1/business-objects/Readings/objects/{encoded}");
-        let object = client.get(&path).expect(200).json();
+        let object = client.read(&path);
         assert_eq!(object["label"], **label, "{uri}");
         assert_eq!(object["samples"].as_array().map(Vec::len), Some(1), "{object}");
     }
@@ -243,12 +211,12 @@ fn check_objects(client: Client, acknowledged: &[(String, String)]) {
 
 /// Checks that the queue drains after the restart, and that the target has all files, complete and in order.
 #[track_caller]
-fn check_exports(server: &Server, dir: &Path, pushes: usize) {
+fn check_exports(server: &TestProcess, dir: &Path, pushes: usize) {
     assert!(pushes > 0, "no push was acknowledged");
     let client = server.client;
     let mut exports: Vec<Value> = Vec::new();
     wait_for("every export is delivered", || {
-        exports = all_exports(client);
+        exports = client.all("/api/v1/exports?limit=100");
         exports.iter().all(|e| e["status"] == "delivered")
     });
     exports.sort_by_key(|e| e["sequence"].as_u64());
@@ -260,24 +228,10 @@ fn check_exports(server: &Server, dir: &Path, pushes: usize) {
     assert!(delivered.is_sorted(), "delivered out of order: {delivered:?}");
     let mut last = 0;
     for export in &exports {
-        let file = dir.join("data/buckets/readings").join(export["key"].as_str().unwrap());
-        let verified = penstock(dir).arg("verify-export").arg(&file).output().unwrap();
-        assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+        let file = dir.join("data/buckets/readings").join(export["key"].text());
+        penstock(dir).arg("verify-export").arg(&file).succeed();
         let count = export["objectCount"].as_u64().unwrap();
         assert!(count >= last, "a later export has fewer objects than an earlier one");
         last = count;
-    }
-}
-
-fn all_exports(client: Client) -> Vec<Value> {
-    let mut found = Vec::new();
-    let mut path = "/api/v1/exports?limit=100".to_owned();
-    let end = Instant::now() + TEST_TIMEOUT;
-    loop {
-        assert!(Instant::now() < end, "the list of exports has no end");
-        let page = client.get(&path).expect(200).json();
-        found.extend(page["items"].as_array().unwrap().iter().cloned());
-        let Some(cursor) = page["next"].as_str() else { return found };
-        path = format!("/api/v1/exports?limit=100&cursor={cursor}");
     }
 }

@@ -1,14 +1,12 @@
 //! A gateway restored from a backup. It has no files of exports, and reports every export that is blocked by that.
-use crate::server::{Server, admin_key, penstock, push_and_wait, wait_for};
-use serde_json::{Value, json};
-use std::path::Path;
+use penstock_test_support::prelude::*;
 
 #[test]
 fn exports_with_lost_files_report_it_and_can_be_parked() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let data = "--service.data-dir=data";
-    let server = Server::start(dir, &[data]);
+    let server = TestProcess::start(dir, &[data]);
     admin_key(dir, data);
     let definition = json!({
         "name": "Pump", "enabled": true, "pushTargets": [{"bucketName": "plant-exports"}],
@@ -23,16 +21,14 @@ fn exports_with_lost_files_report_it_and_can_be_parked() {
     std::fs::remove_dir_all(&bucket).unwrap();
     std::fs::write(&bucket, "").unwrap();
     let push = server.client.post("/api/v1/business-objects/Pump/push", "").expect(202).json();
-    let waiting = push["exports"][0]["id"].as_str().unwrap().to_owned();
-    run(dir, &["backup", "monday", data]);
+    let waiting = push["exports"][0]["id"].string();
+    penstock(dir).args(["backup", "monday", data]).succeed();
     server.stop();
 
     let restored = "--service.data-dir=restored";
-    run(dir, &["restore", "monday", restored]);
-    let server = Server::start(dir, &[restored]);
-    let entry = |id: &str| -> Value {
-        server.client.get(&format!("/api/v1/exports/{id}")).expect(200).json()
-    };
+    penstock(dir).args(["restore", "monday", restored]).succeed();
+    let server = TestProcess::start(dir, &[restored]);
+    let entry = |id: &str| -> Value { server.client.read(&format!("/api/v1/exports/{id}")) };
     wait_for("the export that lost its file is reported", || {
         entry(&waiting)["status"] == "blocked"
     });
@@ -42,15 +38,15 @@ fn exports_with_lost_files_report_it_and_can_be_parked() {
         entry(&waiting)["lastError"].as_str().is_some_and(|why| why.contains("park"))
     });
     let blocked = entry(&waiting);
-    let why = blocked["lastError"].as_str().unwrap();
+    let why = blocked["lastError"].text();
     assert!(why.contains("missing from the spool"), "{why}");
-    let target = server.client.get("/api/v1/targets").expect(200).json();
-    assert!(target["items"][0]["blocked"].as_str().unwrap().contains("missing"), "{target}");
+    let target = server.client.read("/api/v1/targets");
+    assert!(target["items"][0]["blocked"].has("missing"), "{target}");
     // A delivered export stays in the history, without its file.
-    let id = delivered["id"].as_str().unwrap();
+    let id = delivered["id"].text();
     assert_eq!(entry(id)["status"], "delivered");
     let content = server.client.get(&format!("/api/v1/exports/{id}/content")).expect(404).json();
-    assert!(content["detail"].as_str().unwrap().contains("missing"), "{content}");
+    assert!(content["detail"].has("missing"), "{content}");
 
     // After parking it, the next export continues, with a sequence that was never used.
     server.client.post(&format!("/api/v1/exports/{waiting}/park"), "").expect(200);
@@ -59,9 +55,4 @@ fn exports_with_lost_files_report_it_and_can_be_parked() {
     assert_eq!(number(&next), number(&blocked) + 1_000_001);
     assert_eq!(entry(&waiting)["status"], "parked");
     server.stop();
-}
-
-fn run(dir: &Path, arguments: &[&str]) {
-    let done = penstock(dir).args(arguments).output().unwrap();
-    assert!(done.status.success(), "{done:?}");
 }

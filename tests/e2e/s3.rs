@@ -2,11 +2,9 @@
 //!
 //! `PENSTOCK_TEST_S3=http://HOST:PORT,KEYID,SECRET` names the server; `tests/run` starts Ceph and sets it.
 use crate::countries;
-use crate::server::{Server, push_and_wait};
+use penstock_test_support::prelude::*;
 use s3::creds::Credentials;
 use s3::{Bucket, BucketConfiguration, Region};
-use std::path::Path;
-use std::process::Command;
 
 /// The endpoint of the server, and credentials for it.
 pub(crate) struct Account {
@@ -21,20 +19,10 @@ fn exports_arrive_in_a_bucket_complete_and_in_order() {
     let name = format!("countries-{}", uuid::Uuid::now_v7());
     let bucket = account.create_bucket(&name);
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(
-        dir.path(),
-        &[
-            "--service.data-dir=data",
-            "--service.gateway-id=e2e-gateway",
-            "--service.export.default.type=s3",
-            &format!("--service.export.default.endpoint={}", account.endpoint),
-            "--service.export.default.region=default",
-            "--service.export.default.prefix=from-the-edge/",
-            &format!("--service.export.default.access-key-id={}", account.key_id),
-            &format!("--service.export.default.secret-access-key={}", account.secret),
-            "--service.export.default.path-style=true",
-        ],
-    );
+    let settings = account.settings(&account.secret);
+    let more =
+        ["--service.gateway-id=e2e-gateway", "--service.export.default.prefix=from-the-edge/"];
+    let server = TestProcess::start(dir.path(), &[&lent(&settings)[..], &more].concat());
     let client = server.client;
     countries::define(client, &name);
     let all = countries::countries();
@@ -51,32 +39,33 @@ fn exports_arrive_in_a_bucket_complete_and_in_order() {
     let mut keys: Vec<&str> =
         listed.iter().flat_map(|page| &page.contents).map(|o| o.key.as_str()).collect();
     keys.sort_by_key(|key| key.rsplit('-').next());
-    assert_eq!(keys, [half["key"].as_str().unwrap(), whole["key"].as_str().unwrap()]);
+    assert_eq!(keys, [half["key"].text(), whole["key"].text()]);
 
     for entry in [&half, &whole] {
-        let key = entry["key"].as_str().unwrap();
+        let key = entry["key"].text();
         assert!(key.starts_with("from-the-edge/Countries/Countries-"), "{key}");
         let (head, _) = runtime.block_on(bucket.head_object(key)).unwrap();
         let metadata = head.metadata.expect("the object has metadata");
         for (name, value) in [
-            ("export-id", entry["id"].as_str().unwrap()),
+            ("export-id", entry["id"].text()),
             ("sequence", &entry["sequence"].to_string()),
             ("kind", "full"),
             ("gateway-id", "e2e-gateway"),
-            ("sha256", entry["sha256"].as_str().unwrap()),
+            ("sha256", entry["sha256"].text()),
         ] {
             assert_eq!(metadata.get(name).map(String::as_str), Some(value), "{name}");
         }
         let object = runtime.block_on(bucket.get_object(key)).unwrap();
         let file = dir.path().join("downloaded.json");
         std::fs::write(&file, object.bytes()).unwrap();
-        let id = entry["id"].as_str().unwrap();
+        let id = entry["id"].text();
         let kept = client.get(&format!("/api/v1/exports/{id}/content")).expect(200);
         assert!(
             kept.body == *object.bytes(),
             "the bytes in the bucket differ from those of the gateway"
         );
-        assert_eq!(sha256sum(&file), entry["sha256"].as_str().unwrap());
+        let sum = Command::new("sha256sum").arg(&file).succeed().out();
+        assert_eq!(sum.split_whitespace().next(), entry["sha256"].as_str());
         check_export(&file);
     }
     server.stop();
@@ -88,29 +77,15 @@ fn wrong_credentials_block_the_target_without_losing_exports() {
     let name = format!("refused-{}", uuid::Uuid::now_v7());
     let bucket = account.create_bucket(&name);
     let dir = tempfile::tempdir().unwrap();
-    let arguments = |secret: &str| {
-        [
-            "--service.data-dir=data".to_owned(),
-            "--service.export.default.type=s3".to_owned(),
-            format!("--service.export.default.endpoint={}", account.endpoint),
-            "--service.export.default.region=default".to_owned(),
-            format!("--service.export.default.access-key-id={}", account.key_id),
-            format!("--service.export.default.secret-access-key={secret}"),
-            "--service.export.default.path-style=true".to_owned(),
-        ]
-    };
-    let start = |secret: &str| {
-        let arguments = arguments(secret);
-        Server::start(dir.path(), &arguments.each_ref().map(String::as_str))
-    };
+    let start = |secret: &str| TestProcess::start(dir.path(), &lent(&account.settings(secret)));
 
     let server = start("not-the-secret");
     let client = server.client;
     countries::define(client, &name);
     countries::ingest(client, &countries::countries()[..10]);
     client.post("/api/v1/business-objects/Countries/push", "").expect(202);
-    crate::server::wait_for("the target is blocked", || {
-        client.get("/api/v1/targets").expect(200).json()["items"]
+    wait_for("the target is blocked", || {
+        client.read("/api/v1/targets")["items"]
             .as_array()
             .is_some_and(|targets| targets.iter().any(|t| t["blocked"].is_string()))
     });
@@ -122,8 +97,8 @@ fn wrong_credentials_block_the_target_without_losing_exports() {
 
     let server = start(&account.secret);
     let client = server.client;
-    crate::server::wait_for("the export is delivered after the restart", || {
-        client.get("/api/v1/exports").expect(200).json()["items"][0]["status"] == "delivered"
+    wait_for("the export is delivered after the restart", || {
+        client.read("/api/v1/exports")["items"][0]["status"] == "delivered"
     });
     let listed = tokio::runtime::Runtime::new().unwrap().block_on(bucket.list(String::new(), None));
     assert_eq!(listed.unwrap().iter().map(|page| page.contents.len()).sum::<usize>(), 1);
@@ -140,6 +115,21 @@ impl Account {
             panic!("PENSTOCK_TEST_S3 is not http://HOST:PORT,KEYID,SECRET");
         };
         Self { endpoint: endpoint.to_owned(), key_id: key_id.to_owned(), secret: secret.to_owned() }
+    }
+
+    /// Returns the settings that make buckets of the server the default target.
+    fn settings(&self, secret: &str) -> [String; 7] {
+        let of_default =
+            |name: &str, value: &str| format!("--service.export.default.{name}={value}");
+        [
+            "--service.data-dir=data".to_owned(),
+            of_default("type", "s3"),
+            of_default("endpoint", &self.endpoint),
+            of_default("region", "default"),
+            of_default("access-key-id", &self.key_id),
+            of_default("secret-access-key", secret),
+            of_default("path-style", "true"),
+        ]
     }
 
     pub(crate) fn create_bucket(&self, name: &str) -> Box<Bucket> {
@@ -161,14 +151,7 @@ impl Account {
     }
 }
 
-fn sha256sum(file: &Path) -> String {
-    let output = Command::new("sha256sum").arg(file).output().expect("sha256sum runs");
-    let line = String::from_utf8(output.stdout).unwrap();
-    line.split_whitespace().next().unwrap_or_default().to_owned()
-}
-
 fn check_export(file: &Path) {
     let check = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check-export");
-    let output = Command::new(check).arg(file).output().expect("tests/check-export runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Command::new(check).arg(file).succeed();
 }

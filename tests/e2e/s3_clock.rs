@@ -1,9 +1,7 @@
 //! Deliveries to a real S3 server with a wrong clock, and with a delivery window that closes.
 use crate::clockless::{Clock, define, ingest};
 use crate::s3::Account;
-use crate::server::{penstock, push_and_wait, wait_for};
-use serde_json::{Value, json};
-use std::path::Path;
+use penstock_test_support::prelude::*;
 
 fn arguments(account: &Account) -> Vec<String> {
     let default = |name: &str, value: &str| format!("--service.export.default.{name}={value}");
@@ -19,13 +17,11 @@ fn arguments(account: &Account) -> Vec<String> {
 }
 
 fn verify(dir: &Path, account: &Account, bucket: &str) {
-    let checked = penstock(dir)
+    penstock(dir)
         .args(["verify-export", "--bucket", &format!("{}/{bucket}/", account.endpoint)])
         .envs([("AWS_ACCESS_KEY_ID", &account.key_id), ("AWS_SECRET_ACCESS_KEY", &account.secret)])
         .env("AWS_REGION", "default")
-        .output()
-        .unwrap();
-    assert!(checked.status.success(), "{checked:?}");
+        .succeed();
 }
 
 #[test]
@@ -42,7 +38,7 @@ fn a_gateway_without_a_clock_delivers_to_a_server_that_checks_times() {
     ingest(server.client, 1);
     let entry = push_and_wait(server.client, "Wells");
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let (head, _) = runtime.block_on(bucket.head_object(entry["key"].as_str().unwrap())).unwrap();
+    let (head, _) = runtime.block_on(bucket.head_object(entry["key"].text())).unwrap();
     let metadata = head.metadata.expect("the object has metadata");
     assert_eq!(metadata.get("clock").map(String::as_str), Some("unsynchronised"));
     verify(dir.path(), &account, &name);
@@ -79,7 +75,7 @@ fn a_window_that_closes_interrupts_an_upload_and_the_next_window_continues_it() 
         client.post("/api/v1/business-objects/Logs", body).expect(200);
     }
     let push = client.post("/api/v1/business-objects/Logs/push", "").expect(202).json();
-    let id = push["exports"][0]["id"].as_str().unwrap();
+    let id = push["exports"][0]["id"].text();
     let record_file = dir.path().join(format!("data/uploads/{id}.upload"));
     let parts =
         || std::fs::read_to_string(&record_file).map_or(0, |text| text.lines().count().max(1) - 1);
@@ -89,12 +85,12 @@ fn a_window_that_closes_interrupts_an_upload_and_the_next_window_continues_it() 
     let before = std::fs::read_to_string(&record_file).unwrap();
     let sent_parts = parts();
     assert!(sent_parts < 7, "{sent_parts} parts are the whole file");
-    let entry = client.get(&format!("/api/v1/exports/{id}")).expect(200).json();
+    let entry = client.read(&format!("/api/v1/exports/{id}"));
     assert_eq!([&entry["status"], &entry["attempts"]], [&json!("queued"), &json!(0)]);
-    let targets = client.get("/api/v1/targets").expect(200).json();
-    assert!(targets["items"][0]["paused"].as_str().unwrap().contains("it opens at"), "{targets}");
+    let targets = client.read("/api/v1/targets");
+    assert!(targets["items"][0]["paused"].has("it opens at"), "{targets}");
     assert_eq!(targets["items"][0]["blocked"], Value::Null);
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(2));
     assert_eq!(
         std::fs::read_to_string(&record_file).unwrap(),
         before,
@@ -105,7 +101,7 @@ fn a_window_that_closes_interrupts_an_upload_and_the_next_window_continues_it() 
     let mut last = String::new();
     wait_for("the export is delivered in the next window", || {
         last = std::fs::read_to_string(&record_file).unwrap_or(std::mem::take(&mut last));
-        client.get(&format!("/api/v1/exports/{id}")).expect(200).json()["status"] == "delivered"
+        client.read(&format!("/api/v1/exports/{id}"))["status"] == "delivered"
     });
     assert!(last.starts_with(&before), "the upload started again:\n{before}\n{last}");
     verify(dir.path(), &account, &name);

@@ -1,50 +1,13 @@
 //! No secret leaves the gateway: the tests search for planted secrets in everything that it answers and writes.
-use crate::client::{Answer, Client};
-use crate::server::{Server, create_key, penstock};
-use hyper::Method;
-use serde_json::json;
+use penstock_test_support::prelude::*;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 const DATA: &str = "--service.data-dir=data";
 /// The text that all planted secrets contain.
 const PLANTED: &str = "PLANTED";
 const CLIENT_SECRET: &str = "PLANTED-client-secret-4f1c";
 const S3_SECRET: &str = "PLANTED-s3-secret-77ab";
-const CONFIGURATION: &str = r"
-security: oauth2
-profiles:
-  active: oauth2
-service:
-  security:
-    registration: plant
-  export:
-    targets:
-      operations:
-        type: s3
-        endpoint: http://127.0.0.1:9
-        access-key-id: plant
-        secret-access-key: PLANTED-s3-secret-77ab
-framework:
-  security:
-    oauth2:
-      client:
-        registration:
-          plant:
-            client-id: plant
-            client-secret: PLANTED-client-secret-4f1c
-        provider:
-          plant:
-            authorization-uri: http://127.0.0.1:9/authorize
-            token-uri: http://127.0.0.1:9/token
-            jwk-set-uri: http://127.0.0.1:9/jwks
-            user-name-attribute: user_email
-      resourceserver:
-        jwt:
-          issuer-uri: http://127.0.0.1:9/issuer
-          jwk-set-uri: http://127.0.0.1:9/jwks
-          audiences: api://plant
-";
+const CONFIGURATION: &str = include_str!("secrets.yaml");
 
 /// The collected texts, each with the place where it was found.
 #[derive(Default)]
@@ -85,7 +48,7 @@ impl Seen {
 #[test]
 fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[DATA, "--service.log.level=trace"]);
+    let server = TestProcess::start(dir.path(), &[DATA, "--service.log.level=trace"]);
     let client = server.client;
     let password = std::fs::read_to_string(dir.path().join("data/initial-admin-password")).unwrap();
     let password = password.trim().to_owned();
@@ -98,13 +61,13 @@ fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
     let json_type = ("content-type", "application/json");
     let sign_in = |email: &str, password: &str| {
         let body = json!({"email": email, "password": password}).to_string();
-        unauthenticated.send(Method::POST, "/login", &[json_type], body).unwrap()
+        unauthenticated.send("POST", "/login", &[json_type], body).unwrap()
     };
     let failed = sign_in("admin", "PLANTED-wrong-password");
     seen.answer("a failed sign-in", &failed);
     seen.answer("a confused sign-in", &sign_in("PLANTED-password-as-email", "x"));
     let good = sign_in("admin", &password);
-    let cookie = good.header("set-cookie").expect("a session").to_owned();
+    let cookie = good.header("set-cookie").to_owned();
     let session = cookie.split(';').next().unwrap().to_owned();
     let id = session.split_once('=').unwrap().1.to_owned();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
@@ -121,7 +84,7 @@ fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
     ] {
         seen.answer(
             "a bad credential",
-            &unauthenticated.send(Method::GET, "/api/v1/status", headers, "").unwrap(),
+            &unauthenticated.send("GET", "/api/v1/status", headers, "").unwrap(),
         );
     }
     let key_query = format!("/api/v1/status?access_token={key}");
@@ -129,8 +92,8 @@ fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
     let with_session = [("cookie", session.as_str()), ("sec-fetch-site", "same-origin")];
     let made = json!({"name": "another", "role": "User"}).to_string();
     let headers = [with_session[0], with_session[1], json_type];
-    let made = client.send(Method::POST, "/api/v1/api-keys", &headers, made).unwrap().expect(201);
-    let other = made.json()["key"].as_str().unwrap().to_owned();
+    let made = client.send("POST", "/api/v1/api-keys", &headers, made).unwrap().expect(201);
+    let other = made.json()["key"].string();
     let user = json!({
         "email": "plant@plant.example", "givenName": "P", "familyName": "Q", "roles": ["User"],
         "password": "PLANTED-password-of-a-user",
@@ -165,7 +128,7 @@ fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
     assert!(server.log().contains("A setting was read"), "the log is not at the level trace");
 
     let headers = [with_session[0], with_session[1]];
-    let ended = client.send(Method::POST, "/logout", &headers, "").unwrap();
+    let ended = client.send("POST", "/logout", &headers, "").unwrap();
     assert!(ended.status < 400, "{}", ended.text());
     seen.note("the log of the sign-out", server.log());
     seen.assert_contains_none(&[PLANTED, &password, &key, &other, &id, "$argon2"]);
@@ -200,7 +163,7 @@ fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
 fn the_secrets_of_the_configuration_stay_in_it() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("application.yaml"), CONFIGURATION).unwrap();
-    let server = Server::start(dir.path(), &[DATA, "--service.log.level=trace"]);
+    let server = TestProcess::start(dir.path(), &[DATA, "--service.log.level=trace"]);
     let client = server.client;
     let mut seen = Seen::default();
     let unauthenticated = Client::new(client.address);
@@ -213,10 +176,7 @@ fn the_secrets_of_the_configuration_stay_in_it() {
     }
     let token = "Bearer eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.e30.PLANTED-signature";
     let headers = [("authorization", token)];
-    seen.answer(
-        "a token",
-        &unauthenticated.send(Method::GET, "/api/v1/status", &headers, "").unwrap(),
-    );
+    seen.answer("a token", &unauthenticated.send("GET", "/api/v1/status", &headers, "").unwrap());
     for path in ["/api/v1/status", "/api/v1/targets", "/api/v1/audit", "/metrics"] {
         seen.answer(path, &client.get(path).expect(200));
     }

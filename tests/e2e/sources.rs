@@ -1,13 +1,10 @@
 //! MQTT sources with a real broker (mosquitto) and the shipped binary: whatever is killed, every message that was
 //! acknowledged is stored once.
-use crate::client::Client;
 use crate::full_disk::{DISK, fill, on_a_small_disk};
-use crate::server::{Server, wait_for};
-use serde_json::{Value, json};
+use penstock_test_support::prelude::*;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 const READINGS: &str = "\
 type: object
@@ -88,28 +85,25 @@ impl Drop for Broker {
     }
 }
 
-fn start_gateway(dir: &Path, broker: u16) -> Server {
-    let source = "--service.sources.plant";
-    Server::start(
-        dir,
-        &[
-            "--service.data-dir=data",
-            &format!("{source}.type=mqtt"),
-            &format!("{source}.url=mqtt://127.0.0.1:{broker}"),
-            &format!("{source}.subscriptions[0].topic=readings/#"),
-            &format!("{source}.subscriptions[0].business-object=Readings"),
-        ],
-    )
+fn start_gateway(dir: &Path, broker: u16) -> TestProcess {
+    let url = format!("--service.sources.plant.url=mqtt://127.0.0.1:{broker}");
+    let settings = [
+        "--service.data-dir=data",
+        "--service.sources.plant.type=mqtt",
+        &url,
+        "--service.sources.plant.subscriptions[0].topic=readings/#",
+        "--service.sources.plant.subscriptions[0].business-object=Readings",
+    ];
+    TestProcess::start(dir, &settings)
 }
 
 fn define(client: Client) {
-    client
-        .put("/api/v1/business-objects", &json!({"name": "Readings", "config": READINGS}))
-        .expect(201);
+    let definition = json!({"name": "Readings", "config": READINGS});
+    client.put("/api/v1/business-objects", &definition).expect(201);
 }
 
 fn connection(client: Client) -> Value {
-    client.get("/api/v1/sources/plant").expect(200).json()["connections"][0].clone()
+    client.read("/api/v1/sources/plant")["connections"][0].clone()
 }
 
 fn wait_until_connected(client: Client) {
@@ -117,7 +111,7 @@ fn wait_until_connected(client: Client) {
 }
 
 fn quads(client: Client) -> u64 {
-    client.get("/api/v1/status").expect(200).json()["store"]["quads"].as_u64().unwrap()
+    client.read("/api/v1/status")["store"]["quads"].as_u64().unwrap()
 }
 
 fn readings(from: u64, to: u64) -> impl Iterator<Item = String> {
@@ -127,7 +121,7 @@ fn readings(from: u64, to: u64) -> impl Iterator<Item = String> {
 #[test]
 fn a_gateway_that_is_killed_loses_no_message_and_stores_none_twice() {
     const MESSAGES: u64 = 6000;
-    let (dir, broker_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [dir, broker_dir] = [0, 1].map(|_| tempfile::tempdir().unwrap());
     let broker = Broker::start(broker_dir.path(), None);
     let mut server = start_gateway(dir.path(), broker.port);
     define(server.client);
@@ -156,7 +150,7 @@ fn a_gateway_that_is_killed_loses_no_message_and_stores_none_twice() {
 
 #[test]
 fn messages_wait_until_their_business_object_is_defined() {
-    let (dir, broker_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [dir, broker_dir] = [0, 1].map(|_| tempfile::tempdir().unwrap());
     let broker = Broker::start(broker_dir.path(), None);
     let server = start_gateway(dir.path(), broker.port);
     wait_until_connected(server.client);
@@ -173,7 +167,7 @@ fn messages_wait_until_their_business_object_is_defined() {
 
 #[test]
 fn a_broker_that_is_stopped_is_connected_again() {
-    let (dir, broker_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [dir, broker_dir] = [0, 1].map(|_| tempfile::tempdir().unwrap());
     let broker = Broker::start(broker_dir.path(), None);
     let server = start_gateway(dir.path(), broker.port);
     define(server.client);
@@ -182,11 +176,9 @@ fn a_broker_that_is_stopped_is_connected_again() {
     let port = broker.port;
     broker.stop();
     wait_for("the source is disconnected", || connection(server.client)["state"] == "disconnected");
-    let metrics = server.client.get("/metrics").expect(200).text().to_owned();
-    assert!(
-        metrics
-            .contains("penstock_source_connected{source=\"plant\",business_object=\"Readings\"} 0")
-    );
+    let metrics = server.client.get("/metrics").expect(200).text();
+    metrics
+        .has_all(&["penstock_source_connected{source=\"plant\",business_object=\"Readings\"} 0"]);
     let broker = Broker::start(broker_dir.path(), Some(port));
     // The session of the gateway is at the broker, so it gets what comes before it connects again.
     broker.publish("readings/b", readings(100, 200));
@@ -218,7 +210,7 @@ fn with_the_settings_of_the_guide_a_broker_keeps_what_a_stopped_gateway_misses()
     let broker = Broker::start_with(broker_dir.path(), Some(port), &settings);
     let server = start_gateway(dir.path(), broker.port);
     wait_for("every message is stored", || quads(server.client) == MESSAGES * QUADS_PER_READING);
-    let shown = server.client.get("/api/v1/sources/plant").expect(200).json();
+    let shown = server.client.read("/api/v1/sources/plant");
     assert_eq!(shown["warnings"], json!([]), "{shown}");
     server.stop();
 }
@@ -240,7 +232,7 @@ fn has_session(port: u16, client_id: &str) -> bool {
 
 #[test]
 fn the_session_of_a_removed_business_object_is_ended_at_the_broker() {
-    let (dir, broker_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [dir, broker_dir] = [0, 1].map(|_| tempfile::tempdir().unwrap());
     let broker = Broker::start(broker_dir.path(), None);
     let start = |business_objects: &[&str]| {
         let source = "--service.sources.plant";
@@ -254,13 +246,12 @@ fn the_session_of_a_removed_business_object_is_ended_at_the_broker() {
             arguments.push(format!("{source}.subscriptions[{index}].topic={name}/#"));
             arguments.push(format!("{source}.subscriptions[{index}].business-object={name}"));
         }
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        Server::start(dir.path(), &arguments)
+        TestProcess::start(dir.path(), &lent(&arguments))
     };
     let server = start(&["Readings", "Removed"]);
     wait_for("both sessions are subscribed", || {
-        let source = server.client.get("/api/v1/sources/plant").expect(200).json();
-        let connections = source["connections"].as_array().unwrap().clone();
+        let source = server.client.read("/api/v1/sources/plant");
+        let connections = source["connections"].list().to_vec();
         connections.len() == 2 && connections.iter().all(|one| one["state"] == "connected")
     });
     server.stop();

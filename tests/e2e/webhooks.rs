@@ -1,8 +1,7 @@
 //! Webhooks of a gateway that is killed: every acknowledged ingestion is reported, and twice only with the same id.
-use crate::receiver::{Received, Receiver, SECRET};
-use crate::server::{Server, wait_for};
-use serde_json::{Value, json};
-use std::collections::{BTreeSet, HashMap};
+use penstock_test_support::prelude::*;
+use penstock_test_support::receiver::{Received, SECRET};
+use std::collections::HashMap;
 
 #[test]
 fn a_killed_gateway_loses_no_event_and_keeps_the_ids() {
@@ -15,7 +14,7 @@ fn a_killed_gateway_loses_no_event_and_keeps_the_ids() {
     for round in 0..4 {
         // In every other round the receiver is down, and the events wait.
         receiver.answer(if round % 2 == 0 { (200, "") } else { (503, "") });
-        let server = Server::start(dir.path(), &arguments);
+        let server = TestProcess::start(dir.path(), &arguments);
         if round == 0 {
             let body = json!({"name": "Pump", "config": config});
             server.client.put("/api/v1/business-objects", &body).expect(201);
@@ -23,22 +22,22 @@ fn a_killed_gateway_loses_no_event_and_keeps_the_ids() {
         for n in 0..20 {
             let body = json!({"data": [{"name": format!("{round}-{n}")}]}).to_string();
             let answer = server.client.post("/api/v1/business-objects/Pump", body).expect(200);
-            acknowledged.push(answer.json()["ingestionId"].as_str().unwrap().to_owned());
+            acknowledged.push(answer.json()["ingestionId"].string());
         }
         let log = server.kill();
         assert!(!log.contains(SECRET) && !log.contains("of-the-url"), "{log}");
     }
     receiver.answer((200, ""));
-    let server = Server::start(dir.path(), &arguments);
+    let server = TestProcess::start(dir.path(), &arguments);
     let last = acknowledged.last().unwrap();
     receiver.until("the last event", |received| {
         received.iter().any(|one| one.status == 200 && one.event["subject"] == last.as_str())
     });
     wait_for("the queue is empty", || {
-        let all: Value = server.client.get("/api/v1/webhooks").expect(200).json();
+        let all: Value = server.client.read("/api/v1/webhooks");
         all["items"][0]["waiting"] == 0
     });
-    let subject = |one: &Received| one.event["subject"].as_str().unwrap().to_owned();
+    let subject = |one: &Received| one.event["subject"].string();
     let mut ids: HashMap<String, String> = HashMap::new();
     for one in receiver.received() {
         let id = ids.entry(subject(&one)).or_insert_with(|| one.id.clone());

@@ -2,14 +2,9 @@
 //! fixed: no test here requests a retry.
 #![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
-use crate::support::link::{Fault, Link};
-use crate::support::s3::{Server, admin, blocked, ceph, new_name, swift};
-use crate::support::{Plant, embedded, find_target, pump, push_one, run, until_status};
-use penstock_config::{TargetKind, Targets};
-use penstock_export::{ExportEntry, Exporter, FailureClass, Status};
+use penstock_test_support::exports::prelude::*;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 /// Checks that a target is blocked until `fix` has run, and that the bucket then has both exports.
 async fn blocked_until<M: Future<Output = ()>>(
@@ -32,14 +27,13 @@ async fn delivered_after<M: Future<Output = ()>>(
     words: &str,
     fix: impl FnOnce() -> M,
 ) -> [ExportEntry; 2] {
-    let plant = Plant::new();
-    plant.pumps(0..2, 10);
+    let plant = Plant::with_pumps(0..2, 10);
     let exporter = plant.quick(targets);
     let pumps = pump("Pump", &["plant-a"]);
     let entries = [push_one(&exporter, &pumps), push_one(&exporter, &pumps)];
     let running = run(&exporter);
     blocked(&exporter, &entries[0], class, words).await;
-    assert_eq!(exporter.get(&entries[1].id).unwrap().unwrap().status, Status::Queued);
+    assert_eq!(status_of(&exporter, &entries[1]), Status::Queued);
     // The test of a target writes nothing, so it cannot detect an error that only affects writes.
     let result = exporter.test_target("plant-a").await.unwrap();
     if matches!(class, FailureClass::Bucket | FailureClass::Credentials | FailureClass::Certificate)
@@ -47,7 +41,7 @@ async fn delivered_after<M: Future<Output = ()>>(
         assert!(!result.ok && result.caused_by == Some(class), "{result:?}");
     }
     fix().await;
-    until_status(&exporter, &entries[1].id, Status::Delivered).await;
+    until_delivered(&exporter, &entries[1]).await;
     let result = exporter.test_target("plant-a").await.unwrap();
     assert!(result.ok && result.caused_by.is_none(), "{result:?}");
     running.stop().await;
@@ -60,20 +54,16 @@ async fn delivered_after<M: Future<Output = ()>>(
 async fn a_missing_bucket() {
     let (server, bucket) = (ceph(), new_name());
     let targets = server.target(&bucket);
-    blocked_until(&server, &bucket, targets, FailureClass::Bucket, "does not exist", || {
-        server.create(&bucket)
-    })
-    .await;
+    let fix = || server.create(&bucket);
+    blocked_until(&server, &bucket, targets, FailureClass::Bucket, "does not exist", fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_bucket_of_swift() {
     let (server, bucket) = (swift(), new_name());
     let targets = server.target(&bucket);
-    blocked_until(&server, &bucket, targets, FailureClass::Bucket, "does not exist", || {
-        server.create(&bucket)
-    })
-    .await;
+    let fix = || server.create(&bucket);
+    blocked_until(&server, &bucket, targets, FailureClass::Bucket, "does not exist", fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,10 +87,8 @@ async fn an_exceeded_quota() {
     let uid = format!("--uid={id}");
     admin(&["quota", "set", &uid, "--quota-scope=user", "--max-objects=0"]);
     admin(&["quota", "enable", &uid, "--quota-scope=user"]);
-    blocked_until(&user, &bucket, user.target(&bucket), FailureClass::Quota, "quota", || async {
-        admin(&["quota", "disable", &uid, "--quota-scope=user"]);
-    })
-    .await;
+    let fix = || async { admin(&["quota", "disable", &uid, "--quota-scope=user"]) };
+    blocked_until(&user, &bucket, user.target(&bucket), FailureClass::Quota, "quota", fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,17 +98,9 @@ async fn a_suspended_user() {
     user.create(&bucket).await;
     let uid = format!("--uid={id}");
     admin(&["user", "suspend", &uid]);
-    blocked_until(
-        &user,
-        &bucket,
-        user.target(&bucket),
-        FailureClass::Credentials,
-        "UserSuspended",
-        || async {
-            admin(&["user", "enable", &uid]);
-        },
-    )
-    .await;
+    let (targets, class) = (user.target(&bucket), FailureClass::Credentials);
+    let fix = || async { admin(&["user", "enable", &uid]) };
+    blocked_until(&user, &bucket, targets, class, "UserSuspended", fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,13 +111,9 @@ async fn a_secret_that_changes() {
     let key = format!("--access-key={}", user.key);
     let uid = format!("--uid={id}");
     admin(&["key", "create", &uid, &key, "--secret-key=ANOTHERSECRET"]);
-    let target = user.target(&bucket);
-    let server = user.clone();
-    let words = "`secret-access-key`";
-    blocked_until(&server, &bucket, target, FailureClass::Credentials, words, || async {
-        admin(&["key", "create", &uid, &key, "--secret-key=SECRET"]);
-    })
-    .await;
+    let (targets, class) = (user.target(&bucket), FailureClass::Credentials);
+    let fix = || async { admin(&["key", "create", &uid, &key, "--secret-key=SECRET"]) };
+    blocked_until(&user, &bucket, targets, class, "`secret-access-key`", fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -163,10 +139,9 @@ async fn a_server_that_asks_to_slow_down_and_a_broken_link() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_host_name() {
     let server = ceph();
-    let plant = Plant::new();
-    plant.pumps(0..1, 10);
+    let plant = Plant::with_pumps(0..1, 10);
     let exporter = plant.quick(server.at("http://no-such-host.invalid").target("plant"));
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let entry = push_pump(&exporter);
     let running = run(&exporter);
     blocked(&exporter, &entry, FailureClass::Unreachable, "cannot be resolved").await;
     running.stop().await;
@@ -185,9 +160,7 @@ impl Drop for Tls {
 /// Starts a TLS server on `localhost` with a certificate for `name` that is valid in this period.
 fn start_tls_server(dir: &Path, from: &str, to: &str, name: &str) -> Tls {
     let openssl = |arguments: &str| {
-        let output =
-            Command::new("openssl").args(arguments.split(' ')).current_dir(dir).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Command::new("openssl").args(arguments.split(' ')).current_dir(dir).succeed();
     };
     let config = format!(
         "[ca]\ndefault_ca=d\n[d]\ndatabase=index\nserial=serial\npolicy=p\nx509_extensions=x\n[p]\n\
@@ -226,17 +199,12 @@ async fn a_certificate_that_expired_is_not_valid_yet_or_is_for_another_name() {
         ("20900101000000Z", "20910101000000Z", "localhost", "not valid yet"),
         ("20200101000000Z", "20910101000000Z", "elsewhere.example", "another name"),
     ] {
-        let plant = Plant::new();
-        plant.pumps(0..1, 10);
+        let plant = Plant::with_pumps(0..1, 10);
         let tls = start_tls_server(plant.dir.path(), from, to, name);
         let mut targets = server.at(&tls.1).target("plant");
-        for target in targets.named.values_mut() {
-            if let TargetKind::S3 { ca_file, .. } = &mut target.kind {
-                *ca_file = Some(plant.dir.path().join("certificate.pem"));
-            }
-        }
+        trust(&mut targets, &plant.dir.path().join("certificate.pem"));
         let exporter = plant.quick(targets);
-        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+        let entry = push_pump(&exporter);
         let running = run(&exporter);
         blocked(&exporter, &entry, FailureClass::Certificate, words).await;
         running.stop().await;
@@ -250,19 +218,17 @@ async fn blocks_until_the_object_is_removed(
     more: &[(&'static str, &str)],
     words: &str,
 ) {
-    let plant = Plant::new();
-    plant.pumps(0..1, 10);
+    let plant = Plant::with_pumps(0..1, 10);
     let exporter = plant.quick(server.target(bucket));
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let entry = push_pump(&exporter);
     server.put(bucket, &entry.key, "theirs", more).await;
     let running = run(&exporter);
     blocked(&exporter, &entry, FailureClass::Conflict, words).await;
     let (_, body) = server.object(bucket, &entry.key).await;
     assert_eq!(body, b"theirs");
     // The owner of the foreign object removes it.
-    let path = s3::signing::uri_encode(&entry.key, false);
-    server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    server.delete(bucket, &entry.key).await;
+    until_delivered(&exporter, &entry).await;
     running.stop().await;
     let (_, body) = server.object(bucket, &entry.key).await;
     assert_eq!(body.len() as u64, entry.bytes);
@@ -280,11 +246,8 @@ async fn an_object_of_another_gateway_is_never_overwritten() {
 }
 
 fn open_gateway(plant: &Plant, id: &str, targets: Targets) -> Exporter {
-    let options = penstock_export::ExportOptions {
-        gateway_id: id.to_owned(),
-        timings: crate::support::s3::quick(),
-        ..plant.options(targets)
-    };
+    let options =
+        ExportOptions { gateway_id: id.to_owned(), timings: quick(), ..plant.options(targets) };
     Exporter::open(plant.store.clone(), options).unwrap()
 }
 
@@ -294,15 +257,14 @@ async fn two_gateways_share_a_bucket_by_their_prefixes() {
     server.create(&bucket).await;
     let mut entries = Vec::new();
     for id in ["gateway-1", "gateway-2"] {
-        let plant = Plant::new();
-        plant.pumps(0..1, 10);
+        let plant = Plant::with_pumps(0..1, 10);
         let mut targets = server.target(&bucket);
         targets.named.get_mut("plant-a").unwrap().prefix = format!("{id}/");
         let exporter = open_gateway(&plant, id, targets);
         let running = run(&exporter);
         for _ in 0..3 {
-            let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
-            entries.push(until_status(&exporter, &entry.id, Status::Delivered).await);
+            let entry = push_pump(&exporter);
+            entries.push(until_delivered(&exporter, &entry).await);
         }
         running.stop().await;
     }
@@ -339,27 +301,25 @@ async fn a_lost_answer_with_write_only_credentials() {
             }
         })
         .await;
-        let plant = Plant::new();
-        plant.pumps(0..1, 10);
+        let plant = Plant::with_pumps(0..1, 10);
         let exporter = plant.quick(user.at(&link.endpoint).target(&bucket));
         let running = run(&exporter);
-        let first = push_one(&exporter, &pump("Pump", &["plant-a"]));
-        let first = until_status(&exporter, &first.id, Status::Delivered).await;
+        let first = push_pump(&exporter);
+        let first = until_delivered(&exporter, &first).await;
         assert_eq!(first.attempts, 2, "{lost}");
         let keys = server.keys(&bucket).await;
         assert_eq!(keys.iter().filter(|key| **key == first.key).count(), 1);
         running.stop().await;
     }
     let bucket = create_write_only_bucket(&server, &id).await;
-    let plant = Plant::new();
-    plant.pumps(0..1, 10);
+    let plant = Plant::with_pumps(0..1, 10);
     let exporter = plant.quick(user.target(&bucket));
     let running = run(&exporter);
     // A foreign object does not count as this export.
-    let second = push_one(&exporter, &pump("Pump", &["plant-a"]));
-    until_status(&exporter, &second.id, Status::Delivered).await;
+    let second = push_pump(&exporter);
+    until_delivered(&exporter, &second).await;
     running.stop().await;
-    let third = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let third = push_pump(&exporter);
     server.put(&bucket, &third.key, "theirs", &[]).await;
     let running = run(&exporter);
     blocked(&exporter, &third, FailureClass::Conflict, "may not read").await;
@@ -385,13 +345,10 @@ async fn lines_follow_their_metadata_with_write_only_credentials() {
         }
     })
     .await;
-    let plant = Plant::new();
-    plant.pumps(0..1, 10);
+    let plant = Plant::with_pumps(0..1, 10);
     let exporter = plant.quick(user.at(&link.endpoint).lines_target(&bucket));
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
-    let running = run(&exporter);
-    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
-    running.stop().await;
+    let entry = push_pump(&exporter);
+    let entry = run_until_delivered(&exporter, &entry).await;
     assert_eq!(entry.attempts, 2);
     server.allow(&bucket, &id, &["s3:PutObject", "s3:GetObject", "s3:ListBucketVersions"]).await;
     user.check(&bucket, &[entry]).await;
@@ -402,11 +359,9 @@ async fn no_metadata_is_sent_before_its_lines_can_be_sent() {
     let (server, bucket) = (ceph(), new_name());
     server.create_plain(&bucket).await;
     for is_foreign in [false, true] {
-        let plant = Plant::new();
-        plant.pumps(0..1, 10);
+        let plant = Plant::with_pumps(0..1, 10);
         let exporter = plant.quick(server.lines_target(&bucket));
-        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
-        let path = s3::signing::uri_encode(&entry.key, false);
+        let entry = push_pump(&exporter);
         let spooled = exporter.spool_folder().join(format!("{}.json", entry.id));
         let lines = std::fs::read(&spooled).unwrap();
         if is_foreign {
@@ -420,16 +375,15 @@ async fn no_metadata_is_sent_before_its_lines_can_be_sent() {
         assert!(!server.keys(&bucket).await.contains(&metadata), "{is_foreign}");
         // Deleting after the cause is removed could delete what was just delivered.
         if is_foreign {
-            server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
+            server.delete(&bucket, &entry.key).await;
         } else {
             std::fs::write(&spooled, lines).unwrap();
         }
-        let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+        let entry = until_delivered(&exporter, &entry).await;
         running.stop().await;
         server.check(&bucket, &[entry]).await;
         for key in server.keys(&bucket).await {
-            let path = s3::signing::uri_encode(&key, false);
-            server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
+            server.delete(&bucket, &key).await;
         }
     }
 }
@@ -442,11 +396,10 @@ async fn a_foreign_object_does_not_count_as_delivered_after_an_attempt_that_reac
     let (id, user) = Server::user();
     let bucket = create_write_only_bucket(&server, &id).await;
     let link = Link::to(&server.endpoint, || Fault::Pass).await;
-    let plant = Plant::new();
-    plant.pumps(0..1, 10);
+    let plant = Plant::with_pumps(0..1, 10);
     let exporter = plant.quick(user.at(&link.endpoint).target(&bucket));
     link.set(Fault::Refuse(u64::MAX));
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let entry = push_pump(&exporter);
     let running = run(&exporter);
     blocked(&exporter, &entry, FailureClass::Unreachable, "refused").await;
     server.put(&bucket, &entry.key, "theirs", &[]).await;
@@ -455,18 +408,16 @@ async fn a_foreign_object_does_not_count_as_delivered_after_an_attempt_that_reac
     blocked(&exporter, &entry, FailureClass::Conflict, "may not read").await;
     let (_, body) = server.object(&bucket, &entry.key).await;
     assert_eq!(body, b"theirs");
-    let path = s3::signing::uri_encode(&entry.key, false);
-    server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    server.delete(&bucket, &entry.key).await;
+    until_delivered(&exporter, &entry).await;
     running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_of_another_gateway_in_the_directory_is_never_overwritten() {
-    let plant = Plant::new();
-    plant.pumps(0..1, 10);
+    let plant = Plant::with_pumps(0..1, 10);
     let exporter = plant.quick(embedded());
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let entry = push_pump(&exporter);
     let path = plant.bucket("plant-a").join(&entry.key);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "theirs").unwrap();
@@ -474,6 +425,6 @@ async fn a_file_of_another_gateway_in_the_directory_is_never_overwritten() {
     blocked(&exporter, &entry, FailureClass::Conflict, "not overwritten").await;
     assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
     std::fs::remove_file(&path).unwrap();
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_delivered(&exporter, &entry).await;
     running.stop().await;
 }

@@ -1,17 +1,11 @@
 //! Heartbeats: each bucket and directory has the newest one, and a failure of one place delays nothing.
 #![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
-use crate::support::s3::{ceph, new_name};
-use crate::support::{Plant, directory, embedded, files, pump, push_one, run, until_status};
-use penstock_config::{
-    GraphTemplate, SparqlLogin, SparqlProtocol, SparqlStore, Target, TargetKind, Targets,
-};
+use penstock_config::{GraphTemplate, SparqlLogin, SparqlProtocol, SparqlStore};
+use penstock_export::HeartbeatTimes;
 use penstock_export::walk::{BucketFinding, BucketLocation, walk_bucket};
-use penstock_export::{Exporter, HeartbeatTimes, Status};
-use serde_json::{Value, json};
-use std::path::Path;
+use penstock_test_support::exports::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// Runs heartbeats, each with its number.
@@ -30,20 +24,15 @@ fn beat(exporter: &Exporter) -> (watch::Sender<bool>, tokio::task::JoinHandle<()
     (stop, task)
 }
 
-/// Waits up to a minute for a heartbeat with at least this number.
+/// Waits for a heartbeat with at least this number.
 async fn until_beat(path: &Path, number: u64) -> Value {
-    let begun = Instant::now();
-    loop {
-        let found = std::fs::read(path).ok().map(|text| {
-            // A reader never sees a part of it.
-            serde_json::from_slice::<Value>(&text).unwrap()
-        });
-        if let Some(found) = found.filter(|found| found["number"].as_u64().unwrap() >= number) {
-            return found;
-        }
-        assert!(begun.elapsed() < Duration::from_mins(1), "no heartbeat in {}", path.display());
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until_some("there is a heartbeat", async || {
+        // A reader never sees a part of it.
+        let text = std::fs::read(path).ok()?;
+        Some(serde_json::from_slice::<Value>(&text).unwrap())
+            .filter(|found| found["number"].as_u64().unwrap() >= number)
+    })
+    .await
 }
 
 fn with_heartbeats(targets: Targets) -> Targets {
@@ -57,8 +46,7 @@ fn named<const N: usize>(targets: [(&str, Target); N]) -> Targets {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_directory_has_the_newest_heartbeat_and_a_failing_one_delays_nothing() {
-    let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
-    plant.pumps(0..3, 10);
+    let (plant, out) = (Plant::with_pumps(0..3, 10), tempfile::tempdir().unwrap());
     let broken = out.path().join("broken");
     std::fs::write(&broken, "a file in place of the folder").unwrap();
     let store = SparqlStore {
@@ -76,11 +64,11 @@ async fn each_directory_has_the_newest_heartbeat_and_a_failing_one_delays_nothin
     ])));
     let running = run(&exporter);
     let (stop, beating) = beat(&exporter);
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    let entry = push_pump(&exporter);
+    until_delivered(&exporter, &entry).await;
     let root = out.path().join("good/plant-a");
     let beat = until_beat(&root.join("edge/_status/gateway-1.json"), 3).await;
-    assert!(beat["nextDue"].as_str().unwrap() > beat["at"].as_str().unwrap(), "{beat}");
+    assert!(beat["nextDue"].text() > beat["at"].text(), "{beat}");
 
     // The directory is usable again.
     std::fs::remove_file(&broken).unwrap();
@@ -129,13 +117,10 @@ async fn links_and_fifos_in_place_of_a_heartbeat_are_replaced() {
         nix::unistd::mkfifo(&folders[1].join(name), nix::sys::stat::Mode::S_IRWXU).unwrap();
     }
     let (stop, beating) = beat(&exporter);
-    let begun = Instant::now();
-    while !folders.iter().all(|folder| {
+    let is_file = |folder: &PathBuf| {
         folder.join("gateway-1.json").symlink_metadata().unwrap().file_type().is_file()
-    }) {
-        assert!(begun.elapsed() < Duration::from_mins(1), "no heartbeat");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    };
+    until("the heartbeats are files", async || folders.iter().all(is_file)).await;
     for folder in &folders {
         until_beat(&folder.join("gateway-1.json"), 3).await;
     }
@@ -155,22 +140,18 @@ async fn one_bucket_of_several_names_gets_one_heartbeat() {
     plant.pumps(0..1, 10);
     for (object, target) in [("Pump", "plant-a"), ("Tank", "plant-b")] {
         let entry = push_one(&exporter, &pump(object, &[target]));
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_delivered(&exporter, &entry).await;
     }
     let (stop, beating) = beat(&exporter);
-    let begun = Instant::now();
-    loop {
+    let keys = until_some("there is a heartbeat", async || {
         let mut keys = server.keys(&bucket).await;
         // Each heartbeat is a version of one object.
         keys.dedup();
-        if keys.len() > 2 {
-            assert_eq!(keys.len(), 3, "{keys:?}");
-            assert!(keys.contains(&"edge 1/_status/gateway-1.json".to_owned()), "{keys:?}");
-            break;
-        }
-        assert!(begun.elapsed() < Duration::from_mins(1), "{keys:?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        Some(keys).filter(|keys| keys.len() > 2)
+    })
+    .await;
+    assert_eq!(keys.len(), 3, "{keys:?}");
+    assert!(keys.contains(&"edge 1/_status/gateway-1.json".to_owned()), "{keys:?}");
     stop.send(true).unwrap();
     beating.await.unwrap();
     running.stop().await;

@@ -1,15 +1,12 @@
 //! The keys and the formats of a directory target, from the template to the verification of the bucket.
 #![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
-use crate::support::{Plant, directory, embedded, files, pump, push_one, run, until_status};
 use penstock_base::commit::NoClient;
 use penstock_base::error::ErrorClass;
-use penstock_config::{ExportFormat, Target, Targets};
+use penstock_export::verify;
 use penstock_export::walk::{BucketFinding, BucketLocation, WalkSummary, walk_bucket};
-use penstock_export::{ExportEntry, ExportRequester, Exporter, FailureClass, Status, verify};
+use penstock_test_support::exports::prelude::*;
 use sha2::{Digest as _, Sha256};
-use std::path::Path;
-use std::process::Command;
 
 const BY_KIND: &str = "{prefix}{gateway}/{kind}/{name}/{yyyy}/{mm}/{dd}/{sequence}.json";
 /// The template that keeps the keys of earlier versions.
@@ -25,7 +22,7 @@ fn targets(out: &Path, key: &str, format: ExportFormat) -> Targets {
 
 async fn deliver(exporter: &Exporter, name: &str) -> ExportEntry {
     let entry = push_one(exporter, &pump(name, &["plant-a"]));
-    until_status(exporter, &entry.id, Status::Delivered).await
+    until_delivered(exporter, &entry).await
 }
 
 fn walk(place: &BucketLocation, keys_only: bool) -> (WalkSummary, Vec<BucketFinding>) {
@@ -41,8 +38,7 @@ fn read(path: &Path) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queued_export_keeps_its_key_when_the_template_changes() {
-    let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
-    plant.pumps(0..2, 5);
+    let (plant, out) = (Plant::with_pumps(0..2, 5), tempfile::tempdir().unwrap());
     let exporter = plant.open(targets(out.path(), EARLIER, ExportFormat::Json));
     let earlier = push_one(&exporter, &pump("Pump ü", &["plant-a"]));
     drop(exporter);
@@ -54,8 +50,8 @@ async fn a_queued_export_keeps_its_key_when_the_template_changes() {
     let running = run(&exporter);
     let entry = deliver(&exporter, "Pump ü").await;
     let date = read(&out.path().join("plant-a").join(entry.metadata_key().unwrap()));
-    let date: serde_json::Value = serde_json::from_str(&date).unwrap();
-    let date = date["metadata"]["export_date"].as_str().unwrap();
+    let date: Value = serde_json::from_str(&date).unwrap();
+    let date = date["metadata"]["export_date"].text();
     let (year, month, day) = (&date[..4], &date[4..6], &date[6..8]);
     let stem = format!("gateway-1/full/Pump%20%C3%BC/{year}/{month}/{day}/000000000002");
     assert_eq!(entry.key, format!("{stem}.jsonl"));
@@ -69,7 +65,7 @@ async fn a_queued_export_keeps_its_key_when_the_template_changes() {
     let before = read(&root.join(&earlier.key));
     std::fs::remove_file(root.join(&earlier.key)).unwrap();
     exporter.replay(&NoClient, &earlier.id).unwrap();
-    until_status(&exporter, &earlier.id, Status::Delivered).await;
+    until_delivered(&exporter, &earlier).await;
     running.stop().await;
     assert_eq!(read(&root.join(&earlier.key)), before);
     assert_eq!(files(&root), all);
@@ -93,10 +89,9 @@ async fn a_queued_export_keeps_its_key_when_the_template_changes() {
     assert_eq!(found.len(), 2, "{found:?}");
     let bucket = format!("{}/", root.display());
     let arguments = ["verify-export", "--bucket", &bucket, "--key", BY_KIND];
-    let verified = Command::new(env!("CARGO_BIN_EXE_penstock")).args(arguments).output().unwrap();
-    assert!(verified.status.success(), "{verified:?}");
+    Command::new(binary()).args(arguments).succeed();
     let arguments = ["verify-export", "--bucket", &bucket, "--key", "{prefix}{name}.json"];
-    let refused = Command::new(env!("CARGO_BIN_EXE_penstock")).args(arguments).output().unwrap();
+    let refused = Command::new(binary()).args(arguments).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     let error = String::from_utf8(refused.stderr).unwrap();
     assert!(error.contains("has no `{sequence}`"), "{error}");
@@ -104,14 +99,13 @@ async fn a_queued_export_keeps_its_key_when_the_template_changes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_are_delivered_after_their_metadata() {
-    let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
-    plant.pumps(0..3, 5);
+    let (plant, out) = (Plant::with_pumps(0..3, 5), tempfile::tempdir().unwrap());
     let configured = Targets {
         has_extended_metadata: true,
         ..targets(out.path(), "{prefix}{name}/{sequence}{suffix}.json", ExportFormat::JsonLines)
     };
     let exporter = plant.open(configured);
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let entry = push_pump(&exporter);
     let root = out.path().join("plant-a");
     let (metadata, lines) = (root.join("Pump/000000000001.meta.json"), root.join(&entry.key));
     assert_eq!(entry.key, "Pump/000000000001.jsonl");
@@ -141,7 +135,7 @@ async fn lines_are_delivered_after_their_metadata() {
     };
     let exporter = plant.open(configured);
     let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_delivered(&exporter, &entry).await;
     assert_eq!(read(&metadata), written);
     let text = read(&lines);
     assert_eq!(text.lines().count(), 3);
@@ -157,14 +151,14 @@ async fn lines_are_delivered_after_their_metadata() {
     for lost in [&metadata, &lines] {
         std::fs::remove_file(lost).unwrap();
         exporter.replay(&NoClient, &entry.id).unwrap();
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_delivered(&exporter, &entry).await;
         assert_eq!((read(&metadata), read(&lines)), (written.clone(), text.clone()));
     }
     // Other metadata is never overwritten.
     std::fs::write(&metadata, "{}").unwrap();
     exporter.replay(&NoClient, &entry.id).unwrap();
     until_status(&exporter, &entry.id, Status::Blocked).await;
-    let target = crate::support::find_target(&exporter, "plant-a");
+    let target = find_target(&exporter, "plant-a");
     assert_eq!(target.blocked_by, Some(FailureClass::Conflict));
     running.stop().await;
     assert_eq!(read(&metadata), "{}");
@@ -237,11 +231,10 @@ async fn damage_of_lines_and_their_metadata_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_metadata_is_written_for_a_file_that_cannot_be_delivered() {
     for is_missing in [false, true] {
-        let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
-        plant.pumps(0..3, 5);
+        let (plant, out) = (Plant::with_pumps(0..3, 5), tempfile::tempdir().unwrap());
         let key = "{prefix}{name}/{sequence}{suffix}.json";
         let exporter = plant.open(targets(out.path(), key, ExportFormat::JsonLines));
-        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+        let entry = push_pump(&exporter);
         let spooled = exporter.spool_folder().join(format!("{}.json", entry.id));
         let text = read(&spooled);
         if is_missing {
@@ -256,7 +249,7 @@ async fn no_metadata_is_written_for_a_file_that_cannot_be_delivered() {
 
         std::fs::write(&spooled, text).unwrap();
         exporter.retry(&NoClient, &entry.id).unwrap();
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_delivered(&exporter, &entry).await;
         running.stop().await;
         assert_eq!(files(&root), ["Pump/000000000001.jsonl", "Pump/000000000001.meta.json"]);
     }
@@ -264,8 +257,7 @@ async fn no_metadata_is_written_for_a_file_that_cannot_be_delivered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_intact_bucket_with_a_long_prefix_passes_wherever_the_prefix_is_unknown() {
-    let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
-    plant.pumps(0..3, 5);
+    let (plant, out) = (Plant::with_pumps(0..3, 5), tempfile::tempdir().unwrap());
     let key = "{prefix}{name}/{sequence}.json";
     let mut configured = targets(out.path(), key, ExportFormat::Json);
     for target in configured.named.values_mut() {
@@ -282,8 +274,7 @@ async fn an_intact_bucket_with_a_long_prefix_passes_wherever_the_prefix_is_unkno
 
 #[test]
 fn targets_with_different_formats_share_one_rendering() {
-    let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
-    plant.pumps(0..3, 5);
+    let (plant, out) = (Plant::with_pumps(0..3, 5), tempfile::tempdir().unwrap());
     for has_extended_metadata in [false, true] {
         let mut configured = Targets { has_extended_metadata, ..embedded() };
         for (name, format) in [
@@ -308,7 +299,7 @@ fn targets_with_different_formats_share_one_rendering() {
             assert_eq!(entry.sha256, format!("{:x}", Sha256::digest(&bytes)));
             assert_eq!(entry.bytes, bytes.len() as u64);
             if entry.format() == ExportFormat::Json {
-                let file: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+                let file: Value = serde_json::from_slice(&bytes).unwrap();
                 let members = file["metadata"].as_object().unwrap().len();
                 assert_eq!(members, if has_extended_metadata { 11 } else { 5 });
                 if has_extended_metadata {
@@ -323,8 +314,7 @@ fn targets_with_different_formats_share_one_rendering() {
 
 #[test]
 fn a_name_that_does_not_fit_into_the_keys_of_a_target_is_refused() {
-    let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
-    plant.pumps(0..1, 5);
+    let (plant, out) = (Plant::with_pumps(0..1, 5), tempfile::tempdir().unwrap());
     // The keys of full exports are shorter than those of changes.
     let name = "n".repeat(230);
     let exporter = plant.open(targets(out.path(), EARLIER, ExportFormat::Json));

@@ -7,19 +7,11 @@
     reason = "a failing test ends immediately, and prints what it did"
 )]
 
-use crate::support::link::{Fault, Link};
-use crate::support::s3::{Server, ceph, new_name, quick};
-use crate::support::{
-    Plant, directory, embedded, files, open_store, options, pump, run, until_status,
-};
-use penstock_config::{ExportFormat, Target, TargetKind, Targets};
+use penstock_export::verify;
 use penstock_export::walk::{BucketLocation, walk_bucket};
-use penstock_export::{ExportOptions, ExportRequester, Exporter, Status, verify};
+use penstock_test_support::exports::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
 
 /// Runs in the process to kill: creates and delivers exports without end. The other test starts this one in a separate
 /// process with these variables. Without them, it does nothing.
@@ -92,8 +84,7 @@ async fn kill_and_check(server: Server, kills: u32) {
         _ => Fault::Pass,
     })
     .await;
-    let plant = Plant::new();
-    plant.pumps(0..20, 20_000);
+    let plant = Plant::with_pumps(0..20, 20_000);
     let dir = plant.dir.path().to_owned();
     let Plant { dir: kept, store } = plant;
     drop(store);
@@ -104,7 +95,7 @@ async fn kill_and_check(server: Server, kills: u32) {
             .env("PENSTOCK_TEST_KILLED_DIR", &dir)
             .env("PENSTOCK_TEST_KILLED_ENDPOINT", endpoint_of(&target))
             .env("PENSTOCK_TEST_KILLED_BUCKET", &bucket)
-            .stdout(std::process::Stdio::null())
+            .stdout(Stdio::null())
             .spawn()
             .unwrap();
         tokio::time::sleep(Duration::from_millis(random.random_range(100..900))).await;
@@ -142,8 +133,7 @@ async fn extended_metadata_and_lines_arrive_whole_whenever_the_process_is_killed
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let out = tempfile::tempdir().unwrap();
-    let plant = Plant::new();
-    plant.pumps(0..20, 2_000);
+    let plant = Plant::with_pumps(0..20, 2_000);
     let Plant { dir, store } = plant;
     drop(store);
     for _ in 0..kills {
@@ -151,7 +141,7 @@ async fn extended_metadata_and_lines_arrive_whole_whenever_the_process_is_killed
             .args(["--exact", "killed::runs_in_the_process_to_kill"])
             .env("PENSTOCK_TEST_KILLED_DIR", dir.path())
             .env("PENSTOCK_TEST_KILLED_OUT", out.path())
-            .stdout(std::process::Stdio::null())
+            .stdout(Stdio::null())
             .spawn()
             .unwrap();
         tokio::time::sleep(Duration::from_millis(random.random_range(100..600))).await;
@@ -164,7 +154,7 @@ async fn extended_metadata_and_lines_arrive_whole_whenever_the_process_is_killed
     let running = run(&exporter);
     let pumps = pump("Pump", &["lines", "documents"]);
     for last in exporter.push(&pumps, ExportRequester::gateway()).unwrap().exports {
-        until_status(&exporter, &last.id, Status::Delivered).await;
+        until_delivered(&exporter, &last).await;
     }
     running.stop().await;
     let entries = exporter.list(None, 1_000_000).unwrap();

@@ -8,15 +8,10 @@
     reason = "a failing test ends immediately, and prints its seed"
 )]
 
-use crate::support::link::{Fault, Link};
-use crate::support::s3::{Server, ceph, new_name, swift};
-use crate::support::{Plant, embedded, pump, push_one, run, until_status};
-use penstock_config::{ExportFormat, Target};
-use penstock_export::{ExportEntry, ExportRequester, Status};
+use penstock_test_support::exports::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
@@ -69,16 +64,13 @@ async fn everything_arrives(server: Server, deliveries: u64) {
         names.push((name, bucket));
     }
     let plant = Plant::new();
-    let options = penstock_export::ExportOptions {
+    let options = ExportOptions {
         history: 1_000_000,
         spool: 1 << 40,
-        timings: penstock_export::DeliveryTimings {
-            idle_timeout: std::time::Duration::from_millis(500),
-            ..crate::support::s3::quick()
-        },
+        timings: DeliveryTimings { idle_timeout: Duration::from_millis(500), ..quick() },
         ..plant.options(targets)
     };
-    let exporter = penstock_export::Exporter::open(plant.store.clone(), options).unwrap();
+    let exporter = Exporter::open(plant.store.clone(), options).unwrap();
     let every: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
     let business_object = pump("Pump ü", &every);
     let running = run(&exporter);
@@ -90,12 +82,8 @@ async fn everything_arrives(server: Server, deliveries: u64) {
         }
         last = exporter.push(&business_object, ExportRequester::gateway()).unwrap().exports;
     }
-    let begun = std::time::Instant::now();
     for entry in &last {
-        while exporter.get(&entry.id).unwrap().unwrap().status != Status::Delivered {
-            assert!(begun.elapsed().as_secs() < 600, "{:?}", exporter.list_targets());
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+        until_delivered(&exporter, entry).await;
     }
     running.stop().await;
     println!("{deliveries} deliveries; {:?}", seen.lock().unwrap());
@@ -132,21 +120,17 @@ async fn late_file_arrives_once(server: Server) {
         if requests == 2 { Fault::Late(1_200) } else { Fault::Pass }
     })
     .await;
-    let plant = Plant::new();
-    plant.pumps(0..3, 10);
-    let options = penstock_export::ExportOptions {
-        timings: penstock_export::DeliveryTimings {
-            idle_timeout: std::time::Duration::from_millis(300),
-            ..crate::support::s3::quick()
-        },
+    let plant = Plant::with_pumps(0..3, 10);
+    let options = ExportOptions {
+        timings: DeliveryTimings { idle_timeout: Duration::from_millis(300), ..quick() },
         ..plant.options(server.at(&link.endpoint).target(&bucket))
     };
-    let exporter = penstock_export::Exporter::open(plant.store.clone(), options).unwrap();
+    let exporter = Exporter::open(plant.store.clone(), options).unwrap();
     let entry = push_one(&exporter, &pump("Pump ü", &["plant-a"]));
     let running = run(&exporter);
-    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    let entry = until_delivered(&exporter, &entry).await;
     // A second copy would have arrived by now.
-    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     running.stop().await;
     assert_eq!(entry.attempts, 2);
     server.check(&bucket, &[entry]).await;
@@ -181,18 +165,13 @@ async fn long_file_arrives(server: Server) {
         }
     })
     .await;
-    let plant = Plant::new();
-    plant.pumps(0..600, 50_000);
+    let plant = Plant::with_pumps(0..600, 50_000);
     let exporter = plant.quick(server.at(&link.endpoint).target(&bucket));
     let entry = push_one(&exporter, &pump("Pump ü", &["plant-a"]));
     assert!(entry.bytes > 25 << 20);
     let running = run(&exporter);
-    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
-    let begun = std::time::Instant::now();
-    while server.uploads(&bucket).await > 0 {
-        assert!(begun.elapsed().as_secs() < 60, "uploads are left");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    let entry = until_delivered(&exporter, &entry).await;
+    until("no uploads are left", async || server.uploads(&bucket).await == 0).await;
     running.stop().await;
     println!("{} attempts, {} requests", entry.attempts, requests.lock().unwrap());
     server.check(&bucket, &[entry]).await;

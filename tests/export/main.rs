@@ -14,6 +14,5 @@ mod restart;
 mod resume;
 mod s3;
 mod sparql;
-mod support;
 mod walk;
 mod without_objects;

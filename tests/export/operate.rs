@@ -1,16 +1,11 @@
 //! An operator parks, retries and replays exports. The history stays within its limits.
-use crate::support::{
-    Plant, directory, embedded, files, find_target, pump, push_one, run, until, until_status,
-};
 use penstock_base::commit::NoClient;
 use penstock_base::error::ErrorClass;
-use penstock_config::Targets;
-use penstock_export::{ExportRequester, Exporter, Status};
+use penstock_test_support::exports::prelude::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_parked_entry_does_not_block_the_others_and_returns_to_its_place() {
-    let plant = Plant::new();
-    plant.pumps(0..1, 1);
+    let plant = Plant::with_pumps(0..1, 1);
     let business_object = pump("Pump", &["plant-a"]);
     let exporter = plant.open(embedded());
     let entries: Vec<_> = (0..3).map(|_| push_one(&exporter, &business_object)).collect();
@@ -24,13 +19,13 @@ async fn a_parked_entry_does_not_block_the_others_and_returns_to_its_place() {
     assert_eq!(exporter.retry(&NoClient, &entries[1].id).unwrap().status, Status::Queued);
     let running = run(&exporter);
     let (second, third) = (
-        until_status(&exporter, &entries[1].id, Status::Delivered).await,
-        until_status(&exporter, &entries[2].id, Status::Delivered).await,
+        until_delivered(&exporter, &entries[1]).await,
+        until_delivered(&exporter, &entries[2]).await,
     );
     assert!(second.delivered_at <= third.delivered_at);
-    assert_eq!(exporter.get(&entries[0].id).unwrap().unwrap().status, Status::Parked);
+    assert_eq!(status_of(&exporter, &entries[0]), Status::Parked);
     assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap().status, Status::Queued);
-    until_status(&exporter, &entries[0].id, Status::Delivered).await;
+    until_delivered(&exporter, &entries[0]).await;
     assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap_err().class, ErrorClass::Conflict);
     running.stop().await;
     assert_eq!(files(&plant.bucket("plant-a")).len(), 3);
@@ -38,17 +33,16 @@ async fn a_parked_entry_does_not_block_the_others_and_returns_to_its_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replayed_entry_is_delivered_again_under_its_own_key() {
-    let plant = Plant::new();
-    plant.pumps(0..1, 1);
+    let plant = Plant::with_pumps(0..1, 1);
     let exporter = plant.open(embedded());
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let entry = push_pump(&exporter);
     assert_eq!(exporter.replay(&NoClient, &entry.id).unwrap_err().class, ErrorClass::Conflict);
     assert_eq!(exporter.replay(&NoClient, "unknown").unwrap_err().class, ErrorClass::NotFound);
     let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_delivered(&exporter, &entry).await;
     std::fs::remove_dir_all(plant.bucket("plant-a")).unwrap();
     exporter.replay(&NoClient, &entry.id).unwrap();
-    let again = until_status(&exporter, &entry.id, Status::Delivered).await;
+    let again = until_delivered(&exporter, &entry).await;
     running.stop().await;
     assert_eq!((again.attempts, again.sequence), (2, 1));
     assert_eq!(files(&plant.bucket("plant-a")), [entry.key]);
@@ -56,8 +50,7 @@ async fn a_replayed_entry_is_delivered_again_under_its_own_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blocked_target_does_not_block_others_and_continues_after_a_fix() {
-    let plant = Plant::new();
-    plant.pumps(0..1, 1);
+    let plant = Plant::with_pumps(0..1, 1);
     let blocked = plant.dir.path().join("blocked");
     std::fs::write(&blocked, "a file where a directory should be").unwrap();
     let mut targets = Targets { history_bytes: 1 << 20, ..Targets::default() };
@@ -71,19 +64,18 @@ async fn a_blocked_target_does_not_block_others_and_continues_after_a_fix() {
     let entry = until_status(&exporter, &push.exports[0].id, Status::Blocked).await;
     assert!(entry.attempts > 0 && entry.last_error.is_some());
     let state = find_target(&exporter, "plant-a");
-    assert_eq!((state.blocked, state.depth), (entry.last_error, 1));
+    assert_eq!((state.blocked, state.depth), (entry.last_error.clone(), 1));
 
     std::fs::remove_file(&blocked).unwrap();
     exporter.retry(&NoClient, &entry.id).unwrap();
-    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    let entry = until_delivered(&exporter, &entry).await;
     assert!(entry.attempts > 1 && entry.last_error.is_none());
     running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_history_keeps_the_newest_records_and_files() {
-    let plant = Plant::new();
-    plant.pumps(0..1, 1);
+    let plant = Plant::with_pumps(0..1, 1);
     let business_object = pump("Pump", &["plant-a"]);
     let first = push_one(&plant.open(embedded()), &business_object);
     let mut options =
@@ -92,9 +84,7 @@ async fn the_history_keeps_the_newest_records_and_files() {
     let exporter = Exporter::open(plant.store.clone(), options).unwrap();
     let mut entries = vec![first];
     entries.extend((0..4).map(|_| push_one(&exporter, &business_object)));
-    let running = run(&exporter);
-    until_status(&exporter, &entries[4].id, Status::Delivered).await;
-    running.stop().await;
+    run_until_delivered(&exporter, &entries[4]).await;
 
     let kept: Vec<u64> = exporter.list(None, 100).unwrap().iter().map(|e| e.sequence).collect();
     assert_eq!(kept, [5, 4, 3]);
@@ -113,8 +103,7 @@ async fn the_history_keeps_the_newest_records_and_files() {
 #[test]
 fn an_unknown_bucket_name_lists_the_known_ones() {
     let plant = Plant::new();
-    let mut targets = embedded();
-    targets.named.insert("plant-a".to_owned(), directory(plant.dir.path()));
+    let targets = plant_a(directory(plant.dir.path()));
     let exporter = plant.open(targets);
     assert_eq!(exporter.check_target("plant-a"), Ok(()));
     assert!(exporter.check_target("plant-b").unwrap_err().contains("`plant-a`"));
@@ -123,16 +112,14 @@ fn an_unknown_bucket_name_lists_the_known_ones() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_attempt_shows_as_blocked() {
-    let plant = Plant::new();
-    plant.pumps(0..1, 1);
+    let plant = Plant::with_pumps(0..1, 1);
     let blocked = plant.dir.path().join("blocked");
     std::fs::write(&blocked, "").unwrap();
-    let mut targets = embedded();
-    targets.named.insert("plant-a".to_owned(), directory(&blocked));
+    let targets = plant_a(directory(&blocked));
     let exporter = plant.open(targets);
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let entry = push_pump(&exporter);
     let running = run(&exporter);
-    until(&exporter, &entry.id, |entry| entry.attempts >= 2).await;
+    until_entry(&exporter, &entry.id, |entry| entry.attempts >= 2).await;
     running.stop().await;
-    assert_eq!(exporter.get(&entry.id).unwrap().unwrap().status, Status::Blocked);
+    assert_eq!(status_of(&exporter, &entry), Status::Blocked);
 }

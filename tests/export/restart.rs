@@ -1,18 +1,10 @@
 //! Exports that were queued when the gateway stopped are delivered after the next start, in order.
-use crate::support::{
-    Plant, directory, embedded, files, find_target, pump, push_one, run, until, until_status,
-};
-use penstock_base::commit::NoClient;
-use penstock_config::{ExportFormat, Target, Targets};
-use penstock_export::{ExportRequester, FailureClass, Status, verify};
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
+use penstock_export::verify;
+use penstock_test_support::exports::prelude::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_exports_are_delivered_in_order_after_a_restart() {
-    let plant = Plant::new();
-    plant.pumps(0..3, 1);
+    let plant = Plant::with_pumps(0..3, 1);
     let business_object = pump("Pump", &["plant-a"]);
     let exporter = plant.open(embedded());
     let queued: Vec<_> = (0..5).map(|_| push_one(&exporter, &business_object)).collect();
@@ -26,9 +18,7 @@ async fn queued_exports_are_delivered_in_order_after_a_restart() {
     let target = find_target(&exporter, "plant-a");
     assert_eq!((target.depth, target.oldest), (5, Some(queued[0].created_at.clone())));
 
-    let running = run(&exporter);
-    let last = until_status(&exporter, &queued[4].id, Status::Delivered).await;
-    running.stop().await;
+    let last = run_until_delivered(&exporter, &queued[4]).await;
     let mut delivered = exporter.list(None, 100).unwrap();
     assert!(delivered.iter().all(|entry| entry.status == Status::Delivered));
     delivered.reverse();
@@ -39,17 +29,9 @@ async fn queued_exports_are_delivered_in_order_after_a_restart() {
     assert_eq!(next.sequence, last.sequence + 1);
 }
 
-/// Runs the check of a consumer without Penstock.
-fn check_export(file: &Path) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check-export");
-    let output = Command::new(script).arg(file).output().expect("tests/check-export runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_and_a_restore_keep_formats_and_extended_metadata() {
-    let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
-    plant.pumps(0..3, 1);
+    let (plant, out) = (Plant::with_pumps(0..3, 1), tempfile::tempdir().unwrap());
     let mut configured = Targets { has_extended_metadata: true, ..embedded() };
     let mut plain = embedded();
     for (name, format) in [("lines", ExportFormat::JsonLines), ("documents", ExportFormat::Json)] {
@@ -68,7 +50,7 @@ async fn a_restart_and_a_restore_keep_formats_and_extended_metadata() {
     let exporter = plant.open(plain.clone());
     let running = run(&exporter);
     for entry in &queued {
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_delivered(&exporter, entry).await;
     }
     running.stop().await;
     drop(exporter);
@@ -82,7 +64,9 @@ async fn a_restart_and_a_restore_keep_formats_and_extended_metadata() {
         let path = out.path().join(&entry.target).join(&entry.key);
         let extended = verify::verify_file(&path).unwrap().extended.unwrap();
         assert_eq!((extended.sequence, &extended.export_id), (entry.sequence, &entry.id));
-        check_export(&path);
+        // The check of a consumer without Penstock.
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check-export");
+        Command::new(script).arg(&path).succeed();
     }
 
     // The restored store has the exports in its queue, without their files. The targets have them; what a target has
@@ -95,7 +79,7 @@ async fn a_restart_and_a_restore_keep_formats_and_extended_metadata() {
     let exporter = plant.open(plain);
     let running = run(&exporter);
     for entry in &queued {
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_delivered(&exporter, entry).await;
     }
     running.stop().await;
     assert_eq!(read_all(), delivered);
@@ -103,10 +87,9 @@ async fn a_restart_and_a_restore_keep_formats_and_extended_metadata() {
 
 #[test]
 fn a_file_without_an_entry_is_removed() {
-    let plant = Plant::new();
-    plant.pumps(0..1, 1);
+    let plant = Plant::with_pumps(0..1, 1);
     let exporter = plant.open(embedded());
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let entry = push_pump(&exporter);
     drop(exporter);
     // A crash between writing the file and the commit leaves a file without an entry.
     std::fs::write(plant.dir.path().join("spool/0190-orphan.json"), "{").unwrap();
@@ -118,8 +101,7 @@ fn a_file_without_an_entry_is_removed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_without_its_file_is_blocked_until_it_is_parked() {
-    let plant = Plant::new();
-    plant.pumps(0..1, 1);
+    let plant = Plant::with_pumps(0..1, 1);
     let business_object = pump("Pump", &["plant-a"]);
     let exporter = plant.open(embedded());
     let (lost, whole) =
@@ -133,40 +115,31 @@ async fn an_entry_without_its_file_is_blocked_until_it_is_parked() {
     assert_eq!(entry.status, Status::Blocked);
     assert!(entry.last_error.unwrap().contains("missing from the spool"));
     let running = run(&exporter);
-    until(&exporter, &lost.id, |entry| entry.attempts > 0).await;
-    assert_eq!(exporter.get(&whole.id).unwrap().unwrap().status, Status::Queued);
-    let begun = std::time::Instant::now();
-    while exporter.park(&NoClient, &lost.id).is_err() {
-        assert!(begun.elapsed().as_secs() < 60);
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    until_status(&exporter, &whole.id, Status::Delivered).await;
+    until_entry(&exporter, &lost.id, |entry| entry.attempts > 0).await;
+    assert_eq!(status_of(&exporter, &whole), Status::Queued);
+    park(&exporter, &lost).await;
+    until_delivered(&exporter, &whole).await;
     running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unrecorded_delivery_is_repeated_under_the_same_key() {
-    let plant = Plant::new();
-    plant.pumps(0..1, 1);
+    let plant = Plant::with_pumps(0..1, 1);
     let exporter = plant.open(embedded());
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let entry = push_pump(&exporter);
     let path = plant.bucket("plant-a").join(&entry.key);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::copy(exporter.spool_folder().join(format!("{}.json", entry.id)), &path).unwrap();
-    let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Delivered).await;
-    running.stop().await;
+    run_until_delivered(&exporter, &entry).await;
     assert_eq!(files(&plant.bucket("plant-a")), [entry.key]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_without_the_configured_targets_keeps_their_exports_queued() {
-    let plant = Plant::new();
-    plant.pumps(0..1, 1);
+    let plant = Plant::with_pumps(0..1, 1);
     let business_object = pump("Pump", &["plant-a"]);
     let out = tempfile::tempdir().unwrap();
-    let mut targets = embedded();
-    targets.named.insert("plant-a".to_owned(), directory(out.path()));
+    let targets = plant_a(directory(out.path()));
     let exporter = plant.open(targets.clone());
     let entries = [push_one(&exporter, &business_object), push_one(&exporter, &business_object)];
     drop(exporter);
@@ -174,7 +147,8 @@ async fn a_start_without_the_configured_targets_keeps_their_exports_queued() {
     let plant = plant.restart();
     let exporter = plant.open(embedded());
     let running = run(&exporter);
-    let blocked = until(&exporter, &entries[0].id, |entry| entry.status == Status::Blocked).await;
+    let blocked =
+        until_entry(&exporter, &entries[0].id, |entry| entry.status == Status::Blocked).await;
     running.stop().await;
     let cause = blocked.last_error.unwrap();
     assert!(cause.contains("service.export.targets.plant-a"), "{cause}");
@@ -185,26 +159,20 @@ async fn a_start_without_the_configured_targets_keeps_their_exports_queued() {
 
     let plant = plant.restart();
     let exporter = plant.open(targets);
-    let running = run(&exporter);
-    until_status(&exporter, &entries[1].id, Status::Delivered).await;
-    running.stop().await;
+    run_until_delivered(&exporter, &entries[1]).await;
     assert_eq!(files(&out.path().join("plant-a")), entries.map(|entry| entry.key));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exports_queued_for_the_embedded_directory_go_to_a_target_configured_later() {
-    let plant = Plant::new();
-    plant.pumps(0..1, 1);
+    let plant = Plant::with_pumps(0..1, 1);
     let exporter = plant.open(embedded());
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let entry = push_pump(&exporter);
     drop(exporter);
     let plant = plant.restart();
     let out = tempfile::tempdir().unwrap();
-    let mut targets = embedded();
-    targets.named.insert("plant-a".to_owned(), directory(out.path()));
+    let targets = plant_a(directory(out.path()));
     let exporter = plant.open(targets);
-    let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Delivered).await;
-    running.stop().await;
+    run_until_delivered(&exporter, &entry).await;
     assert_eq!(files(&out.path().join("plant-a")), [entry.key]);
 }

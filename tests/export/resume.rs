@@ -1,17 +1,11 @@
 //! A long upload continues after a broken connection, a restart, and operator actions.
 #![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
-use crate::support::link::{Fault, Link};
-use crate::support::s3::{Server, ceph, new_name, swift};
-use crate::support::{
-    Plant, embedded, files, find_target, pump, push_one, run, until, until_status,
-};
 use penstock_base::commit::NoClient;
-use penstock_config::{Compression, ExportFormat, TargetKind, Targets};
-use penstock_export::Status;
+use penstock_export::walk::{BucketLocation, walk_bucket};
+use penstock_test_support::exports::prelude::*;
 use rand::rngs::StdRng;
 use rand::{RngCore as _, SeedableRng as _};
-use std::time::{Duration, Instant};
 
 const PART: u64 = 5 << 20;
 
@@ -19,42 +13,32 @@ const PART: u64 = 5 << 20;
 async fn plant_with_long_export(server: &Server, bucket: &str) -> (Plant, Link, Targets) {
     server.create_plain(bucket).await;
     let link = Link::to(&server.endpoint, || Fault::Pass).await;
-    let plant = Plant::new();
-    plant.pumps(0..600, 50_000);
+    let plant = Plant::with_pumps(0..600, 50_000);
     let targets = server.at(&link.endpoint).target(bucket);
     (plant, link, targets)
 }
 
 /// Waits until the gateway has sent `bytes` bytes.
 async fn until_sent(link: &Link, bytes: u64) {
-    let begun = Instant::now();
-    while link.sent() < bytes {
-        assert!(begun.elapsed() < Duration::from_mins(1), "{} bytes", link.sent());
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("the bytes are sent", async || link.sent() >= bytes).await;
 }
 
 async fn until_no_uploads(server: &Server, bucket: &str) {
-    let begun = Instant::now();
-    while server.uploads(bucket).await > 0 {
-        assert!(begun.elapsed() < Duration::from_mins(1), "uploads are left");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("no uploads are left", async || server.uploads(bucket).await == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_continues_after_a_restart_with_the_missing_parts() {
-    for (server, format) in [
-        (ceph(), ExportFormat::Json),
-        (ceph(), ExportFormat::JsonLines),
-        (swift(), ExportFormat::Json),
-        (swift(), ExportFormat::JsonLines),
-    ] {
+    let formats = [ExportFormat::Json, ExportFormat::JsonLines];
+    let servers = [ceph(), swift()].into_iter();
+    for (server, format) in
+        servers.flat_map(|server| formats.map(|format| (server.clone(), format)))
+    {
         let bucket = new_name();
         let (plant, link, mut targets) = plant_with_long_export(&server, &bucket).await;
         targets.named.values_mut().for_each(|target| target.format = format);
         let exporter = plant.quick(targets.clone());
-        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+        let entry = push_pump(&exporter);
         assert!(entry.bytes > 5 * PART);
         let running = run(&exporter);
         until_sent(&link, 3 * PART + PART / 2).await;
@@ -70,7 +54,7 @@ async fn an_upload_continues_after_a_restart_with_the_missing_parts() {
         link.set(Fault::Pass);
         let exporter = plant.quick(targets);
         let running = run(&exporter);
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_delivered(&exporter, &entry).await;
         until_no_uploads(&server, &bucket).await;
         running.stop().await;
         let after = link.sent() - before;
@@ -85,31 +69,29 @@ async fn a_parked_upload_leaves_no_parts_and_starts_again() {
     let (server, bucket) = (ceph(), new_name());
     let (plant, link, targets) = plant_with_long_export(&server, &bucket).await;
     let exporter = plant.quick(targets);
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let entry = push_pump(&exporter);
     let running = run(&exporter);
     until_sent(&link, 2 * PART).await;
     link.set(Fault::SlowDown);
     until_status(&exporter, &entry.id, Status::Blocked).await;
     assert_eq!(server.uploads(&bucket).await, 1);
-    while exporter.park(&NoClient, &entry.id).is_err() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    park(&exporter, &entry).await;
     link.set(Fault::Pass);
     until_no_uploads(&server, &bucket).await;
     exporter.retry(&NoClient, &entry.id).unwrap();
-    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    let entry = until_delivered(&exporter, &entry).await;
     running.stop().await;
     server.check(&bucket, &[entry]).await;
 }
 
 /// Sends a part of an upload to the server, and returns the part as the gateway records it.
-async fn send_part(server: &Server, path: &str, upload: &str) -> serde_json::Value {
+async fn send_part(server: &Server, path: &str, upload: &str) -> Value {
     let id = s3::signing::uri_encode(upload, true);
     let part = "x".repeat(usize::try_from(PART).unwrap());
     let path = format!("{path}?partNumber=1&uploadId={id}");
     let (status, headers, _) = server.ask("PUT", &path, &part).await;
     assert_eq!(status, 200);
-    serde_json::json!({"number": 1, "etag": headers.get("etag").unwrap().to_str().unwrap()})
+    json!({"number": 1, "etag": headers.get("etag").unwrap().to_str().unwrap()})
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,9 +100,9 @@ async fn an_upload_with_records_of_only_some_parts_does_not_replace_the_whole_ob
         let bucket = new_name();
         let (plant, _link, targets) = plant_with_long_export(&server, &bucket).await;
         let exporter = plant.quick(targets.clone());
-        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+        let entry = push_pump(&exporter);
         let running = run(&exporter);
-        let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+        let entry = until_delivered(&exporter, &entry).await;
 
         // Creates the state after an interrupted completion and a power cut that lost the records of the last parts.
         let path = format!("{bucket}/{}", s3::signing::uri_encode(&entry.key, false));
@@ -131,19 +113,15 @@ async fn an_upload_with_records_of_only_some_parts_does_not_replace_the_whole_ob
         let upload = upload.split_once("</").unwrap().0;
         let part = send_part(&server, &path, upload).await;
         let TargetKind::S3 { endpoint, .. } = &targets.named["plant-a"].kind else { panic!() };
-        let record = serde_json::json!({
+        let record = json!({
             "target": "plant-a", "place": format!("{endpoint}/{bucket}"), "key": entry.key, "upload": upload,
             "partSize": PART, "length": entry.bytes, "sha256": entry.sha256,
         });
         let record_file = plant.dir.path().join(format!("uploads/{}.upload", entry.id));
         std::fs::write(&record_file, format!("{record}\n{part}\n")).unwrap();
         exporter.replay(&NoClient, &entry.id).unwrap();
-        let begun = Instant::now();
-        while record_file.exists() {
-            assert!(begun.elapsed() < Duration::from_mins(1), "the record of the upload is left");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until("the record is removed", async || !record_file.exists()).await;
+        until_delivered(&exporter, &entry).await;
         running.stop().await;
         server.check(&bucket, &[entry]).await;
     }
@@ -154,20 +132,20 @@ async fn an_upload_that_the_server_lost_starts_again() {
     let (server, bucket) = (ceph(), new_name());
     let (plant, link, targets) = plant_with_long_export(&server, &bucket).await;
     let exporter = plant.quick(targets);
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let entry = push_pump(&exporter);
     let running = run(&exporter);
     until_sent(&link, 2 * PART).await;
     link.set(Fault::SlowDown);
     until_status(&exporter, &entry.id, Status::Blocked).await;
     let record = plant.dir.path().join(format!("uploads/{}.upload", entry.id));
     let record = std::fs::read_to_string(record).unwrap();
-    let upload: serde_json::Value = serde_json::from_str(record.lines().next().unwrap()).unwrap();
-    let id = s3::signing::uri_encode(upload["upload"].as_str().unwrap(), true);
+    let upload: Value = serde_json::from_str(record.lines().next().unwrap()).unwrap();
+    let id = s3::signing::uri_encode(upload["upload"].text(), true);
     let path = s3::signing::uri_encode(&entry.key, false);
     let (status, ..) = server.ask("DELETE", &format!("{bucket}/{path}?uploadId={id}"), "").await;
     assert_eq!(status, 204);
     link.set(Fault::Pass);
-    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    let entry = until_delivered(&exporter, &entry).await;
     until_no_uploads(&server, &bucket).await;
     running.stop().await;
     server.check(&bucket, &[entry]).await;
@@ -194,22 +172,18 @@ async fn a_long_file_is_sent_compressed_and_read_back_unchanged() {
             }
         }
         let exporter = plant.quick(targets.clone());
-        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
-        let running = run(&exporter);
-        let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
-        running.stop().await;
+        let entry = push_pump(&exporter);
+        let entry = run_until_delivered(&exporter, &entry).await;
         let (headers, body) = server.object(&bucket, &entry.key).await;
         assert!(headers["etag"].to_str().unwrap().contains('-'), "it was not sent in parts");
         assert!((body.len() as u64) < entry.bytes, "{} of {}", body.len(), entry.bytes);
         assert!(files(&plant.dir.path().join("uploads")).is_empty());
         let dir = plant.dir.path().to_owned();
         let found = tokio::task::spawn_blocking(move || {
-            let place = penstock_export::walk::BucketLocation::of_target(&targets, &dir, "plant-a")
-                .unwrap();
+            let place = BucketLocation::of_target(&targets, &dir, "plant-a").unwrap();
             let mut found = Vec::new();
             let report = &mut |finding: &_| found.push(format!("{finding:?}"));
-            let walked =
-                penstock_export::walk::walk_bucket(&place, false, &mut |_, _| {}, report).unwrap();
+            let walked = walk_bucket(&place, false, &mut |_, _| {}, report).unwrap();
             (walked.bytes, found)
         });
         assert_eq!(found.await.unwrap(), (entry.bytes, Vec::new()));
@@ -219,8 +193,7 @@ async fn a_long_file_is_sent_compressed_and_read_back_unchanged() {
 /// Restores a backup that lacks the files of exports. Its two exports were delivered after the backup was created, and
 /// `forget` removes the second one from the target.
 async fn restore_without_files(targets: Targets, forget: impl AsyncFnOnce(&str)) {
-    let plant = Plant::new();
-    plant.pumps(0..1, 10);
+    let plant = Plant::with_pumps(0..1, 10);
     let exporter = plant.quick(targets.clone());
     let pumps = pump("Pump", &["plant-a"]);
     let entries = [push_one(&exporter, &pumps), push_one(&exporter, &pumps)];
@@ -229,9 +202,7 @@ async fn restore_without_files(targets: Targets, forget: impl AsyncFnOnce(&str))
     let backup = tempfile::tempdir().unwrap();
     let plant = plant.copy_store_to(backup.path());
     let exporter = plant.quick(targets.clone());
-    let running = run(&exporter);
-    until_status(&exporter, &entries[1].id, Status::Delivered).await;
-    running.stop().await;
+    run_until_delivered(&exporter, &entries[1]).await;
     drop(exporter);
     forget(&entries[1].key).await;
 
@@ -239,17 +210,15 @@ async fn restore_without_files(targets: Targets, forget: impl AsyncFnOnce(&str))
     std::fs::remove_dir_all(plant.dir.path().join("spool")).unwrap();
     let exporter = plant.quick(targets);
     let running = run(&exporter);
-    until_status(&exporter, &entries[0].id, Status::Delivered).await;
-    let lost = until(&exporter, &entries[1].id, |entry| {
+    until_delivered(&exporter, &entries[0]).await;
+    let lost = until_entry(&exporter, &entries[1].id, |entry| {
         entry.last_error.as_ref().is_some_and(|error| error.contains("does not have it either"))
     })
     .await;
     assert!(lost.last_error.unwrap().contains("park the export"));
     let next = push_one(&exporter, &pumps);
-    while exporter.park(&NoClient, &entries[1].id).is_err() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    until_status(&exporter, &next.id, Status::Delivered).await;
+    park(&exporter, &entries[1]).await;
+    until_delivered(&exporter, &next).await;
     running.stop().await;
 }
 
@@ -259,13 +228,11 @@ async fn a_restored_gateway_finds_delivered_exports_and_reports_lost_ones() {
     server.create_plain(&bucket).await;
     let targets = server.target(&bucket);
     restore_without_files(targets, async |key| {
-        let path = s3::signing::uri_encode(key, false);
-        server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
+        server.delete(&bucket, key).await;
     })
     .await;
     let out = tempfile::tempdir().unwrap();
-    let mut targets = embedded();
-    targets.named.insert("plant-a".to_owned(), crate::support::directory(out.path()));
+    let targets = plant_a(directory(out.path()));
     restore_without_files(targets, async |key| {
         std::fs::remove_file(out.path().join("plant-a").join(key)).unwrap();
     })
@@ -276,14 +243,10 @@ async fn a_restored_gateway_finds_delivered_exports_and_reports_lost_ones() {
 async fn the_bandwidth_limit_holds_and_a_closed_window_stops_deliveries() {
     let (server, bucket) = (ceph(), new_name());
     server.create(&bucket).await;
-    let plant = Plant::new();
-    plant.pumps(0..20, 50_000);
+    let plant = Plant::with_pumps(0..20, 50_000);
     let open = Targets { bandwidth: Some(1 << 20), ..server.target(&bucket) };
     let exporter = plant.quick(open.clone());
-    let entries = [
-        push_one(&exporter, &pump("Pump", &["plant-a"])),
-        push_one(&exporter, &pump("Pump", &["plant-a"])),
-    ];
+    let entries = [push_pump(&exporter), push_pump(&exporter)];
     drop(exporter);
 
     let hour = jiff::Timestamp::now().strftime("%H").to_string().parse::<u32>().unwrap();
@@ -304,9 +267,7 @@ async fn the_bandwidth_limit_holds_and_a_closed_window_stops_deliveries() {
 
     let exporter = plant.quick(open);
     let begun = Instant::now();
-    let running = run(&exporter);
-    until_status(&exporter, &entries[1].id, Status::Delivered).await;
-    running.stop().await;
+    run_until_delivered(&exporter, &entries[1]).await;
     // Two files of 1 MB at 1 MB/s. The first chunk is sent immediately.
     assert!(begun.elapsed() > Duration::from_millis(1_700), "{:?}", begun.elapsed());
     server.check(&bucket, &entries).await;

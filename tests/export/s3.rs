@@ -1,12 +1,9 @@
 //! Delivery to a real S3 server: the bucket receives the spooled files in order, despite failures.
 #![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
-use crate::support::s3::{Server, ceph, new_name, said};
-use crate::support::{Plant, pump, push_one, run, until_status};
 use penstock_base::commit::NoClient;
-use penstock_config::{TargetKind, Targets};
-use penstock_export::{ExportEntry, Exporter, Status};
 use penstock_model::resource::Compiled;
+use penstock_test_support::exports::prelude::*;
 use s3::creds::Credentials;
 use s3::{Bucket, BucketConfiguration, Region};
 
@@ -47,12 +44,15 @@ async fn check(bucket: &Bucket, exporter: &Exporter, entry: &ExportEntry) {
     let (head, _) = bucket.head_object(&entry.key).await.unwrap();
     assert_eq!(head.content_type.as_deref(), Some("application/json"));
     let metadata = head.metadata.unwrap();
-    let said = |name: &str| metadata.get(name).map(String::as_str);
-    assert_eq!(said("export-id"), Some(entry.id.as_str()));
-    assert_eq!(said("sequence"), Some(entry.sequence.to_string().as_str()));
-    assert_eq!(said("kind"), Some("full"));
-    assert_eq!(said("gateway-id"), Some("gateway-1"));
-    assert_eq!(said("sha256"), Some(entry.sha256.as_str()));
+    for (name, value) in [
+        ("export-id", entry.id.as_str()),
+        ("sequence", &entry.sequence.to_string()),
+        ("kind", "full"),
+        ("gateway-id", "gateway-1"),
+        ("sha256", &entry.sha256),
+    ] {
+        assert_eq!(metadata.get(name).map(String::as_str), Some(value), "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,9 +66,7 @@ async fn exports_are_stored_in_the_bucket_in_sequence_order() {
         plant.pumps(number..number + 1, 10);
         entries.push(push_one(&exporter, &pumps()));
     }
-    let running = run(&exporter);
-    until_status(&exporter, &entries[3].id, Status::Delivered).await;
-    running.stop().await;
+    run_until_delivered(&exporter, &entries[3]).await;
     for entry in &entries {
         assert!(entry.key.starts_with("from/edge 1/Pump%20%C3%BC/Pump%20%C3%BC-"), "{}", entry.key);
         check(&bucket, &exporter, entry).await;
@@ -84,22 +82,21 @@ async fn exports_are_stored_in_the_bucket_in_sequence_order() {
 async fn a_large_file_arrives_in_parts() {
     let name = new_name();
     let bucket = create(&name).await;
-    let plant = Plant::new();
-    plant.pumps(0..400, 50_000);
+    let plant = Plant::with_pumps(0..400, 50_000);
     let exporter = plant.open(targets(&ceph(), &name));
     let entry = push_one(&exporter, &pumps());
     // Creates the state after a crash during an upload.
     bucket.initiate_multipart_upload(&entry.key, "application/json").await.unwrap();
     assert!(entry.bytes > 3 * (5 << 20), "{} bytes are no more than three parts", entry.bytes);
     let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_delivered(&exporter, &entry).await;
     check(&bucket, &exporter, &entry).await;
     // An object that the bucket has is not sent again. One that it lost is.
     exporter.replay(&NoClient, &entry.id).unwrap();
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_delivered(&exporter, &entry).await;
     bucket.delete_object(&entry.key).await.unwrap();
     exporter.replay(&NoClient, &entry.id).unwrap();
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_delivered(&exporter, &entry).await;
     running.stop().await;
     check(&bucket, &exporter, &entry).await;
     let uploads = bucket.list_multiparts_uploads(None, None).await.unwrap();
@@ -109,33 +106,21 @@ async fn a_large_file_arrives_in_parts() {
 /// Checks that a target with a wrong setting blocks with `cause` and without the secret, and continues once the
 /// setting is corrected.
 async fn blocks_until_corrected(wrong: Targets, bucket: &str, cause: &str, secret: &str) {
-    let plant = Plant::new();
-    plant.pumps(0..2, 10);
+    let plant = Plant::with_pumps(0..2, 10);
     let exporter = plant.open(wrong);
     let entries = [push_one(&exporter, &pumps()), push_one(&exporter, &pumps())];
     let running = run(&exporter);
     let blocked = until_status(&exporter, &entries[0].id, Status::Blocked).await;
     let error = blocked.last_error.unwrap();
     assert!(error.contains(cause) && !error.contains(secret), "{error}");
-    assert_eq!(exporter.get(&entries[1].id).unwrap().unwrap().status, Status::Queued);
+    assert_eq!(status_of(&exporter, &entries[1]), Status::Queued);
     running.stop().await;
     drop(exporter);
 
-    let created = if Bucket::new(bucket, region(), credentials())
-        .unwrap()
-        .with_path_style()
-        .exists()
-        .await
-        .unwrap()
-    {
-        Bucket::new(bucket, region(), credentials()).unwrap().with_path_style()
-    } else {
-        create(bucket).await
-    };
+    let found = Bucket::new(bucket, region(), credentials()).unwrap().with_path_style();
+    let created = if found.exists().await.unwrap() { found } else { create(bucket).await };
     let exporter = plant.open(targets(&ceph(), bucket));
-    let running = run(&exporter);
-    until_status(&exporter, &entries[1].id, Status::Delivered).await;
-    running.stop().await;
+    run_until_delivered(&exporter, &entries[1]).await;
     for entry in &entries {
         check(&created, &exporter, entry).await;
     }
@@ -172,8 +157,7 @@ async fn an_unreachable_server_blocks_until_it_is_reachable() {
 async fn only_the_targets_ca_file_makes_a_private_certificate_trusted() {
     let name = new_name();
     let bucket = create(&name).await;
-    let plant = Plant::new();
-    plant.pumps(0..200, 50_000);
+    let plant = Plant::with_pumps(0..200, 50_000);
     let tls = said("PENSTOCK_TEST_S3_TLS");
     let (endpoint, authority) = tls.split_once(',').expect("an endpoint and an authority");
     let untrusted = targets(&ceph().at(endpoint), &name);
@@ -186,21 +170,17 @@ async fn only_the_targets_ca_file_makes_a_private_certificate_trusted() {
     drop(exporter);
 
     let mut trusted = untrusted;
-    for target in trusted.named.values_mut() {
-        if let TargetKind::S3 { ca_file, .. } = &mut target.kind {
-            *ca_file = Some(authority.into());
-        }
-    }
+    trust(&mut trusted, Path::new(authority));
     let exporter = plant.open(trusted);
     plant.clear();
     plant.pumps(0..1, 10);
     let small = push_one(&exporter, &pumps());
     let running = run(&exporter);
-    until_status(&exporter, &small.id, Status::Delivered).await;
+    until_delivered(&exporter, &small).await;
     check(&bucket, &exporter, &large).await;
     check(&bucket, &exporter, &small).await;
     exporter.replay(&NoClient, &large.id).unwrap();
-    until_status(&exporter, &large.id, Status::Delivered).await;
+    until_delivered(&exporter, &large).await;
     running.stop().await;
     check(&bucket, &exporter, &large).await;
 }
@@ -238,15 +218,12 @@ async fn forgetful_relay(endpoint: &str) -> String {
 async fn a_lost_answer_leads_to_one_object_and_the_next_export_follows() {
     let name = new_name();
     let bucket = create(&name).await;
-    let plant = Plant::new();
-    plant.pumps(0..2, 10);
+    let plant = Plant::with_pumps(0..2, 10);
     let server = ceph();
     let relay = forgetful_relay(&server.endpoint).await;
     let exporter = plant.open(targets(&server.at(&relay), &name));
     let entries = [push_one(&exporter, &pumps()), push_one(&exporter, &pumps())];
-    let running = run(&exporter);
-    let last = until_status(&exporter, &entries[1].id, Status::Delivered).await;
-    running.stop().await;
+    let last = run_until_delivered(&exporter, &entries[1]).await;
     let first = exporter.get(&entries[0].id).unwrap().unwrap();
     assert_eq!((first.attempts, last.attempts), (2, 1));
     assert!(first.delivered_at <= last.delivered_at);

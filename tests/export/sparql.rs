@@ -1,18 +1,9 @@
 //! Delivery to a real SPARQL store. `tests/sparql_targets/run` has the faults of links and processes, and Virtuoso.
-#![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
-
-use crate::support::link::{Fault, Link};
-use crate::support::s3::blocked;
-use crate::support::sparql::{Store, sparql, updated};
-use crate::support::{BASE, Plant, embedded, find_target, pump, push_one, run, until_status};
 use penstock_base::commit::NoClient;
 use penstock_config::SparqlProtocol;
-use penstock_export::{FailureClass, Status};
-use std::sync::Arc;
+use penstock_test_support::exports::prelude::*;
+use penstock_test_support::stub::{answer_with, serve};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
 
 const GRAPH: &str = "urn:penstock:gateway-1:export:Pump";
 const NAME: &str = "<https://plant.example/name>";
@@ -26,12 +17,9 @@ fn names() -> String {
 async fn both_protocols_replace_the_graph_and_keep_every_character() {
     let text = "a \"b\" <c> .\n\t\\u0041 \\ grüße 🙂";
     for protocol in [SparqlProtocol::Update, SparqlProtocol::GraphStore] {
-        let (store, plant) = (Store::start().await, Plant::new());
+        let (store, plant) = (SparqlServer::start().await, Plant::new());
         let path = if protocol == SparqlProtocol::Update { "update" } else { "store" };
-        let mut targets = embedded();
-        targets
-            .named
-            .insert("plant-a".to_owned(), sparql(&format!("{}/{path}", store.url), protocol));
+        let targets = plant_a(sparql(&format!("{}/{path}", store.url), protocol));
         let exporter = plant.quick(targets);
         let result = exporter.test_target("plant-a").await.unwrap();
         assert!(result.ok && result.kind == "sparql", "{result:?}");
@@ -42,7 +30,7 @@ async fn both_protocols_replace_the_graph_and_keep_every_character() {
         assert_eq!(first.key, format!("<{GRAPH}>"));
         assert_eq!(first.media_type(), "application/n-quads");
         let running = run(&exporter);
-        until_status(&exporter, &first.id, Status::Delivered).await;
+        until_delivered(&exporter, &first).await;
         let literals = |range: std::ops::Range<u32>| {
             let literal = |number| oxrdf::Literal::new_simple_literal(format!("{number} {text}"));
             range.map(|number| literal(number).to_string()).collect()
@@ -51,10 +39,10 @@ async fn both_protocols_replace_the_graph_and_keep_every_character() {
         plant.clear();
         plant.named(2..5, |number| format!("{number} {text}"));
         let second = push_one(&exporter, &pumps);
-        until_status(&exporter, &second.id, Status::Delivered).await;
+        until_delivered(&exporter, &second).await;
         assert_eq!(store.select(&names()).await, literals(2..5));
         exporter.replay(&NoClient, &first.id).unwrap();
-        until_status(&exporter, &first.id, Status::Delivered).await;
+        until_delivered(&exporter, &first).await;
         assert_eq!(store.select(&names()).await, literals(2..5), "an older export changes nothing");
         if protocol == SparqlProtocol::Update {
             let held = format!("GRAPH <{GRAPH}:state> {{ ?x <urn:penstock:export:holds> ?x }}");
@@ -73,11 +61,9 @@ async fn a_parked_export_that_is_retried_after_a_later_one_writes_nothing_and_sa
     for (protocol, path) in
         [(SparqlProtocol::Update, "update"), (SparqlProtocol::GraphStore, "store")]
     {
-        let (store, plant) = (Store::start().await, Plant::new());
+        let (store, plant) = (SparqlServer::start().await, Plant::new());
         let link = Link::to(&store.url, || Fault::SlowDown).await;
-        let mut targets = embedded();
-        let target = sparql(&format!("{}/{path}", link.endpoint), protocol);
-        targets.named.insert("plant-a".to_owned(), target);
+        let targets = plant_a(sparql(&format!("{}/{path}", link.endpoint), protocol));
         let exporter = plant.quick(targets);
         plant.pumps(0..2, 10);
         let pumps = pump("Pump", &["plant-a"]);
@@ -87,10 +73,10 @@ async fn a_parked_export_that_is_retried_after_a_later_one_writes_nothing_and_sa
         let later = push_one(&exporter, &pumps);
         let running = run(&exporter);
         link.set(Fault::Pass);
-        until_status(&exporter, &later.id, Status::Delivered).await;
+        until_delivered(&exporter, &later).await;
         assert_eq!(store.select(&names()).await.len(), 3);
         exporter.retry(&NoClient, &parked.id).unwrap();
-        let retried = until_status(&exporter, &parked.id, Status::Delivered).await;
+        let retried = until_delivered(&exporter, &parked).await;
         assert_eq!(store.select(&names()).await.len(), 3);
         let [warning] = retried.warnings.try_into().unwrap();
         assert!(warning.starts_with("Nothing was written: "), "{warning}");
@@ -100,7 +86,7 @@ async fn a_parked_export_that_is_retried_after_a_later_one_writes_nothing_and_sa
             assert!(remark.contains("push `Pump`"), "{remark}");
         }
         let full = push_one(&exporter, &pumps);
-        until_status(&exporter, &full.id, Status::Delivered).await;
+        until_delivered(&exporter, &full).await;
         assert_eq!(find_target(&exporter, "plant-a").remark, None);
         running.stop().await;
     }
@@ -108,14 +94,14 @@ async fn a_parked_export_that_is_retried_after_a_later_one_writes_nothing_and_sa
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_for_people_in_place_of_the_store_is_no_delivery() {
-    let url = serve_page().await;
+    // A captive portal.
+    let lines = "Content-Type: text/html; charset=utf-8\r\nConnection: close\r\n";
+    let url = serve(move |_| Some(answer_with("200 OK", lines, "<p>Sign in.</p>")));
     for protocol in [SparqlProtocol::Update, SparqlProtocol::GraphStore] {
-        let plant = Plant::new();
-        plant.pumps(0..2, 10);
-        let mut targets = embedded();
-        targets.named.insert("plant-a".to_owned(), sparql(&format!("{url}/update"), protocol));
+        let plant = Plant::with_pumps(0..2, 10);
+        let targets = plant_a(sparql(&format!("http://{url}/update"), protocol));
         let exporter = plant.quick(targets);
-        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+        let entry = push_pump(&exporter);
         let running = run(&exporter);
         blocked(&exporter, &entry, FailureClass::Bucket, "sign-in page").await;
         assert!(!exporter.test_target("plant-a").await.unwrap().ok);
@@ -123,28 +109,9 @@ async fn a_page_for_people_in_place_of_the_store_is_no_delivery() {
     }
 }
 
-/// Serves a page of a captive portal for every request. Returns its URL.
-async fn serve_page() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let mut request = vec![0; 1 << 20];
-                let _ = stream.read(&mut request).await;
-                let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\
-                            Content-Length: 15\r\nConnection: close\r\n\r\n<p>Sign in.</p>";
-                let _ = stream.write_all(page.as_bytes()).await;
-                let _ = stream.shutdown().await;
-            });
-        }
-    });
-    url
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blocked_store_names_the_cause_and_no_secret() {
-    let store = Store::start().await;
+    let store = SparqlServer::start().await;
     for (fault, path, class, words) in [
         (Fault::Pass, "nothing", FailureClass::Bucket, "`endpoint`"),
         (Fault::Deny, "update", FailureClass::Policy, "may not write"),
@@ -152,13 +119,10 @@ async fn a_blocked_store_names_the_cause_and_no_secret() {
         (Fault::Refuse(600_000), "update", FailureClass::Unreachable, "refused"),
     ] {
         let link = Link::to(&store.url, move || fault).await;
-        let plant = Plant::new();
-        plant.pumps(0..2, 10);
-        let mut targets = embedded();
-        let target = sparql(&format!("{}/{path}", link.endpoint), SparqlProtocol::Update);
-        targets.named.insert("plant-a".to_owned(), target);
+        let plant = Plant::with_pumps(0..2, 10);
+        let targets = plant_a(sparql(&format!("{}/{path}", link.endpoint), SparqlProtocol::Update));
         let exporter = plant.quick(targets);
-        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+        let entry = push_pump(&exporter);
         let running = run(&exporter);
         blocked(&exporter, &entry, class, words).await;
         let result = exporter.test_target("plant-a").await.unwrap();
@@ -176,17 +140,17 @@ async fn a_graph_that_somebody_else_writes_is_a_conflict() {
             "same `service.gateway-id`",
         ),
     ] {
-        let (store, plant) = (Store::start().await, Plant::new());
+        let (store, plant) = (SparqlServer::start().await, Plant::new());
         plant.pumps(0..2, 10);
         let insert = format!("INSERT DATA {{ GRAPH <{GRAPH}:state> {{ <{GRAPH}> {state} }} }}");
         store.update(&insert).await;
         let exporter = plant.quick(updated(&store.url));
-        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+        let entry = push_pump(&exporter);
         let running = run(&exporter);
         blocked(&exporter, &entry, FailureClass::Conflict, words).await;
         assert_eq!(store.graphs().await, [format!("<{GRAPH}:state>")]);
         store.update(&format!("DROP GRAPH <{GRAPH}:state>")).await;
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_delivered(&exporter, &entry).await;
         assert_eq!(store.select(&names()).await.len(), 2);
         running.stop().await;
     }
@@ -194,7 +158,7 @@ async fn a_graph_that_somebody_else_writes_is_a_conflict() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_staging_graphs_of_a_parked_export_are_dropped() {
-    let (store, plant) = (Store::start().await, Plant::new());
+    let (store, plant) = (SparqlServer::start().await, Plant::new());
     plant.pumps(0..2, 10);
     let requests = Arc::new(AtomicU64::new(0));
     // The state is queried and the lines are staged. Then nothing works.
@@ -204,25 +168,18 @@ async fn the_staging_graphs_of_a_parked_export_are_dropped() {
     };
     let link = Link::to(&store.url, choose).await;
     let exporter = plant.quick(updated(&link.endpoint));
-    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let entry = push_pump(&exporter);
     let running = run(&exporter);
     blocked(&exporter, &entry, FailureClass::Policy, "may not write").await;
     let staged = store.graphs().await;
     assert!(staged.contains(&format!("<{GRAPH}:{}>", entry.id)), "{staged:?}");
     assert!(!staged.contains(&format!("<{GRAPH}>")), "{staged:?}");
-    let begun = Instant::now();
-    while exporter.park(&NoClient, &entry.id).is_err() {
-        // It is being delivered at this moment.
-        assert!(begun.elapsed() < Duration::from_mins(1));
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    park(&exporter, &entry).await;
     link.set(Fault::Pass);
-    while store.graphs().await != [format!("<{GRAPH}:state>")] {
-        assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", store.graphs().await);
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let state = [format!("<{GRAPH}:state>")];
+    until("only the state is left", async || store.graphs().await == state).await;
     exporter.retry(&NoClient, &entry.id).unwrap();
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_delivered(&exporter, &entry).await;
     assert_eq!(store.select(&names()).await.len(), 2);
     running.stop().await;
 }

@@ -2,16 +2,10 @@
 //! script in docs/verify-export.md.
 #![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
-use crate::support::s3::{ceph, new_name};
-use crate::support::{Plant, embedded, files, pump, push_one, run, until_status};
-use penstock_config::{Compression, ExportFormat, TargetKind, Targets};
 use penstock_export::walk::{
     BucketFinding, BucketLocation, ReadCredentials, WalkSummary, walk_bucket,
 };
-use penstock_export::{ExportEntry, Status};
-use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use penstock_test_support::exports::prelude::*;
 
 /// Delivers `count` exports.
 async fn deliver(plant: &Plant, targets: Targets, count: u32) -> Vec<ExportEntry> {
@@ -21,7 +15,7 @@ async fn deliver(plant: &Plant, targets: Targets, count: u32) -> Vec<ExportEntry
     for number in 0..count {
         plant.pumps(number..number + 1, 10);
         let entry = push_one(&exporter, &pump("Pump ü", &["plant-a"]));
-        entries.push(until_status(&exporter, &entry.id, Status::Delivered).await);
+        entries.push(until_delivered(&exporter, &entry).await);
     }
     running.stop().await;
     entries
@@ -29,37 +23,24 @@ async fn deliver(plant: &Plant, targets: Targets, count: u32) -> Vec<ExportEntry
 
 fn walked(place: &BucketLocation) -> (WalkSummary, Vec<BucketFinding>) {
     let mut found = Vec::new();
-    let walked =
-        walk_bucket(place, false, &mut |_, _| {}, &mut |finding| found.push(finding.clone()))
-            .unwrap();
+    let report = &mut |finding: &BucketFinding| found.push(finding.clone());
+    let walked = walk_bucket(place, false, &mut |_, _| {}, report).unwrap();
     assert_eq!(walked.findings, found.len() as u64);
     (walked, found)
 }
 
 fn penstock(dir: &Path, arguments: &[&str]) -> (i32, String) {
-    let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_penstock"))
-        .args(arguments)
-        .current_dir(dir)
-        .output()
-        .unwrap();
-    let text = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    (status.code().unwrap(), text)
+    let output = Command::new(binary()).args(arguments).current_dir(dir).output().unwrap();
+    (output.status.code().unwrap(), output.out() + &output.err())
 }
 
 /// Runs the script from the documentation.
 fn script(dir: &Path, bucket: &Path) -> (i32, String) {
-    let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify-export.md"))
-            .unwrap();
+    let page = include_str!("../../docs/verify-export.md");
     let (_, code) = page.split_once("```python\n").unwrap();
     std::fs::write(dir.join("verify.py"), code.split("```").next().unwrap()).unwrap();
     let output = Command::new("python3").arg(dir.join("verify.py")).arg(bucket).output().unwrap();
-    let text = format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    (output.status.code().unwrap(), text)
+    (output.status.code().unwrap(), output.out() + &output.err())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,9 +97,7 @@ async fn a_complete_directory_passes_and_each_damage_is_found() {
     assert_eq!((&lines[5]["whole"], &lines[5]["findings"]), (&Value::from(false), &Value::from(5)));
     let (status, text) = script(plant.dir.path(), &root);
     assert_eq!(status, 1, "{text}");
-    for words in ["missing: 2", "missing: 3", "double: 4", "damaged:", "foreign:"] {
-        assert!(text.contains(words), "{words}: {text}");
-    }
+    text.has_all(&["missing: 2", "missing: 3", "double: 4", "damaged:", "foreign:"]);
     assert_eq!(files(&root).len(), 7);
 }
 

@@ -1,7 +1,6 @@
 //! A push without members reports the reason. After the last object is removed, one empty file is exported.
-use crate::support::{Plant, embedded, pump, push_one};
 use oxrdf::NamedNode;
-use penstock_export::ExportRequester;
+use penstock_test_support::exports::prelude::*;
 
 #[test]
 fn a_push_without_members_returns_the_reason_and_no_file() {
@@ -10,7 +9,7 @@ fn a_push_without_members_returns_the_reason_and_no_file() {
     let push = exporter.push(&pump("Pump", &["plant-a"]), ExportRequester::gateway()).unwrap();
     assert!(push.exports.is_empty());
     let reason = push.reason.unwrap();
-    assert!(reason.contains("`Pump`") && reason.contains(crate::support::BASE), "{reason}");
+    assert!(reason.contains("`Pump`") && reason.contains(BASE), "{reason}");
     assert!(plant.spooled().is_empty());
 
     plant.pumps(0..2, 1);
@@ -25,8 +24,7 @@ fn a_push_without_members_returns_the_reason_and_no_file() {
 
 #[test]
 fn one_empty_file_follows_after_all_objects_are_removed() {
-    let plant = Plant::new();
-    plant.pumps(0..2, 1);
+    let plant = Plant::with_pumps(0..2, 1);
     let exporter = plant.open(embedded());
     let business_object = pump("Pump", &["plant-a"]);
     push_one(&exporter, &business_object);

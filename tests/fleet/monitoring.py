@@ -8,18 +8,18 @@ Needs the Debian package prometheus. The key has the role Metrics."""
 import json
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import urlopen
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from gateway import find_free_port, wait_for  # noqa: E402
+
 FOLDER = Path(__file__).resolve().parents[2] / "packaging" / "monitoring"
-DEADLINE_SECONDS = 120
 # What the gateway of the test does not have: answers of 5xx in two scrapes.
 EMPTY_QUERIES = ("status=~",)
 
@@ -34,9 +34,7 @@ def main():
     if untested:
         raise SystemExit(f"{tests.name} has no test in which these alerts fire: {', '.join(sorted(untested))}")
     work = Path(tempfile.mkdtemp(prefix="penstock-monitoring."))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{find_free_port()}"
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": [str(FOLDER / "rules.yaml")],
@@ -89,16 +87,15 @@ def ask(address, path, **parameters):
 
 
 def wait_until(what, condition, work):
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while True:
+    def holds():
         try:
-            if condition():
-                return
+            return condition()
         except URLError:
-            pass
-        if time.monotonic() > deadline:
-            raise SystemExit(f"gave up waiting until {what}:\n{(work / 'log').read_text()[-2000:]}")
-        time.sleep(0.2)
+            return False
+    try:
+        wait_for(what, holds)
+    except SystemExit as error:
+        raise SystemExit(f"{error}:\n{(work / 'log').read_text()[-2000:]}")
 
 
 main()

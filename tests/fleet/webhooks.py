@@ -6,14 +6,13 @@ import json
 import re
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from standardwebhooks.webhooks import Webhook
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sparql"))
-from gateway import Penstock  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from gateway import Penstock, wait_for  # noqa: E402
 
 SECRET = "whsec_YzJ2aWV0bmFtZXNlLW9mLWEtd2ViaG9vay10aGF0LWlzLWxvbmc="
 CONFIG = 'type: object\npath: "Pumps:."\nfields: {uri: {type: id}, name: {type: string, path: <https://plant.example/name>}}\n'
@@ -45,16 +44,12 @@ def main(binary):
         "service.webhooks.central.events": "penstock.ingestion.committed",
     }
     with Penstock(binary, settings) as gateway:
-        call(gateway, "PUT", "/api/v1/business-objects", {"name": "Pumps", "config": CONFIG})
+        gateway.define("Pumps", CONFIG)
         ingested = [
-            call(gateway, "POST", "/api/v1/business-objects/Pumps", {"data": [{"name": str(number)}]})["ingestionId"]
+            gateway.call("POST", "/business-objects/Pumps", {"data": [{"name": str(number)}]})["ingestionId"]
             for number in range(OBJECTS)
         ]
-        deadline = time.monotonic() + 60
-        while sum(status == 204 for status, *_ in receiver.received) < OBJECTS:
-            if time.monotonic() > deadline:
-                raise SystemExit(f"not all events arrived: {receiver.received}")
-            time.sleep(0.05)
+        wait_for("all events arrive", lambda: sum(status == 204 for status, *_ in receiver.received) == OBJECTS)
         page = Path(__file__).resolve().parents[2] / "docs" / "fleet.md"
         names = set(re.findall(r"`(penstock_webhook_[a-z_]+)`", page.read_text()))
         metrics = gateway.request("GET", "/metrics").body.decode()
@@ -65,13 +60,6 @@ def main(binary):
     refused = {identifier for status, identifier, _ in receiver.received if status == 503}
     assert refused == {receiver.received[2][1]}, "the first event keeps its id until it is accepted"
     print(f"webhooks: {len(receiver.received)} requests were verified, and {OBJECTS} events arrived in order")
-
-
-def call(gateway, method, path, body):
-    answer = gateway.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
-    if answer.status >= 300:
-        raise SystemExit(f"{method} {path} failed: {answer}")
-    return json.loads(answer.body)
 
 
 if __name__ == "__main__":

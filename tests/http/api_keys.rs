@@ -1,78 +1,67 @@
 //! API keys: they have at most the role of their creator, are shown once, and can be revoked.
-use crate::server::{Server, definition};
-use penstock_auth::sessions::Sessions;
-use penstock_base::Role;
-use serde_json::{Value, json};
-use std::process::Command;
+use penstock_test_support::prelude::*;
 
 const KEYS: &str = "/api/v1/api-keys";
 const STATUS: &str = "/api/v1/status";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_is_created_used_and_revoked() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let new = json!({"name": "line 4", "role": "User", "expiresAt": "2999-01-01T00:00:00Z"});
-    let made = server.json("POST", KEYS, &new).await.expect(201);
+    let made = server.post(KEYS, &new).await.expect(201);
     let path = made.header("location").to_owned();
     let answer = made.json();
     let names: Vec<&String> = answer.as_object().unwrap().keys().collect();
     assert_eq!(names, ["id", "key"]);
-    let (id, key) = (answer["id"].as_str().unwrap(), answer["key"].as_str().unwrap());
+    let (id, key) = (answer["id"].text(), answer["key"].text());
     assert_eq!(path, format!("{KEYS}/{id}"));
     assert!(key.starts_with("penstock_"));
 
-    let kept = server.get(&path).await.expect(200).json();
-    assert_eq!(kept["name"], "line 4");
-    assert_eq!(kept["role"], "User");
-    assert_eq!(kept["expiresAt"], "2999-01-01T00:00:00Z");
-    assert_eq!(kept["owner"], Value::Null);
-    assert_eq!(kept["lastUsed"], Value::Null);
+    let kept = server.read(&path).await;
+    kept.includes(&json!({
+        "name": "line 4", "role": "User", "expiresAt": "2999-01-01T00:00:00Z", "owner": null,
+        "lastUsed": null,
+    }));
     for headers in [("Authorization", format!("Bearer {key}")), ("Apikey", key.to_owned())] {
-        server.send("GET", STATUS, &[(headers.0, &headers.1)], "").await.expect(200);
+        server.get_with(STATUS, &[(headers.0, &headers.1)]).await.expect(200);
     }
     let used = server.get(&path).await.expect(200);
     assert!(used.json()["lastUsed"].is_string());
     assert!(!String::from_utf8_lossy(&used.body).contains(&key[9..]));
-    let listed = server.get(KEYS).await.expect(200).json();
-    assert!(listed["items"].as_array().unwrap().iter().any(|item| item["id"] == id));
+    let listed = server.items(KEYS).await;
+    assert!(listed.iter().any(|item| item["id"] == id));
 
-    server.send("DELETE", &path, &[], "").await.expect(204);
-    server.send("GET", STATUS, &[("Apikey", key)], "").await.problem(401);
+    server.delete(&path).await.expect(204);
+    server.get_with(STATUS, &[("Apikey", key)]).await.problem(401);
     server.get(&path).await.problem(404);
-    server.send("DELETE", &path, &[], "").await.problem(404);
+    server.delete(&path).await.problem(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_never_exceeds_the_role_of_its_creator() {
-    let server = Server::start(&[]).await;
-    let cookie = server.sign_in(Role::Contributor);
-    let headers = [
-        ("Content-Type", "application/json"),
-        ("Cookie", cookie.as_str()),
-        ("Sec-Fetch-Site", "same-origin"),
-    ];
+    let server = TestApp::plain().await;
+    let person = server.session(Role::Contributor);
     for (role, status) in [("Admin", 403), ("Metrics", 403), ("Contributor", 201), ("User", 201)] {
-        let body = json!({"name": "own", "role": role}).to_string();
-        let answer = server.send("POST", KEYS, &headers, body).await.expect(status);
+        let answer = person.post(KEYS, &json!({"name": "own", "role": role})).await.expect(status);
         if status == 403 {
             assert_eq!(answer.problem(403)["errors"][0]["pointer"], "/role");
         }
     }
     // Users see their own keys, but not those of local administration.
-    let own = server.send("GET", KEYS, &headers, "").await.expect(200).json();
-    assert_eq!(own["items"].as_array().unwrap().len(), 2, "{own}");
-    let all = server.get(KEYS).await.expect(200).json();
-    assert_eq!(all["items"].as_array().unwrap().len(), 3, "{all}");
-    let others = all["items"].as_array().unwrap().iter().find(|item| item["owner"].is_null());
-    let others = format!("{KEYS}/{}", others.unwrap()["id"].as_str().unwrap());
-    server.send("GET", &others, &headers, "").await.problem(404);
-    server.send("DELETE", &others, &headers, "").await.problem(404);
+    let own = person.read(KEYS).await;
+    assert_eq!(own["items"].list().len(), 2, "{own}");
+    let all = server.read(KEYS).await;
+    assert_eq!(all["items"].list().len(), 3, "{all}");
+    let others = all["items"].list().iter().find(|item| item["owner"].is_null());
+    let others = format!("{KEYS}/{}", others.unwrap()["id"].text());
+    person.get(&others).await.problem(404);
+    person.delete(&others).await.problem(404);
     server.get(STATUS).await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_name_their_position() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     for (body, pointer) in [
         (json!({"role": "User"}), "/name"),
         (json!({"name": "a", "role": "Root"}), "/role"),
@@ -89,64 +78,59 @@ async fn errors_name_their_position() {
             "/businessObjects",
         ),
     ] {
-        let problem = server.json("POST", KEYS, &body).await.problem(422);
+        let problem = server.post(KEYS, &body).await.problem(422);
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_for_one_business_object_names_it_by_its_id() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let defined = server.define().await;
     let new = json!({"name": "pump", "role": "Contributor", "businessObject": "Pump"});
-    let made = server.json("POST", KEYS, &new).await.expect(201);
-    let kept = server.get(made.header("location")).await.expect(200).json();
-    assert_eq!(kept["businessObject"], defined["id"]);
-    assert_eq!(kept["businessObjects"], json!([defined["id"]]));
+    let made = server.post(KEYS, &new).await.expect(201);
+    let kept = server.read(made.header("location")).await;
+    kept.includes(&json!({"businessObject": defined["id"], "businessObjects": [defined["id"]]}));
     let all =
         json!({"name": "all", "role": "User", "businessObject": null, "businessObjects": null});
-    let made = server.json("POST", KEYS, &all).await.expect(201);
-    let kept = server.get(made.header("location")).await.expect(200).json();
+    let made = server.post(KEYS, &all).await.expect(201);
+    let kept = server.read(made.header("location")).await;
     assert_eq!((&kept["businessObject"], &kept["businessObjects"]), (&Value::Null, &Value::Null));
 }
 
 /// Defines a Business Object like `definition()` with its own namespace.
-async fn define_like_pumps(server: &Server, name: &str) -> Value {
+async fn define_like_pumps(server: &TestApp, name: &str) -> Value {
     let mut one = definition();
     one["name"] = json!(name);
-    let config = one["config"].as_str().unwrap().replace("Pump:.", &format!("{name}:."));
+    let config = one["config"].text().replace("Pump:.", &format!("{name}:."));
     one["config"] = json!(config);
-    server.json("PUT", "/api/v1/business-objects", &one).await.expect(201).json()
+    server.define_object(&one).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_for_several_business_objects_writes_each_of_them_and_nothing_else() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let pump = server.define().await;
     let boiler = define_like_pumps(&server, "Boiler").await;
     define_like_pumps(&server, "Valve").await;
     let valves = "/api/v1/business-objects/Valve";
     let valve = json!({"data": [{"uri": "urn:valve", "name": "secret"}]});
-    server.json("POST", valves, &valve).await.expect(200);
+    server.post(valves, &valve).await.expect(200);
 
     let new = json!({"name": "line", "role": "Admin", "businessObject": "Pump",
                      "businessObjects": ["Boiler", pump["id"], "Boiler"]});
-    let made = server.json("POST", KEYS, &new).await.expect(201);
+    let made = server.post(KEYS, &new).await.expect(201);
     let path = made.header("location").to_owned();
-    let kept = server.get(&path).await.expect(200).json();
-    assert_eq!(kept["businessObject"], Value::Null);
-    assert_eq!(kept["businessObjects"], json!([pump["id"], boiler["id"]]));
-    let listed = server.get(KEYS).await.expect(200).json();
-    assert!(listed["items"].as_array().unwrap().contains(&kept), "{listed}");
+    let kept = server.read(&path).await;
+    kept.includes(&json!({"businessObject": null, "businessObjects": [pump["id"], boiler["id"]]}));
+    let listed = server.read(KEYS).await;
+    assert!(listed["items"].list().contains(&kept), "{listed}");
 
-    let key = made.json()["key"].as_str().unwrap().to_owned();
-    let headers = [("Content-Type", "application/json"), ("Apikey", key.as_str())];
-    let send = async |method: &str, path: &str, body: String| {
-        server.send(method, path, &headers, body).await
-    };
+    let key = made.json()["key"].string();
+    let caller = server.caller_with(&key);
     let ingest = async |name: &str, mode: &str, object: Value| {
         let path = format!("/api/v1/business-objects/{name}?mode={mode}");
-        send("POST", &path, json!({"data": [object]}).to_string()).await
+        caller.post(&path, &json!({"data": [object]})).await
     };
     // A pump may refer to a boiler, and the key may change both, each through either Business Object.
     ingest("Boiler", "ADD", json!({"uri": "urn:boiler", "name": "b"})).await.expect(200);
@@ -173,22 +157,19 @@ async fn a_key_for_several_business_objects_writes_each_of_them_and_nothing_else
         ("GET", "/api/v1/namespaces"),
         ("GET", STATUS),
     ] {
-        let problem = send(method, path, String::new()).await.problem(403);
-        assert!(problem["detail"].as_str().unwrap().contains("2 Business Objects"), "{problem}");
+        caller.send(method, path, &[JSON], "").await.refused(403, "2 Business Objects");
     }
     for name in ["Pump", "Boiler"] {
-        send("GET", &format!("/api/v1/business-objects/{name}/objects"), String::new())
-            .await
-            .expect(200);
+        caller.get(&format!("/api/v1/business-objects/{name}/objects")).await.expect(200);
     }
-    let query = json!({"query": "{ businessObjects { name } }"}).to_string();
-    let seen = send("POST", "/graphql", query).await.expect(200).json();
+    let query = json!({"query": "{ businessObjects { name } }"});
+    let seen = caller.post("/graphql", &query).await.expect(200).json();
     assert_eq!(seen["data"]["businessObjects"], json!([{"name": "Boiler"}, {"name": "Pump"}]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_sees_only_the_uri_of_a_nested_object_of_others() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let maker = |path: &str| format!("type: object\npath: {path}\nfields:\n");
     let fields =
         "  label: {type: string, path: <urn:label>}\n  boss: {type: resource, path: <urn:boss>}\n";
@@ -200,49 +181,42 @@ async fn a_key_sees_only_the_uri_of_a_nested_object_of_others() {
     let targets = json!([{"bucketName": "plant-exports"}]);
     let pumps = json!({"name": "Pumps", "pushTargets": targets, "config": config.replace("<urn:maker>/Staff:.", "<urn:maker>/Maker:.")});
     for definition in [&staff, &pumps] {
-        server.json("PUT", "/api/v1/business-objects", definition).await.expect(201);
+        server.define_object(definition).await;
     }
     let person = json!({"data": [{"uri": "urn:staff-1", "label": "secret", "boss": "urn:boss"}]});
-    server.json("POST", "/api/v1/business-objects/Staff", &person).await.expect(200);
+    server.post("/api/v1/business-objects/Staff", &person).await.expect(200);
 
     let new = json!({"name": "line", "role": "Contributor", "businessObject": "Pumps"});
-    let made = server.json("POST", KEYS, &new).await.expect(201).json();
-    let key = made["key"].as_str().unwrap();
-    let headers = [("Content-Type", "application/json"), ("Apikey", key)];
-    let send = async |method: &str, path: &str, body: String| {
-        server.send(method, path, &headers, body).await
-    };
+    let made = server.post(KEYS, &new).await.expect(201).json();
+    let caller = server.caller_with(made["key"].text());
     let objects = "/api/v1/business-objects/Pumps";
     let data = json!({"data": [
         {"uri": "urn:p", "name": "p", "maker": {"uri": "urn:staff-1"}},
         {"uri": "urn:q", "name": "q", "maker": {"uri": "urn:m", "label": "own"}},
     ]});
-    send("POST", objects, data.to_string()).await.expect(200);
+    caller.post(objects, &data).await.expect(200);
 
     let view = format!("{objects}/objects/urn%3Ap");
     let hidden = json!({"uri": "urn:p", "name": "p", "maker": {"uri": "urn:staff-1"}});
-    let seen = send("GET", &view, String::new()).await.expect(200);
+    let seen = caller.get(&view).await.expect(200);
     assert_eq!(seen.json(), hidden);
     let full = server.get(&view).await.expect(200);
     assert_eq!(full.json()["maker"]["label"], "secret");
     assert_ne!(full.header("etag"), seen.header("etag"));
-    let listed = send("GET", &format!("{objects}/objects"), String::new()).await.expect(200).json();
+    let listed = caller.get(&format!("{objects}/objects")).await.expect(200).json();
     assert_eq!(listed["items"][0], hidden);
     assert_eq!(listed["items"][1]["maker"]["label"], "own");
 
     // Its tag is of what it sees.
     for (tag, status) in [(full.header("etag"), 412), (seen.header("etag"), 200)] {
-        let headers = [headers[0], headers[1], ("If-Match", tag)];
         let update = json!({"data": [{"uri": "urn:p", "name": "p"}]}).to_string();
-        server
-            .send("POST", &format!("{objects}?mode=UPDATE"), &headers, update)
-            .await
-            .expect(status);
+        let path = format!("{objects}?mode=UPDATE");
+        caller.send("POST", &path, &[JSON, ("If-Match", tag)], update).await.expect(status);
     }
 
     // Hidden values are no values for GraphQL, filters, orders and references.
     let query = async |text: &str| {
-        let answer = send("POST", "/graphql", json!({"query": text}).to_string()).await;
+        let answer = caller.post("/graphql", &json!({"query": text})).await;
         answer.expect(200).json()["data"].clone()
     };
     let all = query("{pumpsConnection {nodes {uri maker {uri label boss}}}}").await;
@@ -268,48 +242,43 @@ async fn a_key_sees_only_the_uri_of_a_nested_object_of_others() {
     assert_eq!(referring["referredBy"]["edges"], json!([]));
 
     // A file shows everything, so such a key does not read it.
-    send("POST", &format!("{objects}/push"), String::new()).await.expect(202);
-    let exports = server.get("/api/v1/exports").await.expect(200).json();
-    let export = format!("/api/v1/exports/{}/content", exports["items"][0]["id"].as_str().unwrap());
-    send("GET", &export, String::new()).await.problem(403);
-    assert!(
-        String::from_utf8_lossy(&server.get(&export).await.expect(200).body).contains("secret")
-    );
+    caller.post_empty(&format!("{objects}/push")).await.expect(202);
+    let exports = server.read("/api/v1/exports").await;
+    let export = format!("/api/v1/exports/{}/content", exports["items"][0]["id"].text());
+    caller.get(&export).await.problem(403);
+    assert!(server.page(&export).await.contains("secret"));
 
     // Under review the difference shows no more to the key, and nobody takes its view for more than that.
     let mut reviewed = pumps;
     reviewed["review"] = json!("required");
-    server.json("PUT", objects, &reviewed).await.expect(200);
+    server.put(objects, &reviewed).await.expect(200);
     let update = json!({"data": [{"uri": "urn:p", "name": "r", "maker": {"uri": "urn:staff-1"}}]});
-    let change =
-        send("POST", &format!("{objects}?mode=REPLACE"), update.to_string()).await.expect(202);
-    let id = change.json()["id"].as_str().unwrap().to_owned();
-    let change = send("GET", &format!("/api/v1/changes/{id}"), String::new()).await.expect(200);
-    let change = String::from_utf8_lossy(&change.body).into_owned();
+    let change = caller.post(&format!("{objects}?mode=REPLACE"), &update).await.expect(202);
+    let id = change.json()["id"].string();
+    let change = caller.page(&format!("/api/v1/changes/{id}")).await;
     assert!(change.contains("urn:staff-1") && !change.contains("secret"), "{change}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_follows_a_renamed_business_object_and_loses_a_deleted_one() {
-    let server = Server::start(&[]).await;
-    server.define().await;
+    let server = TestApp::with_pumps().await;
     let boiler = define_like_pumps(&server, "Boiler").await;
     let new = json!({"name": "line", "role": "Contributor", "businessObjects": ["Pump", "Boiler"]});
-    let made = server.json("POST", KEYS, &new).await.expect(201);
+    let made = server.post(KEYS, &new).await.expect(201);
     let path = made.header("location").to_owned();
-    let key = made.json()["key"].as_str().unwrap().to_owned();
-    let headers = [("Content-Type", "application/json"), ("Apikey", key.as_str())];
+    let key = made.json()["key"].string();
+    let caller = server.caller_with(&key);
     let ingest = async |name: &str, object: Value| {
         let path = format!("/api/v1/business-objects/{name}");
-        server.send("POST", &path, &headers, json!({"data": [object]}).to_string()).await
+        caller.post(&path, &json!({"data": [object]})).await
     };
     let mut renamed = definition();
     renamed["name"] = json!("Machine");
-    server.json("PUT", "/api/v1/business-objects/Pump", &renamed).await.expect(200);
+    server.put("/api/v1/business-objects/Pump", &renamed).await.expect(200);
     ingest("Machine", json!({"name": "m"})).await.expect(200);
     ingest("Boiler", json!({"uri": "urn:boiler", "name": "b"})).await.expect(200);
 
-    server.send("DELETE", "/api/v1/business-objects/Boiler", &[], "").await.expect(204);
+    server.delete("/api/v1/business-objects/Boiler").await.expect(204);
     ingest("Boiler", json!({"name": "b"})).await.problem(403);
     ingest("Machine", json!({"name": "m"})).await.expect(200);
     // The boilers' namespace is no longer in the key's scope.
@@ -320,66 +289,54 @@ async fn a_key_follows_a_renamed_business_object_and_loses_a_deleted_one() {
     ingest("Boiler", json!({"name": "b"})).await.problem(403);
 
     // Without any of its Business Objects the key is for none, never for all.
-    server.send("DELETE", "/api/v1/business-objects/Machine", &[], "").await.expect(204);
+    server.delete("/api/v1/business-objects/Machine").await.expect(204);
     ingest("Boiler", json!({"name": "b"})).await.problem(403);
-    let kept = server.get(&path).await.expect(200).json();
-    assert_eq!(kept["businessObjects"].as_array().unwrap().len(), 2, "{kept}");
+    let kept = server.read(&path).await;
+    assert_eq!(kept["businessObjects"].list().len(), 2, "{kept}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_for_one_business_object_cannot_change_objects_of_another() {
-    let server = Server::start(&[]).await;
-    server.define().await;
-    let mut boiler = definition();
-    boiler["name"] = json!("Boiler");
-    boiler["config"] = json!(boiler["config"].as_str().unwrap().replace("Pump:.", "Boiler:."));
-    server.json("PUT", "/api/v1/business-objects", &boiler).await.expect(201);
+    let server = TestApp::with_pumps().await;
+    define_like_pumps(&server, "Boiler").await;
     let boilers = "/api/v1/business-objects/Boiler";
     let data = json!({"data": [{"uri": "urn:boiler", "name": "secret"}]});
-    server.json("POST", boilers, &data).await.expect(200);
+    server.post(boilers, &data).await.expect(200);
 
-    let key = server.make_key(Role::Contributor, Some("Pump"));
+    let caller = server.with_key(Role::Contributor, Some("Pump"));
     for (mode, object, pointer) in [
         ("DELETE", json!({"uri": "urn:boiler"}), "/data/0"),
         ("ADD", json!({"uri": "urn:boiler", "name": "x"}), "/data/0"),
         ("UPDATE", json!({"uri": "urn:boiler", "name": "x"}), "/data/0"),
         ("REPLACE", json!({"parts": [{"uri": "urn:boiler", "label": "x"}]}), "/data/0/parts/0"),
     ] {
-        for (media_type, body) in [
-            ("application/json", json!({"data": [object]}).to_string()),
-            ("application/x-ndjson", object.to_string()),
-        ] {
-            let headers = [("Content-Type", media_type), ("Apikey", key.as_str())];
+        for (media_type, body) in
+            [(JSON, json!({"data": [object]}).to_string()), (NDJSON, object.to_string())]
+        {
             let path = format!("/api/v1/business-objects/Pump?mode={mode}");
-            let problem = server.send("POST", &path, &headers, body).await.problem(422);
+            let problem = caller.send("POST", &path, &[media_type], body).await.problem(422);
             assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
             assert!(!problem.to_string().contains("secret"), "{problem}");
         }
     }
-    let headers = [("Content-Type", "application/json"), ("Apikey", key.as_str())];
     let body =
         json!({"data": [{"uri": "urn:pump", "name": "p", "parts": [{"uri": "urn:boiler"}]}]});
     let pumps = "/api/v1/business-objects/Pump";
-    server.send("POST", pumps, &headers, body.to_string()).await.expect(200);
-    let body = json!({"data": [{"uri": "urn:pump"}]}).to_string();
-    server.send("POST", &format!("{pumps}?mode=DELETE"), &headers, body).await.expect(200);
-    let kept = server.get(&format!("{boilers}/objects?uri=urn:boiler")).await.expect(200).json();
+    caller.post(pumps, &body).await.expect(200);
+    let body = json!({"data": [{"uri": "urn:pump"}]});
+    caller.post(&format!("{pumps}?mode=DELETE"), &body).await.expect(200);
+    let kept = server.read(&format!("{boilers}/objects?uri=urn:boiler")).await;
     assert_eq!(kept["name"], "secret");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reading_key_manages_neither_its_owner_nor_stronger_keys() {
-    let server = Server::start(&[]).await;
-    let cookie = server.sign_in(Role::Admin);
+    let server = TestApp::plain().await;
+    let person = server.session(Role::Admin);
     let make = async |role: &str| {
-        let headers = [
-            ("Cookie", cookie.as_str()),
-            ("Sec-Fetch-Site", "same-origin"),
-            ("Content-Type", "application/json"),
-        ];
-        let new = json!({"name": format!("for {role}"), "role": role}).to_string();
-        let made = server.send("POST", KEYS, &headers, new).await.expect(201).json();
-        let text = |member: &str| made[member].as_str().unwrap().to_owned();
+        let new = json!({"name": format!("for {role}"), "role": role});
+        let made = person.post(KEYS, &new).await.expect(201).json();
+        let text = |member: &str| made[member].string();
         (text("id"), text("key"))
     };
     let (admin, admin_secret) = make("Admin").await;
@@ -396,7 +353,7 @@ async fn a_reading_key_manages_neither_its_owner_nor_stronger_keys() {
     let post = async |path: &str, body: &str| by(&reader_secret, "POST", path, form, body).await;
 
     let listed = send("GET", KEYS, "").await.expect(200).json();
-    let ids: Vec<_> = listed["items"].as_array().unwrap().iter().map(|key| &key["id"]).collect();
+    let ids: Vec<_> = listed["items"].list().iter().map(|key| &key["id"]).collect();
     assert_eq!(ids, [&json!(reader), &json!(victim)]);
     let page = send("GET", "/admin/keys", "").await.expect(200).text();
     assert!(page.contains("for User") && !page.contains("for Admin"), "{page}");
@@ -406,14 +363,14 @@ async fn a_reading_key_manages_neither_its_owner_nor_stronger_keys() {
     post(&format!("/admin/keys/{admin}/revoke"), "").await.problem(404);
 
     let me = send("GET", "/api/v1/users/me", "").await.expect(200).json();
-    let own = format!("/api/v1/users/{}", me["id"].as_str().unwrap());
+    let own = format!("/api/v1/users/{}", me["id"].text());
     let passwords = r#"{"currentPassword": "x", "password": "another horse battery"}"#;
     for secret in [&reader_secret, &admin_secret] {
         let send = async |method: &str, path: &str, body: &str| {
             by(secret, method, path, json_type, body).await.problem(403)
         };
         let problem = send("PUT", "/api/v1/users/me", r#"{"givenName": "Eve"}"#).await;
-        assert!(problem["detail"].as_str().unwrap().contains("API key"), "{problem}");
+        assert!(problem["detail"].has("API key"), "{problem}");
         send("POST", "/api/v1/users/me/password", passwords).await;
         send("PUT", &own, r#"{"givenName": "Eve"}"#).await;
         send("POST", &format!("{own}/password"), passwords).await;
@@ -425,9 +382,8 @@ async fn a_reading_key_manages_neither_its_owner_nor_stronger_keys() {
     assert_eq!(send("GET", "/api/v1/users/me", "").await.expect(200).json(), me);
 
     send("DELETE", &format!("{KEYS}/{victim}"), "").await.expect(204);
-    let trail = server.get("/api/v1/audit?what=key.revoked").await.expect(200).json();
-    assert_eq!(trail["items"][0]["by"], json!(reader));
-    assert_eq!(trail["items"][0]["account"], me["id"]);
+    let trail = server.items("/api/v1/audit?what=key.revoked").await;
+    trail[0].includes(&json!({"by": reader, "account": me["id"]}));
     // A key with the role Admin manages all other keys.
     by(&admin_secret, "DELETE", &format!("{KEYS}/{reader}"), json_type, "").await.expect(204);
     send("GET", STATUS, "").await.problem(401);
@@ -435,26 +391,20 @@ async fn a_reading_key_manages_neither_its_owner_nor_stronger_keys() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_of_a_new_key_has_the_command_that_ingests_with_it() {
-    let server = Server::start(&[]).await;
-    server.define().await;
-    let cookie = server.sign_in(Role::Contributor);
-    let headers = [("Cookie", cookie.as_str())];
-    let get = async |path: &str| server.send("GET", path, &headers, "").await;
-    let page = get("/admin/business-objects/Pump").await.expect(200).text();
+    let server = TestApp::with_pumps().await;
+    let person = server.session(Role::Contributor);
+    let page = person.page("/admin/business-objects/Pump").await;
     let (_, link) = page.split_once("href=\"/admin/keys/new?").expect("it links to the form");
     let query = link.split_once('"').unwrap().0;
-    let form = get(&format!("/admin/keys/new?{query}")).await.expect(200).text();
+    let form = person.page(&format!("/admin/keys/new?{query}")).await;
     // The Business Object is chosen already.
     let (_, ticked) = form.split_once("name=\"businessObject.").unwrap();
     assert!(ticked.split_once('>').unwrap().0.ends_with(" checked"), "{form}");
-    get("/admin/keys/new?businessObject=Unknown").await.expect(404);
+    person.get("/admin/keys/new?businessObject=Unknown").await.expect(404);
 
-    let token = Sessions::csrf_token(cookie.split_once('=').unwrap().1);
-    let id = ticked.split_once('"').unwrap().0;
-    let headers =
-        [("Cookie", cookie.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
-    let form = format!("_csrf={token}&name=line&role=Contributor&businessObject.{id}=true");
-    let page = server.send("POST", "/admin/keys/new", &headers, form).await.expect(200).text();
+    let id = format!("businessObject.{}", ticked.split_once('"').unwrap().0);
+    let fields = [("name", "line"), ("role", "Contributor"), (&id, "true")];
+    let page = person.form("/admin/keys/new", &fields).await.expect(200).text();
     let command = page.split_once("<pre id=\"command-1\">").unwrap().1;
     let command = command.split_once("</pre>").unwrap().0;
     let command = [("&#39;", "'"), ("&#34;", "\""), ("&amp;", "&")]

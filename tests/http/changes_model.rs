@@ -1,12 +1,8 @@
 //! A model of changes: random users, groups, steps, concurrent ingestions and restarts. After each step, everybody sees
 //! exactly the changes that they may see, each change is published at most once, and no identifier is minted twice.
-use crate::person::Person;
-use crate::server::Server;
-use penstock_auth::Role;
+use penstock_test_support::prelude::*;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
-use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
 use tempfile::TempDir;
 
 /// The users: two authors, a reader, and an Admin that is no approver unless the group has it.
@@ -47,7 +43,7 @@ struct Expected {
 }
 
 struct Model {
-    server: Option<Server>,
+    server: Option<TestApp>,
     dir: TempDir,
     people: Vec<Person>,
     members: [BTreeSet<usize>; 2],
@@ -74,13 +70,13 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 impl Model {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let server = Server::start_in(dir.path(), &[]).await.unwrap();
+        let server = TestApp::reopen(dir.path()).await;
         let mut people = Vec::new();
         for role in ROLES {
             people.push(Person::sign_in(&server, role).await);
         }
         for group in GROUPS {
-            server.json("PUT", &format!("/api/v1/groups/{group}"), &json!({})).await.expect(201);
+            server.put(&format!("/api/v1/groups/{group}"), &json!({})).await.expect(201);
         }
         let namespaces = json!([{"name": "Pump", "generator": "counter"}]);
         let others = json!({"review": "optional", "approvers": ["group:approvers"], "namespaces": namespaces});
@@ -95,7 +91,7 @@ impl Model {
         }
     }
 
-    fn server(&self) -> &Server {
+    fn server(&self) -> &TestApp {
         self.server.as_ref().unwrap()
     }
 
@@ -125,12 +121,11 @@ impl Model {
                 let ids: Vec<_> =
                     self.members[group].iter().map(|user| self.people[*user].id.clone()).collect();
                 let path = format!("/api/v1/groups/{}", GROUPS[group]);
-                self.server().json("PUT", &path, &json!({"members": ids})).await.expect(200);
+                self.server().put(&path, &json!({"members": ids})).await.expect(200);
             }
             Operation::Ingest => {
                 let answer = self.server().ingest("ADD", &json!([{"name": "direct"}])).await;
-                let uri =
-                    answer.expect(200).json()["objects"][0]["uri"].as_str().unwrap().to_owned();
+                let uri = answer.expect(200).json()["objects"][0]["uri"].string();
                 assert!(self.minted.insert(uri.clone()), "{uri} was minted twice");
             }
             Operation::Interfere { change } => {
@@ -149,7 +144,9 @@ impl Model {
             }
             Operation::Restart => {
                 self.server.take().unwrap().stop().await;
-                self.server = Some(Server::start_in(self.dir.path(), &[]).await.unwrap());
+                let server = TestApp::reopen(self.dir.path()).await;
+                self.people = self.people.iter().map(|person| person.at(&server)).collect();
+                self.server = Some(server);
             }
         }
     }
@@ -161,14 +158,12 @@ impl Model {
             None => String::new(),
         };
         let path = format!("/api/v1/business-objects/Pump?review=true&draft={draft}{owners}");
-        let body =
-            json!({"data": [{"name": format!("change {}", self.changes.len())}]}).to_string();
-        let answer = self.people[user].send(self.server(), "POST", &path, &[], &body).await;
-        let change = answer.expect(202).json();
-        let uri = change["objects"][0]["uri"].as_str().unwrap().to_owned();
+        let body = json!({"data": [{"name": format!("change {}", self.changes.len())}]});
+        let change = self.people[user].post(&path, &body).await.expect(202).json();
+        let uri = change["objects"][0]["uri"].string();
         assert!(self.minted.insert(uri.clone()), "{uri} was minted twice");
         self.changes.push(Expected {
-            id: change["id"].as_str().unwrap().to_owned(),
+            id: change["id"].string(),
             uri,
             author: user,
             owner,
@@ -182,10 +177,8 @@ impl Model {
     async fn step(&mut self, user: usize, change: usize, action: &str, stale: bool) {
         let expected = self.changes[change].clone();
         let seen = if stale { expected.version - 1 } else { expected.version };
-        let path = format!("/api/v1/changes/{}/{action}", expected.id);
         let tag = format!("\"{seen}\"");
-        let headers = [("If-Match", tag.as_str())];
-        let answer = self.people[user].send(self.server(), "POST", &path, &headers, "").await;
+        let answer = self.people[user].step(&expected.id, action, &tag).await;
         let [author, owner, approver, admin] = self.relation(user, &expected);
         let (may, to) = match action {
             "submit" => (author || owner, "submitted"),
@@ -236,9 +229,8 @@ impl Model {
     /// Reads the URI that a rebase minted because another object has the first one.
     async fn learn_new_uri(&mut self, change: usize, user: usize) {
         let path = format!("/api/v1/changes/{}", self.changes[change].id);
-        let details = self.people[user].send(self.server(), "GET", &path, &[], "").await;
-        let details = details.expect(200).json();
-        let uri = details["difference"]["items"][0]["uri"].as_str().unwrap().to_owned();
+        let details = self.people[user].read(&path).await;
+        let uri = details["difference"]["items"][0]["uri"].string();
         let expected = &mut self.changes[change];
         assert_eq!(uri != expected.uri, expected.is_taken, "{details}");
         if uri != expected.uri {
@@ -258,48 +250,35 @@ impl Model {
                 .filter(|change| self.relation(user, change).contains(&true))
                 .map(|change| (change.id.as_str(), change.state))
                 .collect();
-            let listed = person.send(server, "GET", "/api/v1/changes", &[], "").await;
-            let listed = listed.expect(200).json();
-            let text = |value: &Value| value.as_str().unwrap().to_owned();
-            let found: BTreeMap<String, String> = listed["items"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|change| (text(&change["id"]), text(&change["state"])))
-                .collect();
+            let states = |changes: &[Value]| -> BTreeMap<String, String> {
+                changes
+                    .iter()
+                    .map(|change| (change["id"].string(), change["state"].string()))
+                    .collect()
+            };
+            let found = states(&person.items("/api/v1/changes").await);
             let expected: BTreeMap<String, String> =
                 visible.iter().map(|(id, state)| ((*id).to_owned(), (*state).to_owned())).collect();
             assert_eq!(found, expected, "user {user}");
-            let query = json!({"query": "{ penstockPendingChanges { id state } }"}).to_string();
-            let pending = person.send(server, "POST", "/graphql", &[], &query).await.json();
-            let pending: BTreeMap<String, String> = pending["data"]["penstockPendingChanges"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|change| (text(&change["id"]), text(&change["state"])))
-                .collect();
+            let query = json!({"query": "{ penstockPendingChanges { id state } }"});
+            let pending = person.post("/graphql", &query).await.json();
+            let pending = states(pending["data"]["penstockPendingChanges"].list());
             let is_open = |state: &str| matches!(state, "draft" | "submitted");
             let open = expected.into_iter().filter(|(_, state)| is_open(state)).collect();
             assert_eq!(pending, open, "user {user}");
             for change in &self.changes {
                 let path = format!("/api/v1/changes/{}", change.id);
-                let status = person.send(server, "GET", &path, &[], "").await.status;
+                let status = person.get(&path).await.status;
                 let sees = visible.contains_key(change.id.as_str());
                 assert_eq!(status, if sees { 200 } else { 404 }, "user {user}, {change:?}");
             }
         }
-        let objects = server.get("/api/v1/business-objects/Pump/objects?limit=1000").await;
-        let objects = objects.expect(200).json();
-        let names: Vec<&str> = objects["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter_map(|it| it["name"].as_str())
-            .collect();
+        let objects = server.items("/api/v1/business-objects/Pump/objects?limit=1000").await;
+        let names: Vec<&str> = objects.iter().filter_map(|it| it["name"].as_str()).collect();
         for (number, change) in self.changes.iter().enumerate() {
             let name = format!("change {number}");
             let count = names.iter().filter(|other| **other == name).count();
-            assert_eq!(count, usize::from(change.state == "approved"), "{change:?}: {objects}");
+            assert_eq!(count, usize::from(change.state == "approved"), "{change:?}: {objects:?}");
         }
     }
 }

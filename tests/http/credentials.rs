@@ -1,13 +1,11 @@
 //! Invalid credentials, and how the answer describes the error (RFC 6750, 3).
-use crate::server::{Server, connect, definition};
-use penstock_base::Role;
-use serde_json::{Value, json};
+use penstock_test_support::prelude::*;
 
 const STATUS: &str = "/api/v1/status";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_name_the_error_of_a_credential() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let key = server.key.clone();
     let bearer = format!("Bearer {key}");
     let wrong = format!("Bearer {}x", &key[..key.len() - 1]);
@@ -28,7 +26,7 @@ async fn answers_name_the_error_of_a_credential() {
         (vec![("Authorization", &bearer), ("Authorization", "Bearer a.b.c")], 400, malformed),
     ] {
         let answer = connect(server.address, "GET", STATUS, &headers, "").await;
-        let detail = answer.problem(status)["detail"].as_str().unwrap().to_owned();
+        let detail = answer.problem(status)["detail"].string();
         assert!(answer.header("www-authenticate").starts_with(challenge), "{headers:?} {answer:?}");
         assert!(!detail.contains(&key), "{detail}");
     }
@@ -41,7 +39,7 @@ async fn answers_name_the_error_of_a_credential() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_bad_credentials_are_delayed_and_good_ones_are_not() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let mut told = None;
     for _ in 0..3000 {
         let answer =
@@ -60,23 +58,19 @@ async fn many_bad_credentials_are_delayed_and_good_ones_are_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_are_in_the_audit_trail_with_their_reason() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let planted = "penstock_plantedplantedplantedplantedplanted";
     connect(server.address, "GET", STATUS, &[("Apikey", planted)], "").await.problem(401);
     let reader = server.make_key(Role::User, None);
     let audit = [("Apikey", reader.as_str())];
     connect(server.address, "GET", "/api/v1/audit", &audit, "").await.problem(403);
-    let mut refused = Vec::new();
-    for _ in 0..200 {
-        let trail = server.get("/api/v1/audit").await.expect(200).json();
-        assert!(!trail.to_string().contains("planted"), "{trail}");
-        refused = trail["items"].as_array().unwrap().clone();
-        refused.retain(|event| event["what"] == "request.refused");
-        if refused.len() >= 2 {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let refused = until_some("both refusals are in the trail", async || {
+        let mut trail = server.items("/api/v1/audit").await;
+        assert!(!json!(trail).to_string().contains("planted"), "{trail:?}");
+        trail.retain(|event| event["what"] == "request.refused");
+        (trail.len() >= 2).then_some(trail)
+    })
+    .await;
     let details: Vec<_> = refused.iter().filter_map(|event| event["detail"].as_str()).collect();
     assert!(details.iter().any(|detail| detail.contains("needs the role Admin")), "{details:?}");
     assert!(refused.iter().all(|event| event["from"] == "127.0.0.1"), "{refused:?}");
@@ -84,13 +78,9 @@ async fn refusals_are_in_the_audit_trail_with_their_reason() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn records_name_the_account() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let cookie = server.sign_in(Role::Admin);
-    let headers = [
-        ("Cookie", cookie.as_str()),
-        ("Sec-Fetch-Site", "same-origin"),
-        ("Content-Type", "application/json"),
-    ];
+    let headers = [("Cookie", cookie.as_str()), ("Sec-Fetch-Site", "same-origin"), JSON];
     let send = async |method: &str, path: &str, body: Value| {
         connect(server.address, method, path, &headers, body.to_string()).await
     };
@@ -105,11 +95,11 @@ async fn records_name_the_account() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_explains_how_to_get_credentials() {
-    let server = Server::start(&["--service.base-url=http://localhost/gate"]).await;
+    let server = TestApp::start(&["--service.base-url=http://localhost/gate"]).await;
     let create = "`penstock api-key create";
     let detail = async |method: &str, path: &str, headers: &[(&str, &str)], status: u16| {
         let answer = connect(server.address, method, path, headers, "").await;
-        answer.problem(status)["detail"].as_str().unwrap().to_owned()
+        answer.problem(status)["detail"].string()
     };
     let reader = server.make_key(Role::User, None);
     for told in [

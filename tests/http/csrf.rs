@@ -1,14 +1,13 @@
 //! Requests that pages of other sites cause in a browser have no effect. Programs and the gateway's own pages are not
 //! restricted.
-use crate::server::{Server, connect};
-use penstock_auth::{Role, sessions::Sessions};
+use penstock_auth::sessions::Sessions;
+use penstock_test_support::prelude::*;
 
 const PUSH: &str = "/api/v1/business-objects/Pump/push";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_acts_only_from_the_gateway_s_own_pages() {
-    let server = Server::start(&[]).await;
-    server.define().await;
+    let server = TestApp::with_pumps().await;
     let cookie = server.sign_in(Role::Contributor);
     let id = cookie.split_once('=').unwrap().1;
     let token = Sessions::csrf_token(id);
@@ -38,12 +37,9 @@ async fn a_session_acts_only_from_the_gateway_s_own_pages() {
         assert_eq!(send("GET", "/api/v1/status", header).await, 200, "{header:?}");
     }
     // A navigation, such as a link that leads through the sign-in page.
-    let headers = [
-        ("Cookie", cookie.as_str()),
-        ("Sec-Fetch-Site", "same-origin"),
-        ("Sec-Fetch-Mode", "navigate"),
-    ];
-    assert_eq!(connect(server.address, "GET", PUSH, &headers, "").await.status, 403);
+    let navigation = [("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Mode", "navigate")];
+    let headers = [&[("Cookie", cookie.as_str())], &navigation[..]].concat();
+    server.get_with(PUSH, &headers).await.expect(403);
     // Other notations of the address are the same route.
     for path in [
         "/api/v1/business-objects/Pump/pus%68",
@@ -57,15 +53,14 @@ async fn a_session_acts_only_from_the_gateway_s_own_pages() {
         }
     }
     // The token of one session is not valid for another.
-    let other = server.sign_in(Role::Contributor);
-    let headers = [("Cookie", other.as_str()), ("X-CSRF-Token", token.as_str())];
-    assert_eq!(connect(server.address, "POST", PUSH, &headers, "").await.status, 403);
+    let other = server.cookie_of(Role::Contributor);
+    let foreign = [("X-CSRF-Token", token.as_str())];
+    other.send("POST", PUSH, &foreign, "").await.expect(403);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_acts_from_any_origin() {
-    let server = Server::start(&[]).await;
-    server.define().await;
+    let server = TestApp::with_pumps().await;
     for header in [
         ("Sec-Fetch-Site", "cross-site"),
         ("Origin", "https://evil.example"),
@@ -73,13 +68,13 @@ async fn a_key_acts_from_any_origin() {
         ("X-Forwarded-For", "192.0.2.1"),
     ] {
         server.send("POST", PUSH, &[header], "").await.expect(202);
-        server.send("GET", PUSH, &[header], "").await.expect(202);
+        server.get_with(PUSH, &[header]).await.expect(202);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn browsers_are_refused_under_a_foreign_host() {
-    let server = Server::start(&["--service.base-url=http://own.example/gate"]).await;
+    let server = TestApp::start(&["--service.base-url=http://own.example/gate"]).await;
     let cookie = server.sign_in(Role::User);
     for (host, status) in [
         ("localhost", 200),
@@ -95,7 +90,7 @@ async fn browsers_are_refused_under_a_foreign_host() {
             ("/api-doc/openapi.json", &[("Host", host)][..]),
             ("/api/v1/status", &[("Host", host), ("Cookie", cookie.as_str())]),
         ] {
-            let answer = connect(server.address, "GET", path, headers, "").await;
+            let answer = server.anonymous().get_with(path, headers).await;
             assert_eq!(answer.status, status, "{path} at {host}");
         }
     }
@@ -103,14 +98,14 @@ async fn browsers_are_refused_under_a_foreign_host() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_allowed_origins_use_a_key_and_no_cookie() {
-    let server = Server::start(&["--server.cors.allowed-origins=https://own.example"]).await;
+    let server = TestApp::start(&["--server.cors.allowed-origins=https://own.example"]).await;
     let preflight = async |origin: &str| {
         let headers = [
             ("Origin", origin),
             ("Access-Control-Request-Method", "PUT"),
             ("Access-Control-Request-Headers", "authorization"),
         ];
-        connect(server.address, "OPTIONS", "/api/v1/business-objects", &headers, "").await
+        server.anonymous().send("OPTIONS", "/api/v1/business-objects", &headers, "").await
     };
     let asked = preflight("https://own.example").await.expect(204);
     assert_eq!(asked.header("access-control-allow-origin"), "https://own.example");
@@ -120,9 +115,8 @@ async fn pages_of_allowed_origins_use_a_key_and_no_cookie() {
 
     // The page can read the reason of the refusal.
     let stranger = [("Origin", "https://own.example")];
-    let refused = connect(server.address, "GET", "/api/v1/status", &stranger, "").await;
-    assert_eq!(refused.status, 401);
+    let refused = server.anonymous().get_with("/api/v1/status", &stranger).await.expect(401);
     assert_eq!(refused.header("access-control-allow-origin"), "https://own.example");
-    let answer = server.send("GET", "/api/v1/status", &stranger, "").await.expect(200);
+    let answer = server.get_with("/api/v1/status", &stranger).await.expect(200);
     assert_eq!(answer.header("access-control-allow-origin"), "https://own.example");
 }

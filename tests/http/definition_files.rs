@@ -1,14 +1,11 @@
 //! What the pages and the API show of definitions that come from files.
-use crate::server::{Server, connect};
-use penstock_auth::{Authorized, Role, sessions::Sessions};
+use penstock_auth::Authorized;
 use penstock_service::definitions::{
     ApplyOptions, DefinitionFile, apply_files, apply_service_folder,
 };
-use serde_json::Value;
+use penstock_test_support::prelude::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::time::Duration;
 
 const PLANT: &str = "\
 - kind: BusinessObject
@@ -32,21 +29,14 @@ fn write(dir: &Path, name: &str, text: &str) {
     fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o644)).unwrap();
 }
 
-async fn start(dir: &Path) -> Server {
+async fn start(dir: &Path) -> TestApp {
     write(dir, "plant.yaml", PLANT);
     write(dir, "names.ttl", SHAPES);
     let setting = format!("--service.definitions.dir={}", dir.join("definitions").display());
-    let server = Server::start_in(dir, &[&setting]).await.unwrap();
-    while server.gateway().definition_files.outcome().is_running {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let server = TestApp::start_in(dir, &[&setting]).await.unwrap();
+    let files = &server.gateway().definition_files;
+    until("the files are applied", async || !files.outcome().is_running).await;
     server
-}
-
-/// Returns a page as an Admin sees it.
-async fn page(server: &Server, cookie: &str, path: &str) -> String {
-    let headers = [("Cookie", cookie), ("Accept", "text/html")];
-    connect(server.address, "GET", path, &headers, "").await.expect(200).text()
 }
 
 /// Returns a file as `penstock apply` sends it.
@@ -59,7 +49,7 @@ fn group_file(claim: &str) -> DefinitionFile {
 async fn the_pages_of_a_definition_from_a_file_are_read_only() {
     let dir = tempfile::tempdir().unwrap();
     let server = start(dir.path()).await;
-    let cookie = server.sign_in(Role::Admin);
+    let admin = server.session(Role::Admin);
     let object = server.gateway().catalogue.get("Pumps").unwrap().object.clone();
     let pumps = format!("/admin/business-objects/{}", object.id);
     for (path, file) in [
@@ -69,30 +59,23 @@ async fn the_pages_of_a_definition_from_a_file_are_read_only() {
         ("/admin/shapes/names", "names.ttl"),
     ] {
         let notice = format!("The file {file} of service.definitions.dir defines this.");
-        let shown = page(&server, &cookie, path).await;
+        let shown = admin.page(path).await;
         assert!(shown.contains(&notice), "{path}: {shown}");
         for action in [">Save<", "/delete\"", "/edit\""] {
             assert!(!shown.contains(action), "{path} has {action}: {shown}");
         }
-        let shown = page(&server, &cookie, &format!("{path}/delete")).await;
+        let shown = admin.page(&format!("{path}/delete")).await;
         assert!(shown.contains(&notice), "{path}: {shown}");
         assert!(!shown.contains("class=\"danger\""), "{path}: {shown}");
     }
-    let editor = page(&server, &cookie, &format!("{pumps}/edit")).await;
+    let editor = admin.page(&format!("{pumps}/edit")).await;
     assert!(editor.contains("The file plant.yaml of") && !editor.contains(">Save<"), "{editor}");
-    let group = page(&server, &cookie, "/admin/groups/leaders").await;
+    let group = admin.page("/admin/groups/leaders").await;
     assert!(group.contains("<dd>shift-leaders</dd>"), "{group}");
 
     // A form that was opened before is refused, and the page says why.
-    let token = Sessions::csrf_token(cookie.split_once('=').unwrap().1);
-    let headers = [
-        ("Cookie", cookie.as_str()),
-        ("Accept", "text/html"),
-        ("Content-Type", "application/x-www-form-urlencoded"),
-    ];
     let send = async |path: &str, fields: &str| {
-        let body = format!("_csrf={token}&{fields}");
-        connect(server.address, "POST", path, &headers, body).await
+        admin.send("POST", path, &[FORM, HTML], fields.to_owned()).await
     };
     let saved = send("/admin/groups/leaders", "version=1&claimValues=mine").await.expect(409);
     assert!(saved.text().contains("is defined by the file plant.yaml"), "{}", saved.text());
@@ -106,7 +89,7 @@ async fn the_pages_of_a_definition_from_a_file_are_read_only() {
     send(&format!("{pumps}/delete"), "version=1&data=true").await.expect(303);
     for path in ["groups/leaders", "namespaces/Tank", "shapes/names", "business-objects/Pumps"] {
         server.get(&format!("/api/v1/{path}")).await.expect(200);
-        server.send("DELETE", &format!("/api/v1/{path}"), &[], "").await.problem(409);
+        server.delete(&format!("/api/v1/{path}")).await.problem(409);
     }
 
     // Without their files, all can be changed again.
@@ -114,9 +97,9 @@ async fn the_pages_of_a_definition_from_a_file_are_read_only() {
         fs::remove_file(dir.path().join("definitions").join(name)).unwrap();
     }
     apply_service_folder(server.gateway(), &Authorized::local());
-    let shown = page(&server, &cookie, "/admin/groups/leaders").await;
+    let shown = admin.page("/admin/groups/leaders").await;
     assert!(shown.contains(">Save<") && !shown.contains("service.definitions.dir"), "{shown}");
-    let shown = page(&server, &cookie, &pumps).await;
+    let shown = admin.page(&pumps).await;
     assert!(shown.contains("/edit\"") && shown.contains("/delete\""), "{shown}");
 }
 
@@ -124,57 +107,50 @@ async fn the_pages_of_a_definition_from_a_file_are_read_only() {
 async fn the_status_and_the_pages_show_errors_and_drift() {
     let dir = tempfile::tempdir().unwrap();
     let server = start(dir.path()).await;
-    let cookie = server.sign_in(Role::Admin);
+    let admin = server.session(Role::Admin);
     let definitions = async || server.get("/api/v1/status").await.json()["definitions"].clone();
     let status = definitions().await;
-    assert_eq!(
-        (status["managed"].as_u64(), status["drift"].as_array().unwrap().len()),
-        (Some(4), 0)
-    );
+    assert_eq!((status["managed"].as_u64(), status["drift"].list().len()), (Some(4), 0));
     assert!(status["appliedAt"].is_string(), "{status}");
     assert_eq!(status["running"], false, "{status}");
     let (overview, settings) = ("/admin", "/admin/settings");
-    assert!(!page(&server, &cookie, settings).await.contains("Definitions from files"));
+    assert!(!admin.page(settings).await.contains("Definitions from files"));
     let run = server.gateway().definition_files.begin_run();
     assert_eq!(definitions().await["running"], true);
-    assert!(page(&server, &cookie, settings).await.contains("The gateway is applying the files."));
+    assert!(admin.page(settings).await.contains("The gateway is applying the files."));
     drop(run);
-    assert!(!page(&server, &cookie, overview).await.contains("definition files"));
+    assert!(!admin.page(overview).await.contains("definition files"));
 
     // A client changes what `penstock apply` created.
     let options = ApplyOptions { folder: "/others".to_owned(), ..ApplyOptions::default() };
     apply_files(server.gateway(), &Authorized::local(), &[group_file("a")], &options).unwrap();
-    let body = serde_json::json!({"claimValues": ["b"]});
-    server.json("PUT", "/api/v1/groups/others", &body).await.expect(200);
+    let body = json!({"claimValues": ["b"]});
+    server.put("/api/v1/groups/others", &body).await.expect(200);
     write(dir.path(), "plant.yaml", &PLANT.replace("type: string", "type: <b>"));
     apply_service_folder(server.gateway(), &Authorized::local());
     let status = definitions().await;
     assert_eq!(status["drift"][0]["name"], "others", "{status}");
-    assert!(status["errors"][0].as_str().unwrap().starts_with("plant.yaml:7:20: "), "{status}");
-    let metrics = server.get("/metrics").await.expect(200).text();
+    assert!(status["errors"][0].text().starts_with("plant.yaml:7:20: "), "{status}");
+    let metrics = server.page("/metrics").await;
     let errors = format!("errors {}", status["errorCount"]);
     assert_ne!(errors, "errors 0");
     for line in ["managed 5", "drifted 1", &errors] {
         assert!(metrics.contains(&format!("\npenstock_definitions_{line}\n")), "{line}: {metrics}");
     }
-    let shown = page(&server, &cookie, settings).await;
-    for expected in [
+    let shown = admin.page(settings).await;
+    shown.has_all(&[
         "Definitions from files",
         "plant.yaml:7:20: ",
         "<th scope=\"row\">others</th><td data-label=\"Kind\">group</td><td data-label=\"File\">others.yaml</td>",
         "Changed since the file was applied",
-    ] {
-        assert!(shown.contains(expected), "{expected}: {shown}");
-    }
+    ]);
     assert!(!shown.contains("<b>"), "{shown}");
-    let shown = page(&server, &cookie, overview).await;
-    for expected in [
+    let shown = admin.page(overview).await;
+    shown.has_all(&[
         "The definition files were not applied.",
         "plant.yaml:7:20: ",
         "Definitions differ from their files.",
-    ] {
-        assert!(shown.contains(expected), "{expected}: {shown}");
-    }
+    ]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,21 +161,18 @@ async fn only_admins_see_which_member_of_a_group_is_not_an_account() {
     let unknown = PLANT.replace("claimValues:", &format!("members: [{email}], claimValues:"));
     write(dir.path(), "plant.yaml", &unknown);
     apply_service_folder(server.gateway(), &Authorized::local());
-    let of_admin = server.get("/api/v1/status").await.expect(200).text();
+    let of_admin = server.page("/api/v1/status").await;
     assert!(of_admin.contains(email), "{of_admin}");
 
     for role in [Role::User, Role::Contributor] {
-        let bearer = format!("Bearer {}", server.make_key(role, None));
-        let headers = [("Authorization", bearer.as_str())];
-        let status = server.send("GET", "/api/v1/status", &headers, "").await.expect(200);
+        let status = server.with_key(role, None).get("/api/v1/status").await.expect(200);
         assert!(!status.text().contains("ada@"), "{}", status.text());
         let status = status.json();
         let expected = "plant.yaml:9:42: a member is not an account; Admins see the id or email that was given";
         assert_eq!(status["definitions"]["errors"][0], expected, "{status}");
-        let warning = status["warnings"][0].as_str().unwrap();
+        let warning = status["warnings"][0].text();
         assert!(warning.ends_with(expected), "{status}");
-        let cookie = server.sign_in(role);
-        let overview = page(&server, &cookie, "/admin").await;
+        let overview = server.session(role).page("/admin").await;
         assert!(overview.contains("plant.yaml:9:42: ") && !overview.contains("ada@"), "{overview}");
     }
 }
@@ -219,16 +192,16 @@ async fn the_status_lists_the_first_errors_and_differences_and_counts_all() {
     // All but the last have no file any more.
     let last = "{kind: Group, name: g29, claimValues: [a]}\n".to_owned();
     apply_files(server.gateway(), &by, &file(last), &options).unwrap();
-    let body = serde_json::json!({"claimValues": ["b"]});
-    server.json("PUT", "/api/v1/groups/g29", &body).await.expect(200);
+    let body = json!({"claimValues": ["b"]});
+    server.put("/api/v1/groups/g29", &body).await.expect(200);
     write(dir.path(), "plant.yaml", &groups("{}"));
     apply_service_folder(server.gateway(), &by);
-    let status = server.get("/api/v1/status").await.expect(200).json();
+    let status = server.read("/api/v1/status").await;
     let definitions = &status["definitions"];
     let counts = [&definitions["driftCount"], &definitions["errorCount"]].map(Value::as_u64);
     assert_eq!(counts, [Some(30), Some(30)], "{status}");
     let lengths = [&definitions["drift"], &definitions["errors"], &status["warnings"]]
-        .map(|list| list.as_array().unwrap().len());
+        .map(|list| list.list().len());
     assert_eq!(lengths, [20, 20, 21], "{status}");
     // What somebody changed comes before what has no file any more.
     assert_eq!(definitions["drift"][0]["state"], "changed", "{status}");

@@ -1,60 +1,49 @@
 //! Business Objects that are deleted with their objects.
-use crate::server::{Server, definition, escaped};
-use penstock_auth::Role;
 use penstock_base::IfMatch;
 use penstock_base::commit::NoClient;
 use penstock_model::catalogue::{COLLECTION, Catalogue, Requester};
 use penstock_model::testing::catalogue_settings;
 use penstock_store::{Error, Options, Read, Store};
-use serde_json::{Value, json};
-use std::path::Path;
-use std::time::{Duration, Instant};
+use penstock_test_support::prelude::*;
 
 const ALL: &str = "/api/v1/business-objects";
 const PUMP: &str = "/api/v1/business-objects/Pump";
 
 /// Defines a Business Object of the pumps with the name `shared`, so that they belong to two.
-async fn define_shared(server: &Server) {
+async fn define_shared(server: &TestApp) {
     let config = "type: object\npath: Pump:.\nfields:\n  kind: {type: resource, path: <https://plant.example/kind>}\n";
     let definition = json!({
         "name": "Shared", "config": config,
         "conditions": [{"predicate": "https://plant.example/kind", "value": "https://plant.example/shared"}],
     });
-    server.json("PUT", ALL, &definition).await.expect(201);
+    server.put(ALL, &definition).await.expect(201);
 }
 
-async fn wait_until_gone(server: &Server, path: &str) {
-    let end = Instant::now() + Duration::from_mins(5);
-    while server.get(path).await.status != 404 {
-        assert!(Instant::now() < end, "gave up waiting until {path} is gone");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+async fn wait_until_gone(server: &TestApp, path: &str) {
+    until("it is gone", async || server.get(path).await.status == 404).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_objects_are_deleted_except_those_of_other_business_objects() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     server.define_with(&json!({"exportOnChange": true, "debounce": "0s"})).await;
     define_shared(&server).await;
     let pump = |number: usize| json!({"uri": format!("https://plant.example/p/{number}"), "name": "n", "parts": [{"label": "seal"}]});
     let pumps: Vec<Value> = (0..450).map(pump).collect();
     server.ingest("ADD", &json!(pumps)).await.expect(200);
     let shared = json!({"data": [{"uri": "https://plant.example/p/7", "kind": "https://plant.example/shared"}]});
-    server.json("POST", &format!("{ALL}/Shared"), &shared).await.expect(200);
+    server.post(&format!("{ALL}/Shared"), &shared).await.expect(200);
 
-    let delete = async |parameters: &str| {
-        server.send("DELETE", &format!("{PUMP}{parameters}"), &[], "").await
-    };
+    let delete = async |parameters: &str| server.delete(&format!("{PUMP}{parameters}")).await;
     let count = delete("?data=true&dryRun=true").await.expect(200).json();
     assert_eq!(count, json!({"objects": 449, "kept": 1}));
     for bad in ["?dryRun=true", "?data=false&dryRun=true", "?data=yes", "?objects=true"] {
         delete(bad).await.problem(400);
     }
     for role in [Role::User, Role::Contributor] {
-        let key = format!("Bearer {}", server.make_key(role, None));
+        let caller = server.with_key(role, None);
         for parameters in ["?data=true", "?data=true&dryRun=true"] {
-            let path = format!("{PUMP}{parameters}");
-            server.send("DELETE", &path, &[("Authorization", &key)], "").await.problem(403);
+            caller.delete(&format!("{PUMP}{parameters}")).await.problem(403);
         }
     }
     let stale = [("If-Match", "\"7\"")];
@@ -65,29 +54,24 @@ async fn the_objects_are_deleted_except_those_of_other_business_objects() {
     let begun = delete("?data=true").await.expect(202);
     assert_eq!(begun.header("etag"), "\"2\"");
     let object = begun.json();
-    assert_eq!(object["enabled"], false);
-    assert_eq!(object["deleting"], json!({"remaining": 450}));
+    object.includes(&json!({"enabled": false, "deleting": {"remaining": 450}}));
     let exports_before = exports().await;
     wait_until_gone(&server, PUMP).await;
     delete("?data=true").await.problem(404);
 
-    let left = server.get(&format!("{ALL}/Shared/objects")).await.expect(200).json();
-    assert_eq!(left["items"].as_array().unwrap().len(), 1);
+    let left = server.items(&format!("{ALL}/Shared/objects")).await;
+    assert_eq!(left.len(), 1);
     // The kept pump with its part.
     assert_eq!(server.get("/api/v1/status").await.json()["store"]["quads"], 4);
-    assert_eq!(exports().await.as_array().unwrap().len(), exports_before.as_array().unwrap().len());
+    assert_eq!(exports().await.list().len(), exports_before.list().len());
     let records = server.get("/api/v1/ingestions?limit=1000").await.json();
-    let records = records["items"].as_array().unwrap().iter();
+    let records = records["items"].list().iter();
     let deleted: u64 =
         records.filter(|r| r["mode"] == "DELETE").map(|r| r["deleted"].as_u64().unwrap()).sum();
     assert_eq!(deleted, 449 * 2);
     let audit = server.get("/api/v1/audit?what=business-object").await.json();
-    let last = |at: usize| {
-        (
-            audit["items"][at]["what"].clone(),
-            audit["items"][at]["detail"].as_str().unwrap().to_owned(),
-        )
-    };
+    let last =
+        |at: usize| (audit["items"][at]["what"].clone(), audit["items"][at]["detail"].string());
     assert_eq!(last(0).0, "business-object.deleted");
     assert!(last(0).1.ends_with("version 2, with 449 objects"), "{}", last(0).1);
     assert_eq!(last(1).0, "business-object.deletion-begun");
@@ -119,25 +103,20 @@ fn begin_without_progress(dir: &Path, other: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn meanwhile_it_is_disabled_and_cannot_be_changed() {
-    let server = Server::start(&[]).await;
-    server.define().await;
+    let server = TestApp::with_pumps().await;
     define_shared(&server).await;
-    let other =
-        server.get(&format!("{ALL}/Shared")).await.json()["id"].as_str().unwrap().to_owned();
+    let other = server.get(&format!("{ALL}/Shared")).await.json()["id"].string();
     let uri = "https://plant.example/p/1";
     server.ingest("ADD", &json!([{"uri": uri, "name": "one"}])).await.expect(200);
     let dir = server.stop().await.unwrap();
     begin_without_progress(dir.path(), &other);
 
-    let server = Server::start_in(dir.path(), &[]).await.unwrap();
-    let object = server.get(PUMP).await.expect(200).json();
-    assert_eq!(
-        (&object["enabled"], &object["deleting"]),
-        (&json!(false), &json!({"remaining": 1}))
-    );
+    let server = TestApp::reopen(dir.path()).await;
+    let object = server.read(PUMP).await;
+    object.includes(&json!({"enabled": false, "deleting": {"remaining": 1}}));
     let listed = server.get(ALL).await.json();
     assert_eq!(listed["items"][0]["deleting"], json!({"remaining": 1}));
-    let id = object["id"].as_str().unwrap();
+    let id = object["id"].text();
     for (method, path, body) in [
         ("PUT", ALL.to_owned(), definition()),
         ("PUT", format!("{ALL}/{id}?force=true"), object.clone()),
@@ -146,30 +125,29 @@ async fn meanwhile_it_is_disabled_and_cannot_be_changed() {
         ("POST", format!("{PUMP}/push"), json!({})),
         ("DELETE", PUMP.to_owned(), json!({})),
     ] {
-        let problem = server.json(method, &path, &body).await.problem(409);
-        let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.contains("is being deleted with its objects"), "{method} {path}: {detail}");
+        let answer = server.send(method, &path, &[JSON], body.to_string()).await;
+        answer.refused(409, "is being deleted with its objects");
     }
     // Reading continues, and the same request again changes nothing.
     server.get(&format!("{PUMP}/objects/{}", escaped(uri))).await.expect(200);
     let query = json!({"query": "{ pump(uri: \"https://plant.example/p/1\") { name } }"});
-    let answer = server.json("POST", "/graphql", &query).await.expect(200).json();
+    let answer = server.post("/graphql", &query).await.expect(200).json();
     assert_eq!(answer["data"]["pump"]["name"], "one", "{answer}");
     for headers in [&[][..], &[("If-Match", "\"1\"")]] {
         let again =
             server.send("DELETE", &format!("{PUMP}?data=true"), headers, "").await.expect(202);
         assert_eq!(again.json(), server.get(PUMP).await.json());
     }
-    let page = server.get(&format!("/admin/business-objects/{id}")).await.expect(200).text();
+    let page = server.page(&format!("/admin/business-objects/{id}")).await;
     assert!(
         page.contains("It is being deleted with its objects.") && !page.contains("/edit"),
         "{page}"
     );
-    let list = server.get("/admin/business-objects").await.expect(200).text();
+    let list = server.page("/admin/business-objects").await;
     assert!(list.contains("being deleted") && list.contains("1 left"), "{list}");
 
     // Without the definition that keeps it from continuing, it ends after its next retry.
-    server.send("DELETE", &format!("{ALL}/Shared"), &[], "").await.expect(204);
+    server.delete(&format!("{ALL}/Shared")).await.expect(204);
     wait_until_gone(&server, PUMP).await;
     assert_eq!(server.get("/api/v1/status").await.json()["store"]["quads"], 0);
     server.stop().await;
@@ -177,26 +155,23 @@ async fn meanwhile_it_is_disabled_and_cannot_be_changed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_shows_what_is_deleted_before_it_is_confirmed() {
-    let server = Server::start(&[]).await;
-    let id = server.define().await["id"].as_str().unwrap().to_owned();
+    let server = TestApp::plain().await;
+    let id = server.define().await["id"].string();
     define_shared(&server).await;
     let pumps: Vec<Value> = (0..3)
         .map(|n| json!({"uri": format!("https://plant.example/p/{n}"), "name": "n"}))
         .collect();
     server.ingest("ADD", &json!(pumps)).await.expect(200);
     let shared = json!({"data": [{"uri": "https://plant.example/p/1", "kind": "https://plant.example/shared"}]});
-    server.json("POST", &format!("{ALL}/Shared"), &shared).await.expect(200);
+    server.post(&format!("{ALL}/Shared"), &shared).await.expect(200);
     let path = format!("/admin/business-objects/{id}/delete");
-    let page = server.get(&path).await.expect(200).text();
-    for words in [
+    let page = server.page(&path).await;
+    page.has_all(&[
         "<li>3 objects: they stay in the store, unless you also delete them.",
         "Also delete its objects: 2 objects",
         "What also belongs to another Business Object stays: 1 object.",
-    ] {
-        assert!(page.contains(words), "{words}: {page}");
-    }
-    let form = [("Content-Type", "application/x-www-form-urlencoded")];
-    let answer = server.send("POST", &path, &form, "version=1&data=true").await;
+    ]);
+    let answer = server.send("POST", &path, &[FORM], "version=1&data=true").await;
     assert_eq!(answer.header("location"), "/admin/business-objects");
     wait_until_gone(&server, PUMP).await;
     assert_eq!(server.get("/api/v1/status").await.json()["store"]["quads"], 2);
@@ -204,18 +179,17 @@ async fn the_page_shows_what_is_deleted_before_it_is_confirmed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_deletes_objects_that_require_a_review_only_with_a_bypass() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     server.define_with(&json!({"review": "required"})).await;
-    let defined = server.get(PUMP).await.expect(200).json();
-    let path = format!("/admin/business-objects/{}/delete", defined["id"].as_str().unwrap());
-    assert!(server.get(&path).await.expect(200).text().contains("name=\"bypass\""));
-    let form = [("Content-Type", "application/x-www-form-urlencoded")];
-    let refused = server.send("POST", &path, &form, "version=1&data=true").await;
+    let defined = server.read(PUMP).await;
+    let path = format!("/admin/business-objects/{}/delete", defined["id"].text());
+    assert!(server.page(&path).await.contains("name=\"bypass\""));
+    let refused = server.send("POST", &path, &[FORM], "version=1&data=true").await;
     assert_eq!(refused.header("location"), path);
-    let begun = server.send("POST", &path, &form, "version=1&data=true&bypass=true").await;
+    let begun = server.send("POST", &path, &[FORM], "version=1&data=true&bypass=true").await;
     assert_eq!(begun.header("location"), "/admin/business-objects");
     wait_until_gone(&server, PUMP).await;
     let path = "/api/v1/audit?what=business-object.deletion-begun";
-    let events = server.get(path).await.expect(200).json();
-    assert!(events["items"][0]["detail"].as_str().unwrap().contains("bypass=true"), "{events}");
+    let events = server.read(path).await;
+    assert!(events["items"][0]["detail"].has("bypass=true"), "{events}");
 }

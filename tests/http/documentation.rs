@@ -1,10 +1,10 @@
 //! The OpenAPI document and the Swagger UI, which the gateway serves itself.
-use crate::server::Server;
+use penstock_test_support::prelude::*;
 use std::io::Read as _;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_loads_only_from_the_gateway() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let page = server.get("/swagger-ui/").await.expect(200);
     assert!(page.header("content-type").starts_with("text/html"));
     assert!(page.header("content-security-policy").starts_with("default-src 'self'"));
@@ -20,14 +20,14 @@ async fn the_page_loads_only_from_the_gateway() {
         let plain = server.get(&path).await.expect(200);
         assert_eq!(plain.header("content-encoding"), "");
         let packed = [("Accept-Encoding", "br, gzip;q=0.8")];
-        let packed = server.send("GET", &path, &packed, "").await.expect(200);
+        let packed = server.get_with(&path, &packed).await.expect(200);
         assert_eq!(packed.header("content-encoding"), "gzip");
         assert!(packed.body.len() * 2 < plain.body.len(), "{}", packed.body.len());
         let mut unpacked = Vec::new();
         flate2::read::GzDecoder::new(&packed.body[..]).read_to_end(&mut unpacked).unwrap();
         assert_eq!(unpacked, plain.body);
         let refused = [("Accept-Encoding", "gzip;q=0, identity")];
-        let refused = server.send("GET", &path, &refused, "").await.expect(200);
+        let refused = server.get_with(&path, &refused).await.expect(200);
         assert_eq!(refused.body, plain.body);
     }
     server.get("/swagger-ui/none.js").await.problem(404);
@@ -35,7 +35,7 @@ async fn the_page_loads_only_from_the_gateway() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_document_names_every_route_of_the_contract() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let answer = server.get("/api-doc/openapi.json").await.expect(200);
     assert_eq!(answer.header("content-type"), "application/json");
     let document = answer.json();

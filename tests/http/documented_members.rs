@@ -1,9 +1,7 @@
 //! The OpenAPI document and the readers of JSON bodies agree on every member: those that the document has, those of an
 //! answer about the same resource, which clients change and send back, and one that nobody knows.
-use crate::person::Person;
-use crate::server::{Answer, Server, definition};
-use penstock_auth::Role;
-use serde_json::{Map, Value, json};
+use penstock_test_support::prelude::*;
+use serde_json::Map;
 
 /// A route with a JSON body.
 struct Endpoint {
@@ -168,7 +166,7 @@ impl Document {
     /// Returns whether a value has the form of a schema, as far as the schemas of bodies say more than any value.
     fn allows(&self, schema: &Value, value: &Value) -> bool {
         let schema = self.resolve(schema);
-        let is_type = |name: &Value| match name.as_str().unwrap() {
+        let is_type = |name: &Value| match name.text() {
             "null" => value.is_null(),
             "boolean" => value.is_boolean(),
             "integer" | "number" => value.is_number(),
@@ -199,7 +197,7 @@ impl Document {
 
     fn allows_members(&self, schema: &Value, members: &Map<String, Value>) -> bool {
         let required = schema["required"].as_array().into_iter().flatten();
-        required.map(|name| name.as_str().unwrap()).all(|name| members.contains_key(name))
+        required.map(JsonExt::text).all(|name| members.contains_key(name))
             && members.iter().all(|(name, value)| match schema["properties"].get(name) {
                 Some(property) => self.allows(property, value),
                 None => schema["additionalProperties"] != json!(false),
@@ -209,15 +207,15 @@ impl Document {
 
 /// Sends a body, and returns whether the reader accepted it.
 async fn is_accepted(
-    (server, person, operator): (&Server, &Person, &str),
+    (server, person, operator): (&TestApp, &Person, &str),
     endpoint: &Endpoint,
     body: &str,
 ) -> bool {
     let path = endpoint.path.replace("OPERATOR", operator);
     let answer: Answer = if endpoint.by_account {
-        person.send(server, endpoint.method, &path, &[], body).await
+        person.send(endpoint.method, &path, &[JSON], body.to_owned()).await
     } else {
-        let headers = [("Content-Type", "application/json"), ("If-Match", "\"1\"")];
+        let headers = [JSON, ("If-Match", "\"1\"")];
         let headers =
             if endpoint.route.contains("/changes/") { &headers[..] } else { &headers[..1] };
         server.send(endpoint.method, &path, headers, body.to_owned()).await
@@ -235,14 +233,14 @@ async fn is_accepted(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_document_and_the_readers_accept_the_same_members() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let person = Person::sign_in(&server, Role::Admin).await;
     let operator =
         json!({"email": "operator@plant.example", "password": PASSWORD, "roles": ["User"]});
-    let operator = server.json("POST", "/api/v1/users", &operator).await.expect(201).json();
-    let operator = operator["id"].as_str().unwrap();
+    let operator = server.post("/api/v1/users", &operator).await.expect(201).json();
+    let operator = operator["id"].text();
     server.define().await;
-    let document = Document(server.get("/api-doc/openapi.json").await.expect(200).json());
+    let document = Document(server.read("/api-doc/openapi.json").await);
 
     let endpoints = endpoints();
     for (route, path) in document.0["paths"].as_object().unwrap() {

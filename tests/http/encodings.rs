@@ -1,15 +1,11 @@
 //! Content codings over HTTP: compressed bodies are read within the limits of their content, and responses are compressed
 //! for clients that accept it.
-use crate::server::{Answer, Server, connect, definition};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use penstock_base::Role;
-use serde_json::json;
+use penstock_test_support::prelude::*;
 use std::io::{Read as _, Write as _};
 
 const PUMP: &str = "/api/v1/business-objects/Pump";
-const JSON: (&str, &str) = ("Content-Type", "application/json");
-const LINES: (&str, &str) = ("Content-Type", "application/x-ndjson");
 const GZIP: (&str, &str) = ("Content-Encoding", "gzip");
 const ZSTD: (&str, &str) = ("Content-Encoding", "zstd");
 
@@ -29,13 +25,13 @@ fn unzip(bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-async fn post(server: &Server, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
+async fn post(server: &TestApp, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
     server.send("POST", PUMP, headers, body).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_may_be_compressed() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let body = gzip(definition().to_string().as_bytes());
     server.send("PUT", "/api/v1/business-objects", &[JSON, GZIP], body).await.expect(201);
 
@@ -53,7 +49,7 @@ async fn bodies_may_be_compressed() {
     for (coding, encode) in [(GZIP, gzip as fn(&[u8]) -> Vec<u8>), (ZSTD, zstd)] {
         let body = [encode(lines("a").as_bytes()), encode(lines("b").as_bytes())].concat();
         let answer =
-            server.send("POST", &format!("{PUMP}?mode=REPLACE"), &[LINES, coding], body).await;
+            server.send("POST", &format!("{PUMP}?mode=REPLACE"), &[NDJSON, coding], body).await;
         assert_eq!(answer.expect(200).lines()[0]["lastIndex"], 1);
     }
 
@@ -63,14 +59,12 @@ async fn bodies_may_be_compressed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compressed_body_that_cannot_be_read_is_an_error() {
-    let server = Server::start(&[]).await;
-    server.define().await;
+    let server = TestApp::with_pumps().await;
     let pump = json!({"data": [{"name": "p".repeat(5000)}]}).to_string();
     for (coding, whole) in [(GZIP, gzip(pump.as_bytes())), (ZSTD, zstd(pump.as_bytes()))] {
         let half = whole[..whole.len() - 1].to_vec();
         for body in [half, b"{\"data\": []}".to_vec()] {
-            let problem = post(&server, &[JSON, coding], body).await.problem(400);
-            assert!(problem["detail"].as_str().unwrap().contains(coding.1), "{problem}");
+            post(&server, &[JSON, coding], body).await.refused(400, coding.1);
         }
     }
     for coding in ["br", "gzip, zstd"] {
@@ -87,32 +81,29 @@ async fn a_compressed_body_that_cannot_be_read_is_an_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_limits_are_those_of_the_content() {
-    let server = Server::start(&["--service.limits.body=2000"]).await;
+    let server = TestApp::start(&["--service.limits.body=2000"]).await;
     let long = json!({"data": [{"name": "x".repeat(3000)}]}).to_string();
     for (coding, body) in [(GZIP, gzip(long.as_bytes())), (ZSTD, zstd(long.as_bytes()))] {
         assert!(body.len() < 2000);
         let answer = server.send("PUT", "/api/v1/business-objects", &[JSON, coding], body).await;
-        assert!(answer.problem(413)["detail"].as_str().unwrap().contains("2000"));
+        assert!(answer.problem(413)["detail"].has("2000"));
     }
     server.stop().await;
 
     // Within the limit of the body, and more than 200 times as long.
-    let server = Server::start(&[]).await;
-    server.define().await;
+    let server = TestApp::with_pumps().await;
     let mut long = json!({"data": []}).to_string().into_bytes();
     long.resize(8 << 20, b' ');
     for (coding, body) in [(GZIP, gzip(&long)), (ZSTD, zstd(&long))] {
-        for kind in [JSON, LINES] {
-            let problem = post(&server, &[kind, coding], body.clone()).await.problem(413);
-            assert!(problem["detail"].as_str().unwrap().contains("200 times"), "{problem}");
+        for kind in [JSON, NDJSON] {
+            post(&server, &[kind, coding], body.clone()).await.refused(413, "200 times");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn responses_are_compressed_for_clients_that_accept_it() {
-    let server = Server::start(&[]).await;
-    server.define().await;
+    let server = TestApp::with_pumps().await;
     let objects: Vec<_> = (0..2000)
         .map(|n| json!({"uri": format!("https://plant.example/p/{n}"), "name": "p"}))
         .collect();
@@ -134,7 +125,7 @@ async fn responses_are_compressed_for_clients_that_accept_it() {
         for (accepted, coding) in
             [("gzip", "gzip"), ("gzip, deflate, br, zstd", "zstd"), ("br", "")]
         {
-            let answer = server.send("GET", path, &[("Accept-Encoding", accepted)], "").await;
+            let answer = server.get_with(path, &[("Accept-Encoding", accepted)]).await;
             assert_eq!(answer.status, plain.status);
             let coding = if is_long && plain.body.len() > 1024 { coding } else { "" };
             assert_eq!(answer.header("content-encoding"), coding, "{path} {accepted}");
@@ -157,11 +148,10 @@ async fn responses_are_compressed_for_clients_that_accept_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_with_a_form_token_are_not_compressed() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let cookie = server.sign_in(Role::Admin);
-    let headers =
-        [("Cookie", cookie.as_str()), ("Accept-Encoding", "gzip, zstd"), ("Accept", "text/html")];
-    let page = server.send("GET", "/admin/business-objects", &headers, "").await.expect(200);
+    let headers = [("Cookie", cookie.as_str()), ("Accept-Encoding", "gzip, zstd"), HTML];
+    let page = server.get_with("/admin/business-objects", &headers).await.expect(200);
     assert!(page.body.len() > 1024);
     assert_eq!(page.header("content-encoding"), "");
 }

@@ -1,25 +1,22 @@
 //! Export files as bodies of ingestions: what one gateway exports, another one takes as it is.
-use crate::server::{Answer, Server};
-use serde_json::{Value, json};
+use penstock_test_support::prelude::*;
 
 /// Exports `Pump` and returns the file.
-async fn export(server: &Server) -> String {
-    let pushed = server.json("POST", "/api/v1/business-objects/Pump/push", &json!({})).await;
+async fn export(server: &TestApp) -> String {
+    let pushed = server.post("/api/v1/business-objects/Pump/push", &json!({})).await;
     assert!(matches!(pushed.status, 200 | 202), "{pushed:?}");
-    let exports = server.get("/api/v1/exports").await.json();
-    let id = exports["items"][0]["id"].as_str().unwrap().to_owned();
-    server.get(&format!("/api/v1/exports/{id}/content")).await.expect(200).text()
+    let export = &server.items("/api/v1/exports").await[0]["id"];
+    server.page(&format!("/api/v1/exports/{}/content", export.text())).await
 }
 
-async fn send(server: &Server, query: &str, text: &str) -> Answer {
+async fn send(server: &TestApp, query: &str, text: &str) -> Answer {
     let path = format!("/api/v1/business-objects/Pump?{query}");
-    server.send("POST", &path, &[("Content-Type", "application/json")], text.to_owned()).await
+    server.send("POST", &path, &[JSON], text.to_owned()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_file_is_ingested_as_it_is() {
-    let source = Server::start(&[]).await;
-    source.define().await;
+    let source = TestApp::with_pumps().await;
     let pumps = json!([
         {"uri": "https://plant.example/p/1", "name": "one", "flow": 1.50},
         {"uri": "https://plant.example/p/2", "name": "two"},
@@ -27,8 +24,7 @@ async fn an_export_file_is_ingested_as_it_is() {
     source.ingest("ADD", &pumps).await.expect(200);
     let file = export(&source).await;
 
-    let server = Server::start(&[]).await;
-    server.define().await;
+    let server = TestApp::with_pumps().await;
     for query in ["mode=VALIDATE", "mode=REPLACE", "mode=REPLACE&onError=skip"] {
         let answer = send(&server, query, &file).await.expect(200).json();
         assert_eq!(answer["warnings"][0]["pointer"], "/metadata", "{answer}");
@@ -57,16 +53,11 @@ async fn an_export_file_is_ingested_as_it_is() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_of_deletions_needs_the_mode_delete() {
     use sha2::{Digest, Sha256};
-    use std::fmt::Write as _;
-    let server = Server::start(&[]).await;
-    server.define().await;
+    let server = TestApp::with_pumps().await;
     let pump = json!([{"uri": "https://plant.example/p/1", "name": "one"}]);
     server.ingest("ADD", &pump).await.expect(200);
     let data = r#"[{"uri":"https://plant.example/p/1"}]"#;
-    let mut checksum = String::new();
-    for byte in Sha256::digest(data) {
-        write!(checksum, "{byte:02x}").unwrap();
-    }
+    let checksum = format!("{:x}", Sha256::digest(data));
     let file = format!(
         r#"{{"metadata":{{"export_date":"20260301T120000Z","object_type":"Pump","object_count":1,"data_checksum":"{checksum}","checksum_algorithm":"SHA-256","kind":"deleted"}},"data":{data}}}"#
     );

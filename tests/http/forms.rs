@@ -1,15 +1,13 @@
 //! A form of the administration interface is accepted only with the token of its session, or from a page of the
 //! gateway.
-use crate::server::{Server, connect};
-use penstock_auth::{Role, sessions::Sessions};
+use penstock_auth::sessions::Sessions;
+use penstock_test_support::prelude::*;
 
 const NEW: &str = "/admin/new-namespace";
-const HTML: (&str, &str) = ("Accept", "text/html");
-const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_form_of_another_site_is_refused() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let cookie = server.sign_in(Role::Contributor);
     let token = Sessions::csrf_token(cookie.split_once('=').unwrap().1);
     let other = server.sign_in(Role::Contributor);
@@ -39,7 +37,7 @@ async fn a_form_of_another_site_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_are_pages_for_browsers_and_problems_for_programs() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let cookie = server.sign_in(Role::User);
     let session = ("Cookie", cookie.as_str());
     for (method, path, status, words) in [
@@ -54,11 +52,10 @@ async fn errors_are_pages_for_browsers_and_problems_for_programs() {
         assert!(page.header("content-type").starts_with("text/html"), "{method} {path}");
         let text = page.text();
         assert!(text.contains(words) && text.contains("aria-label=\"Main\""), "{text}");
-        let problem = connect(server.address, method, path, &[session], "").await.problem(status);
-        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
+        connect(server.address, method, path, &[session], "").await.refused(status, words);
     }
     // Addresses outside `/admin` have no error pages.
-    connect(server.address, "GET", "/api/v1/users", &[session, HTML], "").await.problem(403);
+    server.get_with("/api/v1/users", &[session, HTML]).await.problem(403);
     // A form of an ended session gets 401, and a page with a link to the sign-in.
     let over = connect(server.address, "POST", NEW, &[HTML, FORM], "name=Tank").await.expect(401);
     assert!(over.text().contains("href=\"/login?return=/admin\""), "{}", over.text());
@@ -66,23 +63,13 @@ async fn errors_are_pages_for_browsers_and_problems_for_programs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_forbids_foreign_scripts_and_styles() {
-    let server = Server::start(&[]).await;
-    let cookie = server.sign_in(Role::Admin);
-    let headers = [("Cookie", cookie.as_str()), HTML];
-    for path in [
-        "/admin",
-        "/admin/changes",
-        "/admin/groups",
-        "/admin/users",
-        "/admin/settings",
-        "/admin/audit",
-        "/admin/nothing",
-    ] {
-        let page = connect(server.address, "GET", path, &headers, "").await;
+    let server = TestApp::plain().await;
+    let person = server.cookie_of(Role::Admin);
+    for path in ["", "/changes", "/groups", "/users", "/settings", "/audit", "/nothing"] {
+        let path = format!("/admin{path}");
+        let page = person.get_with(&path, &[HTML]).await;
         let policy = page.header("content-security-policy");
-        for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"] {
-            assert!(policy.contains(part), "{path}: {policy}");
-        }
+        policy.has_all(&["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"]);
         assert!(!policy.contains("unsafe") && !policy.contains('*'), "{path}: {policy}");
         let text = page.text();
         for inline in [" style=", "<style", "onclick=", "javascript:"] {
@@ -90,25 +77,22 @@ async fn every_page_forbids_foreign_scripts_and_styles() {
         }
     }
     // Assets that are cached forever have an address of their own for each version.
-    let text = connect(server.address, "GET", "/admin", &headers, "").await.text();
+    let text = person.get_with("/admin", &[HTML]).await.text();
     let (_, rest) = text.split_once("<link rel=\"stylesheet\" href=\"").unwrap();
     let style = rest.split('"').next().unwrap();
-    let answer = connect(server.address, "GET", style, &[], "").await.expect(200);
+    let answer = server.anonymous().get(style).await.expect(200);
     assert!(answer.header("cache-control").contains("immutable"));
     let old = style.replace(style.split('/').nth(3).unwrap(), "0000000000000000");
-    connect(server.address, "GET", &old, &[], "").await.problem(404);
+    server.anonymous().get(&old).await.problem(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mapping_is_derived_from_a_sample_of_many_objects() {
-    let server = Server::start(&[]).await;
-    let cookie = server.sign_in(Role::Admin);
-    let token = Sessions::csrf_token(cookie.split_once('=').unwrap().1);
+    let server = TestApp::plain().await;
+    let person = server.session(Role::Admin);
     let derive = async |sample: &str| {
-        let headers = [("Cookie", cookie.as_str()), HTML, FORM];
-        let sample = crate::server::escaped(sample);
-        let body = format!("_csrf={token}&name=Meter&sample={sample}");
-        connect(server.address, "POST", "/admin/business-objects/derive", &headers, body).await
+        let fields = [("name", "Meter"), ("sample", sample)];
+        person.form("/admin/business-objects/derive", &fields).await
     };
     let object = |n: usize, remark: &str| {
         format!(r#"{{"uri": "urn:meter:{n}", "reading": {n}.5, "remark": "{remark}"}}"#)
@@ -137,35 +121,22 @@ async fn a_mapping_is_derived_from_a_sample_of_many_objects() {
 
     // The editor also uses a sample of many pasted objects.
     let config = "type: object\npath: Meter:.\nfields: {reading: {type: number, path: <urn:r>}, remark: {type: string, path: <urn:t>}}";
-    let body = format!(
-        "_csrf={token}&config={}&sample={}",
-        crate::server::escaped(config),
-        crate::server::escaped(&many.join("\n"))
-    );
-    let headers = [("Cookie", cookie.as_str()), HTML, FORM];
-    let checked = connect(server.address, "POST", "/admin/business-objects/check", &headers, body);
-    let checked = checked.await.expect(200).text();
-    assert!(
-        checked.contains("The sample matches") && checked.contains("75 of the 150"),
-        "{checked}"
-    );
+    let fields = [("config", config), ("sample", &many.join("\n"))];
+    let checked = person.form("/admin/business-objects/check", &fields).await.expect(200).text();
+    checked.has_all(&["The sample matches", "75 of the 150"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sample_of_csv_has_the_errors_of_an_ingestion() {
-    let server = Server::start(&[]).await;
-    let cookie = server.sign_in(Role::Admin);
-    let token = Sessions::csrf_token(cookie.split_once('=').unwrap().1);
+    let server = TestApp::plain().await;
+    let person = server.session(Role::Admin);
     let config = "type: object\npath: Meter:.\nfields:\n  tag: {type: string, required: true, path: <urn:t>}\n  \
                   reading: {type: number, path: <urn:r>}\n";
-    let definition = serde_json::json!({"name": "Meter", "config": config});
-    server.json("PUT", "/api/v1/business-objects", &definition).await.expect(201);
+    let definition = json!({"name": "Meter", "config": config});
+    server.define_object(&definition).await;
     let check = async |sample: &str| {
-        let (config, sample) = (crate::server::escaped(config), crate::server::escaped(sample));
-        let body = format!("_csrf={token}&config={config}&sample={sample}");
-        let headers = [("Cookie", cookie.as_str()), HTML, FORM];
-        let path = "/admin/business-objects/check";
-        connect(server.address, "POST", path, &headers, body).await.expect(200).text()
+        let fields = [("config", config), ("sample", sample)];
+        person.form("/admin/business-objects/check", &fields).await.expect(200).text()
     };
     let page = check("tag,reading\nM-1,1.50\n\n\"M\n2\",2\n").await;
     assert!(page.contains("The sample matches: 4 new quads"), "{page}");
@@ -180,10 +151,10 @@ async fn a_sample_of_csv_has_the_errors_of_an_ingestion() {
         let path = "/api/v1/business-objects/Meter?mode=VALIDATE";
         let sent = server.send("POST", path, &[("Content-Type", "text/csv")], sample).await;
         let problem = sent.json();
-        let errors = problem["errors"].as_array().unwrap();
+        let errors = problem["errors"].list();
         assert!(!errors.is_empty(), "{problem}");
         for error in errors {
-            let message = error["message"].as_str().unwrap();
+            let message = error["message"].text();
             let message = message.replace('"', "&#34;");
             assert!(page.contains(&message), "{message}: {page}");
         }

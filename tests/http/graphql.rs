@@ -1,19 +1,17 @@
 //! GraphQL over HTTP: the authenticated user, and every status and media type of its specification.
-use crate::server::{Answer, Server, connect};
-use penstock_base::Role;
-use serde_json::{Value, json};
+use penstock_test_support::prelude::*;
 
 const RESPONSE: &str = "application/graphql-response+json";
 const USER: &str = "{ authenticatedUser { id email roles serviceAccount } }";
 
-async fn post(server: &Server, accept: &str, body: &Value) -> Answer {
-    let headers = [("Content-Type", "application/json"), ("Accept", accept)];
+async fn post(server: &TestApp, accept: &str, body: &Value) -> Answer {
+    let headers = [JSON, ("Accept", accept)];
     server.send("POST", "/graphql", &headers, body.to_string()).await
 }
 
 #[tokio::test]
 async fn the_user_is_returned_by_post_and_get() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let by_post = post(&server, "*/*", &json!({"query": USER})).await.expect(200);
     assert_eq!(by_post.header("content-type"), "application/json; charset=utf-8");
     let user = by_post.json()["data"]["authenticatedUser"].clone();
@@ -23,16 +21,16 @@ async fn the_user_is_returned_by_post_and_get() {
     assert_eq!(id.json(), json!({"data": {"authenticatedUser": {"id": user["id"]}}}));
 
     let query = "query Q($x: Boolean!) { __typename authenticatedUser @include(if: $x) { id } }";
-    let query = crate::server::escaped(query);
+    let query = escaped(query);
     let path = format!("/graphql?query={query}&operationName=Q&variables=%7B%22x%22%3Afalse%7D");
     let by_get = server.get(&path).await.expect(200);
     assert_eq!(by_get.json(), json!({"data": {"__typename": "Query"}}));
     // Without the variable, or with its name misspelled, nothing runs.
     for variables in ["", "&variables=%7B%22y%22%3Afalse%7D"] {
         let path = format!("/graphql?query={query}&operationName=Q{variables}");
-        let refused = server.get(&path).await.expect(200).json();
+        let refused = server.read(&path).await;
         assert!(refused.get("data").is_none(), "{refused}");
-        assert!(refused["errors"][0]["message"].as_str().unwrap().contains("$x is missing"));
+        assert!(refused["errors"][0]["message"].has("$x is missing"));
     }
     let sdl = server.get("/graphql/schema.graphql").await.expect(200);
     assert!(String::from_utf8_lossy(&sdl.body).contains("type AuthenticatedUser"));
@@ -48,12 +46,12 @@ async fn the_user_is_returned_by_post_and_get() {
 
 #[tokio::test]
 async fn the_types_of_the_gateway_have_all_members_of_the_api() {
-    let server = Server::start(&[]).await;
-    let document = server.get("/api-doc/openapi.json").await.expect(200).json();
+    let server = TestApp::plain().await;
+    let document = server.read("/api-doc/openapi.json").await;
     for name in ["BusinessObject", "Export", "Target"] {
         let query = format!("{{ __type(name: \"{name}\") {{ fields {{ name }} }} }}");
         let found = post(&server, "*/*", &json!({ "query": query })).await.json();
-        let fields = found["data"]["__type"]["fields"].as_array().unwrap();
+        let fields = found["data"]["__type"]["fields"].list();
         let members = document["components"]["schemas"][name]["properties"].as_object().unwrap();
         assert!(members.len() > 10, "{name}");
         for member in members.keys() {
@@ -65,8 +63,7 @@ async fn the_types_of_the_gateway_have_all_members_of_the_api() {
 
 #[tokio::test]
 async fn a_business_object_keeps_its_name_before_the_type_of_changes() {
-    let server = Server::start(&[]).await;
-    server.define().await;
+    let server = TestApp::with_pumps().await;
     let query =
         "{ penstockPendingChanges { id } __type(name: \"PenstockChange\") { fields { name } } }";
     let ask = async |query: &str| post(&server, "*/*", &json!({ "query": query })).await.json();
@@ -83,7 +80,7 @@ async fn a_business_object_keeps_its_name_before_the_type_of_changes() {
 
 #[tokio::test]
 async fn statuses_and_media_types_are_those_of_the_specification() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let good = json!({"query": "{ __typename }"});
     for accept in
         [RESPONSE, "application/graphql-response+json; charset=utf-8, application/json; q=0.9"]
@@ -102,22 +99,17 @@ async fn statuses_and_media_types_are_those_of_the_specification() {
         }
     }
     // An invalid request gets 400 with either media type.
-    for body in [
-        json!({}),
-        json!({"query": 1}),
-        json!({"query": "{a}", "variables": "{}"}),
-        json!({"query": "{a}", "operationName": 7}),
-        json!({"query": "{a}", "extensions": []}),
-        json!([good]),
-    ] {
+    for body in each(json!([
+        {}, {"query": 1}, {"query": "{a}", "variables": "{}"}, {"query": "{a}", "operationName": 7},
+        {"query": "{a}", "extensions": []}, [good],
+    ])) {
         for accept in [RESPONSE, "application/json"] {
             let answer = post(&server, accept, &body).await.expect(400);
             assert!(answer.json()["errors"][0]["message"].is_string(), "{body}");
         }
     }
-    let json = [("Content-Type", "application/json")];
-    server.send("POST", "/graphql", &json, "{").await.expect(400);
-    server.send("POST", "/graphql", &json, "{\"query\": \"\u{fffd}").await.expect(400);
+    server.send("POST", "/graphql", &[JSON], "{").await.expect(400);
+    server.send("POST", "/graphql", &[JSON], "{\"query\": \"\u{fffd}").await.expect(400);
     for kind in [
         "text/plain",
         "application/graphql",
@@ -135,10 +127,10 @@ async fn statuses_and_media_types_are_those_of_the_specification() {
 
 #[tokio::test]
 async fn mutations_are_refused_by_get() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let answer = server.get("/graphql?query=mutation%7Ba%7D").await.expect(405);
     assert_eq!(answer.header("allow"), "POST");
-    assert!(answer.json()["errors"][0]["message"].as_str().unwrap().contains("POST"));
+    assert!(answer.json()["errors"][0]["message"].has("POST"));
     server.get("/graphql").await.expect(400);
     server.get("/graphql?query=%7B__typename%7D&variables=%7B").await.expect(400);
     server.get("/graphql?query=%7B__typename%7D&other=1").await.problem(400);
@@ -150,7 +142,7 @@ async fn mutations_are_refused_by_get() {
 
 #[tokio::test]
 async fn expensive_queries_are_refused_before_execution() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let laughs =
         (0..30).map(|i| format!("fragment f{i} on Query {{ ...f{n} ...f{n} }} ", n = i + 1));
     let laughs = laughs.collect::<Vec<_>>().concat();
@@ -166,22 +158,21 @@ async fn expensive_queries_are_refused_before_execution() {
 
 #[tokio::test]
 async fn queries_use_the_current_business_objects() {
-    let server = Server::start(&[]).await;
-    let json = [("Content-Type", "application/json")];
+    let server = TestApp::plain().await;
     let define = async |name: &str, field: &str, enabled: bool| {
         let config = format!(
             "{{type: object, path: '{name}:.', fields: {{{field}: {{type: string, path: <urn:p:{field}>}}}}}}"
         );
-        let body = json!({"name": name, "config": config, "enabled": enabled}).to_string();
-        let answer = server.send("PUT", "/api/v1/business-objects", &json, body).await;
+        let body = json!({"name": name, "config": config, "enabled": enabled});
+        let answer = server.put("/api/v1/business-objects", &body).await;
         assert!(answer.status < 300, "{:?}", answer.json());
     };
     define("Pump", "name", true).await;
     define("Site", "name", true).await;
     for name in ["Pump", "Site"] {
         let path = format!("/api/v1/business-objects/{name}");
-        let data = json!({"data": [{"uri": format!("urn:x:{name}"), "name": "n"}]}).to_string();
-        server.send("POST", &path, &json, data).await.expect(200);
+        let data = json!({"data": [{"uri": format!("urn:x:{name}"), "name": "n"}]});
+        server.post(&path, &data).await.expect(200);
     }
     let ask =
         async |query: &str, accept: &str| post(&server, accept, &json!({"query": query})).await;
@@ -203,32 +194,25 @@ async fn queries_use_the_current_business_objects() {
     assert_eq!(partly.json()["errors"][0]["path"], json!(["a"]));
 
     // A key that is limited to one Business Object.
-    let key = format!("Bearer {}", server.make_key(Role::User, Some("Site")));
-    let bound = [
-        ("Authorization", key.as_str()),
-        ("Content-Type", "application/json"),
-        ("Accept", RESPONSE),
-    ];
-    let sdl =
-        connect(server.address, "GET", "/graphql/schema.graphql", &bound, "").await.expect(200);
-    let sdl = String::from_utf8(sdl.body.to_vec()).unwrap();
+    let bound = server.with_key(Role::User, Some("Site"));
+    let sdl = bound.page("/graphql/schema.graphql").await;
     assert!(sdl.contains("type Site ") && !sdl.contains("Pump"), "{sdl}");
     let own = json!({"query": "{ businessObjects { name } site(uri: \"urn:x:Site\") { name } object(uri: \"urn:x:Pump\") { uri } }"});
-    let own =
-        connect(server.address, "POST", "/graphql", &bound, own.to_string()).await.expect(200);
+    let own = bound.post("/graphql", &own).await.expect(200);
     let expected =
         json!({"businessObjects": [{"name": "Site"}], "site": {"name": "n"}, "object": null});
     assert_eq!(own.json(), json!({"data": expected}));
+    let accept = [JSON, ("Accept", RESPONSE)];
     let other = json!({"query": query}).to_string();
-    connect(server.address, "POST", "/graphql", &bound, other).await.expect(400);
-    connect(server.address, "GET", "/api/v1/targets", &bound, "").await.problem(403);
+    bound.send("POST", "/graphql", &accept, other).await.expect(400);
+    bound.get("/api/v1/targets").await.problem(403);
     server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn searches_of_pages_wait_for_a_permit_like_queries() {
-    let server = Server::start(&["--service.limits.graphql.time=100ms"]).await;
-    let id = server.define().await["id"].as_str().unwrap().to_owned();
+    let server = TestApp::start(&["--service.limits.graphql.time=100ms"]).await;
+    let id = server.define().await["id"].string();
     let uri = "https://plant.example/p/1";
     server.ingest("ADD", &json!([{"uri": uri, "name": "n"}])).await.expect(200);
     let permits = server.gateway().query_permits.clone();
@@ -251,6 +235,6 @@ async fn searches_of_pages_wait_for_a_permit_like_queries() {
     }
     drop(held);
     for path in [&search, &object] {
-        assert!(server.get(path).await.expect(200).text().contains(uri), "{path}");
+        assert!(server.page(path).await.contains(uri), "{path}");
     }
 }

@@ -1,22 +1,18 @@
 //! A minted URI returns its object, in the form that the client requests.
-use crate::person::Person;
-use crate::server::Server;
-use penstock_auth::Role;
-use serde_json::json;
+use penstock_test_support::prelude::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minted_uri_returns_its_object_in_every_form() {
-    let server = Server::start(&["--service.base-url=http://localhost/gate"]).await;
+    let server = TestApp::start(&["--service.base-url=http://localhost/gate"]).await;
     server.define().await;
     let given = json!([{"name": "Größe", "parts": [{"label": "seal"}]}]);
     let answer = server.ingest("ADD", &given).await.expect(200).json();
-    let uri = answer["objects"][0]["uri"].as_str().unwrap();
-    let part = answer["objects"][0]["nested"][0]["uri"].as_str().unwrap();
+    let uri = answer["objects"][0]["uri"].text();
+    let part = answer["objects"][0]["nested"][0]["uri"].text();
     assert!(uri.starts_with("http://localhost/gate/id/Pump/"), "{uri}");
     let with_prefix = uri.strip_prefix("http://localhost").unwrap();
     let stripped = with_prefix.strip_prefix("/gate").unwrap();
-    let get =
-        async |path: &str, accept: &str| server.send("GET", path, &[("Accept", accept)], "").await;
+    let get = async |path: &str, accept: &str| server.get_with(path, &[("Accept", accept)]).await;
 
     for path in [with_prefix, stripped] {
         let plain = server.get(path).await.expect(200);
@@ -27,8 +23,7 @@ async fn a_minted_uri_returns_its_object_in_every_form() {
             json!({"uri": uri, "name": "Größe", "parts": [{"uri": part, "label": "seal"}]})
         );
     }
-    let nested =
-        server.get(part.strip_prefix("http://localhost").unwrap()).await.expect(200).json();
+    let nested = server.read(part.strip_prefix("http://localhost").unwrap()).await;
     assert_eq!(nested, json!({"uri": part, "label": "seal"}));
 
     let lines = get(stripped, "application/n-triples").await.expect(200);
@@ -45,37 +40,36 @@ async fn a_minted_uri_returns_its_object_in_every_form() {
     let none = get(stripped, "image/png").await;
     let problem = none.problem(406);
     assert_eq!(none.header("vary"), "Accept");
-    assert!(problem["detail"].as_str().unwrap().contains("text/turtle"));
+    assert!(problem["detail"].has("text/turtle"));
     get("/id/Pump/none", "*/*").await.problem(404);
     server.send("HEAD", stripped, &[], "").await.expect(200);
-    let deleted = server.send("DELETE", stripped, &[], "").await;
+    let deleted = server.delete(stripped).await;
     deleted.problem(405);
     assert_eq!(deleted.header("allow"), "GET, HEAD");
 
     // The base may have any path.
     let odd = "http://localhost/gate/plant/pumps/7";
     server.ingest("ADD", &json!([{"uri": odd, "name": "seven"}])).await.expect(200);
-    assert_eq!(server.get("/plant/pumps/7").await.expect(200).json()["uri"], odd);
+    assert_eq!(server.read("/plant/pumps/7").await["uri"], odd);
     server.get("/plant/pumps/8").await.problem(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_with_a_session_is_led_to_the_page_of_the_object() {
-    let server = Server::start(&["--service.base-url=http://localhost/gate"]).await;
+    let server = TestApp::start(&["--service.base-url=http://localhost/gate"]).await;
     server.define().await;
     let given = json!([{"name": "Feed pump", "parts": [{"label": "seal"}]}]);
     let answer = server.ingest("ADD", &given).await.expect(200).json();
-    let uri = answer["objects"][0]["uri"].as_str().unwrap();
+    let uri = answer["objects"][0]["uri"].text();
     let path = uri.strip_prefix("http://localhost").unwrap();
     let person = Person::sign_in(&server, Role::User).await;
     let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
-    let get =
-        async |accept: &str| person.send(&server, "GET", path, &[("Accept", accept)], "").await;
+    let get = async |accept: &str| person.get_with(path, &[("Accept", accept)]).await;
 
     let led = get(browser).await.expect(303);
     assert_eq!(led.header("location"), format!("/gate/admin/object?uri={}", encoded(uri)));
     assert_eq!(led.header("vary"), "Accept");
-    let page = person.get(&server, led.header("location")).await.expect(200).text();
+    let page = person.page(led.header("location")).await;
     assert!(page.contains("<h1>Feed pump</h1>"), "{page}");
     get("text/html").await.expect(303);
     // Data that is preferred, or as good, is data.
@@ -84,15 +78,15 @@ async fn a_browser_with_a_session_is_led_to_the_page_of_the_object() {
     }
     // A program has no pages.
     let html = [("Accept", browser)];
-    let program = server.send("GET", path, &html, "").await.expect(200);
+    let program = server.get_with(path, &html).await.expect(200);
     assert_eq!(program.header("content-type"), "application/json");
     // What no Business Object shows has no page to lead to.
     let quad = "<http://localhost/gate/loose/1> <urn:p> \"x\" <urn:g> .";
     let load = server.control("POST", "/control/load?format=nq", &[], quad).await;
     load.expect(200);
-    let loose = person.send(&server, "GET", "/gate/loose/1", &html, "").await.expect(200);
+    let loose = person.get_with("/gate/loose/1", &html).await.expect(200);
     assert_eq!(loose.header("content-type"), "text/turtle; charset=utf-8");
-    person.send(&server, "GET", "/gate/loose/2", &html, "").await.expect(404);
+    person.get_with("/gate/loose/2", &html).await.expect(404);
 }
 
 /// Percent-encodes as the gateway does in the query of a link.
@@ -105,7 +99,7 @@ fn encoded(text: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn turtle_has_the_prefixes_of_the_mappings_that_it_uses() {
-    let server = Server::start(&["--service.base-url=http://localhost/gate"]).await;
+    let server = TestApp::start(&["--service.base-url=http://localhost/gate"]).await;
     let config = "
 prefixes:
   v: https://plant.example/
@@ -120,9 +114,9 @@ fields:
     server.define_with(&json!({"config": config})).await;
     let given = json!([{"name": "Feed pump", "size": 3}]);
     let answer = server.ingest("ADD", &given).await.expect(200).json();
-    let uri = answer["objects"][0]["uri"].as_str().unwrap();
+    let uri = answer["objects"][0]["uri"].text();
     let path = uri.strip_prefix("http://localhost").unwrap();
-    let turtle = server.send("GET", path, &[("Accept", "text/turtle")], "").await;
+    let turtle = server.get_with(path, &[("Accept", "text/turtle")]).await;
     let turtle = turtle.expect(200).text();
     assert!(turtle.contains("@prefix v: <https://plant.example/> ."), "{turtle}");
     assert!(turtle.contains("v:name \"Feed pump\""), "{turtle}");

@@ -1,10 +1,9 @@
 //! The programs and commands in docs/ingest.md do what the page says, also when answers are refused or lost.
-use crate::server::Server;
-use serde_json::{Value, json};
+use penstock_test_support::prelude::*;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -22,44 +21,50 @@ fn block(info: &str) -> &'static str {
     text
 }
 
-/// Starts a gateway with the mapping of the page.
-async fn start() -> Server {
-    let server = Server::start(&[]).await;
-    let definition = json!({"name": "Pumps", "config": block("yaml Pumps")});
-    server.json("PUT", "/api/v1/business-objects", &definition).await.expect(201);
-    server
+/// A gateway with the mapping of the page, and a folder for programs.
+struct Fixture {
+    server: TestApp,
+    dir: TempDir,
 }
 
-/// Runs a program of the page in this folder, with `address` as the gateway. Blocking.
-fn run(
-    server: &Server,
-    address: SocketAddr,
-    dir: &Path,
-    arguments: &[&str],
-    input: &str,
-) -> Output {
-    fs::write(dir.join("input"), input).unwrap();
-    Command::new(arguments[0])
-        .args(&arguments[1..])
-        .current_dir(dir)
-        .env("API", format!("http://{address}/api/v1"))
-        .env("KEY", &server.key)
-        .env("NO_PROXY", "127.0.0.1")
-        .stdin(fs::File::open(dir.join("input")).unwrap())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .output()
-        .unwrap()
-}
+impl Fixture {
+    async fn start() -> Self {
+        let server = TestApp::plain().await;
+        let definition = json!({"name": "Pumps", "config": block("yaml Pumps")});
+        server.define_object(&definition).await;
+        Self { server, dir: tempfile::tempdir().unwrap() }
+    }
 
-async fn stored(server: &Server) -> Vec<Value> {
-    let objects = server.get("/api/v1/business-objects/Pumps/objects").await.expect(200).json();
-    objects["items"].as_array().unwrap().clone()
-}
+    fn write(&self, file: &str, text: &str) {
+        fs::write(self.dir.path().join(file), text).unwrap();
+    }
 
-async fn ingestions(server: &Server) -> usize {
-    let records = server.get("/api/v1/ingestions").await.expect(200).json();
-    records["items"].as_array().unwrap().len()
+    /// Runs a program in the folder, with `address` as the gateway.
+    fn run(&self, address: SocketAddr, arguments: &[&str], input: &str) -> Output {
+        self.write("input", input);
+        let mut command = Command::new(arguments[0]);
+        command
+            .args(&arguments[1..])
+            .current_dir(self.dir.path())
+            .env("API", format!("http://{address}/api/v1"))
+            .env("KEY", &self.server.key)
+            .env("NO_PROXY", "127.0.0.1")
+            .stdin(fs::File::open(self.dir.path().join("input")).unwrap());
+        tokio::task::block_in_place(|| command.output().unwrap())
+    }
+
+    /// Runs a program at the gateway, which must succeed.
+    fn succeed(&self, arguments: &[&str]) -> Output {
+        self.run(self.server.address, arguments, "").success()
+    }
+
+    async fn stored(&self) -> Vec<Value> {
+        self.server.items("/api/v1/business-objects/Pumps/objects").await
+    }
+
+    async fn ingestions(&self) -> usize {
+        self.server.items("/api/v1/ingestions").await.len()
+    }
 }
 
 /// What a faulty network does with a connection.
@@ -123,41 +128,33 @@ const FAULTS: [Fault; 3] = [Fault::Refuse(503), Fault::LoseAnswer, Fault::Refuse
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_python_program_delivers_each_batch_once_in_spite_of_faults() {
-    let server = start().await;
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("send.py"), block("python send.py")).unwrap();
-    let python = |address, input: &str| {
-        tokio::task::block_in_place(|| {
-            run(&server, address, dir.path(), &["python3", "send.py"], input)
-        })
-    };
+    let fixture = Fixture::start().await;
+    let (server, dir) = (&fixture.server, fixture.dir.path());
+    fixture.write("send.py", block("python send.py"));
+    let python = |address, input: &str| fixture.run(address, &["python3", "send.py"], input);
     let spooled = || {
-        let mut files: Vec<PathBuf> = fs::read_dir(dir.path().join("spool"))
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
+        let files = fs::read_dir(dir.join("spool")).unwrap();
+        let mut files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
         files.sort();
         files
     };
     let proxy = start_proxy(server.address, FAULTS.to_vec()).await;
     let lines = (0..1500).map(|number| format!("{{\"tag\": \"P-{number}\", \"flow\": 1.50}}\n"));
     let input = lines.collect::<Vec<_>>().concat();
-    let output = python(proxy, &input);
-    assert!(output.status.success(), "{output:?}");
+    python(proxy, &input).success();
     assert!(spooled().is_empty(), "{:?}", spooled());
     // Two batches, each committed once.
-    assert_eq!(ingestions(&server).await, 2);
-    assert_eq!(stored(&server).await[0]["flow"].to_string(), "1.50");
+    assert_eq!(fixture.ingestions().await, 2);
+    assert_eq!(fixture.stored().await[0]["flow"].to_string(), "1.50");
 
     // Wrong data is put aside, and a wrong key stops the program with its spool.
-    let output = python(server.address, "{\"tag\": \"P-1\"\n");
-    assert!(output.status.success(), "{output:?}");
+    python(server.address, "{\"tag\": \"P-1\"\n").success();
     assert_eq!(spooled()[0].extension().unwrap(), "refused");
     let output = python(server.address, "{\"tag\": 1}\n");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("rejected: "), "{output:?}");
+    assert!(output.err().contains("rejected: "), "{output:?}");
     assert_eq!(spooled().len(), 1);
     let disabled = json!({"name": "Pumps", "enabled": false, "config": block("yaml Pumps")});
-    server.json("PUT", "/api/v1/business-objects", &disabled).await.expect(200);
+    server.put("/api/v1/business-objects", &disabled).await.expect(200);
     let output = python(server.address, "{\"tag\": \"P-2000\"}\n");
     assert!(!output.status.success(), "{output:?}");
     assert_eq!(spooled()[1].extension().unwrap(), "json");
@@ -165,27 +162,23 @@ async fn the_python_program_delivers_each_batch_once_in_spite_of_faults() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_function_for_node_sends_once_in_spite_of_faults() {
-    let server = start().await;
-    let dir = tempfile::tempdir().unwrap();
+    let fixture = Fixture::start().await;
     let call = "\nconst answer = await send([{ tag: 'P-1', flow: 2.5 }]);\nconsole.log(answer.created);\n\
                 await send({}).catch((error) => console.log(error.message));\n";
-    fs::write(dir.path().join("send.mjs"), block("js send.mjs").to_owned() + call).unwrap();
-    let proxy = start_proxy(server.address, FAULTS[..2].to_vec()).await;
-    let output =
-        tokio::task::block_in_place(|| run(&server, proxy, dir.path(), &["node", "send.mjs"], ""));
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    fixture.write("send.mjs", &(block("js send.mjs").to_owned() + call));
+    let proxy = start_proxy(fixture.server.address, FAULTS[..2].to_vec()).await;
+    let output = fixture.run(proxy, &["node", "send.mjs"], "").success();
+    let text = output.out();
     assert!(text.starts_with("1\n") && text.contains("Ingestion failed"), "{output:?}");
-    assert_eq!((ingestions(&server).await, stored(&server).await.len()), (1, 1));
+    assert_eq!((fixture.ingestions().await, fixture.stored().await.len()), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_command_of_the_page_succeeds() {
-    let server = start().await;
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("pumps.csv"), block("csv pumps.csv")).unwrap();
+    let fixture = Fixture::start().await;
+    fixture.write("pumps.csv", block("csv pumps.csv"));
     let skip = "/api/v1/business-objects/Pumps?onError=skip";
-    let answer = server.json("POST", skip, &json!({"data": [{"tag": 1}]})).await.expect(200).json();
+    let answer = fixture.server.post(skip, &json!({"data": [{"tag": 1}]})).await.expect(200).json();
     let commands: Vec<_> = blocks().into_iter().filter(|(info, _)| *info == "sh").collect();
     assert!(commands.len() >= 4, "the page has lost its commands");
     for (_, command) in commands {
@@ -193,12 +186,9 @@ async fn each_command_of_the_page_succeeds() {
             "set -e; curl() {{ command curl --silent --show-error --fail-with-body \"$@\"; }}\nINGESTION={}\n{command}",
             answer["ingestionId"]
         );
-        let output = tokio::task::block_in_place(|| {
-            run(&server, server.address, dir.path(), &["bash", "-c", &command], "")
-        });
-        assert!(output.status.success(), "{command}: {output:?}");
+        fixture.succeed(&["bash", "-c", &command]);
     }
-    let objects = stored(&server).await;
+    let objects = fixture.stored().await;
     let names: Vec<&Value> = objects.iter().map(|object| &object["name"]).collect();
     assert_eq!(names, [&json!("Feed pump; spare"), &Value::Null]);
     assert_eq!(objects[0]["flow"].to_string(), "12.50");
@@ -208,7 +198,7 @@ async fn each_command_of_the_page_succeeds() {
 async fn the_flow_for_node_red_is_json_and_its_nodes_are_connected() {
     let flow: Vec<Value> = serde_json::from_str(block("json node-red")).unwrap();
     let ids: Vec<&Value> = flow.iter().map(|node| &node["id"]).collect();
-    let wires = flow.iter().flat_map(|node| node["wires"][0].as_array().unwrap());
+    let wires = flow.iter().flat_map(|node| node["wires"][0].list());
     assert!(wires.into_iter().all(|wire| ids.contains(&wire)));
     // Node-RED takes a node without a position for a configuration.
     assert!(flow.iter().all(|node| node["x"].is_u64() && node["y"].is_u64()));
@@ -232,18 +222,14 @@ console.log(answer.status, (await answer.json()).created);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_function_of_the_flow_for_node_red_builds_a_batch() {
-    let server = start().await;
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("flow.json"), block("json node-red")).unwrap();
-    fs::write(dir.path().join("run.mjs"), RUN_FLOW).unwrap();
-    let node = || run(&server, server.address, dir.path(), &["node", "run.mjs"], "");
+    let fixture = Fixture::start().await;
+    fixture.write("flow.json", block("json node-red"));
+    fixture.write("run.mjs", RUN_FLOW);
     for _ in 0..2 {
-        let output = tokio::task::block_in_place(node);
-        assert!(output.status.success(), "{output:?}");
         // The same message is sent with the same key, and stored once.
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "200 2\n", "{output:?}");
+        assert_eq!(fixture.succeed(&["node", "run.mjs"]).out(), "200 2\n");
     }
-    assert_eq!((ingestions(&server).await, stored(&server).await.len()), (1, 2));
+    assert_eq!((fixture.ingestions().await, fixture.stored().await.len()), (1, 2));
 }
 
 /// Prints the output of the configuration as JSON.
@@ -264,26 +250,18 @@ console.log(JSON.stringify(await transform.evaluate({ metrics })));
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_output_of_telegraf_sends_any_number_of_metrics_as_one_batch() {
-    let server = start().await;
-    let dir = tempfile::tempdir().unwrap();
-    let output = tokio::task::block_in_place(|| {
-        run(&server, server.address, dir.path(), &["python3", "-c", READ_TELEGRAF], block("toml"))
-    });
-    assert!(output.status.success(), "{output:?}");
-    let outputs: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-    let [output] = outputs.as_slice() else { panic!("{outputs:?}") };
+    let fixture = Fixture::start().await;
+    let read = ["python3", "-c", READ_TELEGRAF];
+    let outputs = fixture.run(fixture.server.address, &read, block("toml")).json();
+    let [output] = outputs.list() else { panic!("{outputs}") };
     assert_eq!((&output["method"], &output["data_format"]), (&json!("POST"), &json!("json")));
     // What cannot be retried is put aside by the rules above.
     assert_eq!(output["non_retryable_statuscodes"], json!([400, 413, 415, 422]));
     let headers = &output["headers"];
-    assert_eq!(
-        (&headers["Content-Type"], &headers["Authorization"]),
-        (&json!("application/json"), &json!("Bearer KEY"))
-    );
-    let path = output["url"].as_str().unwrap().replacen("https://gateway.example", "", 1);
-    fs::write(dir.path().join("transformation"), output["json_transformation"].as_str().unwrap())
-        .unwrap();
-    fs::write(dir.path().join("transform.mjs"), TRANSFORM_METRICS).unwrap();
+    headers.includes(&json!({"Content-Type": "application/json", "Authorization": "Bearer KEY"}));
+    let path = output["url"].text().replacen("https://gateway.example", "", 1);
+    fixture.write("transformation", output["json_transformation"].text());
+    fixture.write("transform.mjs", TRANSFORM_METRICS);
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     if !tests.join("node_modules/jsonata").is_dir() {
         assert!(std::env::var_os("CI").is_none(), "`npm ci` in tests/ installs JSONata");
@@ -291,17 +269,13 @@ async fn the_output_of_telegraf_sends_any_number_of_metrics_as_one_batch() {
         return;
     }
     for (count, created) in [(1, 1), (3, 2)] {
-        let output = tokio::task::block_in_place(|| {
-            let (tests, count) = (tests.to_str().unwrap(), count.to_string());
-            let arguments = ["node", "transform.mjs", tests, &count];
-            run(&server, server.address, dir.path(), &arguments, "")
-        });
-        assert!(output.status.success(), "{output:?}");
-        let body: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let answer = server.json("POST", &path, &body).await.expect(200).json();
+        let count = count.to_string();
+        let arguments = ["node", "transform.mjs", tests.to_str().unwrap(), &count];
+        let body = fixture.succeed(&arguments).json();
+        let answer = fixture.server.post(&path, &body).await.expect(200).json();
         assert_eq!((&answer["created"], &answer["rejected"]), (&json!(created), &json!([])));
     }
-    let stored = stored(&server).await;
+    let stored = fixture.stored().await;
     assert_eq!(stored[2]["measured"], "2026-03-01T11:00:00.000Z", "{stored:?}");
     assert_eq!((stored.len(), stored[2]["flow"].to_string()), (3, "2.5".to_owned()));
 }

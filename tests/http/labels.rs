@@ -1,6 +1,5 @@
 //! The page of a Business Object, and the labels of objects, in the administration interface.
-use crate::server::Server;
-use serde_json::json;
+use penstock_test_support::prelude::*;
 
 /// Returns the text of the element with this id in a page, without the escapes of HTML.
 fn element_text(page: &str, id: &str) -> String {
@@ -13,7 +12,7 @@ fn element_text(page: &str, id: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_on_the_page_of_a_business_object_sends_an_object() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let definition = json!({"name": "Pump", "config": "
 type: object
 path: Pump:.
@@ -23,17 +22,12 @@ fields:
   it's: {type: string, required: true, path: <https://plant.example/its>}
   tag: {type: string, required: true, path: <https://plant.example/tag>}
 "});
-    let defined = server.json("PUT", "/api/v1/business-objects", &definition).await;
-    let id = defined.expect(201).json()["id"].as_str().unwrap().to_owned();
-    let page = server.get(&format!("/admin/business-objects/{id}")).await.expect(200).text();
+    let defined = server.put("/api/v1/business-objects", &definition).await;
+    let id = defined.expect(201).json()["id"].string();
+    let page = server.page(&format!("/admin/business-objects/{id}")).await;
     let command = element_text(&page, "command");
     let command = command.replace("KEY", &server.key);
-    let shell = || {
-        let output = std::process::Command::new("bash").args(["-c", &command]).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        serde_json::from_str::<serde_json::Value>(&text)
-            .unwrap_or_else(|_| panic!("{command}: {text}"))
-    };
+    let shell = || Command::new("bash").args(["-c", &command]).succeed().json();
     let first = tokio::task::block_in_place(shell);
     assert_eq!((&first["created"], &first["mode"]), (&json!(1), &json!("MERGE")), "{first}");
     assert_eq!(tokio::task::block_in_place(shell)["unchanged"], 1);
@@ -41,7 +35,7 @@ fields:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_titles_and_references_show_the_label_and_without_one_the_uri() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let definition = json!({"name": "Pump", "config": "
 type: object
 path: Pump:.
@@ -52,15 +46,15 @@ fields:
   next: {type: resource, path: <https://plant.example/next>}
 "});
     let all = "/api/v1/business-objects";
-    let defined = server.json("PUT", all, &definition).await.expect(201).json();
+    let defined = server.put(all, &definition).await.expect(201).json();
     let pumps = json!([
         {"uri": "urn:pump:1", "serial": "S-1", "name": "Feed <pump>", "next": "urn:pump:2"},
         {"uri": "urn:pump:2", "serial": "S-2", "next": "urn:pump:1"},
     ]);
     server.ingest("ADD", &pumps).await.expect(200);
-    let page = async |path: &str| server.get(path).await.expect(200).text();
+    let page = async |path: &str| server.page(path).await;
 
-    let list = page(&format!("/admin/objects/{}", defined["id"].as_str().unwrap())).await;
+    let list = page(&format!("/admin/objects/{}", defined["id"].text())).await;
     assert!(
         list.contains(
             ">Feed &#60;pump&#62;</a><br><span class=\"uri faint small\">urn:pump:1</span>"
@@ -93,11 +87,11 @@ fields:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_label_that_is_no_single_text_is_refused_with_its_place() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let definition = json!({"name": "Pump", "config":
         "type: object\npath: Pump:.\nlabel: flow\nfields:\n  flow: {type: number, path: <https://plant.example/flow>}\n"});
-    let problem = server.json("PUT", "/api/v1/business-objects", &definition).await.problem(422);
+    let problem = server.put("/api/v1/business-objects", &definition).await.problem(422);
     let error = &problem["errors"][0];
     assert_eq!((&error["line"], &error["column"]), (&json!(3), &json!(8)));
-    assert!(error["message"].as_str().unwrap().contains("`type: string`"), "{problem}");
+    assert!(error["message"].has("`type: string`"), "{problem}");
 }

@@ -21,21 +21,13 @@ mod documented_members;
 mod encodings;
 mod events;
 mod export_files;
-#[expect(dead_code, reason = "the tests of tokens use the rest")]
-#[path = "../tokens/forge.rs"]
-mod forge;
 mod forms;
 mod graphql;
 mod graphql_client;
 mod graphql_docs;
 mod hosts;
 mod identifiers;
-#[path = "../gateway/in_process.rs"]
-mod in_process;
 mod integrator_docs;
-#[expect(dead_code, reason = "the tests of tokens use the rest")]
-#[path = "../tokens/issuer.rs"]
-mod issuer;
 mod labels;
 mod lifecycle;
 mod main_job;
@@ -45,18 +37,14 @@ mod ndjson;
 mod object_pages;
 mod opening;
 mod operating_pages;
-mod person;
 mod poisoned;
 mod preconditions;
 mod problems;
 mod pushes;
 mod rdf_documents;
-#[path = "../gateway/webhook_receiver.rs"]
-mod receiver;
 mod rejected;
 mod revoked;
 mod roles;
-mod server;
 mod shapes;
 mod shared_property;
 mod sign_in;

@@ -1,21 +1,19 @@
 //! The examples in docs/mapping.md become exactly the quads that the page shows.
-use crate::server::Server;
 use oxrdf::Quad;
 use oxrdfio::{RdfFormat, RdfParser};
 use penstock_model::rdf::{DumpOptions, Format, write_dump};
-use serde_json::{Value, json};
+use penstock_test_support::prelude::*;
 use std::collections::HashSet;
 
 const PAGE: &str = include_str!("../../docs/mapping.md");
 
 #[tokio::test]
 async fn the_examples_become_the_quads_that_the_page_shows() {
-    let server = Server::start(&[]).await;
-    let json = [("Content-Type", "application/json")];
+    let server = TestApp::plain().await;
     for (_, text) in blocks().into_iter().filter(|(info, _)| *info == "json namespaces") {
         for namespace in serde_json::from_str::<Vec<Value>>(text).unwrap() {
-            let path = format!("/api/v1/namespaces/{}", namespace["name"].as_str().unwrap());
-            server.send("PUT", &path, &json, namespace.to_string()).await.expect(201);
+            let path = format!("/api/v1/namespaces/{}", namespace["name"].text());
+            server.send("PUT", &path, &[JSON], namespace.to_string()).await.expect(201);
         }
     }
     let mut expected = HashSet::new();
@@ -23,11 +21,11 @@ async fn the_examples_become_the_quads_that_the_page_shows() {
     for (info, text) in blocks() {
         if let Some(name) = info.strip_prefix("yaml ") {
             let definition = json!({"name": name, "config": text}).to_string();
-            server.send("PUT", "/api/v1/business-objects", &json, definition).await.expect(201);
+            server.send("PUT", "/api/v1/business-objects", &[JSON], definition).await.expect(201);
         } else if let Some(name) = info.strip_prefix("json data ") {
             let path = format!("/api/v1/business-objects/{name}?mode=ADD");
             let body = format!("{{\"data\": {text}}}");
-            server.send("POST", &path, &json, body).await.expect(200);
+            server.send("POST", &path, &[JSON], body).await.expect(200);
             examples += 1;
         } else if info == "trig" {
             expected.extend(quads(RdfFormat::TriG, text.as_bytes()));

@@ -1,10 +1,8 @@
 //! Natural keys, MERGE and If-Match, as a client of the REST interface uses them.
-use crate::server::{Server, escaped};
-use serde_json::{Value, json};
+use penstock_test_support::prelude::*;
 
 const ALL: &str = "/api/v1/business-objects";
 const PUMPS: &str = "/api/v1/business-objects/Pumps";
-const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 fn definition(key: &str) -> Value {
     json!({"name": "Pumps", "config": format!("
@@ -21,47 +19,46 @@ path: Pump:.
 ")})
 }
 
-async fn send(server: &Server, mode: &str, objects: &Value) -> Value {
+async fn send(server: &TestApp, mode: &str, objects: &Value) -> Value {
     let path = format!("{PUMPS}?mode={mode}");
-    server.json("POST", &path, &json!({"data": objects})).await.expect(200).json()
+    server.post(&path, &json!({"data": objects})).await.expect(200).json()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_data_is_stored_once_and_stored_objects_are_found_by_a_key_that_is_added() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start_in(dir.path(), &[]).await.unwrap();
-    server.json("PUT", ALL, &definition("")).await.expect(201);
+    let server = TestApp::reopen(dir.path()).await;
+    server.put(ALL, &definition("")).await.expect(201);
     let minted = send(&server, "ADD", &json!([{"tag": "P-1"}, {"tag": "P-2"}])).await;
     let uri = minted["objects"][0]["uri"].clone();
 
-    server.json("PUT", ALL, &definition("key: tag\n")).await.expect(200);
+    server.put(ALL, &definition("key: tag\n")).await.expect(200);
     let again = send(&server, "MERGE", &json!([{"tag": "P-1", "power": 7}, {"tag": "P-3"}])).await;
     assert_eq!((&again["objects"][0]["uri"], &again["updated"]), (&uri, &json!(1)));
-    let new = again["objects"][1]["uri"].as_str().unwrap();
+    let new = again["objects"][1]["uri"].text();
     assert!(new.ends_with("Pump:P-3"), "{again}");
     assert_eq!(send(&server, "ADD", &json!([{"tag": "P-3"}])).await["unchanged"], 1);
 
     // The index survives a restart.
     server.stop().await;
-    let server = Server::start_in(dir.path(), &[]).await.unwrap();
+    let server = TestApp::reopen(dir.path()).await;
     let found = send(&server, "ADD", &json!([{"tag": "P-1"}])).await;
     assert_eq!((&found["objects"][0]["uri"], &found["unchanged"]), (&uri, &json!(1)));
 
-    let omitted = server.json("PUT", ALL, &definition("")).await.problem(409);
+    let omitted = server.put(ALL, &definition("")).await.problem(409);
     assert_eq!(omitted["errors"][0]["pointer"], "/config");
-    assert!(omitted["detail"].as_str().unwrap().contains("leaves out `key`"), "{omitted}");
-    server.json("PUT", &format!("{ALL}?force=true"), &definition("")).await.expect(200);
+    assert!(omitted["detail"].has("leaves out `key`"), "{omitted}");
+    server.put(&format!("{ALL}?force=true"), &definition("")).await.expect(200);
     send(&server, "ADD", &json!([{"tag": "P-1"}])).await;
-    let shared = server.json("PUT", ALL, &definition("key: tag\n")).await.problem(409);
-    assert!(shared["detail"].as_str().unwrap().contains("1 stored object "), "{shared}");
-    server.json("PUT", ALL, &definition("key: []\n")).await.expect(200);
+    server.put(ALL, &definition("key: tag\n")).await.refused(409, "1 stored object ");
+    server.put(ALL, &definition("key: []\n")).await.expect(200);
     server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_merge_clears_with_null_and_names_what_it_removes() {
-    let server = Server::start(&[]).await;
-    server.json("PUT", ALL, &definition("key: tag\n")).await.expect(201);
+    let server = TestApp::plain().await;
+    server.put(ALL, &definition("key: tag\n")).await.expect(201);
     let stored = json!([{"tag": "P-1", "power": 7, "motor": {"maker": "M"}}]);
     let motor = send(&server, "MERGE", &stored).await["objects"][0]["nested"][0]["uri"].clone();
     let merged =
@@ -69,12 +66,12 @@ async fn a_merge_clears_with_null_and_names_what_it_removes() {
     assert_eq!((&merged["updated"], &merged["deleted"]), (&json!(1), &json!(1)));
     let warning = &merged["warnings"][0];
     assert_eq!(warning["pointer"], "/data/0/motor");
-    assert!(warning["message"].as_str().unwrap().starts_with(motor.as_str().unwrap()), "{merged}");
-    let uri = merged["objects"][0]["uri"].as_str().unwrap();
-    let read = server.get(&format!("{PUMPS}/objects/{}", escaped(uri))).await.expect(200).json();
+    assert!(warning["message"].text().starts_with(motor.text()), "{merged}");
+    let uri = merged["objects"][0]["uri"].text();
+    let read = server.read(&format!("{PUMPS}/objects/{}", escaped(uri))).await;
     assert_eq!(read, json!({"uri": uri, "tag": "P-1"}));
     let required = json!({"data": [{"tag": null}]});
-    server.json("POST", &format!("{PUMPS}?mode=MERGE"), &required).await.problem(422);
+    server.post(&format!("{PUMPS}?mode=MERGE"), &required).await.problem(422);
 }
 
 fn with(etag: &str) -> [(&str, &str); 2] {
@@ -83,13 +80,13 @@ fn with(etag: &str) -> [(&str, &str); 2] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_editors_the_second_reads_again() {
-    let server = Server::start(&[]).await;
-    server.json("PUT", ALL, &definition("key: tag\n")).await.expect(201);
+    let server = TestApp::plain().await;
+    server.put(ALL, &definition("key: tag\n")).await.expect(201);
     let uri = send(&server, "ADD", &json!([{"tag": "P-1"}])).await["objects"][0]["uri"].clone();
-    let by_path = format!("{PUMPS}/objects/{}", escaped(uri.as_str().unwrap()));
+    let by_path = format!("{PUMPS}/objects/{}", escaped(uri.text()));
     let read = server.get(&by_path).await.expect(200);
     let etag = read.header("etag").to_owned();
-    let by_query = format!("{PUMPS}/objects?uri={}", escaped(uri.as_str().unwrap()));
+    let by_query = format!("{PUMPS}/objects?uri={}", escaped(uri.text()));
     assert_eq!(server.get(&by_query).await.expect(200).header("etag"), etag);
 
     let merge = format!("{PUMPS}?mode=MERGE");
@@ -105,6 +102,6 @@ async fn of_two_editors_the_second_reads_again() {
     let two = json!({"data": [{"tag": "P-1"}, {"tag": "P-1"}]}).to_string();
     server.send("POST", &merge, &with("*"), two).await.problem(400);
     server.send("POST", &format!("{merge}&onError=skip"), &with("*"), body(3)).await.problem(400);
-    let lines = [("Content-Type", "application/x-ndjson"), ("If-Match", "*")];
+    let lines = [NDJSON, ("If-Match", "*")];
     server.send("POST", &merge, &lines, "{\"tag\": \"P-1\"}\n").await.problem(400);
 }

@@ -1,40 +1,24 @@
 //! `If-Match` and `If-None-Match` (RFC 9110, 13.1): reads that the client has already, and writes whose condition is false.
-use crate::server::{Server, connect, escaped};
-use penstock_auth::Role;
-use serde_json::json;
-use std::time::{Duration, Instant};
+use penstock_test_support::prelude::*;
 
 const PUMP: &str = "/api/v1/business-objects/Pump";
 const URI: &str = "https://plant.example/p/1";
-const TURTLE: (&str, &str) = ("Content-Type", "text/turtle");
 const SHAPES: &str = "<urn:S> a <http://www.w3.org/ns/shacl#NodeShape> ; <http://www.w3.org/ns/shacl#targetNode> <urn:a> .";
-
-/// Pushes an export and waits until its content is there. Returns the path of the content.
-async fn push_export(server: &Server) -> String {
-    let pushed = server.send("POST", &format!("{PUMP}/push"), &[], "").await.expect(202).json();
-    let export = format!("/api/v1/exports/{}", pushed["exports"][0]["id"].as_str().unwrap());
-    let begun = Instant::now();
-    while server.get(&export).await.expect(200).json()["status"] != "delivered" {
-        assert!(begun.elapsed() < Duration::from_mins(1), "the export was not delivered");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    format!("{export}/content")
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_with_an_etag_answers_304_to_who_has_it() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     server.define_with(&json!({"review": "optional"})).await;
     server.ingest("ADD", &json!([{"uri": URI, "name": "one"}])).await.expect(200);
-    let content = push_export(&server).await;
-    server.json("PUT", "/api/v1/groups/leaders", &json!({})).await.expect(201);
+    let export = server.deliver("Pump").await;
+    let content = format!("/api/v1/exports/{}/content", export["id"].text());
+    server.put("/api/v1/groups/leaders", &json!({})).await.expect(201);
     server.send("PUT", "/api/v1/shapes/pumps", &[TURTLE], SHAPES).await.expect(201);
     let change = json!({"data": [{"uri": URI, "name": "two"}]});
-    let change = server.json("POST", &format!("{PUMP}?mode=REPLACE&review=true"), &change).await;
-    let change = change.expect(202).json()["id"].as_str().unwrap().to_owned();
-    let cookie = server.sign_in(Role::User);
-    let own = connect(server.address, "GET", "/api/v1/users/me", &[("Cookie", &cookie)], "").await;
-    let user = own.expect(200).json()["id"].as_str().unwrap().to_owned();
+    let change = server.post(&format!("{PUMP}?mode=REPLACE&review=true"), &change).await;
+    let change = change.expect(202).json()["id"].string();
+    let person = server.cookie_of(Role::User);
+    let user = person.read("/api/v1/users/me").await["id"].string();
     let samples = [
         ("/api/v1/business-objects/{id}", PUMP.to_owned()),
         ("/api/v1/business-objects/{id}/objects/{uri}", format!("{PUMP}/objects/{}", escaped(URI))),
@@ -45,9 +29,8 @@ async fn every_route_with_an_etag_answers_304_to_who_has_it() {
         ("/api/v1/users/me", "/api/v1/users/me".to_owned()),
         ("/api/v1/users/{id}", format!("/api/v1/users/{user}")),
     ];
-    let document = server.get("/api-doc/openapi.json").await.expect(200).json();
-    let has_etag =
-        |path: &serde_json::Value| path["get"]["responses"]["200"]["headers"].get("ETag").is_some();
+    let document = server.read("/api-doc/openapi.json").await;
+    let has_etag = |path: &Value| path["get"]["responses"]["200"]["headers"].get("ETag").is_some();
     let documented = document["paths"].as_object().unwrap().iter();
     let documented: Vec<_> = documented.filter(|(_, item)| has_etag(item)).collect();
     assert!(documented.len() >= 7, "{documented:?}");
@@ -55,13 +38,9 @@ async fn every_route_with_an_etag_answers_304_to_who_has_it() {
         let sample = samples.iter().find(|(sampled, _)| sampled == route);
         let path = &sample.unwrap_or_else(|| panic!("{route} has an ETag and no sample here")).1;
         let get = async |method: &str, tags: &str| {
-            let headers = [("Cookie", cookie.as_str()), ("If-None-Match", tags)];
             // An API key has no account of its own, so no ETag either.
-            if route.ends_with("/me") {
-                connect(server.address, method, path, &headers, "").await
-            } else {
-                server.send(method, path, &headers[1..], "").await
-            }
+            let caller = if route.ends_with("/me") { &person } else { &*server };
+            caller.send(method, path, &[("If-None-Match", tags)], "").await
         };
         let whole = get("GET", "\"none\"").await.expect(200);
         let etag = whole.header("etag").to_owned();
@@ -76,14 +55,13 @@ async fn every_route_with_an_etag_answers_304_to_who_has_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_whose_precondition_is_false_changes_nothing() {
-    let server = Server::start(&["--service.sparql.update=true"]).await;
+    let server = TestApp::start(&["--service.sparql.update=true"]).await;
     server.define().await;
-    server.json("PUT", "/api/v1/groups/leaders", &json!({})).await.expect(201);
+    server.put("/api/v1/groups/leaders", &json!({})).await.expect(201);
     server.send("PUT", "/api/v1/shapes/pumps", &[TURTLE], SHAPES).await.expect(201);
     let graph = "/sparql/graphs?graph=urn:g";
     let space = "/api/v1/namespaces/Tank";
     let one = "<urn:a> <urn:b> 1 .";
-    let json = ("Content-Type", "application/json");
     let if_match = |tags| ("If-Match", tags);
     let none = ("If-None-Match", "*");
 
@@ -92,19 +70,19 @@ async fn a_write_whose_precondition_is_false_changes_nothing() {
         for method in ["PUT", "POST"] {
             server.send(method, graph, &[TURTLE, if_match(tags)], one).await.problem(412);
         }
-        server.send("PUT", space, &[json, if_match(tags)], "{}").await.problem(412);
+        server.send("PUT", space, &[JSON, if_match(tags)], "{}").await.problem(412);
     }
     server.get(graph).await.problem(404);
     server.get(space).await.problem(404);
     server.send("PUT", graph, &[TURTLE, none], one).await.expect(201);
-    server.send("PUT", space, &[json, none], "{}").await.expect(201);
+    server.send("PUT", space, &[JSON, none], "{}").await.expect(201);
 
     let existing = [
         ("PUT", graph, TURTLE, "<urn:a> <urn:b> 2 ."),
         ("POST", graph, TURTLE, "<urn:a> <urn:b> 2 ."),
         ("DELETE", graph, TURTLE, ""),
-        ("PUT", space, json, "{}"),
-        ("DELETE", space, json, ""),
+        ("PUT", space, JSON, "{}"),
+        ("DELETE", space, JSON, ""),
     ];
     for (method, path, media_type, body) in existing {
         server.send(method, path, &[media_type, none], body).await.problem(412);
@@ -116,7 +94,7 @@ async fn a_write_whose_precondition_is_false_changes_nothing() {
             server.send("DELETE", path, &[("If-None-Match", tags)], "").await.problem(412);
         }
     }
-    let turtle = server.get(graph).await.expect(200).text();
+    let turtle = server.page(graph).await;
     assert!(turtle.contains('1') && !turtle.contains('2'), "{turtle}");
     server.send("DELETE", graph, &[if_match("*")], "").await.expect(204);
     server.send("DELETE", space, &[if_match("*")], "").await.expect(204);
@@ -124,12 +102,11 @@ async fn a_write_whose_precondition_is_false_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_is_ingested_only_if_there_is_none() {
-    let server = Server::start(&[]).await;
-    server.define().await;
+    let server = TestApp::with_pumps().await;
     let path = format!("{PUMP}?mode=REPLACE");
     let object = format!("{PUMP}/objects/{}", escaped(URI));
     let send = async |name: &str, tags: &str| {
-        let headers = [("Content-Type", "application/json"), ("If-None-Match", tags)];
+        let headers = [JSON, ("If-None-Match", tags)];
         let body = json!({"data": [{"uri": URI, "name": name}]}).to_string();
         server.send("POST", &path, &headers, body).await
     };
@@ -140,6 +117,6 @@ async fn an_object_is_ingested_only_if_there_is_none() {
     assert_eq!(server.get(&object).await.json()["name"], "one");
     send("two", "\"another\"").await.expect(200);
     send("three", "no tag").await.problem(400);
-    let lines = [("Content-Type", "application/x-ndjson"), ("If-None-Match", "*")];
+    let lines = [NDJSON, ("If-None-Match", "*")];
     server.send("POST", &path, &lines, "{}\n").await.problem(400);
 }

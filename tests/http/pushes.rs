@@ -1,9 +1,7 @@
 //! Waiting pushes occupy no thread that the gateway needs for other work, and their number is bounded.
-use crate::server::{Server, connect};
 use penstock_base::commit::NoClient;
-use serde_json::json;
+use penstock_test_support::prelude::*;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
@@ -11,7 +9,7 @@ const MAX_PUSHES: usize = 64;
 const LONG: Duration = Duration::from_mins(1);
 
 /// Blocks every other writer of the store until it is released.
-fn block_writers(server: &Server) -> (mpsc::Sender<()>, JoinHandle<()>) {
+fn block_writers(server: &TestApp) -> (mpsc::Sender<()>, JoinHandle<()>) {
     let store = server.gateway().store.clone();
     let (held, is_held) = mpsc::channel();
     let (release, released) = mpsc::channel();
@@ -29,7 +27,7 @@ fn block_writers(server: &Server) -> (mpsc::Sender<()>, JoinHandle<()>) {
 }
 
 /// Pushes `Pump` over its own connection and returns the status of the answer.
-fn push(server: &Server) -> impl Future<Output = u16> + Send + use<> {
+fn push(server: &TestApp) -> impl Future<Output = u16> + Send + use<> {
     let (address, key) = (server.address, format!("Bearer {}", server.key));
     async move {
         let path = "/api/v1/business-objects/Pump/push";
@@ -43,8 +41,7 @@ fn push(server: &Server) -> impl Future<Output = u16> + Send + use<> {
 }
 
 async fn concurrent_pushes_are_bounded() {
-    let server = Server::start(&[]).await;
-    server.define().await;
+    let server = TestApp::with_pumps().await;
     let pumps = json!([{"uri": "https://plant.example/p/1", "name": "one"}]);
     server.ingest("ADD", &pumps).await.expect(200);
 
@@ -75,8 +72,8 @@ async fn concurrent_pushes_are_bounded() {
     drop(release);
     holding.await.unwrap();
     assert_eq!(timeout(LONG, next).await.expect("it must be accepted"), 202);
-    let made = server.get("/api/v1/exports?limit=100").await.expect(200).json();
-    let made = made["items"].as_array().unwrap().len();
+    let made = server.items("/api/v1/exports?limit=100").await;
+    let made = made.len();
     assert!((1..MAX_PUSHES).contains(&made), "{made} exports were created");
     server.stop().await;
 }
@@ -95,14 +92,10 @@ fn waiting_pushes_occupy_no_thread_and_end_with_their_clients() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_push_runs_after_the_gateway_stops() {
-    let server = Server::start(&[]).await;
-    server.define().await;
+    let server = TestApp::with_pumps().await;
     server.ingest("ADD", &json!([{"name": "one"}])).await.expect(200);
     server.gateway().exporter.stop_rendering();
-    assert_eq!(
-        server.send("POST", "/api/v1/business-objects/Pump/push", &[], "").await.status,
-        503
-    );
-    assert_eq!(server.get("/api/v1/exports").await.expect(200).json()["items"], json!([]));
+    assert_eq!(server.post_empty("/api/v1/business-objects/Pump/push").await.status, 503);
+    assert_eq!(server.read("/api/v1/exports").await["items"], json!([]));
     server.stop().await;
 }

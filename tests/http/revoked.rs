@@ -5,35 +5,27 @@
 //! of the credential was committed, and before memory is updated, so that only the commit can refuse it.
 mod samples;
 
-use crate::server::{Server, connect, definition, escaped};
 use penstock_auth::accounts::{self, AccountEdit};
 use penstock_auth::audit::{Filter, Record};
 use penstock_auth::groups::NewGroup;
 use penstock_auth::keys;
 use penstock_auth::password::Hash;
-use penstock_auth::sessions::Sessions;
-use penstock_auth::{Account, Authorized, Role};
+use penstock_auth::{Account, Authorized};
 use penstock_base::IfMatch;
 use penstock_base::commit::NoClient;
 use penstock_base::error::GatewayError;
+use penstock_model::testing::list_quads;
 use penstock_service::gateway::Gateway;
-use penstock_store::{DocumentRange, Pattern, Read as _};
-use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use penstock_store::{DocumentRange, Read as _};
+use penstock_test_support::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 const PASSWORD: &str = "correct horse battery";
 const OTHER: &str = "another horse battery";
 const LONG: Duration = Duration::from_mins(1);
 const SHAPES: &str = "<urn:S> a <http://www.w3.org/ns/shacl#NodeShape> ; <http://www.w3.org/ns/shacl#targetNode> <urn:a> .";
-const JSON: &str = "application/json";
-const LINES: &str = "application/x-ndjson";
-const FORM: &str = "application/x-www-form-urlencoded";
 
 /// A request to a changing route.
 struct Sample {
@@ -50,7 +42,7 @@ struct Sample {
 
 /// A gateway with data that each sample can change.
 struct Fixture {
-    server: Server,
+    server: TestApp,
     hash: Hash,
     samples: Vec<Sample>,
     /// The exports of the samples: a delivered one and a waiting one.
@@ -96,19 +88,15 @@ struct Shown {
     account: Arc<Account>,
     /// The id of the session or of the key.
     id: String,
-    headers: Vec<(&'static str, String)>,
+    caller: Caller,
 }
 
 impl Fixture {
     async fn new() -> Self {
-        let target = "--service.export.targets.away";
-        let server = Server::start(&[
+        // No server listens there.
+        let away = s3_settings("away", "http://127.0.0.1:9", "secret");
+        let others = [
             "--service.export.targets.plant-exports.type=directory",
-            &format!("{target}.type=s3"),
-            // No server listens there.
-            &format!("{target}.endpoint=http://127.0.0.1:9"),
-            &format!("{target}.access-key-id=key"),
-            &format!("{target}.secret-access-key=secret"),
             "--service.sparql.update=true",
             "--service.sources.line.type=mqtt",
             "--service.sources.line.url=mqtt://127.0.0.1:9",
@@ -118,15 +106,14 @@ impl Fixture {
             "--service.webhooks.ops.url=http://127.0.0.1:9",
             "--service.webhooks.ops.secret=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
             "--service.webhooks.ops.events=penstock.target.blocked",
-        ])
-        .await;
+        ];
+        let server = TestApp::start(&[&lent(&away)[..], &others].concat()).await;
         let targets = json!([{"bucketName": "plant-exports"}, {"bucketName": "away"}]);
         server.define_with(&json!({"pushTargets": targets})).await;
         let pump = json!([{"uri": "https://plant.example/p/1", "name": "one"}]);
         server.ingest("ADD", &pump).await.expect(200);
-        let push = server.send("POST", "/api/v1/business-objects/Pump/push", &[], "").await;
-        let push = push.expect(202).json();
-        let id = |n: usize| push["exports"][n]["id"].as_str().unwrap().to_owned();
+        let push = server.post_empty("/api/v1/business-objects/Pump/push").await.expect(202).json();
+        let id = |n: usize| push["exports"][n]["id"].string();
         let exports = [id(0), id(1)];
         let hash = Hash::from_password(PASSWORD).unwrap();
         let mut fixture = Self { server, hash, samples: Vec::new(), exports };
@@ -162,18 +149,14 @@ impl Fixture {
     async fn change(&self, parameter: &str) -> String {
         let path =
             format!("/api/v1/business-objects/Reviewed?{parameter}&changeOwners=group:owners");
-        let change = self.server.json("POST", &path, &json!({"data": [{"name": "new"}]})).await;
-        change.expect(202).json()["id"].as_str().unwrap().to_owned()
+        let change = self.server.post(&path, &json!({"data": [{"name": "new"}]})).await;
+        change.expect(202).json()["id"].string()
     }
 
     fn session(&self, account: Arc<Account>) -> Shown {
         let id = self.gateway().auth.sessions.start_session(&account, None, None).unwrap().id;
-        let headers = vec![
-            ("Cookie", format!("penstock_session={id}")),
-            ("Sec-Fetch-Site", "same-origin".to_owned()),
-            ("X-CSRF-Token", Sessions::csrf_token(&id)),
-        ];
-        Shown { account, id, headers }
+        let caller = Caller::with_session(self.server.address, format!("penstock_session={id}"));
+        Shown { account, id, caller }
     }
 
     fn key(&self, account: Arc<Account>) -> Shown {
@@ -189,8 +172,7 @@ impl Fixture {
             business_objects: Vec::new(),
         };
         let (key, secret) = auth.keys.create_key(&owner, new).unwrap();
-        let headers = vec![("Authorization", format!("Bearer {secret}"))];
-        Shown { account, id: key.id.clone(), headers }
+        Shown { account, id: key.id.clone(), caller: self.server.caller_with(&secret) }
     }
 
     /// Ends a credential, as an Admin, its owner or the owner's sign-out does.
@@ -221,19 +203,9 @@ impl Fixture {
     fn stored(&self) -> BTreeMap<String, Value> {
         let store = &self.gateway().store;
         let mut stored = BTreeMap::new();
-        for collection in [
-            "accounts",
-            "api-keys",
-            "business-objects",
-            "namespaces",
-            "shapes-graphs",
-            "exports",
-            "export-sequences",
-            "ingestion-ids",
-            "dead-letters",
-            "groups",
-            "reviewed-changes",
-        ] {
+        let collections = "accounts api-keys business-objects namespaces shapes-graphs exports export-sequences \
+            ingestion-ids dead-letters groups reviewed-changes";
+        for collection in collections.split(' ') {
             let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
             for (key, document) in store.read().read_documents(collection, range).unwrap() {
                 let text = String::from_utf8_lossy(&document).into_owned();
@@ -244,65 +216,47 @@ impl Fixture {
                 stored.insert(format!("{collection} {:?}", String::from_utf8_lossy(&key)), value);
             }
         }
-        let mut quads = BTreeSet::new();
-        let mut visit = |quad: oxrdf::Quad| {
-            quads.insert(quad.to_string());
-            ControlFlow::Continue(())
-        };
-        store.read().for_each(&Pattern::default(), &mut visit).unwrap();
+        let quads: BTreeSet<String> = list_quads(&store.read()).into_iter().collect();
         stored.insert("quads".to_owned(), json!(quads));
         stored
     }
 
     /// Waits until the export to the directory is delivered, so that its stored state stays the same.
     async fn settle(&self) {
-        let deadline = Instant::now() + LONG;
-        loop {
-            let exports = self.server.get("/api/v1/exports?limit=1000").await.expect(200).json();
-            let waits = |export: &Value| {
-                export["target"] == "plant-exports" && export["status"] != "delivered"
-            };
-            if !exports["items"].as_array().unwrap().iter().any(waits) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "{exports}");
-            sleep(Duration::from_millis(20)).await;
-        }
+        until("the export is delivered", async || {
+            let exports = self.server.items("/api/v1/exports?limit=1000").await;
+            let mut waiting = exports.iter().filter(|export| export["target"] == "plant-exports");
+            waiting.all(|export| export["status"] == "delivered")
+        })
+        .await;
     }
 
     async fn send(&self, sample: &Sample, shown: &Shown) -> (u16, String) {
-        let mut headers: Vec<_> =
-            shown.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        headers.push(("Content-Type", sample.media_type));
+        let mut headers = vec![("Content-Type", sample.media_type)];
         headers.extend(sample.if_match.map(|tag| ("If-Match", tag)));
         let body = sample.body.clone();
-        let address = self.server.address;
-        let answer = connect(address, sample.method, &sample.path, &headers, body).await;
+        let answer = shown.caller.send(sample.method, &sample.path, &headers, body).await;
         (answer.status, answer.text())
     }
 
     /// Sends a sample, and repeats it while the worker that delivers exports holds the export.
     async fn send_until_free(&self, sample: &Sample, shown: &Shown) -> (u16, String) {
         let before = self.stored();
-        let deadline = Instant::now() + LONG;
-        loop {
+        until_some("the export is free", async || {
             let (status, text) = self.send(sample, shown).await;
             let is_busy =
                 text.contains("is being delivered") || (status == 303 && self.stored() == before);
-            if !(is_busy && sample.route.contains("/exports/")) {
-                return (status, text);
-            }
-            assert!(Instant::now() < deadline, "{status} {text}");
-            sleep(Duration::from_millis(20)).await;
-        }
+            (!(is_busy && sample.route.contains("/exports/"))).then_some((status, text))
+        })
+        .await
     }
 }
 
 /// Sends the head of a request, and waits until the gateway has authorized it and asks for the body.
-async fn begin(server: &Server, sample: &Sample, shown: &Shown) -> TcpStream {
+async fn begin(server: &TestApp, sample: &Sample, shown: &Shown) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
-    let headers: Vec<_> =
-        shown.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers = shown.caller.headers.iter();
+    let headers: Vec<_> = headers.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let if_match = sample.if_match.map(|tag| format!("If-Match: {tag}\r\n"));
     let headers = headers.concat() + &if_match.unwrap_or_default();
     let head = format!(
@@ -314,11 +268,7 @@ async fn begin(server: &Server, sample: &Sample, shown: &Shown) -> TcpStream {
         sample.body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut go_on = [0; 25];
-    let read = timeout(LONG, stream.read_exact(&mut go_on)).await;
-    read.expect("the gateway asks for the body").unwrap();
-    let told = String::from_utf8_lossy(&go_on).into_owned();
-    assert_eq!(told, "HTTP/1.1 100 Continue\r\n\r\n", "{} {}", sample.method, sample.path);
+    timeout(LONG, expect_continue(&mut stream)).await.expect("the gateway asks for the body");
     stream
 }
 
@@ -380,27 +330,25 @@ async fn a_commit_after_the_revocation_changes_nothing() {
         let shown = fixture.session(fixture.account());
         let id = shown.account.id.as_bytes();
         fixture.settle().await;
-        let (stored, put) = (
-            fixture.gateway().store.read().read_document("accounts", id).unwrap(),
-            |document: &[u8]| {
-                let put = fixture.gateway().store.commit::<_, GatewayError>(&NoClient, |t| {
-                    Ok(t.put_document("accounts", id, document)?)
-                });
-                put.unwrap();
-            },
-        );
-        let stored = stored.unwrap();
+        let store = &fixture.gateway().store;
+        let put = |document: &[u8]| {
+            let put = store.commit::<_, GatewayError>(&NoClient, |t| {
+                Ok(t.put_document("accounts", id, document)?)
+            });
+            put.unwrap();
+        };
+        let stored = store.read().read_document("accounts", id).unwrap().unwrap();
         let mut disabled: Value = serde_json::from_slice(&stored).unwrap();
         disabled["enabled"] = json!(false);
         // This is the state between the commit that disables an account and the update of memory.
         put(disabled.to_string().as_bytes());
         let before = fixture.stored();
-        let send = async || match sample.media_type {
-            JSON => fixture.send_until_free(sample, &shown).await,
-            _ => fixture.send(sample, &shown).await,
+        let (status, text) = if sample.media_type == JSON.1 {
+            fixture.send_until_free(sample, &shown).await
+        } else {
+            fixture.send(sample, &shown).await
         };
-        let (status, text) = send().await;
-        let is_page = sample.media_type == FORM;
+        let is_page = sample.media_type == FORM.1;
         // A page may redirect to the previous page and show the error there.
         assert!(status == 401 || is_page && status == 303, "{request}: {status} {text}");
         assert_eq!(fixture.stored(), before, "{request}");

@@ -1,30 +1,28 @@
 //! Signing in while unauthenticated clients try to prevent it.
-use crate::server::{Server, connect};
-use serde_json::json;
+use penstock_test_support::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const PASSWORD: &str = "correct horse battery";
-const JSON: (&str, &str) = ("Content-Type", "application/json");
 /// Makes the gateway trust the test as a proxy, so that `X-Forwarded-For` sets the address of each client.
 const PROXY: [&str; 2] =
     ["--server.forward-headers-strategy=native", "--service.trusted-proxies=127.0.0.1"];
 
-async fn server() -> Server {
-    let server = Server::start(&PROXY).await;
+async fn server() -> TestApp {
+    let server = TestApp::start(&PROXY).await;
     let new = json!({"email": "ada", "password": PASSWORD, "roles": ["User"]});
-    server.json("POST", "/api/v1/users", &new).await.expect(201);
+    server.post("/api/v1/users", &new).await.expect(201);
     server
 }
 
-async fn sign_in(server: &Server, from: &str, password: &str) -> u16 {
+async fn sign_in(server: &TestApp, from: &str, password: &str) -> u16 {
     let body = json!({"email": "ada", "password": password}).to_string();
     let headers = [JSON, ("X-Forwarded-For", from)];
     connect(server.address, "POST", "/login", &headers, body).await.status
 }
 
 /// Opens a client that sends a part of a body and then stops.
-async fn hold(server: &Server, from: &str) -> TcpStream {
+async fn hold(server: &TestApp, from: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let head = format!(
         "POST /login HTTP/1.1\r\nHost: {}\r\nX-Forwarded-For: {from}\r\nContent-Type: application/json\r\n\
@@ -33,9 +31,7 @@ async fn hold(server: &Server, from: &str) -> TcpStream {
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     // The gateway asks for the body once it starts to read it.
-    let mut answer = [0; 25];
-    stream.read_exact(&mut answer).await.unwrap();
-    assert!(answer.starts_with(b"HTTP/1.1 100"), "{}", String::from_utf8_lossy(&answer));
+    expect_continue(&mut stream).await;
     // Pieces of this size use up the quota of all clients together.
     stream.write_all(&[b' '; 8192]).await.unwrap();
     stream

@@ -1,10 +1,7 @@
 //! Every reader sees the state after one commit: a writer sets the same number on the first and the last object in each
 //! request, and no answer has two different ones.
-use crate::server::{Server, connect};
 use penstock_store::faults::{Failure, Faults, Operation};
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use penstock_test_support::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The number of objects between the first and the last.
@@ -30,7 +27,7 @@ fn read_pair(objects: &[Value]) -> [Value; 2] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_push_a_dump_and_a_query_show_one_commit() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     server.define_with(&json!({"pushTargets": [{"bucketName": "embedded"}]})).await;
     let all: Vec<Value> =
         (0..=OBJECTS).map(|at| json!({"uri": uri(at), "name": "n", "flow": 0})).collect();
@@ -43,7 +40,7 @@ async fn a_push_a_dump_and_a_query_show_one_commit() {
         let mut number = 0;
         while !stop.load(Ordering::Relaxed) {
             number += 1;
-            let headers = [("Authorization", key.as_str()), ("Content-Type", "application/json")];
+            let headers = [("Authorization", key.as_str()), JSON];
             let path = "/api/v1/business-objects/Pump?mode=UPDATE";
             connect(address, "POST", path, &headers, flows(number)).await.expect(200);
         }
@@ -59,9 +56,9 @@ async fn a_push_a_dump_and_a_query_show_one_commit() {
     for _ in 0..6 {
         let query = "{ first: pumpConnection(first: 100) { nodes { uri flow } } \
                      last: pump(uri: \"https://plant.example/p/0600\") { uri flow } }";
-        let answer = server.json("POST", "/graphql", &json!({"query": query})).await.expect(200);
+        let answer = server.post("/graphql", &json!({"query": query})).await.expect(200);
         let data = &answer.json()["data"];
-        let mut nodes = data["first"]["nodes"].as_array().unwrap().clone();
+        let mut nodes = data["first"]["nodes"].list().to_vec();
         nodes.push(data["last"].clone());
         check("GraphQL", read_pair(&nodes));
 
@@ -75,10 +72,10 @@ async fn a_push_a_dump_and_a_query_show_one_commit() {
         check("dump", [flow(0), flow(OBJECTS)]);
 
         let path = "/api/v1/business-objects/Pump/push";
-        let pushed = server.send("POST", path, &[], "").await.expect(202).json();
-        let id = pushed["exports"][0]["id"].as_str().unwrap();
-        let content = server.get(&format!("/api/v1/exports/{id}/content")).await.expect(200).json();
-        check("push", read_pair(content["data"].as_array().unwrap()));
+        let pushed = server.post_empty(path).await.expect(202).json();
+        let id = pushed["exports"][0]["id"].text();
+        let content = server.read(&format!("/api/v1/exports/{id}/content")).await;
+        check("push", read_pair(content["data"].list()));
     }
     is_over.store(true, Ordering::Relaxed);
     let written = writer.await.unwrap();
@@ -88,7 +85,7 @@ async fn a_push_a_dump_and_a_query_show_one_commit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_snapshot_is_503_for_a_query_and_a_warning_for_an_export_and_a_dump() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     server.define_with(&json!({"pushTargets": [{"bucketName": "embedded"}]})).await;
     let all: Vec<Value> =
         (0..50).map(|at| json!({"uri": uri(at), "name": "n", "flow": 0})).collect();
@@ -98,9 +95,9 @@ async fn a_lost_snapshot_is_503_for_a_query_and_a_warning_for_an_export_and_a_du
 
     let query = json!({"query": "{ pumpConnection(first: 50) { totalCount nodes { flow } } }"});
     lose_at(3);
-    let refused = server.json("POST", "/graphql", &query).await.expect(503).json();
+    let refused = server.post("/graphql", &query).await.expect(503).json();
     assert_eq!(refused.get("data"), None, "{refused}");
-    server.json("POST", "/graphql", &query).await.expect(200);
+    server.post("/graphql", &query).await.expect(200);
 
     let headers = [("TE", "trailers")];
     let path = "/control/dump?format=nq";
@@ -112,17 +109,17 @@ async fn a_lost_snapshot_is_503_for_a_query_and_a_warning_for_an_export_and_a_du
     let warning = mixed.headers["penstock-warning"].to_str().unwrap();
     assert!(warning.starts_with("the dump may mix several commits, because "), "{warning}");
     assert_eq!(mixed.text(), dump.text());
-    let events = server.get("/api/v1/audit?limit=1").await.expect(200).json();
-    let detail = events["items"][0]["detail"].as_str().unwrap();
+    let events = server.items("/api/v1/audit?limit=1").await;
+    let detail = events[0]["detail"].text();
     assert!(detail.ends_with(warning), "{detail}");
 
     let push = async || {
         let path = "/api/v1/business-objects/Pump/push";
-        let pushed = server.send("POST", path, &[], "").await.expect(202).json();
-        let id = pushed["exports"][0]["id"].as_str().unwrap();
-        let export = server.get(&format!("/api/v1/exports/{id}")).await.expect(200).json();
+        let pushed = server.post_empty(path).await.expect(202).json();
+        let id = pushed["exports"][0]["id"].text();
+        let export = server.read(&format!("/api/v1/exports/{id}")).await;
         let query = json!({"query": "{ exports(first: 1) { nodes { id commit warnings } } }"});
-        let shown = server.json("POST", "/graphql", &query).await.expect(200).json();
+        let shown = server.post("/graphql", &query).await.expect(200).json();
         let shown = &shown["data"]["exports"]["nodes"][0];
         assert_eq!((&shown["id"], &shown["commit"]), (&export["id"], &export["commit"]));
         export
@@ -143,7 +140,7 @@ async fn a_lost_snapshot_is_503_for_a_query_and_a_warning_for_an_export_and_a_du
         }
         nth += 1;
     };
-    let warning = export["warnings"][0].as_str().unwrap();
+    let warning = export["warnings"][0].text();
     assert!(warning.starts_with("The export may mix several commits: objects up to "), "{warning}");
     server.stop().await;
 }

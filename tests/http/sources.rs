@@ -1,27 +1,13 @@
 //! Sources: what becomes of their messages, and what clients see of them. No broker listens here; `tests/e2e/sources.rs`
 //! has one.
 use crate::audit::until_event;
-use crate::server::Server;
 use bytes::Bytes;
 use jiff::Timestamp;
-use penstock_auth::Role;
 use penstock_service::gateway::Gateway;
 use penstock_service::sources::{self, Message, NotStored, NotStoredCode, Stored};
-use serde_json::{Value, json};
-use std::sync::Arc;
+use penstock_test_support::prelude::*;
 
-const READINGS: &str = "\
-type: object
-path: 'Readings:.'
-key: [site, tag]
-fields:
-  site: {type: string, path: <https://plant.example/site>, required: true}
-  tag: {type: string, path: <https://plant.example/tag>, required: true}
-  value: {type: number, path: <https://plant.example/value>}
-  line: {type: integer, path: <https://plant.example/line>}
-  kind: {type: resource, path: <https://plant.example/kind>}
-  active: {type: boolean, path: <https://plant.example/active>}
-";
+const READINGS: &str = include_str!("readings.yaml");
 
 /// Returns the settings of a source named `line` with these subscriptions.
 fn source(subscriptions: &[&str]) -> Vec<String> {
@@ -38,19 +24,14 @@ fn readings_source() -> Vec<String> {
     ])
 }
 
-async fn start(settings: &[String]) -> Server {
-    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-    Server::start(&settings).await
-}
-
-async fn put(server: &Server, name: &str, config: &str, more: &Value) -> crate::server::Answer {
+async fn put(server: &TestApp, name: &str, config: &str, more: &Value) -> Answer {
     let mut body = json!({"name": name, "config": config});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    server.json("PUT", "/api/v1/business-objects", &body).await
+    server.put("/api/v1/business-objects", &body).await
 }
 
-async fn start_with_readings() -> Server {
-    let server = start(&readings_source()).await;
+async fn start_with_readings() -> TestApp {
+    let server = TestApp::start(&lent(&readings_source())).await;
     put(&server, "Readings", READINGS, &json!({})).await.expect(201);
     server
 }
@@ -77,16 +58,15 @@ pub(crate) fn store_messages(
 }
 
 /// Stores messages of the source `line`, of which none has to wait. Returns the numbers of objects and of dead letters.
-fn store_all(server: &Server, business_object: &str, messages: &[(&str, &str)]) -> (u64, u64) {
+fn store_all(server: &TestApp, business_object: &str, messages: &[(&str, &str)]) -> (u64, u64) {
     let stored = store_messages(server.gateway(), "line", business_object, messages).unwrap();
     assert_eq!((stored.messages, stored.dropped), (messages.len(), 0));
     (stored.objects, stored.dead_letters)
 }
 
-async fn objects(server: &Server, name: &str) -> Vec<Value> {
+async fn objects(server: &TestApp, name: &str) -> Vec<Value> {
     let path = format!("/api/v1/business-objects/{name}/objects");
-    let found = server.get(&path).await.expect(200).json();
-    found["items"].as_array().unwrap().clone()
+    server.items(&path).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,10 +91,10 @@ async fn invalid_messages_become_dead_letters_and_their_neighbours_are_stored() 
     assert_eq!(names, expected.map(|(site, tag)| (json!(site), json!(tag))));
 
     // One batch is one ingestion, by the account of the source.
-    let records = server.get("/api/v1/ingestions").await.expect(200).json();
-    let [record] = records["items"].as_array().unwrap().as_slice() else { panic!("{records}") };
+    let records = server.read("/api/v1/ingestions").await;
+    let [record] = records["items"].list() else { panic!("{records}") };
     assert_eq!((&record["mode"], &record["rejected"]), (&json!("MERGE"), &json!(5)));
-    let shown = server.get("/api/v1/sources/line").await.expect(200).json();
+    let shown = server.read("/api/v1/sources/line").await;
     assert_eq!(record["caller"], shown["account"]);
 
     // The same messages again change nothing.
@@ -123,7 +103,7 @@ async fn invalid_messages_become_dead_letters_and_their_neighbours_are_stored() 
     assert_eq!(objects(&server, "Readings").await.len(), 3);
 
     let letters = server.get("/api/v1/sources/line/rejected").await.expect(200).lines();
-    let texts: Vec<_> = letters.iter().map(|letter| letter["text"].as_str().unwrap()).collect();
+    let texts: Vec<_> = letters.iter().map(|letter| letter["text"].text()).collect();
     assert_eq!(
         texts,
         [
@@ -135,7 +115,7 @@ async fn invalid_messages_become_dead_letters_and_their_neighbours_are_stored() 
         ]
     );
     assert_eq!(letters[0]["topic"], "plant/north/x");
-    let reason = letters[3]["errors"][0]["message"].as_str().unwrap();
+    let reason = letters[3]["errors"][0]["message"].text();
     assert!(reason.contains("in the payload and in the topic"), "{reason}");
     server.get("/api/v1/sources/other/rejected").await.problem(404);
 }
@@ -147,36 +127,36 @@ async fn a_dead_letter_of_a_source_is_retried_with_the_fields_of_its_topic() {
     store_messages(server.gateway(), "line", "Readings", &messages).unwrap();
     let letters = server.get("/api/v1/sources/line/rejected").await.expect(200).lines();
     let path = |n: usize, rest: &str| {
-        format!("/api/v1/sources/line/rejected/{}{rest}", letters[n]["id"].as_str().unwrap())
+        format!("/api/v1/sources/line/rejected/{}{rest}", letters[n]["id"].text())
     };
-    server.send("POST", &path(0, "/retry"), &[], "").await.problem(400);
+    server.post_empty(&path(0, "/retry")).await.problem(400);
     let corrected = json!({"tag": "z", "value": 5});
-    let answer = server.json("POST", &path(0, "/retry"), &corrected).await.expect(200).json();
+    let answer = server.post(&path(0, "/retry"), &corrected).await.expect(200).json();
     assert_eq!((&answer["mode"], &answer["created"]), (&json!("MERGE"), &json!(1)));
-    server.json("POST", &path(0, "/retry"), &corrected).await.problem(404);
+    server.post(&path(0, "/retry"), &corrected).await.problem(404);
     assert_eq!(objects(&server, "Readings").await[0]["site"], "north");
     // A value of the corrected object counts more than that of the topic.
     let moved = json!({"tag": "z", "site": "east"});
-    server.json("POST", &path(1, "/retry"), &moved).await.expect(200);
+    server.post(&path(1, "/retry"), &moved).await.expect(200);
     assert_eq!(objects(&server, "Readings").await.len(), 2);
 
-    server.send("DELETE", &path(2, ""), &[], "").await.expect(204);
-    server.send("DELETE", &path(2, ""), &[], "").await.problem(404);
+    server.delete(&path(2, "")).await.expect(204);
+    server.delete(&path(2, "")).await.problem(404);
     assert!(server.get("/api/v1/sources/line/rejected").await.expect(200).body.is_empty());
     // It belongs to the source and not to a client's ingestion with the same id.
-    server.send("DELETE", "/api/v1/sources/other/rejected/x", &[], "").await.problem(404);
+    server.delete("/api/v1/sources/other/rejected/x").await.problem(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn levels_of_the_topic_get_the_type_of_their_fields() {
-    let server = start(&source(&[
+    let settings = source(&[
         "subscriptions[0].topic=#",
         "subscriptions[0].business-object=Readings",
         "subscriptions[0].fields.site=site-{1}",
         "subscriptions[0].fields.line={2}",
         "subscriptions[0].fields.active={3}",
-    ]))
-    .await;
+    ]);
+    let server = TestApp::start(&lent(&settings)).await;
     put(&server, "Readings", READINGS, &json!({})).await.expect(201);
     let messages = [
         ("n/7/true", r#"{"tag": "a"}"#),
@@ -188,12 +168,11 @@ async fn levels_of_the_topic_get_the_type_of_their_fields() {
     assert_eq!(stored, (2, 2));
     let mut found = objects(&server, "Readings").await;
     found.sort_by_key(|found| found["tag"].to_string());
-    assert_eq!((&found[0]["site"], &found[0]["line"]), (&json!("site-n"), &json!(7)));
-    assert_eq!(found[0]["active"], true);
+    found[0].includes(&json!({"site": "site-n", "line": 7, "active": true}));
     // An empty level is no value.
     assert_eq!((&found[1]["tag"], &found[1]["line"]), (&json!("c"), &Value::Null));
     let letters = server.get("/api/v1/sources/line/rejected").await.expect(200).lines();
-    assert!(letters[1]["errors"][0]["message"].as_str().unwrap().contains("no level 3"));
+    assert!(letters[1]["errors"][0]["message"].has("no level 3"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,14 +182,14 @@ async fn a_payload_without_key_and_uri_is_a_dead_letter_in_every_mode() {
         "subscriptions[0].business-object=Notes",
         "subscriptions[0].mode=ADD",
     ]);
-    let server = start(&settings).await;
+    let server = TestApp::start(&lent(&settings)).await;
     let config = "type: object\npath: Notes:.\nfields: {text: {type: string, path: <urn:text>}}";
     put(&server, "Notes", config, &json!({})).await.expect(201);
     let messages =
         [("notes", r#"{"text": "a"}"#), ("notes", r#"{"uri": "urn:note:b", "text": "b"}"#)];
     let stored = store_all(&server, "Notes", &messages);
     assert_eq!(stored, (1, 1));
-    let warnings = server.get("/api/v1/sources/line").await.expect(200).json()["warnings"].clone();
+    let warnings = server.read("/api/v1/sources/line").await["warnings"].clone();
     assert!(warnings.to_string().contains("has no key"), "{warnings}");
 }
 
@@ -218,7 +197,7 @@ async fn a_payload_without_key_and_uri_is_a_dead_letter_in_every_mode() {
 async fn a_message_over_a_limit_is_a_dead_letter() {
     let mut settings = readings_source();
     settings.push("--service.limits.values=50".to_owned());
-    let server = start(&settings).await;
+    let server = TestApp::start(&lent(&settings)).await;
     put(&server, "Readings", READINGS, &json!({})).await.expect(201);
     let many: Vec<Value> = (0..40).map(|n| json!({"tag": n.to_string()})).collect();
     let many = json!(many).to_string();
@@ -228,8 +207,8 @@ async fn a_message_over_a_limit_is_a_dead_letter() {
     let stored = store_all(&server, "Readings", &messages);
     assert_eq!(stored, (60, 1));
     // They were stored in several commits, none of which is larger than a request may be.
-    let records = server.get("/api/v1/ingestions").await.expect(200).json();
-    assert!(records["items"].as_array().unwrap().len() > 2, "{records}");
+    let records = server.read("/api/v1/ingestions").await;
+    assert!(records["items"].list().len() > 2, "{records}");
 
     let gateway = Arc::new(server.gateway().clone());
     let message = Message {
@@ -266,12 +245,12 @@ async fn an_error_of_the_whole_batch_does_not_block_its_other_messages() {
     let stored = store_all(&server, "Readings", &messages);
     assert_eq!(stored, (19, 1));
     let letters = server.get("/api/v1/sources/line/rejected").await.expect(200).lines();
-    assert!(letters[0]["errors"][0]["message"].as_str().unwrap().contains("Locked"), "{letters:?}");
+    assert!(letters[0]["errors"][0]["message"].has("Locked"), "{letters:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_wait_while_they_cannot_be_stored() {
-    let server = start(&readings_source()).await;
+    let server = TestApp::start(&lent(&readings_source())).await;
     let message = [("plant/n", r#"{"tag": "a"}"#)];
     let store = || store_messages(server.gateway(), "line", "Readings", &message);
     let code = |stored: Result<Stored, NotStored>| stored.unwrap_err().code;
@@ -284,18 +263,18 @@ async fn messages_wait_while_they_cannot_be_stored() {
     put(&server, "Readings", READINGS, &json!({"enabled": true})).await.expect(200);
     store().unwrap();
 
-    let source = server.get("/api/v1/sources/line").await.expect(200).json();
-    let account = format!("/api/v1/users/{}", source["account"].as_str().unwrap());
-    server.json("PUT", &account, &json!({"enabled": false})).await.expect(200);
+    let source = server.read("/api/v1/sources/line").await;
+    let account = format!("/api/v1/users/{}", source["account"].text());
+    server.put(&account, &json!({"enabled": false})).await.expect(200);
     assert_eq!(code(store()), NotStoredCode::Revoked);
-    assert_eq!(server.get("/api/v1/sources/line").await.expect(200).json()["enabled"], false);
-    server.json("PUT", &account, &json!({"enabled": true})).await.expect(200);
+    assert_eq!(server.read("/api/v1/sources/line").await["enabled"], false);
+    server.put(&account, &json!({"enabled": true})).await.expect(200);
     store().unwrap();
     // None of the attempts has left a dead letter.
     assert!(server.get("/api/v1/sources/line/rejected").await.expect(200).body.is_empty());
 
-    let path = format!("/api/v1/business-objects/{}", defined["id"].as_str().unwrap());
-    server.send("DELETE", &path, &[], "").await.expect(204);
+    let path = format!("/api/v1/business-objects/{}", defined["id"].text());
+    server.delete(&path).await.expect(204);
     assert_eq!(code(store()), NotStoredCode::NotDefined);
 }
 
@@ -305,7 +284,7 @@ async fn a_source_changes_only_what_its_business_objects_name() {
     let config = "type: object\npath: Notes:.\nfields: {text: {type: string, path: <urn:text>}}";
     put(&server, "Notes", config, &json!({})).await.expect(201);
     let note = json!({"data": [{"uri": "urn:note", "text": "a"}]});
-    server.json("POST", "/api/v1/business-objects/Notes", &note).await.expect(200);
+    server.post("/api/v1/business-objects/Notes", &note).await.expect(200);
     let messages =
         [("plant/n", r#"{"uri": "urn:note", "tag": "a"}"#), ("plant/n", r#"{"tag": "b"}"#)];
     let stored = store_all(&server, "Readings", &messages);
@@ -314,15 +293,14 @@ async fn a_source_changes_only_what_its_business_objects_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_review_that_is_required_second_is_refused() {
-    let server = start(&readings_source()).await;
+    let server = TestApp::start(&lent(&readings_source())).await;
     let required = json!({"review": "required"});
-    let refused = put(&server, "Readings", READINGS, &required).await.problem(409);
-    assert!(refused["detail"].as_str().unwrap().contains("the source \"line\""), "{refused}");
+    put(&server, "Readings", READINGS, &required).await.refused(409, "the source \"line\"");
     put(&server, "Readings", READINGS, &json!({"review": "optional"})).await.expect(201);
     put(&server, "Readings", READINGS, &required).await.problem(409);
     let path = "/api/v1/business-objects?force=true";
     let body = json!({"name": "Readings", "config": READINGS, "review": "required"});
-    server.json("PUT", path, &body).await.problem(409);
+    server.put(path, &body).await.problem(409);
     // Others may require one.
     put(&server, "Others", &READINGS.replace("Readings", "Others"), &required).await.expect(201);
 }
@@ -330,18 +308,17 @@ async fn a_review_that_is_required_second_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscription_that_comes_second_stays_off() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start_in(dir.path(), &[]).await.unwrap();
+    let server = TestApp::reopen(dir.path()).await;
     put(&server, "Readings", READINGS, &json!({"review": "required"})).await.expect(201);
     server.stop().await;
     let settings = readings_source();
-    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-    let server = Server::start_in(dir.path(), &settings).await.unwrap();
+    let server = TestApp::start_in(dir.path(), &lent(&settings)).await.unwrap();
     let message = [("plant/n", r#"{"tag": "a"}"#)];
     let refused = store_messages(server.gateway(), "line", "Readings", &message).unwrap_err();
     assert_eq!(refused.code, NotStoredCode::ReviewRequired);
-    let source = server.get("/api/v1/sources/line").await.expect(200).json();
+    let source = server.read("/api/v1/sources/line").await;
     assert_eq!(source["connections"][0]["state"], "off");
-    let status = server.get("/api/v1/status").await.expect(200).json();
+    let status = server.read("/api/v1/status").await;
     assert!(status["warnings"].to_string().contains("stays off"), "{status}");
     assert!(objects(&server, "Readings").await.is_empty());
     // It can still be changed, as long as the review stays.
@@ -353,27 +330,26 @@ async fn a_subscription_that_comes_second_stays_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_see_the_connections_and_can_test_them() {
     let server = start_with_readings().await;
-    let listed = server.get("/api/v1/sources").await.expect(200).json();
-    let source = &listed["items"][0];
+    let listed = server.items("/api/v1/sources").await;
+    let source = &listed[0];
     assert_eq!((&source["name"], &source["url"]), (&json!("line"), &json!("mqtt://127.0.0.1:9")));
     let connection = &source["connections"][0];
     assert_eq!(connection["businessObject"], "Readings");
-    let client_id = connection["clientId"].as_str().unwrap();
+    let client_id = connection["clientId"].text();
     assert!(client_id.starts_with("penstock-") && client_id.ends_with("-line-Readings"));
     server.get("/api/v1/sources/other").await.problem(404);
-    let test = server.send("POST", "/api/v1/sources/line/test", &[], "").await.expect(200).json();
+    let test = server.post_empty("/api/v1/sources/line/test").await.expect(200).json();
     assert_eq!((&test["ok"], &test["protocol"]), (&json!(false), &Value::Null));
-    assert!(!test["cause"].as_str().unwrap().is_empty());
+    assert!(!test["cause"].text().is_empty());
     until_event(&server, "source.tested", "line").await;
-    let metrics = server.get("/metrics").await.expect(200).text();
+    let metrics = server.page("/metrics").await;
     let line = "penstock_source_connected{source=\"line\",business_object=\"Readings\"} 0";
     assert!(metrics.contains(line), "{metrics}");
 
-    let cookie = server.sign_in(Role::User);
-    let headers = [("Cookie", cookie.as_str())];
-    let page = server.send("GET", "/admin/sources", &headers, "").await.expect(200).text();
+    let person = server.cookie_of(Role::User);
+    let page = person.page("/admin/sources").await;
     assert!(page.contains("/admin/sources/line"), "{page}");
-    let page = server.send("GET", "/admin/sources/line", &headers, "").await.expect(200).text();
+    let page = person.page("/admin/sources/line").await;
     assert!(page.contains("plant/+/#") && page.contains("site: {2}"), "{page}");
     assert!(!page.contains("Test connection"), "{page}");
 }

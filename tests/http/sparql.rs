@@ -1,44 +1,42 @@
 //! SPARQL over HTTP: the protocol, updates, the Graph Store Protocol, and who may do what.
-use crate::server::{Answer, Server, connect, escaped};
-use penstock_auth::Role;
 use penstock_auth::sessions::Sessions;
-use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use penstock_test_support::prelude::*;
+use penstock_test_support::stub::{answer_with, serve};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 const UPDATES: &str = "--service.sparql.update=true";
+const TSV: &str = "text/tab-separated-values";
 const QUERY_TYPE: (&str, &str) = ("Content-Type", "application/sparql-query");
 const UPDATE_TYPE: (&str, &str) = ("Content-Type", "application/sparql-update");
-const FORM_TYPE: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
-pub(super) const TURTLE: (&str, &str) = ("Content-Type", "text/turtle");
 pub(super) const PUMPS: &str = "/sparql/graphs?graph=urn:g:pumps";
+/// The head of a query for CSV, without its length.
+const REQUEST: &str = "Accept: text/csv\r\nContent-Type: application/sparql-query\r\n";
 const DATA: &str =
     "<urn:p:1> <urn:name> \"Feed pump\"@en ; <urn:flow> 01.50 .\n<urn:p:2> <urn:flow> 7 .\n";
 
 /// Starts a gateway with two pumps in a graph.
-pub(super) async fn start(arguments: &[&str]) -> Server {
-    let server = Server::start(&[&[UPDATES], arguments].concat()).await;
+pub(super) async fn start(arguments: &[&str]) -> TestApp {
+    let server = TestApp::start(&[&[UPDATES], arguments].concat()).await;
     server.send("PUT", PUMPS, &[TURTLE], DATA).await.expect(201);
     server
 }
 
-pub(super) async fn ask(server: &Server, query: &str, accept: &str) -> Answer {
+pub(super) async fn ask(server: &TestApp, query: &str, accept: &str) -> Answer {
     server.send("POST", "/sparql", &[QUERY_TYPE, ("Accept", accept)], query.to_owned()).await
 }
 
-async fn update(server: &Server, update: &str) -> Answer {
+async fn update(server: &TestApp, update: &str) -> Answer {
     server.send("POST", "/sparql/update", &[UPDATE_TYPE], update.to_owned()).await
 }
 
 /// Returns the values of `?o`, ordered.
-async fn objects(server: &Server, query: &str) -> Vec<String> {
+async fn objects(server: &TestApp, query: &str) -> Vec<String> {
     let answer = ask(server, query, "application/sparql-results+json").await.expect(200).json();
-    let rows = answer["results"]["bindings"].as_array().unwrap();
-    let mut values: Vec<_> =
-        rows.iter().map(|row| row["o"]["value"].as_str().unwrap().to_owned()).collect();
+    let rows = answer["results"]["bindings"].list();
+    let mut values: Vec<_> = rows.iter().map(|row| row["o"]["value"].string()).collect();
     values.sort();
     values
 }
@@ -64,7 +62,7 @@ async fn a_query_comes_in_the_url_in_a_form_or_as_the_body() {
     let path = format!("/sparql?query={}", escaped(query));
     let form = format!("query={}", escaped(query));
     let by_url = server.get(&path).await.expect(200);
-    let by_form = server.send("POST", "/sparql", &[FORM_TYPE], form).await.expect(200);
+    let by_form = server.send("POST", "/sparql", &[FORM], form).await.expect(200);
     let by_body = server.send("POST", "/sparql", &[QUERY_TYPE], query).await.expect(200);
     assert_eq!(by_url.body, by_form.body);
     assert_eq!(by_url.body, by_body.body);
@@ -84,7 +82,7 @@ async fn a_query_comes_in_the_url_in_a_form_or_as_the_body() {
         ("GET", "/sparql?query=ASK%7B%7D&defaultgraph=urn:g", &[], "", 400),
         ("GET", "/sparql?query=ASK%7B%7D&default-graph-uri=relative", &[], "", 400),
         ("GET", "/sparql?update=CLEAR%20ALL", &[], "", 400),
-        ("POST", "/sparql", &[FORM_TYPE], "default-graph-uri=urn:g", 400),
+        ("POST", "/sparql", &[FORM], "default-graph-uri=urn:g", 400),
         ("POST", "/sparql?query=ASK%7B%7D", &[QUERY_TYPE], "ASK{}", 400),
         ("POST", "/sparql", &[UPDATE_TYPE], "CLEAR ALL", 415),
         ("POST", "/sparql", &[], "ASK{}", 415),
@@ -105,18 +103,8 @@ async fn accept_chooses_the_format_that_fits_the_query() {
     let xsd = "http://www.w3.org/2001/XMLSchema#";
     for (query, accept, media_type, text) in [
         (select, "text/csv", "text/csv; charset=utf-8", "o\r\n01.50\r\n7\r\n".to_owned()),
-        (
-            select,
-            "text/tab-separated-values",
-            "text/tab-separated-values; charset=utf-8",
-            "?o\n01.50\n7\n".to_owned(),
-        ),
-        (
-            "ASK {}",
-            "application/json",
-            "application/json",
-            r#"{"head":{},"boolean":true}"#.to_owned(),
-        ),
+        (select, TSV, "text/tab-separated-values; charset=utf-8", "?o\n01.50\n7\n".to_owned()),
+        ("ASK {}", JSON.1, JSON.1, r#"{"head":{},"boolean":true}"#.to_owned()),
         (
             "CONSTRUCT { ?s <urn:q> ?o } { ?s <urn:flow> ?o FILTER (?o > 2) }",
             "application/n-triples, text/turtle;q=0.5",
@@ -143,20 +131,19 @@ async fn accept_chooses_the_format_that_fits_the_query() {
         let text = answer.expect(200).text();
         assert!(text.starts_with(begin), "{accept}: {text}");
     }
-    let problem = ask(&server, select, "text/turtle").await.problem(406);
-    assert!(problem["detail"].as_str().unwrap().contains("application/sparql-results+xml"));
+    ask(&server, select, "text/turtle").await.refused(406, "application/sparql-results+xml");
     let refused = ask(&server, "DESCRIBE <urn:p:1>", "text/csv").await;
-    assert!(refused.problem(406)["detail"].as_str().unwrap().contains("text/turtle"));
+    assert!(refused.problem(406)["detail"].has("text/turtle"));
     assert_eq!(refused.header("vary"), "Accept");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_service_describes_itself() {
-    let server = Server::start(&["--service.base-url=http://localhost/gate"]).await;
+    let server = TestApp::start(&["--service.base-url=http://localhost/gate"]).await;
     let description = server.get("/sparql").await.expect(200);
     assert_eq!(description.header("content-type"), "text/turtle; charset=utf-8");
     let accept = [("Accept", "application/n-triples")];
-    let text = server.send("GET", "/sparql", &accept, "").await.expect(200).text();
+    let text = server.get_with("/sparql", &accept).await.expect(200).text();
     let sd = "http://www.w3.org/ns/sparql-service-description#";
     let endpoint = "<http://localhost/gate/sparql>";
     for (predicate, object) in [
@@ -170,9 +157,9 @@ async fn the_service_describes_itself() {
         assert!(text.lines().any(|found| found == line), "{line}: {text}");
     }
     assert!(!text.contains("SPARQL11Update") && !text.contains("BasicFederatedQuery"), "{text}");
-    server.send("GET", "/sparql", &[("Accept", "text/csv")], "").await.problem(406);
+    server.get_with("/sparql", &[("Accept", "text/csv")]).await.problem(406);
     let open = start(&["--service.sparql.services=http://127.0.0.1:9/sparql"]).await;
-    let text = open.get("/sparql").await.expect(200).text();
+    let text = open.page("/sparql").await;
     assert!(text.contains("SPARQL11Update") && text.contains("BasicFederatedQuery"), "{text}");
 }
 
@@ -202,37 +189,34 @@ async fn parameters_replace_the_graphs_of_the_query() {
     let named = "SELECT ?o FROM <urn:g:none> { ?s <urn:flow> ?o }";
     assert!(objects(&server, named).await.is_empty());
     let path = format!("/sparql?query={}&default-graph-uri=urn:g:pumps", escaped(named));
-    let answer = server.get(&path).await.expect(200).json();
-    assert_eq!(answer["results"]["bindings"].as_array().unwrap().len(), 2);
+    let answer = server.read(&path).await;
+    assert_eq!(answer["results"]["bindings"].list().len(), 2);
     let graphs = escaped("SELECT ?o { GRAPH ?o {} }");
     let form = format!("query={graphs}&named-graph-uri=urn:g:none&named-graph-uri=urn:g:pumps");
-    let answer = server.send("POST", "/sparql", &[FORM_TYPE], form).await.expect(200).json();
-    let rows = answer["results"]["bindings"].as_array().unwrap();
+    let answer = server.send("POST", "/sparql", &[FORM], form).await.expect(200).json();
+    let rows = answer["results"]["bindings"].list();
     assert!(rows.iter().any(|row| row["o"]["value"] == "urn:g:pumps"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_are_off_by_default_and_only_for_admins() {
-    let closed = Server::start(&[]).await;
+    let closed = TestApp::plain().await;
     for (method, path, kind) in [
         ("POST", "/sparql/update", UPDATE_TYPE),
         ("PUT", PUMPS, TURTLE),
         ("POST", PUMPS, TURTLE),
         ("DELETE", PUMPS, TURTLE),
     ] {
-        let problem = closed.send(method, path, &[kind], "").await.problem(403);
-        assert!(problem["detail"].as_str().unwrap().contains("service.sparql.update"), "{problem}");
+        closed.send(method, path, &[kind], "").await.refused(403, "service.sparql.update");
     }
     let server = start(&[]).await;
     server.define().await;
     let query = "/sparql?query=ASK%7B%7D";
-    let send = async |key: &str, method: &str, path: &str, kind: (&str, &str)| {
-        let bearer = format!("Bearer {key}");
-        let headers = [("Authorization", bearer.as_str()), kind];
-        server.send(method, path, &headers, "").await.status
+    let send = async |caller: &Caller, method: &str, path: &str, kind: (&str, &str)| {
+        caller.send(method, path, &[kind], "").await.status
     };
     for role in [Role::User, Role::Contributor] {
-        let key = server.make_key(role, None);
+        let key = server.with_key(role, None);
         assert_eq!(send(&key, "GET", query, TURTLE).await, 200);
         assert_eq!(send(&key, "GET", PUMPS, TURTLE).await, 200);
         assert_eq!(send(&key, "POST", "/sparql/update", UPDATE_TYPE).await, 403);
@@ -241,12 +225,12 @@ async fn changes_are_off_by_default_and_only_for_admins() {
         }
     }
     // A key for one Business Object reads nothing else, so it may not query everything.
-    let bound = server.make_key(Role::Admin, Some("Pump"));
+    let bound = server.with_key(Role::Admin, Some("Pump"));
     assert_eq!(send(&bound, "GET", query, TURTLE).await, 403);
     assert_eq!(send(&bound, "POST", "/sparql", QUERY_TYPE).await, 403);
     assert_eq!(send(&bound, "POST", "/sparql/update", UPDATE_TYPE).await, 403);
     assert_eq!(send(&bound, "GET", PUMPS, TURTLE).await, 403);
-    assert_eq!(connect(server.address, "GET", query, &[], "").await.status, 401);
+    server.anonymous().get(query).await.problem(401);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -283,24 +267,24 @@ async fn an_update_is_one_commit_with_its_record_and_its_event() {
                 DELETE WHERE { GRAPH ?g { <urn:p:2> ?p ?o } } ; DELETE DATA { <urn:none> <urn:p> 1 }";
     let form = format!("update={}", escaped(text));
     let headers =
-        [FORM_TYPE, ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")];
+        [FORM, ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")];
     let answer =
         server.send("POST", "/sparql/update", &headers, form.clone()).await.expect(200).json();
     assert_eq!((answer["inserted"].as_u64(), answer["removed"].as_u64()), (Some(2), Some(1)));
 
-    let id = answer["ingestionId"].as_str().unwrap();
-    let record = server.get(&format!("/api/v1/ingestions/{id}")).await.expect(200).json();
+    let id = answer["ingestionId"].text();
+    let record = server.read(&format!("/api/v1/ingestions/{id}")).await;
     assert_eq!(record["mode"], "SPARQL");
     assert_eq!(record["quads"], json!({"inserted": 2, "removed": 1}));
     assert_eq!(record["bytes"], form.len());
     assert!(record["sequence"].as_u64().unwrap() > 0, "{record}");
-    assert!(record["traceparent"].as_str().unwrap().contains("0af7651916cd43dd8448eb211c80319c"));
+    assert!(record["traceparent"].has("0af7651916cd43dd8448eb211c80319c"));
     assert!(record.get("businessObject").is_none() && record["apiKey"].is_string(), "{record}");
-    let list = server.get("/api/v1/ingestions?limit=1").await.expect(200).json();
-    assert_eq!(list["items"][0], record);
+    let list = server.items("/api/v1/ingestions?limit=1").await;
+    assert_eq!(list[0], record);
 
-    let events = server.get("/api/v1/audit?what=data.updated").await.expect(200).json();
-    let detail = events["items"][0]["detail"].as_str().unwrap();
+    let events = server.items("/api/v1/audit?what=data.updated").await;
+    let detail = events[0]["detail"].text();
     assert!(detail.contains("2 quads inserted, 1 removed") && detail.contains(id), "{detail}");
     assert_eq!(objects(&server, "SELECT ?o { ?s <urn:flow> ?o }").await, ["01.50", "1"]);
     // An error in the last operation undoes all.
@@ -313,15 +297,13 @@ async fn an_update_is_one_commit_with_its_record_and_its_event() {
 async fn an_update_is_bounded_and_stores_no_blank_node() {
     let server = start(&["--service.limits.sparql.update=3"]).await;
     let many = "INSERT DATA { <urn:a> <urn:p> 1, 2, 3, 4 }";
-    let problem = update(&server, many).await.problem(413);
-    assert!(problem["detail"].as_str().unwrap().contains("service.limits.sparql.update"));
+    update(&server, many).await.refused(413, "service.limits.sparql.update");
     update(&server, "INSERT DATA { <urn:a> <urn:p> 1, 2, 3 }").await.expect(200);
     let document = "<urn:b> <urn:p> 1, 2, 3, 4 .";
     server.send("POST", PUMPS, &[TURTLE], document).await.problem(413);
 
     let blank = "INSERT DATA { _:x <urn:p> 5 }";
-    let problem = update(&server, blank).await.problem(422);
-    assert!(problem["detail"].as_str().unwrap().contains("?skolemize=<IRI>"), "{problem}");
+    update(&server, blank).await.refused(422, "?skolemize=<IRI>");
     let path = format!("/sparql/update?skolemize={}", escaped("urn:genid:"));
     server.send("POST", &path, &[UPDATE_TYPE], blank).await.expect(200);
     let made = "SELECT ?o { ?o <urn:p> 5 }";
@@ -345,10 +327,10 @@ async fn an_update_is_exported_on_change() {
         .await
         .expect(200);
     let names = async || {
-        let exports = server.get("/api/v1/exports").await.expect(200).json();
+        let exports = server.read("/api/v1/exports").await;
         let mut names = Vec::new();
-        for export in exports["items"].as_array().unwrap() {
-            let path = format!("/api/v1/exports/{}/content", export["id"].as_str().unwrap());
+        for export in exports["items"].list() {
+            let path = format!("/api/v1/exports/{}/content", export["id"].text());
             let content = server.get(&path).await;
             if content.status == 200 {
                 names.push(content.json()["data"][0]["name"].clone());
@@ -357,11 +339,7 @@ async fn an_update_is_exported_on_change() {
         names
     };
     let wait_for = async |name: &str| {
-        let begun = Instant::now();
-        while !names().await.contains(&Value::from(name)) {
-            assert!(begun.elapsed() < Duration::from_mins(1), "{name} was not exported");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until(name, async || names().await.contains(&Value::from(name))).await;
     };
     wait_for("a").await;
     let text = "DELETE { GRAPH ?g { ?s ?p ?o } } INSERT { GRAPH ?g { ?s ?p 'b' } } \
@@ -375,7 +353,7 @@ async fn an_update_is_exported_on_change() {
 async fn graphs_are_read_replaced_extended_and_deleted() {
     let server = start(&[]).await;
     let nt = [("Accept", "application/n-triples")];
-    let get = async |path: &str| server.send("GET", path, &nt, "").await;
+    let get = async |path: &str| server.get_with(path, &nt).await;
     let lines = async |path: &str| get(path).await.expect(200).text().lines().count();
     assert_eq!(lines(PUMPS).await, 3);
     let head = server.send("HEAD", PUMPS, &nt, "").await.expect(200);
@@ -387,8 +365,8 @@ async fn graphs_are_read_replaced_extended_and_deleted() {
     let other = "<urn:p:2> <urn:flow> 7, 8 .";
     server.send("PUT", PUMPS, &[TURTLE], other).await.expect(204);
     assert_eq!(lines(PUMPS).await, 2);
-    let list = server.get("/api/v1/ingestions?limit=1").await.expect(200).json();
-    assert_eq!(list["items"][0]["quads"], json!({"inserted": 1, "removed": 2}));
+    let list = server.items("/api/v1/ingestions?limit=1").await;
+    assert_eq!(list[0]["quads"], json!({"inserted": 1, "removed": 2}));
     let added = r#"[{"@id": "urn:p:5", "urn:name": [{"@value": "five"}]}]"#;
     let json_ld = ("Content-Type", "application/ld+json");
     server.send("POST", PUMPS, &[json_ld], added).await.expect(204);
@@ -402,10 +380,10 @@ async fn graphs_are_read_replaced_extended_and_deleted() {
     assert_eq!(lines(default).await, 0);
     server.send("PUT", default, &[TURTLE], "<urn:d> <urn:p> 1 .").await.expect(201);
     assert_eq!(lines(default).await, 1);
-    server.send("DELETE", default, &[], "").await.expect(204);
+    server.delete(default).await.expect(204);
     assert_eq!((lines(default).await, lines(PUMPS).await), (0, 3));
-    server.send("DELETE", PUMPS, &[], "").await.expect(204);
-    server.send("DELETE", PUMPS, &[], "").await.problem(404);
+    server.delete(PUMPS).await.expect(204);
+    server.delete(PUMPS).await.problem(404);
     get(PUMPS).await.problem(404);
 
     for path in [
@@ -416,7 +394,7 @@ async fn graphs_are_read_replaced_extended_and_deleted() {
     ] {
         server.get(path).await.problem(400);
     }
-    server.send("GET", default, &[("Accept", "text/csv")], "").await.problem(406);
+    server.get_with(default, &[("Accept", "text/csv")]).await.problem(406);
     server.send("PUT", PUMPS, &[("Content-Type", "text/csv")], "").await.problem(415);
 }
 
@@ -431,7 +409,7 @@ async fn an_error_in_a_document_has_its_place() {
     let problem = problem.problem(422);
     let error = &problem["errors"][0];
     assert_eq!((error["line"].as_u64(), error["column"].as_u64()), (Some(2), Some(1)), "{problem}");
-    assert!(error["message"].as_str().unwrap().contains("?skolemize=<IRI>"), "{problem}");
+    assert!(error["message"].has("?skolemize=<IRI>"), "{problem}");
     let path = format!("{PUMPS}&skolemize=urn:genid:");
     server.send("POST", &path, &[TURTLE], "_:x <urn:b> 1 .").await.expect(204);
     let nq = ("Content-Type", "application/n-quads");
@@ -450,18 +428,13 @@ async fn a_limit_is_named_before_the_first_byte_and_breaks_off_after_it() {
     server.send("POST", PUMPS, &[TURTLE], document).await.expect(204);
     let many = "SELECT ?s { <urn:many> <urn:value> ?o BIND (1 AS ?s) }";
     let problem = ask(&server, many, "text/csv").await.problem(422);
-    let detail = problem["detail"].as_str().unwrap();
+    let detail = problem["detail"].text();
     assert!(detail.contains("service.limits.sparql.rows") && detail.contains("1000"), "{detail}");
 
     let long = "SELECT ?o { <urn:many> <urn:value> ?o }";
-    let mut stream = TcpStream::connect(server.address).await.unwrap();
-    let head = format!(
-        "POST /sparql HTTP/1.1\r\nHost: localhost\r\nAccept: text/csv\r\nContent-Type: application/sparql-query\r\n\
-         Content-Length: {}\r\n{}\r\n{long}",
-        long.len(),
-        server.authorization()
-    );
-    stream.write_all(head.as_bytes()).await.unwrap();
+    let lines = |query: &str| format!("{REQUEST}Content-Length: {}\r\n", query.len());
+    let mut stream = server.begin("POST /sparql", &lines(long)).await;
+    stream.write_all(long.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     // The connection ends, with an error or without.
     let _ = stream.read_to_end(&mut answer).await;
@@ -473,15 +446,12 @@ async fn a_limit_is_named_before_the_first_byte_and_breaks_off_after_it() {
     for (query, status) in [(long.to_owned(), 505), (format!("{long} LIMIT 10"), 200)] {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         let head = format!(
-            "POST /sparql HTTP/1.0\r\nHost: localhost\r\nAccept: text/csv\r\nContent-Type: application/sparql-query\r\n\
-             Content-Length: {}\r\n{}\r\n{query}",
-            query.len(),
-            server.authorization()
+            "POST /sparql HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n{}\r\n{query}",
+            server.key,
+            lines(&query)
         );
         stream.write_all(head.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.unwrap();
-        let answer = String::from_utf8_lossy(&answer);
+        let answer = read_rest(&mut stream).await;
         assert!(answer.starts_with(&format!("HTTP/1.0 {status}")), "{answer}");
     }
     // A complete answer of several pieces.
@@ -502,10 +472,10 @@ async fn a_client_that_reads_nothing_is_disconnected_at_the_limit() {
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(server.address).await.unwrap();
     let head = format!(
-        "POST /sparql HTTP/1.1\r\nHost: localhost\r\nAccept: text/csv\r\nContent-Type: application/sparql-query\r\n\
-         Content-Length: {}\r\n{}\r\n{many}",
-        many.len(),
-        server.authorization()
+        "POST /sparql HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n{REQUEST}\
+         Content-Length: {}\r\n\r\n{many}",
+        server.key,
+        many.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     let ended = timeout(Duration::from_secs(30), async {
@@ -529,63 +499,43 @@ async fn an_account_has_one_running_and_two_waiting_queries() {
     let document = format!("<urn:many> <urn:value> {} .", values.join(", "));
     server.send("POST", PUMPS, &[TURTLE], document).await.expect(204);
     let slow = "ASK { ?a <urn:value> ?x . ?b <urn:value> ?y . ?c <urn:value> ?z FILTER (?x + ?y + ?z < 0) }";
-    let key = format!("Bearer {}", server.key);
     let mut queries = JoinSet::new();
     for _ in 0..4 {
-        let (address, key) = (server.address, key.clone());
-        queries.spawn(async move {
-            let headers = [("Authorization", key.as_str()), QUERY_TYPE];
-            connect(address, "POST", "/sparql", &headers, slow).await
-        });
+        let caller = server.caller_with(&server.key);
+        queries.spawn(async move { caller.send("POST", "/sparql", &[QUERY_TYPE], slow).await });
     }
     let refused = queries.join_next().await.unwrap().unwrap();
     refused.problem(503);
     assert_eq!(refused.header("retry-after"), "1");
     // Another account is not affected.
-    let cookie = server.sign_in(Role::User);
-    let headers = [("Cookie", cookie.as_str())];
-    connect(server.address, "GET", "/sparql?query=ASK%7B%7D", &headers, "").await.expect(200);
+    server.cookie_of(Role::User).get("/sparql?query=ASK%7B%7D").await.expect(200);
     while let Some(answer) = queries.join_next().await {
-        let problem = answer.unwrap().problem(422);
-        assert!(
-            problem["detail"].as_str().unwrap().contains("service.limits.sparql.time"),
-            "{problem}"
-        );
+        answer.unwrap().refused(422, "service.limits.sparql.time");
     }
     server.get("/sparql?query=ASK%7B%7D").await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_are_refused_while_memory_is_short() {
-    let server = Server::start(&["--service.limits.memory=1MiB"]).await;
+    let server = TestApp::start(&["--service.limits.memory=1MiB"]).await;
     let answer = server.get("/sparql?query=ASK%7B%7D").await;
-    assert!(answer.problem(503)["detail"].as_str().unwrap().contains("memory"));
+    assert!(answer.problem(503)["detail"].has("memory"));
     assert_eq!(answer.header("retry-after"), "5");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn service_asks_only_the_configured_endpoints() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let endpoint = format!("http://{}/sparql", listener.local_addr().unwrap());
-    let redirecting = format!("http://{}/redirect", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let mut request = vec![0; 8192];
-            let read = stream.read(&mut request).await.unwrap();
-            let request = String::from_utf8_lossy(&request[..read]).into_owned();
-            let body = r#"{"head":{"vars":["o"]},"results":{"bindings":[{"o":{"type":"literal","value":"remote"}}]}}"#;
-            let answer = if request.starts_with("POST /redirect") {
-                "HTTP/1.1 302 Found\r\nLocation: /sparql\r\nContent-Length: 0\r\n\r\n".to_owned()
-            } else {
-                format!(
-                    "HTTP/1.1 200 OK\r\nContent-Type: application/sparql-results+json\r\nConnection: close\r\n\
-                     Content-Length: {}\r\n\r\n{body}",
-                    body.len()
-                )
-            };
-            stream.write_all(answer.as_bytes()).await.unwrap();
-        }
+    let address = serve(|request| {
+        let body = r#"{"head":{"vars":["o"]},"results":{"bindings":[{"o":{"type":"literal","value":"remote"}}]}}"#;
+        Some(if request.path == "/redirect" {
+            answer_with("302 Found", "Location: /sparql\r\n", "")
+        } else {
+            let lines = "Content-Type: application/sparql-results+json\r\nConnection: close\r\n";
+            answer_with("200 OK", lines, body)
+        })
     });
+    let endpoint = format!("http://{address}/sparql");
+    let redirecting = format!("http://{address}/redirect");
     let services = format!("--service.sparql.services={endpoint},{redirecting}");
     let server = start(&[&services]).await;
     let of = |endpoint: &str| format!("SELECT ?o {{ SERVICE <{endpoint}> {{ ?s ?p ?o }} }}");
@@ -595,19 +545,18 @@ async fn service_asks_only_the_configured_endpoints() {
         ("http://127.0.0.1:1/sparql", "service.sparql.services"),
         ("file:///etc/passwd", "service.sparql.services"),
     ] {
-        let problem = ask(&server, &of(endpoint), "*/*").await.problem(422);
-        assert!(problem["detail"].as_str().unwrap().contains(why), "{problem}");
+        ask(&server, &of(endpoint), "*/*").await.refused(422, why);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_examples_of_the_page_find_something_in_the_data_of_the_demo() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let definition =
         json!({"name": "Plants", "config": include_str!("../../src/cli/demo/plants.yaml")});
-    server.json("PUT", "/api/v1/business-objects", &definition).await.expect(201);
+    server.define_object(&definition).await;
     let data: Value = serde_json::from_str(include_str!("../../src/cli/demo/plants.json")).unwrap();
-    server.json("POST", "/api/v1/business-objects/Plants", &data).await.expect(200);
+    server.post("/api/v1/business-objects/Plants", &data).await.expect(200);
     let page = include_str!("../../docs/sparql.md");
     let examples: Vec<_> = page.split("```sparql\n").skip(1).collect();
     assert_eq!(examples.len(), 4);
@@ -625,22 +574,14 @@ async fn a_query_ends_when_its_client_disconnects() {
     let values: Vec<_> = (0..2000).map(|n| n.to_string()).collect();
     let document = format!("<urn:many> <urn:value> {} .", values.join(", "));
     server.send("POST", PUMPS, &[TURTLE], document).await.expect(204);
-    let key = format!("Bearer {}", server.key);
-    let address = server.address;
+    let caller = server.caller_with(&server.key);
     let slow = "ASK { ?a <urn:value> ?x . ?b <urn:value> ?y . ?c <urn:value> ?z FILTER (?x + ?y + ?z < 0) }";
-    let running = tokio::spawn(async move {
-        let headers = [("Authorization", key.as_str()), QUERY_TYPE];
-        connect(address, "POST", "/sparql", &headers, slow).await
-    });
+    let running =
+        tokio::spawn(async move { caller.send("POST", "/sparql", &[QUERY_TYPE], slow).await });
     let ask = || server.get("/sparql?query=ASK%7B%7D");
     // Another query of the account waits for it once it runs.
     while timeout(Duration::from_millis(300), ask()).await.is_ok() {}
     running.abort();
     // The gateway first has to notice that both clients have disconnected.
-    let answered = timeout(Duration::from_mins(1), async {
-        while ask().await.status != 200 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    });
-    answered.await.expect("the query continues");
+    until("the query has ended", async || ask().await.status == 200).await;
 }

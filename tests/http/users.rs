@@ -1,7 +1,5 @@
 //! Accounts: an Admin creates, changes, disables and deletes them, and owners change their own.
-use crate::server::{Answer, Server, connect, escaped};
-use penstock_base::Role;
-use serde_json::{Value, json};
+use penstock_test_support::prelude::*;
 
 const USERS: &str = "/api/v1/users";
 const PASSWORD: &str = "correct horse battery";
@@ -14,10 +12,9 @@ fn ada() -> Value {
 }
 
 /// Signs in with a password and returns the cookie.
-async fn sign_in(server: &Server, email: &str, password: &str) -> Result<String, Answer> {
-    let body = json!({"email": email, "password": password}).to_string();
-    let headers = [("Content-Type", "application/json")];
-    let answer = connect(server.address, "POST", "/login", &headers, body).await;
+async fn sign_in(server: &TestApp, email: &str, password: &str) -> Result<String, Answer> {
+    let body = json!({"email": email, "password": password});
+    let answer = server.anonymous().post("/login", &body).await;
     if !(200..400).contains(&answer.status) {
         return Err(answer);
     }
@@ -27,99 +24,81 @@ async fn sign_in(server: &Server, email: &str, password: &str) -> Result<String,
 }
 
 /// Sends JSON in a session, as a page of the gateway does.
-async fn as_page(server: &Server, cookie: &str, method: &str, path: &str, body: &Value) -> Answer {
-    let headers = [
-        ("Content-Type", "application/json"),
-        ("Cookie", cookie),
-        ("Sec-Fetch-Site", "same-origin"),
-    ];
+async fn as_page(server: &TestApp, cookie: &str, method: &str, path: &str, body: &Value) -> Answer {
+    let headers = [JSON, ("Cookie", cookie), ("Sec-Fetch-Site", "same-origin")];
     server.send(method, path, &headers, body.to_string()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_is_created_changed_and_deleted() {
-    let server = Server::start(&[]).await;
-    let made = server.json("POST", USERS, &ada()).await.expect(201);
+    let server = TestApp::plain().await;
+    let made = server.post(USERS, &ada()).await.expect(201);
     let account = made.json();
     let path = made.header("location").to_owned();
-    assert_eq!(path, format!("{USERS}/{}", account["id"].as_str().unwrap()));
+    assert_eq!(path, format!("{USERS}/{}", account["id"].text()));
     assert_eq!(made.header("etag"), "\"1\"");
-    let names: Vec<&String> = account.as_object().unwrap().keys().collect();
+    let names: Vec<&str> = account.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(
-        names,
-        [
-            "id",
-            "givenName",
-            "familyName",
-            "email",
-            "organization",
-            "roles",
-            "enabled",
-            "serviceAccount",
-            "source",
-            "firstLogin",
-            "lastLogin",
-            "createdAt",
-        ]
+        names.join(" "),
+        "id givenName familyName email organization roles enabled serviceAccount source firstLogin \
+         lastLogin createdAt"
     );
-    assert_eq!(account["roles"], json!(["Contributor"]));
-    assert_eq!(account["source"], "built-in");
-    assert_eq!(account["firstLogin"], Value::Null);
-    assert_eq!(server.get(&path).await.expect(200).json(), account);
+    account.includes(&json!({"roles": ["Contributor"], "source": "built-in", "firstLogin": null}));
+    assert_eq!(server.read(&path).await, account);
     let by_email = format!("{USERS}/{}", escaped("ada@PLANT.example"));
-    assert_eq!(server.get(&by_email).await.expect(200).json(), account);
+    assert_eq!(server.read(&by_email).await, account);
 
     // An unchanged answer can be sent back.
-    let same = server.json("PUT", &path, &account).await.expect(200);
+    let same = server.put(&path, &account).await.expect(200);
     assert_eq!((same.json(), same.header("etag")), (account.clone(), "\"1\""));
     let mut changed = account.clone();
     changed["roles"] = json!(["User"]);
     changed["givenName"] = Value::Null;
-    let headers = [("Content-Type", "application/json"), ("If-Match", "\"1\"")];
+    let headers = [JSON, ("If-Match", "\"1\"")];
     let body = changed.to_string();
     let answer = server.send("PUT", &path, &headers, body.clone()).await.expect(200);
     assert_eq!((answer.json(), answer.header("etag")), (changed, "\"2\""));
     server.send("PUT", &path, &headers, body).await.problem(412);
     server.send("DELETE", &path, &headers, "").await.problem(412);
-    server.send("DELETE", &path, &[], "").await.expect(204);
+    server.delete(&path).await.expect(204);
     server.get(&path).await.problem(404);
-    server.send("DELETE", &path, &[], "").await.problem(404);
+    server.delete(&path).await.problem(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_name_their_position() {
-    let server = Server::start(&[]).await;
-    server.json("POST", USERS, &ada()).await.expect(201);
-    let taken = server.json("POST", USERS, &ada()).await.problem(409);
+    let server = TestApp::plain().await;
+    server.post(USERS, &ada()).await.expect(201);
+    let taken = server.post(USERS, &ada()).await.problem(409);
     assert_eq!(taken["errors"][0]["pointer"], "/email");
     let wrong = json!({"email": "x", "password": "short", "roles": ["Root"], "role": "User"});
-    let problem = server.json("POST", USERS, &wrong).await.problem(422);
+    let problem = server.post(USERS, &wrong).await.problem(422);
     let pointers: Vec<&Value> =
-        problem["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
+        problem["errors"].list().iter().map(|error| &error["pointer"]).collect();
     assert_eq!(pointers, ["/roles", "/password", "/role"]);
     assert!(!problem.to_string().contains("short\""), "{problem}");
-    server.send("POST", USERS, &[("Content-Type", "application/json")], "{").await.problem(400);
+    server.send("POST", USERS, &[JSON], "{").await.problem(400);
     server.send("POST", USERS, &[("Content-Type", "text/plain")], "{}").await.problem(415);
     for path in ["/api/v1/users?limit=0", "/api/v1/users?cursor=78", "/api/v1/users?role=x"] {
         server.get(path).await.problem(400);
     }
     let password = json!({"password": PASSWORD});
-    server.json("POST", "/api/v1/users/none/password", &password).await.problem(404);
+    server.post("/api/v1/users/none/password", &password).await.problem(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_are_paged() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     for n in 0..4 {
         let new = json!({"email": format!("u{n}"), "password": PASSWORD, "roles": ["User"]});
-        server.json("POST", USERS, &new).await.expect(201);
+        server.post(USERS, &new).await.expect(201);
     }
     let mut emails = Vec::new();
     let mut path = format!("{USERS}?limit=2");
     loop {
-        let page = server.get(&path).await.expect(200).json();
-        let items = page["items"].as_array().unwrap();
-        emails.extend(items.iter().map(|item| item["email"].as_str().unwrap().to_owned()));
+        let page = server.read(&path).await;
+        let items = page["items"].list();
+        emails.extend(items.iter().map(|item| item["email"].string()));
         let Some(next) = page["next"].as_str() else { break };
         assert_eq!(items.len(), 2);
         path = format!("{USERS}?limit=2&cursor={next}");
@@ -129,8 +108,8 @@ async fn lists_are_paged() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn users_change_only_their_own_names() {
-    let server = Server::start(&[]).await;
-    server.json("POST", USERS, &ada()).await.expect(201);
+    let server = TestApp::plain().await;
+    server.post(USERS, &ada()).await.expect(201);
     let cookie = sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
     let me = format!("{USERS}/me");
     let own = as_page(&server, &cookie, "GET", &me, &json!(null)).await.expect(200).json();
@@ -149,48 +128,40 @@ async fn users_change_only_their_own_names() {
     }
     as_page(&server, &cookie, "GET", USERS, &json!(null)).await.problem(403);
     // A page of another site has no token.
-    let headers = [
-        ("Content-Type", "application/json"),
-        ("Cookie", cookie.as_str()),
-        ("Sec-Fetch-Site", "cross-site"),
-    ];
+    let headers = [JSON, ("Cookie", cookie.as_str()), ("Sec-Fetch-Site", "cross-site")];
     server.send("PUT", &me, &headers, changed.to_string()).await.problem(403);
     // A key of the command line has no account to change, and identifies itself as the caller.
-    let contributor = format!("Bearer {}", server.make_key(Role::Contributor, None));
-    let headers = [("Authorization", contributor.as_str())];
-    let answer = server.send("GET", &me, &headers, "").await.expect(200);
+    let caller = server.with_key(Role::Contributor, None);
+    let answer = caller.get(&me).await.expect(200);
     assert_eq!(answer.header("etag"), "");
     let key = answer.json();
-    assert_eq!((&key["roles"], &key["source"]), (&json!(["Contributor"]), &json!("api-key")));
-    assert_eq!((&key["email"], &key["serviceAccount"]), (&Value::Null, &json!(false)));
-    let body =
-        json!({"query": "{ authenticatedUser { id roles email serviceAccount } }"}).to_string();
-    let typed = [headers[0], ("Content-Type", "application/json")];
-    let user = server.send("POST", "/graphql", &typed, body).await.expect(200).json();
+    key.includes(&json!({
+        "roles": ["Contributor"], "source": "api-key", "email": null, "serviceAccount": false,
+    }));
+    let query = json!({"query": "{ authenticatedUser { id roles email serviceAccount } }"});
+    let user = caller.post("/graphql", &query).await.expect(200).json();
     for member in ["id", "roles", "email", "serviceAccount"] {
         assert_eq!(user["data"]["authenticatedUser"][member], key[member], "{member}");
     }
     let names = |account: &Value| account.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&key), names(&own));
-    let problem = server.send("PUT", &me, &typed, changed.to_string()).await.problem(404);
-    assert!(problem["detail"].as_str().unwrap().contains("sign in"), "{problem}");
+    caller.put(&me, &changed).await.refused(404, "sign in");
     server.control("GET", &me, &[], "").await.problem(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changing_the_own_password_needs_the_current_one_and_ends_other_sessions() {
-    let server = Server::start(&[]).await;
-    let id = server.json("POST", USERS, &ada()).await.expect(201).json()["id"].clone();
+    let server = TestApp::plain().await;
+    let id = server.post(USERS, &ada()).await.expect(201).json()["id"].clone();
     let cookie = sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
     let other = sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
     assert_ne!(cookie, other);
     let path = format!("{USERS}/me/password");
     let new = "another horse battery";
-    for body in [
-        json!({"password": new}),
-        json!({"password": new, "currentPassword": "wrong"}),
-        json!({"password": "short", "currentPassword": PASSWORD}),
-    ] {
+    for body in each(json!([
+        {"password": new}, {"password": new, "currentPassword": "wrong"},
+        {"password": "short", "currentPassword": PASSWORD},
+    ])) {
         let problem = as_page(&server, &cookie, "POST", &path, &body).await.problem(422);
         assert!(!problem.to_string().contains(PASSWORD), "{problem}");
     }
@@ -203,66 +174,66 @@ async fn changing_the_own_password_needs_the_current_one_and_ends_other_sessions
     sign_in(&server, "ada@plant.example", new).await.unwrap();
 
     // An Admin sets other passwords without the current one, and it ends all sessions of the account.
-    let path = format!("{USERS}/{}/password", id.as_str().unwrap());
-    server.json("POST", &path, &json!({"password": PASSWORD})).await.expect(204);
+    let path = format!("{USERS}/{}/password", id.text());
+    server.post(&path, &json!({"password": PASSWORD})).await.expect(204);
     as_page(&server, &cookie, "GET", &me, &json!(null)).await.problem(401);
     sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn disabling_an_account_ends_all_its_credentials_at_once() {
-    let server = Server::start(&[]).await;
-    let mut account = server.json("POST", USERS, &ada()).await.expect(201).json();
-    let path = format!("{USERS}/{}", account["id"].as_str().unwrap());
+    let server = TestApp::plain().await;
+    let mut account = server.post(USERS, &ada()).await.expect(201).json();
+    let path = format!("{USERS}/{}", account["id"].text());
     let cookie = sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
     let new = json!({"name": "own", "role": "User"});
     let key = as_page(&server, &cookie, "POST", "/api/v1/api-keys", &new).await.expect(201);
-    let key = key.json()["key"].as_str().unwrap().to_owned();
+    let key = server.caller_with(key.json()["key"].text());
     let status = "/api/v1/status";
-    server.send("GET", status, &[("Apikey", &key)], "").await.expect(200);
+    key.get(status).await.expect(200);
 
     account["enabled"] = json!(false);
-    server.json("PUT", &path, &account).await.expect(200);
-    let by_session = server.send("GET", status, &[("Cookie", &cookie)], "").await;
+    server.put(&path, &account).await.expect(200);
+    let by_session = server.get_with(status, &[("Cookie", &cookie)]).await;
     assert!(matches!(by_session.status, 401 | 403), "{by_session:?}");
-    server.send("GET", status, &[("Apikey", &key)], "").await.problem(403);
+    key.get(status).await.problem(403);
     assert!(sign_in(&server, "ada@plant.example", PASSWORD).await.is_err());
 
     account["enabled"] = json!(true);
-    server.json("PUT", &path, &account).await.expect(200);
-    server.send("GET", status, &[("Apikey", &key)], "").await.expect(200);
-    server.send("GET", status, &[("Cookie", &cookie)], "").await.problem(401);
-    server.send("DELETE", &path, &[], "").await.expect(204);
-    server.send("GET", status, &[("Apikey", &key)], "").await.problem(401);
+    server.put(&path, &account).await.expect(200);
+    key.get(status).await.expect(200);
+    server.get_with(status, &[("Cookie", &cookie)]).await.problem(401);
+    server.delete(&path).await.expect(204);
+    key.get(status).await.problem(401);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_admin_cannot_be_removed() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     let path = format!("{USERS}/admin");
-    server.send("DELETE", &path, &[], "").await.problem(409);
-    let mut admin = server.get(&path).await.expect(200).json();
+    server.delete(&path).await.problem(409);
+    let mut admin = server.read(&path).await;
     admin["roles"] = json!(["User"]);
-    server.json("PUT", &path, &admin).await.problem(409);
+    server.put(&path, &admin).await.problem(409);
     server.sign_in(Role::Admin);
-    server.json("PUT", &path, &admin).await.expect(200);
+    server.put(&path, &admin).await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_survive_a_restart() {
-    let server = Server::start(&[]).await;
-    server.json("POST", USERS, &ada()).await.expect(201);
+    let server = TestApp::plain().await;
+    server.post(USERS, &ada()).await.expect(201);
     let cookie = sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
     let dir = server.stop().await.unwrap();
-    let server = Server::start_in(dir.path(), &[]).await.unwrap();
+    let server = TestApp::reopen(dir.path()).await;
     let me = format!("{USERS}/me");
-    server.send("GET", &me, &[("Cookie", &cookie)], "").await.expect(200);
+    server.get_with(&me, &[("Cookie", &cookie)]).await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_many_failures_delay_only_their_sender() {
-    let server = Server::start(&[]).await;
-    server.json("POST", USERS, &ada()).await.expect(201);
+    let server = TestApp::plain().await;
+    server.post(USERS, &ada()).await.expect(201);
     for _ in 0..3 {
         let answer = sign_in(&server, "ada@plant.example", "wrong").await.unwrap_err();
         answer.problem(401);
@@ -271,6 +242,6 @@ async fn too_many_failures_delay_only_their_sender() {
     assert!(answer.header("retry-after").parse::<u64>().unwrap() >= 1, "{answer:?}");
     answer.problem(429);
     let bob = json!({"email": "bob", "password": PASSWORD, "roles": ["User"]});
-    server.json("POST", USERS, &bob).await.expect(201);
+    server.post(USERS, &bob).await.expect(201);
     sign_in(&server, "bob", PASSWORD).await.unwrap();
 }

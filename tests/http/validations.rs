@@ -1,9 +1,6 @@
 //! Validations of everything that a Business Object has.
-use crate::server::{Server, definition};
 use oxrdfio::{RdfFormat, RdfParser};
-use penstock_base::Role;
-use serde_json::{Value, json};
-use std::time::Duration;
+use penstock_test_support::prelude::*;
 
 const START: &str = "/api/v1/business-objects/Pump/validation";
 const SHAPES: &str = "\
@@ -17,13 +14,12 @@ v:PartShape a sh:NodeShape ; sh:targetSubjectsOf v:label ;
 ";
 
 /// Stores shapes and pumps that violate them: 300 flow backwards, one has a short name, and one a part with a long label.
-async fn define(server: &Server) {
-    let turtle = [("Content-Type", "text/turtle")];
-    server.send("PUT", "/api/v1/shapes/pumps", &turtle, SHAPES).await.expect(201);
+async fn define(server: &TestApp) {
+    server.send("PUT", "/api/v1/shapes/pumps", &[TURTLE], SHAPES).await.expect(201);
     let mut body = definition();
     // The mode does not matter, and these objects would be refused in another one.
     body["validation"] = json!({"shapes": ["pumps"], "mode": "off"});
-    server.json("PUT", "/api/v1/business-objects", &body).await.expect(201);
+    server.define_object(&body).await;
     let mut pumps: Vec<_> = (0..300).map(|_| json!({"name": "south", "flow": -1})).collect();
     pumps.push(json!({"name": "n", "flow": 1}));
     pumps.push(json!({"name": "west", "flow": 1, "parts": [{"label": "bearing"}]}));
@@ -31,23 +27,21 @@ async fn define(server: &Server) {
 }
 
 /// Starts a validation, waits until it has ended, and returns its path and its first page.
-async fn validate(server: &Server) -> (String, Value) {
-    let started = server.send("POST", START, &[], "").await.expect(202);
+async fn validate(server: &TestApp) -> (String, Value) {
+    let started = server.post_empty(START).await.expect(202);
     let path = started.header("location").to_owned();
-    assert_eq!(path, format!("/api/v1/validations/{}", started.json()["id"].as_str().unwrap()));
+    assert_eq!(path, format!("/api/v1/validations/{}", started.json()["id"].text()));
     assert_eq!(started.json()["state"], "queued");
-    loop {
-        let found = server.get(&path).await.expect(200).json();
-        if !found["endedAt"].is_null() {
-            return (path, found);
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let report = until_some("the validation has ended", async || {
+        Some(server.read(&path).await).filter(|found| !found["endedAt"].is_null())
+    })
+    .await;
+    (path, report)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_has_counts_and_violations_in_json_and_rdf() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     define(&server).await;
     let (path, report) = validate(&server).await;
     assert_eq!((&report["state"], &report["conforms"]), (&json!("finished"), &json!(false)));
@@ -70,22 +64,21 @@ async fn a_report_has_counts_and_violations_in_json_and_rdf() {
     );
 
     // The pages have each violation once.
-    let mut page = server.get(&format!("{path}?limit=200")).await.expect(200).json();
-    let mut violations = page["items"].as_array().unwrap().clone();
+    let mut page = server.read(&format!("{path}?limit=200")).await;
+    let mut violations = page["items"].list().to_vec();
     assert_eq!(violations.len(), 200);
     while let Some(next) = page["next"].as_str() {
-        page = server.get(&format!("{path}?limit=200&cursor={next}")).await.expect(200).json();
-        violations.extend(page["items"].as_array().unwrap().clone());
+        page = server.read(&format!("{path}?limit=200&cursor={next}")).await;
+        violations.extend(page["items"].list().to_vec());
     }
     violations.sort_by_key(ToString::to_string);
     violations.dedup();
     assert_eq!(violations.len(), 302);
     let backwards = violations.iter().find(|one| one["message"] == "must flow").unwrap();
-    assert_eq!(
-        (&backwards["value"], &backwards["path"], &backwards["severity"]),
-        (&json!("-1"), &json!("https://plant.example/flow"), &json!("violation"))
-    );
-    let uri = crate::server::escaped(backwards["focusNode"].as_str().unwrap());
+    backwards.includes(&json!({
+        "value": "-1", "path": "https://plant.example/flow", "severity": "violation",
+    }));
+    let uri = escaped(backwards["focusNode"].text());
     let object = server.get(&format!("/api/v1/business-objects/Pump/objects/{uri}")).await;
     assert_eq!(object.expect(200).json()["flow"], json!(-1));
 
@@ -97,7 +90,7 @@ async fn a_report_has_counts_and_violations_in_json_and_rdf() {
         ("application/rdf+xml", RdfFormat::RdfXml),
         ("application/ld+json", RdfFormat::JsonLd { profile: oxrdfio::JsonLdProfileSet::empty() }),
     ] {
-        let answer = server.send("GET", &path, &[("Accept", accept)], "").await.expect(200);
+        let answer = server.get_with(&path, &[("Accept", accept)]).await.expect(200);
         let charset = if accept.starts_with("text/") { "; charset=utf-8" } else { "" };
         assert_eq!(answer.header("content-type"), format!("{accept}{charset}"));
         assert_eq!(answer.header("vary"), "Accept");
@@ -108,60 +101,50 @@ async fn a_report_has_counts_and_violations_in_json_and_rdf() {
     let turtle = server.get(&format!("{path}?format=ttl")).await.expect(200);
     assert_eq!(turtle.header("content-type"), "text/turtle; charset=utf-8");
     server.get(&format!("{path}?format=pdf")).await.problem(400);
-    server.send("GET", &path, &[("Accept", "image/png")], "").await.problem(406);
+    server.get_with(&path, &[("Accept", "image/png")]).await.problem(406);
 
-    let metrics = server.get("/metrics").await.expect(200).text();
-    for line in [
+    let metrics = server.page("/metrics").await;
+    metrics.has_all(&[
         "penstock_validation_violations{business_object=\"Pump\",severity=\"violation\"} 301",
         "penstock_validation_violations{business_object=\"Pump\",severity=\"warning\"} 1",
         "penstock_validation_runs_total{result=\"finished\"} ",
         "penstock_validation_objects_total ",
         "penstock_validation_seconds_count ",
-    ] {
-        assert!(metrics.contains(line), "{line} in {metrics}");
-    }
+    ]);
 
     // What has ended stays after a restart, and cannot be cancelled.
     let dir = server.stop().await.unwrap();
-    let server = Server::start_in(dir.path(), &[]).await.unwrap();
-    assert_eq!(server.get(&path).await.expect(200).json(), report);
-    server.send("DELETE", &path, &[], "").await.problem(409);
-    server.send("DELETE", "/api/v1/validations/none", &[], "").await.problem(404);
-    for wanted in ["Pump", report["businessObject"].as_str().unwrap()] {
+    let server = TestApp::reopen(dir.path()).await;
+    assert_eq!(server.read(&path).await, report);
+    server.delete(&path).await.problem(409);
+    server.delete("/api/v1/validations/none").await.problem(404);
+    for wanted in ["Pump", report["businessObject"].text()] {
         let list = format!("/api/v1/validations?businessObject={wanted}&limit=1");
-        let list = server.get(&list).await.expect(200).json();
+        let list = server.read(&list).await;
         assert_eq!((&list["items"][0]["id"], &list["next"]), (&report["id"], &Value::Null));
     }
-    let none = server.get("/api/v1/validations?businessObject=Other").await.expect(200).json();
-    assert_eq!(none["items"], json!([]));
+    let none = server.items("/api/v1/validations?businessObject=Other").await;
+    assert_eq!(json!(none), json!([]));
     server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn corrected_data_conforms_and_keys_for_others_see_nothing() {
-    let server = Server::start(&[]).await;
+    let server = TestApp::plain().await;
     define(&server).await;
     let (path, _) = validate(&server).await;
-    let key = format!("Bearer {}", server.make_key(Role::Contributor, Some("Pump")));
-    let own = [("Authorization", key.as_str())];
-    server.send("GET", &path, &own, "").await.expect(200);
-    server.send("POST", START, &own, "").await.expect(202);
-    let mut other = definition();
-    other["name"] = json!("Other");
-    server.json("PUT", "/api/v1/business-objects", &other).await.expect(201);
-    let key = format!("Bearer {}", server.make_key(Role::Admin, Some("Other")));
-    server.send("GET", &path, &[("Authorization", key.as_str())], "").await.problem(403);
-    let without = server.send("POST", "/api/v1/business-objects/Other/validation", &[], "").await;
-    let problem = without.problem(409);
-    assert!(problem["detail"].as_str().unwrap().contains("`validation`"), "{problem}");
+    let own = server.with_key(Role::Contributor, Some("Pump"));
+    own.get(&path).await.expect(200);
+    own.post_empty(START).await.expect(202);
+    server.define_with(&json!({"name": "Other"})).await;
+    server.with_key(Role::Admin, Some("Other")).get(&path).await.problem(403);
+    let without = server.post_empty("/api/v1/business-objects/Other/validation").await;
+    without.refused(409, "`validation`");
 
-    let turtle = [("Content-Type", "text/turtle")];
     let lenient =
         SHAPES.replace("minInclusive 0", "minInclusive -1").replace("maxLength 5", "maxLength 50");
-    server
-        .send("PUT", "/api/v1/shapes/pumps", &turtle, lenient.replace("minLength 3", "minLength 1"))
-        .await
-        .expect(200);
+    let lenient = lenient.replace("minLength 3", "minLength 1");
+    server.send("PUT", "/api/v1/shapes/pumps", &[TURTLE], lenient).await.expect(200);
     let (_, report) = validate(&server).await;
     assert_eq!((&report["conforms"], &report["items"]), (&json!(true), &json!([])), "{report}");
     assert_eq!(report["shapes"], json!([{"name": "pumps", "version": 2}]));
@@ -169,25 +152,20 @@ async fn corrected_data_conforms_and_keys_for_others_see_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_starts_a_validation_and_shows_its_report() {
-    let server = Server::start(&[]).await;
-    let empty = server.get("/admin/quality").await.expect(200).text();
+    let server = TestApp::plain().await;
+    let empty = server.page("/admin/quality").await;
     assert!(empty.contains("No Business Object names shapes graphs."), "{empty}");
     define(&server).await;
-    let form = [("Content-Type", "application/x-www-form-urlencoded")];
-    let started = server.send("POST", "/admin/quality", &form, "businessObject=Pump").await;
+    let started = server.send("POST", "/admin/quality", &[FORM], "businessObject=Pump").await;
     let page = started.expect(303).header("location").to_owned();
     let api = page.replace("/admin/quality/", "/api/v1/validations/");
-    while server.get(&api).await.expect(200).json()["endedAt"].is_null() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let shown = server.get(&page).await.expect(200).text();
-    for part in ["MinInclusive", "must flow", "/admin/object?uri=", "?format=ttl", "cursor="] {
-        assert!(shown.contains(part), "{part} in {shown}");
-    }
-    let list = server.get("/admin/quality").await.expect(200).text();
+    until("it has ended", async || !server.read(&api).await["endedAt"].is_null()).await;
+    let shown = server.page(&page).await;
+    shown.has_all(&["MinInclusive", "must flow", "/admin/object?uri=", "?format=ttl", "cursor="]);
+    let list = server.page("/admin/quality").await;
     assert!(list.contains(&page) && list.contains(">violations<"), "{list}");
     // It has ended, so the notice of the next page says that it cannot be cancelled.
-    let cancelled = server.send("POST", &format!("{page}/cancel"), &form, "").await.expect(303);
+    let cancelled = server.send("POST", &format!("{page}/cancel"), &[FORM], "").await.expect(303);
     assert_eq!(cancelled.header("location"), page);
     server.get("/admin/quality/none").await.expect(404);
 }

@@ -1,6 +1,6 @@
 //! Attacks on the sign-in: answers, codes and states that do not match are refused.
-use crate::browser::Page;
-use crate::{Browser, Gateway, Provider};
+use crate::browser::{Page, SIGN_IN};
+use crate::{Browser, Gateway};
 use reqwest::Url;
 
 /// Replaces or removes a query parameter of an address.
@@ -16,25 +16,22 @@ fn with_parameter(url: &Url, name: &str, value: Option<&str>) -> Url {
 }
 
 /// Signs in as alice, up to the redirect back to the gateway.
-async fn sign_in_until_redirect(browser: &mut Browser, gateway: &Gateway) -> Page {
-    let begun = browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await;
-    browser.authenticate_at_provider(begun.redirect_location(), "alice", &gateway.url).await
+async fn sign_in_until_redirect(browser: &mut Browser) -> Page {
+    let begun = browser.get(SIGN_IN).await;
+    browser.authenticate_at_provider(begun.redirect_location(), "alice").await
 }
 
 #[track_caller]
 fn expect_refused(page: Page, browser: &Browser, status: u16, words: &str) {
-    let url = page.url.to_string();
     let page = page.expect(status, words);
-    assert!(!browser.cookies(&url).unwrap().contains_key("penstock_session"));
-    assert!(
-        page.headers["content-security-policy"].to_str().unwrap().contains("default-src 'none'")
-    );
+    assert!(!browser.cookies().contains_key("penstock_session"));
+    let policy = page.headers["content-security-policy"].to_str().unwrap();
+    assert!(policy.contains("default-src 'none'"), "{policy}");
 }
 
 #[tokio::test]
 async fn a_wrong_state_code_or_issuer_is_refused() {
-    let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::start_with_provider(&provider, &[]).await;
+    let Some((_provider, gateway)) = Gateway::with_provider(&[]).await else { return };
     let stale = "This sign-in is no longer valid";
     let broken = "The sign-in could not be completed";
     for (name, value, status, words) in [
@@ -45,24 +42,23 @@ async fn a_wrong_state_code_or_issuer_is_refused() {
         ("iss", Some("https://evil.example"), 502, broken),
         ("iss", None, 502, broken),
     ] {
-        let mut browser = Browser::new();
-        let back = sign_in_until_redirect(&mut browser, &gateway).await.redirect_location();
+        let mut browser = gateway.browser();
+        let back = sign_in_until_redirect(&mut browser).await.redirect_location();
         let page = browser.get(with_parameter(&back, name, value)).await;
         expect_refused(page, &browser, status, words);
     }
-    assert!(!gateway.events("sign-in.refused").is_empty());
+    assert!(!gateway.events("sign-in.refused").await.is_empty());
     assert!(gateway.log().contains("the answer names another issuer"), "{}", gateway.log());
-    assert!(gateway.get_locally("/api/v1/users")["items"].as_array().unwrap().is_empty());
-    assert!(gateway.events("sign-in").is_empty());
+    assert!(gateway.users().await.is_empty());
+    assert!(gateway.events("sign-in").await.is_empty());
 }
 
 #[tokio::test]
 async fn an_answer_is_refused_twice_and_in_another_browser() {
-    let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::start_with_provider(&provider, &[]).await;
-    let mut browser = Browser::new();
-    let back = sign_in_until_redirect(&mut browser, &gateway).await.redirect_location();
-    let mut other = Browser::new();
+    let Some((_provider, gateway)) = Gateway::with_provider(&[]).await else { return };
+    let mut browser = gateway.browser();
+    let back = sign_in_until_redirect(&mut browser).await.redirect_location();
+    let mut other = gateway.browser();
     let page = other.get(&back).await;
     expect_refused(page, &other, 400, "was started in another browser");
     assert_eq!(browser.get(&back).await.status, 303);
@@ -72,83 +68,72 @@ async fn an_answer_is_refused_twice_and_in_another_browser() {
 
 #[tokio::test]
 async fn another_nonce_or_verifier_is_refused() {
-    let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::start_with_provider(&provider, &[]).await;
+    let Some((_provider, gateway)) = Gateway::with_provider(&[]).await else { return };
     for (name, value, status) in [
         ("nonce", "another", 502),
         ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", 400),
     ] {
-        let mut browser = Browser::new();
-        let begun = browser
-            .get(format!("{}/oauth2/authorization/kc", gateway.url))
-            .await
-            .redirect_location();
+        let mut browser = gateway.browser();
+        let begun = browser.get(SIGN_IN).await.redirect_location();
         let back = browser
-            .authenticate_at_provider(
-                with_parameter(&begun, name, Some(value)),
-                "alice",
-                &gateway.url,
-            )
+            .authenticate_at_provider(with_parameter(&begun, name, Some(value)), "alice")
             .await;
         let page = browser.get(back.redirect_location()).await;
         expect_refused(page, &browser, status, "");
     }
-    let refused = gateway.events("sign-in.refused");
+    let refused = gateway.events("sign-in.refused").await;
     assert!(refused.iter().any(|words| words.contains("nonce")), "{refused:#?}");
 }
 
 #[tokio::test]
 async fn the_code_of_one_sign_in_with_the_state_of_another_is_refused() {
-    let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::start_with_provider(&provider, &[]).await;
-    let mut thief = Browser::new();
-    let code = sign_in_until_redirect(&mut thief, &gateway).await.redirect_parameter("code");
-    let mut browser = Browser::new();
-    let back = sign_in_until_redirect(&mut browser, &gateway).await.redirect_location();
+    let Some((_provider, gateway)) = Gateway::with_provider(&[]).await else { return };
+    let mut thief = gateway.browser();
+    let code = sign_in_until_redirect(&mut thief).await.redirect_parameter("code");
+    let mut browser = gateway.browser();
+    let back = sign_in_until_redirect(&mut browser).await.redirect_location();
     let page = browser.get(with_parameter(&back, "code", Some(&code))).await;
     expect_refused(page, &browser, 400, "no longer valid");
 }
 
 #[tokio::test]
 async fn a_sign_in_redirects_only_to_the_gateway() {
-    let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::start_with_provider(&provider, &[]).await;
+    let Some((_provider, gateway)) = Gateway::with_provider(&[]).await else { return };
     for evil in ["//evil.example", "https://evil.example/", "/%5Cevil.example", "/%09/evil.example"]
     {
-        let mut browser = Browser::new();
+        let mut browser = gateway.browser();
         let begun =
             browser.get(format!("{}/oauth2/authorization/kc?return={evil}", gateway.url)).await;
-        let back = browser
-            .authenticate_at_provider(begun.redirect_location(), "alice", &gateway.url)
-            .await;
+        let back = browser.authenticate_at_provider(begun.redirect_location(), "alice").await;
         let done = browser.get(back.redirect_location()).await;
-        assert_eq!(done.redirect_location().as_str(), format!("{}/", gateway.url), "{evil}");
+        assert_eq!(done.redirect_location().as_str(), "/", "{evil}");
     }
 }
 
 #[tokio::test]
 async fn a_sign_in_cancelled_at_the_provider_is_refused() {
-    let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::start_with_provider(&provider, &[]).await;
-    let mut browser = Browser::new();
-    let begun = browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await;
+    let Some((_provider, gateway)) = Gateway::with_provider(&[]).await else { return };
+    let mut browser = gateway.browser();
+    let begun = browser.get(SIGN_IN).await;
     let asked = browser.get(begun.redirect_location()).await.redirect_location();
     let aborted = browser.get(format!("{asked}/abort")).await;
     let back = browser.get(aborted.redirect_location()).await;
     assert_eq!(back.redirect_parameter("error"), "access_denied");
     let page = browser.get(back.redirect_location()).await;
     expect_refused(page, &browser, 403, "cancelled");
-    assert!(gateway.events("sign-in.refused")[0].contains("access_denied"));
+    assert!(gateway.events("sign-in.refused").await[0].contains("access_denied"));
 }
 
 #[tokio::test]
 async fn no_secret_is_in_the_log() {
-    let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::start_with_provider(&provider, &["--service.log.level=trace"]).await;
-    let mut browser = Browser::new();
-    let back = sign_in_until_redirect(&mut browser, &gateway).await;
+    let Some((_provider, gateway)) = Gateway::with_provider(&["--service.log.level=trace"]).await
+    else {
+        return;
+    };
+    let mut browser = gateway.browser();
+    let back = sign_in_until_redirect(&mut browser).await;
     assert_eq!(browser.get(back.redirect_location()).await.status, 303);
-    let session = browser.cookies(&gateway.url).unwrap()["penstock_session"].clone();
+    let session = browser.cookies()["penstock_session"].clone();
     let log = gateway.log();
     for secret in ["web-secret-0123456789abcdef0123456", &session, &back.redirect_parameter("code")]
     {

@@ -1,12 +1,16 @@
 //! A minimal browser: cookies, one redirect at a time, forms.
+use penstock_test_support::prelude::*;
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method, Url};
-use std::collections::BTreeMap;
-use std::path::Path;
+use reqwest::{Client, Url};
 
+/// Where the sign-in at the provider begins.
+pub(crate) const SIGN_IN: &str = "/oauth2/authorization/kc";
+
+/// A browser, which resolves addresses as links on a page of the gateway.
 pub(crate) struct Browser {
     client: Client,
+    gateway: Url,
     /// The cookies by host and port. Real browsers ignore the port, but no two servers here share a name.
     cookies: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -41,6 +45,12 @@ impl Page {
             .unwrap_or_else(|| panic!("{} answered {}:\n{}", self.url, self.status, self.text))
     }
 
+    /// Returns the path that it redirects to.
+    #[track_caller]
+    pub(crate) fn redirect_path(&self) -> String {
+        self.redirect_location().path().to_owned()
+    }
+
     /// Returns a query parameter of the address that it redirects to.
     #[track_caller]
     pub(crate) fn redirect_parameter(&self, name: &str) -> String {
@@ -57,43 +67,42 @@ impl Page {
 }
 
 impl Browser {
-    pub(crate) fn new() -> Self {
-        Self::with_ca_file(None)
-    }
-
-    pub(crate) fn with_ca_file(ca_file: Option<&Path>) -> Self {
+    pub(crate) fn new(gateway: &str, ca_file: Option<&Path>) -> Self {
         let mut client = Client::builder().redirect(Policy::none());
         if let Some(file) = ca_file {
             let pem = std::fs::read(file).unwrap();
             client = client.add_root_certificate(reqwest::Certificate::from_pem(&pem).unwrap());
         }
-        Self { client: client.build().unwrap(), cookies: BTreeMap::new() }
+        let gateway = Url::parse(gateway).unwrap();
+        Self { client: client.build().unwrap(), gateway, cookies: BTreeMap::new() }
     }
 
-    pub(crate) fn cookies(&self, url: &str) -> Option<&BTreeMap<String, String>> {
-        self.cookies.get(Url::parse(url).unwrap().authority())
+    /// Returns the cookies of the gateway.
+    pub(crate) fn cookies(&self) -> &BTreeMap<String, String> {
+        &self.cookies[self.gateway.authority()]
     }
 
     pub(crate) async fn get(&mut self, url: impl AsRef<str>) -> Page {
-        self.send(Method::GET, url.as_ref(), &[], None).await
+        self.send("GET", url.as_ref(), &[], None).await
     }
 
     pub(crate) async fn post(&mut self, url: &str, form: &str) -> Page {
-        let own = Url::parse(url).unwrap().origin().ascii_serialization();
-        self.send(Method::POST, url, &[("origin", &own)], Some(form)).await
+        let own = self.gateway.join(url).unwrap().origin().ascii_serialization();
+        self.send("POST", url, &[("origin", &own)], Some(form)).await
     }
 
     pub(crate) async fn send(
         &mut self,
-        method: Method,
+        method: &str,
         url: &str,
         headers: &[(&str, &str)],
         form: Option<&str>,
     ) -> Page {
-        let url = Url::parse(url).unwrap();
+        let url = self.gateway.join(url).unwrap();
         let jar = self.cookies.entry(url.authority().to_owned()).or_default();
         let kept: Vec<_> = jar.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let mut request = self.client.request(method, url.clone()).header("accept", "text/html");
+        let mut request =
+            self.client.request(method.parse().unwrap(), url.clone()).header("accept", "text/html");
         if !kept.is_empty() {
             request = request.header(COOKIE, kept.join("; "));
         }
@@ -129,12 +138,7 @@ impl Browser {
 
     /// Goes through the pages of the provider as this user, beginning at `start`. Returns the answer that redirects
     /// back to the gateway.
-    pub(crate) async fn authenticate_at_provider(
-        &mut self,
-        start: Url,
-        user: &str,
-        gateway: &str,
-    ) -> Page {
+    pub(crate) async fn authenticate_at_provider(&mut self, start: Url, user: &str) -> Page {
         let mut url = start;
         for _ in 0..10 {
             let mut page = self.get(&url).await;
@@ -150,7 +154,7 @@ impl Browser {
                 page = self.post(&action, &form).await;
             }
             url = page.redirect_location();
-            if url.as_str().starts_with(gateway) {
+            if url.origin() == self.gateway.origin() {
                 return page;
             }
         }
@@ -158,9 +162,9 @@ impl Browser {
     }
 
     /// Signs in as this user. Returns the gateway's answer to the provider's redirect.
-    pub(crate) async fn sign_in(&mut self, gateway: &str, user: &str) -> Page {
-        let begun = self.get(format!("{gateway}/oauth2/authorization/kc")).await;
-        let back = self.authenticate_at_provider(begun.redirect_location(), user, gateway).await;
+    pub(crate) async fn sign_in(&mut self, user: &str) -> Page {
+        let begun = self.get(SIGN_IN).await;
+        let back = self.authenticate_at_provider(begun.redirect_location(), user).await;
         self.get(back.redirect_location()).await
     }
 }

@@ -1,7 +1,6 @@
 //! The pages in a real browser: Debian's Chromium, driven by `tests/browser`.
-use crate::{Gateway, Provider};
-use std::path::Path;
-use std::process::Command;
+use crate::Gateway;
+use penstock_test_support::prelude::*;
 
 /// Runs a script of `tests/browser` with Node.js. Returns `false` if Chromium is not installed, which is a failure with
 /// `CI` set.
@@ -27,17 +26,15 @@ pub(crate) fn run_browser_script(script: &str, environment: &[(&str, &str)]) -> 
 
 #[tokio::test]
 async fn a_person_signs_in_at_the_provider_and_out() {
-    let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::start_with_provider(&provider, &[]).await;
+    let Some((_provider, gateway)) = Gateway::with_provider(&[]).await else { return };
     if run_browser_script("provider.mjs", &[("GATEWAY", &gateway.url)]) {
-        assert_eq!(gateway.account("alice@plant.example")["roles"][0], "Admin");
+        assert_eq!(gateway.account("alice@plant.example").await["roles"][0], "Admin");
     }
 }
 
 #[tokio::test]
 async fn a_person_signs_in_with_a_password_also_without_script_and_on_a_telephone() {
     let gateway = Gateway::start(&[]).await;
-    let file = gateway.dir.path().join("data/initial-admin-password");
-    let password = std::fs::read_to_string(file).unwrap();
-    run_browser_script("password.mjs", &[("GATEWAY", &gateway.url), ("PASSWORD", password.trim())]);
+    let password = gateway.initial_password();
+    run_browser_script("password.mjs", &[("GATEWAY", &gateway.url), ("PASSWORD", &password)]);
 }

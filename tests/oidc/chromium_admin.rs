@@ -1,31 +1,30 @@
 //! The administration interface in a real browser.
+use crate::Gateway;
 use crate::chromium::run_browser_script;
-use crate::{Gateway, Provider};
+use penstock_test_support::s3_settings;
 
 /// A secret of these tests' gateway that must not appear anywhere.
 const SECRET: &str = "planted-secret-0123456789";
 
 /// Runs a script against a new gateway, with the initial password.
 async fn run_script_on_new_gateway(script: &str) {
-    let target = "--service.export.targets";
-    let settings = [
-        "--service.log.level=warn".to_owned(),
-        // No server listens at the endpoint of this target, and no export uses it.
-        format!("{target}.away.type=s3"),
-        format!("{target}.away.endpoint=http://127.0.0.1:9"),
-        format!("{target}.away.access-key-id=key"),
-        format!("{target}.away.secret-access-key={SECRET}"),
-        format!("{target}.archive.type=directory"),
-        // Nothing is there until a test creates it, in the working directory of the gateway.
-        format!("{target}.historian.type=directory"),
-        format!("{target}.historian.path=mount/historian"),
-    ];
+    // No server listens at the endpoint of the first target, and no export uses it. Nothing is at the path of the last one
+    // until a test creates it, in the working directory of the gateway.
+    let mut settings = s3_settings("away", "http://127.0.0.1:9", SECRET).to_vec();
+    settings.extend(
+        [
+            "--service.log.level=warn",
+            "--service.export.targets.archive.type=directory",
+            "--service.export.targets.historian.type=directory",
+            "--service.export.targets.historian.path=mount/historian",
+        ]
+        .map(str::to_owned),
+    );
     let gateway = Gateway::start(&settings).await;
-    let file = gateway.dir.path().join("data/initial-admin-password");
-    let password = std::fs::read_to_string(file).unwrap();
+    let password = gateway.initial_password();
     let environment = [
         ("GATEWAY", gateway.url.as_str()),
-        ("PASSWORD", password.trim()),
+        ("PASSWORD", password.as_str()),
         ("SECRET", SECRET),
         ("DIR", gateway.dir.path().to_str().unwrap()),
     ];
@@ -70,12 +69,8 @@ async fn a_blocked_target_is_understood_and_repaired() {
 
 #[tokio::test]
 async fn a_person_of_the_provider_gets_from_a_sample_to_a_delivered_export() {
-    let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::start_with_provider(
-        &provider,
-        &["--service.export.targets.archive.type=directory"],
-    )
-    .await;
+    let archive = ["--service.export.targets.archive.type=directory"];
+    let Some((_provider, gateway)) = Gateway::with_provider(&archive).await else { return };
     let dir = gateway.dir.path().to_str().unwrap();
     run_browser_script("provider_export.mjs", &[("GATEWAY", &gateway.url), ("DIR", dir)]);
 }

@@ -1,20 +1,16 @@
 //! Claims and roles from the ID token and the userinfo endpoint.
-use crate::{Browser, Gateway, Provider};
-use serde_json::json;
+use crate::Gateway;
+use penstock_test_support::prelude::*;
 
 #[tokio::test]
 async fn a_person_without_a_mapped_role_is_refused() {
-    let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::start_with_provider(&provider, &[]).await;
-    let mut browser = Browser::new();
-    let page = browser.sign_in(&gateway.url, "norole").await.expect(403, "You have no role here");
+    let Some((_provider, gateway)) = Gateway::with_provider(&[]).await else { return };
+    let mut browser = gateway.browser();
+    let page = browser.sign_in("norole").await.expect(403, "You have no role here");
     assert!(page.text.contains("You are known as norole"), "{}", page.text);
-    assert!(!browser.cookies(&gateway.url).unwrap().contains_key("penstock_session"));
-    assert!(
-        gateway.get_locally("/api/v1/users")["items"].as_array().unwrap().is_empty(),
-        "no account is created"
-    );
-    assert_eq!(gateway.events("sign-in.refused").len(), 1);
+    assert!(!browser.cookies().contains_key("penstock_session"));
+    assert!(gateway.users().await.is_empty(), "no account is created");
+    assert_eq!(gateway.events("sign-in.refused").await.len(), 1);
 }
 
 #[tokio::test]
@@ -26,9 +22,9 @@ async fn a_missing_claim_is_named() {
         ("--service.security.claims.roles=groups,teams", "groups or teams"),
     ] {
         let gateway = Gateway::start_with_provider(&provider, &[setting]).await;
-        let page = Browser::new().sign_in(&gateway.url, "alice").await;
+        let page = gateway.browser().sign_in("alice").await;
         page.expect(403, &format!("sent no claim {claim}."));
-        let details = gateway.events("sign-in.refused");
+        let details = gateway.events("sign-in.refused").await;
         assert!(details[0].contains(&format!("the claim {claim}, which")), "{details:?}");
     }
 }
@@ -37,8 +33,8 @@ async fn a_missing_claim_is_named() {
 async fn claims_of_the_userinfo_endpoint_count_too() {
     let Some(provider) = Provider::start(&[("IN_USERINFO", "1")]) else { return };
     let gateway = Gateway::start_with_provider(&provider, &[]).await;
-    assert_eq!(Browser::new().sign_in(&gateway.url, "alice").await.status, 303);
-    let account = gateway.account("alice@plant.example");
+    assert_eq!(gateway.browser().sign_in("alice").await.status, 303);
+    let account = gateway.account("alice@plant.example").await;
     assert_eq!((&account["givenName"], &account["roles"]), (&json!("Alice"), &json!(["Admin"])));
 }
 
@@ -54,10 +50,9 @@ async fn claims_and_role_values_are_configurable() {
         "--framework.security.oauth2.client.provider.kc.user-name-attribute=user_email",
     ];
     let gateway = Gateway::start_with_provider(&provider, &more).await;
-    assert_eq!(Browser::new().sign_in(&gateway.url, "alice").await.status, 303);
-    let account = gateway.account("alice");
-    assert_eq!(account["givenName"], "Ångström");
-    assert_eq!(account["roles"], json!(["User"]));
+    assert_eq!(gateway.browser().sign_in("alice").await.status, 303);
+    let account = gateway.account("alice").await;
+    account.includes(&json!({"givenName": "Ångström", "roles": ["User"]}));
 }
 
 #[tokio::test]
@@ -66,24 +61,21 @@ async fn groups_follow_the_claim_of_each_sign_in() {
     let Some(provider) = Provider::start(&[]) else { return };
     provider.change_user(&json!({"sub": "bob", "groups": ["others", GROUP]})).await;
     let gateway = Gateway::start_with_provider(&provider, &[]).await;
-    let send = |method, path, body: serde_json::Value| {
-        gateway.send_locally(method, path, &body.to_string())
-    };
-    send("PUT", "/api/v1/groups/shift", json!({"claimValues": [GROUP]}));
+    let group = json!({"claimValues": [GROUP]});
+    gateway.send_locally("PUT", "/api/v1/groups/shift", &group).await;
     let config =
         "type: object\npath: Note:.\nfields: {text: {type: string, path: <http://x/text>}}\n";
     let namespaces = json!([{"name": "Note", "uriBase": "http://x/note/"}]);
     let note =
         json!({"name": "Note", "config": config, "namespaces": namespaces, "review": "optional"});
-    send("PUT", "/api/v1/business-objects", note);
+    gateway.send_locally("PUT", "/api/v1/business-objects", &note).await;
     let path = "/api/v1/business-objects/Note?changeOwners=group:shift";
-    let change = send("POST", path, json!({"data": [{"text": "a"}]}));
-    let id = change["id"].as_str().unwrap();
+    let change = gateway.send_locally("POST", path, &json!({"data": [{"text": "a"}]})).await;
+    let id = change["id"].text();
     let sees = async || {
-        let mut browser = Browser::new();
-        assert_eq!(browser.sign_in(&gateway.url, "bob").await.status, 303);
-        let listed =
-            browser.get(format!("{}/api/v1/changes", gateway.url)).await.expect(200, "items");
+        let mut browser = gateway.browser();
+        assert_eq!(browser.sign_in("bob").await.status, 303);
+        let listed = browser.get("/api/v1/changes").await.expect(200, "items");
         listed.text.contains(id)
     };
     assert!(sees().await);
@@ -106,20 +98,14 @@ async fn without_an_issuer_the_configured_endpoints_suffice_and_the_log_names_th
         format!("{prefix}.token-uri={}/token", provider.issuer),
         format!("{prefix}.jwk-set-uri={}/jwks", provider.issuer),
     ];
-    let gateway = Gateway::start_with_provider(
-        &provider,
-        &more.iter().map(String::as_str).collect::<Vec<_>>(),
-    )
-    .await;
+    let gateway = Gateway::start_with_provider(&provider, &lent(&more)).await;
     assert!(gateway.log().contains("the issuer of ID tokens and of its answers is not checked"));
-    let mut browser = Browser::new();
-    assert_eq!(browser.sign_in(&gateway.url, "bob").await.status, 303);
-    let home = browser.get(format!("{}/admin", gateway.url)).await.expect(200, "Bob Baker");
-    let out = browser
-        .post(&format!("{}/logout", gateway.url), &format!("_csrf={}", home.hidden_field("_csrf")))
-        .await;
+    let mut browser = gateway.browser();
+    assert_eq!(browser.sign_in("bob").await.status, 303);
+    let home = browser.get("/admin").await.expect(200, "Bob Baker");
+    let out = browser.post("/logout", &format!("_csrf={}", home.hidden_field("_csrf"))).await;
     assert_eq!(
-        out.redirect_location().path(),
+        out.redirect_path(),
         "/signed-out",
         "the gateway does not know where the provider ends sessions"
     );

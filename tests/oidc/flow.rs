@@ -1,71 +1,66 @@
 //! The flow of sign-in and sign-out.
-use crate::{Browser, Gateway, Provider};
-use serde_json::json;
+use crate::Gateway;
+use crate::browser::SIGN_IN;
+use penstock_test_support::prelude::*;
 
 #[tokio::test]
 async fn a_sign_in_creates_an_account_and_a_session() {
-    let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::start_with_provider(&provider, &[]).await;
-    let base = gateway.url.clone();
-    let mut browser = Browser::new();
+    let Some((provider, gateway)) = Gateway::with_provider(&[]).await else { return };
+    let mut browser = gateway.browser();
 
     // A page that needs a session redirects to the login page, which redirects to the provider.
-    let page = browser.get(format!("{base}/")).await;
-    assert_eq!((page.status, page.redirect_location().path()), (303, "/login"));
-    let page = browser.get(format!("{base}/login?return=/api/v1/limits")).await;
+    let page = browser.get("/").await;
+    assert_eq!((page.status, &*page.redirect_path()), (303, "/login"));
+    let page = browser.get("/login?return=/api/v1/limits").await;
     let link = "/oauth2/authorization/kc?return=/api/v1/limits";
     let page =
         page.expect(200, &format!("<a class=\"button\" href=\"{link}\">Sign in with kc</a>"));
     let begun = browser.get(page.url.join(link).unwrap()).await;
     assert_eq!(begun.status, 303);
-    assert_eq!(begun.redirect_parameter("redirect_uri"), format!("{base}/login/oauth2/code/kc"));
+    assert_eq!(begun.redirect_parameter("redirect_uri"), "/login/oauth2/code/kc");
     assert_eq!(begun.redirect_parameter("scope"), "profile openid");
     assert_eq!(begun.redirect_parameter("response_type"), "code");
     assert_eq!(begun.redirect_parameter("code_challenge_method"), "S256");
     let cookie = begun.headers["set-cookie"].to_str().unwrap();
-    for attribute in ["HttpOnly", "SameSite=Lax", "Max-Age=600", "Path=/"] {
-        assert!(cookie.contains(attribute), "{cookie}");
-    }
-    let back = browser.authenticate_at_provider(begun.redirect_location(), "alice", &base).await;
+    cookie.has_all(&["HttpOnly", "SameSite=Lax", "Max-Age=600", "Path=/"]);
+    let back = browser.authenticate_at_provider(begun.redirect_location(), "alice").await;
     let done = browser.get(back.redirect_location()).await;
-    assert_eq!((done.status, done.redirect_location().path()), (303, "/api/v1/limits"));
-    let kept = browser.cookies(&base).unwrap().clone();
+    assert_eq!((done.status, &*done.redirect_path()), (303, "/api/v1/limits"));
+    let kept = browser.cookies().clone();
     assert_eq!(
         kept.keys().collect::<Vec<_>>(),
         ["penstock_session"],
         "the cookie of the sign-in is deleted"
     );
     browser.get(done.redirect_location()).await.expect(200, "nesting");
-    assert_eq!(browser.get(format!("{base}/")).await.redirect_location().path(), "/admin");
-    let home = browser.get(format!("{base}/admin/profile")).await;
+    assert_eq!(browser.get("/").await.redirect_path(), "/admin");
+    let home = browser.get("/admin/profile").await;
     let home = home.expect(200, "<h1>Alice Ångström</h1>");
-    for part in ["alice@plant.example", "Plant 1", "<dd>Admin</dd>"] {
-        assert!(home.text.contains(part), "{part}");
-    }
+    home.text.has_all(&["alice@plant.example", "Plant 1", "<dd>Admin</dd>"]);
 
-    let account = gateway.account("alice@plant.example");
+    let account = gateway.account("alice@plant.example").await;
     assert_eq!(account["roles"], json!(["Admin"]), "the highest of her roles");
     assert_eq!(account["serviceAccount"], false);
     assert!(account["firstLogin"].is_string() && account["lastLogin"].is_string(), "{account}");
-    assert_eq!(gateway.events("sign-in").len(), 1);
+    assert_eq!(gateway.events("sign-in").await.len(), 1);
 
     let stolen = format!("penstock_session={}", kept["penstock_session"]);
-    let url = format!("{base}/api/v1/limits");
+    let url = "/api/v1/limits";
     let get_with_stolen_session = async || {
         let headers = [("cookie", stolen.as_str()), ("accept", "*/*")];
-        Browser::new().send(reqwest::Method::GET, &url, &headers, None).await
+        gateway.browser().send("GET", url, &headers, None).await
     };
     assert_eq!(get_with_stolen_session().await.status, 200);
 
     // The sign-out ends the session here, then at the provider, which redirects back.
     let csrf = home.hidden_field("_csrf");
-    let out = browser.post(&format!("{base}/logout"), &format!("_csrf={csrf}")).await;
+    let out = browser.post("/logout", &format!("_csrf={csrf}")).await;
     assert!(
         out.redirect_location().as_str().starts_with(&format!("{}/session/end?", provider.issuer)),
         "{}",
         out.redirect_location()
     );
-    assert_eq!(out.redirect_parameter("post_logout_redirect_uri"), format!("{base}/signed-out"));
+    assert_eq!(out.redirect_parameter("post_logout_redirect_uri"), "/signed-out");
     assert_eq!(out.redirect_parameter("client_id"), "penstock-web");
     assert_eq!(out.redirect_parameter("id_token_hint").split('.').count(), 3);
     let asked = browser.get(out.redirect_location()).await.expect(200, "Do you want to sign-out");
@@ -76,12 +71,12 @@ async fn a_sign_in_creates_an_account_and_a_session() {
             &format!("xsrf={xsrf}&logout=yes"),
         )
         .await;
-    assert_eq!(ended.redirect_location().as_str(), format!("{base}/signed-out"));
+    assert_eq!(ended.redirect_location().as_str(), "/signed-out");
     browser.get(ended.redirect_location()).await.expect(200, "You are signed out");
-    assert_eq!(browser.get(format!("{base}/")).await.redirect_location().path(), "/login");
+    assert_eq!(browser.get("/").await.redirect_path(), "/login");
     let refused = get_with_stolen_session().await;
     assert_eq!(
-        (refused.status, refused.redirect_location().path()),
+        (refused.status, &*refused.redirect_path()),
         (303, "/login"),
         "the session ended here, too"
     );
@@ -89,15 +84,14 @@ async fn a_sign_in_creates_an_account_and_a_session() {
 
 #[tokio::test]
 async fn each_sign_in_updates_the_account() {
-    let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::start_with_provider(&provider, &[]).await;
-    assert_eq!(Browser::new().sign_in(&gateway.url, "carol").await.status, 303);
-    let before = gateway.account("carol@plant.example");
+    let Some((provider, gateway)) = Gateway::with_provider(&[]).await else { return };
+    assert_eq!(gateway.browser().sign_in("carol").await.status, 303);
+    let before = gateway.account("carol@plant.example").await;
     assert_eq!(before["roles"], json!(["Contributor"]));
     let change = json!({"sub": "carol", "roles": ["ACCURIDS_USER"], "family_name": "Miller", "user_email": "carol@other.example"});
     provider.change_user(&change).await;
-    assert_eq!(Browser::new().sign_in(&gateway.url, "carol").await.status, 303);
-    let after = gateway.account("carol@other.example");
+    assert_eq!(gateway.browser().sign_in("carol").await.status, 303);
+    let after = gateway.account("carol@other.example").await;
     assert_eq!(after["id"], before["id"], "the account is found by sub, not by email");
     assert_eq!(after["roles"], json!(["User"]));
     assert_eq!(after["familyName"], "Miller");
@@ -105,36 +99,33 @@ async fn each_sign_in_updates_the_account() {
 
     // The email of another account does not give access to it.
     provider.change_user(&json!({"sub": "bob", "user_email": "carol@other.example"})).await;
-    Browser::new().sign_in(&gateway.url, "bob").await;
-    let users = gateway.get_locally("/api/v1/users");
-    let named =
-        users["items"].as_array().unwrap().iter().filter(|user| user["givenName"] == "Carol");
-    assert_eq!(named.map(|user| &user["id"]).collect::<Vec<_>>(), [&before["id"]], "{users}");
+    gateway.browser().sign_in("bob").await;
+    let users = gateway.users().await;
+    let named = users.iter().filter(|user| user["givenName"] == "Carol");
+    assert_eq!(named.map(|user| &user["id"]).collect::<Vec<_>>(), [&before["id"]], "{users:?}");
 }
 
 #[tokio::test]
 async fn a_disabled_account_is_refused_whatever_the_provider_says() {
-    let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::start_with_provider(&provider, &[]).await;
-    let mut browser = Browser::new();
-    assert_eq!(browser.sign_in(&gateway.url, "bob").await.status, 303);
-    let mut account = gateway.account("bob@plant.example");
-    let path = format!("/api/v1/users/{}", account["id"].as_str().unwrap());
+    let Some((_provider, gateway)) = Gateway::with_provider(&[]).await else { return };
+    let mut browser = gateway.browser();
+    assert_eq!(browser.sign_in("bob").await.status, 303);
+    let mut account = gateway.account("bob@plant.example").await;
+    let path = format!("/api/v1/users/{}", account["id"].text());
     account["enabled"] = json!(false);
-    gateway.send_locally("PUT", &path, &account.to_string());
-    assert_eq!(browser.get(format!("{}/", gateway.url)).await.redirect_location().path(), "/login");
-    Browser::new().sign_in(&gateway.url, "bob").await.expect(403, "Your account is disabled");
+    gateway.send_locally("PUT", &path, &account).await;
+    assert_eq!(browser.get("/").await.redirect_path(), "/login");
+    gateway.browser().sign_in("bob").await.expect(403, "Your account is disabled");
 }
 
 #[tokio::test]
 async fn passwords_are_disabled() {
-    let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::start_with_provider(&provider, &[]).await;
+    let Some((_provider, gateway)) = Gateway::with_provider(&[]).await else { return };
     assert!(!gateway.dir.path().join("data/initial-admin-password").exists());
-    let mut browser = Browser::new();
-    let page = browser.post(&format!("{}/login", gateway.url), "email=admin&password=x").await;
+    let mut browser = gateway.browser();
+    let page = browser.post("/login", "email=admin&password=x").await;
     page.expect(404, "sign in at the provider");
-    browser.get(format!("{}/oauth2/authorization/azure", gateway.url)).await.expect(404, "azure");
+    browser.get("/oauth2/authorization/azure").await.expect(404, "azure");
 }
 
 #[tokio::test]
@@ -143,7 +134,7 @@ async fn the_redirect_uri_is_that_of_the_original_request() {
     let native =
         ["--server.forward-headers-strategy=native", "--service.trusted-proxies=127.0.0.1"];
     let gateway = Gateway::start_with_provider(&provider, &native).await;
-    let url = format!("{}/oauth2/authorization/kc", gateway.url);
+    let url = SIGN_IN;
     for (headers, uri) in [
         (
             &[
@@ -155,7 +146,7 @@ async fn the_redirect_uri_is_that_of_the_original_request() {
         ),
         (&[("forwarded", "proto=https;host=\"one.example:8443\"")], "https://one.example:8443"),
     ] {
-        let page = Browser::new().send(reqwest::Method::GET, &url, headers, None).await;
+        let page = gateway.browser().send("GET", url, headers, None).await;
         assert_eq!(page.redirect_parameter("redirect_uri"), format!("{uri}/login/oauth2/code/kc"));
         let cookie = page.headers["set-cookie"].to_str().unwrap();
         assert!(
@@ -171,10 +162,9 @@ async fn the_redirect_uri_is_that_of_the_original_request() {
         (Some("--service.base-url=https://base.example/x"), Some("https://base.example/x")),
         (Some(fixed), Some("https://fixed.example")),
     ] {
-        let gateway =
-            Gateway::start_with_provider(&provider, &setting.into_iter().collect::<Vec<_>>()).await;
-        let url = format!("{}/oauth2/authorization/kc", gateway.url);
-        let page = Browser::new().send(reqwest::Method::GET, &url, &forged, None).await;
+        let gateway = Gateway::start_with_provider(&provider, setting.as_slice()).await;
+        let url = SIGN_IN;
+        let page = gateway.browser().send("GET", url, &forged, None).await;
         let expected = format!("{}/login/oauth2/code/kc", uri.unwrap_or(&gateway.url));
         assert_eq!(page.redirect_parameter("redirect_uri"), expected);
     }

@@ -1,12 +1,13 @@
 //! The binary, with sign-in at a provider.
-use crate::server::{Server, penstock};
-use serde_json::Value;
-use std::io::{Read as _, Write as _};
+use crate::Browser;
+use penstock_test_support::control;
+use penstock_test_support::issuer::sign_in_settings;
+use penstock_test_support::prelude::*;
 use tempfile::TempDir;
 
 /// A running gateway, killed on drop.
 pub(crate) struct Gateway {
-    server: Server,
+    server: TestProcess,
     pub(crate) url: String,
     pub(crate) dir: TempDir,
 }
@@ -17,18 +18,30 @@ impl Gateway {
         let dir = tempfile::tempdir().unwrap();
         let mut command = penstock(dir.path());
         command.args(["serve", "--server.port=0", "--service.data-dir=data"]).args(settings);
-        let server = tokio::task::spawn_blocking(move || Server::spawn(&mut command));
+        let server = tokio::task::spawn_blocking(move || TestProcess::spawn(&mut command));
         let server = server.await.unwrap();
         Self { url: server.url.clone(), server, dir }
     }
 
+    /// Starts a provider, and a gateway with sign-in there. Returns `None` as [`Provider::start`] does.
+    pub(crate) async fn with_provider(more: &[&str]) -> Option<(Provider, Self)> {
+        let provider = Provider::start(&[])?;
+        let gateway = Self::start_with_provider(&provider, more).await;
+        Some((provider, gateway))
+    }
+
     /// Starts a gateway with sign-in at this provider, and registers it there.
-    pub(crate) async fn start_with_provider(provider: &super::Provider, more: &[&str]) -> Self {
-        let mut settings = settings(&provider.issuer);
+    pub(crate) async fn start_with_provider(provider: &Provider, more: &[&str]) -> Self {
+        let mut settings = sign_in_settings(&provider.issuer, "penstock-web");
         settings.extend(more.iter().map(|setting| (*setting).to_owned()));
         let gateway = Self::start(&settings).await;
         provider.register_redirect_uri(&gateway.url, "kc").await;
         gateway
+    }
+
+    /// Returns a browser without cookies.
+    pub(crate) fn browser(&self) -> Browser {
+        Browser::new(&self.url, None)
     }
 
     /// Returns the output of the gateway so far.
@@ -36,58 +49,38 @@ impl Gateway {
         self.server.log()
     }
 
-    /// Sends a `GET` as local administration.
-    pub(crate) fn get_locally(&self, path: &str) -> Value {
-        self.send_locally("GET", path, "")
+    /// Reads the password of the first account.
+    pub(crate) fn initial_password(&self) -> String {
+        let file = self.dir.path().join("data/initial-admin-password");
+        std::fs::read_to_string(file).unwrap().trim().to_owned()
     }
 
-    /// Sends a request as local administration, over the control socket.
-    pub(crate) fn send_locally(&self, method: &str, path: &str, body: &str) -> Value {
+    /// Sends a request as local administration, over the control socket. It must succeed.
+    pub(crate) async fn send_locally(&self, method: &str, path: &str, body: &Value) -> Value {
         let socket = self.dir.path().join("data/control.sock");
-        let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 2"), "{answer}");
-        serde_json::from_str(body).unwrap_or(Value::Null)
+        let json_type = [("Content-Type", "application/json")];
+        let answer = control(&socket, method, path, &json_type, body.to_string()).await;
+        assert!((200..300).contains(&answer.status), "{answer:?}");
+        serde_json::from_slice(&answer.body).unwrap_or(Value::Null)
+    }
+
+    /// Lists the accounts as local administration.
+    pub(crate) async fn users(&self) -> Vec<Value> {
+        self.send_locally("GET", "/api/v1/users", &Value::Null).await["items"].list().to_vec()
     }
 
     /// Returns the account with this `email`.
-    pub(crate) fn account(&self, email: &str) -> Value {
-        let users = self.get_locally("/api/v1/users");
-        let found: Vec<_> = users["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|user| user["email"] == email)
-            .collect();
-        assert_eq!(found.len(), 1, "{users}");
+    pub(crate) async fn account(&self, email: &str) -> Value {
+        let users = self.users().await;
+        let found: Vec<_> = users.iter().filter(|user| user["email"] == email).collect();
+        assert_eq!(found.len(), 1, "{users:?}");
         found[0].clone()
     }
 
     /// Lists the details of every event of this kind in the audit trail.
-    pub(crate) fn events(&self, what: &str) -> Vec<String> {
-        let audit = self.get_locally("/api/v1/audit");
-        let items = audit["items"].as_array().unwrap().iter().filter(|event| event["what"] == what);
-        items.map(|event| event["detail"].as_str().unwrap().to_owned()).collect()
+    pub(crate) async fn events(&self, what: &str) -> Vec<String> {
+        let audit = self.send_locally("GET", "/api/v1/audit", &Value::Null).await;
+        let items = audit["items"].list().iter().filter(|event| event["what"] == what);
+        items.map(|event| event["detail"].string()).collect()
     }
-}
-
-/// Returns the settings of sign-in at this issuer, with the registration `kc`.
-pub(crate) fn settings(issuer: &str) -> Vec<String> {
-    let client = "--framework.security.oauth2.client";
-    vec![
-        "--security=oauth2".into(),
-        "--profiles.active=oauth2".into(),
-        "--service.security.registration=kc".into(),
-        format!("{client}.registration.kc.client-id=penstock-web"),
-        format!("{client}.registration.kc.client-secret=web-secret-0123456789abcdef0123456"),
-        format!("{client}.provider.kc.issuer-uri={issuer}"),
-    ]
 }

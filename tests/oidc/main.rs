@@ -11,20 +11,12 @@ mod browser;
 mod chromium;
 mod chromium_admin;
 mod claims;
-#[expect(dead_code, reason = "the end-to-end tests use the rest")]
-#[path = "../gateway/client.rs"]
-mod client;
 mod flow;
 mod gateway;
 mod outages;
 mod password;
 mod private_ca;
-mod provider;
 mod second_provider;
-#[expect(dead_code, reason = "the end-to-end tests use the rest")]
-#[path = "../gateway/server.rs"]
-mod server;
 
 use browser::Browser;
 use gateway::Gateway;
-use provider::Provider;

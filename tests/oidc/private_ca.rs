@@ -1,7 +1,7 @@
 //! A provider whose certificate is signed by a private certificate authority.
-use crate::{Browser, Gateway, Provider};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use crate::browser::SIGN_IN;
+use crate::{Browser, Gateway};
+use penstock_test_support::prelude::*;
 
 /// A certificate authority, and a certificate that it signed for 127.0.0.1.
 struct Certificates {
@@ -11,55 +11,21 @@ struct Certificates {
 impl Certificates {
     fn create() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let openssl = |arguments: &[&str]| {
-            let output = Command::new("openssl").args(arguments).current_dir(dir.path()).output();
+        let openssl = |arguments: &str| {
+            let mut command = Command::new("openssl");
+            let output = command.args(arguments.split(' ')).current_dir(dir.path()).output();
             let output = output.expect("openssl is installed");
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         };
-        let key = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+        let names = "subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n";
+        std::fs::write(dir.path().join("names"), names).unwrap();
+        let key = "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
+        openssl(&format!("{key} -x509 -days 2 -subj /CN=Plant -keyout ca.key -out ca.pem"));
+        openssl(&format!("{key} -subj /CN=127.0.0.1 -keyout key.pem -out request.pem"));
         openssl(
-            &[
-                &key[..],
-                &[
-                    "-x509",
-                    "-days",
-                    "2",
-                    "-subj",
-                    "/CN=Plant CA",
-                    "-keyout",
-                    "ca.key",
-                    "-out",
-                    "ca.pem",
-                ],
-            ]
-            .concat(),
+            "x509 -req -days 2 -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names \
+             -out certificate.pem",
         );
-        openssl(
-            &[&key[..], &["-subj", "/CN=127.0.0.1", "-keyout", "key.pem", "-out", "request.pem"]]
-                .concat(),
-        );
-        std::fs::write(
-            dir.path().join("names"),
-            "subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n",
-        )
-        .unwrap();
-        openssl(&[
-            "x509",
-            "-req",
-            "-days",
-            "2",
-            "-in",
-            "request.pem",
-            "-CA",
-            "ca.pem",
-            "-CAkey",
-            "ca.key",
-            "-CAcreateserial",
-            "-extfile",
-            "names",
-            "-out",
-            "certificate.pem",
-        ]);
         Self { dir }
     }
 
@@ -81,18 +47,14 @@ async fn a_private_ca_is_trusted_only_by_its_file() {
     let ca = certificates.path("ca.pem");
 
     let untrusting = Gateway::start_with_provider(&provider, &[]).await;
-    let page = Browser::new().get(format!("{}/oauth2/authorization/kc", untrusting.url)).await;
+    let page = untrusting.browser().get(SIGN_IN).await;
     page.expect(503, "Signing in is not possible right now");
     // The log arrives through a pipe, which may be later than the page.
-    let begun = std::time::Instant::now();
-    while !untrusting.log().contains("UnknownIssuer") {
-        assert!(begun.elapsed().as_secs() < 20, "{}", untrusting.log());
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    until("the log names the cause", async || untrusting.log().contains("UnknownIssuer")).await;
 
     let trusting = format!("--service.security.ca-file={}", ca.display());
     let gateway = Gateway::start_with_provider(&provider, &[&trusting]).await;
-    let mut browser = Browser::with_ca_file(Some(&ca));
-    assert_eq!(browser.sign_in(&gateway.url, "alice").await.status, 303);
-    browser.get(format!("{}/admin", gateway.url)).await.expect(200, "Alice");
+    let mut browser = Browser::new(&gateway.url, Some(&ca));
+    assert_eq!(browser.sign_in("alice").await.status, 303);
+    browser.get("/admin").await.expect(200, "Alice");
 }

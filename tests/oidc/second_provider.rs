@@ -1,10 +1,10 @@
 //! A second provider: Debian's glewlwyd.
-use crate::Browser;
-use crate::gateway::{Gateway, settings};
-use serde_json::Value;
+use crate::Gateway;
+use crate::browser::SIGN_IN;
+use penstock_test_support::issuer::sign_in_settings;
+use penstock_test_support::prelude::*;
 use std::io::{BufRead, BufReader, Lines, Write};
-use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout};
 
 struct Glewlwyd {
     child: Child,
@@ -56,22 +56,18 @@ impl Drop for Glewlwyd {
 #[tokio::test]
 async fn a_person_signs_in_and_out_there_too() {
     let Some(mut provider) = Glewlwyd::start() else { return };
-    let issuer = provider.read_answer()["issuer"].as_str().unwrap().to_owned();
-    let gateway = Gateway::start(&settings(&issuer)).await;
+    let issuer = provider.read_answer()["issuer"].string();
+    let gateway = Gateway::start(&sign_in_settings(&issuer, "penstock-web")).await;
     provider.send_command(&format!("client {}/login/oauth2/code/kc", gateway.url));
-    let mut browser = Browser::new();
-    let begun = browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await;
+    let mut browser = gateway.browser();
+    let begun = browser.get(SIGN_IN).await;
     let redirect = provider.send_command(&format!("sign-in {}", begun.redirect_location()));
-    let done = browser.get(redirect["location"].as_str().unwrap()).await;
-    assert_eq!(done.redirect_location().path(), "/", "{}", done.text);
-    let home = browser.get(format!("{}/admin/profile", gateway.url)).await;
+    let done = browser.get(redirect["location"].text()).await;
+    assert_eq!(done.redirect_path(), "/", "{}", done.text);
+    let home = browser.get("/admin/profile").await;
     let home = home.expect(200, "gina@plant.example");
     assert!(home.text.contains("<dd>Contributor</dd>"), "{}", home.text);
     let form = format!("_csrf={}", home.hidden_field("_csrf"));
-    let out = browser.post(&format!("{}/logout", gateway.url), &form).await;
-    assert!(
-        out.redirect_location().path().ends_with("/api/oidc/end_session"),
-        "{}",
-        out.redirect_location()
-    );
+    let out = browser.post("/logout", &form).await;
+    assert!(out.redirect_path().ends_with("/api/oidc/end_session"), "{}", out.redirect_location());
 }

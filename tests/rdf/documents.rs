@@ -3,6 +3,7 @@ use crate::{Fixture, options};
 use oxrdf::{GraphName, NamedNode};
 use penstock_base::error::{ErrorClass, GatewayError, Place};
 use penstock_model::rdf::{DumpOptions, Format, LoadOptions, write_dump};
+use penstock_test_support::TextExt as _;
 use std::fmt::Write as _;
 
 fn place(error: &GatewayError) -> Option<(u64, u64)> {
@@ -94,10 +95,7 @@ fn blank_nodes_are_refused_or_become_the_same_iris_each_time() {
     assert_eq!((first.added, again.added), (first.quads, 0));
     let quads = fixture.quads().into_iter().collect::<Vec<_>>().join("\n");
     assert!(!quads.contains("_:"), "{quads}");
-    assert!(
-        quads.contains(&format!("<{base}x>")) && quads.contains(&format!("<{base}.1>")),
-        "{quads}"
-    );
+    quads.has_all(&[&format!("<{base}x>"), &format!("<{base}.1>")]);
 }
 
 #[test]

@@ -158,19 +158,7 @@ fn read_quads(fixture: &Fixture) -> Vec<Quad> {
 
 /// A mapping in which two fields of objects share a property, so that the namespace decides between them.
 fn fixture_with_shared_links() -> Fixture {
-    let config = "
-type: object
-path: Pumps:.
-prefixes: {v: 'https://plant.example/v/'}
-types: ['v:Pump']
-fields:
-  name: {type: string, path: v:name, required: true}
-  motor: {type: object, path: v:part/Motors:., fields: {power: {type: number, path: v:power, required: true}}}
-  valves:
-    type: array
-    path: v:part
-    elements: {type: object, path: Valves:., fields: {size: {type: integer, path: v:size}}}
-";
+    let config = include_str!("shared_links.yaml");
     Fixture::with_definition(&json!({
         "name": "Pumps",
         "config": config,

@@ -7,14 +7,13 @@ below the bound while they are sent, listed, read and approved.
 """
 
 import argparse
-import json
 import statistics
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "sparql"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from gateway import Penstock  # noqa: E402
 
 MAPPING = """type: object
@@ -52,25 +51,25 @@ def measure(server, arguments):
     seconds = time.monotonic() - begun
     print(f"sent: {arguments.changes / seconds:.0f}/s, median {statistics.median(times) * 1e3:.0f} ms")
     report("sent", server, arguments.bound)
-    status = get(server, "/api/v1/status")["changes"]
+    status = server.call("GET", "/status")["changes"]
     if status["open"] != arguments.changes:
         raise SystemExit(f"{status['open']} changes are open, not {arguments.changes}")
     print(f"bytes of all changes: {status['bytes'] / 2**20:.1f} MiB of {status['limitBytes'] / 2**20:.0f} MiB")
 
     author = {"Authorization": f"Bearer {keys[0]}"}
     for name, path, headers in [
-        ("first page", "/api/v1/changes?limit=100", {}),
-        ("page of an author", "/api/v1/changes?limit=100&role=author", author),
-        ("state that none has", "/api/v1/changes?state=rejected", {}),
+        ("first page", "/changes?limit=100", {}),
+        ("page of an author", "/changes?limit=100&role=author", author),
+        ("state that none has", "/changes?state=rejected", {}),
     ]:
         begun = time.monotonic()
-        get(server, path, headers)
+        server.call("GET", path, headers=headers)
         print(f"list, {name}: {(time.monotonic() - begun) * 1e3:.0f} ms")
     # The newest change needs no computation: nothing was committed since.
     first = find_oldest(server)
     for name, call in [
-        ("read", lambda: get(server, f"/api/v1/changes/{first}")),
-        ("approve", lambda: post(server, f"/api/v1/changes/{first}/approve", {"If-Match": '"1"'})),
+        ("read", lambda: server.call("GET", f"/changes/{first}")),
+        ("approve", lambda: server.call("POST", f"/changes/{first}/approve", headers={"If-Match": '"1"'})),
     ]:
         begun = time.monotonic()
         call()
@@ -79,17 +78,14 @@ def measure(server, arguments):
 
 
 def define(server):
-    for method, path, body in [
-        ("PUT", "/api/v1/namespaces/Tanks", {"name": "Tanks", "uriBase": "https://tanks.example/", "generator": "counter"}),
-        ("PUT", "/api/v1/business-objects",
-         {"name": "Tanks", "description": "Tanks", "enabled": True, "config": MAPPING, "conditions": [], "review": "optional"}),
-    ]:
-        check(server.request(method, path, json.dumps(body), {"Content-Type": "application/json"}), 201)
+    namespace = {"name": "Tanks", "uriBase": "https://tanks.example/", "generator": "counter"}
+    server.call("PUT", "/namespaces/Tanks", namespace, (201,))
+    server.define("Tanks", MAPPING, enabled=True, conditions=[], review="optional")
 
 
 def ingest(server, count):
     """Stores objects that half of the changes change. Returns their URIs."""
-    answer = send(server, "/api/v1/business-objects/Tanks?mode=ADD", make_objects(0, count), {}, 200)
+    answer = server.call("POST", "/business-objects/Tanks?mode=ADD", {"data": make_objects(0, count)}, (200,))
     return [one["uri"] for one in answer["objects"]]
 
 
@@ -105,39 +101,19 @@ def submit(server, keys, stored, number):
         objects = [{"uri": uri, **one} for uri, one in zip(stored, objects)]
     headers = {"Authorization": f"Bearer {keys[number % AUTHORS]}"}
     begun = time.monotonic()
-    send(server, f"/api/v1/business-objects/Tanks?mode={mode}&review=true", objects, headers, 202)
+    server.call("POST", f"/business-objects/Tanks?mode={mode}&review=true", {"data": objects}, (202,), headers)
     return time.monotonic() - begun
 
 
-def send(server, path, objects, headers, status):
-    headers = {"Content-Type": "application/json", **headers}
-    return check(server.request("POST", path, json.dumps({"data": objects}), headers), status)
-
-
 def find_oldest(server):
-    page = get(server, "/api/v1/changes?limit=1000")
+    page = server.call("GET", "/changes?limit=1000")
     while page.get("next"):
-        page = get(server, f"/api/v1/changes?limit=1000&cursor={page['next']}")
+        page = server.call("GET", f"/changes?limit=1000&cursor={page['next']}")
     return page["items"][-1]["id"]
 
 
-def get(server, path, headers=None):
-    return check(server.request("GET", path, None, headers), 200)
-
-
-def post(server, path, headers):
-    return check(server.request("POST", path, "", headers), 200)
-
-
-def check(answer, status):
-    if answer.status != status:
-        raise SystemExit(f"expected {status}: {answer}")
-    return json.loads(answer.body)
-
-
 def report(when, server, bound):
-    lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
-    peak, now = (int(line.split()[1]) / 1024 for line in lines if line.startswith(("VmHWM", "VmRSS")))
+    peak, now = server.memory("VmHWM"), server.memory()
     print(f"memory, {when}: {now:.0f} MiB resident, {peak:.0f} MiB at most")
     if peak > bound:
         raise SystemExit(f"the gateway had {peak:.0f} MiB, more than {bound}")

@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "sparql"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from gateway import Penstock  # noqa: E402
 
 FIELDS = 9
@@ -37,7 +37,7 @@ def main():
     arguments = parser.parse_args()
     with Penstock(arguments.binary) as server:
         for name in ["Stored", "Live"]:
-            define(server, name)
+            server.define(name, MAPPING.format(name=name), pushTargets=[{"bucketName": "local"}])
         for first in range(0, arguments.objects, 1000):
             ingest(server, "Stored", first, 1000)
         state = State()
@@ -90,22 +90,12 @@ class Ingested:
         return f"{self.rate():.0f} objects/s, {p50:.1f} ms at p50, {p99:.1f} ms at p99"
 
 
-def define(server, name):
-    body = json.dumps({"name": name, "config": MAPPING.format(name=name), "pushTargets": [{"bucketName": "local"}]})
-    answer = server.request("PUT", "/api/v1/business-objects", body, {"Content-Type": "application/json"})
-    if answer.status != 201:
-        raise SystemExit(f"{name} was not created: {answer}")
-
-
 def ingest(server, name, first, count):
     objects = [
         {"tag": f"{name}-{n}"} | {f"f{field}": f"value {field} of {n:012}" for field in range(FIELDS)}
         for n in range(first, first + count)
     ]
-    path = f"/api/v1/business-objects/{name}?mode=MERGE&objects=false"
-    answer = server.request("POST", path, json.dumps({"data": objects}), {"Content-Type": "application/json"})
-    if answer.status != 200:
-        raise SystemExit(f"an ingestion failed: {answer}")
+    server.call("POST", f"/business-objects/{name}?mode=MERGE&objects=false", {"data": objects}, (200,))
 
 
 def keep_ingesting(server, state):

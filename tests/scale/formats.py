@@ -8,7 +8,6 @@ publishers take no time of the run. The resident memory of each gateway must sta
 
 import argparse
 import http.client
-import json
 import os
 import sys
 import tempfile
@@ -16,9 +15,9 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "sparql"))
-from gateway import Penstock  # noqa: E402
-from mosquitto import Broker, Publisher  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from gateway import Penstock, wait_for  # noqa: E402
+from mosquitto import Broker, Publisher, make_settings, read_connection, wait_until_connected  # noqa: E402
 
 MAPPING = """type: object
 path: "Readings:."
@@ -57,28 +56,21 @@ def measure(form, arguments):
     with tempfile.TemporaryDirectory() as folder:
         broker = Broker(folder) if form == "MQTT" else None
         try:
-            source = "service.sources.plant"
-            settings = {} if broker is None else {
-                f"{source}.type": "mqtt",
-                f"{source}.url": f"mqtt://127.0.0.1:{broker.port}",
-                f"{source}.subscriptions[0].topic": "readings",
-                f"{source}.subscriptions[0].business-object": "Readings",
-            }
+            settings = make_settings(broker.port, "readings") if broker else {}
             with Penstock(arguments.binary, settings) as server:
-                body = json.dumps({"name": "Readings", "config": MAPPING})
-                check(server.request("PUT", "/api/v1/business-objects", body, {"Content-Type": "application/json"}), 201)
+                server.define("Readings", MAPPING)
                 time.sleep(1)
                 if broker is not None:
                     restart_with_messages(server, broker, count)
-                idle, begun, before = memory(server), time.monotonic(), computing(server)
+                idle, begun, before = server.memory(), time.monotonic(), computing(server)
                 send(form, server, count)
                 rate = count / (time.monotonic() - begun)
                 spent = (computing(server) - before) * 1e6 / count
-                print(f"| {form} | {rate:.0f} | {spent:.1f} | {idle:.0f} | {memory(server, 'VmHWM'):.0f} |", flush=True)
-                found = json.loads(check(server.request("GET", "/api/v1/status"), 200).body)["store"]["quads"]
+                print(f"| {form} | {rate:.0f} | {spent:.1f} | {idle:.0f} | {server.memory('VmHWM'):.0f} |", flush=True)
+                found = server.count_quads()
                 if found != count * QUADS_PER_READING:
                     raise SystemExit(f"{found} quads are stored, not {count * QUADS_PER_READING}")
-                if memory(server, "VmHWM") > arguments.bound:
+                if server.memory("VmHWM") > arguments.bound:
                     raise SystemExit(f"the gateway had more than {arguments.bound} MiB")
         finally:
             if broker is not None:
@@ -87,18 +79,18 @@ def measure(form, arguments):
 
 def restart_with_messages(server, broker, count):
     """Publishes all messages while the gateway is down, and starts it again."""
-    wait(lambda: connection(server)["state"] == "connected")
+    wait_until_connected(server)
     server.process.terminate()
     server.process.wait(60)
     publisher = Publisher(broker.port, "publisher")
     for start in range(0, count, 10_000):
         publisher.publish("readings", [reading(number).encode() for number in range(start, min(count, start + 10_000))])
-    server.start(server.command, "/health/ready")
+    server.start_again()
 
 
 def send(form, server, count):
     if form == "MQTT":
-        wait(lambda: connection(server)["acknowledged"] >= count)
+        wait_for("all is stored", lambda: read_connection(server)["acknowledged"] >= count, 1200)
     elif form == "JSON":
         client = connect(server)
         for start in range(0, count, BATCH):
@@ -132,34 +124,10 @@ def post(client, server, media_type, body):
         raise SystemExit(f"{answer.status} {text[-600:]}")
 
 
-def connection(server):
-    return json.loads(check(server.request("GET", "/api/v1/sources/plant"), 200).body)["connections"][0]
-
-
-def memory(server, name="VmRSS"):
-    """Returns MiB of the gateway's process."""
-    lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name))
-
-
 def computing(server):
     """Returns the seconds of user and system time of the gateway's process."""
     fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def wait(is_done):
-    deadline = time.monotonic() + 1200
-    while not is_done():
-        if time.monotonic() > deadline:
-            raise SystemExit("it took more than 20 min")
-        time.sleep(0.05)
-
-
-def check(answer, status):
-    if answer.status != status:
-        raise SystemExit(f"expected {status}: {answer}")
-    return answer
 
 
 main()

@@ -10,10 +10,29 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "sparql"))
-from gateway import find_free_port  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from gateway import find_free_port, wait_for  # noqa: E402
 
 PUBLISH, PUBACK = 3, 4
+
+
+def make_settings(port, topic):
+    """Returns the settings of a source that stores the messages of a topic as Readings."""
+    return {
+        "service.sources.plant.type": "mqtt",
+        "service.sources.plant.url": f"mqtt://127.0.0.1:{port}",
+        "service.sources.plant.subscriptions[0].topic": topic,
+        "service.sources.plant.subscriptions[0].business-object": "Readings",
+    }
+
+
+def read_connection(server):
+    """Returns what the gateway shows of its connection."""
+    return server.call("GET", "/sources/plant")["connections"][0]
+
+
+def wait_until_connected(server):
+    wait_for("the source is connected", lambda: read_connection(server)["state"] == "connected")
 
 
 class Broker:
@@ -34,23 +53,23 @@ class Broker:
         self.process = subprocess.Popen(
             ["/usr/sbin/mosquitto", "-c", self.configuration], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port)).close()
-                return
-            except OSError:
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    raise SystemExit("mosquitto did not start")
-                time.sleep(0.05)
+        wait_for("mosquitto listens", self.listens, 30)
+
+    def listens(self):
+        if self.process.poll() is not None:
+            raise SystemExit("mosquitto did not start")
+        try:
+            socket.create_connection(("127.0.0.1", self.port)).close()
+        except OSError:
+            return False
+        return True
 
     def save(self):
         """Makes it write its queues to its file."""
         file = self.folder / "mosquitto.db"
         before = file.stat().st_mtime_ns if file.exists() else 0
         self.process.send_signal(signal.SIGUSR1)
-        while not file.exists() or file.stat().st_mtime_ns == before:
-            time.sleep(0.02)
+        wait_for("the queues are written", lambda: file.exists() and file.stat().st_mtime_ns != before)
 
     def stop(self):
         """Ends it in order: it writes its queues."""

@@ -14,9 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "sparql"))
-from gateway import Penstock  # noqa: E402
-from mosquitto import Broker  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from gateway import Penstock, wait_for  # noqa: E402
+from mosquitto import Broker, make_settings, read_connection, wait_until_connected  # noqa: E402
 
 MAPPING = """type: object
 path: "Readings:."
@@ -39,25 +39,16 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         broker = Broker(folder)
         try:
-            source = "service.sources.plant"
-            settings = {
-                f"{source}.type": "mqtt",
-                f"{source}.url": f"mqtt://127.0.0.1:{broker.port}",
-                f"{source}.subscriptions[0].topic": "readings/#",
-                f"{source}.subscriptions[0].business-object": "Readings",
-            }
-            with Penstock(arguments.binary, settings) as server:
+            with Penstock(arguments.binary, make_settings(broker.port, "readings/#")) as server:
                 measure(server, broker.port, arguments)
         finally:
             broker.stop()
 
 
 def measure(server, port, arguments):
-    body = json.dumps({"name": "Readings", "config": MAPPING})
-    headers = {"Content-Type": "application/json"}
-    check(server.request("PUT", "/api/v1/business-objects", body, headers), 201)
-    wait(lambda: connection(server)["state"] == "connected")
-    before = quads(server)
+    server.define("Readings", MAPPING)
+    wait_until_connected(server)
+    before = server.count_quads()
 
     begun = time.monotonic()
     publishers = [start_publisher(port, number, arguments) for number in range(arguments.publishers)]
@@ -65,14 +56,17 @@ def measure(server, port, arguments):
         if publisher.wait():
             raise SystemExit("a publisher failed")
     published = time.monotonic() - begun
-    wait(lambda: connection(server)["acknowledged"] >= arguments.messages)
+    wait_for("all is stored", lambda: read_connection(server)["acknowledged"] >= arguments.messages, 600)
     stored = time.monotonic() - begun
     print(f"published: {arguments.messages / published:.0f} messages/s")
     print(f"stored and acknowledged: {arguments.messages / stored:.0f} messages/s")
-    found = quads(server) - before
+    found = server.count_quads() - before
     if found != arguments.messages * QUADS_PER_READING:
         raise SystemExit(f"{found} quads are stored, not {arguments.messages * QUADS_PER_READING}")
-    report(server, arguments.bound)
+    peak = server.memory("VmHWM")
+    print(f"memory: {peak:.0f} MiB at most")
+    if peak > arguments.bound:
+        raise SystemExit(f"the gateway had {peak:.0f} MiB, more than {arguments.bound}")
 
 
 def start_publisher(port, number, arguments):
@@ -83,36 +77,6 @@ def start_publisher(port, number, arguments):
     topic = f"readings/{number}"
     command = ["mosquitto_pub", "-h", "127.0.0.1", "-p", str(port), "-q", "1", "-l", "-t", topic]
     return subprocess.Popen(command, stdin=file)
-
-
-def connection(server):
-    return check(server.request("GET", "/api/v1/sources/plant"), 200)["connections"][0]
-
-
-def quads(server):
-    return check(server.request("GET", "/api/v1/status"), 200)["store"]["quads"]
-
-
-def wait(is_done):
-    deadline = time.monotonic() + 600
-    while not is_done():
-        if time.monotonic() > deadline:
-            raise SystemExit("it took more than 10 min")
-        time.sleep(0.05)
-
-
-def check(answer, status):
-    if answer.status != status:
-        raise SystemExit(f"expected {status}: {answer}")
-    return json.loads(answer.body)
-
-
-def report(server, bound):
-    lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
-    peak = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
-    print(f"memory: {peak:.0f} MiB at most")
-    if peak > bound:
-        raise SystemExit(f"the gateway had {peak:.0f} MiB, more than {bound}")
 
 
 main()

@@ -16,9 +16,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "sparql"))
-from gateway import Penstock  # noqa: E402
-from mosquitto import Broker, Proxy, Publisher  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from gateway import Penstock, wait_for  # noqa: E402
+from mosquitto import Broker, Proxy, Publisher, make_settings, read_connection, wait_until_connected  # noqa: E402
 
 MAPPING = """type: object
 path: "Readings:."
@@ -42,14 +42,7 @@ def main():
         broker = Broker(folder)
         try:
             proxy = Proxy(broker.port)
-            source = "service.sources.plant"
-            settings = {
-                f"{source}.type": "mqtt",
-                f"{source}.url": f"mqtt://127.0.0.1:{proxy.port}",
-                f"{source}.subscriptions[0].topic": "readings/#",
-                f"{source}.subscriptions[0].business-object": "Readings",
-                "service.log.level": "warn",
-            }
+            settings = {**make_settings(proxy.port, "readings/#"), "service.log.level": "warn"}
             with Penstock(arguments.binary, settings) as server:
                 Run(server, broker, proxy, arguments).run()
         finally:
@@ -71,7 +64,7 @@ class Run:
         self.kills = 0
 
     def run(self):
-        wait(lambda: connection(self.server)["state"] == "connected")
+        wait_until_connected(self.server)
         # The first messages wait until their Business Object is defined.
         faults = [
             ("the Business Object is not defined yet", self.define),
@@ -94,17 +87,20 @@ class Run:
             with ThreadPoolExecutor(len(self.publishers)) as pool:
                 published = [pool.submit(self.publish, number) for number in range(len(self.publishers))]
                 # Those two wait for messages themselves.
-                wait(lambda: fail in (self.define, self.disable) or len(self.proxy.acknowledged) - before > size // 4)
+                wait_for(
+                    "a quarter is stored",
+                    lambda: fail in (self.define, self.disable) or len(self.proxy.acknowledged) - before > size // 4,
+                )
                 fail()
                 for one in published:
                     one.result()
                 if self.broker_lost_messages:
                     # As senders do that keep their data, because a killed broker may have lost it.
-                    wait(lambda: connection(self.server)["state"] == "connected")
+                    wait_until_connected(self.server)
                     list(pool.map(self.publish, range(len(self.publishers))))
             self.broker.save()
             print(f"{name}: {len(self.part)} messages in {time.monotonic() - begun:.1f} s", flush=True)
-        wait(self.is_drained)
+        wait_for("all is stored", self.is_drained)
         self.check_all()
 
     def publish(self, publisher):
@@ -112,24 +108,21 @@ class Run:
         self.publishers[publisher].publish(f"readings/{publisher}", [payload(number) for number in numbers])
 
     def define(self):
-        wait(lambda: "not defined" in (connection(self.server)["error"] or ""))
-        self.put_definition()
+        self.wait_for_error("not defined")
+        self.server.define("Readings", MAPPING)
 
-    def put_definition(self, enabled=True):
-        body = json.dumps({"name": "Readings", "config": MAPPING, "enabled": enabled})
-        answer = self.server.request("PUT", "/api/v1/business-objects", body, {"Content-Type": "application/json"})
-        if answer.status not in (200, 201):
-            raise SystemExit(f"the definition failed: {answer}")
+    def wait_for_error(self, text):
+        wait_for(f"the source says {text}", lambda: text in (read_connection(self.server)["error"] or ""))
 
     def disable(self):
-        self.put_definition(enabled=False)
-        wait(lambda: "disabled" in (connection(self.server)["error"] or ""))
-        self.put_definition()
+        self.server.define("Readings", MAPPING, enabled=False)
+        self.wait_for_error("disabled")
+        self.server.define("Readings", MAPPING)
 
     def cut(self):
         for _ in range(5):
             self.proxy.cut()
-            wait(lambda: connection(self.server)["state"] == "connected")
+            wait_until_connected(self.server)
 
     def stop_broker(self):
         self.broker.stop()
@@ -155,7 +148,7 @@ class Run:
         lost = [one for one in acknowledged if one.split(b",")[0] not in stored]
         if lost:
             raise SystemExit(f"{len(lost)} acknowledged messages are not stored, such as {lost[0]}")
-        self.server.start(self.server.command, "/health/ready")
+        self.server.start_again()
 
     def read_store(self):
         """Returns the tags of each subject."""
@@ -166,7 +159,7 @@ class Run:
         return tags
 
     def is_drained(self):
-        found = connection(self.server)
+        found = read_connection(self.server)
         is_idle = found["waitingMessages"] == 0 and found["received"] == found["acknowledged"]
         count = self.server.query("SELECT (COUNT(*) AS ?n) { ?s <https://plant.example/tag> ?tag }").body
         return is_idle and int(json.loads(count)["results"]["bindings"][0]["n"]["value"]) >= self.count_valid()
@@ -194,21 +187,6 @@ class Run:
 
 def is_valid(one):
     return one.startswith(b"{")
-
-
-def connection(server):
-    answer = server.request("GET", "/api/v1/sources/plant")
-    if answer.status != 200:
-        raise SystemExit(f"expected 200: {answer}")
-    return json.loads(answer.body)["connections"][0]
-
-
-def wait(is_done):
-    deadline = time.monotonic() + 300
-    while not is_done():
-        if time.monotonic() > deadline:
-            raise SystemExit("it took more than 5 min")
-        time.sleep(0.1)
 
 
 main()

@@ -11,16 +11,19 @@ import random
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import pyoxigraph
 
 import updates
 from data import make_data
 from endpoints import EngineError, Oxigraph, Rdflib
-from gateway import open_server
 from known import DIFFERENCES, explain
 from queries import Grammar
 from terms import Graph, Table, describe_difference, read_results, to_nquads
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from gateway import open_server  # noqa: E402
 
 QUERIES_PER_DATASET = 50
 # rdflib is not asked for larger answers: it takes too long.

@@ -21,9 +21,11 @@ from rdflib import RDF, RDFS, Graph as Manifest, Namespace
 from rdflib.collection import Collection
 
 from endpoints import Oxigraph
-from gateway import open_server
 from terms import Graph, Table, describe_difference, read_csv, read_json, read_nquads, read_results, read_tsv, read_xml
 from terms import iri, to_nquads
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from gateway import open_server  # noqa: E402
 
 MF = Namespace("http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#")
 QT = Namespace("http://www.w3.org/2001/sw/DataAccess/tests/test-query#")

@@ -2,20 +2,17 @@
 
 import argparse
 import json
-import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import time
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "sparql"))
-from gateway import Penstock, Server, find_free_port  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from gateway import OxigraphServer, Penstock, Server, find_free_port, wait_for  # noqa: E402
 from link import FAULTS, Link  # noqa: E402
 
 BASE = "https://plant.example/"
@@ -59,38 +56,18 @@ fields:
 NAMES = ["plain", 'quoted "x" <y> .', "back\\slash \\u0041 \\\\u", "line\nfeed\ttab", "grüße 泵 🙂", "", "' ? $x {y}"]
 
 
-class Restartable(Server):
-    """A server that can be killed and started again with its data."""
+class Oxigraph(OxigraphServer):
+    """Oxigraph's server with its data on disk."""
 
-    ready_path = "/"
-    restarts = 0
-
-    def start(self, command, ready_path, before_start=None):
-        self.command, self.ready_path = command, ready_path
-        super().start(command, ready_path, before_start)
-
-    def kill(self):
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        self.restarts += 1
-        super().start(self.command, self.ready_path)
-
-
-class Oxigraph(Restartable):
-    """Oxigraph's server (PyPI oxigraph)."""
-
-    paths = {"query": "/query", "update": "/update", "graphs": "/store"}
+    arguments = ["--location", "data"]
     # So many objects need more than 1 MiB.
     many = 2500
 
     def __init__(self):
-        self.work = Path(tempfile.mkdtemp(prefix="penstock-targets."))
-        port = find_free_port()
-        self.url = f"http://127.0.0.1:{port}"
-        self.start(["oxigraph", "serve", "--location", "data", "--bind", f"127.0.0.1:{port}"], "/")
+        super().__init__("oxigraph")
 
 
-class Virtuoso(Restartable):
+class Virtuoso(Server):
     """Virtuoso (Debian virtuoso-opensource)."""
 
     paths = {"query": "/sparql", "update": "/sparql", "graphs": "/sparql-graph-crud"}
@@ -98,9 +75,7 @@ class Virtuoso(Restartable):
     many = 500
 
     def __init__(self):
-        self.work = Path(tempfile.mkdtemp(prefix="penstock-targets."))
-        port, sql_port = find_free_port(), find_free_port()
-        self.url = f"http://127.0.0.1:{port}"
+        port, sql_port = self.create_place(), find_free_port()
         sections = {
             "Database": {"DatabaseFile": "v.db", "ErrorLogFile": "v.log", "LockFile": "v.lck", "TransactionFile": "v.trx", "xa_persistent_file": "v.pxa"},
             "TempDatabase": {"DatabaseFile": "t.db", "TransactionFile": "t.trx"},
@@ -119,18 +94,8 @@ class Virtuoso(Restartable):
 STORES = {"oxigraph": Oxigraph, "virtuoso": Virtuoso}
 
 
-class Gateway(Restartable, Penstock):
+class Gateway(Penstock):
     """A gateway."""
-
-    def call(self, method, path, body=None, expected=(200, 201, 202, 204)):
-        body = None if body is None else json.dumps(body).encode()
-        answer = self.request(method, f"/api/v1{path}", body, {"Content-Type": "application/json"})
-        if answer.status not in expected:
-            raise SystemExit(f"{method} {path}: {answer}")
-        return json.loads(answer.body or b"null")
-
-    def define(self, name, mapping, **members):
-        self.call("PUT", "/business-objects", {"name": name, "description": name, "config": mapping, **members})
 
     def view(self, name):
         """Returns all objects of a Business Object."""
@@ -147,7 +112,7 @@ class Gateway(Restartable, Penstock):
 def lose_data(store, link, deck):
     """Drops everything that the gateway has written, as if the store had been set up again."""
     deck.is_busy = True
-    wait_for("no request is under way", lambda: not link.pending)
+    wait_until("no request is under way", lambda: not link.pending)
     if graphs := list_graphs(store):
         answer = store.update(" ;\n".join(f"DROP SILENT GRAPH <{graph}>" for graph in graphs), method="form")
         assert answer.status < 300 and not list_graphs(store), answer
@@ -285,7 +250,7 @@ class Operator:
         # While the store is busy, nothing leaves the queue.
         self.deck.is_busy = True
         change(self.gateway, self.rng, 12)
-        wait_for("an export is parked", self.park_one)
+        wait_until("an export is parked", self.park_one)
         self.deck.is_busy = False
 
     def park_one(self):
@@ -347,12 +312,8 @@ def holds(condition):
         return False
 
 
-def wait_for(description, condition, seconds=240):
-    deadline = time.monotonic() + seconds
-    while not holds(condition):
-        if time.monotonic() > deadline:
-            raise SystemExit(f"gave up: {description}")
-        time.sleep(0.3)
+def wait_until(what, condition):
+    wait_for(what, lambda: holds(condition), pause=0.3)
 
 
 def run(binary, name, protocol, seed, rounds):
@@ -388,7 +349,7 @@ def run(binary, name, protocol, seed, rounds):
                 act(gateway, store, link, operator, rng, number)
                 if number % 10 == 9 and number < rounds - 1 and protocol == "update":
                     check_without_faults(gateway, store, deck, operator, rng, f"in round {number}")
-            wait_for("each fault occurs", lambda: act_until_dealt(gateway, deck, rng))
+            wait_until("each fault occurs", lambda: act_until_dealt(gateway, deck, rng))
             check_without_faults(gateway, store, deck, operator, rng, "after the faults")
             deck.is_open = False
             uris = [{"uri": pump["uri"]} for pump in gateway.view("Pumps")]
@@ -474,7 +435,7 @@ def check(gateway, store, when):
         return found["view"] == found["graph"]
 
     try:
-        wait_for(when, is_equal)
+        wait_until(when, is_equal)
     except SystemExit:
         print(json.dumps(gateway.call("GET", "/targets"))[:2000])
         if found:

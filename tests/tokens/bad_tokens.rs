@@ -1,10 +1,12 @@
 //! Tokens that must be refused: each gets the right status, and the gateway creates no account for any of them.
-use crate::forge::{Key, encode, now, with};
-use crate::gateway::{Gateway, problem};
-use crate::issuer::{Issuer, claims};
+use crate::gateway::Gateway;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use penstock_test_support::forge::{Key, encode, now, with};
+use penstock_test_support::issuer::claims;
+use penstock_test_support::prelude::*;
 use ring::hmac;
 use ring::signature::{RSA_PKCS1_SHA384, RSA_PSS_SHA256};
-use serde_json::{Value, json};
 
 /// A description, the expected status, and the token.
 type Bad = (String, u16, String);
@@ -14,6 +16,11 @@ struct Forger<'a> {
     key: &'a Key,
     foreign: &'a Key,
     bad: Vec<Bad>,
+}
+
+/// Returns what a token signs.
+fn join(header: &Value, claims: &Value) -> String {
+    [header, claims].map(|part| encode(part.to_string().as_bytes())).join(".")
 }
 
 impl Forger<'_> {
@@ -41,16 +48,12 @@ impl Forger<'_> {
         let (key, good) = (self.key, claims(self.issuer));
         for alg in ["none", "None", "NONE", "nOnE", ""] {
             let header = with(&key.header(), &json!({"alg": alg}));
-            let message = format!(
-                "{}.{}",
-                encode(header.to_string().as_bytes()),
-                encode(good.to_string().as_bytes())
-            );
+            let message = join(&header, &good);
             self.add(format!("alg {alg:?} without a signature"), 401, format!("{message}."));
             self.header("alg, signed", &json!({"alg": alg}));
         }
         let public = key.public();
-        let secrets = [public["n"].as_str().unwrap().to_owned(), public.to_string(), String::new()];
+        let secrets = [public["n"].string(), public.to_string(), String::new()];
         for (name, kind) in [
             ("HS256", hmac::HMAC_SHA256),
             ("HS384", hmac::HMAC_SHA384),
@@ -58,11 +61,7 @@ impl Forger<'_> {
         ] {
             for secret in &secrets {
                 let header = with(&key.header(), &json!({"alg": name}));
-                let message = format!(
-                    "{}.{}",
-                    encode(header.to_string().as_bytes()),
-                    encode(good.to_string().as_bytes())
-                );
+                let message = join(&header, &good);
                 let signature =
                     hmac::sign(&hmac::Key::new(kind, secret.as_bytes()), message.as_bytes());
                 self.add(
@@ -72,17 +71,17 @@ impl Forger<'_> {
                 );
             }
         }
-        for alg in [
-            json!("rs256"),
-            json!("RS256 "),
-            json!(256),
-            json!(null),
-            json!(["RS256"]),
-            json!("RS384"),
-            json!("PS256"),
-            json!("ES256"),
-            json!("RS1"),
-        ] {
+        for alg in &each(json!([
+            "rs256",
+            "RS256 ",
+            256,
+            null,
+            ["RS256"],
+            "RS384",
+            "PS256",
+            "ES256",
+            "RS1",
+        ])) {
             self.header("alg", &json!({"alg": alg}));
         }
         // Valid signatures of algorithms that are not in the list.
@@ -92,11 +91,7 @@ impl Forger<'_> {
             ("RS256", &RSA_PSS_SHA256),
         ] {
             let header = with(&key.header(), &json!({"alg": alg}));
-            let message = format!(
-                "{}.{}",
-                encode(header.to_string().as_bytes()),
-                encode(good.to_string().as_bytes())
-            );
+            let message = join(&header, &good);
             let signature = key.signature(message.as_bytes(), padding);
             self.add(
                 format!("alg {alg} with another padding or digest"),
@@ -113,30 +108,20 @@ impl Forger<'_> {
 
     fn keys(&mut self) {
         let good = claims(self.issuer);
-        for kid in [
-            json!("other"),
-            json!(""),
-            json!(1),
-            json!(["first"]),
-            json!("../../jwks.json"),
-            json!("' OR 1=1"),
-        ] {
+        for kid in &each(json!(["other", "", 1, ["first"], "../../jwks.json", "' OR 1=1"])) {
             self.header("kid", &json!({"kid": kid}));
         }
         let foreign = self.foreign.public();
         let jku = format!("{}/jwks", self.issuer.url);
-        for own in [
-            json!({"jwk": foreign}),
-            json!({"jku": jku}),
-            json!({"jku": "https://attacker.example/jwks"}),
-            json!({"x5u": "https://attacker.example/chain"}),
-            json!({"x5c": ["MIIB"]}),
-            json!({"jwk": foreign, "kid": null}),
-        ] {
-            let header = with(&self.key.header(), &own);
+        for own in &each(json!([
+            {"jwk": foreign}, {"jku": jku}, {"jku": "https://attacker.example/jwks"},
+            {"x5u": "https://attacker.example/chain"}, {"x5c": ["MIIB"]},
+            {"jwk": foreign, "kid": null},
+        ])) {
+            let header = with(&self.key.header(), own);
             self.add(format!("a key of its own: {own}"), 401, self.foreign.sign(&header, &good));
             if own.get("x5c").is_none() {
-                self.header("an unneeded key of its own", &own);
+                self.header("an unneeded key of its own", own);
             }
         }
         self.add("by a foreign key", 401, self.foreign.token(&good));
@@ -144,7 +129,7 @@ impl Forger<'_> {
         self.add("by a foreign key under the id of the known key", 401, as_ours);
         let unnamed = with(&self.key.header(), &json!({"kid": null}));
         self.add("by a foreign key without a key id", 401, self.foreign.sign(&unnamed, &good));
-        for crit in [json!(["exp"]), json!([]), json!(["b64"]), json!("exp")] {
+        for crit in &each(json!([["exp"], [], ["b64"], "exp"])) {
             self.header("crit", &json!({"crit": crit}));
         }
         self.header("b64", &json!({"b64": false}));
@@ -259,59 +244,46 @@ impl Forger<'_> {
 
     fn issuers_and_audiences(&mut self) {
         let (url, audience) = (self.issuer.url.clone(), self.issuer.audience.clone());
-        for iss in [
-            json!(null),
-            json!(format!("{url}/")),
-            json!(url.replace("http", "https")),
-            json!(url.to_uppercase()),
-            json!(format!("{url}?a")),
-            json!(format!(" {url}")),
-            json!(&url[..url.len() - 1]),
-            json!("https://attacker.example"),
-            json!([url]),
-            json!(7),
-            json!(""),
-        ] {
+        for iss in &each(json!([
+            null,
+            format!("{url}/"),
+            url.replace("http", "https"),
+            url.to_uppercase(),
+            format!("{url}?a"),
+            format!(" {url}"),
+            &url[..url.len() - 1],
+            "https://attacker.example",
+            [url],
+            7,
+            "",
+        ])) {
             self.claim(401, &json!({"iss": iss}));
         }
-        for aud in [
-            json!(null),
-            json!(format!("{audience}/")),
-            json!(audience.to_uppercase()),
-            json!(audience.trim_start_matches("api://")),
-            json!(&audience[..audience.len() - 1]),
-            json!(format!("{audience},other")),
-            json!(format!("{audience} other")),
-            json!([]),
-            json!(["other"]),
-            json!([audience, 7]),
-            json!([[audience]]),
-            json!({"a": audience}),
-            json!(7),
-            json!(""),
-            json!("web-client"),
-        ] {
+        for aud in &each(json!([
+            null, format!("{audience}/"), audience.to_uppercase(),
+            audience.trim_start_matches("api://"), &audience[..audience.len() - 1],
+            format!("{audience},other"), format!("{audience} other"), [], ["other"], [audience, 7],
+            [[audience]], {"a": audience}, 7, "", "web-client",
+        ])) {
             self.claim(401, &json!({"aud": aud}));
         }
     }
 
     fn times(&mut self) {
-        for exp in [
-            json!(null),
-            json!(now() - 61),
-            json!(now() - 86_400),
-            json!(0),
-            json!(-1),
-            json!(format!("{}", now() + 300)),
-            json!([now() + 300]),
-            json!(true),
-            json!({}),
-        ] {
+        for exp in &each(json!([
+            null,
+            now() - 61,
+            now() - 86_400,
+            0,
+            -1,
+            format!("{}", now() + 300),
+            [now() + 300],
+            true,
+            {},
+        ])) {
             self.claim(401, &json!({"exp": exp}));
         }
-        for nbf in
-            [json!(now() + 120), json!(now() + 86_400), json!("0"), json!(1e300), json!(false)]
-        {
+        for nbf in &each(json!([now() + 120, now() + 86_400, "0", 1e300, false])) {
             self.claim(401, &json!({"nbf": nbf}));
         }
         self.claim(401, &json!({"iat": "now"}));
@@ -345,48 +317,30 @@ impl Forger<'_> {
         ] {
             self.claim(401, &id_token);
         }
-        for unusable in [
-            json!({"sub": null}),
-            json!({"sub": ""}),
-            json!({"sub": 7}),
-            json!({"sub": ["plant-7"]}),
-            json!({"sub": "a\u{0}b"}),
-            json!({"sub": "a\u{202e}b"}),
-            json!({"sub": "plant-7\u{200b}"}),
-            json!({"sub": "x".repeat(256)}),
-            json!({"azp": 7}),
-            json!({"azp": ""}),
-        ] {
-            self.claim(401, &unusable);
+        for unusable in &each(json!([
+            {"sub": null}, {"sub": ""}, {"sub": 7}, {"sub": ["plant-7"]}, {"sub": "a\u{0}b"},
+            {"sub": "a\u{202e}b"}, {"sub": "plant-7\u{200b}"}, {"sub": "x".repeat(256)}, {"azp": 7},
+            {"azp": ""},
+        ])) {
+            self.claim(401, unusable);
         }
     }
 
     fn not_allowed(&mut self) {
-        for roles in [
-            json!(null),
-            json!([]),
-            json!(["other"]),
-            json!(["accurids_admin"]),
-            json!(["ACCURIDS_ADMIN "]),
-            json!({"ACCURIDS_ADMIN": true}),
-            json!([["ACCURIDS_ADMIN"]]),
-            json!(7),
-            json!("ACCURIDS_ADMIN,ACCURIDS_USER"),
-        ] {
+        for roles in &each(json!([
+            null, [], ["other"], ["accurids_admin"], ["ACCURIDS_ADMIN "], {"ACCURIDS_ADMIN": true},
+            [["ACCURIDS_ADMIN"]], 7, "ACCURIDS_ADMIN,ACCURIDS_USER",
+        ])) {
             self.claim(403, &json!({"roles": roles}));
         }
-        for delegated in [
-            json!({"scp": "access_as_user"}),
-            json!({"scp": ["a", "b"]}),
-            json!({"scp": ""}),
-            json!({"idtyp": "user"}),
-            json!({"sub": "person", "scope": "openid profile"}),
-            json!({"sub": "person", "preferred_username": "ada@example.org"}),
-            json!({"sub": "person", "oid": "another"}),
-            json!({"sub": "person", "sid": "s"}),
-            json!({"sub": "person", "email": "ada@example.org", "name": "Ada"}),
-        ] {
-            self.claim(403, &delegated);
+        for delegated in &each(json!([
+            {"scp": "access_as_user"}, {"scp": ["a", "b"]}, {"scp": ""}, {"idtyp": "user"},
+            {"sub": "person", "scope": "openid profile"},
+            {"sub": "person", "preferred_username": "ada@example.org"},
+            {"sub": "person", "oid": "another"}, {"sub": "person", "sid": "s"},
+            {"sub": "person", "email": "ada@example.org", "name": "Ada"},
+        ])) {
+            self.claim(403, delegated);
         }
     }
 }
@@ -394,7 +348,7 @@ impl Forger<'_> {
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_tokens_are_refused_and_create_no_account() {
     let (key, foreign) = (Key::rsa("first"), Key::rsa("foreign"));
-    let issuer = Issuer::start(&[&key]).await;
+    let issuer = Issuer::start(&[&key]);
     let mut forger = Forger { issuer: &issuer, key: &key, foreign: &foreign, bad: Vec::new() };
     forger.algorithms();
     forger.keys();
@@ -407,25 +361,17 @@ async fn bad_tokens_are_refused_and_create_no_account() {
     assert!(bad.len() > 150, "{}", bad.len());
 
     let gateway = Gateway::start(&issuer, &[]).await;
-    let before = gateway.opened().store.stats().quads;
+    let before = gateway.gateway().store.stats().quads;
     let mut wrong = Vec::new();
     for (what, status, token) in &bad {
         let answer = gateway.ask(token).await;
-        let found = answer.status().as_u16();
-        let challenge = answer.headers().get("www-authenticate").cloned();
-        let challenge =
-            challenge.map_or_else(String::new, |value| value.to_str().unwrap().to_owned());
-        let error =
-            if *status == 401 { "error=\"invalid_token\"" } else { "error=\"insufficient_scope\"" };
-        let text = answer.text().await.unwrap();
+        let (found, challenge, text) =
+            (answer.status, answer.header("www-authenticate"), answer.text());
+        let error = if *status == 401 { "invalid_token" } else { "insufficient_scope" };
+        let names_error = challenge.contains(&format!("error=\"{error}\""));
         // The answer does not repeat the token.
-        let echoes = token.len() > 20
-            && (text.contains(token.as_str()) || challenge.contains(token.as_str()));
-        if found != *status
-            || !challenge.starts_with("Bearer")
-            || !challenge.contains(error)
-            || echoes
-        {
+        let echoes = token.len() > 20 && (text.contains(token) || challenge.contains(token));
+        if found != *status || !challenge.starts_with("Bearer") || !names_error || echoes {
             wrong.push(format!("{what}: {found} for {status}, {challenge:?}, {text}"));
         }
         let accounts = gateway.accounts();
@@ -435,7 +381,7 @@ async fn bad_tokens_are_refused_and_create_no_account() {
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), bad.len(), wrong.join("\n"));
-    assert_eq!(gateway.opened().store.stats().quads, before);
+    assert_eq!(gateway.gateway().store.stats().quads, before);
     // Despite many unknown keys, the issuer was asked for its keys only once more than at the start.
     assert!(issuer.state().asked <= 3, "{}", issuer.state().asked);
 
@@ -448,27 +394,27 @@ async fn bad_tokens_are_refused_and_create_no_account() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_credentials_in_one_request_are_malformed() {
-    let key = Key::rsa("first");
-    let issuer = Issuer::start(&[&key]).await;
+    let (key, issuer) = Issuer::with_key();
     let gateway = Gateway::start(&issuer, &[]).await;
     let token = key.token(&claims(&issuer));
-    let get = || gateway.get("/api/v1/limits");
+    let bearer = format!("Bearer {token}");
+    let path = "/api/v1/limits";
     for twice in [
-        get().bearer_auth(&token).bearer_auth(&token),
-        get().bearer_auth(&token).header("Apikey", &token),
-        get().bearer_auth(&token).header("Apikey", "penstock_x"),
-        get().bearer_auth(""),
+        &[("Authorization", &*bearer), ("Authorization", &*bearer)][..],
+        &[("Authorization", &*bearer), ("Apikey", &*token)],
+        &[("Authorization", &*bearer), ("Apikey", "penstock_x")],
+        &[("Authorization", "Bearer ")],
     ] {
-        let answer = twice.send().await.unwrap();
-        let challenge = answer.headers()["www-authenticate"].to_str().unwrap().to_owned();
+        let answer = gateway.get_with(path, twice).await;
+        let challenge = answer.header("www-authenticate");
         assert!(challenge.contains("error=\"invalid_request\""), "{challenge}");
-        problem(answer, 400).await;
+        answer.problem(400);
     }
     // A token in the address would end up in logs, so the gateway ignores it.
-    let query = get().query(&[("access_token", &token)]).send().await.unwrap();
-    assert_eq!(query.status(), 401);
-    let basic = get().basic_auth("plant-7", Some(&token)).send().await.unwrap();
-    assert_eq!(basic.status(), 401);
+    let query = gateway.anonymous().get(&format!("{path}?access_token={token}")).await;
+    let basic = format!("Basic {}", STANDARD.encode(format!("plant-7:{token}")));
+    let basic = gateway.get_with(path, &[("Authorization", &*basic)]).await;
+    assert_eq!((query.status, basic.status), (401, 401));
     assert!(gateway.accounts().is_empty());
     assert_eq!(gateway.status(&token).await, 200);
     gateway.stop().await;
@@ -476,12 +422,9 @@ async fn two_credentials_in_one_request_are_malformed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_an_issuer_every_access_token_is_refused() {
-    let key = Key::rsa("first");
-    let issuer = Issuer::start(&[&key]).await;
+    let (key, issuer) = Issuer::with_key();
     let dir = tempfile::tempdir().unwrap();
     let gateway = Gateway::start_with(dir.path(), &[]).await;
-    let answer = gateway.ask(&key.token(&claims(&issuer))).await;
-    let problem = problem(answer, 401).await;
-    assert!(problem["detail"].as_str().unwrap().contains("issuer-uri"), "{problem}");
+    gateway.ask(&key.token(&claims(&issuer))).await.refused(401, "issuer-uri");
     gateway.stop().await;
 }

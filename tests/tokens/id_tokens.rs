@@ -1,11 +1,12 @@
 //! ID tokens are never accepted as access tokens. Access tokens without a client id are accepted if they have no sign
 //! of an ID token.
-use crate::forge::{Key, with};
-use crate::gateway::{Gateway, problem, sign_in_settings};
-use crate::issuer::Issuer;
-use serde_json::{Value, json};
+use crate::gateway::Gateway;
+use penstock_test_support::forge::{self, Key, with};
+use penstock_test_support::issuer::{claims, sign_in_settings};
+use penstock_test_support::prelude::*;
 
 const TENANT: &str = "11111111-2222-3333-4444-555555555555";
+const JWT: &str = "--framework.security.oauth2.resourceserver.jwt";
 const CLIENT_ID: &str = "99999999-8888-7777-6666-555555555555";
 
 fn v2_issuer() -> String {
@@ -13,27 +14,26 @@ fn v2_issuer() -> String {
 }
 
 /// Starts a gateway with the profile `azuread` and the keys of this issuer.
-async fn azuread(issuer: &Issuer, dir: &std::path::Path, more: &[String]) -> Gateway {
+async fn azuread(issuer: &Issuer, dir: &Path, more: &[String]) -> Gateway {
     let client = "--framework.security.oauth2.client";
-    let jwt = "--framework.security.oauth2.resourceserver.jwt";
     let mut arguments = vec![
         "--profiles.active=azuread".to_owned(),
         format!("--service.security.tenant-id={TENANT}"),
         format!("{client}.registration.azure.client-id={CLIENT_ID}"),
         format!("{client}.registration.azure.client-secret=s"),
-        format!("{jwt}.jwk-set-uri={}/jwks", issuer.url),
+        format!("{JWT}.jwk-set-uri={}/jwks", issuer.url),
     ];
     arguments.extend(more.iter().cloned());
-    Gateway::start_with(dir, &arguments).await
+    Gateway::start_with(dir, &lent(&arguments)).await
 }
 
 fn v2() -> String {
-    format!("--framework.security.oauth2.resourceserver.jwt.issuer-uri={}", v2_issuer())
+    format!("{JWT}.issuer-uri={}", v2_issuer())
 }
 
 /// Creates the claims of an Entra ID access token of version 2.0 for client credentials.
 fn v2_claims() -> Value {
-    let claims = crate::forge::claims(&v2_issuer(), CLIENT_ID);
+    let claims = forge::claims(&v2_issuer(), CLIENT_ID);
     let of_v2 = json!({"azp": "plant", "azpacr": "1", "oid": "o", "sub": "o", "ver": "2.0",
         "tid": TENANT, "aio": "x", "uti": "x", "rh": "x"});
     with(&claims, &of_v2)
@@ -45,8 +45,7 @@ fn sign(key: &Key, claims: &Value) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn access_tokens_of_version_2_are_accepted_when_only_the_issuer_is_changed() {
-    let key = Key::rsa("first");
-    let issuer = Issuer::start(&[&key]).await;
+    let (key, issuer) = Issuer::with_key();
     let dir = tempfile::tempdir().unwrap();
     let gateway = azuread(&issuer, dir.path(), &[v2()]).await;
     let user = gateway.user(&sign(&key, &v2_claims())).await;
@@ -54,13 +53,10 @@ async fn access_tokens_of_version_2_are_accepted_when_only_the_issuer_is_changed
     // The audience of version 1.0 is still accepted.
     let api = json!({"aud": format!("api://{CLIENT_ID}")});
     assert_eq!(gateway.status(&sign(&key, &with(&v2_claims(), &api))).await, 200);
-    for bad in [
-        json!({"azp": null}),
-        json!({"azp": ""}),
-        json!({"azp": null, "appid": "plant"}),
-        json!({"aud": "another"}),
-        json!({"iss": format!("https://sts.windows.net/{TENANT}/")}),
-    ] {
+    for bad in each(json!([
+        {"azp": null}, {"azp": ""}, {"azp": null, "appid": "plant"}, {"aud": "another"},
+        {"iss": format!("https://sts.windows.net/{TENANT}/")},
+    ])) {
         assert_eq!(gateway.status(&sign(&key, &with(&v2_claims(), &bad))).await, 401, "{bad}");
     }
     gateway.stop().await;
@@ -68,8 +64,7 @@ async fn access_tokens_of_version_2_are_accepted_when_only_the_issuer_is_changed
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_bare_client_id_is_no_audience_with_version_1_or_other_audiences() {
-    let key = Key::rsa("first");
-    let issuer = Issuer::start(&[&key]).await;
+    let (key, issuer) = Issuer::with_key();
     let v1 = json!({"iss": format!("https://sts.windows.net/{TENANT}/"), "azp": null, "appid": "plant", "ver": "1.0"});
     let api = json!({"aud": format!("api://{CLIENT_ID}")});
     let dir = tempfile::tempdir().unwrap();
@@ -81,7 +76,7 @@ async fn the_bare_client_id_is_no_audience_with_version_1_or_other_audiences() {
         assert_eq!(gateway.status(&sign(&key, &bare)).await, 401, "{bare}");
     }
     gateway.stop().await;
-    let other = "--framework.security.oauth2.resourceserver.jwt.audiences=api://other".to_owned();
+    let other = format!("{JWT}.audiences=api://other");
     let gateway = azuread(&issuer, dir.path(), &[v2(), other]).await;
     assert_eq!(gateway.status(&sign(&key, &v2_claims())).await, 401);
     gateway.stop().await;
@@ -125,11 +120,9 @@ fn kinds() -> Vec<(&'static str, Value)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_token_of_any_kind_is_refused() {
-    let key = Key::rsa("first");
-    let issuer = Issuer::start(&[&key]).await;
-    let jwt = "--framework.security.oauth2.resourceserver.jwt";
+    let (key, issuer) = Issuer::with_key();
     // With the preset, and with the bare client id as a configured audience.
-    for audiences in [None, Some(format!("{jwt}.audiences={CLIENT_ID},api://{CLIENT_ID}"))] {
+    for audiences in [None, Some(format!("{JWT}.audiences={CLIENT_ID},api://{CLIENT_ID}"))] {
         let dir = tempfile::tempdir().unwrap();
         let more: Vec<_> = [Some(v2()), audiences].into_iter().flatten().collect();
         let gateway = azuread(&issuer, dir.path(), &more).await;
@@ -147,7 +140,7 @@ async fn an_id_token_of_any_kind_is_refused() {
         // no account.
         let delegated = json!({"azp": CLIENT_ID, "scp": "access"});
         let claims = with(&with(&v2_claims(), &id_token()), &delegated);
-        problem(gateway.ask(&sign(&key, &claims)).await, 403).await;
+        gateway.ask(&sign(&key, &claims)).await.problem(403);
         assert_eq!(gateway.status(&sign(&key, &v2_claims())).await, 200);
         gateway.stop().await;
     }
@@ -155,15 +148,11 @@ async fn an_id_token_of_any_kind_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_without_a_client_id_is_identified_by_its_subject() {
-    let key = Key::rsa("first");
-    let issuer = Issuer::start(&[&key]).await;
-    let sign_in = sign_in_settings(&issuer, "web");
-    let mut more: Vec<&str> = sign_in.iter().map(String::as_str).collect();
-    let audiences =
-        "--framework.security.oauth2.resourceserver.jwt.audiences=api://plant-gateway,web";
-    more.push(audiences);
-    let gateway = Gateway::start(&issuer, &more).await;
-    let plain = with(&crate::issuer::claims(&issuer), &json!({"azp": null}));
+    let (key, issuer) = Issuer::with_key();
+    let sign_in = sign_in_settings(&issuer.url, "web");
+    let audiences = format!("{JWT}.audiences=api://plant-gateway,web");
+    let gateway = Gateway::start(&issuer, &[&lent(&sign_in)[..], &[&audiences]].concat()).await;
+    let plain = with(&claims(&issuer), &json!({"azp": null}));
     let user = gateway.user(&sign(&key, &plain)).await;
     assert_eq!((&user["email"], &user["serviceAccount"]), (&json!("plant-7"), &json!(true)));
     assert_eq!(gateway.accounts()[0].client_id, None);

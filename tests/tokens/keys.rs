@@ -1,15 +1,14 @@
 //! The issuer's keys: fetched, shared, rotated, and cached while the issuer is unreachable.
-use crate::forge::{Key, with};
-use crate::gateway::{Gateway, problem};
-use crate::issuer::{Issuer, claims};
-use serde_json::{Value, json};
-use std::time::Duration;
+use crate::gateway::Gateway;
+use penstock_test_support::forge::{Key, with};
+use penstock_test_support::issuer::claims;
+use penstock_test_support::prelude::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rotation_is_followed_with_and_without_overlap() {
     for overlap in [true, false] {
         let (old, new) = (Key::rsa("old"), Key::rsa("new"));
-        let issuer = Issuer::start(&[&old]).await;
+        let issuer = Issuer::start(&[&old]);
         let gateway = Gateway::start(&issuer, &[]).await;
         let [by_old, by_new] = [&old, &new].map(|key| key.token(&claims(&issuer)));
         assert_eq!(gateway.status(&by_old).await, 200);
@@ -36,12 +35,11 @@ async fn a_rotation_is_followed_with_and_without_overlap() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_issuer_that_is_down_at_the_start_is_asked_again() {
-    let key = Key::rsa("first");
-    let issuer = Issuer::start(&[&key]).await;
+    let (key, issuer) = Issuer::with_key();
     issuer.state().down = true;
     let gateway = Gateway::start(&issuer, &[]).await;
     // The start does not wait for the issuer.
-    assert_eq!(gateway.get("/health/ready").send().await.unwrap().status(), 200);
+    gateway.get("/health/ready").await.expect(200);
     issuer.state().down = false;
     assert_eq!(gateway.status(&key.token(&claims(&issuer))).await, 200);
     gateway.stop().await;
@@ -49,14 +47,12 @@ async fn an_issuer_that_is_down_at_the_start_is_asked_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_any_keys_the_answer_is_503() {
-    let key = Key::rsa("first");
-    let issuer = Issuer::start(&[&key]).await;
+    let (key, issuer) = Issuer::with_key();
     issuer.state().down = true;
     let gateway = Gateway::start(&issuer, &[]).await;
     let answer = gateway.ask(&key.token(&claims(&issuer))).await;
-    assert!(answer.headers().contains_key("retry-after"));
-    let problem = problem(answer, 503).await;
-    assert!(problem["detail"].as_str().unwrap().contains("keys"), "{problem}");
+    assert!(answer.headers.contains_key("retry-after"));
+    answer.refused(503, "keys");
     // A token that is not for this gateway is still refused.
     let other = key.token(&with(&claims(&issuer), &json!({"aud": "other"})));
     assert_eq!(gateway.status(&other).await, 401);
@@ -66,8 +62,7 @@ async fn without_any_keys_the_answer_is_503() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_without_its_issuer_uses_the_cached_keys_after_a_restart() {
-    let key = Key::rsa("first");
-    let issuer = Issuer::start(&[&key]).await;
+    let (key, issuer) = Issuer::with_key();
     let dir = tempfile::tempdir().unwrap();
     let token = key.token(&claims(&issuer));
     let gateway = Gateway::start_in(dir.path(), &issuer, &[]).await;
@@ -81,12 +76,12 @@ async fn a_gateway_without_its_issuer_uses_the_cached_keys_after_a_restart() {
     // A token with an unknown key may be valid. The gateway cannot check it now.
     let unknown = Key::rsa("unknown").token(&claims(&issuer));
     assert_eq!(gateway.status(&unknown).await, 503);
-    let file = std::fs::metadata(gateway.data().join("jwks.json")).unwrap();
+    let file = std::fs::metadata(gateway.gateway().settings.data_dir.join("jwks.json")).unwrap();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o777, 0o600);
     gateway.stop().await;
 
     // The cached keys of one issuer are not used for another.
-    let other = Issuer::start(&[]).await;
+    let other = Issuer::start(&[]);
     other.state().down = true;
     let gateway = Gateway::start_in(dir.path(), &other, &[]).await;
     assert_eq!(gateway.status(&key.token(&claims(&other))).await, 503);
@@ -95,8 +90,7 @@ async fn a_gateway_without_its_issuer_uses_the_cached_keys_after_a_restart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cached_keys_are_used_until_max_stale() {
-    let key = Key::rsa("first");
-    let issuer = Issuer::start(&[&key]).await;
+    let (key, issuer) = Issuer::with_key();
     let dir = tempfile::tempdir().unwrap();
     let token = key.token(&claims(&issuer));
     let gateway = Gateway::start_in(dir.path(), &issuer, &[]).await;
@@ -113,15 +107,13 @@ async fn cached_keys_are_used_until_max_stale() {
     assert_eq!(gateway.status(&token).await, 200);
     gateway.stop().await;
     let gateway = Gateway::start_in(dir.path(), &issuer, &[]).await;
-    let problem = problem(gateway.ask(&token).await, 503).await;
-    assert!(problem["detail"].as_str().unwrap().contains("max-stale"), "{problem}");
+    gateway.ask(&token).await.refused(503, "max-stale");
     gateway.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_issuer_does_not_delay_tokens_with_known_keys() {
-    let key = Key::rsa("first");
-    let issuer = Issuer::start(&[&key]).await;
+    let (key, issuer) = Issuer::with_key();
     let gateway = Gateway::start(&issuer, &[]).await;
     let token = key.token(&claims(&issuer));
     assert_eq!(gateway.status(&token).await, 200);
@@ -141,8 +133,7 @@ async fn a_slow_issuer_does_not_delay_tokens_with_known_keys() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metadata_of_another_issuer_is_refused() {
-    let key = Key::rsa("first");
-    let issuer = Issuer::start(&[&key]).await;
+    let (key, issuer) = Issuer::with_key();
     issuer.state().claims_to_be = Some(format!("{}/", issuer.url));
     let gateway = Gateway::start(&issuer, &[]).await;
     assert_eq!(gateway.status(&key.token(&claims(&issuer))).await, 503);

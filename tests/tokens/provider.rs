@@ -1,10 +1,8 @@
 //! Tests with a real authorization server: the requests of a plant system, from its secret to the answer.
-use crate::gateway::{Gateway, problem};
-use crate::server::Provider;
+use crate::gateway::Gateway;
+use penstock_test_support::issuer::accept_tokens;
+use penstock_test_support::prelude::*;
 use reqwest::Client;
-use serde_json::{Value, json};
-use std::path::Path;
-use std::time::Duration;
 
 const AUDIENCE: &str = "api://penstock";
 
@@ -32,14 +30,9 @@ async fn token(provider: &Provider, client: &str, audience: &str) -> String {
 }
 
 async fn gateway(provider: &Provider, dir: &Path, more: &[&str]) -> Gateway {
-    let resource_server = "framework.security.oauth2.resourceserver.jwt";
-    let mut arguments = vec![
-        format!("--{resource_server}.issuer-uri={}", provider.issuer),
-        format!("--{resource_server}.audiences={AUDIENCE}"),
-        "--service.security.serviceAccount.emailDomain=@machines.example".to_owned(),
-    ];
-    arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
-    Gateway::start_with(dir, &arguments).await
+    let mut settings = accept_tokens(&provider.issuer, AUDIENCE);
+    settings.push("--service.security.serviceAccount.emailDomain=@machines.example".to_owned());
+    Gateway::start_with(dir, &[&lent(&settings), more].concat()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -48,14 +41,11 @@ async fn a_client_application_authenticates_with_its_secret() {
     let dir = tempfile::tempdir().unwrap();
     let gateway = gateway(&provider, dir.path(), &[]).await;
     let user = gateway.user(&token(&provider, "writer", AUDIENCE).await).await;
-    assert_eq!(
-        (&user["email"], &user["roles"], &user["serviceAccount"]),
-        (&json!("writer@machines.example"), &json!(["Contributor"]), &json!(true))
-    );
+    user.includes(&json!({
+        "email": "writer@machines.example", "roles": ["Contributor"], "serviceAccount": true,
+    }));
     // A client without a role is refused, and so is a token for another audience.
-    let refused =
-        problem(gateway.ask(&token(&provider, "no-role", AUDIENCE).await).await, 403).await;
-    assert!(refused["detail"].as_str().unwrap().contains("role"), "{refused}");
+    gateway.ask(&token(&provider, "no-role", AUDIENCE).await).await.refused(403, "role");
     assert_eq!(gateway.status(&token(&provider, "writer", "api://other").await).await, 401);
     // This token is valid for 2 s, and for 60 s more because of the tolerated clock skew.
     let short = token(&provider, "short", AUDIENCE).await;

@@ -43,7 +43,7 @@ async fn a_correction_is_shown_before_it_is_saved_and_keeps_everything_else() {
     let mut expected = before.clone();
     expected["flow"] = json!(2.75);
     assert_eq!(plant.view("urn:pump:1").await, expected);
-    let dump = plant.server.control("GET", "/control/dump?format=nq", &[], "").await.text();
+    let dump = plant.server.dump().await;
     assert!(dump.contains("\"Other name\""), "{dump}");
 
     let nothing = plant.page(&path).await;
@@ -166,8 +166,8 @@ async fn an_object_is_deleted_as_the_page_has_shown_it() {
     let etag = hidden(&outdated, "etag");
     let deleted = plant.send_form(&path, &[("etag", &etag)]).await.expect(303);
     assert_eq!(deleted.header("location"), format!("/admin/objects/{}", plant.id));
-    plant.person.get(&plant.server, "/admin/object?uri=urn:pump:1").await.expect(404);
-    plant.person.get(&plant.server, "/admin/object?uri=urn:screw:1").await.expect(404);
+    plant.person.get("/admin/object?uri=urn:pump:1").await.expect(404);
+    plant.person.get("/admin/object?uri=urn:screw:1").await.expect(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]

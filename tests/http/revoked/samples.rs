@@ -2,43 +2,45 @@
 use super::*;
 use crate::sources::store_messages;
 
+const OBJECT: &str = "/api/v1/business-objects/{id}";
+const PUSH: &str = "/api/v1/business-objects/{id}/push";
+const REJECTED: &str = "/api/v1/ingestions/{id}/rejected/{letter}";
+const RETRY: &str = "/api/v1/ingestions/{id}/rejected/{letter}/retry";
+const OF_SOURCE: &str = "/api/v1/sources/{name}/rejected/{letter}";
+const RETRY_OF_SOURCE: &str = "/api/v1/sources/{name}/rejected/{letter}/retry";
+
+/// Returns the path of a route with these values of its parameters.
+fn fill(route: &str, values: &[&str]) -> String {
+    let mut values = values.iter();
+    let mut path = Vec::new();
+    for part in route.split('/') {
+        path.push(if part.starts_with('{') { values.next().unwrap() } else { part });
+    }
+    path.join("/")
+}
+
 impl Fixture {
     /// Returns a request for each changing route that would succeed.
     pub(super) async fn samples(&self) -> Vec<Sample> {
         let server = &self.server;
         for name in ["Changed", "Gone", "Shown", "Removed"] {
-            let path = format!("/api/v1/namespaces/{name}");
-            server.json("PUT", &path, &json!({})).await.expect(201);
-        }
-        for name in ["Gone", "Shown", "Removed"] {
+            server.put(&format!("/api/v1/namespaces/{name}"), &json!({})).await.expect(201);
+            server.put(&format!("/api/v1/groups/{name}Group"), &json!({})).await.expect(201);
             let path = format!("/api/v1/shapes/{name}");
-            let headers = [("Content-Type", "text/turtle")];
-            server.send("PUT", &path, &headers, SHAPES).await.expect(201);
+            server.send("PUT", &path, &[TURTLE], SHAPES).await.expect(201);
         }
-        for name in ["NewGroup", "GoneGroup", "ShownGroup", "RemovedGroup"] {
-            server.json("PUT", &format!("/api/v1/groups/{name}"), &json!({})).await.expect(201);
-        }
-        let mut reviewed = definition();
-        reviewed["name"] = json!("Reviewed");
-        reviewed["review"] = json!("optional");
-        server.json("PUT", "/api/v1/business-objects", &reviewed).await.expect(201);
+        server.define_with(&json!({"name": "Reviewed", "review": "optional"})).await;
         let (mut changes, mut shown_changes) = (Vec::new(), Vec::new());
-        for (action, parameter) in [
-            ("submit", "draft=true"),
-            ("approve", "review=true"),
-            ("reject", "review=true"),
-            ("withdraw", "review=true"),
-            ("rebase", "review=true"),
-        ] {
-            changes.push(format!("/api/v1/changes/{}/{action}", self.change(parameter).await));
-            shown_changes.push(format!("/admin/changes/{}/{action}", self.change(parameter).await));
+        for parameter in ["draft=true", "review=true", "review=true", "review=true", "review=true"]
+        {
+            changes.push(self.change(parameter).await);
+            shown_changes.push(self.change(parameter).await);
         }
         let mut objects = Vec::new();
         for name in ["Replaced", "Deleted", "Edited", "Dropped"] {
             let mut body = definition();
             body["name"] = json!(name);
-            let made = server.json("PUT", "/api/v1/business-objects", &body).await.expect(201);
-            objects.push(made.json()["id"].as_str().unwrap().to_owned());
+            objects.push(server.define_object(&body).await["id"].string());
         }
         let [replaced, deleted, edited, dropped] = objects.try_into().unwrap();
         let victims: Vec<String> = (0..6).map(|_| self.account().id.clone()).collect();
@@ -50,57 +52,36 @@ impl Fixture {
             body["description"] = json!("by somebody who may not");
             body.to_string()
         };
-        let form = |fields: &[(&str, &str)]| {
-            let pairs = fields.iter().map(|(name, value)| format!("{name}={}", escaped(value)));
-            pairs.collect::<Vec<_>>().join("&")
-        };
-        let shapes_form = form(&[
-            ("format", "text/turtle"),
-            ("version", "1"),
-            ("text", &format!("{SHAPES} # new")),
-        ]);
-        let new_shapes = form(&[("name", "Newer"), ("format", "text/turtle"), ("text", SHAPES)]);
+        let turtle = ("format", "text/turtle");
+        let newer = format!("{SHAPES} # new");
+        let shapes_form = encode_form(&[turtle, ("version", "1"), ("text", &newer)]);
+        let new_shapes = encode_form(&[("name", "Newer"), turtle, ("text", SHAPES)]);
         let skipping = "/api/v1/business-objects/Pump?onError=skip";
-        let rejected = server.json("POST", skipping, &json!({"data": [1, 2, 3, 4]})).await;
+        let rejected = server.post(skipping, &json!({"data": [1, 2, 3, 4]})).await;
         let rejected = rejected.expect(200).json();
-        let letter = |n: usize| rejected["rejected"][n]["id"].as_str().unwrap().to_owned();
-        let letter_path = |n: usize, rest: &str| {
-            let ingestion = rejected["ingestionId"].as_str().unwrap();
-            format!("/api/v1/ingestions/{ingestion}/rejected/{}{rest}", letter(n))
-        };
+        let ingestion = rejected["ingestionId"].text();
+        let letter = |n: usize| rejected["rejected"][n]["id"].text();
         let messages = [("pumps", "1"), ("pumps", "2")];
         store_messages(server.gateway(), "line", "Pump", &messages).unwrap();
         let of_source = server.get("/api/v1/sources/line/rejected").await.expect(200).lines();
-        let source_path = |n: usize, rest: &str| {
-            let id = of_source[n]["id"].as_str().unwrap();
-            format!("/api/v1/sources/line/rejected/{id}{rest}")
-        };
-        let letter_page = |n: usize, rest: &str| format!("/admin/rejected/{}{rest}", letter(n));
-        let corrected = form(&[("text", r#"{"name": "six"}"#)]);
-        let config = definition()["config"].as_str().unwrap().to_owned();
+        let source_letter = |n: usize| of_source[n]["id"].text();
+        let corrected = encode_form(&[("text", r#"{"name": "six"}"#)]);
+        let config = definition()["config"].string();
         let draft = |name: &str| {
             let description = ("description", "by somebody who may not");
-            form(&[("name", name), ("config", &config), description, ("enabled", "on")])
+            encode_form(&[("name", name), ("config", &config), description, ("enabled", "on")])
         };
-        let user = |email: &str| {
-            json!({"email": email, "roles": ["Admin"], "password": OTHER}).to_string()
-        };
-        let person = form(&[
-            ("givenName", "Eve"),
-            ("email", "eve@plant.example"),
-            ("roles", "Admin"),
-            ("enabled", "on"),
-            ("password", OTHER),
-        ]);
-        let changed_person = form(&[
-            ("givenName", "Eve"),
-            ("roles", "Admin"),
-            ("email", "e@plant.example"),
-            ("enabled", "on"),
-        ]);
-        let passwords = form(&[("password", OTHER), ("again", OTHER)]);
-        let own_passwords =
-            form(&[("currentPassword", PASSWORD), ("password", OTHER), ("again", OTHER)]);
+        let user = json!({"email": "mallory@plant.example", "roles": ["Admin"], "password": OTHER});
+        let eve = [("givenName", "Eve"), ("roles", "Admin"), ("enabled", "on")];
+        let person = [("email", "eve@plant.example"), ("password", OTHER)];
+        let person = encode_form(&[&eve[..], &person].concat());
+        let changed_person = encode_form(&[&eve[..], &[("email", "e@plant.example")]].concat());
+        let given_name = r#"{"givenName": "Eve"}"#;
+        let password = json!({"password": OTHER}).to_string();
+        let own_password = json!({"currentPassword": PASSWORD, "password": OTHER}).to_string();
+        let passwords = [("currentPassword", PASSWORD), ("password", OTHER), ("again", OTHER)];
+        let own_passwords = encode_form(&passwords);
+        let passwords = encode_form(&passwords[1..]);
         let object = r#"{"data": [{"uri": "https://plant.example/p/2", "name": "two"}]}"#;
         let (mut views, mut tags) = (Vec::new(), Vec::new());
         for number in ["10", "11"] {
@@ -111,216 +92,130 @@ impl Fixture {
             tags.push(view.header("etag").to_owned());
             views.push(view.text());
         }
-        let object_form = |number: &str, page: &str| {
-            let uri = escaped(&format!("https://plant.example/p/{number}"));
-            format!("/admin/object/{page}?uri={uri}&view=Pump")
-        };
         let changed_view = views[0].replace("shown", "changed");
-        let edit = form(&[("base", &views[0]), ("draft", &changed_view), ("do", "save")]);
+        let edit = encode_form(&[("base", &views[0]), ("draft", &changed_view), ("do", "save")]);
         let line = r#"{"uri": "https://plant.example/p/3", "name": "three"}"#;
         let key = r#"{"name": "theirs", "role": "Admin"}"#;
         let comment = r#"{"comment": "by somebody who may not"}"#;
         let decision = "version=1&comment=by+somebody+who+may+not";
-        let group_form = "version=1&claimValues=x";
+        let claims = r#"{"claimValues": ["x"]}"#;
         let graphql = r#"{"query": "{ businessObjects { name } }"}"#;
-        let sample = |method, route, path: &str, media_type, body: &str| Sample {
+        let query = encode_form(&[("query", "{ businessObjects { name } }")]);
+        let sample = |method, route, values: &[&str], media_type, body: &str| Sample {
             method,
             route,
-            path: if path.is_empty() { str::to_owned(route) } else { path.to_owned() },
+            path: fill(route, values),
             media_type,
             body: body.to_owned(),
             changes: true,
             if_match: None,
         };
-        let api =
-            |method, route, path: String, body: &str| sample(method, route, &path, JSON, body);
-        let page = |route, path: String, body: &str| sample("POST", route, &path, FORM, body);
+        let api = |method, route, values: &[&str], body: &str| {
+            sample(method, route, values, JSON.1, body)
+        };
+        let post = |route, values: &[&str], body: &str| api("POST", route, values, body);
+        let page = |route, values: &[&str], body: &str| sample("POST", route, values, FORM.1, body);
         let reads = |sample: Sample| Sample { changes: false, ..sample };
-        let graph = "/sparql/graphs?graph=urn:g";
-        let none = String::new;
-        let pump = || "/api/v1/business-objects/Pump".to_owned();
-        let push = || format!("{}/push", pump());
-        let validation = || format!("{}/validation", pump());
-        let export = |id: &str, act: &str| format!("/api/v1/exports/{id}/{act}");
-        let shown_export = |id: &str, act: &str| format!("/admin/exports/{id}/{act}");
-        let user_path = |n: usize, rest: &str| format!("/api/v1/users/{}{rest}", victims[n]);
-        let user_page = |n: usize, rest: &str| format!("/admin/users/{}{rest}", victims[n]);
-        let object_page = |id: &str, rest: &str| format!("/admin/business-objects/{id}{rest}");
+        let graph = |method, body: &str| Sample {
+            path: "/sparql/graphs?graph=urn:g".to_owned(),
+            ..sample(method, "/sparql/graphs", &[], TURTLE.1, body)
+        };
+        let object_page = |route, number: &str, body: &str| {
+            let uri = escaped(&format!("https://plant.example/p/{number}"));
+            Sample { path: format!("{route}?uri={uri}&view=Pump"), ..page(route, &[], body) }
+        };
+        let update = "INSERT DATA { <urn:a> <urn:b> 1 }";
         vec![
-            api("PUT", "/api/v1/business-objects", none(), &new_definition("Made")),
-            api(
-                "PUT",
-                "/api/v1/business-objects/{id}",
-                format!("/api/v1/business-objects/{replaced}"),
-                &new_definition("Replaced"),
-            ),
-            api(
-                "DELETE",
-                "/api/v1/business-objects/{id}",
-                format!("/api/v1/business-objects/{deleted}"),
-                "",
-            ),
-            api("POST", "/api/v1/business-objects/{id}", pump(), object),
-            sample("POST", "/api/v1/business-objects/{id}", &pump(), LINES, line),
-            api(
-                "POST",
-                "/api/v1/ingestions/{id}/rejected/{letter}/retry",
-                letter_path(0, "/retry"),
-                r#"{"name": "five"}"#,
-            ),
-            api("DELETE", "/api/v1/ingestions/{id}/rejected/{letter}", letter_path(1, ""), ""),
-            api(
-                "POST",
-                "/api/v1/sources/{name}/rejected/{letter}/retry",
-                source_path(0, "/retry"),
-                r#"{"name": "six"}"#,
-            ),
-            api("DELETE", "/api/v1/sources/{name}/rejected/{letter}", source_path(1, ""), ""),
-            reads(api(
-                "POST",
-                "/api/v1/sources/{name}/test",
-                "/api/v1/sources/line/test".to_owned(),
-                "",
-            )),
-            reads(page("/admin/sources/{name}/test", "/admin/sources/line/test".to_owned(), "x=1")),
-            reads(api(
-                "POST",
-                "/api/v1/webhooks/{name}/test",
-                "/api/v1/webhooks/ops/test".to_owned(),
-                "",
-            )),
-            reads(page(
-                "/admin/webhooks/{name}/test",
-                "/admin/webhooks/ops/test".to_owned(),
-                "x=1",
-            )),
-            page("/admin/object/edit", object_form("10", "edit"), &edit),
-            page("/admin/object/delete", object_form("11", "delete"), &form(&[("etag", &tags[1])])),
-            page("/admin/rejected/{id}/retry", letter_page(2, "/retry"), &corrected),
-            page("/admin/rejected/{id}/delete", letter_page(3, "/delete"), "x=1"),
-            api("PUT", "/api/v1/namespaces/{name}", "/api/v1/namespaces/New".to_owned(), "{}"),
-            api("DELETE", "/api/v1/namespaces/{name}", "/api/v1/namespaces/Gone".to_owned(), ""),
-            api("POST", "/api/v1/changes/{id}/submit", changes[0].clone(), comment),
+            api("PUT", "/api/v1/business-objects", &[], &new_definition("Made")),
+            api("PUT", OBJECT, &[&replaced], &new_definition("Replaced")),
+            api("DELETE", OBJECT, &[&deleted], ""),
+            post(OBJECT, &["Pump"], object),
+            sample("POST", OBJECT, &["Pump"], NDJSON.1, line),
+            post(RETRY, &[ingestion, letter(0)], r#"{"name": "five"}"#),
+            api("DELETE", REJECTED, &[ingestion, letter(1)], ""),
+            post(RETRY_OF_SOURCE, &["line", source_letter(0)], r#"{"name": "six"}"#),
+            api("DELETE", OF_SOURCE, &["line", source_letter(1)], ""),
+            reads(post("/api/v1/sources/{name}/test", &["line"], "")),
+            reads(page("/admin/sources/{name}/test", &["line"], "x=1")),
+            reads(post("/api/v1/webhooks/{name}/test", &["ops"], "")),
+            reads(page("/admin/webhooks/{name}/test", &["ops"], "x=1")),
+            object_page("/admin/object/edit", "10", &edit),
+            object_page("/admin/object/delete", "11", &encode_form(&[("etag", &tags[1])])),
+            page("/admin/rejected/{id}/retry", &[letter(2)], &corrected),
+            page("/admin/rejected/{id}/delete", &[letter(3)], "x=1"),
+            api("PUT", "/api/v1/namespaces/{name}", &["New"], "{}"),
+            api("DELETE", "/api/v1/namespaces/{name}", &["Gone"], ""),
+            post("/api/v1/changes/{id}/submit", &[&changes[0]], comment),
             Sample {
                 if_match: Some("\"1\""),
-                ..api("POST", "/api/v1/changes/{id}/approve", changes[1].clone(), comment)
+                ..post("/api/v1/changes/{id}/approve", &[&changes[1]], comment)
             },
-            api("POST", "/api/v1/changes/{id}/reject", changes[2].clone(), comment),
-            api("POST", "/api/v1/changes/{id}/withdraw", changes[3].clone(), comment),
-            api("POST", "/api/v1/changes/{id}/rebase", changes[4].clone(), comment),
-            api(
-                "PUT",
-                "/api/v1/groups/{name}",
-                "/api/v1/groups/NewGroup".to_owned(),
-                r#"{"claimValues": ["x"]}"#,
-            ),
-            api("DELETE", "/api/v1/groups/{name}", "/api/v1/groups/GoneGroup".to_owned(), ""),
-            page("/admin/changes/{id}/submit", shown_changes[0].clone(), decision),
-            page("/admin/changes/{id}/approve", shown_changes[1].clone(), decision),
-            page("/admin/changes/{id}/reject", shown_changes[2].clone(), decision),
-            page("/admin/changes/{id}/withdraw", shown_changes[3].clone(), decision),
-            page("/admin/changes/{id}/rebase", shown_changes[4].clone(), decision),
-            page("/admin/groups/{name}", "/admin/groups/ShownGroup".to_owned(), group_form),
-            page(
-                "/admin/groups/{name}/delete",
-                "/admin/groups/RemovedGroup/delete".to_owned(),
-                "version=1",
-            ),
-            page("/admin/new-group", none(), "name=NewerGroup&claimValues=x"),
-            sample("PUT", "/api/v1/shapes/{name}", "/api/v1/shapes/New", "text/turtle", SHAPES),
-            api("DELETE", "/api/v1/shapes/{name}", "/api/v1/shapes/Gone".to_owned(), ""),
-            page("/admin/shapes/{name}", "/admin/shapes/Shown".to_owned(), &shapes_form),
-            page("/admin/shapes/{name}/delete", "/admin/shapes/Removed/delete".to_owned(), "x=1"),
-            page("/admin/new-shapes", none(), &new_shapes),
-            api("POST", "/api/v1/exports/{id}/park", export(waiting, "park"), ""),
-            api("POST", "/api/v1/exports/{id}/retry", export(waiting, "retry"), ""),
-            api("POST", "/api/v1/exports/{id}/replay", export(delivered, "replay"), ""),
-            page("/admin/exports/{id}/park", shown_export(waiting, "park"), "x=1"),
-            page("/admin/exports/{id}/retry", shown_export(waiting, "retry"), "x=1"),
-            page("/admin/exports/{id}/replay", shown_export(delivered, "replay"), "x=1"),
-            api("GET", "/api/v1/business-objects/{id}/push", push(), ""),
-            api("POST", "/api/v1/business-objects/{id}/push", push(), ""),
-            page("/admin/business-objects/{id}/push", object_page("Pump", "/push"), "x=1"),
-            reads(api(
-                "POST",
-                "/api/v1/targets/{bucketName}/test",
-                "/api/v1/targets/away/test".to_owned(),
-                "",
-            )),
-            reads(page(
-                "/admin/targets/{bucketName}/test",
-                "/admin/targets/away/test".to_owned(),
-                "x=1",
-            )),
-            api("POST", "/api/v1/users", none(), &user("mallory@plant.example")),
-            api("PUT", "/api/v1/users/{id}", user_path(0, ""), r#"{"givenName": "Eve"}"#),
-            api("DELETE", "/api/v1/users/{id}", user_path(1, ""), ""),
-            api(
-                "POST",
-                "/api/v1/users/{id}/password",
-                user_path(2, "/password"),
-                &json!({"password": OTHER}).to_string(),
-            ),
-            api("PUT", "/api/v1/users/me", none(), r#"{"givenName": "Eve"}"#),
-            api(
-                "POST",
-                "/api/v1/users/me/password",
-                none(),
-                &json!({"currentPassword": PASSWORD, "password": OTHER}).to_string(),
-            ),
-            api("POST", "/api/v1/api-keys", none(), key),
-            api("DELETE", "/api/v1/api-keys/{id}", format!("/api/v1/api-keys/{}", keys[0]), ""),
-            reads(api("POST", "/graphql", none(), graphql)),
-            reads(sample("POST", "/sparql", "", "application/sparql-query", "ASK {}")),
-            sample(
-                "POST",
-                "/sparql/update",
-                "",
-                "application/sparql-update",
-                "INSERT DATA { <urn:a> <urn:b> 1 }",
-            ),
-            sample("PUT", "/sparql/graphs", graph, "text/turtle", "<urn:a> <urn:b> 2 ."),
-            sample("POST", "/sparql/graphs", graph, "text/turtle", "<urn:a> <urn:b> 3 ."),
-            sample("DELETE", "/sparql/graphs", graph, "text/turtle", ""),
-            page("/admin/profile", none(), &form(&[("givenName", "Eva")])),
-            page("/admin/profile/password", none(), &own_passwords),
-            page(
-                "/admin/namespaces/{name}",
-                "/admin/namespaces/Shown".to_owned(),
-                &form(&[("generator", "counter")]),
-            ),
-            page(
-                "/admin/namespaces/{name}/delete",
-                "/admin/namespaces/Removed/delete".to_owned(),
-                "x=1",
-            ),
-            page("/admin/new-namespace", none(), "name=Newer"),
-            page("/admin/keys/new", none(), "name=theirs&role=Admin"),
-            page("/admin/keys/{id}/revoke", format!("/admin/keys/{}/revoke", keys[1]), "x=1"),
-            page("/admin/users/new", none(), &person),
-            page("/admin/users/{id}", user_page(3, ""), &changed_person),
-            page("/admin/users/{id}/password", user_page(4, "/password"), &passwords),
-            page("/admin/users/{id}/delete", user_page(5, "/delete"), "x=1"),
-            reads(page("/admin/business-objects/derive", none(), "name=Tank&sample=[{\"a\":1}]")),
-            page("/admin/business-objects/new", none(), &draft("Drafted")),
-            reads(page("/admin/business-objects/check", none(), &draft("Checked"))),
-            page(
-                "/admin/business-objects/{id}/edit",
-                object_page(&edited, "/edit"),
-                &draft("Edited"),
-            ),
-            page("/admin/business-objects/{id}/delete", object_page(&dropped, "/delete"), "x=1"),
+            post("/api/v1/changes/{id}/reject", &[&changes[2]], comment),
+            post("/api/v1/changes/{id}/withdraw", &[&changes[3]], comment),
+            post("/api/v1/changes/{id}/rebase", &[&changes[4]], comment),
+            api("PUT", "/api/v1/groups/{name}", &["NewGroup"], claims),
+            api("DELETE", "/api/v1/groups/{name}", &["GoneGroup"], ""),
+            page("/admin/changes/{id}/submit", &[&shown_changes[0]], decision),
+            page("/admin/changes/{id}/approve", &[&shown_changes[1]], decision),
+            page("/admin/changes/{id}/reject", &[&shown_changes[2]], decision),
+            page("/admin/changes/{id}/withdraw", &[&shown_changes[3]], decision),
+            page("/admin/changes/{id}/rebase", &[&shown_changes[4]], decision),
+            page("/admin/groups/{name}", &["ShownGroup"], "version=1&claimValues=x"),
+            page("/admin/groups/{name}/delete", &["RemovedGroup"], "version=1"),
+            page("/admin/new-group", &[], "name=NewerGroup&claimValues=x"),
+            sample("PUT", "/api/v1/shapes/{name}", &["New"], TURTLE.1, SHAPES),
+            api("DELETE", "/api/v1/shapes/{name}", &["Gone"], ""),
+            page("/admin/shapes/{name}", &["Shown"], &shapes_form),
+            page("/admin/shapes/{name}/delete", &["Removed"], "x=1"),
+            page("/admin/new-shapes", &[], &new_shapes),
+            post("/api/v1/exports/{id}/park", &[waiting], ""),
+            post("/api/v1/exports/{id}/retry", &[waiting], ""),
+            post("/api/v1/exports/{id}/replay", &[delivered], ""),
+            page("/admin/exports/{id}/park", &[waiting], "x=1"),
+            page("/admin/exports/{id}/retry", &[waiting], "x=1"),
+            page("/admin/exports/{id}/replay", &[delivered], "x=1"),
+            api("GET", PUSH, &["Pump"], ""),
+            post(PUSH, &["Pump"], ""),
+            page("/admin/business-objects/{id}/push", &["Pump"], "x=1"),
+            reads(post("/api/v1/targets/{bucketName}/test", &["away"], "")),
+            reads(page("/admin/targets/{bucketName}/test", &["away"], "x=1")),
+            post("/api/v1/users", &[], &user.to_string()),
+            api("PUT", "/api/v1/users/{id}", &[&victims[0]], given_name),
+            api("DELETE", "/api/v1/users/{id}", &[&victims[1]], ""),
+            post("/api/v1/users/{id}/password", &[&victims[2]], &password),
+            api("PUT", "/api/v1/users/me", &[], given_name),
+            post("/api/v1/users/me/password", &[], &own_password),
+            post("/api/v1/api-keys", &[], key),
+            api("DELETE", "/api/v1/api-keys/{id}", &[&keys[0]], ""),
+            reads(post("/graphql", &[], graphql)),
+            reads(sample("POST", "/sparql", &[], "application/sparql-query", "ASK {}")),
+            sample("POST", "/sparql/update", &[], "application/sparql-update", update),
+            graph("PUT", "<urn:a> <urn:b> 2 ."),
+            graph("POST", "<urn:a> <urn:b> 3 ."),
+            graph("DELETE", ""),
+            page("/admin/profile", &[], "givenName=Eva"),
+            page("/admin/profile/password", &[], &own_passwords),
+            page("/admin/namespaces/{name}", &["Shown"], "generator=counter"),
+            page("/admin/namespaces/{name}/delete", &["Removed"], "x=1"),
+            page("/admin/new-namespace", &[], "name=Newer"),
+            page("/admin/keys/new", &[], "name=theirs&role=Admin"),
+            page("/admin/keys/{id}/revoke", &[&keys[1]], "x=1"),
+            page("/admin/users/new", &[], &person),
+            page("/admin/users/{id}", &[&victims[3]], &changed_person),
+            page("/admin/users/{id}/password", &[&victims[4]], &passwords),
+            page("/admin/users/{id}/delete", &[&victims[5]], "x=1"),
+            reads(page("/admin/business-objects/derive", &[], "name=Tank&sample=[{\"a\":1}]")),
+            page("/admin/business-objects/new", &[], &draft("Drafted")),
+            reads(page("/admin/business-objects/check", &[], &draft("Checked"))),
+            page("/admin/business-objects/{id}/edit", &[&edited], &draft("Edited")),
+            page("/admin/business-objects/{id}/delete", &[&dropped], "x=1"),
             // These change nothing that is stored.
-            reads(api("POST", "/api/v1/business-objects/{id}/validation", validation(), "")),
-            reads(api("DELETE", "/api/v1/validations/{id}", none(), "")),
-            reads(page("/admin/quality", none(), "businessObject=Pump")),
-            reads(page("/admin/quality/{id}/cancel", none(), "x=1")),
-            reads(page(
-                "/admin/query",
-                none(),
-                &form(&[("query", "{ businessObjects { name } }")]),
-            )),
-            reads(page("/admin/sparql", none(), &form(&[("query", "ASK {}")]))),
+            reads(post("/api/v1/business-objects/{id}/validation", &["Pump"], "")),
+            reads(api("DELETE", "/api/v1/validations/{id}", &["none"], "")),
+            reads(page("/admin/quality", &[], "businessObject=Pump")),
+            reads(page("/admin/quality/{id}/cancel", &["none"], "x=1")),
+            reads(page("/admin/query", &[], &query)),
+            reads(page("/admin/sparql", &[], "query=ASK+%7B%7D")),
         ]
     }
 }

@@ -1,5 +1,5 @@
 //! The real S3 servers: checks the content of their buckets, and sets permissions.
-use super::{Plant, embedded};
+use super::{Plant, find_target, plant_a, until_entry};
 use penstock_config::{Compression, ExportFormat, KeyTemplate, Target, TargetKind, Targets};
 use penstock_export::{DeliveryTimings, ExportEntry, Exporter, FailureClass};
 use s3::region::Region;
@@ -11,15 +11,15 @@ use time::OffsetDateTime;
 
 /// A server, and the credentials to use there.
 #[derive(Debug, Clone)]
-pub(crate) struct Server {
-    pub(crate) endpoint: String,
-    pub(crate) region: String,
-    pub(crate) key: String,
-    pub(crate) secret: String,
+pub struct Server {
+    pub endpoint: String,
+    pub region: String,
+    pub key: String,
+    pub secret: String,
 }
 
 /// Returns the value that `tests/servers/*-up` prints under this name.
-pub(crate) fn said(name: &str) -> String {
+pub fn said(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
         panic!(
             "this test needs an S3 server: run `tests/run`, which starts them, or `tests/servers/ceph-up DIR 5630 5632` and \
@@ -28,16 +28,16 @@ pub(crate) fn said(name: &str) -> String {
     })
 }
 
-pub(crate) fn ceph() -> Server {
+pub fn ceph() -> Server {
     Server::of(&said("PENSTOCK_TEST_S3"), "default")
 }
 
-pub(crate) fn swift() -> Server {
+pub fn swift() -> Server {
     Server::of(&said("PENSTOCK_TEST_SWIFT"), "us-east-1")
 }
 
 /// Returns timings for tests: milliseconds instead of minutes.
-pub(crate) fn quick() -> DeliveryTimings {
+pub fn quick() -> DeliveryTimings {
     DeliveryTimings {
         first_delay: Duration::from_millis(10),
         first_delay_if_operator_needed: Duration::from_millis(50),
@@ -50,7 +50,7 @@ pub(crate) fn quick() -> DeliveryTimings {
     }
 }
 
-pub(crate) fn new_name() -> String {
+pub fn new_name() -> String {
     format!("plant-{}", uuid::Uuid::now_v7().simple())
 }
 
@@ -67,7 +67,7 @@ impl Server {
     }
 
     /// Creates a user of Ceph. Returns its id, and the server with its credentials.
-    pub(crate) fn user() -> (String, Self) {
+    pub fn user() -> (String, Self) {
         let id = format!("u{}", uuid::Uuid::now_v7().simple());
         let server = Self { key: format!("key-{id}"), secret: "SECRET".to_owned(), ..ceph() };
         let (key, secret) = (format!("--access-key={}", server.key), "--secret-key=SECRET");
@@ -75,19 +75,17 @@ impl Server {
         (id, server)
     }
 
-    pub(crate) fn at(&self, endpoint: &str) -> Self {
+    pub fn at(&self, endpoint: &str) -> Self {
         Self { endpoint: endpoint.to_owned(), ..self.clone() }
     }
 
     /// Returns targets with `plant-a`, which is in this bucket.
-    pub(crate) fn target(&self, bucket: &str) -> Targets {
-        let mut targets = embedded();
-        targets.named.insert("plant-a".to_owned(), self.one(bucket));
-        targets
+    pub fn target(&self, bucket: &str) -> Targets {
+        plant_a(self.one(bucket))
     }
 
     /// Returns targets with `plant-a`, whose files have one object a line.
-    pub(crate) fn lines_target(&self, bucket: &str) -> Targets {
+    pub fn lines_target(&self, bucket: &str) -> Targets {
         let mut targets = self.target(bucket);
         for target in targets.named.values_mut() {
             target.format = ExportFormat::JsonLines;
@@ -95,7 +93,7 @@ impl Server {
         targets
     }
 
-    pub(crate) fn one(&self, bucket: &str) -> Target {
+    pub fn one(&self, bucket: &str) -> Target {
         let kind = TargetKind::S3 {
             endpoint: self.endpoint.clone(),
             region: self.region.clone(),
@@ -115,7 +113,7 @@ impl Server {
     }
 
     /// Sends a signed request to `/PATH?QUERY`, both encoded. Returns status, headers and body of the answer.
-    pub(crate) async fn ask(
+    pub async fn ask(
         &self,
         method: &str,
         path_and_query: &str,
@@ -125,7 +123,7 @@ impl Server {
     }
 
     /// Sends a signed request with more headers.
-    pub(crate) async fn ask_with(
+    pub async fn ask_with(
         &self,
         method: &str,
         path_and_query: &str,
@@ -172,20 +170,20 @@ impl Server {
     }
 
     /// Puts an object that no exporter created.
-    pub(crate) async fn put(
-        &self,
-        bucket: &str,
-        key: &str,
-        body: &str,
-        more: &[(&'static str, &str)],
-    ) {
+    pub async fn put(&self, bucket: &str, key: &str, body: &str, more: &[(&'static str, &str)]) {
         let path = format!("{bucket}/{}", signing::uri_encode(key, false));
         let (status, _, body) = self.ask_with("PUT", &path, body, more).await;
         assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
     }
 
+    /// Removes an object.
+    pub async fn delete(&self, bucket: &str, key: &str) {
+        let path = format!("{bucket}/{}", signing::uri_encode(key, false));
+        self.ask("DELETE", &path, "").await;
+    }
+
     /// Sets the permissions of a user for a bucket.
-    pub(crate) async fn allow(&self, bucket: &str, user: &str, actions: &[&str]) {
+    pub async fn allow(&self, bucket: &str, user: &str, actions: &[&str]) {
         let statement = |resource: &str| {
             serde_json::json!({
                 "Effect": "Allow", "Principal": {"AWS": [format!("arn:aws:iam:::user/{user}")]},
@@ -204,13 +202,13 @@ impl Server {
     }
 
     /// Creates a bucket.
-    pub(crate) async fn create_plain(&self, bucket: &str) {
+    pub async fn create_plain(&self, bucket: &str) {
         let (status, _, body) = self.ask("PUT", bucket, "").await;
         assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
     }
 
     /// Creates a versioned bucket, in which duplicates are visible.
-    pub(crate) async fn create(&self, bucket: &str) {
+    pub async fn create(&self, bucket: &str) {
         self.create_plain(bucket).await;
         let on = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
         let (status, _, body) = self.ask("PUT", &format!("{bucket}?versioning="), on).await;
@@ -218,7 +216,7 @@ impl Server {
     }
 
     /// Lists the key of every version of every object, in the order of the bucket.
-    pub(crate) async fn keys(&self, bucket: &str) -> Vec<String> {
+    pub async fn keys(&self, bucket: &str) -> Vec<String> {
         let mut keys = Vec::new();
         let mut markers = String::new();
         loop {
@@ -243,17 +241,13 @@ impl Server {
     }
 
     /// Returns the number of unfinished multipart uploads.
-    pub(crate) async fn uploads(&self, bucket: &str) -> usize {
+    pub async fn uploads(&self, bucket: &str) -> usize {
         let (status, _, body) = self.ask("GET", &format!("{bucket}?uploads="), "").await;
         assert_eq!(status, 200);
         String::from_utf8(body).unwrap().matches("<UploadId>").count()
     }
 
-    pub(crate) async fn object(
-        &self,
-        bucket: &str,
-        key: &str,
-    ) -> (reqwest::header::HeaderMap, Vec<u8>) {
+    pub async fn object(&self, bucket: &str, key: &str) -> (reqwest::header::HeaderMap, Vec<u8>) {
         let path = signing::uri_encode(key, false);
         let (status, headers, body) = self.ask("GET", &format!("{bucket}/{path}"), "").await;
         assert_eq!(status, 200, "{key}: {}", String::from_utf8_lossy(&body));
@@ -261,7 +255,7 @@ impl Server {
     }
 
     /// Checks that the bucket has exactly these exports, each once and byte for byte.
-    pub(crate) async fn check(&self, bucket: &str, entries: &[ExportEntry]) {
+    pub async fn check(&self, bucket: &str, entries: &[ExportEntry]) {
         use sha2::{Digest as _, Sha256};
         let keys_of = |entry: &ExportEntry| [Some(entry.key.clone()), entry.metadata_key()];
         let mut expected: Vec<_> = entries.iter().flat_map(keys_of).flatten().collect();
@@ -270,22 +264,20 @@ impl Server {
         for entry in entries {
             let (headers, body) = self.object(bucket, &entry.key).await;
             assert_eq!(format!("{:x}", Sha256::digest(&body)), entry.sha256, "{}", entry.key);
-            let said =
-                |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
-            assert_eq!(said("x-amz-meta-sha256"), Some(entry.sha256.clone()));
-            assert_eq!(said("x-amz-meta-export-id"), Some(entry.id.clone()));
-            assert_eq!(said("x-amz-meta-sequence"), Some(entry.sequence.to_string()));
-            assert_eq!(said("content-type").as_deref(), Some(entry.media_type()));
+            let said = |name: &str| headers.get(name).map(|value| value.to_str().unwrap());
+            assert_eq!(said("x-amz-meta-sha256"), Some(entry.sha256.as_str()));
+            assert_eq!(said("x-amz-meta-export-id"), Some(entry.id.as_str()));
+            assert_eq!(said("x-amz-meta-sequence"), Some(&*entry.sequence.to_string()));
+            assert_eq!(said("content-type"), Some(entry.media_type()));
             let Some(key) = entry.metadata_key() else { continue };
             let (headers, body) = self.object(bucket, &key).await;
             let metadata: serde_json::Value = serde_json::from_slice(&body).unwrap();
             let checksum = metadata.pointer("/metadata/data_checksum");
             assert_eq!(checksum, Some(&entry.data_checksum.clone().into()));
-            let said =
-                |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
-            assert_eq!(said("x-amz-meta-sha256"), Some(format!("{:x}", Sha256::digest(&body))));
-            assert_eq!(said("x-amz-meta-export-id"), Some(entry.id.clone()));
-            assert_eq!(said("content-type").as_deref(), Some("application/json"));
+            let said = |name: &str| headers.get(name).map(|value| value.to_str().unwrap());
+            assert_eq!(said("x-amz-meta-sha256"), Some(&*format!("{:x}", Sha256::digest(&body))));
+            assert_eq!(said("x-amz-meta-export-id"), Some(entry.id.as_str()));
+            assert_eq!(said("content-type"), Some("application/json"));
         }
     }
 }
@@ -295,7 +287,7 @@ fn decoded(key: &str) -> String {
 }
 
 /// Runs `radosgw-admin` of the Ceph under test.
-pub(crate) fn admin(arguments: &[&str]) {
+pub fn admin(arguments: &[&str]) {
     let output = Command::new("radosgw-admin")
         .args(["-n", "client.rgw.a"])
         .args(arguments)
@@ -306,17 +298,12 @@ pub(crate) fn admin(arguments: &[&str]) {
 }
 
 /// Waits until the target is blocked with this class and with a cause that contains `words` and no secret.
-pub(crate) async fn blocked(
-    exporter: &Exporter,
-    entry: &ExportEntry,
-    class: FailureClass,
-    words: &str,
-) {
+pub async fn blocked(exporter: &Exporter, entry: &ExportEntry, class: FailureClass, words: &str) {
     let has_cause =
         |entry: &ExportEntry| entry.last_error.as_ref().is_some_and(|cause| cause.contains(words));
-    let entry = super::until(exporter, &entry.id, has_cause).await;
+    let entry = until_entry(exporter, &entry.id, has_cause).await;
     assert!(!entry.last_error.unwrap().contains("SECRET"));
-    let target = super::find_target(exporter, &entry.target);
+    let target = find_target(exporter, &entry.target);
     assert!(target.blocked.as_deref().unwrap().contains(words), "{target:?}");
     assert_eq!(target.blocked_by, Some(class), "{target:?}");
     assert!(target.blocked_since.is_some() && target.attempts > 0, "{target:?}");
@@ -324,7 +311,7 @@ pub(crate) async fn blocked(
 
 impl Plant {
     /// Opens an exporter with the short timings for tests.
-    pub(crate) fn quick(&self, targets: Targets) -> Exporter {
+    pub fn quick(&self, targets: Targets) -> Exporter {
         let options = penstock_export::ExportOptions { timings: quick(), ..self.options(targets) };
         Exporter::open(self.store.clone(), options).unwrap()
     }

@@ -1,6 +1,7 @@
-"""Starts a gateway, and queries it over HTTP. Needs only Python's standard library."""
+"""Starts a gateway, and sends requests to it. Needs only Python's standard library."""
 
 import http.client
+import json
 import shutil
 import socket
 import subprocess
@@ -14,6 +15,16 @@ def find_free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
+
+
+def wait_for(what, condition, seconds=300, pause=0.05):
+    """Returns what the condition returns once that is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise SystemExit(f"gave up waiting until {what}")
+        time.sleep(pause)
+    return found
 
 
 class CutOff(Exception):
@@ -41,21 +52,45 @@ class Server:
 
     paths = {"query": "/sparql", "update": "/sparql/update", "graphs": "/sparql/graphs"}
     headers = {}
+    restarts = 0
+
+    def create_place(self):
+        """Creates the folder, and chooses the address. Returns the port."""
+        self.work = Path(tempfile.mkdtemp(prefix="penstock-test."))
+        port = find_free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        return port
 
     def start(self, command, ready_path, before_start=None):
-        self.log_path = self.work / "log"
+        self.command, self.ready_path, self.log_path = command, ready_path, self.work / "log"
         self.process = subprocess.Popen(
             command, cwd=self.work, stdout=open(self.log_path, "wb"), stderr=subprocess.STDOUT, preexec_fn=before_start
         )
-        deadline = time.monotonic() + 300
-        while True:
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"the server did not start:\n{self.log_path.read_text()[-3000:]}")
-            try:
-                if self.request("GET", ready_path).status < 500:
-                    return
-            except OSError:
-                time.sleep(0.05)
+        wait_for("the server is ready", self.is_ready)
+
+    def is_ready(self):
+        if self.process.poll() is not None:
+            raise SystemExit(f"the server did not start:\n{self.log_path.read_text()[-3000:]}")
+        try:
+            return self.request("GET", self.ready_path).status < 500
+        except OSError:
+            return False
+
+    def start_again(self):
+        """Starts the server that has ended with its data."""
+        Server.start(self, self.command, self.ready_path)
+
+    def kill(self):
+        """Kills the process, and starts it again."""
+        self.process.kill()
+        self.process.wait()
+        self.restarts += 1
+        self.start_again()
+
+    def memory(self, name="VmRSS"):
+        """Returns MiB of the process: those that are resident, or another of the kernel's figures."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name))
 
     def stop(self):
         if self.process.poll() is None:
@@ -124,9 +159,7 @@ class Server:
 class Penstock(Server):
     def __init__(self, binary, settings=None, before_start=None):
         self.binary = str(Path(binary).resolve())
-        self.work = Path(tempfile.mkdtemp(prefix="penstock-sparql."))
-        port = find_free_port()
-        self.url = f"http://127.0.0.1:{port}"
+        port = self.create_place()
         settings = {
             "service.data-dir": self.work / "data",
             "server.port": port,
@@ -134,10 +167,10 @@ class Penstock(Server):
             "service.sparql.update": "true",
             **(settings or {}),
         }
-        self.command = [self.binary, "serve", *(f"--{name}={value}" for name, value in settings.items())]
+        arguments = [f"--{name}={value}" for name, value in settings.items()]
         try:
-            self.start(self.command, "/health/ready", before_start)
-            self.headers = {"Authorization": f"Bearer {self.create_key('sparql', 'Admin')}"}
+            self.start([self.binary, "serve", *arguments], "/health/ready", before_start)
+            self.headers = {"Authorization": f"Bearer {self.create_key('tests', 'Admin')}"}
         except BaseException:
             self.stop()
             raise
@@ -153,6 +186,21 @@ class Penstock(Server):
     def create_key(self, name, role):
         return self.run("api-key", "create", "--name", name, "--role", role).decode().strip()
 
+    def call(self, method, path, body=None, expected=(200, 201, 202, 204), headers=None):
+        """Sends JSON to the REST API, and returns that of the answer."""
+        headers = {**({} if body is None else {"Content-Type": "application/json"}), **(headers or {})}
+        answer = self.request(method, f"/api/v1{path}", None if body is None else json.dumps(body), headers)
+        if answer.status not in expected:
+            raise SystemExit(f"{method} {path} failed: {answer}")
+        return json.loads(answer.body or b"null")
+
+    def define(self, name, config, **members):
+        """Creates or changes a Business Object."""
+        return self.call("PUT", "/business-objects", {"name": name, "description": name, "config": config, **members})
+
+    def count_quads(self):
+        return self.call("GET", "/status")["store"]["quads"]
+
     def load(self, nquads):
         """Replaces the whole content by these N-Quads."""
         answer = self.update("DROP ALL")
@@ -166,17 +214,16 @@ class Penstock(Server):
 
 
 class OxigraphServer(Server):
-    """Oxigraph's server (PyPI oxigraph), to try the tests without a gateway."""
+    """Oxigraph's server (PyPI oxigraph)."""
 
     paths = {"query": "/query", "update": "/update", "graphs": "/store"}
     # Whether the default graph becomes the union of all graphs, as it is in the gateway.
     has_union = True
+    arguments = []
 
     def __init__(self, binary, settings=None, before_start=None):
-        self.work = Path(tempfile.mkdtemp(prefix="penstock-sparql."))
-        port = find_free_port()
-        self.url = f"http://127.0.0.1:{port}"
-        self.start([binary, "serve", "--bind", f"127.0.0.1:{port}"], "/", before_start)
+        port = self.create_place()
+        self.start([binary, "serve", *self.arguments, "--bind", f"127.0.0.1:{port}"], "/", before_start)
 
     def load(self, nquads):
         """Replaces the whole content by these N-Quads."""

@@ -1,12 +1,11 @@
 //! An exporter with a small plant, without HTTP.
-#![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
-#![allow(dead_code, clippy::allow_attributes, reason = "each test uses a part of it")]
+mod link;
+mod s3;
+mod sparql;
 
-pub(crate) mod link;
-pub(crate) mod s3;
-pub(crate) mod sparql;
-
+use crate::{until, until_some};
 use oxrdf::{Literal, NamedNode, Quad};
+use penstock_base::commit::NoClient;
 use penstock_base::error::GatewayError;
 use penstock_config::{ExportFormat, KeyTemplate, Target, TargetKind, Targets};
 use penstock_export::{ExportEntry, ExportOptions, ExportRequester, Exporter, Status, TargetState};
@@ -17,34 +16,61 @@ use penstock_model::resource::{Compiled, PushTarget};
 use penstock_model::testing::{catalogue_settings, compile_object, put_namespace};
 use penstock_store::Store;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-pub(crate) const BASE: &str = "https://plant.example/id/Pump/";
+/// What most tests of exports use.
+pub mod prelude {
+    pub use super::link::{Fault, Link};
+    pub use super::s3::{Server, admin, blocked, ceph, new_name, quick, said, swift};
+    pub use super::sparql::{SparqlServer, sparql, updated};
+    pub use super::{
+        BASE, Plant, Running, directory, embedded, files, find_target, memory, open_store, options,
+        park, plant_a, pump, push_one, push_pump, reset_peak, run, run_until_delivered, status_of,
+        trust, until_delivered, until_entry, until_status,
+    };
+    pub use crate::prelude::*;
+    pub use penstock_config::{
+        Compression, ExportFormat, KeyTemplate, Target, TargetKind, Targets,
+    };
+    pub use penstock_export::{
+        DeliveryTimings, ExportEntry, ExportOptions, ExportRequester, Exporter, FailureClass,
+        Status, TargetState,
+    };
+}
+
+pub const BASE: &str = "https://plant.example/id/Pump/";
 
 /// A data directory with a store.
-pub(crate) struct Plant {
-    pub(crate) dir: tempfile::TempDir,
-    pub(crate) store: Store,
+pub struct Plant {
+    pub dir: tempfile::TempDir,
+    pub store: Store,
 }
 
 /// A running exporter.
-pub(crate) struct Running {
+pub struct Running {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
 impl Plant {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = open_store(dir.path());
         put_namespace(&store, "Pump", BASE, Generator::Uuid);
         Self { dir, store }
     }
 
+    /// Creates a plant with these pumps (see [`Self::pumps`]).
+    pub fn with_pumps(numbers: std::ops::Range<u32>, length: usize) -> Self {
+        let plant = Self::new();
+        plant.pumps(numbers, length);
+        plant
+    }
+
     /// Closes and reopens the store. Every exporter must have been dropped.
-    pub(crate) fn restart(self) -> Self {
+    pub fn restart(self) -> Self {
         let Self { dir, store } = self;
         drop(store);
         let store = open_store(dir.path());
@@ -52,12 +78,12 @@ impl Plant {
     }
 
     /// Stores the pumps with these numbers, each with a name of more than `length` characters.
-    pub(crate) fn pumps(&self, numbers: std::ops::Range<u32>, length: usize) {
+    pub fn pumps(&self, numbers: std::ops::Range<u32>, length: usize) {
         self.named(numbers, |number| format!("pump {number} {}", "x".repeat(length)));
     }
 
     /// Stores the pumps with these numbers. `name` returns the name of each.
-    pub(crate) fn named(&self, numbers: std::ops::Range<u32>, name: impl Fn(u32) -> String) {
+    pub fn named(&self, numbers: std::ops::Range<u32>, name: impl Fn(u32) -> String) {
         let graph = NamedNode::new(BASE).unwrap();
         self.store
             .transact::<_, GatewayError>(|t| {
@@ -72,7 +98,7 @@ impl Plant {
     }
 
     /// Copies the closed store to `backup` and reopens it. Every exporter must have been dropped.
-    pub(crate) fn copy_store_to(self, backup: &Path) -> Self {
+    pub fn copy_store_to(self, backup: &Path) -> Self {
         let Self { dir, store } = self;
         drop(store);
         copy(&dir.path().join("store"), &backup.join("store"));
@@ -81,7 +107,7 @@ impl Plant {
     }
 
     /// Replaces the store by the copy. Every exporter must have been dropped.
-    pub(crate) fn restore_store_from(self, backup: &Path) -> Self {
+    pub fn restore_store_from(self, backup: &Path) -> Self {
         let Self { dir, store } = self;
         drop(store);
         std::fs::remove_dir_all(dir.path().join("store")).unwrap();
@@ -91,7 +117,7 @@ impl Plant {
     }
 
     /// Removes every pump.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         use penstock_store::{Pattern, Read as _};
         self.store
             .transact::<_, GatewayError>(|t| {
@@ -108,30 +134,30 @@ impl Plant {
             .unwrap();
     }
 
-    pub(crate) fn options(&self, targets: Targets) -> ExportOptions {
+    pub fn options(&self, targets: Targets) -> ExportOptions {
         options(&self.store, self.dir.path(), targets)
     }
 
-    pub(crate) fn catalogue(&self) -> Catalogue {
+    pub fn catalogue(&self) -> Catalogue {
         catalogue(&self.store)
     }
 
-    pub(crate) fn open(&self, targets: Targets) -> Exporter {
+    pub fn open(&self, targets: Targets) -> Exporter {
         Exporter::open(self.store.clone(), self.options(targets)).unwrap()
     }
 
-    pub(crate) fn bucket(&self, name: &str) -> PathBuf {
+    pub fn bucket(&self, name: &str) -> PathBuf {
         self.dir.path().join("buckets").join(name)
     }
 
     /// Returns the names of the spool's files, sorted.
-    pub(crate) fn spooled(&self) -> Vec<String> {
+    pub fn spooled(&self) -> Vec<String> {
         files(&self.dir.path().join("spool"))
     }
 }
 
 /// Returns the options of an exporter of this data directory.
-pub(crate) fn options(store: &Store, data_dir: &Path, targets: Targets) -> ExportOptions {
+pub fn options(store: &Store, data_dir: &Path, targets: Targets) -> ExportOptions {
     ExportOptions {
         targets,
         gateway_id: "gateway-1".to_owned(),
@@ -150,18 +176,18 @@ fn catalogue(store: &Store) -> Catalogue {
 }
 
 /// Returns the value of a line of `/proc/self/status` in bytes.
-pub(crate) fn memory(line: &str) -> u64 {
+pub fn memory(line: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let value = status.lines().find_map(|l| l.strip_prefix(line)?.strip_prefix(':')).unwrap();
     value.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
 }
 
 /// Resets the peak memory `VmHWM` (proc(5)).
-pub(crate) fn reset_peak() {
+pub fn reset_peak() {
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
 }
 
-pub(crate) fn open_store(data_dir: &Path) -> Store {
+pub fn open_store(data_dir: &Path) -> Store {
     loop {
         match Store::open(&data_dir.join("store"), penstock_store::Options::default(), &mut |_| ())
         {
@@ -184,7 +210,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Returns the keys of all files under a directory, sorted.
-pub(crate) fn files(root: &Path) -> Vec<String> {
+pub fn files(root: &Path) -> Vec<String> {
     fn walk(root: &Path, folder: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).into_iter().flatten() {
             let path = entry.unwrap().path();
@@ -206,7 +232,7 @@ fn name_property() -> NamedNode {
 }
 
 /// Returns a Business Object of all pumps.
-pub(crate) fn pump(name: &str, targets: &[&str]) -> Compiled {
+pub fn pump(name: &str, targets: &[&str]) -> Compiled {
     let fields = vec![
         Field { name: "uri".to_owned(), kind: FieldKind::Id },
         Field {
@@ -228,11 +254,11 @@ pub(crate) fn pump(name: &str, targets: &[&str]) -> Compiled {
 
 /// Returns targets with 64 MiB of history and no configured target: every bucketName is a directory in the data
 /// directory.
-pub(crate) fn embedded() -> Targets {
+pub fn embedded() -> Targets {
     Targets { history_bytes: 64 << 20, ..Targets::default() }
 }
 
-pub(crate) fn directory(path: &Path) -> Target {
+pub fn directory(path: &Path) -> Target {
     Target {
         kind: TargetKind::Directory { path: Some(path.to_owned()) },
         prefix: String::new(),
@@ -241,49 +267,88 @@ pub(crate) fn directory(path: &Path) -> Target {
     }
 }
 
+/// Sets the file of the authorities that S3 targets trust.
+pub fn trust(targets: &mut Targets, authority: &Path) {
+    for target in targets.named.values_mut() {
+        if let TargetKind::S3 { ca_file, .. } = &mut target.kind {
+            *ca_file = Some(authority.to_owned());
+        }
+    }
+}
+
+/// Returns targets of which only `plant-a` is configured.
+pub fn plant_a(target: Target) -> Targets {
+    let mut targets = embedded();
+    targets.named.insert("plant-a".to_owned(), target);
+    targets
+}
+
 /// Starts the exporter.
-pub(crate) fn run(exporter: &Exporter) -> Running {
+pub fn run(exporter: &Exporter) -> Running {
     let (stop, stopped) = watch::channel(false);
     let exporter = exporter.clone();
     Running { stop, task: tokio::spawn(async move { exporter.run(stopped).await }) }
 }
 
 impl Running {
-    pub(crate) async fn stop(self) {
+    pub async fn stop(self) {
         self.stop.send(true).unwrap();
         self.task.await.unwrap();
     }
 }
 
-/// Waits up to a minute until `condition` returns true for an entry.
-pub(crate) async fn until(
+/// Waits until `condition` returns true for an entry.
+pub async fn until_entry(
     exporter: &Exporter,
     id: &str,
     condition: impl Fn(&ExportEntry) -> bool,
 ) -> ExportEntry {
-    let begun = Instant::now();
-    loop {
-        let entry = exporter.get(id).unwrap().unwrap();
-        if condition(&entry) {
-            return entry;
-        }
-        assert!(begun.elapsed() < Duration::from_mins(1), "still {entry:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until_some("an export has the expected state", async || {
+        Some(exporter.get(id).unwrap().unwrap()).filter(&condition)
+    })
+    .await
 }
 
-pub(crate) async fn until_status(exporter: &Exporter, id: &str, status: Status) -> ExportEntry {
-    until(exporter, id, |entry| entry.status == status).await
+/// Waits until an export is delivered.
+pub async fn until_delivered(exporter: &Exporter, entry: &ExportEntry) -> ExportEntry {
+    until_status(exporter, &entry.id, Status::Delivered).await
+}
+
+/// Runs the exporter until an export is delivered.
+pub async fn run_until_delivered(exporter: &Exporter, entry: &ExportEntry) -> ExportEntry {
+    let running = run(exporter);
+    let delivered = until_delivered(exporter, entry).await;
+    running.stop().await;
+    delivered
+}
+
+/// Parks an export as soon as it is not being delivered.
+pub async fn park(exporter: &Exporter, entry: &ExportEntry) {
+    until("the export is parked", async || exporter.park(&NoClient, &entry.id).is_ok()).await;
+}
+
+/// Returns the status of an export.
+pub fn status_of(exporter: &Exporter, entry: &ExportEntry) -> Status {
+    exporter.get(&entry.id).unwrap().unwrap().status
+}
+
+pub async fn until_status(exporter: &Exporter, id: &str, status: Status) -> ExportEntry {
+    until_entry(exporter, id, |entry| entry.status == status).await
 }
 
 /// Returns the state of a target.
-pub(crate) fn find_target(exporter: &Exporter, name: &str) -> TargetState {
+pub fn find_target(exporter: &Exporter, name: &str) -> TargetState {
     let targets = exporter.list_targets().unwrap();
     targets.into_iter().find(|target| target.name == name).unwrap()
 }
 
+/// Pushes the pumps to `plant-a`.
+pub fn push_pump(exporter: &Exporter) -> ExportEntry {
+    push_one(exporter, &pump("Pump", &["plant-a"]))
+}
+
 /// Pushes and expects one export.
-pub(crate) fn push_one(exporter: &Exporter, business_object: &Compiled) -> ExportEntry {
+pub fn push_one(exporter: &Exporter, business_object: &Compiled) -> ExportEntry {
     let push = exporter.push(business_object, ExportRequester::gateway()).unwrap();
     assert_eq!(push.reason, None);
     assert_eq!(push.exports.len(), 1);

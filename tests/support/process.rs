@@ -1,5 +1,5 @@
 //! Runs the binary as a child process in its own folder.
-use super::client::Client;
+use crate::{Client, TEST_TIMEOUT, wait_for};
 use penstock_model::testing::list_quads;
 use penstock_store::{Options, Store};
 use serde_json::Value;
@@ -12,31 +12,27 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The timeout after which a test fails. It is no requirement. The only time that is one is the limit for shutting
-/// down ([`Server::stop_with_signal`]).
-pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(5);
-
 /// A running server, which is killed when dropped.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub struct TestProcess {
     child: Child,
     /// The scheme and address, as in `http://127.0.0.1:8080`.
-    pub(crate) url: String,
-    pub(crate) client: Client,
+    pub url: String,
+    pub client: Client,
     log: Arc<Mutex<String>>,
     /// The threads that read its output.
     readers: Vec<JoinHandle<()>>,
 }
 
-impl Server {
+impl TestProcess {
     /// Starts `penstock serve` with `dir` as its working directory, and waits until it is ready. Its client has an Admin's
     /// key if the arguments name the data directory.
-    pub(crate) fn start(dir: &Path, arguments: &[&str]) -> Self {
+    pub fn start(dir: &Path, arguments: &[&str]) -> Self {
         Self::start_with(dir, arguments, &[])
     }
 
     /// Starts the server as [`Self::start`] does, with these variables in its environment.
-    pub(crate) fn start_with(dir: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub fn start_with(dir: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = penstock(dir);
         command.args(["serve", "--server.port=0"]).args(arguments);
         let mut server = Self::spawn(command.envs(environment.iter().copied()));
@@ -48,21 +44,21 @@ impl Server {
     }
 
     /// Runs a command that serves, and waits until it is ready. It prints its address only then.
-    pub(crate) fn spawn(command: &mut Command) -> Self {
+    pub fn spawn(command: &mut Command) -> Self {
         let (mut server, address) = Self::launch(command, SocketAddr::from(([127, 0, 0, 1], 0)));
         let found = address.recv_timeout(TEST_TIMEOUT);
         let (url, address) = found.expect("the server prints its address");
         server.url = url;
         server.client = Client::new(address);
         if server.url.starts_with("http://") {
-            let is_ready = || server.client.send(hyper::Method::GET, "/health/ready", &[], "");
+            let is_ready = || server.client.send("GET", "/health/ready", &[], "");
             wait_for("the server is ready", || is_ready().is_ok_and(|answer| answer.status == 200));
         }
         server
     }
 
     /// Starts `penstock serve` as [`Self::start`] does, but waits for nothing.
-    pub(crate) fn start_without_waiting(dir: &Path, arguments: &[&str]) -> Self {
+    pub fn start_without_waiting(dir: &Path, arguments: &[&str]) -> Self {
         let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = free.local_addr().expect("the listener has an address");
         drop(free);
@@ -90,17 +86,17 @@ impl Server {
     }
 
     /// Returns its log so far.
-    pub(crate) fn log(&self) -> String {
+    pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
     /// Returns its process id.
-    pub(crate) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Sends a signal and returns the exit status. Fails if the process does not exit within 10 s.
-    pub(crate) fn stop_with_signal(mut self, name: &str) -> ExitStatus {
+    pub fn stop_with_signal(mut self, name: &str) -> ExitStatus {
         signal(self.child.id(), name);
         let end = Instant::now() + Duration::from_secs(10);
         loop {
@@ -114,14 +110,14 @@ impl Server {
 
     /// Sends SIGTERM; the process must exit with 0.
     #[track_caller]
-    pub(crate) fn stop(self) {
+    pub fn stop(self) {
         let log = Arc::clone(&self.log);
         let status = self.stop_with_signal("TERM");
         assert_eq!(status.code(), Some(0), "{}", log.lock().unwrap());
     }
 
     /// Sends SIGKILL, reaps the process, and returns its complete log.
-    pub(crate) fn kill(mut self) -> String {
+    pub fn kill(mut self) -> String {
         self.child.kill().expect("the child can be killed");
         self.child.wait().expect("the child can be waited for");
         for reader in self.readers.drain(..) {
@@ -131,12 +127,12 @@ impl Server {
     }
 
     /// Returns whether the process has ended.
-    pub(crate) fn has_ended(&mut self) -> bool {
+    pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("the child can be waited for").is_some()
     }
 
     /// Returns a value in kB from `/proc/<pid>/status`, such as `VmRSS` or `VmHWM`.
-    pub(crate) fn memory_kb(&self, line: &str) -> u64 {
+    pub fn memory_kb(&self, line: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))
             .expect("/proc has the child");
         status
@@ -147,7 +143,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TestProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -158,7 +154,7 @@ impl Drop for Server {
 }
 
 /// Returns a command that runs the binary in `dir`, without the caller's configuration.
-pub(crate) fn penstock(dir: &Path) -> Command {
+pub fn penstock(dir: &Path) -> Command {
     let mut command = Command::new(binary());
     command.current_dir(dir).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
@@ -166,7 +162,7 @@ pub(crate) fn penstock(dir: &Path) -> Command {
 
 /// Returns an API key with the role Admin for the server with this data argument. If an earlier server in this
 /// directory has created one, it is returned again.
-pub(crate) fn admin_key(dir: &Path, data: &str) -> String {
+pub fn admin_key(dir: &Path, data: &str) -> String {
     let known = dir.join("key-of-the-tests");
     std::fs::read_to_string(&known).unwrap_or_else(|_| {
         let key = create_key(dir, data, "tests", "Admin");
@@ -176,21 +172,27 @@ pub(crate) fn admin_key(dir: &Path, data: &str) -> String {
 }
 
 /// Creates an API key as an operator does.
-pub(crate) fn create_key(dir: &Path, data: &str, name: &str, role: &str) -> String {
+pub fn create_key(dir: &Path, data: &str, name: &str, role: &str) -> String {
     let arguments = ["api-key", "create", "--name", name, "--role", role, data];
     let made = penstock(dir).args(arguments).output().expect("the binary starts");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     String::from_utf8(made.stdout).expect("a key is text").trim().to_owned()
 }
 
-/// Returns the path of the binary under test.
-pub(crate) fn binary() -> PathBuf {
-    std::env::var_os("PENSTOCK_TEST_BINARY")
-        .map_or_else(|| env!("CARGO_BIN_EXE_penstock").into(), PathBuf::from)
+/// Returns the path of the binary under test: the one that `PENSTOCK_TEST_BINARY` names, or that Cargo built.
+pub fn binary() -> PathBuf {
+    std::env::var_os("PENSTOCK_TEST_BINARY").map_or_else(
+        || {
+            // Tests are in the folder `deps` beside it.
+            let test = std::env::current_exe().unwrap();
+            test.parent().unwrap().with_file_name("penstock")
+        },
+        PathBuf::from,
+    )
 }
 
 /// Returns every quad in the store of a stopped server, and the sequence of its newest frame.
-pub(crate) fn quads(data_dir: &Path) -> (BTreeSet<String>, u64) {
+pub fn quads(data_dir: &Path) -> (BTreeSet<String>, u64) {
     let dir = data_dir.join("store");
     assert!(dir.is_dir(), "{} contains no store", data_dir.display());
     let store = Store::open(&dir, Options::default(), &mut |_| ());
@@ -200,25 +202,15 @@ pub(crate) fn quads(data_dir: &Path) -> (BTreeSet<String>, u64) {
 }
 
 /// Sends a signal by its name. The standard library can only send SIGKILL.
-pub(crate) fn signal(pid: u32, name: &str) {
+pub fn signal(pid: u32, name: &str) {
     let status =
         Command::new("sh").arg("-c").arg(format!("kill -{name} {pid}")).status().expect("sh runs");
     assert!(status.success(), "kill -{name} {pid}");
 }
 
-/// Waits until `done` returns true. Fails after [`TEST_TIMEOUT`].
-#[track_caller]
-pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
-    let end = Instant::now() + TEST_TIMEOUT;
-    while !done() {
-        assert!(Instant::now() < end, "gave up waiting until {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 /// Pushes, waits until the only target has the export, and returns the delivered entry.
 #[track_caller]
-pub(crate) fn push_and_wait(client: Client, business_object: &str) -> Value {
+pub fn push_and_wait(client: Client, business_object: &str) -> Value {
     let push = client.post(&format!("/api/v1/business-objects/{business_object}/push"), "");
     let push = push.expect(202).json();
     let id = push["exports"][0]["id"].as_str().unwrap_or_else(|| panic!("{push}")).to_owned();

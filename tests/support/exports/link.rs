@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 /// The fault of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     Pass,
     /// The connection is reset, and new ones are refused for this many milliseconds.
     Refuse(u64),
@@ -44,8 +44,8 @@ pub(crate) enum Fault {
 type Choose = Box<dyn FnMut() -> Fault + Send>;
 
 /// A relay to a server.
-pub(crate) struct Link {
-    pub(crate) endpoint: String,
+pub struct Link {
+    pub endpoint: String,
     choose: Arc<Mutex<Choose>>,
     listen: Arc<Notify>,
     sent: Arc<AtomicU64>,
@@ -60,7 +60,7 @@ impl Drop for Link {
 
 impl Link {
     /// Starts a relay to `endpoint` that calls `choose` at the start of each request.
-    pub(crate) async fn to(endpoint: &str, choose: impl FnMut() -> Fault + Send + 'static) -> Self {
+    pub async fn to(endpoint: &str, choose: impl FnMut() -> Fault + Send + 'static) -> Self {
         let upstream = endpoint.strip_prefix("http://").unwrap().to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -101,7 +101,7 @@ impl Link {
     }
 
     /// Ends [`Fault::Refuse`]: accepts connections again.
-    pub(crate) async fn listen(&self) {
+    pub async fn listen(&self) {
         self.listen.notify_waiters();
         let address = self.endpoint.strip_prefix("http://").unwrap();
         while TcpStream::connect(address).await.is_err() {
@@ -111,12 +111,12 @@ impl Link {
     }
 
     /// Returns the bytes received from the client.
-    pub(crate) fn sent(&self) -> u64 {
+    pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
     /// Applies this fault to all requests from now on.
-    pub(crate) fn set(&self, fault: Fault) {
+    pub fn set(&self, fault: Fault) {
         *self.choose.lock().unwrap() = Box::new(move || fault);
     }
 }

@@ -9,8 +9,8 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A key pair of an issuer.
-pub(crate) struct Key {
-    pub(crate) id: String,
+pub struct Key {
+    pub id: String,
     pair: Pair,
 }
 
@@ -22,7 +22,7 @@ enum Pair {
 
 impl Key {
     /// Generates an RSA key of 2,048 bits with openssl, because ring cannot.
-    pub(crate) fn rsa(id: &str) -> Self {
+    pub fn rsa(id: &str) -> Self {
         let output = Command::new("openssl")
             .args(["genpkey", "-quiet", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"])
             .args(["-outform", "DER"])
@@ -36,7 +36,7 @@ impl Key {
     }
 
     /// Generates a key on the curve P-256.
-    pub(crate) fn p256(id: &str) -> Self {
+    pub fn p256(id: &str) -> Self {
         let (random, kind) = (SystemRandom::new(), &signing::ECDSA_P256_SHA256_FIXED_SIGNING);
         let document = signing::EcdsaKeyPair::generate_pkcs8(kind, &random).unwrap();
         let pair = signing::EcdsaKeyPair::from_pkcs8(kind, document.as_ref(), &random).unwrap();
@@ -44,14 +44,14 @@ impl Key {
     }
 
     /// Generates a key on the curve Ed25519.
-    pub(crate) fn ed25519(id: &str) -> Self {
+    pub fn ed25519(id: &str) -> Self {
         let document = signing::Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
         let pair = signing::Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap();
         Self { id: id.to_owned(), pair: Pair::Ed(pair) }
     }
 
     /// Returns the public key as a JWK.
-    pub(crate) fn public(&self) -> Value {
+    pub fn public(&self) -> Value {
         let mut key = match &self.pair {
             Pair::Rsa(pair) => {
                 let public: signing::RsaPublicKeyComponents<Vec<u8>> = pair.public().into();
@@ -71,7 +71,7 @@ impl Key {
     }
 
     /// Returns the algorithm that [`Self::token`] signs with.
-    pub(crate) fn algorithm(&self) -> &'static str {
+    pub fn algorithm(&self) -> &'static str {
         match self.pair {
             Pair::Rsa(_) => "RS256",
             Pair::P256(_) => "ES256",
@@ -80,38 +80,34 @@ impl Key {
     }
 
     /// Creates the header of a valid token.
-    pub(crate) fn header(&self) -> Value {
+    pub fn header(&self) -> Value {
         json!({"alg": self.algorithm(), "typ": "at+jwt", "kid": self.id})
     }
 
     /// Signs a token with these claims.
-    pub(crate) fn token(&self, claims: &Value) -> String {
+    pub fn token(&self, claims: &Value) -> String {
         self.sign(&self.header(), claims)
     }
 
     /// Signs a token with this header and these claims.
-    pub(crate) fn sign(&self, header: &Value, claims: &Value) -> String {
+    pub fn sign(&self, header: &Value, claims: &Value) -> String {
         self.sign_text(&header.to_string(), &claims.to_string())
     }
 
     /// Signs a token with these texts, which need not be JSON.
-    pub(crate) fn sign_text(&self, header: &str, claims: &str) -> String {
+    pub fn sign_text(&self, header: &str, claims: &str) -> String {
         self.sign_bytes(header.as_bytes(), claims.as_bytes())
     }
 
     /// Signs a token with these bytes, which need not be text.
-    pub(crate) fn sign_bytes(&self, header: &[u8], claims: &[u8]) -> String {
+    pub fn sign_bytes(&self, header: &[u8], claims: &[u8]) -> String {
         let message = format!("{}.{}", encode(header), encode(claims));
         let signature = self.signature(message.as_bytes(), &signing::RSA_PKCS1_SHA256);
         format!("{message}.{}", encode(&signature))
     }
 
     /// Signs a message; `padding` has an effect only for RSA.
-    pub(crate) fn signature(
-        &self,
-        message: &[u8],
-        padding: &'static dyn signing::RsaEncoding,
-    ) -> Vec<u8> {
+    pub fn signature(&self, message: &[u8], padding: &'static dyn signing::RsaEncoding) -> Vec<u8> {
         let random = SystemRandom::new();
         match &self.pair {
             Pair::Rsa(pair) => {
@@ -126,18 +122,18 @@ impl Key {
 }
 
 /// Encodes as base64url without padding.
-pub(crate) fn encode(bytes: &[u8]) -> String {
+pub fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// Returns the current time in seconds since 1970.
-pub(crate) fn now() -> i64 {
+pub fn now() -> i64 {
     let passed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     i64::try_from(passed.as_secs()).unwrap()
 }
 
 /// Creates the claims of a valid token of a client application.
-pub(crate) fn claims(issuer: &str, audience: &str) -> Value {
+pub fn claims(issuer: &str, audience: &str) -> Value {
     json!({
         "iss": issuer,
         "aud": audience,
@@ -152,7 +148,7 @@ pub(crate) fn claims(issuer: &str, audience: &str) -> Value {
 }
 
 /// Returns the claims, with those in `others` replaced or added. `null` removes a claim.
-pub(crate) fn with(claims: &Value, others: &Value) -> Value {
+pub fn with(claims: &Value, others: &Value) -> Value {
     let mut claims = claims.clone();
     for (name, value) in others.as_object().unwrap() {
         if value.is_null() {

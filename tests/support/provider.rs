@@ -6,18 +6,18 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 /// A provider, stopped on drop.
-pub(crate) struct Provider {
+pub struct Provider {
     child: Child,
-    pub(crate) issuer: String,
+    pub issuer: String,
     control: String,
 }
 
 impl Provider {
     /// Starts a provider. Returns `None` if Node.js or the provider is not installed, which is a failure with
     /// `CI` set.
-    pub(crate) fn start(environment: &[(&str, &str)]) -> Option<Self> {
+    pub fn start(environment: &[(&str, &str)]) -> Option<Self> {
         static INSTALLED: OnceLock<bool> = OnceLock::new();
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/oidc");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../servers/oidc");
         let installed =
             *INSTALLED.get_or_init(|| folder.join("node_modules/oidc-provider").is_dir());
         if !installed {
@@ -49,7 +49,7 @@ impl Provider {
     }
 
     /// Registers the redirect URI of this gateway.
-    pub(crate) async fn register_redirect_uri(&self, gateway: &str, registration: &str) {
+    pub async fn register_redirect_uri(&self, gateway: &str, registration: &str) {
         let change = json!({
             "client_id": "penstock-web",
             "redirect_uris": [format!("{gateway}/login/oauth2/code/{registration}")],
@@ -59,12 +59,12 @@ impl Provider {
     }
 
     /// Changes a user's claims.
-    pub(crate) async fn change_user(&self, change: &Value) {
+    pub async fn change_user(&self, change: &Value) {
         self.post_control("/user", change).await;
     }
 
     /// Sends a control command, such as `/down`, `/up`, `/rotate` or `/delay?ms=60000`.
-    pub(crate) async fn send_command(&self, what: &str) {
+    pub async fn send_command(&self, what: &str) {
         self.post_control(what, &json!({})).await;
     }
 

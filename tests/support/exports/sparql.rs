@@ -1,5 +1,6 @@
 //! Oxigraph's server as a SPARQL store.
-use super::embedded;
+use super::plant_a;
+use crate::until;
 use penstock_config::{
     ExportFormat, GraphTemplate, KeyTemplate, SparqlLogin, SparqlProtocol, SparqlStore, Target,
     TargetKind, Targets,
@@ -7,23 +8,22 @@ use penstock_config::{
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// A running server with an empty store in memory.
-pub(crate) struct Store {
+pub struct SparqlServer {
     process: Child,
-    pub(crate) url: String,
+    pub url: String,
 }
 
-impl Drop for Store {
+impl Drop for SparqlServer {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-impl Store {
-    pub(crate) async fn start() -> Self {
+impl SparqlServer {
+    pub async fn start() -> Self {
         let binary = std::env::var("PENSTOCK_TEST_OXIGRAPH").unwrap_or_else(|_| {
             panic!(
                 "this test needs Oxigraph's server: run `tests/run`, which installs it, or `pip install oxigraph`, and \
@@ -39,16 +39,12 @@ impl Store {
             .spawn()
             .unwrap();
         let store = Self { process, url: format!("http://{address}") };
-        let begun = Instant::now();
-        while reqwest::get(&store.url).await.is_err() {
-            assert!(begun.elapsed() < Duration::from_mins(1), "the server did not start");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("the server listens", async || reqwest::get(&store.url).await.is_ok()).await;
         store
     }
 
     /// Returns the values of `?x`, as the store writes them in N-Triples.
-    pub(crate) async fn select(&self, pattern: &str) -> BTreeSet<String> {
+    pub async fn select(&self, pattern: &str) -> BTreeSet<String> {
         let client = reqwest::Client::new();
         let request = client
             .post(format!("{}/query", self.url))
@@ -61,11 +57,11 @@ impl Store {
     }
 
     /// Returns the names of all graphs.
-    pub(crate) async fn graphs(&self) -> Vec<String> {
+    pub async fn graphs(&self) -> Vec<String> {
         self.select("GRAPH ?x { ?s ?p ?o }").await.into_iter().collect()
     }
 
-    pub(crate) async fn update(&self, text: &str) {
+    pub async fn update(&self, text: &str) {
         let client = reqwest::Client::new();
         let request = client
             .post(format!("{}/update", self.url))
@@ -76,7 +72,7 @@ impl Store {
 }
 
 /// Returns a target at this URL.
-pub(crate) fn sparql(endpoint: &str, protocol: SparqlProtocol) -> Target {
+pub fn sparql(endpoint: &str, protocol: SparqlProtocol) -> Target {
     Target {
         kind: TargetKind::Sparql(SparqlStore {
             endpoint: endpoint.to_owned(),
@@ -92,9 +88,6 @@ pub(crate) fn sparql(endpoint: &str, protocol: SparqlProtocol) -> Target {
 }
 
 /// Returns targets with `plant-a`, a store that is updated at this server.
-pub(crate) fn updated(server: &str) -> Targets {
-    let mut targets = embedded();
-    let target = sparql(&format!("{server}/update"), SparqlProtocol::Update);
-    targets.named.insert("plant-a".to_owned(), target);
-    targets
+pub fn updated(server: &str) -> Targets {
+    plant_a(sparql(&format!("{server}/update"), SparqlProtocol::Update))
 }

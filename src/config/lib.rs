@@ -45,7 +45,7 @@ pub use graph_template::{GraphTemplate, GraphTemplateError};
 pub use key_template::{KeyPart, KeyTemplate, KeyTemplateError, Placeholder};
 pub use kind::SettingKind;
 pub use load::{CheckedFile, Loaded, check_file, load};
-pub use mqtt::{Source, Subscription};
+pub use mqtt::Source;
 pub use settings::{
     Claims, ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
     ForwardHeaders, GraphqlLimits, Limits, Oidc, ResourceServer, ReviewSettings, RoleValues,

@@ -3,6 +3,7 @@ use super::error::ConfigError;
 use super::load::ParsedSetting;
 use super::typed::{Values, report_missing};
 use penstock_base::topic;
+use penstock_resources::source::SourceSubscription;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -37,20 +38,7 @@ pub struct Source {
     /// `receive-maximum`: the maximum number of messages of a session that are not acknowledged.
     pub receive_maximum: u16,
     /// `subscriptions`, in their order.
-    pub subscriptions: Vec<Subscription>,
-}
-
-/// A subscription of a source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subscription {
-    /// `topic`: a topic filter.
-    pub topic: String,
-    /// `business-object`: the name or the id of the Business Object that its messages are ingested into.
-    pub business_object: String,
-    /// `mode`: the mode of the ingestions.
-    pub mode: String,
-    /// `fields`: the value of each field, with `{1}` for the first level of the topic of a message.
-    pub fields: BTreeMap<String, String>,
+    pub subscriptions: Vec<SourceSubscription>,
 }
 
 impl Source {
@@ -286,7 +274,7 @@ impl SourceBuilder<'_> {
         })
     }
 
-    fn build_subscriptions(&self, errors: &mut Vec<ConfigError>) -> Vec<Subscription> {
+    fn build_subscriptions(&self, errors: &mut Vec<ConfigError>) -> Vec<SourceSubscription> {
         let own = self.values.0.values().map(|typed| &typed.entry).filter(|entry| {
             entry.setting.name.starts_with(PREFIX) && entry.id.as_deref() == Some(self.name)
         });
@@ -299,7 +287,7 @@ impl SourceBuilder<'_> {
         &self,
         index: u16,
         errors: &mut Vec<ConfigError>,
-    ) -> Option<Subscription> {
+    ) -> Option<SourceSubscription> {
         let property = |name: &str| format!("subscriptions[{index}].{name}");
         let (topic, business_object) =
             (self.text(&property("topic")), self.text(&property("business-object")));
@@ -310,7 +298,7 @@ impl SourceBuilder<'_> {
             }
         }
         let (topic, business_object) = (topic?, business_object?);
-        Some(Subscription {
+        Some(SourceSubscription {
             fields: self.build_fields(index, &topic, errors),
             topic,
             business_object,

@@ -9,7 +9,6 @@
 //! Objects in a parked export are not removed.
 //!
 //! Consumers are not notified and keep what they have. A later full export contains the remaining objects.
-use super::entry::Status;
 use super::{Inner, make, record};
 use oxrdf::NamedNode;
 use penstock_base::commit::NoClient;
@@ -18,6 +17,7 @@ use penstock_model::change_feed::{self, ExportCursor};
 use penstock_model::ingest::{Body, KeptObjects, Limits, Mode, OnError, Request, ReviewStep};
 use penstock_model::members;
 use penstock_model::resource::Compiled;
+use penstock_resources::export::ExportStatus;
 use penstock_store::Error;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -225,7 +225,7 @@ impl DeliveredState {
             for order in orders {
                 match record::read_by_order(&read, *order)? {
                     Some(record) if record.entry.business_object != id => {}
-                    Some(record) if record.entry.status == Status::Delivered => {}
+                    Some(record) if record.entry.status == ExportStatus::Delivered => {}
                     Some(record) => undelivered.push(record.covers.unwrap_or((0, u64::MAX))),
                     // The entry was delivered in the meantime and removed from the history.
                     None => {}

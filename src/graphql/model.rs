@@ -2,6 +2,7 @@
 //!
 //! The type of a nested object is named after its position: `Pump_Address` for the field `address` of `Pump`. Equal
 //! nested objects of one Business Object share the type of the first position.
+use super::gateway_types::CHANGE_TYPE;
 use super::names::{self, UsedNames};
 use super::system;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -30,7 +31,7 @@ pub(super) struct Model {
     pub(super) roots: HashMap<String, RootField>,
     /// The Business Objects that have no type.
     pub(super) left_out: Vec<LeftOut>,
-    /// Whether the names of [`system::CHANGE_TYPE`] and [`system::CHANGES_FIELD`] are free for them.
+    /// Whether the names of [`CHANGE_TYPE`] and [`system::CHANGES_FIELD`] are free for them.
     pub(super) has_changes: bool,
     /// Whether the whole gateway is visible, and not only the Business Objects of an API key.
     pub(super) whole: bool,
@@ -204,8 +205,7 @@ impl Model {
             });
             named.push((compiled, fields, type_name, one));
         }
-        model.has_changes =
-            types.is_free(system::CHANGE_TYPE) && roots.is_free(system::CHANGES_FIELD);
+        model.has_changes = types.is_free(CHANGE_TYPE) && roots.is_free(system::CHANGES_FIELD);
         named.sort_by(|(a, ..), (b, ..)| a.object.definition.name.cmp(&b.object.definition.name));
         // Types of nested objects get their names after those of all Business Objects.
         for (business, (compiled, fields, type_name, one)) in named.into_iter().enumerate() {

@@ -294,14 +294,19 @@ impl<'d> Execution<'d> {
     pub(super) fn count_bytes(&self, key: &Name, out: &ResultValue) -> Result<(), GatewayError> {
         let own = |out: &ResultValue| match out {
             ResultValue::Raw(text) | ResultValue::Text(text) => text.len() + 3,
-            ResultValue::Shared(shared) => count_value_bytes(shared),
+            ResultValue::Shared(shared) => shared.count_bytes(),
             _ => 2,
         };
         let value = match out {
             ResultValue::List(items) => items.iter().map(own).sum(),
             other => own(other),
         };
-        let bytes = self.bytes.get() + (key.len() + 4 + value) as u64;
+        self.add_bytes(key.len() + 4 + value)
+    }
+
+    /// Counts bytes of the answer.
+    pub(super) fn add_bytes(&self, more: usize) -> Result<(), GatewayError> {
+        let bytes = self.bytes.get() + more as u64;
         self.bytes.set(bytes);
         if bytes <= self.limits.answer {
             return self.budget.check_time();
@@ -314,19 +319,6 @@ impl<'d> Execution<'d> {
                 self.limits.answer
             ),
         ))
-    }
-}
-
-/// Returns the approximate number of bytes of a shared value.
-fn count_value_bytes(out: &ResultValue) -> usize {
-    match out {
-        ResultValue::Raw(text) | ResultValue::Text(text) => text.len() + 3,
-        ResultValue::List(items) => items.iter().map(|item| count_value_bytes(item) + 1).sum(),
-        ResultValue::Object(members) => {
-            members.iter().map(|(key, out)| key.len() + 4 + count_value_bytes(out)).sum()
-        }
-        ResultValue::Shared(shared) => count_value_bytes(shared),
-        ResultValue::Null | ResultValue::Failed(_) => 4,
     }
 }
 

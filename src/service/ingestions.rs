@@ -11,9 +11,11 @@ use penstock_base::telemetry::trace::Trace;
 use penstock_model::csv::CsvHeader;
 use penstock_model::ingest::{
     self, Answer, AuditHook, AuditedStep, BegunIngestion, Body, Limits, Mode, ObjectCondition,
-    OnError, Preview, Record, Request, ReviewStep, Submission,
+    OnError, Preview, Request, ReviewStep, Submission,
 };
-use penstock_model::resource::{Compiled, Review};
+use penstock_model::resource::Compiled;
+use penstock_resources::business_object::Review;
+use penstock_resources::ingestion::IngestionRecord;
 use penstock_store::Transaction;
 use std::sync::Arc;
 
@@ -309,7 +311,7 @@ pub async fn list_ingestions(
     gateway: &Gateway,
     after: Option<String>,
     limit: usize,
-) -> Result<Vec<Record>, GatewayError> {
+) -> Result<Vec<IngestionRecord>, GatewayError> {
     let store = gateway.store.clone();
     run_blocking(move || ingest::list_records(&store, after.as_deref(), limit)).await
 }
@@ -318,7 +320,10 @@ pub async fn list_ingestions(
 ///
 /// # Errors
 /// `ErrorClass::NotFound` if there is none.
-pub async fn find_ingestion(gateway: &Gateway, id: String) -> Result<Record, GatewayError> {
+pub async fn find_ingestion(
+    gateway: &Gateway,
+    id: String,
+) -> Result<IngestionRecord, GatewayError> {
     let store = gateway.store.clone();
     run_blocking(move || {
         ingest::read_record(&store, &id)?.ok_or_else(|| {

@@ -3,10 +3,10 @@ use super::mapping_namespaces::MappingNamespaces;
 use super::node::{GivenObject, GivenValue};
 use super::write::{ObjectName, RequestWriter, field_pointer};
 use crate::mapping::{Property, Shape};
-use crate::namespace::Generator;
 use crate::natural_key::{self, KeyMatch};
 use oxrdf::{NamedNode, NamedNodeRef, Quad, Term};
 use penstock_base::error::GatewayError;
+use penstock_resources::namespace::Generator;
 use penstock_store::Read as _;
 
 /// The key that an object of the request gives.

@@ -1,11 +1,11 @@
 //! Places the violations of shapes in the request.
 use super::Request;
-use super::answer::{Answer, Warning};
+use super::answer::Answer;
 use super::findings::quote_excerpt;
 use crate::mapping::{FieldKind, Property, Shape, Value};
 use crate::protection::FoundViolation;
 use oxrdf::{NamedNode, Term};
-use penstock_base::error::{Finding, Place};
+use penstock_base::error::Finding;
 use penstock_base::json::unescape_token;
 use penstock_shapes::Violation;
 use std::collections::HashMap;
@@ -146,16 +146,6 @@ impl<'a> Places<'a> {
         self.request.write_scope.is_none_or(|scope| {
             scope.iter().any(|one| one.object.definition.name == business_object)
         })
-    }
-}
-
-impl From<Finding> for Warning {
-    fn from(Finding { place, message, violation, .. }: Finding) -> Self {
-        let pointer = match place {
-            Place::Pointer(pointer) => pointer,
-            Place::Line { .. } | Place::Whole => String::new(),
-        };
-        Self { pointer, message, violation: violation.map(|violation| *violation) }
     }
 }
 

@@ -3,7 +3,7 @@
 //! An object's own quads, including its links, are written before its nested objects. Each object is read again before
 //! it is written. So several mentions of one object in a request see each other, as if they were separate requests.
 use super::Mode;
-use super::answer::{Nested, Outcome, Status, Warnings};
+use super::answer::Warnings;
 use super::condition::ObjectCondition;
 use super::convert::{IgnoredFields, format_both, format_value};
 use super::findings::Findings;
@@ -22,6 +22,7 @@ use crate::write_scope::WriteScope;
 use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term};
 use penstock_base::error::GatewayError;
+use penstock_resources::ingestion::{IngestedObject, IngestedStatus, NestedObject};
 use penstock_store::{Read, Transaction};
 use std::collections::HashSet;
 
@@ -53,7 +54,7 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     /// The nested objects with given URIs that this request created. If they follow as objects of the request itself,
     /// they count as created too.
     pub(super) created_nested: HashSet<NamedNode>,
-    pub(super) nested: Vec<Nested>,
+    pub(super) nested: Vec<NestedObject>,
 }
 
 /// A URI, and whether it was just minted. An object with a new URI has no quads yet.
@@ -118,7 +119,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         &mut self,
         index: usize,
         node: GivenObject<'m>,
-    ) -> Result<Option<Outcome>, GatewayError> {
+    ) -> Result<Option<IngestedObject>, GatewayError> {
         let before = self.findings.count();
         self.nested.clear();
         if node.uri.is_none() && node.shape.key_fields().is_none() {
@@ -142,12 +143,12 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             return Ok(None);
         }
         let status = match change {
-            ObjectChange { new: true, .. } => Status::Created,
-            ObjectChange { changed: true, .. } => Status::Updated,
-            ObjectChange { .. } => Status::Unchanged,
+            ObjectChange { new: true, .. } => IngestedStatus::Created,
+            ObjectChange { changed: true, .. } => IngestedStatus::Updated,
+            ObjectChange { .. } => IngestedStatus::Unchanged,
         };
         let uri = name.uri.into_string();
-        Ok(Some(Outcome { index, uri, status, nested: std::mem::take(&mut self.nested) }))
+        Ok(Some(IngestedObject { index, uri, status, nested: std::mem::take(&mut self.nested) }))
     }
 
     fn write_object(
@@ -158,8 +159,10 @@ impl<'m> RequestWriter<'_, '_, 'm> {
     ) -> Result<ObjectChange, GatewayError> {
         let subject: NamedOrBlankNode = name.uri.clone().into();
         if !root {
-            self.nested
-                .push(Nested { pointer: node.pointer.clone(), uri: name.uri.as_str().to_owned() });
+            self.nested.push(NestedObject {
+                pointer: node.pointer.clone(),
+                uri: name.uri.as_str().to_owned(),
+            });
             if node.is_reference() {
                 return Ok(ObjectChange { new: false, changed: false });
             }

@@ -3,9 +3,10 @@ use super::{KeyParent, KeyPart, NaturalKey, index};
 use crate::catalogue;
 use crate::change_feed::Watch;
 use crate::mapping::{KeyDefinition, KeyScope, Mapping, Shape};
-use crate::namespace::{self, Generator, KnownNamespaces, Namespace};
+use crate::namespace::{self, KnownNamespaces, Namespace};
 use crate::resource::Compiled;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_resources::namespace::Generator;
 use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
 use std::collections::BTreeSet;
 

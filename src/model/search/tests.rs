@@ -2,10 +2,10 @@
 use super::*;
 use crate::ingest::{Body, Mode};
 use crate::mapping;
-use crate::namespace::Generator;
 use crate::testing::Fixture;
 use oxrdf::NamedNode;
 use penstock_base::error::ErrorClass;
+use penstock_resources::namespace::Generator;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};

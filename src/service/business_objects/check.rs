@@ -9,7 +9,8 @@ use penstock_model::derive::{self, SampleBody};
 use penstock_model::ingest::{self, Body, DryRun, Limits};
 use penstock_model::mapping::{self, FieldKind, Mapping, Property, Shape, Value};
 use penstock_model::namespace;
-use penstock_model::resource::{BusinessObject, Compiled, Condition, Definition};
+use penstock_model::resource::{BusinessObject, Compiled, Definition, expand_condition};
+use penstock_resources::business_object::Condition;
 use penstock_store::Transaction;
 use std::sync::Arc;
 
@@ -89,7 +90,7 @@ pub async fn check_definition(
 
 /// Compiles a Business Object that is not stored, without its invalid conditions.
 fn compile_unsaved(id: String, mut definition: Definition, mapping: Mapping) -> Compiled {
-    let expand = |condition: &Condition| condition.expand_terms(&mapping.prefixes).ok();
+    let expand = |condition: &Condition| expand_condition(condition, &mapping.prefixes).ok();
     definition.conditions.retain(|condition| expand(condition).is_some());
     let conditions = definition.conditions.iter().filter_map(expand).collect();
     let object = BusinessObject {

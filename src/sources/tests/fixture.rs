@@ -6,7 +6,8 @@ use crate::packets::ConnectRequest;
 use crate::session::{Session, Timings};
 use crate::subscriptions::Subscriptions;
 use penstock_base::error::GatewayError;
-use penstock_config::{Source, Subscription};
+use penstock_config::Source;
+use penstock_resources::source::SourceSubscription;
 use penstock_service::sources::{
     ConnectionState, Message, NotStored, NotStoredCode, Stored, StoredSession,
 };
@@ -180,7 +181,7 @@ pub(crate) struct Setup {
 impl Setup {
     /// A source at this port that subscribes to these topics.
     pub(crate) fn new(port: u16, topics: &[&str]) -> Self {
-        let subscription = |topic: &&str| Subscription {
+        let subscription = |topic: &&str| SourceSubscription {
             topic: (*topic).to_owned(),
             business_object: BUSINESS_OBJECT.to_owned(),
             mode: "MERGE".to_owned(),

@@ -40,7 +40,7 @@ pub(crate) struct SourceSubscription {
     /// The Business Object that its messages are ingested into, as the configuration names it.
     business_object: String,
     /// The mode of the ingestions.
-    mode: String,
+    mode: &'static str,
     /// The fields that are taken from the topic.
     #[salvo(schema(value_type = std::collections::BTreeMap<String, String>))]
     fields: BTreeMap<String, String>,

@@ -67,8 +67,8 @@ impl ConnectionStatus {
 
 impl SourceInfo {
     fn collect(gateway: &Gateway, name: &str, source: &Source) -> Self {
-        let scheme = if source.uses_tls { "mqtts" } else { "mqtt" };
-        let host = &source.host;
+        let scheme = if source.url.uses_tls { "mqtts" } else { "mqtt" };
+        let host = &source.url.host;
         let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         let account = gateway.auth.find_source_account(name);
         let is_revoked = account.as_ref().is_some_and(|account| !account.enabled);
@@ -95,7 +95,7 @@ impl SourceInfo {
         }
         Self {
             name: name.to_owned(),
-            url: format!("{scheme}://{host}:{}", source.port),
+            url: format!("{scheme}://{host}:{}", source.url.port),
             account: account.map(|account| account.id.clone()),
             is_revoked,
             subscriptions: source.subscriptions.clone(),

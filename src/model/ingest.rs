@@ -88,12 +88,13 @@ pub use locked_fields::{LockReason, LockedFields, find_locked_fields};
 pub use messages::{BatchedMessage, MAX_TOPIC_COPIES_BYTES, MessageBatch, count_message_values};
 pub use mode::Mode;
 pub use on_error::OnError;
+pub use penstock_config::Limits;
 pub use preview::{Preview, preview_ingestion};
 pub(crate) use record::store_approved_record;
 pub use record::{
     QuadCounts, Record, RecordMode, UpdateToRecord, list_records, read_record, store_update_record,
 };
-pub use request::{Body, Limits, Request};
+pub use request::{Body, Request};
 pub use retry::missing_letter_error;
 pub use review::{AuditHook, AuditedStep, Replay, ReviewStep, Submission};
 pub use run::{BegunIngestion, begin_ingestion, ingest};

@@ -16,6 +16,7 @@ mod gateway;
 mod graphql;
 mod group;
 mod ingestion;
+mod limits;
 mod namespace;
 mod object;
 mod requests;
@@ -36,12 +37,13 @@ pub(super) use dead_letter::DeadLetter;
 pub use definitions::{AppliedDefinitions, ApplyDefinitions};
 pub(super) use event::Event;
 pub(super) use export::{Export, ExportFile, Exports, Push, Target, TargetTest, Targets};
-pub(super) use gateway::{ClockStatus, Health, Heartbeat, HeartbeatTimes, Limits, Status};
+pub(super) use gateway::{ClockStatus, Health, Heartbeat, HeartbeatTimes, Status};
 pub(super) use graphql::GraphqlResponse;
 pub(super) use group::{Group, Groups, NewGroup};
 pub(super) use ingestion::{
     ChunkPlace, Ingestion, IngestionRecord, Ingestions, Mode, OnErrorName as OnError, SparqlUpdate,
 };
+pub(super) use limits::Limits;
 pub(super) use namespace::{Namespace, Namespaces};
 pub(super) use object::{ObjectsOrObject, ViewedObject};
 pub(super) use requests::{

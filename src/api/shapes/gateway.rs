@@ -5,108 +5,11 @@ use super::webhook::Webhook;
 use penstock_base::clock::ClockReport;
 use penstock_base::memory::Level;
 use penstock_base::telemetry::recent::LogLine;
-use penstock_config as config;
 use penstock_service::definitions;
 use penstock_service::gateway::status;
 use salvo_oapi::ToSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// The limits for requests (`service.limits.*`).
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[salvo(schema(name = "Limits"))]
-pub(crate) struct Limits {
-    /// Bytes of one request body, or of one NDJSON line.
-    pub(crate) body: u64,
-    /// Levels of JSON nesting.
-    pub(crate) nesting: usize,
-    /// Objects in one JSON request.
-    pub(crate) objects: usize,
-    /// JSON values in one JSON request, or in a chunk of NDJSON.
-    pub(crate) values: usize,
-    /// Bytes of all concurrent request bodies.
-    pub(crate) in_flight: u64,
-    /// Bytes of disk space that ingestions and definitions leave free.
-    pub(crate) disk_reserve: u64,
-    /// Responses kept for 24 h under their `Idempotency-Key`.
-    pub(crate) idempotency_keys: usize,
-    /// Bytes of those responses.
-    pub(crate) idempotency_bytes: u64,
-    /// Records of ingestions and of delivered exports that are kept.
-    pub(crate) history: usize,
-    /// Bytes of all dead letters.
-    pub(crate) rejected_bytes: u64,
-    /// Seconds for which dead letters are kept.
-    pub(crate) rejected_age_seconds: u64,
-    /// Bytes of the messages that all sources together hold.
-    pub(crate) sources: u64,
-    /// Events that wait for one webhook.
-    pub(crate) webhook_events: u64,
-    /// Bytes of these events.
-    pub(crate) webhook_bytes: u64,
-    /// Open changes under review.
-    pub(crate) changes: u64,
-    /// Bytes of all changes.
-    pub(crate) change_bytes: u64,
-    /// Bytes that all snapshots together keep in memory.
-    pub(crate) snapshot_memory_bytes: usize,
-    /// Bytes that they keep in files.
-    pub(crate) snapshot_disk_bytes: u64,
-    /// The limits of one GraphQL request.
-    pub(crate) graphql: GraphqlLimits,
-    /// The limits of one SPARQL request.
-    pub(crate) sparql: SparqlLimits,
-    /// The limits of one validation.
-    pub(crate) shapes: ShapesLimits,
-}
-
-/// The limits of one validation (`service.limits.shapes.*`).
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[salvo(schema(name = "ShapesLimits"))]
-pub(crate) struct ShapesLimits {
-    /// Seconds of the validation of an ingestion.
-    pub(crate) time_seconds: f64,
-    /// Bytes of memory of a validation.
-    pub(crate) memory: u64,
-}
-
-/// The limits of one SPARQL request (`service.limits.sparql.*`).
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[salvo(schema(name = "SparqlLimits"))]
-pub(crate) struct SparqlLimits {
-    /// Seconds of a query, including the time that its client takes.
-    pub(crate) time_seconds: f64,
-    /// Bytes of memory of a query.
-    pub(crate) memory: u64,
-    /// Rows or triples of an answer.
-    pub(crate) rows: u64,
-    /// Quads that a request inserts and removes.
-    pub(crate) update: u64,
-}
-
-/// The limits of one GraphQL request (`service.limits.graphql.*`).
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[salvo(schema(name = "GraphqlLimits"))]
-pub(crate) struct GraphqlLimits {
-    /// Levels of fields.
-    pub(crate) depth: usize,
-    /// Fields of the response, calculated before the request is executed.
-    pub(crate) complexity: u64,
-    /// Objects in the response.
-    pub(crate) rows: u64,
-    /// Objects that are read.
-    pub(crate) scan: u64,
-    /// Seconds of execution.
-    pub(crate) time_seconds: f64,
-    /// Bytes of the response, approximately.
-    pub(crate) answer: u64,
-    /// Fields of all Business Objects in the schema.
-    pub(crate) fields: usize,
-}
 
 /// The gateway's status.
 #[derive(Serialize, ToSchema)]
@@ -406,50 +309,6 @@ impl From<definitions::Drift> for Drift {
 pub(crate) struct Health {
     /// `live` or `ready`.
     pub(crate) status: &'static str,
-}
-
-impl From<&config::Limits> for Limits {
-    fn from(limits: &config::Limits) -> Self {
-        Self {
-            body: limits.body_bytes,
-            nesting: limits.nesting,
-            objects: limits.objects,
-            values: limits.values,
-            in_flight: limits.in_flight_bytes,
-            disk_reserve: limits.disk_reserve_bytes,
-            idempotency_keys: limits.idempotency_keys,
-            idempotency_bytes: limits.idempotency_bytes,
-            history: limits.history,
-            rejected_bytes: limits.rejected_bytes,
-            rejected_age_seconds: limits.rejected_age.as_secs(),
-            sources: limits.source_bytes,
-            webhook_events: limits.webhook_events,
-            webhook_bytes: limits.webhook_bytes,
-            changes: limits.changes,
-            change_bytes: limits.change_bytes,
-            snapshot_memory_bytes: limits.snapshot_memory_bytes,
-            snapshot_disk_bytes: limits.snapshot_disk_bytes,
-            graphql: GraphqlLimits {
-                depth: limits.graphql.depth,
-                complexity: limits.graphql.complexity,
-                rows: limits.graphql.rows,
-                scan: limits.graphql.scan,
-                time_seconds: limits.graphql.time.as_secs_f64(),
-                answer: limits.graphql.answer,
-                fields: limits.graphql.fields,
-            },
-            sparql: SparqlLimits {
-                time_seconds: limits.sparql.time.as_secs_f64(),
-                memory: limits.sparql.memory,
-                rows: limits.sparql.rows,
-                update: limits.sparql.update,
-            },
-            shapes: ShapesLimits {
-                time_seconds: limits.shapes.time.as_secs_f64(),
-                memory: limits.shapes.memory,
-            },
-        }
-    }
 }
 
 impl From<status::Status> for Status {

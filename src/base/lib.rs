@@ -1,5 +1,5 @@
 //! What every layer of Penstock uses: errors, time, the guard of commits, limits, the memory and disk of the
-//! machine, JSON with positions, events and telemetry.
+//! machine, JSON and YAML with positions, events and telemetry.
 
 pub mod account_slots;
 mod background;
@@ -31,6 +31,7 @@ pub mod time_zone;
 pub mod topic;
 pub mod unwind;
 pub mod xpath_regex;
+pub mod yaml;
 
 pub use background::run_in_background;
 pub use if_match::{IfMatch, Preconditions};

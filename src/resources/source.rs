@@ -34,7 +34,7 @@ pub struct SourceSubscription {
     /// The Business Object that its messages are ingested into, as the configuration names it.
     pub business_object: String,
     /// The mode of the ingestions.
-    pub mode: String,
+    pub mode: &'static str,
     /// The fields that are taken from the topic.
     pub fields: BTreeMap<String, String>,
 }

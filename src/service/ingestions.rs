@@ -148,7 +148,7 @@ fn run_request<T>(
     let write_scope = find_write_scope(gateway, by, &business_object);
     let write_scope: Option<Vec<&Compiled>> =
         write_scope.as_ref().map(|found| found.iter().map(|one| &**one).collect());
-    let limits = build_limits(gateway);
+    let limits = gateway.settings.limits;
     let review = match &request.submission {
         Some(NewChange { owners, is_draft }) => {
             ReviewStep::Submit(Submission { owners, is_draft: *is_draft })
@@ -203,24 +203,6 @@ pub fn check_csv_header(
 ) -> Result<(), GatewayError> {
     let Admission { business_object, .. } = check_admission(gateway, by, request)?;
     header.check_columns(&business_object.mapping)
-}
-
-/// Returns the limits of requests.
-pub(crate) fn build_limits(gateway: &Gateway) -> Limits {
-    let limits = gateway.settings.limits;
-    Limits {
-        nesting: limits.nesting,
-        objects: limits.objects,
-        values: limits.values,
-        idempotency_keys: limits.idempotency_keys,
-        idempotency_bytes: limits.idempotency_bytes,
-        history: limits.history,
-        rejected_bytes: limits.rejected_bytes,
-        changes: limits.changes,
-        change_bytes: limits.change_bytes,
-        validation_time: limits.shapes.time,
-        validation_memory: limits.shapes.memory,
-    }
 }
 
 /// Builds the audit event of an ingestion that changes objects of Business Objects that require a review, or that could

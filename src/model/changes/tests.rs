@@ -48,7 +48,7 @@ impl Plant {
         let (dir, store) = open_store();
         let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
         let pumps = put_definition(&catalogue, &definition(review, generator));
-        Self { dir, store, catalogue, pumps, limits: LIMITS }
+        Self { dir, store, catalogue, pumps, limits: *LIMITS }
     }
 
     /// Closes the store and opens it again.

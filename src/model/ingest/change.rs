@@ -9,6 +9,7 @@ use super::objects::{ReadObject, read_objects};
 use super::orphans::{Orphans, RemovedOrphans};
 use super::rejections::{Rejection, Rejections};
 use super::repeats::RepeatedObjects;
+use super::request::validation_limits;
 use super::request_uris::RequestUris;
 use super::retry::list_moves_since_receipt;
 use super::review::is_under_review;
@@ -188,7 +189,7 @@ pub(super) fn apply_objects(
     }
     let mut not_validated = Vec::new();
     if request.mode != Mode::Delete {
-        let validation = limits.of_validation();
+        let validation = validation_limits(limits);
         let found = find_violations(transaction, &definitions, &validation, request.bypass)?;
         not_validated = found.bypassed;
         for why in found.not_validated {
@@ -215,7 +216,7 @@ pub(super) fn apply_objects(
     if let Some(error) = findings.take_error() {
         return Err(error);
     }
-    let time = limits.validation_time;
+    let time = limits.shapes.time;
     let mut bypassed =
         check_reviewed_untouched(transaction, &definitions, own_id, time, request.bypass)?;
     for name in &bypassed {

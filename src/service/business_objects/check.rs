@@ -137,8 +137,7 @@ fn run_dry_run(
         rejected_bytes: 0,
         changes: 0,
         change_bytes: 0,
-        validation_time: gateway.settings.limits.shapes.time,
-        validation_memory: gateway.settings.limits.shapes.memory,
+        ..gateway.settings.limits
     };
     let ((bases, tried), warnings) = gateway.catalogue.dry_run(compiled, |transaction| {
         let bases = list_bases(transaction, &compiled.mapping)?;

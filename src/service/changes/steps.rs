@@ -5,7 +5,7 @@ use super::{VisibleChange, add_unknown_owners, find_visible, show_in_list};
 use crate::audit::change_event;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
-use crate::ingestions::{build_limits, find_compiled};
+use crate::ingestions::find_compiled;
 use penstock_auth::audit::Event;
 use penstock_auth::{Authorized, Caller, Requester as _, Role};
 use penstock_base::IfMatch;
@@ -179,11 +179,10 @@ pub(super) fn with_definitions<T>(
         change.write_scope.as_deref().map(|ids| find_compiled(gateway, ids, &business_object));
     let scope: Option<Vec<&Compiled>> =
         scope.as_ref().map(|found: &Vec<Arc<Compiled>>| found.iter().map(|one| &**one).collect());
-    let limits = build_limits(gateway);
     take(Decision {
         business_object: &business_object,
         write_scope: scope.as_deref(),
-        limits: &limits,
+        limits: &gateway.settings.limits,
     })
 }
 

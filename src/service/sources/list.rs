@@ -5,15 +5,17 @@ use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::time::format_rfc3339;
-use penstock_config::Source;
+use penstock_config::{Source, Subscription};
 use penstock_model::csv::check_text_field;
-use penstock_resources::source::{self, ConnectionStatus, SourceConnection, SourceTest};
+use penstock_resources::source::{
+    self, ConnectionStatus, SourceConnection, SourceSubscription, SourceTest,
+};
 use std::time::Duration;
 
 /// Returns a source as clients see it.
 fn show_source(gateway: &Gateway, name: &str, source: &Source) -> source::Source {
-    let scheme = if source.uses_tls { "mqtts" } else { "mqtt" };
-    let host = &source.host;
+    let scheme = if source.url.uses_tls { "mqtts" } else { "mqtt" };
+    let host = &source.url.host;
     let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
     let account = gateway.auth.find_source_account(name);
     let is_revoked = account.as_ref().is_some_and(|account| !account.enabled);
@@ -36,12 +38,21 @@ fn show_source(gateway: &Gateway, name: &str, source: &Source) -> source::Source
     source::Source {
         name: name.to_owned(),
         r#type: "mqtt",
-        url: format!("{scheme}://{host}:{}", source.port),
+        url: format!("{scheme}://{host}:{}", source.url.port),
         account: account.map(|account| account.id.clone()),
         enabled: !is_revoked,
-        subscriptions: source.subscriptions.clone(),
+        subscriptions: source.subscriptions.iter().map(show_subscription).collect(),
         connections,
         warnings,
+    }
+}
+
+fn show_subscription(subscription: &Subscription) -> SourceSubscription {
+    SourceSubscription {
+        topic: subscription.topic.clone(),
+        business_object: subscription.business_object.clone(),
+        mode: subscription.mode,
+        fields: subscription.fields.clone(),
     }
 }
 

@@ -14,7 +14,6 @@ use penstock_model::messages::Message;
 use penstock_model::resource::Compiled;
 use penstock_resources::business_object::Review;
 use penstock_resources::gateway::MemoryLevel;
-use penstock_resources::source::SourceSubscription;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, MutexGuard};
@@ -189,7 +188,8 @@ impl Templates {
             // The settings were checked at the start.
             Some((field.clone(), text.parse().ok()?))
         };
-        let fields = |one: &SourceSubscription| one.fields.iter().filter_map(parse).collect();
+        let fields =
+            |one: &penstock_config::Subscription| one.fields.iter().filter_map(parse).collect();
         Self(source.subscriptions.iter().map(fields).collect())
     }
 

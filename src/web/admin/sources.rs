@@ -61,7 +61,7 @@ struct One {
 struct SubscriptionRow {
     topic: String,
     business_object: String,
-    mode: String,
+    mode: &'static str,
     fields: String,
 }
 

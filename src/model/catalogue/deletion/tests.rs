@@ -437,7 +437,7 @@ fn a_record_of_a_deletion_that_was_removed_does_not_return() {
     let body = json!({"data": [pump(500, &["urn:hot"])]}).to_string();
     let watch = fixture.catalogue.watch();
     let request = local_request(watch, &other, Mode::Add, Body::Json(body.as_bytes()));
-    ingest(&store, &Limits { history: 1, ..LIMITS }, &request).unwrap();
+    ingest(&store, &Limits { history: 1, ..*LIMITS }, &request).unwrap();
     let newest = list_records(&fixture.store, None, 10).unwrap();
     assert_eq!((newest.len(), newest[0].mode), (1, RecordMode::Ingestion(Mode::Add)));
     while step(1).unwrap() {}

@@ -4,13 +4,13 @@
 //! URIs, and so on down the plan. References in either direction are collected meanwhile and resolved in the same
 //! way afterwards.
 use super::execute::Execution;
-use super::model::LeafType;
 use super::out::ResultValue;
 use super::plan::{FollowedReferences, Plan, Referrers, Step};
 use async_graphql::Name;
+use async_graphql::dynamic::TypeRef;
 use oxrdf::{NamedNode, Quad};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_model::mapping::{FieldKind, Property, Shape, Value};
+use penstock_model::mapping::{FieldKind, Property, Scalar, Shape, Value};
 use penstock_model::members;
 use penstock_model::resource::Compiled;
 use penstock_model::search::{ReferenceFilter, find_referrers};
@@ -388,14 +388,15 @@ fn get_known(known: &HashMap<String, Rc<ResultValue>>, uri: &str) -> ResultValue
 }
 
 /// Writes values as the view does.
-fn render_values(leaf: LeafType, values: &ShownValues<'_>) -> Vec<ResultValue> {
+fn render_values(leaf: &Scalar, values: &ShownValues<'_>) -> Vec<ResultValue> {
     match values {
         ShownValues::Iris(iris) => {
             iris.iter().map(|iri| ResultValue::from_text(iri.as_str())).collect()
         }
         ShownValues::Literals(shown) => shown
             .iter()
-            .map(|shown| match (shown.raw, leaf.is_strict()) {
+            // Its GraphQL type allows no other values.
+            .map(|shown| match (shown.raw, leaf.name == TypeRef::BOOLEAN) {
                 (true, _) => ResultValue::Raw(shown.text.to_string()),
                 (false, false) => ResultValue::from_text(shown.text.as_ref()),
                 (false, true) => ResultValue::Failed(Box::new(GatewayError::new(

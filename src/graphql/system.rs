@@ -2,9 +2,10 @@
 use super::gateway_types::{CHANGE_TYPE, GATEWAY_TYPES, GatewayType};
 use super::model::Model;
 use async_graphql::dynamic::{
-    Enum, EnumItem, Field, FieldFuture, InputObject, InputValue, Object, Scalar, SchemaBuilder,
-    TypeRef,
+    Enum, EnumItem, Field, FieldFuture, InputObject, InputValue, Object, Scalar as DynamicScalar,
+    SchemaBuilder, TypeRef,
 };
+use penstock_model::mapping::{Form, KINDS, Scalar, Value};
 
 /// The query type.
 pub(super) const QUERY_TYPE: &str = "Query";
@@ -25,45 +26,20 @@ pub(super) const CHANGES_FIELD: &str = "penstockPendingChanges";
 /// The default number of objects on a page.
 pub(super) const DEFAULT_PAGE_SIZE: usize = 50;
 
-const SCALARS: &[(&str, &str, &str)] = &[
-    ("IRI", "An IRI (RFC 3987), as a string.", "https://www.rfc-editor.org/rfc/rfc3987"),
-    (
-        "Integer",
-        "A whole number of any size, as a JSON number with all its digits. A stored value that is not a whole number is written as in the JSON view. As input, a string of digits is allowed too.",
-        "https://www.w3.org/TR/xmlschema11-2/#integer",
-    ),
-    (
-        "Number",
-        "A number of any size and precision, as a JSON number with the digits that were ingested. A stored value that is not a number (INF, NaN) is written as a string, as in the JSON view. As input, a string of digits is allowed too.",
-        "https://www.w3.org/TR/xmlschema11-2/#decimal",
-    ),
-    (
-        "Date",
-        "A date, as a string in the ingested form: `2026-03-01`, with or without a time zone.",
-        "https://www.w3.org/TR/xmlschema11-2/#date",
-    ),
-    (
-        "DateTime",
-        "A date and time, as a string in the ingested form: `2026-03-01T12:00:00.5Z`.",
-        "https://www.w3.org/TR/xmlschema11-2/#dateTime",
-    ),
-];
+/// The scalars that the types of this module have.
+const SHARED_SCALARS: [&str; 3] = ["IRI", "Integer", "DateTime"];
 
 /// The enum of the direction of an order: name, description, values.
 const DIRECTION: (&str, &str, [&str; 2]) =
     ("Direction", "The direction of an order.", ["ASC", "DESC"]);
 
-/// The tests of each filter, all about one value. [`TESTS`] describes each test.
-const FILTERS: &[(&str, &str, &[&str])] = &[
-    ("StringFilter", "String", &["eq", "in", "contains", "containsAnyCase", "exists"]),
-    ("IRIFilter", "IRI", &["eq", "in", "contains", "containsAnyCase", "exists"]),
-    ("IDFilter", "ID", &["eq", "in", "contains", "containsAnyCase"]),
-    ("IntegerFilter", "Integer", &["eq", "in", "before", "after", "exists"]),
-    ("NumberFilter", "Number", &["eq", "in", "before", "after", "exists"]),
-    ("DateFilter", "Date", &["eq", "in", "before", "after", "exists"]),
-    ("DateTimeFilter", "DateTime", &["eq", "in", "before", "after", "exists"]),
-    ("BooleanFilter", "Boolean", &["eq", "exists"]),
-];
+/// The type of the URI of an object.
+const ID: Scalar = Scalar {
+    name: "ID",
+    about: None,
+    filter: "IDFilter",
+    tests: &["eq", "in", "contains", "containsAnyCase"],
+};
 
 const TESTS: &[(&str, &str)] = &[
     ("eq", "It equals this. Numbers are compared as numbers, dates and times as moments."),
@@ -75,6 +51,22 @@ const TESTS: &[(&str, &str)] = &[
     ("exists", "There is a value, or with `false` there is none."),
 ];
 
+/// Returns the types of values that GraphQL does not have itself.
+fn list_scalars() -> impl Iterator<Item = &'static Scalar> {
+    KINDS.iter().map(|value| &value.kind().graphql).filter(|scalar| scalar.about.is_some())
+}
+
+/// Returns whether the values of a type are numbers of any size.
+pub(super) fn is_number(name: &str) -> bool {
+    let mut kinds = KINDS.iter().map(Value::kind);
+    kinds.any(|kind| kind.graphql.name == name && kind.form == Form::Number)
+}
+
+/// Returns the types of values that have a filter.
+fn list_filters() -> impl Iterator<Item = &'static Scalar> {
+    KINDS.iter().map(|value| &value.kind().graphql).chain([&ID])
+}
+
 /// Returns the names of all types that Business Objects cannot use: those here, and GraphQL's own.
 pub(super) fn list_type_names() -> Vec<&'static str> {
     let built_in = ["Int", "Float", "String", "Boolean", "ID", "Mutation", "Subscription"];
@@ -84,18 +76,18 @@ pub(super) fn list_type_names() -> Vec<&'static str> {
         .into_iter()
         .chain(shared)
         .chain(own.filter(|name| !name.starts_with(CHANGE_TYPE)))
-        .chain(SCALARS.iter().map(|(name, ..)| *name))
-        .chain(FILTERS.iter().map(|(name, ..)| *name))
+        .chain(list_scalars().map(|scalar| scalar.name))
+        .chain(list_filters().map(|of| of.filter))
         .collect()
 }
 
 /// Returns whether a type of this module, or of GraphQL itself, is an input type of the schema.
 pub(super) fn is_input(model: &Model, name: &str) -> bool {
     let [_, enums] = &*GATEWAY_TYPES;
-    let here = SCALARS.iter().any(|(scalar, ..)| *scalar == name)
+    let here = list_scalars().any(|scalar| scalar.name == name)
         || enums.iter().any(|one| one.name == name)
         || name == DIRECTION.0
-        || FILTERS.iter().any(|(filter, ..)| *filter == name);
+        || list_filters().any(|of| of.filter == name);
     ["Int", "Float", "String", "Boolean", "ID"].contains(&name) || here && is_used(model, name)
 }
 
@@ -103,16 +95,19 @@ pub(super) fn is_input(model: &Model, name: &str) -> bool {
 fn is_used(model: &Model, name: &str) -> bool {
     match (name, name.strip_suffix("Filter")) {
         ("Direction" | "IDFilter", _) => !model.business_objects.is_empty(),
-        ("Number" | "Date", _) => model.has_leaf(name),
         (_, Some(of)) => model.has_leaf(of),
+        (_, None) if list_scalars().any(|scalar| scalar.name == name) => {
+            SHARED_SCALARS.contains(&name) || model.has_leaf(name)
+        }
         (_, None) => true,
     }
 }
 
 /// Registers the gateway's own types.
 pub(super) fn register_types(mut schema: SchemaBuilder, model: &Model) -> SchemaBuilder {
-    for (name, description, url) in SCALARS.iter().filter(|(name, ..)| is_used(model, name)) {
-        let scalar = Scalar::new(*name).description(*description).specified_by_url(*url);
+    for Scalar { name, about, .. } in list_scalars().filter(|one| is_used(model, one.name)) {
+        let Some((description, url)) = *about else { continue };
+        let scalar = DynamicScalar::new(*name).description(description).specified_by_url(url);
         schema = schema.register(scalar);
     }
     let (name, description, values) = DIRECTION;
@@ -125,15 +120,16 @@ pub(super) fn register_types(mut schema: SchemaBuilder, model: &Model) -> Schema
             members.iter().map(|one| EnumItem::new(&one.name).description(&one.description));
         schema = schema.register(Enum::new(name).description(description).items(values));
     }
-    for (name, of, tests) in FILTERS.iter().filter(|(name, ..)| is_used(model, name)) {
-        let about = format!("A filter for a value of type {of}. All given tests must match.");
-        let mut filter = InputObject::new(*name).description(about);
-        for (test, description) in TESTS.iter().filter(|(test, _)| tests.contains(test)) {
+    for of in list_filters().filter(|of| is_used(model, of.filter)) {
+        let about =
+            format!("A filter for a value of type {}. All given tests must match.", of.name);
+        let mut filter = InputObject::new(of.filter).description(about);
+        for (test, description) in TESTS.iter().filter(|(test, _)| of.tests.contains(test)) {
             let kind = match *test {
-                "in" => TypeRef::named_nn_list(*of),
+                "in" => TypeRef::named_nn_list(of.name),
                 "exists" => TypeRef::named(TypeRef::BOOLEAN),
                 "contains" | "containsAnyCase" => TypeRef::named(TypeRef::STRING),
-                _ => TypeRef::named(*of),
+                _ => TypeRef::named(of.name),
             };
             filter = filter.field(InputValue::new(*test, kind).description(*description));
         }

@@ -2,7 +2,7 @@
 use super::Request;
 use super::answer::Answer;
 use super::findings::quote_excerpt;
-use crate::mapping::{FieldKind, Property, Shape, Value};
+use crate::mapping::Shape;
 use crate::protection::FoundViolation;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::Finding;
@@ -164,19 +164,12 @@ fn find_shape<'m>(root: &'m Shape, pointer: &str) -> Option<&'m Shape> {
 }
 
 fn find_nested<'m>(shape: &'m Shape, token: &str) -> Option<&'m Shape> {
-    let name = unescape_token(token);
-    let field = shape.fields.iter().find(|field| field.name == name)?;
-    match &field.kind {
-        FieldKind::Property(Property { value: Value::Object(nested), .. }) => Some(nested),
-        _ => None,
-    }
+    shape.find_field(&unescape_token(token))?.shape()
 }
 
 /// Returns the first field with this property, as a token of a JSON Pointer.
 fn find_field(shape: &Shape, predicate: &NamedNode) -> Option<String> {
-    let field = shape.fields.iter().find(|field| {
-        matches!(&field.kind, FieldKind::Property(property) if property.predicate == *predicate)
-    })?;
+    let field = shape.find_field_of(predicate)?;
     Some(field.name.replace('~', "~0").replace('/', "~1"))
 }
 

@@ -83,7 +83,7 @@ impl NaturalKey {
             }
             _ => None,
         };
-        let properties = fields.indexes.iter().filter_map(|index| shape.key_property(*index));
+        let properties = fields.indexes.iter().filter_map(|index| shape.property_at(*index));
         let parts = properties.map(|property| KeyPart {
             predicate: property.predicate.clone(),
             value: property.value.clone(),

@@ -4,7 +4,7 @@ use super::validation::read_validation;
 use super::{Definition, NewDefinition};
 use crate::namespace;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::json::{self, Json, MAX_NESTING, Members, push_pointer};
+use penstock_base::json::{self, Json, MAX_NESTING, Members, join_pointer};
 use penstock_resources::business_object::{Condition, PushTarget};
 
 /// The members of an answer that are not part of the definition. A request may contain them, so that an answer can be
@@ -115,8 +115,7 @@ fn read_objects<T: Default>(
     let base = members.pointer_to(name);
     let elements = members.take_array(name).unwrap_or_default();
     let read_element = |(index, element): (usize, Json)| {
-        let mut pointer = base.clone();
-        push_pointer(&mut pointer, &index.to_string());
+        let pointer = join_pointer(&base, &index.to_string());
         let Some(mut element) = Members::of_object(element, &pointer, members.findings()) else {
             return T::default();
         };

@@ -1,13 +1,13 @@
 //! Tries a definition out before it is saved: its mapping, its namespaces, and what it would store of a sample.
 use super::check_approvers;
-use super::mapping_tree::MappingTree;
+use super::mapping_tree::{MappingTree, count_fields};
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{Finding, GatewayError};
 use penstock_model::derive::{self, SampleBody};
 use penstock_model::ingest::{self, Body, DryRun, Limits};
-use penstock_model::mapping::{self, FieldKind, Mapping, Property, Shape, Value};
+use penstock_model::mapping::{self, Mapping};
 use penstock_model::namespace;
 use penstock_model::resource::{BusinessObject, Compiled, Definition, expand_condition};
 use penstock_resources::business_object::Condition;
@@ -184,12 +184,4 @@ fn list_bases(
             Ok(there.map_or_else(String::new, |there| there.uri_base))
         })
         .collect()
-}
-
-fn count_fields(shape: &Shape) -> usize {
-    let nested = shape.fields.iter().map(|field| match &field.kind {
-        FieldKind::Property(Property { value: Value::Object(inner), .. }) => count_fields(inner),
-        _ => 0,
-    });
-    shape.fields.len() + nested.sum::<usize>()
 }

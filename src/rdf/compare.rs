@@ -1,13 +1,16 @@
 //! The values of literals: whether they are valid (XML Schema Part 2), and how they compare as SPARQL's `<` does (SPARQL
-//! 1.1, 17.3), also dates, times and durations.
+//! 1.1, 17.3), also dates, times and durations. `order` has the order of texts that are shown, where every text has a
+//! place.
+mod order;
+
+pub use order::{Moment, SortKey, ValueOrder};
+
+use crate::number::{check_float, compare_decimals, is_numeric, is_valid_integer, split_decimal};
 use oxrdf::vocab::xsd;
-use oxrdf::{Literal, NamedNodeRef, Term};
+use oxrdf::{Literal, Term};
 use oxsdatatypes::{
     Boolean, Date, DateTime, DayTimeDuration, Decimal, Double, Float, GDay, GMonth, GMonthDay,
     GYear, GYearMonth, Time, YearMonthDuration,
-};
-use penstock_rdf::number::{
-    check_float, compare_decimals, is_integer_type, is_valid_integer, split_decimal,
 };
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -32,7 +35,7 @@ enum Value<'a> {
 }
 
 /// Compares two values; `None` if they cannot be compared, or if one is not valid.
-pub(crate) fn compare(one: &Term, other: &Term) -> Option<Ordering> {
+pub fn compare(one: &Term, other: &Term) -> Option<Ordering> {
     let (Term::Literal(one), Term::Literal(other)) = (one, other) else { return None };
     match (read_value(one)?, read_value(other)?) {
         (Value::Decimal(one), Value::Decimal(other)) => compare_decimals(one, other),
@@ -57,7 +60,7 @@ pub(crate) fn compare(one: &Term, other: &Term) -> Option<Ordering> {
 
 /// Returns a term in the form in which equal terms are identical: language tags are equal whatever their case (RDF 1.1
 /// Concepts, 3.3).
-pub(crate) fn fold_language(term: &Term) -> Cow<'_, Term> {
+pub fn fold_language(term: &Term) -> Cow<'_, Term> {
     let Term::Literal(literal) = term else { return Cow::Borrowed(term) };
     match literal.language() {
         Some(language) if language.bytes().any(|byte| byte.is_ascii_uppercase()) => {
@@ -71,7 +74,7 @@ pub(crate) fn fold_language(term: &Term) -> Cow<'_, Term> {
 }
 
 /// Returns whether the text of a literal is valid for its datatype; `None` for a datatype that is not known here.
-pub(crate) fn is_valid(literal: &Literal) -> Option<bool> {
+pub fn is_valid(literal: &Literal) -> Option<bool> {
     let is_known = is_numeric(literal.datatype())
         || matches!(
             literal.datatype(),
@@ -87,13 +90,8 @@ pub(crate) fn is_valid(literal: &Literal) -> Option<bool> {
     is_known.then(|| read_value(literal).is_some())
 }
 
-/// Returns whether the values of a datatype are numbers.
-pub(crate) fn is_numeric(datatype: NamedNodeRef<'_>) -> bool {
-    is_integer_type(datatype) || matches!(datatype, xsd::DECIMAL | xsd::DOUBLE | xsd::FLOAT)
-}
-
 /// Returns the value of an integer or a decimal, if it is small enough to be exact.
-pub(crate) fn to_decimal(literal: &Literal) -> Option<Decimal> {
+pub fn to_decimal(literal: &Literal) -> Option<Decimal> {
     match read_value(literal)? {
         Value::Decimal(text) => text.parse().ok(),
         _ => None,

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 /// Converts the lexical form of an XML Schema number to a JSON number (RFC 8259, section 6) and keeps its digits.
 /// `+5`, `01`, `.5` and `5.` change only as far as JSON requires. Returns `None` for `INF`, `NaN` and text that is
 /// not a number.
-pub(crate) fn to_json_number(lexical: &str) -> Option<Cow<'_, str>> {
+pub fn to_json_number(lexical: &str) -> Option<Cow<'_, str>> {
     let parts = NumberParts::parse(lexical)?;
     let sign = if parts.negative { "-" } else { "" };
     let whole = match parts.whole.trim_start_matches('0') {
@@ -23,16 +23,17 @@ pub(crate) fn to_json_number(lexical: &str) -> Option<Cow<'_, str>> {
     Some(if json == lexical { Cow::Borrowed(lexical) } else { Cow::Owned(json) })
 }
 
-struct NumberParts<'a> {
-    negative: bool,
-    whole: &'a str,
-    fraction: Option<&'a str>,
+/// The parts of a number as written.
+pub(super) struct NumberParts<'a> {
+    pub(super) negative: bool,
+    pub(super) whole: &'a str,
+    pub(super) fraction: Option<&'a str>,
     /// The mark (`e` or `E`) and the sign as written, and the digits.
-    exponent: Option<(char, &'a str, &'a str)>,
+    pub(super) exponent: Option<(char, &'a str, &'a str)>,
 }
 
 impl<'a> NumberParts<'a> {
-    fn parse(lexical: &'a str) -> Option<Self> {
+    pub(super) fn parse(lexical: &'a str) -> Option<Self> {
         let (negative, rest) = match lexical.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, lexical.strip_prefix('+').unwrap_or(lexical)),
@@ -71,7 +72,7 @@ fn is_all_digits(text: &str) -> bool {
 
 /// A sort key that orders numbers exactly.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NumberKey {
+pub struct NumberKey {
     /// -1, 0 or 1.
     sign: i8,
     /// The power of ten of the first digit that is not 0. It saturates: numbers beyond 10^(10^38) are
@@ -83,7 +84,7 @@ pub(crate) struct NumberKey {
 
 impl NumberKey {
     /// Creates the key of a lexical form. Returns `None` as [`to_json_number`] does.
-    pub(crate) fn parse(lexical: &str) -> Option<Self> {
+    pub fn parse(lexical: &str) -> Option<Self> {
         let parts = NumberParts::parse(lexical)?;
         let all = format!("{}{}", parts.whole, parts.fraction.unwrap_or_default());
         let digits = all.trim_start_matches('0');

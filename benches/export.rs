@@ -71,7 +71,7 @@ async fn measure_deliveries(size: &str, pumps: u32, length: usize, count: u32, t
     reset_peak();
     let begun = Instant::now();
     let running = run(&exporter);
-    while exporter.get(&last).unwrap().unwrap().status != Status::Delivered {
+    while exporter.get(&last).unwrap().unwrap().status != ExportStatus::Delivered {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let seconds = begun.elapsed().as_secs_f64();

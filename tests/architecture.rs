@@ -9,6 +9,7 @@
     reason = "a failing test ends immediately"
 )]
 
+use penstock_model::mapping::KINDS;
 use penstock_model::namespace::moving::COLLECTIONS;
 use penstock_test_support::prelude::*;
 use std::fmt::Write as _;
@@ -243,5 +244,46 @@ fn the_list_of_collections_is_complete() {
     assert_eq!(
         listed, written,
         "decide in src/model/namespace/moving/collections.rs whether a move of a namespace rewrites it"
+    );
+}
+
+/// What the gateway knows of a kind of values is in its table, so that a new kind needs no change elsewhere.
+#[test]
+fn only_the_table_knows_the_kinds_of_values() {
+    let mut paths = Vec::new();
+    collect_sources(&root().join("src"), &mut paths);
+    let literals = KINDS.iter().filter_map(|value| {
+        let shown = format!("{value:?}");
+        Some(shown.strip_prefix("Literal(")?.strip_suffix(')')?.to_owned())
+    });
+    let mut names: Vec<String> = literals.chain(["Typed".into(), "Language".into()]).collect();
+    assert_eq!(names.len(), 8, "{names:?}");
+    names = names
+        .iter()
+        .flat_map(|name| ["Literal", "Kind"].map(|of| format!("{of}::{name}")))
+        .collect();
+    // A name in a mapping that is no other word.
+    names.push("\"dateTime\"".to_owned());
+    let mut found = BTreeSet::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let text = without_tests(&text);
+        let is_named = |name: &String| {
+            let mut places = text.match_indices(name.as_str());
+            places.any(|(at, _)| !text[..at].ends_with(char::is_alphanumeric))
+        };
+        if names.iter().any(is_named) {
+            found.insert(path.strip_prefix(root()).unwrap().display().to_string());
+        }
+    }
+    let known = [
+        "src/model/derive/seen.rs",
+        "src/model/mapping/kind.rs",
+        "src/model/mapping/kind/table.rs",
+    ];
+    assert_eq!(
+        found,
+        known.map(str::to_owned).into(),
+        "say in `Kind` what these files know of a kind"
     );
 }

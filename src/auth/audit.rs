@@ -14,6 +14,7 @@ use penstock_base::commit::{CommitCheck, GuardedStore, NoClient, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::network;
 use penstock_base::time;
+use penstock_resources::audit::AuditEvent;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
 use rate_limit::AccountLimit;
 use serde::{Deserialize, Serialize};
@@ -346,6 +347,21 @@ impl Record {
             from,
             detail: detail.chars().take(MAX_DETAIL_CHARS).collect(),
             count,
+        }
+    }
+}
+
+impl From<Record> for AuditEvent {
+    fn from(record: Record) -> Self {
+        Self {
+            id: record.id.to_string(),
+            at: record.at,
+            what: record.what,
+            account: record.account,
+            by: record.by,
+            from: record.from.map(|from| from.to_string()),
+            detail: record.detail,
+            count: record.count,
         }
     }
 }

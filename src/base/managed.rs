@@ -3,56 +3,12 @@
 //! A record is written in the commit that applies its file. It stays when the file is gone (`is_unmanaged`), because
 //! `penstock apply --prune` deletes only what files created.
 use crate::error::{ErrorClass, GatewayError};
+use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{DocumentRange, Error, Format, Read, Transaction};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// The collection of the documents: the kind, a slash and the name, to JSON.
 pub const COLLECTION: &str = "managed-definitions";
-
-/// The kind of a definition, in the order in which definitions depend on each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum DefinitionKind {
-    /// A namespace.
-    Namespace,
-    /// A shapes graph.
-    Shapes,
-    /// A group of accounts.
-    Group,
-    /// A Business Object.
-    BusinessObject,
-}
-
-impl DefinitionKind {
-    /// All kinds, in the order in which definitions depend on each other.
-    pub const ALL: [Self; 4] = [Self::Namespace, Self::Shapes, Self::Group, Self::BusinessObject];
-
-    /// Returns its name, as files write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Namespace => "Namespace",
-            Self::Shapes => "Shapes",
-            Self::Group => "Group",
-            Self::BusinessObject => "BusinessObject",
-        }
-    }
-
-    /// Returns what people call it.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Namespace => "namespace",
-            Self::Shapes => "shapes graph",
-            Self::Group => "group",
-            Self::BusinessObject => "Business Object",
-        }
-    }
-}
-
-impl fmt::Display for DefinitionKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// A definition that comes from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

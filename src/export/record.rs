@@ -13,7 +13,7 @@
 //! | `export-held` | as for its sequence | objects of the last full export and all incremental ones since (u64, big endian). |
 mod stored_entry;
 
-use super::entry::ExportEntry;
+use penstock_resources::export::Export;
 use penstock_store::{DocumentRange, Error, Read, Transaction};
 use serde::{Deserialize, Serialize};
 use stored_entry::StoredEntry;
@@ -34,7 +34,7 @@ const RECORDS_PER_PAGE: usize = 200;
 pub(super) struct Record {
     /// The entry as the API shows it, in the form [`StoredEntry`].
     #[serde(with = "StoredEntry")]
-    pub(super) entry: ExportEntry,
+    pub(super) entry: Export,
     /// Its place in its target's queue: its order, or after a replay a later number from the same counter.
     pub(super) place: u64,
     /// Whether the spool still has its file.

@@ -11,7 +11,7 @@ async fn blocked_until<M: Future<Output = ()>>(
     server: &Server,
     bucket: &str,
     targets: Targets,
-    class: FailureClass,
+    class: Cause,
     words: &str,
     fix: impl FnOnce() -> M,
 ) {
@@ -23,21 +23,20 @@ async fn blocked_until<M: Future<Output = ()>>(
 /// `fix` has run, and that both are delivered then.
 async fn delivered_after<M: Future<Output = ()>>(
     targets: Targets,
-    class: FailureClass,
+    class: Cause,
     words: &str,
     fix: impl FnOnce() -> M,
-) -> [ExportEntry; 2] {
+) -> [Export; 2] {
     let plant = Plant::with_pumps(0..2, 10);
     let exporter = plant.quick(targets);
     let pumps = pump("Pump", &["plant-a"]);
     let entries = [push_one(&exporter, &pumps), push_one(&exporter, &pumps)];
     let running = run(&exporter);
     blocked(&exporter, &entries[0], class, words).await;
-    assert_eq!(status_of(&exporter, &entries[1]), Status::Queued);
+    assert_eq!(status_of(&exporter, &entries[1]), ExportStatus::Queued);
     // The test of a target writes nothing, so it cannot detect an error that only affects writes.
     let result = exporter.test_target("plant-a").await.unwrap();
-    if matches!(class, FailureClass::Bucket | FailureClass::Credentials | FailureClass::Certificate)
-    {
+    if matches!(class, Cause::Bucket | Cause::Credentials | Cause::Certificate) {
         assert!(!result.ok && result.caused_by == Some(class), "{result:?}");
     }
     fix().await;
@@ -55,7 +54,7 @@ async fn a_missing_bucket() {
     let (server, bucket) = (ceph(), new_name());
     let targets = server.target(&bucket);
     let fix = || server.create(&bucket);
-    blocked_until(&server, &bucket, targets, FailureClass::Bucket, "does not exist", fix).await;
+    blocked_until(&server, &bucket, targets, Cause::Bucket, "does not exist", fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,7 +62,7 @@ async fn a_missing_bucket_of_swift() {
     let (server, bucket) = (swift(), new_name());
     let targets = server.target(&bucket);
     let fix = || server.create(&bucket);
-    blocked_until(&server, &bucket, targets, FailureClass::Bucket, "does not exist", fix).await;
+    blocked_until(&server, &bucket, targets, Cause::Bucket, "does not exist", fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,8 +72,7 @@ async fn a_denied_policy_and_a_write_only_policy() {
     let (id, user) = Server::user();
     let write = ["s3:PutObject"];
     let fix = || server.allow(&bucket, &id, &write);
-    let entries =
-        delivered_after(user.target(&bucket), FailureClass::Policy, "may not write", fix).await;
+    let entries = delivered_after(user.target(&bucket), Cause::Policy, "may not write", fix).await;
     server.allow(&bucket, &id, &["s3:PutObject", "s3:GetObject", "s3:ListBucketVersions"]).await;
     user.check(&bucket, &entries).await;
 }
@@ -88,7 +86,7 @@ async fn an_exceeded_quota() {
     admin(&["quota", "set", &uid, "--quota-scope=user", "--max-objects=0"]);
     admin(&["quota", "enable", &uid, "--quota-scope=user"]);
     let fix = || async { admin(&["quota", "disable", &uid, "--quota-scope=user"]) };
-    blocked_until(&user, &bucket, user.target(&bucket), FailureClass::Quota, "quota", fix).await;
+    blocked_until(&user, &bucket, user.target(&bucket), Cause::Quota, "quota", fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,7 +96,7 @@ async fn a_suspended_user() {
     user.create(&bucket).await;
     let uid = format!("--uid={id}");
     admin(&["user", "suspend", &uid]);
-    let (targets, class) = (user.target(&bucket), FailureClass::Credentials);
+    let (targets, class) = (user.target(&bucket), Cause::Credentials);
     let fix = || async { admin(&["user", "enable", &uid]) };
     blocked_until(&user, &bucket, targets, class, "UserSuspended", fix).await;
 }
@@ -111,7 +109,7 @@ async fn a_secret_that_changes() {
     let key = format!("--access-key={}", user.key);
     let uid = format!("--uid={id}");
     admin(&["key", "create", &uid, &key, "--secret-key=ANOTHERSECRET"]);
-    let (targets, class) = (user.target(&bucket), FailureClass::Credentials);
+    let (targets, class) = (user.target(&bucket), Cause::Credentials);
     let fix = || async { admin(&["key", "create", &uid, &key, "--secret-key=SECRET"]) };
     blocked_until(&user, &bucket, targets, class, "`secret-access-key`", fix).await;
 }
@@ -120,9 +118,9 @@ async fn a_secret_that_changes() {
 async fn a_server_that_asks_to_slow_down_and_a_broken_link() {
     let server = ceph();
     for (fault, class, words) in [
-        (Fault::SlowDown, FailureClass::Busy, "503"),
-        (Fault::Refuse(100_000), FailureClass::Unreachable, "refused"),
-        (Fault::Blackhole, FailureClass::Broken, "sent no answer"),
+        (Fault::SlowDown, Cause::Busy, "503"),
+        (Fault::Refuse(100_000), Cause::Unreachable, "refused"),
+        (Fault::Blackhole, Cause::Broken, "sent no answer"),
     ] {
         let bucket = new_name();
         server.create(&bucket).await;
@@ -143,7 +141,7 @@ async fn an_unknown_host_name() {
     let exporter = plant.quick(server.at("http://no-such-host.invalid").target("plant"));
     let entry = push_pump(&exporter);
     let running = run(&exporter);
-    blocked(&exporter, &entry, FailureClass::Unreachable, "cannot be resolved").await;
+    blocked(&exporter, &entry, Cause::Unreachable, "cannot be resolved").await;
     running.stop().await;
 }
 
@@ -206,7 +204,7 @@ async fn a_certificate_that_expired_is_not_valid_yet_or_is_for_another_name() {
         let exporter = plant.quick(targets);
         let entry = push_pump(&exporter);
         let running = run(&exporter);
-        blocked(&exporter, &entry, FailureClass::Certificate, words).await;
+        blocked(&exporter, &entry, Cause::Certificate, words).await;
         running.stop().await;
     }
 }
@@ -223,7 +221,7 @@ async fn blocks_until_the_object_is_removed(
     let entry = push_pump(&exporter);
     server.put(bucket, &entry.key, "theirs", more).await;
     let running = run(&exporter);
-    blocked(&exporter, &entry, FailureClass::Conflict, words).await;
+    blocked(&exporter, &entry, Cause::Conflict, words).await;
     let (_, body) = server.object(bucket, &entry.key).await;
     assert_eq!(body, b"theirs");
     // The owner of the foreign object removes it.
@@ -322,7 +320,7 @@ async fn a_lost_answer_with_write_only_credentials() {
     let third = push_pump(&exporter);
     server.put(&bucket, &third.key, "theirs", &[]).await;
     let running = run(&exporter);
-    blocked(&exporter, &third, FailureClass::Conflict, "may not read").await;
+    blocked(&exporter, &third, Cause::Conflict, "may not read").await;
     running.stop().await;
     user.object(&bucket, &second.key).await;
 }
@@ -370,7 +368,7 @@ async fn no_metadata_is_sent_before_its_lines_can_be_sent() {
             std::fs::write(&spooled, "damaged").unwrap();
         }
         let running = run(&exporter);
-        until_status(&exporter, &entry.id, Status::Blocked).await;
+        until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
         let metadata = entry.metadata_key().unwrap();
         assert!(!server.keys(&bucket).await.contains(&metadata), "{is_foreign}");
         // Deleting after the cause is removed could delete what was just delivered.
@@ -401,11 +399,11 @@ async fn a_foreign_object_does_not_count_as_delivered_after_an_attempt_that_reac
     link.set(Fault::Refuse(u64::MAX));
     let entry = push_pump(&exporter);
     let running = run(&exporter);
-    blocked(&exporter, &entry, FailureClass::Unreachable, "refused").await;
+    blocked(&exporter, &entry, Cause::Unreachable, "refused").await;
     server.put(&bucket, &entry.key, "theirs", &[]).await;
     link.set(Fault::Pass);
     link.listen().await;
-    blocked(&exporter, &entry, FailureClass::Conflict, "may not read").await;
+    blocked(&exporter, &entry, Cause::Conflict, "may not read").await;
     let (_, body) = server.object(&bucket, &entry.key).await;
     assert_eq!(body, b"theirs");
     server.delete(&bucket, &entry.key).await;
@@ -422,7 +420,7 @@ async fn a_file_of_another_gateway_in_the_directory_is_never_overwritten() {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "theirs").unwrap();
     let running = run(&exporter);
-    blocked(&exporter, &entry, FailureClass::Conflict, "not overwritten").await;
+    blocked(&exporter, &entry, Cause::Conflict, "not overwritten").await;
     assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
     std::fs::remove_file(&path).unwrap();
     until_delivered(&exporter, &entry).await;

@@ -2,7 +2,8 @@
 use nix::sys::stat::Mode;
 use penstock_base::commit::NoClient;
 use penstock_base::error;
-use penstock_export::{Kind, verify};
+use penstock_export::verify;
+use penstock_resources::export::ExportKind;
 use penstock_test_support::exports::prelude::*;
 use sha2::{Digest, Sha256};
 use std::os::unix::fs::symlink;
@@ -12,8 +13,8 @@ async fn a_push_delivers_a_file_to_the_directory() {
     let plant = Plant::with_pumps(0..1203, 5);
     let exporter = plant.open(embedded());
     let entry = push_one(&exporter, &pump("Pump 1/ü", &["plant-a"]));
-    assert_eq!((entry.sequence, entry.object_count, entry.kind), (1, 1203, Kind::Full));
-    assert_eq!(entry.status, Status::Queued);
+    assert_eq!((entry.sequence, entry.object_count, entry.kind), (1, 1203, ExportKind::Full));
+    assert_eq!(entry.status, ExportStatus::Queued);
     let spooled =
         std::fs::read(exporter.spool_folder().join(format!("{}.json", entry.id))).unwrap();
 
@@ -56,7 +57,7 @@ async fn links_below_the_root_are_not_followed() {
     symlink(&elsewhere, &folder).unwrap();
 
     let running = run(&exporter);
-    let blocked = until_status(&exporter, &entry.id, Status::Blocked).await;
+    let blocked = until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
     let cause = blocked.last_error.unwrap();
     assert!(cause.contains("`Pump` is a link or a file, not a folder; remove it"), "{cause}");
     running.stop().await;
@@ -90,7 +91,7 @@ async fn what_is_no_regular_file_blocks_the_target() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         put_obstacle(&path);
         let running = run(&exporter);
-        let blocked = until_status(&exporter, &entry.id, Status::Blocked).await;
+        let blocked = until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
         running.stop().await;
         let cause = blocked.last_error.unwrap();
         assert!(

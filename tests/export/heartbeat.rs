@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
 use penstock_config::{GraphTemplate, SparqlLogin, SparqlProtocol, SparqlStore};
-use penstock_export::HeartbeatTimes;
 use penstock_export::walk::{BucketFinding, BucketLocation, walk_bucket};
+use penstock_resources::gateway::HeartbeatTimes;
 use penstock_test_support::exports::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::watch;

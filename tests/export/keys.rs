@@ -20,7 +20,7 @@ fn targets(out: &Path, key: &str, format: ExportFormat) -> Targets {
     targets
 }
 
-async fn deliver(exporter: &Exporter, name: &str) -> ExportEntry {
+async fn deliver(exporter: &Exporter, name: &str) -> Export {
     let entry = push_one(exporter, &pump(name, &["plant-a"]));
     until_delivered(exporter, &entry).await
 }
@@ -113,7 +113,7 @@ async fn lines_are_delivered_after_their_metadata() {
     // The metadata is there, and the lines cannot be written: their name is that of a folder.
     std::fs::create_dir_all(&lines).unwrap();
     let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Blocked).await;
+    until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
     running.stop().await;
     let written = read(&metadata);
     drop(exporter);
@@ -157,9 +157,9 @@ async fn lines_are_delivered_after_their_metadata() {
     // Other metadata is never overwritten.
     std::fs::write(&metadata, "{}").unwrap();
     exporter.replay(&NoClient, &entry.id).unwrap();
-    until_status(&exporter, &entry.id, Status::Blocked).await;
+    until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
     let target = find_target(&exporter, "plant-a");
-    assert_eq!(target.blocked_by, Some(FailureClass::Conflict));
+    assert_eq!(target.blocked_by, Some(Cause::Conflict));
     running.stop().await;
     assert_eq!(read(&metadata), "{}");
 }
@@ -243,7 +243,7 @@ async fn no_metadata_is_written_for_a_file_that_cannot_be_delivered() {
             std::fs::write(&spooled, text.replacen("pump", "pumq", 1)).unwrap();
         }
         let running = run(&exporter);
-        until_status(&exporter, &entry.id, Status::Blocked).await;
+        until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
         let root = out.path().join("plant-a");
         assert!(!root.exists() || files(&root).is_empty(), "{is_missing}");
 

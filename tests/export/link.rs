@@ -89,7 +89,7 @@ async fn everything_arrives(server: Server, deliveries: u64) {
     println!("{deliveries} deliveries; {:?}", seen.lock().unwrap());
     let all = exporter.list(None, 1_000_000).unwrap();
     for (name, bucket) in &names {
-        let mut entries: Vec<ExportEntry> =
+        let mut entries: Vec<Export> =
             all.iter().filter(|entry| entry.target == *name).cloned().collect();
         entries.reverse();
         assert!(entries.iter().map(|entry| entry.sequence).eq(1..=deliveries.div_ceil(TARGETS)));

@@ -9,22 +9,22 @@ async fn a_parked_entry_does_not_block_the_others_and_returns_to_its_place() {
     let business_object = pump("Pump", &["plant-a"]);
     let exporter = plant.open(embedded());
     let entries: Vec<_> = (0..3).map(|_| push_one(&exporter, &business_object)).collect();
-    assert_eq!(exporter.park(&NoClient, &entries[0].id).unwrap().status, Status::Parked);
+    assert_eq!(exporter.park(&NoClient, &entries[0].id).unwrap().status, ExportStatus::Parked);
     assert_eq!(exporter.park(&NoClient, &entries[0].id).unwrap_err().class, ErrorClass::Conflict);
-    assert_eq!(exporter.park(&NoClient, &entries[1].id).unwrap().status, Status::Parked);
+    assert_eq!(exporter.park(&NoClient, &entries[1].id).unwrap().status, ExportStatus::Parked);
     drop(exporter);
 
     let plant = plant.restart();
     let exporter = plant.open(embedded());
-    assert_eq!(exporter.retry(&NoClient, &entries[1].id).unwrap().status, Status::Queued);
+    assert_eq!(exporter.retry(&NoClient, &entries[1].id).unwrap().status, ExportStatus::Queued);
     let running = run(&exporter);
     let (second, third) = (
         until_delivered(&exporter, &entries[1]).await,
         until_delivered(&exporter, &entries[2]).await,
     );
     assert!(second.delivered_at <= third.delivered_at);
-    assert_eq!(status_of(&exporter, &entries[0]), Status::Parked);
-    assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap().status, Status::Queued);
+    assert_eq!(status_of(&exporter, &entries[0]), ExportStatus::Parked);
+    assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap().status, ExportStatus::Queued);
     until_delivered(&exporter, &entries[0]).await;
     assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap_err().class, ErrorClass::Conflict);
     running.stop().await;
@@ -60,8 +60,8 @@ async fn a_blocked_target_does_not_block_others_and_continues_after_a_fix() {
     let push =
         exporter.push(&pump("Pump", &["plant-a", "plant-b"]), ExportRequester::gateway()).unwrap();
     let running = run(&exporter);
-    until_status(&exporter, &push.exports[1].id, Status::Delivered).await;
-    let entry = until_status(&exporter, &push.exports[0].id, Status::Blocked).await;
+    until_status(&exporter, &push.exports[1].id, ExportStatus::Delivered).await;
+    let entry = until_status(&exporter, &push.exports[0].id, ExportStatus::Blocked).await;
     assert!(entry.attempts > 0 && entry.last_error.is_some());
     let state = find_target(&exporter, "plant-a");
     assert_eq!((state.blocked, state.depth), (entry.last_error.clone(), 1));
@@ -121,5 +121,5 @@ async fn a_failed_attempt_shows_as_blocked() {
     let running = run(&exporter);
     until_entry(&exporter, &entry.id, |entry| entry.attempts >= 2).await;
     running.stop().await;
-    assert_eq!(status_of(&exporter, &entry), Status::Blocked);
+    assert_eq!(status_of(&exporter, &entry), ExportStatus::Blocked);
 }

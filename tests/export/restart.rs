@@ -20,7 +20,7 @@ async fn queued_exports_are_delivered_in_order_after_a_restart() {
 
     let last = run_until_delivered(&exporter, &queued[4]).await;
     let mut delivered = exporter.list(None, 100).unwrap();
-    assert!(delivered.iter().all(|entry| entry.status == Status::Delivered));
+    assert!(delivered.iter().all(|entry| entry.status == ExportStatus::Delivered));
     delivered.reverse();
     assert!(delivered.is_sorted_by_key(|entry| entry.sequence));
     assert!(delivered.is_sorted_by_key(|entry| entry.delivered_at.clone()));
@@ -112,11 +112,11 @@ async fn an_entry_without_its_file_is_blocked_until_it_is_parked() {
     let plant = plant.restart();
     let exporter = plant.open(embedded());
     let entry = exporter.get(&lost.id).unwrap().unwrap();
-    assert_eq!(entry.status, Status::Blocked);
+    assert_eq!(entry.status, ExportStatus::Blocked);
     assert!(entry.last_error.unwrap().contains("missing from the spool"));
     let running = run(&exporter);
     until_entry(&exporter, &lost.id, |entry| entry.attempts > 0).await;
-    assert_eq!(status_of(&exporter, &whole), Status::Queued);
+    assert_eq!(status_of(&exporter, &whole), ExportStatus::Queued);
     park(&exporter, &lost).await;
     until_delivered(&exporter, &whole).await;
     running.stop().await;
@@ -148,12 +148,12 @@ async fn a_start_without_the_configured_targets_keeps_their_exports_queued() {
     let exporter = plant.open(embedded());
     let running = run(&exporter);
     let blocked =
-        until_entry(&exporter, &entries[0].id, |entry| entry.status == Status::Blocked).await;
+        until_entry(&exporter, &entries[0].id, |entry| entry.status == ExportStatus::Blocked).await;
     running.stop().await;
     let cause = blocked.last_error.unwrap();
     assert!(cause.contains("service.export.targets.plant-a"), "{cause}");
     let state = find_target(&exporter, "plant-a");
-    assert_eq!((state.blocked_by, state.depth), (Some(FailureClass::Gateway), 2));
+    assert_eq!((state.blocked_by, state.depth), (Some(Cause::Gateway), 2));
     assert_eq!(files(&plant.bucket("plant-a")), Vec::<String>::new());
     drop(exporter);
 

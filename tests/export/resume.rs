@@ -43,7 +43,7 @@ async fn an_upload_continues_after_a_restart_with_the_missing_parts() {
         let running = run(&exporter);
         until_sent(&link, 3 * PART + PART / 2).await;
         link.set(Fault::Reset);
-        until_status(&exporter, &entry.id, Status::Blocked).await;
+        until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
         running.stop().await;
         drop(exporter);
         // The metadata is stored before the first part.
@@ -73,7 +73,7 @@ async fn a_parked_upload_leaves_no_parts_and_starts_again() {
     let running = run(&exporter);
     until_sent(&link, 2 * PART).await;
     link.set(Fault::SlowDown);
-    until_status(&exporter, &entry.id, Status::Blocked).await;
+    until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
     assert_eq!(server.uploads(&bucket).await, 1);
     park(&exporter, &entry).await;
     link.set(Fault::Pass);
@@ -136,7 +136,7 @@ async fn an_upload_that_the_server_lost_starts_again() {
     let running = run(&exporter);
     until_sent(&link, 2 * PART).await;
     link.set(Fault::SlowDown);
-    until_status(&exporter, &entry.id, Status::Blocked).await;
+    until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
     let record = plant.dir.path().join(format!("uploads/{}.upload", entry.id));
     let record = std::fs::read_to_string(record).unwrap();
     let upload: Value = serde_json::from_str(record.lines().next().unwrap()).unwrap();

@@ -36,7 +36,7 @@ fn pumps() -> Compiled {
 }
 
 /// Checks that the bucket has the file of this entry, byte for byte, with its metadata.
-async fn check(bucket: &Bucket, exporter: &Exporter, entry: &ExportEntry) {
+async fn check(bucket: &Bucket, exporter: &Exporter, entry: &Export) {
     let spooled =
         std::fs::read(exporter.spool_folder().join(format!("{}.json", entry.id))).unwrap();
     let object = bucket.get_object(&entry.key).await.unwrap();
@@ -110,10 +110,10 @@ async fn blocks_until_corrected(wrong: Targets, bucket: &str, cause: &str, secre
     let exporter = plant.open(wrong);
     let entries = [push_one(&exporter, &pumps()), push_one(&exporter, &pumps())];
     let running = run(&exporter);
-    let blocked = until_status(&exporter, &entries[0].id, Status::Blocked).await;
+    let blocked = until_status(&exporter, &entries[0].id, ExportStatus::Blocked).await;
     let error = blocked.last_error.unwrap();
     assert!(error.contains(cause) && !error.contains(secret), "{error}");
-    assert_eq!(status_of(&exporter, &entries[1]), Status::Queued);
+    assert_eq!(status_of(&exporter, &entries[1]), ExportStatus::Queued);
     running.stop().await;
     drop(exporter);
 
@@ -164,7 +164,7 @@ async fn only_the_targets_ca_file_makes_a_private_certificate_trusted() {
     let exporter = plant.open(untrusted.clone());
     let large = push_one(&exporter, &pumps());
     let running = run(&exporter);
-    let blocked = until_status(&exporter, &large.id, Status::Blocked).await;
+    let blocked = until_status(&exporter, &large.id, ExportStatus::Blocked).await;
     assert!(blocked.last_error.as_ref().unwrap().contains("not trusted"), "{blocked:?}");
     running.stop().await;
     drop(exporter);

@@ -103,7 +103,7 @@ async fn a_page_for_people_in_place_of_the_store_is_no_delivery() {
         let exporter = plant.quick(targets);
         let entry = push_pump(&exporter);
         let running = run(&exporter);
-        blocked(&exporter, &entry, FailureClass::Bucket, "sign-in page").await;
+        blocked(&exporter, &entry, Cause::Bucket, "sign-in page").await;
         assert!(!exporter.test_target("plant-a").await.unwrap().ok);
         running.stop().await;
     }
@@ -113,10 +113,10 @@ async fn a_page_for_people_in_place_of_the_store_is_no_delivery() {
 async fn a_blocked_store_names_the_cause_and_no_secret() {
     let store = SparqlServer::start().await;
     for (fault, path, class, words) in [
-        (Fault::Pass, "nothing", FailureClass::Bucket, "`endpoint`"),
-        (Fault::Deny, "update", FailureClass::Policy, "may not write"),
-        (Fault::SlowDown, "update", FailureClass::Busy, "unavailable (503)"),
-        (Fault::Refuse(600_000), "update", FailureClass::Unreachable, "refused"),
+        (Fault::Pass, "nothing", Cause::Bucket, "`endpoint`"),
+        (Fault::Deny, "update", Cause::Policy, "may not write"),
+        (Fault::SlowDown, "update", Cause::Busy, "unavailable (503)"),
+        (Fault::Refuse(600_000), "update", Cause::Unreachable, "refused"),
     ] {
         let link = Link::to(&store.url, move || fault).await;
         let plant = Plant::with_pumps(0..2, 10);
@@ -147,7 +147,7 @@ async fn a_graph_that_somebody_else_writes_is_a_conflict() {
         let exporter = plant.quick(updated(&store.url));
         let entry = push_pump(&exporter);
         let running = run(&exporter);
-        blocked(&exporter, &entry, FailureClass::Conflict, words).await;
+        blocked(&exporter, &entry, Cause::Conflict, words).await;
         assert_eq!(store.graphs().await, [format!("<{GRAPH}:state>")]);
         store.update(&format!("DROP GRAPH <{GRAPH}:state>")).await;
         until_delivered(&exporter, &entry).await;
@@ -170,7 +170,7 @@ async fn the_staging_graphs_of_a_parked_export_are_dropped() {
     let exporter = plant.quick(updated(&link.endpoint));
     let entry = push_pump(&exporter);
     let running = run(&exporter);
-    blocked(&exporter, &entry, FailureClass::Policy, "may not write").await;
+    blocked(&exporter, &entry, Cause::Policy, "may not write").await;
     let staged = store.graphs().await;
     assert!(staged.contains(&format!("<{GRAPH}:{}>", entry.id)), "{staged:?}");
     assert!(!staged.contains(&format!("<{GRAPH}>")), "{staged:?}");

@@ -8,7 +8,7 @@ use penstock_export::walk::{
 use penstock_test_support::exports::prelude::*;
 
 /// Delivers `count` exports.
-async fn deliver(plant: &Plant, targets: Targets, count: u32) -> Vec<ExportEntry> {
+async fn deliver(plant: &Plant, targets: Targets, count: u32) -> Vec<Export> {
     let exporter = plant.quick(targets);
     let running = run(&exporter);
     let mut entries = Vec::new();
@@ -215,9 +215,8 @@ async fn a_bucket_is_checked_with_the_credentials_of_its_target_or_of_the_enviro
     // An object of another gateway, an object whose bytes do not match its metadata, and a gap.
     let (_, body) = server.object(&bucket, &entries[1].key).await;
     let body = String::from_utf8(body).unwrap();
-    let path =
-        |entry: &ExportEntry| format!("{bucket}/{}", s3::signing::uri_encode(&entry.key, false));
-    let sha256 = |entry: &ExportEntry| ("x-amz-meta-sha256", entry.sha256.clone());
+    let path = |entry: &Export| format!("{bucket}/{}", s3::signing::uri_encode(&entry.key, false));
+    let sha256 = |entry: &Export| ("x-amz-meta-sha256", entry.sha256.clone());
     for (entry, gateway) in [(&entries[1], "gateway-2"), (&entries[0], "gateway-1")] {
         let (name, sha256) = sha256(entry);
         let more = [(name, sha256.as_str()), ("x-amz-meta-gateway-id", gateway)];

@@ -1,8 +1,7 @@
 //! What the pages and the API show of definitions that come from files.
 use penstock_auth::Authorized;
-use penstock_service::definitions::{
-    ApplyOptions, DefinitionFile, apply_files, apply_service_folder,
-};
+use penstock_resources::definitions::DefinitionFile;
+use penstock_service::definitions::{ApplyOptions, apply_files, apply_service_folder};
 use penstock_test_support::prelude::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -138,9 +138,10 @@ async fn users_change_only_their_own_names() {
     key.includes(&json!({
         "roles": ["Contributor"], "source": "api-key", "email": null, "serviceAccount": false,
     }));
-    let query = json!({"query": "{ authenticatedUser { id roles email serviceAccount } }"});
-    let user = caller.post("/graphql", &query).await.expect(200).json();
-    for member in ["id", "roles", "email", "serviceAccount"] {
+    let members = ["id", "roles", "email", "serviceAccount", "enabled", "source", "createdAt"];
+    let query = format!("{{ authenticatedUser {{ {} }} }}", members.join(" "));
+    let user = caller.post("/graphql", &json!({ "query": query })).await.expect(200).json();
+    for member in members {
         assert_eq!(user["data"]["authenticatedUser"][member], key[member], "{member}");
     }
     let names = |account: &Value| account.as_object().unwrap().keys().cloned().collect::<Vec<_>>();

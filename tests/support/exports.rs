@@ -8,12 +8,14 @@ use oxrdf::{Literal, NamedNode, Quad};
 use penstock_base::commit::NoClient;
 use penstock_base::error::GatewayError;
 use penstock_config::{ExportFormat, KeyTemplate, Target, TargetKind, Targets};
-use penstock_export::{ExportEntry, ExportOptions, ExportRequester, Exporter, Status, TargetState};
+use penstock_export::{ExportOptions, ExportRequester, Exporter};
 use penstock_model::catalogue::Catalogue;
 use penstock_model::mapping::{self, Field, FieldKind, Mapping, Property, Shape};
-use penstock_model::namespace::Generator;
-use penstock_model::resource::{Compiled, PushTarget};
+use penstock_model::resource::Compiled;
 use penstock_model::testing::{catalogue_settings, compile_object, put_namespace};
+use penstock_resources::business_object::PushTarget;
+use penstock_resources::export::{self, Export, ExportStatus};
+use penstock_resources::namespace::Generator;
 use penstock_store::Store;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,9 +37,9 @@ pub mod prelude {
         Compression, ExportFormat, KeyTemplate, Target, TargetKind, Targets,
     };
     pub use penstock_export::{
-        DeliveryTimings, ExportEntry, ExportOptions, ExportRequester, Exporter, FailureClass,
-        Status, TargetState,
+        DeliveryTimings, ExportExt as _, ExportOptions, ExportRequester, Exporter,
     };
+    pub use penstock_resources::export::{Cause, Export, ExportStatus};
 }
 
 pub const BASE: &str = "https://plant.example/id/Pump/";
@@ -301,8 +303,8 @@ impl Running {
 pub async fn until_entry(
     exporter: &Exporter,
     id: &str,
-    condition: impl Fn(&ExportEntry) -> bool,
-) -> ExportEntry {
+    condition: impl Fn(&Export) -> bool,
+) -> Export {
     until_some("an export has the expected state", async || {
         Some(exporter.get(id).unwrap().unwrap()).filter(&condition)
     })
@@ -310,12 +312,12 @@ pub async fn until_entry(
 }
 
 /// Waits until an export is delivered.
-pub async fn until_delivered(exporter: &Exporter, entry: &ExportEntry) -> ExportEntry {
-    until_status(exporter, &entry.id, Status::Delivered).await
+pub async fn until_delivered(exporter: &Exporter, entry: &Export) -> Export {
+    until_status(exporter, &entry.id, ExportStatus::Delivered).await
 }
 
 /// Runs the exporter until an export is delivered.
-pub async fn run_until_delivered(exporter: &Exporter, entry: &ExportEntry) -> ExportEntry {
+pub async fn run_until_delivered(exporter: &Exporter, entry: &Export) -> Export {
     let running = run(exporter);
     let delivered = until_delivered(exporter, entry).await;
     running.stop().await;
@@ -323,32 +325,32 @@ pub async fn run_until_delivered(exporter: &Exporter, entry: &ExportEntry) -> Ex
 }
 
 /// Parks an export as soon as it is not being delivered.
-pub async fn park(exporter: &Exporter, entry: &ExportEntry) {
+pub async fn park(exporter: &Exporter, entry: &Export) {
     until("the export is parked", async || exporter.park(&NoClient, &entry.id).is_ok()).await;
 }
 
 /// Returns the status of an export.
-pub fn status_of(exporter: &Exporter, entry: &ExportEntry) -> Status {
+pub fn status_of(exporter: &Exporter, entry: &Export) -> ExportStatus {
     exporter.get(&entry.id).unwrap().unwrap().status
 }
 
-pub async fn until_status(exporter: &Exporter, id: &str, status: Status) -> ExportEntry {
+pub async fn until_status(exporter: &Exporter, id: &str, status: ExportStatus) -> Export {
     until_entry(exporter, id, |entry| entry.status == status).await
 }
 
 /// Returns the state of a target.
-pub fn find_target(exporter: &Exporter, name: &str) -> TargetState {
+pub fn find_target(exporter: &Exporter, name: &str) -> export::Target {
     let targets = exporter.list_targets().unwrap();
     targets.into_iter().find(|target| target.name == name).unwrap()
 }
 
 /// Pushes the pumps to `plant-a`.
-pub fn push_pump(exporter: &Exporter) -> ExportEntry {
+pub fn push_pump(exporter: &Exporter) -> Export {
     push_one(exporter, &pump("Pump", &["plant-a"]))
 }
 
 /// Pushes and expects one export.
-pub fn push_one(exporter: &Exporter, business_object: &Compiled) -> ExportEntry {
+pub fn push_one(exporter: &Exporter, business_object: &Compiled) -> Export {
     let push = exporter.push(business_object, ExportRequester::gateway()).unwrap();
     assert_eq!(push.reason, None);
     assert_eq!(push.exports.len(), 1);

@@ -4,9 +4,10 @@
 //! an object, without reading all changes.
 use super::read::read_part;
 use super::storage::Part;
-use super::{Change, OPEN, State, parse_id};
+use super::{Change, OPEN, parse_id};
 use crate::namespace::moving::list_earlier_iris;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::change::ChangeState;
 use penstock_store::{DocumentRange, Read, Transaction};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -23,7 +24,7 @@ pub struct OpenChange {
     /// The Business Object's id.
     pub business_object: String,
     /// Its state.
-    pub state: State,
+    pub state: ChangeState,
     /// The account that sent it.
     pub author: String,
 }

@@ -4,11 +4,12 @@
 //! a new one. Open ones, and those that an approver has decided about, are kept for `service.review.history`.
 use super::open::update_open_changes;
 use super::read::read_minted;
-use super::{CHANGES, CLOSED, Change, IdBytes, PARTS, State, TOTALS, parse_id};
+use super::{CHANGES, CLOSED, Change, IdBytes, PARTS, TOTALS, parse_id};
 use crate::ingest::Limits;
 use crate::namespace::{self, moving::list_rebases_since};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::change::ChangeState;
 use penstock_store::{DocumentRange, Format, Read, Transaction};
 use std::time::Duration;
 
@@ -251,8 +252,8 @@ enum ClosedKind {
 impl ClosedKind {
     const ALL: [Self; 2] = [Self::Withdrawn, Self::Decided];
 
-    fn of(state: State) -> Self {
-        if state == State::Withdrawn { Self::Withdrawn } else { Self::Decided }
+    fn of(state: ChangeState) -> Self {
+        if state == ChangeState::Withdrawn { Self::Withdrawn } else { Self::Decided }
     }
 
     fn prefix(self, account: &str) -> Vec<u8> {

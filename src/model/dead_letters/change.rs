@@ -4,12 +4,11 @@ use super::shares::{
     Eviction, OriginQueue, Share, count_removed, evict_excess, list_origins, read_share,
     update_share,
 };
-use super::{
-    BY_INGESTION, BY_ORIGIN, DeadLetter, IdBytes, LETTERS, ObjectError, TEXTS, format_id, parse_id,
-};
+use super::{BY_INGESTION, BY_ORIGIN, DeadLetter, IdBytes, LETTERS, TEXTS, format_id, parse_id};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::metrics;
+use penstock_resources::problem::Finding;
 use penstock_store::{Format, Read as _, Transaction};
 use std::collections::HashSet;
 
@@ -115,7 +114,7 @@ pub(super) fn remove_entry(
 pub(crate) fn replace_errors(
     transaction: &mut Transaction<'_>,
     letter: DeadLetter,
-    errors: Vec<ObjectError>,
+    errors: Vec<Finding>,
     max_bytes: u64,
 ) -> Result<u64, GatewayError> {
     let key = letter.order_key();

@@ -1,102 +1,19 @@
 //! The records of ingestions: what was ingested, who sent it, and the counts. A record is part of the ingestion's
-//! commit.
+//! commit. It is stored as it is shown.
 use super::bounded::BoundedCollection;
 use super::write_history::WrittenObjects;
-use super::{Answer, Mode, Request};
+use super::{Answer, Request};
 use crate::change_feed::Watch;
-use penstock_base::clock::Doubt;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::ingestion::{IngestionRecord, QuadCounts, RecordMode};
 use penstock_store::{DocumentRange, Format, Read, ReadStore, Transaction};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::ops::ControlFlow;
 
 /// Maps the sequence to the record.
 const INGESTIONS: BoundedCollection = BoundedCollection("ingestions");
 /// Maps the identifier to the sequence.
 const INGESTION_IDS: &str = "ingestion-ids";
-
-/// The record of an ingestion, stored with the data.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Record {
-    /// The id of the ingestion.
-    pub id: String,
-    /// The Business Object's id; `None` for an update in SPARQL.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub business_object: Option<String>,
-    /// The Business Object's name at that time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub business_object_name: Option<String>,
-    /// The mode.
-    pub mode: RecordMode,
-    /// The account that sent the request.
-    pub caller: String,
-    /// The id of the API key of the request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_key: Option<String>,
-    /// The author of the change that it publishes, which is also the caller.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub author: Option<String>,
-    /// The account that approved the change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approved_by: Option<String>,
-    /// The trace that the request was part of (W3C Trace Context).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traceparent: Option<String>,
-    /// The time of the commit (RFC 3339, UTC), never before that of an earlier record.
-    pub at: String,
-    /// The reason why that time may be wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clock: Option<Doubt>,
-    /// The journal's sequence of the commit.
-    pub sequence: u64,
-    /// The size of the body in bytes.
-    pub bytes: u64,
-    /// As in [`Answer::created`].
-    pub created: u64,
-    /// As in [`Answer::updated`].
-    pub updated: u64,
-    /// As in [`Answer::unchanged`].
-    pub unchanged: u64,
-    /// As in [`Answer::deleted`].
-    pub deleted: u64,
-    /// The number of objects that were left out because of errors.
-    #[serde(default)]
-    pub rejected: u64,
-    /// What an update in SPARQL changed. Its objects are not counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quads: Option<QuadCounts>,
-}
-
-/// The mode of a recorded ingestion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RecordMode {
-    /// An update in SPARQL, or a graph that was written or deleted.
-    #[serde(rename = "SPARQL")]
-    Sparql,
-    /// An ingestion into a Business Object.
-    #[serde(untagged)]
-    Ingestion(Mode),
-}
-
-impl RecordMode {
-    /// Returns the name, in capitals.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sparql => "SPARQL",
-            Self::Ingestion(mode) => mode.name(),
-        }
-    }
-}
-
-/// The number of quads that an update changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct QuadCounts {
-    /// The quads that were not stored before.
-    pub inserted: u64,
-    /// The quads that are no longer stored.
-    pub removed: u64,
-}
 
 /// An update of quads to record: who sent it, and what it changed.
 #[derive(Debug, Clone, Copy)]
@@ -113,11 +30,11 @@ pub struct UpdateToRecord<'a> {
     pub quads: QuadCounts,
 }
 
-/// A record in its stored form. It is read as a [`Record`] or as a [`WrittenObjects`].
+/// A record in its stored form. It is read as an [`IngestionRecord`] or as a [`WrittenObjects`].
 #[derive(Serialize)]
 struct StoredRecord<'r> {
     #[serde(flatten)]
-    record: &'r Record,
+    record: &'r IngestionRecord,
     #[serde(flatten)]
     wrote: &'r WrittenObjects,
 }
@@ -129,7 +46,7 @@ pub(super) fn store_record(
     answer: &Answer,
     wrote: &WrittenObjects,
     max_records: usize,
-) -> Result<Record, GatewayError> {
+) -> Result<IngestionRecord, GatewayError> {
     store_approved_record(transaction, request, answer, wrote, None, max_records)
 }
 
@@ -141,11 +58,11 @@ pub(crate) fn store_approved_record(
     wrote: &WrittenObjects,
     approved_by: Option<&str>,
     max_records: usize,
-) -> Result<Record, GatewayError> {
+) -> Result<IngestionRecord, GatewayError> {
     let sequence = transaction.sequence();
     let stamp = request.watch.stamp();
     let object = &request.business_object.object;
-    let record = Record {
+    let record = IngestionRecord {
         id: answer.ingestion_id.clone(),
         business_object: Some(object.id.clone()),
         business_object_name: Some(object.definition.name.clone()),
@@ -177,11 +94,11 @@ pub fn store_update_record(
     update: &UpdateToRecord<'_>,
     watch: &Watch,
     max_records: usize,
-) -> Result<Record, GatewayError> {
+) -> Result<IngestionRecord, GatewayError> {
     let changed = transaction.changed_subjects()?;
     let wrote = WrittenObjects::from_uris(changed.iter().map(|(iri, _)| iri.as_str()));
     let stamp = watch.stamp();
-    let record = Record {
+    let record = IngestionRecord {
         id: uuid::Uuid::now_v7().to_string(),
         business_object: None,
         business_object_name: None,
@@ -212,7 +129,7 @@ pub fn store_update_record(
 
 fn add_record(
     transaction: &mut Transaction<'_>,
-    record: &Record,
+    record: &IngestionRecord,
     wrote: &WrittenObjects,
     max_records: usize,
 ) -> Result<(), GatewayError> {
@@ -239,7 +156,7 @@ fn add_record(
 /// A record that was removed since stays removed.
 pub(super) fn update_record<'u>(
     transaction: &mut Transaction<'_>,
-    record: &Record,
+    record: &IngestionRecord,
     uris: impl Iterator<Item = &'u str>,
 ) -> Result<(), GatewayError> {
     let key = BoundedCollection::entry_key(record.sequence);
@@ -251,14 +168,17 @@ pub(super) fn update_record<'u>(
     INGESTIONS.add(transaction, record.sequence, &value, value.len() as u64)
 }
 
-fn encode_record(record: &Record, wrote: &WrittenObjects) -> Result<Vec<u8>, GatewayError> {
+fn encode_record(
+    record: &IngestionRecord,
+    wrote: &WrittenObjects,
+) -> Result<Vec<u8>, GatewayError> {
     serde_json::to_vec(&StoredRecord { record, wrote }).map_err(|error| {
         GatewayError::new(ErrorClass::Internal, format!("serializing a record failed: {error}"))
     })
 }
 
 /// Returns the record with this id.
-pub fn read_record(store: &ReadStore, id: &str) -> Result<Option<Record>, GatewayError> {
+pub fn read_record(store: &ReadStore, id: &str) -> Result<Option<IngestionRecord>, GatewayError> {
     let read = store.read();
     let Some(key) = read.read_document(INGESTION_IDS, id.as_bytes())? else { return Ok(None) };
     read.read_document(INGESTIONS.0, &key)?
@@ -274,7 +194,7 @@ pub fn list_records(
     store: &ReadStore,
     after: Option<&str>,
     limit: usize,
-) -> Result<Vec<Record>, GatewayError> {
+) -> Result<Vec<IngestionRecord>, GatewayError> {
     let read = store.read();
     let after = match after {
         None => None,
@@ -296,8 +216,8 @@ pub fn list_records(
 /// The function that is called for each record.
 pub(super) type RecordVisitor<'v> = dyn FnMut(&[u8]) -> Result<ControlFlow<()>, GatewayError> + 'v;
 
-/// Calls `visit` with each stored record, newest first, until it breaks. The bytes decode as a [`Record`] and as
-/// [`WrittenObjects`].
+/// Calls `visit` with each stored record, newest first, until it breaks. The bytes decode as an [`IngestionRecord`] and
+/// as [`WrittenObjects`].
 pub(super) fn for_each_record(
     store: &ReadStore,
     visit: &mut RecordVisitor<'_>,
@@ -324,7 +244,7 @@ pub(super) fn for_each_record(
     }
 }
 
-pub(super) fn decode_record(value: &[u8]) -> Result<Record, GatewayError> {
+pub(super) fn decode_record(value: &[u8]) -> Result<IngestionRecord, GatewayError> {
     serde_json::from_slice(value).map_err(|error| {
         tracing::error!(%error, "A record of an ingestion could not be read.");
         GatewayError::new(

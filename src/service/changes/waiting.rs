@@ -5,8 +5,9 @@ use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::GatewayError;
-use penstock_model::changes::{ChangeTotals, State, read_totals};
-use penstock_model::resource::Review;
+use penstock_model::changes::{ChangeTotals, read_totals};
+use penstock_resources::business_object::Review;
+use penstock_resources::change::ChangeState;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -97,7 +98,7 @@ fn count_waiting(
     let mut count = 0;
     if !approved.is_empty() {
         for_each_open(&gateway.store, |open| {
-            let is_waiting = open.state == State::Submitted
+            let is_waiting = open.state == ChangeState::Submitted
                 && own != Some(open.author.as_str())
                 && approved.contains(&open.business_object);
             count += usize::from(is_waiting);

@@ -7,7 +7,7 @@ use penstock_test_support::prelude::*;
 
 /// The members of a pending change in GraphQL.
 const MEMBERS: &str = "id state version businessObject businessObjectName mode author changeOwners approvers bypass \
-    createdAt updatedAt created updated unchanged deleted";
+    createdAt updatedAt base created updated unchanged deleted changedObjects requestBytes";
 
 async fn ask(who: &Caller, query: &str) -> Value {
     who.post("/graphql", &json!({"query": query})).await.expect(200).json()
@@ -26,9 +26,10 @@ async fn graphql_lists_the_open_changes_that_the_caller_may_see() {
     for member in MEMBERS.split_whitespace() {
         expected[member] = known[member].clone();
     }
+    expected["history"] = known["history"].clone();
     assert_eq!(expected["changeOwners"], json!([format!("user:{}", owner.id)]));
     let query = format!(
-        "{{ all: penstockPendingChanges {{ {MEMBERS} }} \
+        "{{ all: penstockPendingChanges {{ {MEMBERS} history {{ at by state rebased }} }} \
             pumps: penstockPendingChanges(businessObject: \"Pump\") {{ id }} \
             others: penstockPendingChanges(businessObject: \"Other\") {{ id }} }}"
     );

@@ -133,7 +133,7 @@ async fn ingest_objects(call: Call<'_>, query: Result<IngestQuery, Problem>) -> 
 }
 
 async fn ingest_unprefixed(call: Call<'_>, query: Result<IngestQuery, Problem>) -> ReplyResult {
-    let prepared = query.and_then(|query| prepare_job(&call, query));
+    let prepared = query.and_then(|query| prepare_job(&call, &query));
     let (job, form) = prepared.inspect_err(|problem| {
         let given = call.req.query::<String>("mode");
         let mode = given.as_deref().unwrap_or(Mode::default().name());
@@ -186,12 +186,12 @@ enum BodyForm {
 }
 
 /// Reads everything about the ingestion except its body.
-fn prepare_job(call: &Call<'_>, query: IngestQuery) -> Result<(Job, BodyForm), Problem> {
+fn prepare_job(call: &Call<'_>, query: &IngestQuery) -> Result<(Job, BodyForm), Problem> {
     let (gateway, req) = (call.gateway()?, &*call.req);
     let compiled = find_business_object(&gateway, call.path("id"))?;
     let media_type = check_media_type(req, &[MediaType::Json, MediaType::NdJson, MediaType::Csv])?;
-    let form = read_form(req, &query, media_type)?;
-    let submission = read_submission(req, &query)?;
+    let form = read_form(req, query, media_type)?;
+    let submission = read_submission(req, query)?;
     let on_error = query.on_error.unwrap_or_default();
     let request = IngestionRequest {
         business_object: compiled.object.id.clone(),

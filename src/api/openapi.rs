@@ -1,4 +1,5 @@
 //! The OpenAPI document, built from the declared operations and the schemas of their types.
+#![expect(clippy::indexing_slicing, reason = "assigning to a member of a JSON object creates it")]
 use penstock_config::Settings;
 use penstock_http::access::MinimumRole;
 use penstock_http::credential::cookie_name;
@@ -319,6 +320,7 @@ mod tests {
     use crate::routes::api_operations;
     use penstock_config::{Sources, load};
     use serde_json::json;
+    use std::fmt::Write as _;
     use std::path::Path;
     use std::{env, fs};
 
@@ -395,7 +397,7 @@ mod tests {
         for (member, schema) in members {
             let is_required = required.is_some_and(|names| names.iter().any(|name| name == member));
             let mark = if is_required { "" } else { "?" };
-            text.push_str(&format!("  {member}{mark}: {}\n", describe_type(schema)));
+            writeln!(text, "  {member}{mark}: {}", describe_type(schema)).unwrap();
         }
         text
     }

@@ -238,7 +238,7 @@ impl<'d> Execution<'d> {
                 Step::Leaf(place, leaf, many) => {
                     let values = find_shown_values(shape, *place, &owned);
                     let mut outs =
-                        values.map_or_else(Vec::new, |(_, values)| render_values(*leaf, &values));
+                        values.map_or_else(Vec::new, |(_, values)| render_values(leaf, &values));
                     if *many { ResultValue::List(outs) } else { ResultValue::or_null(outs.pop()) }
                 }
                 Step::Nested(place, many, plan) => {

@@ -43,6 +43,7 @@ pub struct Ingestion {
 
 impl Ingestion {
     /// Adds the place of the chunk in its stream.
+    #[must_use]
     pub fn with_place(self, place: ChunkPlace) -> Self {
         Self { first_index: Some(place.first_index), last_index: Some(place.last_index), ..self }
     }

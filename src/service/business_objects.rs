@@ -65,8 +65,9 @@ pub async fn show_business_object(
 ) -> Result<BusinessObject, GatewayError> {
     let gateway = gateway.clone();
     run_blocking(move || {
-        let shown = show_business_objects(&gateway, &[compiled])?;
-        Ok(shown.into_iter().next().expect("there is one for each Business Object"))
+        // One is shown for each.
+        let mut shown = show_business_objects(&gateway, &[compiled])?;
+        Ok(shown.swap_remove(0))
     })
     .await
 }

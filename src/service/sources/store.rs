@@ -250,7 +250,7 @@ impl Storing<'_> {
         templates: &Templates,
     ) -> Prepared<'m> {
         let subscription = message.subscription.and_then(|index| settings.subscriptions.get(index));
-        let mode = subscription.and_then(|one| parse_mode(&one.mode).ok()).unwrap_or(Mode::Merge);
+        let mode = subscription.and_then(|one| parse_mode(one.mode).ok()).unwrap_or(Mode::Merge);
         let limits = &self.gateway.settings.limits;
         let values = count_message_values(&message.payload, limits.values);
         let too_large = |detail| GatewayError::new(ErrorClass::TooLarge, detail);

@@ -164,17 +164,15 @@ impl Compiler {
         at: Location,
         place: &Position<'_>,
     ) -> Checked<Type> {
-        match Type::find(name) {
-            Some(kind @ Type::Value(_)) => Ok(kind),
-            _ => {
-                let message = format!(
-                    "`{name}` is not a type of \
-                     single values; write `elements: string`, or for objects \
-                     `elements: {{type: object, path: <IRI>/Namespace:., fields: {{...}}}}`"
-                );
-                Err(self.report_error(at, place, message))
-            }
+        if let Some(kind @ Type::Value(_)) = Type::find(name) {
+            return Ok(kind);
         }
+        let message = format!(
+            "`{name}` is not a type of \
+             single values; write `elements: string`, or for objects \
+             `elements: {{type: object, path: <IRI>/Namespace:., fields: {{...}}}}`"
+        );
+        Err(self.report_error(at, place, message))
     }
 
     /// Reports the keys that an `id` does not take, and explains where a `path` belongs.

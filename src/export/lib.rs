@@ -80,7 +80,6 @@ pub use heartbeat::HeartbeatTimes;
 pub use probe::ProbeResult;
 pub use published::{PublishedExport, PublishedTarget};
 pub use pushes::PushPermit;
-pub use record::EXPORT_SEQUENCES;
 pub use runs::EmptyRun;
 pub use targets::TargetState;
 pub use webhooks::{WebhookState, WebhookTest, Webhooks};

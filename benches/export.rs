@@ -13,7 +13,8 @@
 mod support;
 
 use penstock_config::Targets;
-use penstock_export::{ExportOptions, Exporter, Status};
+use penstock_export::{ExportOptions, Exporter};
+use penstock_resources::export::ExportStatus;
 use std::time::{Duration, Instant};
 use support::s3::{ceph, new_name};
 use support::{Plant, embedded, memory, pump, push_one, reset_peak, run};
@@ -78,7 +79,7 @@ async fn measure_deliveries(size: &str, pumps: u32, length: usize, count: u32, t
     reset_peak();
     let begun = Instant::now();
     let running = run(&exporter);
-    while exporter.get(&last).unwrap().unwrap().status != Status::Delivered {
+    while exporter.get(&last).unwrap().unwrap().status != ExportStatus::Delivered {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let seconds = begun.elapsed().as_secs_f64();

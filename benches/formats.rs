@@ -5,8 +5,8 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use penstock_model::csv::{CsvFormat, CsvHeader};
 use penstock_model::ingest::{Body, Mode};
 use penstock_model::mapping;
-use penstock_model::namespace::Generator;
 use penstock_model::testing::Fixture;
+use penstock_resources::namespace::Generator;
 
 const CONFIG: &str = "
 type: object

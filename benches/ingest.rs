@@ -4,9 +4,9 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use oxrdf::NamedNode;
 use penstock_model::ingest::{Body, Mode};
-use penstock_model::namespace::Generator;
 use penstock_model::testing::Fixture;
 use penstock_model::{mapping, members, view};
+use penstock_resources::namespace::Generator;
 use std::fmt::Write;
 use std::hint::black_box;
 

@@ -10,6 +10,7 @@
 )]
 
 use penstock_base::collections;
+use penstock_model::mapping::KINDS;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -194,4 +195,45 @@ fn the_list_of_collections_is_complete() {
     assert_eq!(paths, [root().join("src/base/table.rs")]);
     let names: BTreeSet<&str> = collections::ALL.iter().map(|collection| collection.name).collect();
     assert_eq!(names.len(), collections::ALL.len());
+}
+
+/// What the gateway knows of a kind of values is in its table, so that a new kind needs no change elsewhere.
+#[test]
+fn only_the_table_knows_the_kinds_of_values() {
+    let mut paths = Vec::new();
+    collect_sources(&root().join("src"), &mut paths);
+    let literals = KINDS.iter().filter_map(|value| {
+        let shown = format!("{value:?}");
+        Some(shown.strip_prefix("Literal(")?.strip_suffix(')')?.to_owned())
+    });
+    let mut names: Vec<String> = literals.chain(["Typed".into(), "Language".into()]).collect();
+    assert_eq!(names.len(), 8, "{names:?}");
+    names = names
+        .iter()
+        .flat_map(|name| ["Literal", "Kind"].map(|of| format!("{of}::{name}")))
+        .collect();
+    // A name in a mapping that is no other word.
+    names.push("\"dateTime\"".to_owned());
+    let mut found = BTreeSet::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let text = without_tests(&text);
+        let is_named = |name: &String| {
+            let mut places = text.match_indices(name.as_str());
+            places.any(|(at, _)| !text[..at].ends_with(char::is_alphanumeric))
+        };
+        if names.iter().any(is_named) {
+            found.insert(path.strip_prefix(root()).unwrap().display().to_string());
+        }
+    }
+    let known = [
+        "src/model/derive/seen.rs",
+        "src/model/mapping/kind.rs",
+        "src/model/mapping/kind/table.rs",
+    ];
+    assert_eq!(
+        found,
+        known.map(str::to_owned).into(),
+        "say in `Kind` what these files know of a kind"
+    );
 }

@@ -2,7 +2,8 @@
 #[path = "export/support/mod.rs"]
 mod support;
 
-use penstock_export::{Status, verify};
+use penstock_export::verify;
+use penstock_resources::export::ExportStatus;
 use support::{Plant, embedded, memory, pump, push_one, reset_peak, run, until_status};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -17,7 +18,7 @@ async fn a_long_export_needs_little_memory() {
     let idle = memory("VmRSS");
     reset_peak();
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     let peak = memory("VmHWM");
     running.stop().await;
     assert_eq!(entry.object_count, 100_000);

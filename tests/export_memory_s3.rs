@@ -3,7 +3,7 @@
 #[path = "export/support/mod.rs"]
 mod support;
 
-use penstock_export::Status;
+use penstock_resources::export::ExportStatus;
 use support::s3::{ceph, new_name};
 use support::{Plant, memory, pump, push_one, reset_peak, run, until_status};
 
@@ -22,7 +22,7 @@ async fn a_long_upload_needs_little_memory() {
     let idle = memory("VmRSS");
     reset_peak();
     let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     let peak = memory("VmHWM");
     running.stop().await;
     println!("idle {} MB, peak {} MB", idle >> 20, peak >> 20);

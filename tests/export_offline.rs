@@ -5,7 +5,8 @@
 #[path = "export/support/mod.rs"]
 mod support;
 
-use penstock_export::{ExportOptions, Exporter, FailureClass, Status};
+use penstock_export::{ExportOptions, Exporter};
+use penstock_resources::export::{Cause, ExportStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use support::link::{Fault, Link};
@@ -46,7 +47,7 @@ async fn a_week_offline() {
     let pumps = pump("Pump", &["plant-a"]);
     let running = run(&exporter);
     let mut entries = vec![push_one(&exporter, &pumps)];
-    blocked(&exporter, &entries[0], FailureClass::Unreachable, "refused").await;
+    blocked(&exporter, &entries[0], Cause::Unreachable, "refused").await;
     while (entries.len() as u64) < queued / 4 {
         entries.push(push_one(&exporter, &pumps));
     }
@@ -72,11 +73,11 @@ async fn a_week_offline() {
     link.listen().await;
     let last = entries.last().unwrap().id.clone();
     let begun = std::time::Instant::now();
-    while exporter.get(&last).unwrap().unwrap().status != Status::Delivered {
+    while exporter.get(&last).unwrap().unwrap().status != ExportStatus::Delivered {
         assert!(begun.elapsed().as_secs() < 900, "{:?}", exporter.list_targets());
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    until_status(&exporter, &last, Status::Delivered).await;
+    until_status(&exporter, &last, ExportStatus::Delivered).await;
     running.stop().await;
     let mut delivered = exporter.list(None, 1_000_000).unwrap();
     delivered.reverse();

@@ -100,7 +100,7 @@ def read_tree(target: str) -> tuple[str, dict[str, Crate], dict[str, set[str]]]:
 
 
 def read_folder_version(crate: str, folder: str) -> str:
-    """Returns what stands for `*` in the name of a folder of a crate of Cargo.lock."""
+    """Returns what stands for `*` in the name of a file or folder of a crate of Cargo.lock."""
     prefix, suffix = folder.split("*")
     versions = [version for name, version in read_checksums() if name == crate]
     paths = [path for version in versions for path in registry_folder(crate, version).glob(folder)]

@@ -2,27 +2,29 @@
 use bytes::Bytes;
 use futures_util::stream;
 use penstock_base::error::GatewayError;
-use penstock_http::caller::caller;
-use penstock_http::query::Query;
+use penstock_http::access::MinimumRole::Local;
+use penstock_http::call::Call;
+use penstock_http::operation::{Operation, get};
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::gateway;
 use penstock_service::backup;
 use salvo::http::body::{BytesFrame, Frame};
 use salvo::http::header::TRAILER;
 use salvo::http::{HeaderMap, HeaderName, HeaderValue, ResBody};
-use salvo::{Depot, Request, handler};
 use std::io::{self, Write};
 use tokio::sync::mpsc::{Sender, channel};
 
 /// The maximum number of pieces that wait for a slow reader; each has about 100 KiB.
 const MAX_PENDING_PIECES: usize = 4;
 
+/// Returns the operations of the control socket.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![get("/control/backup", Local, stream_backup)]
+}
+
 /// Streams a backup. If the backup fails, the gateway breaks the connection, so that the stream is visibly
 /// incomplete.
-#[handler]
-pub(super) async fn stream_backup(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let (gateway, by) = (gateway(depot)?, caller(depot).clone());
+async fn stream_backup(call: Call<'_>) -> ReplyResult {
+    let (gateway, by) = (call.gateway()?, call.caller().clone());
     Ok(stream_written("application/octet-stream", move |pieces| {
         backup::write_backup(&gateway, &by, pieces).map(|_| None)
     }))

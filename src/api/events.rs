@@ -1,20 +1,19 @@
 //! `/api/v1/events`: events as server-sent events.
-use crate::shapes;
 use bytes::Bytes;
 use futures_util::stream;
 use penstock_auth::Credential;
 use penstock_base::events::{Audience, Event, EventKind, Listener};
-use penstock_http::caller::caller;
+use penstock_http::access::MinimumRole::User;
+use penstock_http::call::Call;
+use penstock_http::operation::{Operation, get};
 use penstock_http::problem::Problem;
-use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::sending::EVENT_STREAM_MEDIA_TYPE;
-use penstock_http::state::{gateway, state};
+use penstock_resources::event;
 use penstock_service::changes::is_in_audience;
+use salvo::Request;
 use salvo::http::ResBody;
 use salvo::http::header::HeaderName;
-use salvo::{Depot, Request};
-use salvo_oapi::endpoint;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -31,39 +30,46 @@ const MAX_TOKEN_STREAM_TIME: Duration = Duration::from_mins(15);
 /// How long a client waits before it reconnects.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// Streams events for as long as the client listens.
-///
-/// Events about changes under review are sent only to those who may see the change.
-///
-/// Each event is a `CloudEvent` in JSON. A client that reconnects sends the last `id` it has seen as
-/// `Last-Event-ID`; browsers do so automatically. It gets the events after that one, if it is among the last
-/// `service.events.depth` events.
-///
-/// Otherwise the first event is of type `penstock.events.lost`, whatever `types` selects: read the resources
-/// again then. Without the header the stream begins with the next event. Every 15 s there is a heartbeat.
-///
-/// The first event is of type `penstock.events.position`. So is one every 15 s if there were events that
-/// `types` does not select. Its `id` is the current position in the stream, for `Last-Event-ID`. Ignore types
-/// that you do not know.
-#[endpoint(
-    operation_id = "listen",
-    tags("Gateway"),
-    parameters(
-        ("types" = Option<String>, Query, description = "Types of events, separated by commas; all types when absent."),
-        ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that the client has seen."),
-    ),
-    responses((status_code = 200, description = "An endless stream.", body = shapes::Event,
-        content_type = "text/event-stream")),
-)]
-pub(super) async fn listen_to_events(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let query = Query::read(req, &["types"])?;
-    let kinds = parse_kinds(query.get("types"))?;
-    let after = read_last_event_id(req)?;
-    let gateway = gateway(depot)?;
-    let (of_caller, by) = (gateway.clone(), caller(depot).clone());
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/api/v1/events", User, listen_to_events)
+            .describe(
+                "listen",
+                "Gateway",
+                "Streams events for as long as the client listens.\n\n\
+                 Events about changes under review are sent only to those who may see the change.\n\n\
+                 Each event is a `CloudEvent` in JSON. A client that reconnects sends the last `id` it has seen as \
+                 `Last-Event-ID`; browsers do so automatically. It gets the events after that one, if it is among the \
+                 last `service.events.depth` events.\n\n\
+                 Otherwise the first event is of type `penstock.events.lost`, whatever `types` selects: read the \
+                 resources again then. Without the header the stream begins with the next event. Every 15 s there is \
+                 a heartbeat.\n\n\
+                 The first event is of type `penstock.events.position`. So is one every 15 s if there were events \
+                 that `types` does not select. Its `id` is the current position in the stream, for `Last-Event-ID`. \
+                 Ignore types that you do not know.",
+            )
+            .header("Last-Event-ID", "The `id` of the last event that the client has seen.")
+            .empty_answer(200, "An endless stream.")
+            .answer_as::<event::Event>(EVENT_STREAM_MEDIA_TYPE)
+            .problems(&[400]),
+    ]
+}
+
+penstock_http::parameters! {
+    /// Which events are sent.
+    struct EventsQuery {
+        "types" => types: Option<String>, "Types of events, separated by commas; all types when absent.";
+    }
+}
+
+async fn listen_to_events(call: Call<'_>, query: EventsQuery) -> ReplyResult {
+    let kinds = parse_kinds(query.types.as_deref())?;
+    let after = read_last_event_id(call.req)?;
+    let (gateway, caller) = (call.gateway()?, call.caller().clone());
+    let (of_caller, by) = (gateway.clone(), caller.clone());
     let is_member = move |audience: &Audience| is_in_audience(&of_caller, &by, audience);
-    let account = caller(depot).id();
-    let listener = gateway.events.listen_as(account, after, &kinds, is_member);
+    let listener = gateway.events.listen_as(caller.id(), after, &kinds, is_member);
     let listener = listener.ok_or_else(|| {
         Problem::unavailable(
             HEARTBEAT_INTERVAL.as_secs(),
@@ -72,8 +78,7 @@ pub(super) async fn listen_to_events(req: &mut Request, depot: &mut Depot) -> Re
         )
     })?;
     let (sender, receiver) = mpsc::channel(1);
-    let stopped = state(depot).wait_for_stop();
-    let caller = caller(depot).clone();
+    let stopped = call.state().wait_for_stop();
     let begun = Instant::now();
     let still = move || {
         let is_over = matches!(caller.credential, Credential::Bearer { .. })

@@ -1,70 +1,86 @@
 //! `/api/v1/exports`: the queue and its history.
-use crate::shapes;
 use bytes::Bytes;
 use futures_util::stream;
-use penstock_export::OpenedExport;
-use penstock_http::caller::caller;
-use penstock_http::path::path_parameter;
-use penstock_http::query::{Query, truncate_page};
+use penstock_export::{ExportExt as _, OpenedExport};
+use penstock_http::access::MinimumRole::{Admin, User};
+use penstock_http::call::Call;
+use penstock_http::operation::{Operation, get, post};
+use penstock_http::parameters::PageQuery;
+use penstock_http::query::UuidCursor;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::gateway;
+use penstock_resources::Page;
+use penstock_resources::export::{Export, ExportFile};
 use penstock_service::exports::{self, ExportAction};
 use salvo::http::ResBody;
 use salvo::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, ETAG};
-use salvo::{Depot, Request};
-use salvo_oapi::endpoint;
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 
 /// The bytes of one piece of a file: what one response holds in memory.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Lists the exports, newest first: waiting and delivered ones.
-#[endpoint(
-    operation_id = "listExports",
-    tags("Exports"),
-    parameters(
-        ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "The `next` of the previous page."),
-    ),
-    responses((status_code = 200, description = "A page.", body = shapes::Exports)),
-)]
-pub(super) async fn list_exports(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let query = Query::read(req, &["limit", "cursor"])?;
-    let (limit, after) = (query.read_limit()?, query.read_uuid_cursor()?);
-    let mut entries = exports::list_exports(&gateway(depot)?, after, limit + 1).await?;
-    let next = truncate_page(&mut entries, limit, |entry| &entry.id);
-    let items = entries.into_iter().map(shapes::Export::from).collect();
-    Reply::json(&shapes::Exports { items, next })
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    let retry = post("/api/v1/exports/{id}/retry", Admin, retry_export).describe(
+        "retryExport",
+        "Exports",
+        "Retries the delivery of a waiting export now, or queues a parked one again at its place.",
+    );
+    let park = post("/api/v1/exports/{id}/park", Admin, park_export).describe(
+        "parkExport",
+        "Exports",
+        "Parks a waiting export, so that the exports after it are delivered.",
+    );
+    let replay = post("/api/v1/exports/{id}/replay", Admin, replay_export).describe(
+        "replayExport",
+        "Exports",
+        "Queues a delivered file again under its own key.",
+    );
+    let mut operations = vec![
+        get("/api/v1/exports", User, list_exports)
+            .describe(
+                "listExports",
+                "Exports",
+                "Lists the exports, newest first: waiting and delivered ones.",
+            )
+            .answer::<Page<Export>>(200, "A page.")
+            .problems(&[400]),
+        get("/api/v1/exports/{id}", User, get_export)
+            .describe("getExport", "Exports", "Returns one export.")
+            .answer::<Export>(200, "The export.")
+            .problems(&[400, 404]),
+        get("/api/v1/exports/{id}/content", User, get_export_content)
+            .describe(
+                "getExportContent",
+                "Exports",
+                "Returns the file of an export, byte for byte as the target gets it. In the format `jsonl` that is one \
+                 object a line (`application/x-ndjson`). For a SPARQL store it is what changes in the graph \
+                 (`application/n-quads`).",
+            )
+            .answer::<ExportFile>(200, "The file.")
+            .answer_as::<String>("application/x-ndjson")
+            .answer_header("ETag", "The SHA-256 of the file in quotes.")
+            .problems(&[400, 404]),
+    ];
+    operations.extend([retry, park, replay].map(|action| {
+        action.answer::<Export>(200, "The export after the change.").problems(&[400, 404, 409, 507])
+    }));
+    operations
 }
 
-/// Returns one export.
-#[endpoint(
-    operation_id = "getExport",
-    tags("Exports"),
-    parameters(("id" = String, Path, description = "Its id.")),
-    responses((status_code = 200, description = "The export.", body = shapes::Export)),
-)]
-pub(super) async fn get_export(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let entry = exports::find_export(&gateway(depot)?, path_parameter(req, "id")).await?;
-    Reply::json(&shapes::Export::from(entry))
+async fn list_exports(call: Call<'_>, query: PageQuery<UuidCursor>) -> ReplyResult {
+    let (gateway, after) = (call.gateway()?, query.after.clone());
+    let entries = exports::list_exports(&gateway, after, query.limit + 1).await?;
+    Reply::json(&query.page(entries, |entry| entry.id.clone()))
 }
 
-/// Returns the file of an export, byte for byte as the target gets it. In the format `jsonl` that is one object a line
-/// (`application/x-ndjson`). For a SPARQL store it is what changes in the graph (`application/n-quads`).
-#[endpoint(
-    operation_id = "getExportContent",
-    tags("Exports"),
-    parameters(("id" = String, Path, description = "Its id.")),
-    responses((status_code = 200, description = "The file.", body = shapes::ExportFile,
-        content_type = "application/json",
-        headers(("ETag" = String, description = "The SHA-256 of the file in quotes.")))),
-)]
-pub(super) async fn get_export_content(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
+async fn get_export(call: Call<'_>) -> ReplyResult {
+    Reply::json(&exports::find_export(&call.gateway()?, call.path("id")).await?)
+}
+
+async fn get_export_content(call: Call<'_>) -> ReplyResult {
     let OpenedExport { entry, file, length } =
-        exports::open_export(&gateway(depot)?, caller(depot), path_parameter(req, "id")).await?;
+        exports::open_export(&call.gateway()?, call.caller(), call.path("id")).await?;
     // A key may have any character, a quoted file name may not.
     let name = entry.file_name();
     let name = name.replace(|c: char| !c.is_ascii_graphic() || matches!(c, '"' | '\\'), "_");
@@ -80,42 +96,19 @@ pub(super) async fn get_export_content(req: &mut Request, depot: &mut Depot) -> 
         .with_header(CONTENT_DISPOSITION, &format!("attachment; filename=\"{name}\"")))
 }
 
-async fn run_action(req: &Request, depot: &Depot, action: ExportAction) -> ReplyResult {
-    Query::read(req, &[])?;
-    let id = path_parameter(req, "id");
-    let entry = exports::change_export(&gateway(depot)?, caller(depot), id, action).await?;
-    Reply::json(&shapes::Export::from(entry))
+async fn run_action(call: Call<'_>, action: ExportAction) -> ReplyResult {
+    let (gateway, id) = (call.gateway()?, call.path("id"));
+    Reply::json(&exports::change_export(&gateway, call.caller(), id, action).await?)
 }
 
-/// Retries the delivery of a waiting export now, or queues a parked one again at its place.
-#[endpoint(
-    operation_id = "retryExport",
-    tags("Exports"),
-    parameters(("id" = String, Path, description = "Its id.")),
-    responses((status_code = 200, description = "The export after the change.", body = shapes::Export)),
-)]
-pub(super) async fn retry_export(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    run_action(req, depot, ExportAction::Retry).await
+async fn retry_export(call: Call<'_>) -> ReplyResult {
+    run_action(call, ExportAction::Retry).await
 }
 
-/// Parks a waiting export, so that the exports after it are delivered.
-#[endpoint(
-    operation_id = "parkExport",
-    tags("Exports"),
-    parameters(("id" = String, Path, description = "Its id.")),
-    responses((status_code = 200, description = "The export after the change.", body = shapes::Export)),
-)]
-pub(super) async fn park_export(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    run_action(req, depot, ExportAction::Park).await
+async fn park_export(call: Call<'_>) -> ReplyResult {
+    run_action(call, ExportAction::Park).await
 }
 
-/// Queues a delivered file again under its own key.
-#[endpoint(
-    operation_id = "replayExport",
-    tags("Exports"),
-    parameters(("id" = String, Path, description = "Its id.")),
-    responses((status_code = 200, description = "The export after the change.", body = shapes::Export)),
-)]
-pub(super) async fn replay_export(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    run_action(req, depot, ExportAction::Replay).await
+async fn replay_export(call: Call<'_>) -> ReplyResult {
+    run_action(call, ExportAction::Replay).await
 }

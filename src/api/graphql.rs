@@ -1,17 +1,16 @@
 //! `/graphql`: GraphQL over HTTP (the specification of that name, stage 2), and the schema.
-use crate::shapes;
 use penstock_graphql::{Answer, Query, check_request_size};
 use penstock_http::accept::AcceptedTypes;
-use penstock_http::body;
-use penstock_http::caller::caller;
+use penstock_http::access::MinimumRole::User;
+use penstock_http::call::Call;
+use penstock_http::operation::{Operation, get, post};
+use penstock_http::parameters::AnyQuery;
 use penstock_http::problem::Problem;
-use penstock_http::query::Query as Parameters;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::{run_blocking, state};
+use penstock_http::state::run_blocking;
+use penstock_resources::graphql::{GraphqlRequest, GraphqlResponse};
 use salvo::http::header::{ACCEPT, ALLOW, HeaderMap, RETRY_AFTER, VARY};
 use salvo::http::{Method, StatusCode};
-use salvo::{Depot, Request};
-use salvo_oapi::endpoint;
 use serde_json::{Map, Value};
 
 /// The newer media type. With it, the status of a document that was not executed is 400, not 200.
@@ -19,53 +18,73 @@ const RESPONSE_MEDIA_TYPE: &str = "application/graphql-response+json";
 /// The older media type.
 const JSON_MEDIA_TYPE: &str = "application/json";
 
-/// Executes a GraphQL document.
-#[endpoint(
-    operation_id = "graphql",
-    tags("GraphQL"),
-    request_body(content = shapes::GraphqlRequest, content_type = "application/json"),
-    responses(
-        (status_code = 200, description = "The result: `data`, and `errors` if there are any.",
-         body = shapes::GraphqlResponse),
-    ),
-)]
-pub(super) async fn execute_post(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let response_type = ResponseType::negotiate(req.headers())?;
-    let body = body::read_small_json(req, depot).await?;
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        add_answers(
+            post("/graphql", User, execute_post)
+                .describe("graphql", "GraphQL", "Executes a GraphQL document.")
+                .body::<GraphqlRequest>()
+                .problems(&[400, 406, 408, 413, 415]),
+        ),
+        add_answers(
+            get("/graphql", User, execute_get)
+                .describe("graphqlRead", "GraphQL", "Executes a GraphQL document that only reads.")
+                .require("query")
+                .problems(&[400, 405, 406, 413]),
+        ),
+        get("/graphql/schema.graphql", User, get_graphql_schema)
+            .describe(
+                "graphqlSchema",
+                "GraphQL",
+                "Returns the current schema in GraphQL's schema definition language.",
+            )
+            .empty_answer(200, "The schema.")
+            .answer_as::<String>("text/plain")
+            .problems(&[400]),
+    ]
+}
+
+/// Adds the result, and the errors of GraphQL over HTTP, which are in `errors`.
+fn add_answers(operation: Operation) -> Operation {
+    operation
+        .answer::<GraphqlResponse>(200, "The result: `data`, and `errors` if there are any.")
+        .problem_as::<GraphqlResponse>(&[400, 503], JSON_MEDIA_TYPE)
+        .problem_as::<GraphqlResponse>(&[400, 503], RESPONSE_MEDIA_TYPE)
+}
+
+async fn execute_post(mut call: Call<'_>, _query: AnyQuery) -> ReplyResult {
+    let response_type = ResponseType::negotiate(call.req.headers())?;
+    let body = call.read_small_json().await?;
     match read_body(body.bytes()) {
-        Ok(query) => execute_query(depot, query, response_type).await,
+        Ok(query) => execute_query(&call, query, response_type).await,
         Err(why) => response_type.build_reply(&Answer::refused(why), StatusCode::BAD_REQUEST),
     }
 }
 
-/// Executes a GraphQL document that only reads.
-#[endpoint(
-    operation_id = "graphqlRead",
-    tags("GraphQL"),
-    parameters(
-        ("query" = String, Query, description = "The document."),
-        ("operationName" = Option<String>, Query, description = "The operation to execute."),
-        ("variables" = Option<String>, Query, description = "The values of its variables: a JSON object."),
-        ("extensions" = Option<String>, Query, description = "A JSON object; no extension is supported."),
-    ),
-    responses(
-        (status_code = 200, description = "The result: `data`, and `errors` if there are any.",
-         body = shapes::GraphqlResponse),
-    ),
-)]
-pub(super) async fn execute_get(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let response_type = ResponseType::negotiate(req.headers())?;
-    let parameters = Parameters::read(req, &["query", "operationName", "variables", "extensions"])?;
-    check_request_size(req.uri().query().unwrap_or_default().len())?;
+penstock_http::parameters! {
+    /// A GraphQL request in the query.
+    struct ReadQuery {
+        "query" => query: Option<String>, "The document.";
+        "operationName" => operation_name: Option<String>, "The operation to execute.";
+        "variables" => variables: Option<String>, "The values of its variables: a JSON object.";
+        "extensions" => extensions: Option<String>, "A JSON object; no extension is supported.";
+    }
+}
+
+async fn execute_get(call: Call<'_>, parameters: ReadQuery) -> ReplyResult {
+    let response_type = ResponseType::negotiate(call.req.headers())?;
+    check_request_size(call.req.uri().query().unwrap_or_default().len())?;
+    let ReadQuery { query, operation_name, variables, extensions } = parameters;
     let mut members = Map::new();
-    for name in ["query", "operationName"] {
-        if let Some(text) = parameters.get(name) {
+    for (name, text) in [("query", query), ("operationName", operation_name)] {
+        if let Some(text) = text {
             members.insert(name.to_owned(), text.into());
         }
     }
-    for name in ["variables", "extensions"] {
-        let Some(text) = parameters.get(name).filter(|text| !text.is_empty()) else { continue };
-        match serde_json::from_str(text) {
+    for (name, text) in [("variables", variables), ("extensions", extensions)] {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { continue };
+        match serde_json::from_str(&text) {
             Ok(value) => members.insert(name.to_owned(), value),
             Err(error) => {
                 let refused = Answer::refused(format!("{name} is not JSON: {error}"));
@@ -74,26 +93,19 @@ pub(super) async fn execute_get(req: &mut Request, depot: &mut Depot) -> ReplyRe
         };
     }
     match Query::from_members(members) {
-        Ok(query) => execute_query(depot, Query { reads_only: true, ..query }, response_type).await,
+        Ok(query) => execute_query(&call, Query { reads_only: true, ..query }, response_type).await,
         Err(why) => response_type.build_reply(&Answer::refused(why), StatusCode::BAD_REQUEST),
     }
 }
 
-/// Returns the current schema in GraphQL's schema definition language.
-#[endpoint(
-    operation_id = "graphqlSchema",
-    tags("GraphQL"),
-    responses((status_code = 200, description = "The schema.", body = String, content_type = "text/plain")),
-)]
-pub(super) async fn get_graphql_schema(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Parameters::read(req, &[])?;
-    let (graphql, caller) = (state(depot).graphql()?.clone(), caller(depot).clone());
+async fn get_graphql_schema(call: Call<'_>) -> ReplyResult {
+    let (graphql, caller) = (call.state().graphql()?.clone(), call.caller().clone());
     let sdl = run_blocking(move || Ok(graphql.render_sdl(&caller)?)).await?;
     Ok(Reply::bytes("text/plain; charset=utf-8", sdl))
 }
 
-async fn execute_query(depot: &Depot, query: Query, response_type: ResponseType) -> ReplyResult {
-    let answer = state(depot).graphql()?.execute(query, caller(depot)).await;
+async fn execute_query(call: &Call<'_>, query: Query, response_type: ResponseType) -> ReplyResult {
+    let answer = call.state().graphql()?.execute(query, call.caller()).await;
     let status = match answer.data {
         _ if answer.would_change => StatusCode::METHOD_NOT_ALLOWED,
         _ if answer.is_busy => StatusCode::SERVICE_UNAVAILABLE,

@@ -1,121 +1,103 @@
 //! `/api/v1/groups`: groups of accounts.
-use crate::shapes;
 use penstock_auth::groups::NewGroup;
 use penstock_base::{IfMatch, Preconditions};
-use penstock_http::body;
-use penstock_http::caller::caller;
-use penstock_http::etag::{format_etag, read_preconditions};
-use penstock_http::path::{encode_segment, path_parameter};
+use penstock_http::access::MinimumRole::{Admin, User};
+use penstock_http::call::Call;
+use penstock_http::etag::format_etag;
+use penstock_http::operation::{Operation, delete, get, put};
+use penstock_http::parameters::PageQuery;
+use penstock_http::path::encode_segment;
 use penstock_http::problem::Problem;
-use penstock_http::query::{Query, truncate_page};
+use penstock_http::query::TextCursor;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::service::origin;
-use penstock_http::state::gateway;
+use penstock_resources::Page;
+use penstock_resources::group::{self, Group};
 use penstock_service::gateway::Gateway;
-use penstock_service::groups::{self, VisibleGroup};
+use penstock_service::groups;
 use salvo::http::StatusCode;
 use salvo::http::header::{ETAG, LOCATION};
-use salvo::{Depot, Request};
-use salvo_oapi::endpoint;
 
-/// Lists the groups, ordered by name. Only Admins see their members.
-#[endpoint(
-    operation_id = "listGroups",
-    tags("Users"),
-    parameters(
-        ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "The `next` of the previous page."),
-    ),
-    responses((status_code = 200, description = "A page.", body = shapes::Groups)),
-)]
-pub(super) async fn list_groups(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let query = Query::read(req, &["limit", "cursor"])?;
-    let (limit, after) = (query.read_limit()?, query.read_cursor()?);
-    let listed = groups::list_groups(&gateway(depot)?, caller(depot), after.as_deref(), limit + 1);
-    let mut items: Vec<_> = listed.into_iter().map(shapes::Group::from).collect();
-    let next = truncate_page(&mut items, limit, |group| &group.name);
-    Reply::json(&shapes::Groups { items, next })
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/api/v1/groups", User, list_groups)
+            .describe(
+                "listGroups",
+                "Users",
+                "Lists the groups, ordered by name. Only Admins see their members.",
+            )
+            .answer::<Page<Group>>(200, "A page.")
+            .problems(&[400]),
+        get("/api/v1/groups/{name}", User, get_group)
+            .describe("getGroup", "Users", "Returns a group. Only Admins see its members.")
+            .answer::<Group>(200, "The group.")
+            .answer_header("ETag", "The version in quotes, for Admins.")
+            .problems(&[400, 404]),
+        put("/api/v1/groups/{name}", Admin, put_group)
+            .describe("putGroup", "Users", "Creates a group, or replaces the one of the same name.")
+            .header("If-Match", "Replace only this version.")
+            .header("If-None-Match", "`*`: create only.")
+            .body::<group::NewGroup>()
+            .answer::<Group>(200, "Replaced, or unchanged.")
+            .etag()
+            .answer::<Group>(201, "Created.")
+            .etag()
+            .location()
+            .problems(&[400, 408, 409, 412, 413, 415, 422, 507]),
+        delete("/api/v1/groups/{name}", Admin, delete_group)
+            .describe(
+                "deleteGroup",
+                "Users",
+                "Deletes a group.\n\nIts members lose what they may see and do as members. Definitions and changes that \
+                 name it still do.",
+            )
+            .header("If-Match", "Delete only this version.")
+            .empty_answer(204, "Deleted.")
+            .problems(&[400, 404, 409, 412, 507]),
+    ]
 }
 
-/// Returns a group. Only Admins see its members.
-#[endpoint(
-    operation_id = "getGroup",
-    tags("Users"),
-    parameters(("name" = String, Path, description = "Its name.")),
-    responses((status_code = 200, description = "The group.", body = shapes::Group,
-        headers(("ETag" = String, description = "The version in quotes, for Admins.")))),
-)]
-pub(super) async fn get_group(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let name = path_parameter(req, "name");
-    group_reply(groups::find_group(&gateway(depot)?, caller(depot), name)?)
+async fn list_groups(call: Call<'_>, query: PageQuery<TextCursor>) -> ReplyResult {
+    let (gateway, after) = (call.gateway()?, query.after.as_deref());
+    let listed = groups::list_groups(&gateway, call.caller(), after, query.limit + 1);
+    Reply::json(&query.page(listed, |group| group.name.clone()))
 }
 
-/// Creates a group, or replaces the one of the same name.
-#[endpoint(
-    operation_id = "putGroup",
-    tags("Users"),
-    parameters(
-        ("name" = String, Path, description = "Its name."),
-        ("If-Match" = Option<String>, Header, description = "Replace only this version."),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: create only."),
-    ),
-    request_body(content = shapes::NewGroup, content_type = "application/json"),
-    responses(
-        (status_code = 200, description = "Replaced, or unchanged.", body = shapes::Group,
-            headers(("ETag" = String, description = "The version in quotes."))),
-        (status_code = 201, description = "Created.", body = shapes::Group,
-            headers(("ETag" = String, description = "The version in quotes."),
-                    ("Location" = String, description = "Its path."))),
-    ),
-)]
-pub(super) async fn put_group(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let body = body::read_json_body(req, depot).await?;
-    let gateway = gateway(depot)?;
-    let name = path_parameter(req, "name");
+async fn get_group(call: Call<'_>) -> ReplyResult {
+    group_reply(&groups::find_group(&call.gateway()?, call.caller(), call.path("name"))?)
+}
+
+async fn put_group(mut call: Call<'_>) -> ReplyResult {
+    let body = call.read_json().await?;
+    let gateway = call.gateway()?;
+    let (by, name) = (call.caller(), call.path("name"));
     let new = NewGroup::from_json(name, body.bytes())?;
-    let Preconditions { if_match, only_if_new } = read_path_preconditions(req, &gateway)?;
+    let Preconditions { if_match, only_if_new } = read_path_preconditions(&call, &gateway)?;
     let (group, created) =
-        groups::define_group(&gateway, caller(depot), name, new, if_match, only_if_new).await?;
-    let location =
-        format!("{}/api/v1/groups/{}", origin(depot).prefix, encode_segment(&group.name));
-    let reply = group_reply(group)?;
+        groups::define_group(&gateway, by, name, new, if_match, only_if_new).await?;
+    let location = call.locate(&format!("/api/v1/groups/{}", encode_segment(&group.name)));
+    let reply = group_reply(&group)?;
     if !created {
         return Ok(reply);
     }
     Ok(reply.with_status(StatusCode::CREATED).with_header(LOCATION, &location))
 }
 
-/// Deletes a group.
-///
-/// Its members lose what they may see and do as members. Definitions and changes that name it still do.
-#[endpoint(
-    operation_id = "deleteGroup",
-    tags("Users"),
-    parameters(
-        ("name" = String, Path, description = "Its name."),
-        ("If-Match" = Option<String>, Header, description = "Delete only this version."),
-    ),
-    responses((status_code = 204, description = "Deleted.")),
-)]
-pub(super) async fn delete_group(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let (gateway, name) = (gateway(depot)?, path_parameter(req, "name"));
+async fn delete_group(call: Call<'_>) -> ReplyResult {
+    let (gateway, name) = (call.gateway()?, call.path("name"));
     // A group that does not exist is 404, whatever the condition.
     let if_match = match gateway.auth.groups.get(name) {
-        Some(_) => read_path_preconditions(req, &gateway)?.if_match,
+        Some(_) => read_path_preconditions(&call, &gateway)?.if_match,
         None => IfMatch::Any,
     };
-    groups::delete_group(&gateway, caller(depot), name, if_match).await?;
+    groups::delete_group(&gateway, call.caller(), name, if_match).await?;
     Ok(Reply::no_content())
 }
 
-fn group_reply(group: VisibleGroup) -> ReplyResult {
-    let etag = group.details.as_ref().map(|details| format_etag(details.group.version));
-    let reply = Reply::json(&shapes::Group::from(group))?;
-    Ok(match etag {
-        Some(etag) => reply.with_header(ETAG, &etag),
+fn group_reply(group: &Group) -> ReplyResult {
+    let reply = Reply::json(group)?;
+    Ok(match group.version {
+        Some(version) => reply.with_header(ETAG, &format_etag(version)),
         None => reply,
     })
 }
@@ -124,7 +106,7 @@ fn group_reply(group: VisibleGroup) -> ReplyResult {
 ///
 /// # Errors
 /// 412 if one is false.
-fn read_path_preconditions(req: &Request, gateway: &Gateway) -> Result<Preconditions, Problem> {
-    let there = gateway.auth.groups.get(path_parameter(req, "name"));
-    read_preconditions(req, there.map(|there| there.version))
+fn read_path_preconditions(call: &Call<'_>, gateway: &Gateway) -> Result<Preconditions, Problem> {
+    let there = gateway.auth.groups.get(call.path("name"));
+    call.preconditions(there.map(|there| there.version))
 }

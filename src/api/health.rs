@@ -1,30 +1,35 @@
 //! `/health/live` and `/health/ready`.
-use crate::shapes;
 use penstock_base::error::GatewayError;
+use penstock_http::access::MinimumRole::Anyone;
+use penstock_http::call::Call;
+use penstock_http::operation::{Operation, get};
+use penstock_http::parameters::AnyQuery;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::gateway;
-use salvo::Depot;
-use salvo_oapi::endpoint;
+use penstock_resources::gateway::Health;
 
-/// Reports that the process runs.
-#[endpoint(
-    operation_id = "live",
-    tags("Gateway"),
-    responses((status_code = 200, description = "The process runs.", body = shapes::Health)),
-)]
-pub(super) async fn get_liveness() -> ReplyResult {
-    Reply::json(&shapes::Health { status: "live" })
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/health/live", Anyone, get_liveness)
+            .describe("live", "Gateway", "Reports that the process runs.")
+            .answer::<Health>(200, "The process runs."),
+        get("/health/ready", Anyone, get_readiness)
+            .describe(
+                "ready",
+                "Gateway",
+                "Reports whether the store is open and accepts changes. Targets and identity providers do not count.",
+            )
+            .answer::<Health>(200, "The gateway is ready."),
+    ]
 }
 
-/// Reports whether the store is open and accepts changes. Targets and identity providers do not count.
-#[endpoint(
-    operation_id = "ready",
-    tags("Gateway"),
-    responses((status_code = 200, description = "The gateway is ready.", body = shapes::Health)),
-)]
-pub(super) async fn get_readiness(depot: &mut Depot) -> ReplyResult {
-    if let Some(cause) = gateway(depot)?.store.poison_cause() {
+async fn get_liveness(_call: Call<'_>, _query: AnyQuery) -> ReplyResult {
+    Reply::json(&Health { status: "live" })
+}
+
+async fn get_readiness(call: Call<'_>, _query: AnyQuery) -> ReplyResult {
+    if let Some(cause) = call.gateway()?.store.poison_cause() {
         return Err(GatewayError::from(penstock_store::Error::Poisoned { cause }).into());
     }
-    Reply::json(&shapes::Health { status: "ready" })
+    Reply::json(&Health { status: "ready" })
 }

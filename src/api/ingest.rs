@@ -1,29 +1,86 @@
 //! `POST /api/v1/business-objects/{id}`: ingestion, as one JSON body or as a stream of lines.
 use crate::change_owners::read_change_owners;
-use crate::shapes;
 use crate::stream::{self, StreamForm};
 use penstock_auth::Authorized;
 use penstock_http::accept::read_languages;
+use penstock_http::access::MinimumRole::Contributor;
 use penstock_http::body::{self, MediaType, check_media_type, find_charset};
-use penstock_http::caller::caller;
+use penstock_http::call::Call;
 use penstock_http::etag::{read_if_match_tags, read_if_none_match_tags};
-use penstock_http::path::path_parameter;
+use penstock_http::operation::{Operation, post};
 use penstock_http::problem::Problem;
-use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::service::{origin, trace};
-use penstock_http::state::{self, gateway, run_ingestion};
-use penstock_model::changes::State;
+use penstock_http::service::origin;
+use penstock_http::state::{self, run_ingestion};
 use penstock_model::csv::{CsvFormat, CsvHeader};
 use penstock_model::ingest::{Answer, BegunIngestion, Body, Mode, ObjectCondition, OnError};
+use penstock_resources::change::{ChangeState, SubmittedChange};
+use penstock_resources::ingestion::Ingestion;
+use penstock_resources::object;
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
 use penstock_service::ingestions::{self, IngestionRequest, NewChange};
+use salvo::Request;
 use salvo::http::StatusCode;
 use salvo::http::header::LOCATION;
-use salvo::{Depot, Request};
-use salvo_oapi::endpoint;
 use std::sync::Arc;
+
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        post("/api/v1/business-objects/{id}", Contributor, ingest_objects)
+            .describe(
+                "ingest",
+                "Ingestion",
+                "Ingests objects, all or nothing.\n\n\
+                 With `onError=skip`, the valid objects are stored. The response lists the others as `rejected`. Their \
+                 texts are kept as dead letters: see `/api/v1/ingestions/{id}/rejected`. An object that refers to a \
+                 rejected one is rejected too.\n\n\
+                 Into a Business Object whose `review` is `required`, and with `review=true`, `draft=true` or change \
+                 owners, the graph stays as it is. The request is checked as any other, and becomes a change: see \
+                 `/api/v1/changes`.\n\n\
+                 With `application/x-ndjson`, one object per line, the body is ingested in chunks of up to 1,000 \
+                 objects or 1 MiB. Each chunk is an ingestion of its own, all or nothing, and has one line in the \
+                 response, which is NDJSON too.\n\n\
+                 `text/csv` (RFC 4180) is ingested in chunks in the same way: a header of field names, then one record \
+                 per object. The name `position.latitude` is a field of the object in the field `position`. Cells get \
+                 the types of the mapping, and an empty cell is an absent field. `charset` in the media type names the \
+                 charset; the default is UTF-8.\n\n\
+                 An error in the first chunk has its own status. After the first chunk, the status is 200. The line of \
+                 a failed chunk is the last line. It contains the problem (`status`, `detail`, `errors`) with its \
+                 `firstIndex` and `lastIndex`. Correct the error and continue at `firstIndex`. With an \
+                 `Idempotency-Key` the whole stream may be sent again: completed chunks get the same answer and are \
+                 not ingested twice.",
+            )
+            .parameter("id", "The Business Object's id or name.")
+            .header("Change-Owners", "As `changeOwners`: a list of strings in quotes.")
+            .header(
+                "If-Match",
+                "Change the only object of the request only if its view has this `ETag`; not for NDJSON and CSV.",
+            )
+            .header(
+                "If-None-Match",
+                "`*`: store the only object of the request only if there is none with its URI; not for NDJSON and CSV.",
+            )
+            .header("Accept-Language", "The language of the messages of shapes (`sh:message`).")
+            .header(
+                "Idempotency-Key",
+                "1 to 255 visible characters: the same key and body returns the first response again, for 24 h.",
+            )
+            .body::<object::IngestionRequest>()
+            // OpenAPI 3.1 has no schema for the items of a stream, so only the description explains a line.
+            .body_as::<String>("application/x-ndjson")
+            .body_as::<String>("text/csv")
+            .answer::<Ingestion>(200, "Ingested and synced to disk.")
+            .answer_as::<String>("application/x-ndjson")
+            .answer::<SubmittedChange>(
+                202,
+                "Stored as a change and synced to disk; nothing of it is in the graph yet.",
+            )
+            .answer_header("Location", "The path of the change.")
+            .problems(&[400, 404, 408, 409, 412, 413, 415, 422, 503, 507]),
+    ]
+}
 
 /// A requested ingestion, without its body.
 #[derive(Debug, Clone)]
@@ -53,71 +110,42 @@ impl Job {
     }
 }
 
-/// Ingests objects, all or nothing.
-///
-/// With `onError=skip`, the valid objects are stored. The response lists the others as `rejected`. Their texts are kept
-/// as dead letters: see `/api/v1/ingestions/{id}/rejected`. An object that refers to a rejected one is rejected too.
-///
-/// Into a Business Object whose `review` is `required`, and with `review=true`, `draft=true` or change owners, the
-/// graph stays as it is. The request is checked as any other, and becomes a change: see `/api/v1/changes`.
-///
-/// With `application/x-ndjson`, one object per line, the body is ingested in chunks of up to 1,000 objects or
-/// 1 MiB. Each chunk is an ingestion of its own, all or nothing, and has one line in the response, which is
-/// NDJSON too.
-///
-/// `text/csv` (RFC 4180) is ingested in chunks in the same way: a header of field names, then one record per object. The
-/// name `position.latitude` is a field of the object in the field `position`. Cells get the types of the mapping, and an
-/// empty cell is an absent field. `charset` in the media type names the charset; the default is UTF-8.
-///
-/// An error in the first chunk has its own status. After the first chunk, the status is 200. The line of a
-/// failed chunk is the last line. It contains the problem (`status`, `detail`, `errors`) with its
-/// `firstIndex` and `lastIndex`. Correct the error and continue at `firstIndex`. With an `Idempotency-Key`
-/// the whole stream may be sent again: completed chunks get the same answer and are not ingested twice.
-#[endpoint(
-    operation_id = "ingest",
-    tags("Ingestion"),
-    parameters(
-        ("id" = String, Path, description = "The Business Object's id or name."),
-        ("mode" = Option<shapes::Mode>, Query, description = "How stored data is changed; `ADD` when absent."),
-        ("onError" = Option<shapes::OnError>, Query, description = "What to do if an object has an error: store nothing (`abort`), or leave it out (`skip`); `abort` when absent."),
-        ("objects" = Option<bool>, Query, description = "Whether the response reports the result of each object; true when absent, and false for NDJSON and CSV."),
-        ("delimiter" = Option<String>, Query, description = "CSV: the ASCII character between cells, or `tab`; a comma when absent."),
-        ("arrayDelimiter" = Option<String>, Query, description = "CSV: the character between the elements of an array in one cell, or `tab`; without it, a cell is one element."),
-        ("decimalComma" = Option<bool>, Query, description = "CSV: whether numbers have a comma in place of the decimal point."),
-        ("review" = Option<bool>, Query, description = "Store the request as a change, which an approver publishes."),
-        ("draft" = Option<bool>, Query, description = "As `review`; the change is a draft until it is submitted."),
-        ("changeOwners" = Option<Vec<String>>, Query, description = "As `review`; `user:<id or email>` and `group:<name>` see the change too. Repeat it as needed."),
-        ("Change-Owners" = Option<String>, Header, description = "As `changeOwners`: a list of strings in quotes."),
-        ("bypass" = Option<bool>, Query, description = "Change objects of other Business Objects that require a review too, and members that are too many to validate; only for Admins. With a review, the change does so when it is published."),
-        ("If-Match" = Option<String>, Header, description = "Change the only object of the request only if its view has this `ETag`; not for NDJSON and CSV."),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: store the only object of the request only if there is none with its URI; not for NDJSON and CSV."),
-        ("Accept-Language" = Option<String>, Header, description = "The language of the messages of shapes (`sh:message`)."),
-        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible characters: the same key and body returns the first response again, for 24 h."),
-    ),
-    request_body(content = shapes::IngestionRequest, content_type = "application/json"),
-    responses(
-        (status_code = 200, description = "Ingested and synced to disk.", body = shapes::Ingestion),
-        (status_code = 202, description = "Stored as a change and synced to disk; nothing of it is in the graph yet.", body = shapes::SubmittedChange,
-            headers(("Location" = String, description = "The path of the change."))),
-    ),
-)]
-pub(super) async fn ingest_objects(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    ingest_unprefixed(req, depot).await.map_err(|problem| problem.with_prefix("Ingestion failed: "))
+penstock_http::parameters! {
+    /// How an ingestion is done.
+    struct IngestQuery {
+        "mode" => mode: Option<Mode>, "How stored data is changed; `ADD` when absent.";
+        "objects" => objects: Option<bool>, "Whether the response reports the result of each object; true when absent, and false for NDJSON and CSV.";
+        "onError" => on_error: Option<OnError>, "What to do if an object has an error: store nothing (`abort`), or leave it out (`skip`); `abort` when absent.";
+        "review" => review: bool, "Store the request as a change, which an approver publishes.";
+        "draft" => draft: bool, "As `review`; the change is a draft until it is submitted.";
+        "bypass" => bypass: bool, "Change objects of other Business Objects that require a review too, and members that are too many to validate; only for Admins. With a review, the change does so when it is published.";
+        "delimiter" => delimiter: Option<String>, "CSV: the ASCII character between cells, or `tab`; a comma when absent.";
+        "arrayDelimiter" => array_delimiter: Option<String>, "CSV: the character between the elements of an array in one cell, or `tab`; without it, a cell is one element.";
+        "decimalComma" => decimal_comma: Option<bool>, "CSV: whether numbers have a comma in place of the decimal point.";
+        "changeOwners" => change_owners: Vec<String>, "As `review`; `user:<id or email>` and `group:<name>` see the change too. Repeat it as needed.";
+    }
 }
 
-async fn ingest_unprefixed(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let (job, form) = prepare_job(req, depot).inspect_err(|problem| {
-        let query = req.query::<String>("mode");
-        let mode = query.as_deref().unwrap_or(Mode::default().name());
-        let (business_object, status) = (path_parameter(req, "id"), problem.status().as_u16());
-        ingestions::log_refusal(business_object, mode, caller(depot), problem.detail(), status);
+/// The handler gets an error of the query too, because it logs each refusal.
+async fn ingest_objects(call: Call<'_>, query: Result<IngestQuery, Problem>) -> ReplyResult {
+    let reply = ingest_unprefixed(call, query).await;
+    reply.map_err(|problem| problem.with_prefix("Ingestion failed: "))
+}
+
+async fn ingest_unprefixed(call: Call<'_>, query: Result<IngestQuery, Problem>) -> ReplyResult {
+    let prepared = query.and_then(|query| prepare_job(&call, query));
+    let (job, form) = prepared.inspect_err(|problem| {
+        let given = call.req.query::<String>("mode");
+        let mode = given.as_deref().unwrap_or(Mode::default().name());
+        let status = problem.status().as_u16();
+        ingestions::log_refusal(call.path("id"), mode, call.caller(), problem.detail(), status);
     })?;
     match form {
-        BodyForm::Stream(form) => stream::ingest_stream(req.take_body(), job, form).await,
+        BodyForm::Stream(form) => stream::ingest_stream(call.req.take_body(), job, form).await,
         BodyForm::Json => {
-            let body = body::read_whole_body(req, depot).await;
+            let body = body::read_whole_body(call.req, call.depot).await;
             let body = body.inspect_err(|problem| job.log_refusal(problem))?;
-            let prefix = origin(depot).prefix.clone();
+            let prefix = origin(call.depot).prefix.clone();
             run_ingestion(move || {
                 let begun = job.ingest_body(Body::Json(body.bytes()))?;
                 // The answer may be as large as the body, so both are not kept at once.
@@ -125,11 +153,7 @@ async fn ingest_unprefixed(req: &mut Request, depot: &mut Depot) -> ReplyResult 
                 let IngestionRequest { lists_objects, on_error, .. } = job.request;
                 let reply = begun.map(|answer| match answer.change {
                     Some(state) => change_reply(answer, state, lists_objects, &prefix),
-                    None => Reply::json(&shapes::Ingestion::from_answer(
-                        answer,
-                        lists_objects,
-                        on_error,
-                    )),
+                    None => Reply::json(&answer.into_ingestion(lists_objects, on_error)),
                 });
                 Ok(async {
                     let reply = reply.synced().await;
@@ -143,9 +167,14 @@ async fn ingest_unprefixed(req: &mut Request, depot: &mut Depot) -> ReplyResult 
 }
 
 /// Responds with the change that the ingestion became.
-fn change_reply(answer: Answer, state: State, lists_objects: bool, prefix: &str) -> ReplyResult {
+fn change_reply(
+    answer: Answer,
+    state: ChangeState,
+    lists_objects: bool,
+    prefix: &str,
+) -> ReplyResult {
     let location = format!("{prefix}/api/v1/changes/{}", answer.ingestion_id);
-    let change = shapes::SubmittedChange::from_answer(answer, state, lists_objects);
+    let change = answer.into_submitted_change(state, lists_objects);
     let reply = Reply::json(&change)?.with_status(StatusCode::ACCEPTED);
     Ok(reply.with_header(LOCATION, &location))
 }
@@ -156,48 +185,49 @@ enum BodyForm {
     Stream(StreamForm),
 }
 
-/// The query parameters of CSV.
-const CSV_PARAMETERS: [&str; 3] = ["delimiter", "arrayDelimiter", "decimalComma"];
-
 /// Reads everything about the ingestion except its body.
-fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, BodyForm), Problem> {
-    let known = ["mode", "objects", "onError", "review", "draft", "bypass"];
-    let known = [known.as_slice(), &CSV_PARAMETERS].concat();
-    let (query, owners) = Query::read_with_list(req, &known, "changeOwners")?;
-    let mode = query.get("mode").map_or(Ok(Mode::default()), str::parse)?;
-    let on_error = query.get("onError").map_or(Ok(OnError::default()), str::parse)?;
-    let (state, gateway) = (state::state(depot), gateway(depot)?);
-    let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
+fn prepare_job(call: &Call<'_>, query: IngestQuery) -> Result<(Job, BodyForm), Problem> {
+    let (gateway, req) = (call.gateway()?, &*call.req);
+    let compiled = find_business_object(&gateway, call.path("id"))?;
     let media_type = check_media_type(req, &[MediaType::Json, MediaType::NdJson, MediaType::Csv])?;
     let form = read_form(req, &query, media_type)?;
-    let lists_objects = match (query.get("objects"), media_type) {
-        (None, MediaType::Json) => true,
-        _ => query.read_flag("objects")?,
-    };
+    let submission = read_submission(req, &query)?;
+    let on_error = query.on_error.unwrap_or_default();
     let request = IngestionRequest {
         business_object: compiled.object.id.clone(),
         business_object_name: compiled.object.definition.name.clone(),
-        mode,
+        mode: query.mode.unwrap_or_default(),
         on_error,
-        submission: read_submission(req, &query, &owners)?,
-        bypass: query.read_flag("bypass")?,
+        submission,
+        bypass: query.bypass,
         idempotency_key: read_idempotency_key(req)?,
         condition: read_condition(req, media_type, on_error)?,
         languages: read_languages(req.headers()),
-        lists_objects,
-        trace: trace(depot),
+        lists_objects: query.objects.unwrap_or(media_type == MediaType::Json),
+        trace: call.trace(),
     };
-    Ok((Job { state, gateway, by: caller(depot).clone(), request }, form))
+    Ok((Job { state: call.state(), gateway, by: call.caller().clone(), request }, form))
 }
 
 /// Returns the form of the body. The parameters of CSV are errors with anything else.
-fn read_form(req: &Request, query: &Query, media_type: MediaType) -> Result<BodyForm, Problem> {
+fn read_form(
+    req: &Request,
+    query: &IngestQuery,
+    media_type: MediaType,
+) -> Result<BodyForm, Problem> {
+    let (delimiter, array_delimiter) =
+        (query.delimiter.as_deref(), query.array_delimiter.as_deref());
     if media_type == MediaType::Csv {
-        let (delimiter, array_delimiter) = (query.get("delimiter"), query.get("arrayDelimiter"));
-        let format = CsvFormat::new(delimiter, array_delimiter, query.read_flag("decimalComma")?)?;
+        let decimal_comma = query.decimal_comma.unwrap_or_default();
+        let format = CsvFormat::new(delimiter, array_delimiter, decimal_comma)?;
         return Ok(BodyForm::Stream(StreamForm::Csv { format, charset: find_charset(req) }));
     }
-    if let Some(name) = CSV_PARAMETERS.into_iter().find(|name| query.get(name).is_some()) {
+    let csv_parameters = [
+        ("delimiter", delimiter.is_some()),
+        ("arrayDelimiter", array_delimiter.is_some()),
+        ("decimalComma", query.decimal_comma.is_some()),
+    ];
+    if let Some((name, _)) = csv_parameters.into_iter().find(|(_, is_given)| *is_given) {
         return Err(Problem::malformed(format!(
             "the query parameter {name} is for CSV; send it with Content-Type: text/csv"
         )));
@@ -209,14 +239,10 @@ fn read_form(req: &Request, query: &Query, media_type: MediaType) -> Result<Body
 }
 
 /// Returns what the client says about its change; `None` if it does not ask for a review.
-fn read_submission(
-    req: &Request,
-    query: &Query,
-    owners: &[String],
-) -> Result<Option<NewChange>, Problem> {
-    let owners = read_change_owners(req, owners)?;
-    let is_draft = query.read_flag("draft")?;
-    let is_asked = query.read_flag("review")? || is_draft || !owners.is_empty();
+fn read_submission(req: &Request, query: &IngestQuery) -> Result<Option<NewChange>, Problem> {
+    let owners = read_change_owners(req, &query.change_owners)?;
+    let is_draft = query.draft;
+    let is_asked = query.review || is_draft || !owners.is_empty();
     Ok(is_asked.then_some(NewChange { owners, is_draft }))
 }
 

@@ -1,8 +1,8 @@
 //! The REST API.
 //!
-//! `routes` is the table of contents: every route with its minimum role, its handler and the problems it can answer.
-//! Each resource has a file of its own. `shapes` has the types on the wire. `openapi` builds the document from the
-//! table and the shapes.
+//! `routes` is the table of contents. Each resource has a file of its own, which declares its operations: path, minimum
+//! role, parameters, body, answers and problems. `openapi` builds the document from these and from the types of
+//! `penstock_resources`.
 
 mod api_keys;
 mod audit;
@@ -33,7 +33,6 @@ mod rdf;
 mod rejected;
 mod routes;
 mod schema;
-pub mod shapes;
 mod shapes_graphs;
 mod sources;
 mod sparql;
@@ -44,5 +43,5 @@ mod users;
 mod validations;
 mod webhooks;
 
-pub use routes::{api_routes, control_routes, document_routes, object_handler};
+pub use routes::{api_operations, control_operations, document_routes, object_handler};
 pub use status::render_heartbeat;

@@ -1,18 +1,25 @@
 //! `/api/v1/limits`: the limits for requests.
-use crate::shapes;
-use penstock_http::query::Query;
+use penstock_http::access::MinimumRole::User;
+use penstock_http::call::Call;
+use penstock_http::operation::{Operation, get};
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::state;
-use salvo::{Depot, Request};
-use salvo_oapi::endpoint;
+use penstock_resources::gateway::Limits;
+use penstock_service::limits::describe_limits;
 
-/// Returns the limits for requests (`service.limits.*`).
-#[endpoint(
-    operation_id = "getLimits",
-    tags("Gateway"),
-    responses((status_code = 200, description = "The limits.", body = shapes::Limits)),
-)]
-pub(super) async fn get_limits(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    Reply::json(&shapes::Limits::from(&state(depot).settings().limits))
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/api/v1/limits", User, get_limits)
+            .describe(
+                "getLimits",
+                "Gateway",
+                "Returns the limits for requests (`service.limits.*`).",
+            )
+            .answer::<Limits>(200, "The limits.")
+            .problems(&[400]),
+    ]
+}
+
+async fn get_limits(call: Call<'_>) -> ReplyResult {
+    Reply::json(&describe_limits(&call.state().settings().limits))
 }

@@ -1,23 +1,32 @@
 //! `/metrics`: the two text formats that Prometheus reads.
 use penstock_base::telemetry::metrics::{Format, Gauges, encode_metrics};
 use penstock_http::accept::AcceptedTypes;
+use penstock_http::access::MinimumRole::Metrics;
+use penstock_http::call::Call;
+use penstock_http::operation::{Operation, get};
+use penstock_http::parameters::AnyQuery;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::state;
 use salvo::http::header::{HeaderMap, VARY};
-use salvo::{Depot, Request};
-use salvo_oapi::endpoint;
 
-/// Returns the metrics in the text format of Prometheus, or as `OpenMetrics` if `Accept` names it.
-#[endpoint(
-    operation_id = "metrics",
-    tags("Gateway"),
-    responses((status_code = 200, description = "The metrics.",
-        headers(("Vary" = String, description = "`Accept`")),
-        content(("text/plain" = String), ("application/openmetrics-text" = String)))),
-)]
-pub(super) async fn get_metrics(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let format = accepted_format(req.headers());
-    let gauges = match state(depot).gateway_if_open() {
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/metrics", Metrics, get_metrics)
+            .describe(
+                "metrics",
+                "Gateway",
+                "Returns the metrics in the text format of Prometheus, or as `OpenMetrics` if `Accept` names it.",
+            )
+            .empty_answer(200, "The metrics.")
+            .answer_as::<String>("text/plain")
+            .answer_as::<String>("application/openmetrics-text")
+            .answer_header("Vary", "`Accept`"),
+    ]
+}
+
+async fn get_metrics(call: Call<'_>, _query: AnyQuery) -> ReplyResult {
+    let format = accepted_format(call.req.headers());
+    let gauges = match call.state().gateway_if_open() {
         Some(gateway) => gateway.collect_gauges().await?,
         // Counters are available even while the store is opening.
         None => Gauges::default(),

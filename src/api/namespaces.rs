@@ -1,99 +1,78 @@
 //! `/api/v1/namespaces`: names, URI bases, and how identifiers are created.
-use crate::shapes;
-use penstock_http::body;
-use penstock_http::caller::caller;
+use penstock_http::access::MinimumRole::{Contributor, User};
+use penstock_http::call::Call;
 use penstock_http::etag::read_existence_preconditions;
-use penstock_http::path::{encode_segment, path_parameter};
-use penstock_http::query::{Query, truncate_page};
+use penstock_http::operation::{Operation, delete, get, put};
+use penstock_http::parameters::PageQuery;
+use penstock_http::path::encode_segment;
+use penstock_http::query::TextCursor;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::service::origin;
-use penstock_http::state::gateway;
-use penstock_model::namespace::NamespaceDefinition;
+use penstock_model::namespace::parse_definition;
+use penstock_resources::Page;
+use penstock_resources::namespace::{Namespace, NamespaceDefinition};
 use penstock_service::namespaces;
 use salvo::http::StatusCode;
 use salvo::http::header::LOCATION;
-use salvo::{Depot, Request};
-use salvo_oapi::endpoint;
 
-/// Lists the namespaces, ordered by name.
-#[endpoint(
-    operation_id = "listNamespaces",
-    tags("Namespaces"),
-    parameters(
-        ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "The `next` of the previous page."),
-    ),
-    responses((status_code = 200, description = "A page.", body = shapes::Namespaces)),
-)]
-pub(super) async fn list_namespaces(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let query = Query::read(req, &["limit", "cursor"])?;
-    let (limit, after) = (query.read_limit()?, query.read_cursor()?);
-    let listed = namespaces::list_namespaces(&gateway(depot)?, after, limit + 1).await?;
-    let mut items: Vec<_> = listed.into_iter().map(shapes::Namespace::from).collect();
-    let next = truncate_page(&mut items, limit, |namespace| &namespace.name);
-    Reply::json(&shapes::Namespaces { items, next })
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/api/v1/namespaces", User, list_namespaces)
+            .describe("listNamespaces", "Namespaces", "Lists the namespaces, ordered by name.")
+            .answer::<Page<Namespace>>(200, "A page.")
+            .problems(&[400]),
+        get("/api/v1/namespaces/{name}", User, get_namespace)
+            .describe("getNamespace", "Namespaces", "Returns one namespace.")
+            .answer::<Namespace>(200, "The namespace.")
+            .problems(&[400, 404]),
+        put("/api/v1/namespaces/{name}", Contributor, put_namespace)
+            .describe(
+                "putNamespace",
+                "Namespaces",
+                "Creates a namespace, or changes one that is not used yet.",
+            )
+            .header("If-Match", "`*`: change only. A namespace has no `ETag`.")
+            .header("If-None-Match", "`*`: create only.")
+            .body::<NamespaceDefinition>()
+            .answer::<Namespace>(200, "Changed, or unchanged.")
+            .answer::<Namespace>(201, "Created.")
+            .location()
+            .problems(&[400, 408, 409, 412, 413, 415, 422, 507]),
+        delete("/api/v1/namespaces/{name}", Contributor, delete_namespace)
+            .describe("deleteNamespace", "Namespaces", "Deletes a namespace that is not used.")
+            .empty_answer(204, "Deleted.")
+            .problems(&[400, 404, 409, 412, 422, 507]),
+    ]
 }
 
-/// Returns one namespace.
-#[endpoint(
-    operation_id = "getNamespace",
-    tags("Namespaces"),
-    parameters(("name" = String, Path, description = "Its name.")),
-    responses((status_code = 200, description = "The namespace.", body = shapes::Namespace)),
-)]
-pub(super) async fn get_namespace(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let name = path_parameter(req, "name");
-    let found = namespaces::find_namespace(&gateway(depot)?, name).await?;
-    Reply::json(&shapes::Namespace::from(found))
+async fn list_namespaces(call: Call<'_>, query: PageQuery<TextCursor>) -> ReplyResult {
+    let (gateway, after) = (call.gateway()?, query.after.clone());
+    let listed = namespaces::list_namespaces(&gateway, after, query.limit + 1).await?;
+    Reply::json(&query.page(listed, |namespace| namespace.name.clone()))
 }
 
-/// Creates a namespace, or changes one that is not used yet.
-#[endpoint(
-    operation_id = "putNamespace",
-    tags("Namespaces"),
-    parameters(
-        ("name" = String, Path, description = "Its name."),
-        ("If-Match" = Option<String>, Header, description = "`*`: change only. A namespace has no `ETag`."),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: create only."),
-    ),
-    request_body(content = shapes::NamespaceDefinition, content_type = "application/json"),
-    responses(
-        (status_code = 200, description = "Changed, or unchanged.", body = shapes::Namespace),
-        (status_code = 201, description = "Created.", body = shapes::Namespace,
-            headers(("Location" = String, description = "Its path."))),
-    ),
-)]
-pub(super) async fn put_namespace(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let gateway = gateway(depot)?;
-    let body = body::read_small_json(req, depot).await?;
-    let definition = NamespaceDefinition::from_json(path_parameter(req, "name"), body.bytes())?;
-    let preconditions = read_existence_preconditions(req)?;
-    let (defined, created) =
-        namespaces::define_namespace(&gateway, caller(depot), definition, preconditions).await?;
-    let namespace = shapes::Namespace::from(defined);
+async fn get_namespace(call: Call<'_>) -> ReplyResult {
+    Reply::json(&namespaces::find_namespace(&call.gateway()?, call.path("name")).await?)
+}
+
+async fn put_namespace(mut call: Call<'_>) -> ReplyResult {
+    let gateway = call.gateway()?;
+    let body = call.read_small_json().await?;
+    let definition = parse_definition(call.path("name"), body.bytes())?;
+    let preconditions = read_existence_preconditions(call.req)?;
+    let (namespace, created) =
+        namespaces::define_namespace(&gateway, call.caller(), definition, preconditions).await?;
     let reply = Reply::json(&namespace)?;
     if !created {
         return Ok(reply);
     }
-    let prefix = &origin(depot).prefix;
-    let name = encode_segment(&namespace.name);
-    let location = format!("{prefix}/api/v1/namespaces/{name}");
+    let location = call.locate(&format!("/api/v1/namespaces/{}", encode_segment(&namespace.name)));
     Ok(reply.with_status(StatusCode::CREATED).with_header(LOCATION, &location))
 }
 
-/// Deletes a namespace that is not used.
-#[endpoint(
-    operation_id = "deleteNamespace",
-    tags("Namespaces"),
-    parameters(("name" = String, Path, description = "Its name.")),
-    responses((status_code = 204, description = "Deleted.")),
-)]
-pub(super) async fn delete_namespace(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let name = path_parameter(req, "name");
-    let (gateway, preconditions) = (gateway(depot)?, read_existence_preconditions(req)?);
-    namespaces::delete_namespace(&gateway, caller(depot), name, preconditions).await?;
+async fn delete_namespace(call: Call<'_>) -> ReplyResult {
+    let (gateway, preconditions) = (call.gateway()?, read_existence_preconditions(call.req)?);
+    let (by, name) = (call.caller(), call.path("name"));
+    namespaces::delete_namespace(&gateway, by, name, preconditions).await?;
     Ok(Reply::no_content())
 }

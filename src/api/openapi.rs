@@ -1,281 +1,291 @@
-//! The OpenAPI document, built from the router's table, the endpoints and the shapes.
-use crate::shapes;
+//! The OpenAPI document, built from the declared operations and the schemas of their types.
 use penstock_config::Settings;
 use penstock_http::access::MinimumRole;
 use penstock_http::credential::cookie_name;
-use penstock_http::problem::ProblemDocument;
-use penstock_http::router::Route;
-use penstock_model::rdf::Format;
-use penstock_model::shapes_graphs::TextFormat;
-use salvo::http::{Method, StatusCode};
-use salvo_oapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, OpenIdConnect};
-use salvo_oapi::security::{SecurityRequirement, SecurityScheme};
-use salvo_oapi::{BasicType, Operation, Ref, RefOr, Required};
-use salvo_oapi::{Content, Header, Info, Object, OpenApi, PathItemType, Response, ToSchema};
-use serde_json::{Map, Value};
+use penstock_http::operation::{Answer, Content, Operation, Parameter, Place};
+use penstock_resources::problem::Problem;
+use schemars::SchemaGenerator;
+use schemars::generate::{Contract, SchemaSettings};
+use serde_json::{Map, Value, json};
 
-/// The media type of one JSON object a line.
-const NDJSON: &str = "application/x-ndjson";
-const CSV: &str = "text/csv";
-/// Problems of every route: a foreign `Host`, an error of the gateway, and a gateway that is not open yet.
+/// Problems of every operation: a foreign `Host`, an error of the gateway, and a gateway that is not open yet.
 const COMMON_STATUSES: &[u16] = &[400, 403, 500, 503];
-/// Further problems of every route that requires credentials.
+/// Further problems of every operation that requires credentials.
 const AUTHENTICATION_STATUSES: &[u16] = &[401, 429];
 
 /// Returns the document as JSON.
-pub(super) fn build_document(settings: &Settings, routes: &[Route]) -> Value {
-    let mut json = serde_json::to_value(describe_all(settings, routes))
-        .expect("the document is plain data, which always has a JSON form");
-    unwrap_descriptions(&mut json);
-    if let Some(Value::Object(schemas)) = json.pointer_mut("/components/schemas") {
-        let known = schemas.clone();
-        schemas.values_mut().for_each(|schema| inline_flattened(schema, &known));
+pub(super) fn build_document(settings: &Settings, operations: &[Operation]) -> Value {
+    let schemes = security_schemes(settings);
+    let mut schemas = Schemas::new();
+    let mut paths = Map::new();
+    for operation in operations.iter().filter(|operation| operation.is_documented()) {
+        let described = describe_operation(operation, &schemes, &mut schemas);
+        let path = paths.entry(operation.route.path).or_insert_with(|| json!({}));
+        path[operation.route.method.as_str().to_lowercase()] = described;
     }
-    json
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Penstock",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "A semantic data gateway: JSON in, RDF on disk, exports in order.",
+        },
+        "paths": paths,
+        "components": { "schemas": schemas.take_definitions(), "securitySchemes": schemes },
+    })
 }
 
-/// Gives a schema the members of the schema that it flattens. salvo writes those as `allOf: [{"$ref": …}, {"type": "object", …}]`.
-fn inline_flattened(schema: &mut Value, known: &Map<String, Value>) {
-    let Value::Object(all) = schema else { return };
-    let Some(Value::Array(parts)) = all.remove("allOf") else { return };
-    for part in parts {
-        let reference = part.get("$ref").and_then(Value::as_str);
-        let name = reference.and_then(|reference| reference.rsplit('/').next());
-        let part = name.and_then(|name| known.get(name)).unwrap_or(&part);
-        for (key, value) in part.as_object().into_iter().flatten() {
-            match (all.get_mut(key), value) {
-                (None, value) => drop(all.insert(key.clone(), value.clone())),
-                (Some(Value::Object(members)), Value::Object(more)) => members.extend(more.clone()),
-                (Some(Value::Array(members)), Value::Array(more)) => members.extend(more.clone()),
-                _ => {}
-            }
+/// The schemas of the types. A body may leave out what an answer always has.
+struct Schemas {
+    bodies: SchemaGenerator,
+    answers: SchemaGenerator,
+}
+
+impl Schemas {
+    fn new() -> Self {
+        let generator = |contract| {
+            let mut settings = SchemaSettings::draft2020_12();
+            settings.definitions_path = "/components/schemas".into();
+            settings.contract = contract;
+            settings.into_generator()
+        };
+        Self { bodies: generator(Contract::Deserialize), answers: generator(Contract::Serialize) }
+    }
+
+    /// Returns all schemas that are referred to, by name. The schema of an answer is also that of a body with its name.
+    fn take_definitions(mut self) -> Map<String, Value> {
+        let mut definitions = self.bodies.take_definitions(true);
+        let mut answers = self.answers.take_definitions(true);
+        answers.values_mut().for_each(never_null_if_optional);
+        definitions.extend(answers);
+        for schema in definitions.values_mut() {
+            merge_named_values(schema);
+            name_known_formats(schema);
         }
+        definitions
     }
 }
 
-/// Moves each description next to its `$ref`, as OpenAPI 3.1 allows. salvo writes a described reference as
-/// `allOf: [{"$ref": …}, {"description": …}]`, which client generators cannot use.
-fn unwrap_descriptions(json: &mut Value) {
-    match json {
-        Value::Array(items) => items.iter_mut().for_each(unwrap_descriptions),
+/// Replaces the formats of unsigned integers, which OpenAPI does not define. `minimum` says that they are not negative.
+fn name_known_formats(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(name_known_formats),
         Value::Object(members) => {
-            members.values_mut().for_each(unwrap_descriptions);
-            let Some(Value::Array(parts)) = members.get_mut("allOf") else { return };
-            let [Value::Object(schema), Value::Object(words)] = parts.as_mut_slice() else {
-                return;
-            };
-            if words.keys().any(|key| key != "description") {
-                return;
+            members.values_mut().for_each(name_known_formats);
+            if let Some(Value::String(format)) = members.get_mut("format") {
+                match format.as_str() {
+                    "uint" | "uint64" => "int64".clone_into(format),
+                    "uint8" | "uint16" | "uint32" => "int32".clone_into(format),
+                    _ => {}
+                }
             }
-            schema.append(words);
-            *json = Value::Object(std::mem::take(schema));
         }
         _ => {}
     }
 }
 
-/// Describes all routes.
-fn describe_all(settings: &Settings, routes: &[Route]) -> OpenApi {
-    let mut document = OpenApi::with_info(
-        Info::new("Penstock", env!("CARGO_PKG_VERSION"))
-            .description("A semantic data gateway: JSON in, RDF on disk, exports in order."),
-    );
-    let _ = ProblemDocument::to_schema(&mut document.components);
-    let _ = shapes::SparqlQueryForm::to_schema(&mut document.components);
-    let _ = shapes::SparqlUpdateForm::to_schema(&mut document.components);
-    let schemes = security_schemes(settings);
-    let names: Vec<&str> = schemes.iter().map(|(name, _)| *name).collect();
-    for route in routes {
-        document = document.merge_router(&route.to_router());
-        describe_route(&mut document, route, &names);
+/// Describes that a member which an answer can leave out is never null.
+fn never_null_if_optional(schema: &mut Value) {
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let is_required = |name: &String| {
+        required.as_array().is_some_and(|names| names.iter().any(|known| known == name))
+    };
+    let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    for (_, member) in members.iter_mut().filter(|(name, _)| !is_required(name)) {
+        if let Some(Value::Array(types)) = member.get_mut("type") {
+            types.retain(|name| name != "null");
+            if let [only] = types.as_slice() {
+                member["type"] = only.clone();
+            }
+        }
+        let Some(Value::Array(choices)) = member.get_mut("anyOf") else { continue };
+        choices.retain(|choice| *choice != json!({"type": "null"}));
+        if let [Value::Object(only)] = choices.as_mut_slice() {
+            let only = std::mem::take(only);
+            if let Some(member) = member.as_object_mut() {
+                member.remove("anyOf");
+                member.extend(only);
+            }
+        }
     }
-    for (name, scheme) in schemes {
-        document = document.add_security_scheme(name, scheme);
+}
+
+/// Replaces a choice between described names by an `enum`, which client generators understand.
+fn merge_named_values(schema: &mut Value) {
+    let Some(Value::Array(choices)) = schema.get("oneOf") else { return };
+    let mut names = Vec::new();
+    for choice in choices {
+        match (choice.get("const"), choice.get("enum")) {
+            (Some(name), None) => names.push(name.clone()),
+            (None, Some(Value::Array(more))) => names.extend(more.iter().cloned()),
+            _ => return,
+        }
     }
-    document
+    if let Value::Object(members) = schema {
+        members.remove("oneOf");
+        members.insert("type".into(), "string".into());
+        members.insert("enum".into(), names.into());
+    }
 }
 
 /// Returns the ways to authenticate a request.
-fn security_schemes(settings: &Settings) -> Vec<(&'static str, SecurityScheme)> {
+fn security_schemes(settings: &Settings) -> Map<String, Value> {
     let is_https = settings.base_url.as_deref().is_some_and(|url| url.starts_with("https:"));
-    let cookie = cookie_name(if is_https { "https" } else { "http" });
     let bearer = if settings.security.resource_server.is_some() {
         "An API key of this gateway, or an access token of its authorization server."
     } else {
         "An API key of this gateway."
     };
-    let mut schemes = vec![
-        ("bearer", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer).description(bearer))),
-        (
-            "apiKey",
-            ApiKey::Header(ApiKeyValue::with_description("Apikey", "An API key of this gateway."))
-                .into(),
-        ),
-        (
-            "session",
-            ApiKey::Cookie(ApiKeyValue::with_description(
-                cookie,
-                "The session of a browser that has signed in. A request that changes something must come from \
-                 the gateway's own pages, or carry the session's token in X-CSRF-Token.",
-            ))
-            .into(),
-        ),
-    ];
+    let mut schemes = Map::new();
+    schemes.insert(
+        "bearer".into(),
+        json!({"type": "http", "scheme": "bearer", "description": bearer}),
+    );
+    schemes.insert(
+        "apiKey".into(),
+        json!({
+            "type": "apiKey",
+            "in": "header",
+            "name": "Apikey",
+            "description": "An API key of this gateway.",
+        }),
+    );
+    schemes.insert(
+        "session".into(),
+        json!({
+            "type": "apiKey",
+            "in": "cookie",
+            "name": cookie_name(if is_https { "https" } else { "http" }),
+            "description": "The session of a browser that has signed in. A request that changes something must come from \
+                            the gateway's own pages, or carry the session's token in X-CSRF-Token.",
+        }),
+    );
     let issuer = settings.security.oidc.as_ref().and_then(|oidc| oidc.issuer_uri.as_deref());
     if let Some(issuer) = issuer {
-        let issuer = issuer.trim_end_matches('/');
-        let url = format!("{issuer}/.well-known/openid-configuration");
-        schemes.push(("openIdConnect", OpenIdConnect::new(url).into()));
+        let url = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
+        let scheme = json!({"type": "openIdConnect", "openIdConnectUrl": url});
+        schemes.insert("openIdConnect".into(), scheme);
     }
     schemes
 }
 
-fn describe_route(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
-    let method = match route.method {
-        Method::GET => PathItemType::Get,
-        Method::PUT => PathItemType::Put,
-        Method::POST => PathItemType::Post,
-        _ => PathItemType::Delete,
-    };
-    let Some(operation) =
-        document.paths.get_mut(route.path).and_then(|path| path.operations.get_mut(&method))
-    else {
-        return;
-    };
-    operation.extensions.insert("x-least-role".into(), format!("{:?}", route.minimum_role).into());
-    let is_guarded = route.minimum_role != MinimumRole::Anyone;
-    if is_guarded {
-        let mut requirements: Vec<_> =
-            schemes.iter().map(|name| SecurityRequirement::new(*name, [""; 0])).collect();
-        if route.minimum_role == MinimumRole::Metrics {
+fn describe_operation(
+    operation: &Operation,
+    schemes: &Map<String, Value>,
+    schemas: &mut Schemas,
+) -> Value {
+    let (summary, description) =
+        operation.description.split_once("\n\n").unwrap_or((operation.description, ""));
+    let role = operation.route.minimum_role;
+    let mut described = json!({
+        "tags": [operation.tag],
+        "summary": summary,
+        "operationId": operation.id,
+        "x-least-role": format!("{role:?}"),
+        "responses": describe_responses(operation, &mut schemas.answers),
+    });
+    if !description.is_empty() {
+        described["description"] = description.into();
+    }
+    if !operation.parameters.is_empty() {
+        let parameters = operation.parameters.iter();
+        let parameters = parameters.map(|parameter| describe_parameter(parameter, schemas));
+        described["parameters"] = parameters.collect();
+    }
+    if let Some(body) = &operation.body {
+        described["requestBody"] = json!({
+            "required": body.is_required,
+            "content": describe_contents(&body.contents, &mut schemas.bodies),
+        });
+        if !body.description.is_empty() {
+            described["requestBody"]["description"] = body.description.into();
+        }
+    }
+    if role != MinimumRole::Anyone {
+        let mut requirements: Vec<_> = schemes.keys().map(|name| json!({name: []})).collect();
+        if role == MinimumRole::Metrics {
             // A program on the gateway's own machine needs none.
-            requirements.push(SecurityRequirement::default());
+            requirements.push(json!({}));
         }
-        operation.securities = Some(requirements);
+        described["security"] = requirements.into();
     }
+    described
+}
+
+fn describe_parameter(parameter: &Parameter, schemas: &mut Schemas) -> Value {
+    json!({
+        "name": parameter.name,
+        "in": match parameter.place {
+            Place::Path => "path",
+            Place::Query => "query",
+            Place::Header => "header",
+        },
+        "description": parameter.description,
+        "required": parameter.is_required,
+        "schema": (parameter.schema)(&mut schemas.bodies),
+    })
+}
+
+fn describe_contents(contents: &[Content], generator: &mut SchemaGenerator) -> Map<String, Value> {
+    let describe = |content: &Content| {
+        (content.media_type.to_owned(), json!({"schema": (content.schema)(generator)}))
+    };
+    contents.iter().map(describe).collect()
+}
+
+/// Describes the answers and the problems, by status.
+fn describe_responses(
+    operation: &Operation,
+    generator: &mut SchemaGenerator,
+) -> Map<String, Value> {
+    let is_guarded = operation.route.minimum_role != MinimumRole::Anyone;
     let guarded = if is_guarded { AUTHENTICATION_STATUSES } else { &[] };
-    for status in COMMON_STATUSES.iter().chain(guarded).chain(route.problems) {
-        let Ok(status) = StatusCode::from_u16(*status) else { continue };
-        operation.responses.insert(status.as_str(), problem_response(status));
-    }
-    match operation.operation_id.as_deref() {
-        Some("ingest") => describe_stream(operation),
-        Some("retryRejected") => add_text_body(operation, CSV),
-        Some("getExportContent") => add_lines_response(operation),
-        Some("graphql" | "graphqlRead") => describe_graphql(operation),
-        Some("sparqlQueryByPost") => add_form(operation, "SparqlQueryForm"),
-        Some("sparqlUpdate") => add_form(operation, "SparqlUpdateForm"),
-        Some("putGraph" | "postGraph") => add_rdf_bodies(operation),
-        Some("putShapesGraph") => {
-            add_rdf_bodies(operation);
-            add_text_body(operation, TextFormat::ShexC.media_type());
-        }
-        Some("signIn") => describe_sign_in(operation),
-        // Only a session has a token to send.
-        Some("signOut") => make_body_optional(operation),
-        Some("signInPage") => add_page_responses(operation, &["503"]),
-        _ => {}
-    }
-}
-
-/// Adds the form of the sign-in page, as an alternative to JSON. The response to a form is a page.
-fn describe_sign_in(operation: &mut Operation) {
-    add_form(operation, "Credentials");
-    add_page_responses(operation, &["401", "403", "429", "503"]);
-}
-
-/// Adds a page as an alternative to the problem document, for these statuses.
-fn add_page_responses(operation: &mut Operation, statuses: &[&str]) {
-    for status in statuses {
-        if let Some(RefOr::Type(refused)) = operation.responses.get_mut(*status) {
-            let page = Content::new(Object::new().schema_type(BasicType::String));
-            refused.contents.insert("text/html".to_owned(), page);
+    let problems = COMMON_STATUSES.iter().chain(guarded).chain(operation.problems);
+    let mut responses: Map<_, _> =
+        problems.map(|status| (status.to_string(), describe_problem(*status, generator))).collect();
+    for (status, content) in &operation.problem_contents {
+        if let Some(response) = responses.get_mut(&status.to_string()) {
+            let schema = (content.schema)(generator);
+            response["content"][content.media_type] = json!({ "schema": schema });
         }
     }
-}
-
-/// Adds every RDF format to the request body of an operation.
-fn add_rdf_bodies(operation: &mut Operation) {
-    for format in Format::ALL {
-        add_text_body(operation, format.media_type());
+    for answer in &operation.answers {
+        responses.insert(answer.status.to_string(), describe_answer(answer, generator));
     }
+    responses
 }
 
-/// Adds a media type with any text to the request body of an operation.
-fn add_text_body(operation: &mut Operation, media_type: &str) {
-    let content = Content::new(Object::new().schema_type(BasicType::String));
-    let body = operation.request_body.get_or_insert_default();
-    body.contents.insert(media_type.to_owned(), content);
-}
-
-/// Adds a form to the request body of an operation, as an alternative to its first media type.
-fn add_form(operation: &mut Operation, schema: &str) {
-    let form = Content::new(Ref::from_schema_name(schema));
-    let body = operation.request_body.get_or_insert_default();
-    body.contents.insert("application/x-www-form-urlencoded".to_owned(), form);
-}
-
-fn make_body_optional(operation: &mut Operation) {
-    if let Some(body) = &mut operation.request_body {
-        body.required = Some(Required::False);
+fn describe_answer(answer: &Answer, generator: &mut SchemaGenerator) -> Value {
+    let mut described = json!({ "description": answer.description });
+    if !answer.contents.is_empty() {
+        described["content"] = describe_contents(&answer.contents, generator).into();
     }
-}
-
-/// Describes the errors of GraphQL over HTTP, which are in `errors`.
-fn describe_graphql(operation: &mut Operation) {
-    for status in ["400", "503"] {
-        let Some(RefOr::Type(malformed)) = operation.responses.get_mut(status) else { continue };
-        for media_type in ["application/json", "application/graphql-response+json"] {
-            let errors = Content::new(Ref::from_schema_name("GraphqlResponse"));
-            malformed.contents.insert(media_type.to_owned(), errors);
-        }
+    for (name, description) in &answer.headers {
+        described["headers"][name] =
+            json!({"description": description, "schema": {"type": "string"}});
     }
+    described
 }
 
-/// Adds NDJSON and CSV to an ingestion. OpenAPI 3.1 has no schema for the items of a stream, so only the operation's
-/// description explains a line.
-fn describe_stream(operation: &mut Operation) {
-    if let Some(body) = &mut operation.request_body {
-        for media_type in [NDJSON, CSV] {
-            body.contents.insert(media_type.to_owned(), text_content());
-        }
+fn describe_problem(status: u16, generator: &mut SchemaGenerator) -> Value {
+    let schema = generator.subschema_for::<Problem>();
+    let mut described = json!({
+        "description": describe_status(status),
+        "content": {"application/problem+json": {"schema": schema}},
+    });
+    let header = |value_type: &str, description: &str| json!({"description": description, "schema": {"type": value_type}});
+    if matches!(status, 429 | 503) {
+        described["headers"]["Retry-After"] = header("integer", "Seconds to wait.");
     }
-    add_lines_response(operation);
-}
-
-/// Adds NDJSON to a response, as an alternative to JSON.
-fn add_lines_response(operation: &mut Operation) {
-    if let Some(RefOr::Type(done)) = operation.responses.get_mut("200") {
-        done.contents.insert(NDJSON.to_owned(), text_content());
+    if status == 401 {
+        let description = "Which credentials are accepted, and what was wrong (RFC 6750, 3).";
+        described["headers"]["WWW-Authenticate"] = header("string", description);
     }
+    described
 }
 
-fn text_content() -> Content {
-    Content::new(Object::new().schema_type(BasicType::String))
-}
-
-fn problem_response(status: StatusCode) -> Response {
-    let response = Response::new(describe_status(status))
-        .add_content("application/problem+json", Content::new(Ref::from_schema_name("Problem")));
-    let header =
-        |basic_type, words| Header::new(Object::new().schema_type(basic_type)).description(words);
+fn describe_status(status: u16) -> &'static str {
     match status {
-        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-            response.add_header("Retry-After", header(BasicType::Integer, "Seconds to wait."))
-        }
-        StatusCode::UNAUTHORIZED => response.add_header(
-            "WWW-Authenticate",
-            header(
-                BasicType::String,
-                "Which credentials are accepted, and what was wrong (RFC 6750, 3).",
-            ),
-        ),
-        _ => response,
-    }
-}
-
-fn describe_status(status: StatusCode) -> &'static str {
-    match status.as_u16() {
         400 => {
             "The request is malformed: for example an unknown parameter, or an invalid cursor or mode."
         }
@@ -306,20 +316,22 @@ fn describe_status(status: StatusCode) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routes::api_routes;
+    use crate::routes::api_operations;
     use penstock_config::{Sources, load};
     use serde_json::json;
+    use std::path::Path;
+    use std::{env, fs};
 
     #[test]
     fn descriptions_are_beside_their_reference() {
         let settings = load(&Sources::default()).unwrap().settings;
-        let document = build_document(&settings, &api_routes());
+        let document = build_document(&settings, &api_operations());
         let status = &document["components"]["schemas"]["Status"]["properties"];
         let schema = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
         let store = json!({"$ref": schema("StoreStatus")["$ref"], "description": "The store."});
         assert_eq!(status["store"], store);
         let certificate = &status["certificate"];
-        assert_eq!(certificate["oneOf"], json!([{"type": "null"}, schema("CertificateStatus")]));
+        assert_eq!(certificate["anyOf"], json!([schema("CertificateStatus"), {"type": "null"}]));
         assert_eq!(certificate["description"], "The certificate of HTTPS; null without HTTPS.");
         assert!(!document.to_string().contains("allOf"), "generators cannot use allOf");
         let warning = &document["components"]["schemas"]["IngestionWarning"];
@@ -333,25 +345,85 @@ mod tests {
     #[test]
     fn describes_every_route_of_the_table() {
         let settings = load(&Sources::default()).unwrap().settings;
-        let document = build_document(&settings, &api_routes());
-        for route in api_routes() {
+        let document = build_document(&settings, &api_operations());
+        for operation in api_operations() {
+            let route = &operation.route;
             let method = route.method.as_str().to_lowercase();
-            let operation = &document["paths"][route.path][&method];
-            assert!(operation["summary"].is_string(), "{method} {}", route.path);
-            let answers = operation["responses"].as_object().unwrap();
+            let described = &document["paths"][route.path][&method];
+            assert!(described["summary"].is_string(), "{method} {}", route.path);
+            let answers = described["responses"].as_object().unwrap();
             assert!(answers.keys().any(|status| status.starts_with('2')), "{}", route.path);
-            for status in route.problems {
+            for status in operation.problems {
                 assert!(answers.contains_key(&status.to_string()), "{status} {}", route.path);
             }
             let is_guarded = route.minimum_role != MinimumRole::Anyone;
-            let has_401 = is_guarded || route.problems.contains(&401);
+            let has_401 = is_guarded || operation.problems.contains(&401);
             assert_eq!(answers.contains_key("401"), has_401, "{method} {}", route.path);
-            assert_eq!(operation["security"].is_array(), is_guarded, "{method} {}", route.path);
-            for requirement in operation["security"].as_array().into_iter().flatten() {
+            assert_eq!(described["security"].is_array(), is_guarded, "{method} {}", route.path);
+            for requirement in described["security"].as_array().into_iter().flatten() {
                 for name in requirement.as_object().unwrap().keys() {
                     assert!(document["components"]["securitySchemes"][name].is_object(), "{name}");
                 }
             }
+        }
+    }
+
+    /// The members of every shown type, in the order of its JSON: name, `?` if an answer or a body can leave it out, type.
+    /// `UPDATE=1 cargo test -p penstock-api the_members` writes the file.
+    #[test]
+    fn the_members_of_every_type_are_pinned() {
+        let settings = load(&Sources::default()).unwrap().settings;
+        let document = build_document(&settings, &api_operations());
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        let mut lines: Vec<_> =
+            schemas.iter().map(|(name, schema)| list_members(name, schema)).collect();
+        lines.sort();
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi/members.txt");
+        let now = lines.concat();
+        if env::var_os("UPDATE").is_some() {
+            fs::write(&file, &now).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), now, "UPDATE=1 accepts the difference");
+    }
+
+    fn list_members(name: &str, schema: &Value) -> String {
+        let Some(members) = schema["properties"].as_object() else {
+            return format!("{name} = {}\n", describe_type(schema));
+        };
+        let required = schema["required"].as_array();
+        let mut text = format!("{name}\n");
+        for (member, schema) in members {
+            let is_required = required.is_some_and(|names| names.iter().any(|name| name == member));
+            let mark = if is_required { "" } else { "?" };
+            text.push_str(&format!("  {member}{mark}: {}\n", describe_type(schema)));
+        }
+        text
+    }
+
+    /// Describes a type in short: `Export[]`, `string | null`, `"full" | "deleted"`.
+    fn describe_type(schema: &Value) -> String {
+        if let Some(reference) = schema["$ref"].as_str() {
+            return reference.rsplit('/').next().unwrap().to_owned();
+        }
+        let join = |types: Vec<String>| types.join(" | ");
+        for choices in [&schema["anyOf"], &schema["oneOf"]] {
+            if let Some(choices) = choices.as_array() {
+                return join(choices.iter().map(describe_type).collect());
+            }
+        }
+        if let Some(names) = schema["enum"].as_array() {
+            return join(names.iter().map(Value::to_string).collect());
+        }
+        let with_items = |name: &str| match name {
+            "array" => format!("{}[]", describe_type(&schema["items"])),
+            name => name.to_owned(),
+        };
+        match &schema["type"] {
+            Value::String(name) => with_items(name),
+            Value::Array(names) => {
+                join(names.iter().map(|name| with_items(name.as_str().unwrap())).collect())
+            }
+            _ => "any".to_owned(),
         }
     }
 }

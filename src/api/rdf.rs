@@ -4,17 +4,16 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use oxrdf::GraphName;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_http::caller::caller;
+use penstock_http::access::MinimumRole::Local;
+use penstock_http::call::Call;
+use penstock_http::operation::{Operation, get, post};
 use penstock_http::problem::Problem;
-use penstock_http::query::Query;
 use penstock_http::reply::ReplyResult;
-use penstock_http::state::{gateway, state};
 use penstock_model::rdf::{
-    DumpOptions, Dumped, LoadError, LoadOptions, LoadProgress, parse_graph, parse_iri,
+    DumpOptions, Dumped, Format, LoadError, LoadOptions, LoadProgress, parse_graph, parse_iri,
 };
 use penstock_service::rdf;
 use salvo::http::ReqBody;
-use salvo::{Depot, Request, handler};
 use serde::Serialize;
 use std::io::{self, BufWriter, Read, Write};
 use std::time::Duration;
@@ -23,14 +22,25 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 /// The maximum number of pieces of a body that wait for the store.
 const MAX_PENDING_PIECES: usize = 4;
 
+/// Returns the operations of the control socket.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![get("/control/dump", Local, dump_graph), post("/control/load", Local, load_document)]
+}
+
+penstock_http::parameters! {
+    /// What is dumped.
+    struct DumpQuery {
+        "format" => format: Option<String>, "The format of the output: ttl, nt, nq, trig, rdf or jsonld.";
+        "graph" => graph: Option<String>, "The only graph to dump: its IRI, or `default`.";
+    }
+}
+
 /// Streams a dump. If the dump fails, the gateway breaks the connection. A trailer warns if the
 /// dump may mix several commits.
-#[handler]
-pub(super) async fn dump_graph(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let query = Query::read(req, &["format", "graph"])?;
-    let format = query.get("format").unwrap_or_default().parse().map_err(Problem::malformed)?;
-    let graph = query.get("graph").map(parse_graph).transpose().map_err(Problem::malformed)?;
-    let (gateway, by) = (gateway(depot)?, caller(depot).clone());
+async fn dump_graph(call: Call<'_>, query: DumpQuery) -> ReplyResult {
+    let format = read_format(query.format.as_deref())?;
+    let graph = read_graph(query.graph.as_deref())?;
+    let (gateway, by) = (call.gateway()?, call.caller().clone());
     let options = DumpOptions { format, graph };
     Ok(stream_written("application/octet-stream", move |pieces| {
         let out = BufWriter::with_capacity(64 << 10, &mut *pieces);
@@ -38,22 +48,30 @@ pub(super) async fn dump_graph(req: &mut Request, depot: &mut Depot) -> ReplyRes
     }))
 }
 
+penstock_http::parameters! {
+    /// How the body is loaded.
+    struct LoadQuery {
+        "format" => format: Option<String>, "The format of the document: ttl, nt, nq, trig, rdf or jsonld.";
+        "graph" => graph: Option<String>, "The graph for triples that the document assigns to no graph: its IRI, or `default`.";
+        "base" => base: Option<String>, "The base of relative IRIs.";
+        "skolemize" => skolemize: Option<String>, "Replace each blank node by an IRI that begins with this one.";
+        "bypass" => bypass: bool, "Change objects of Business Objects that refuse what violates their shapes.";
+    }
+}
+
 /// Loads the body. The response is NDJSON: a line after each commit, and a last one with `done` or the error.
-#[handler]
-pub(super) async fn load_document(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let query = Query::read(req, &["format", "graph", "base", "skolemize", "bypass"])?;
-    let iri = |name: &str| query.get(name).map(parse_iri).transpose().map_err(Problem::malformed);
-    let graph = query.get("graph").map(parse_graph).transpose().map_err(Problem::malformed)?;
+async fn load_document(call: Call<'_>, query: LoadQuery) -> ReplyResult {
+    let iri = |text: Option<&str>| text.map(parse_iri).transpose().map_err(Problem::malformed);
     let options = LoadOptions {
-        format: query.get("format").unwrap_or_default().parse().map_err(Problem::malformed)?,
-        graph: graph.unwrap_or(GraphName::DefaultGraph),
-        base: iri("base")?,
-        skolemize: iri("skolemize")?,
-        bypass: query.read_flag("bypass")?,
+        format: read_format(query.format.as_deref())?,
+        graph: read_graph(query.graph.as_deref())?.unwrap_or(GraphName::DefaultGraph),
+        base: iri(query.base.as_deref())?,
+        skolemize: iri(query.skolemize.as_deref())?,
+        bypass: query.bypass,
     };
-    let (state, gateway, by) = (state(depot), gateway(depot)?, caller(depot).clone());
+    let (state, gateway, by) = (call.state(), call.gateway()?, call.caller().clone());
     let (sender, frames) = mpsc::channel(MAX_PENDING_PIECES);
-    tokio::spawn(forward_body(req.take_body(), sender));
+    tokio::spawn(forward_body(call.req.take_body(), sender));
     let body = IncomingBody { frames, piece: Bytes::new(), ended: false };
     Ok(stream_written("application/x-ndjson", move |pieces| {
         let loaded = rdf::load_document(&gateway, &by, &options, body, &mut |loaded| {
@@ -75,6 +93,14 @@ pub(super) async fn load_document(req: &mut Request, depot: &mut Depot) -> Reply
         let _ = write_line(pieces, &last);
         Ok(None)
     }))
+}
+
+fn read_format(text: Option<&str>) -> Result<Format, Problem> {
+    text.unwrap_or_default().parse().map_err(Problem::malformed)
+}
+
+fn read_graph(text: Option<&str>) -> Result<Option<GraphName>, Problem> {
+    text.map(parse_graph).transpose().map_err(Problem::malformed)
 }
 
 /// A line of the response to a load.

@@ -1,25 +1,30 @@
 //! `/api/v1/business-objects/{id}/schema`: the JSON Schema of one object.
-use crate::shapes;
-use penstock_http::path::path_parameter;
-use penstock_http::query::Query;
+use penstock_http::access::MinimumRole::User;
+use penstock_http::call::Call;
+use penstock_http::operation::{Operation, get};
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::gateway;
 use penstock_model::mapping::build_json_schema;
+use penstock_resources::business_object::ObjectSchema;
 use penstock_service::business_objects::find_business_object;
-use salvo::{Depot, Request};
-use salvo_oapi::endpoint;
 
-/// Returns the JSON Schema (2020-12) of one object of the Business Object.
-#[endpoint(
-    operation_id = "getSchema",
-    tags("Business Objects"),
-    parameters(("id" = String, Path, description = "The Business Object's id or name.")),
-    responses((status_code = 200, description = "The schema.", body = shapes::JsonSchema,
-        content_type = "application/schema+json")),
-)]
-pub(super) async fn get_schema(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let business_object = find_business_object(&gateway(depot)?, path_parameter(req, "id"))?;
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/api/v1/business-objects/{id}/schema", User, get_schema)
+            .describe(
+                "getSchema",
+                "Business Objects",
+                "Returns the JSON Schema (2020-12) of one object of the Business Object.",
+            )
+            .parameter("id", "The Business Object's id or name.")
+            .empty_answer(200, "The schema.")
+            .answer_as::<ObjectSchema>("application/schema+json")
+            .problems(&[400, 404]),
+    ]
+}
+
+async fn get_schema(call: Call<'_>) -> ReplyResult {
+    let business_object = find_business_object(&call.gateway()?, call.path("id"))?;
     let name = &business_object.object.definition.name;
     let schema = build_json_schema(name, &business_object.mapping);
     Ok(Reply::bytes("application/schema+json", schema.to_string()))

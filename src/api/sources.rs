@@ -1,54 +1,48 @@
 //! `/api/v1/sources`: the sources, their connections, and a test of a connection.
-use crate::shapes;
-use penstock_http::caller::caller;
-use penstock_http::path::path_parameter;
-use penstock_http::query::Query;
+use penstock_http::access::MinimumRole::{Admin, User};
+use penstock_http::call::Call;
+use penstock_http::operation::{Operation, get, post};
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::gateway;
+use penstock_resources::Page;
+use penstock_resources::source::{Source, SourceTest};
 use penstock_service::sources;
-use salvo::{Depot, Request};
-use salvo_oapi::endpoint;
 
-/// Lists every source of the configuration.
-#[endpoint(
-    operation_id = "listSources",
-    tags("Sources"),
-    responses((status_code = 200, description = "All sources.", body = shapes::Sources)),
-)]
-pub(super) async fn list_sources(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let all = sources::list_sources(&gateway(depot)?, caller(depot))?;
-    let items = all.into_iter().map(shapes::Source::from).collect();
-    Reply::json(&shapes::Sources { items, next: None })
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/api/v1/sources", User, list_sources)
+            .describe("listSources", "Sources", "Lists every source of the configuration.")
+            .answer::<Page<Source>>(200, "All sources.")
+            .problems(&[400]),
+        get("/api/v1/sources/{name}", User, get_source)
+            .describe("getSource", "Sources", "Returns a source.")
+            .parameter("name", "The name of the source.")
+            .answer::<Source>(200, "The source.")
+            .problems(&[400, 404]),
+        post("/api/v1/sources/{name}/test", Admin, test_source)
+            .describe(
+                "testSource",
+                "Sources",
+                "Tests whether the gateway can connect to the broker of a source, with the configured credentials. The \
+                 test uses a session of its own, subscribes to nothing and receives no message.\n\nA failed test has \
+                 its reason in `cause`; the status is 200 then, too.",
+            )
+            .parameter("name", "The name of the source.")
+            .answer::<SourceTest>(200, "The result of the test.")
+            .problems(&[400, 404]),
+    ]
 }
 
-/// Returns a source.
-#[endpoint(
-    operation_id = "getSource",
-    tags("Sources"),
-    parameters(("name" = String, Path, description = "The name of the source.")),
-    responses((status_code = 200, description = "The source.", body = shapes::Source)),
-)]
-pub(super) async fn get_source(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let name = path_parameter(req, "name");
-    let source = sources::read_source(&gateway(depot)?, caller(depot), name)?;
-    Reply::json(&shapes::Source::from(source))
+async fn list_sources(call: Call<'_>) -> ReplyResult {
+    let items = sources::list_sources(&call.gateway()?, call.caller())?;
+    Reply::json(&Page { items, next: None })
 }
 
-/// Tests whether the gateway can connect to the broker of a source, with the configured credentials. The test uses a
-/// session of its own, subscribes to nothing and receives no message.
-///
-/// A failed test has its reason in `cause`; the status is 200 then, too.
-#[endpoint(
-    operation_id = "testSource",
-    tags("Sources"),
-    parameters(("name" = String, Path, description = "The name of the source.")),
-    responses((status_code = 200, description = "The result of the test.", body = shapes::SourceTest)),
-)]
-pub(super) async fn test_source(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let name = path_parameter(req, "name");
-    let result = sources::test_source(&gateway(depot)?, caller(depot), name).await?;
-    Reply::json(&shapes::SourceTest::new(name, result))
+async fn get_source(call: Call<'_>) -> ReplyResult {
+    Reply::json(&sources::read_source(&call.gateway()?, call.caller(), call.path("name"))?)
+}
+
+async fn test_source(call: Call<'_>) -> ReplyResult {
+    let (gateway, name) = (call.gateway()?, call.path("name"));
+    Reply::json(&sources::test_source(&gateway, call.caller(), name).await?)
 }

@@ -4,24 +4,25 @@ mod description;
 mod formats;
 pub(super) mod graphs;
 
-use crate::shapes;
 pub(crate) use answer::{WriteLimit, stream_answer};
 use oxrdf::NamedNode;
 use penstock_http::accept::AcceptedTypes;
+use penstock_http::access::MinimumRole::{Admin, Local, User};
 use penstock_http::body::{self, find_media_type};
-use penstock_http::caller::caller;
+use penstock_http::call::Call;
+use penstock_http::operation::{Operation, get, post};
+use penstock_http::parameters::AnyQuery;
 use penstock_http::problem::Problem;
-use penstock_http::query::{Query as KnownParameters, parse_form};
+use penstock_http::query::parse_form;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::service::trace;
-use penstock_http::state::gateway;
 use penstock_model::rdf::parse_iri;
+use penstock_resources::ingestion::SparqlUpdate;
+use penstock_resources::sparql::{SparqlQueryForm, SparqlUpdateForm};
 use penstock_service::gateway::Gateway;
 use penstock_service::sparql::{self, ChangeRequest, ResultName};
 use penstock_sparql::{DatasetParameters, Query, QueryForm, ResultFormat, Update};
+use salvo::Request;
 use salvo::http::header::VARY;
-use salvo::{Depot, Request, handler};
-use salvo_oapi::endpoint;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const SPARQL_QUERY: &str = "application/sparql-query";
@@ -38,74 +39,100 @@ const UPDATE_PARAMETERS: &[&str] =
 /// Parameters of other servers, which some clients add to each query, as they do to `Accept`. They have no effect.
 const IGNORED_PARAMETERS: &[&str] = &["format", "output", "results"];
 
-/// Answers a query, or describes the service if there is none.
-#[endpoint(
-    operation_id = "sparqlQuery",
-    tags("SPARQL"),
-    parameters(
-        ("query" = Option<String>, Query, description = "The query. Without it, the answer is the service description (SPARQL 1.1 Service Description)."),
-        ("default-graph-uri" = Option<Vec<String>>, Query, description = "A graph of the default graph, in place of `FROM`; it may be repeated."),
-        ("named-graph-uri" = Option<Vec<String>>, Query, description = "A named graph, in place of `FROM NAMED`; it may be repeated."),
-    ),
-    responses((status_code = 200, description = "The answer in the media type that Accept prefers.",
-        content(("application/sparql-results+json" = serde_json::Value), ("application/sparql-results+xml" = String),
-            ("text/csv" = String), ("text/tab-separated-values" = String), ("text/turtle" = String),
-            ("application/n-triples" = String), ("application/n-quads" = String), ("application/trig" = String),
-            ("application/rdf+xml" = String), ("application/ld+json" = serde_json::Value)))),
-)]
-pub(super) async fn query_by_get(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let parameters = Parameters::read_url(req, QUERY_PARAMETERS)?;
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    let query_by_get = get("/sparql", User, query_by_get)
+        .describe(
+            "sparqlQuery",
+            "SPARQL",
+            "Answers a query, or describes the service if there is none.",
+        )
+        .query::<String>(
+            "query",
+            "The query. Without it, the answer is the service description (SPARQL 1.1 Service Description).",
+        )
+        .problems(&[400, 406, 422]);
+    let query_by_post = post("/sparql", User, query_by_post)
+        .describe("sparqlQueryByPost", "SPARQL", "Answers a query.")
+        .body_as::<String>(SPARQL_QUERY)
+        .body_as::<SparqlQueryForm>(FORM)
+        .problems(&[400, 406, 408, 413, 415, 422]);
+    let update = post("/sparql/update", Admin, update)
+        .describe(
+            "sparqlUpdate",
+            "SPARQL",
+            "Changes the graph in one commit.\n\nOnly with `service.sparql.update=true`. In updates outside `WHERE`, \
+             the default graph is the unnamed graph. `LOAD` and `SERVICE` are refused.",
+        )
+        .query::<Vec<String>>(
+            "using-graph-uri",
+            "A graph of the default graph of `WHERE`, in place of `USING`; it may be repeated.",
+        )
+        .query::<Vec<String>>(
+            "using-named-graph-uri",
+            "A named graph of `WHERE`, in place of `USING NAMED`; it may be repeated.",
+        )
+        .query::<String>(
+            "skolemize",
+            "Replace each blank node that would be stored by an IRI that begins with this one.",
+        )
+        .query::<bool>(
+            "bypass",
+            "Change objects of Business Objects that refuse what violates their shapes; the audit log names it.",
+        )
+        .body_as::<String>(SPARQL_UPDATE)
+        .body_as::<SparqlUpdateForm>(FORM)
+        .answer::<SparqlUpdate>(200, "Applied and synced to disk.")
+        .problems(&[400, 404, 408, 409, 413, 415, 422, 507]);
+    vec![describe_query(query_by_get), describe_query(query_by_post), update]
+}
+
+/// Describes the dataset of a query, and its answer.
+fn describe_query(operation: Operation) -> Operation {
+    operation
+        .query::<Vec<String>>(
+            "default-graph-uri",
+            "A graph of the default graph, in place of `FROM`; it may be repeated.",
+        )
+        .query::<Vec<String>>(
+            "named-graph-uri",
+            "A named graph, in place of `FROM NAMED`; it may be repeated.",
+        )
+        .empty_answer(200, "The answer in the media type that Accept prefers.")
+        .answer_as::<serde_json::Value>("application/sparql-results+json")
+        .answer_as::<String>("application/sparql-results+xml")
+        .answer_as::<String>("text/csv")
+        .answer_as::<String>("text/tab-separated-values")
+        .answer_as_rdf()
+}
+
+/// Returns the operations of the control socket.
+pub(super) fn control_operations() -> Vec<Operation> {
+    vec![post("/control/query", Local, query_locally)]
+}
+
+async fn query_by_get(call: Call<'_>, _query: AnyQuery) -> ReplyResult {
+    let parameters = Parameters::read_url(call.req, QUERY_PARAMETERS)?;
     if parameters.0.is_empty() {
-        return description::describe_service(req, depot);
+        return description::describe_service(&call);
     }
     let text = parameters.require_one("query")?.to_owned();
     let dataset = parameters.read_dataset("default-graph-uri", "named-graph-uri")?;
-    answer_query(req, depot, text, dataset).await
+    answer_query(&call, text, dataset).await
 }
 
-/// Answers a query.
-#[endpoint(
-    operation_id = "sparqlQueryByPost",
-    tags("SPARQL"),
-    parameters(
-        ("default-graph-uri" = Option<Vec<String>>, Query, description = "A graph of the default graph, in place of `FROM`; it may be repeated."),
-        ("named-graph-uri" = Option<Vec<String>>, Query, description = "A named graph, in place of `FROM NAMED`; it may be repeated."),
-    ),
-    request_body(content = String, content_type = "application/sparql-query"),
-    responses((status_code = 200, description = "The answer in the media type that Accept prefers.",
-        content(("application/sparql-results+json" = serde_json::Value), ("application/sparql-results+xml" = String),
-            ("text/csv" = String), ("text/tab-separated-values" = String), ("text/turtle" = String),
-            ("application/n-triples" = String), ("application/n-quads" = String), ("application/trig" = String),
-            ("application/rdf+xml" = String), ("application/ld+json" = serde_json::Value)))),
-)]
-pub(super) async fn query_by_post(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+async fn query_by_post(mut call: Call<'_>, _query: AnyQuery) -> ReplyResult {
     let (text, parameters, _) =
-        read_request(req, depot, ("query", SPARQL_QUERY), QUERY_PARAMETERS).await?;
+        read_request(&mut call, ("query", SPARQL_QUERY), QUERY_PARAMETERS).await?;
     let dataset = parameters.read_dataset("default-graph-uri", "named-graph-uri")?;
-    answer_query(req, depot, text, dataset).await
+    answer_query(&call, text, dataset).await
 }
 
-/// Changes the graph in one commit.
-///
-/// Only with `service.sparql.update=true`. In updates outside `WHERE`, the default graph is the unnamed graph. `LOAD` and
-/// `SERVICE` are refused.
-#[endpoint(
-    operation_id = "sparqlUpdate",
-    tags("SPARQL"),
-    parameters(
-        ("using-graph-uri" = Option<Vec<String>>, Query, description = "A graph of the default graph of `WHERE`, in place of `USING`; it may be repeated."),
-        ("using-named-graph-uri" = Option<Vec<String>>, Query, description = "A named graph of `WHERE`, in place of `USING NAMED`; it may be repeated."),
-        ("skolemize" = Option<String>, Query, description = "Replace each blank node that would be stored by an IRI that begins with this one."),
-        ("bypass" = Option<bool>, Query, description = "Change objects of Business Objects that refuse what violates their shapes; the audit log names it."),
-    ),
-    request_body(content = String, content_type = "application/sparql-update"),
-    responses((status_code = 200, description = "Applied and synced to disk.", body = shapes::SparqlUpdate)),
-)]
-pub(super) async fn update(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let gateway = gateway(depot)?;
+async fn update(mut call: Call<'_>, _query: AnyQuery) -> ReplyResult {
+    let gateway = call.gateway()?;
     sparql::check_updates_allowed(&gateway)?;
     let (text, parameters, bytes) =
-        read_request(req, depot, ("update", SPARQL_UPDATE), UPDATE_PARAMETERS).await?;
+        read_request(&mut call, ("update", SPARQL_UPDATE), UPDATE_PARAMETERS).await?;
     let using = parameters.read_dataset("using-graph-uri", "using-named-graph-uri")?;
     let skolemize = parameters.read_one("skolemize")?.map(parse_iri).transpose();
     let skolemize = skolemize.map_err(Problem::malformed)?;
@@ -117,7 +144,7 @@ pub(super) async fn update(req: &mut Request, depot: &mut Depot) -> ReplyResult 
             return Err(Problem::malformed(detail));
         }
     };
-    let (by, trace) = (caller(depot).clone(), trace(depot));
+    let (by, trace) = (call.caller().clone(), call.trace());
     let permit = sparql::acquire_permit(&gateway, &by).await?;
     let record = sparql::run_on_query_thread(move || {
         let _permit = permit;
@@ -128,25 +155,29 @@ pub(super) async fn update(req: &mut Request, depot: &mut Depot) -> ReplyResult 
     })
     .await?;
     let quads = record.quads.unwrap_or_default();
-    Reply::json(&shapes::SparqlUpdate {
+    Reply::json(&SparqlUpdate {
         ingestion_id: record.id,
         inserted: quads.inserted,
         removed: quads.removed,
     })
 }
 
+penstock_http::parameters! {
+    /// The form of the answer.
+    struct LocalQuery {
+        "format" => format: Option<String>, "The format of the answer: json, xml, csv or tsv for a table, and ttl, nt, nq, trig, rdf or jsonld for a graph.";
+    }
+}
+
 /// Answers a query over the control socket. It may use the prefixes of all mappings.
-#[handler]
-pub(super) async fn query_locally(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let query = KnownParameters::read(req, &["format"])?;
-    let name = query.get("format").map(str::parse::<ResultName>).transpose();
+async fn query_locally(call: Call<'_>, query: LocalQuery) -> ReplyResult {
+    let name = query.format.as_deref().map(str::parse::<ResultName>).transpose();
     let name = name.map_err(Problem::malformed)?;
-    let body = body::read_body_up_to(req, depot, MAX_TEXT_BYTES).await?;
+    let body = body::read_body_up_to(call.req, call.depot, MAX_TEXT_BYTES).await?;
     let text = read_utf8(body.bytes())?.to_owned();
     drop(body);
     run_query(
-        req,
-        depot,
+        &call,
         move |gateway| {
             let dataset = DatasetParameters::default();
             Ok(sparql::parse_with_mapping_prefixes(&gateway.catalogue, &text, &dataset)?)
@@ -159,16 +190,10 @@ pub(super) async fn query_locally(req: &mut Request, depot: &mut Depot) -> Reply
     .await
 }
 
-async fn answer_query(
-    req: &Request,
-    depot: &Depot,
-    text: String,
-    dataset: DatasetParameters,
-) -> ReplyResult {
-    let accepted = AcceptedTypes::from_headers(req.headers());
+async fn answer_query(call: &Call<'_>, text: String, dataset: DatasetParameters) -> ReplyResult {
+    let accepted = AcceptedTypes::from_headers(call.req.headers());
     let reply = run_query(
-        req,
-        depot,
+        call,
         move |_| Ok(Query::parse(&text, &dataset)?),
         move |form| formats::negotiate_result(form, &accepted),
     );
@@ -177,17 +202,16 @@ async fn answer_query(
 
 /// Waits for a permit, and runs a query on a thread of its own. The answer ends early if its client is too slow.
 async fn run_query(
-    req: &Request,
-    depot: &Depot,
+    call: &Call<'_>,
     parse: impl FnOnce(&Gateway) -> Result<Query, Problem> + Send + 'static,
     choose_format: impl FnOnce(QueryForm) -> Result<(&'static str, ResultFormat), Problem>
     + Send
     + 'static,
 ) -> ReplyResult {
-    let gateway = gateway(depot)?;
-    let permit = sparql::acquire_permit(&gateway, caller(depot)).await?;
+    let gateway = call.gateway()?;
+    let permit = sparql::acquire_permit(&gateway, call.caller()).await?;
     let deadline = sparql::query_deadline(&gateway);
-    stream_answer(req, WriteLimit::Until(deadline.clone()), move |writer| {
+    stream_answer(call.req, WriteLimit::Until(deadline.clone()), move |writer| {
         let _permit = permit;
         let query = parse(&gateway)?;
         let (media_type, format) = choose_format(query.form())?;
@@ -202,15 +226,14 @@ async fn run_query(
 /// Reads a query or an update from the body: in its own media type, or as the field `name` of a form. Returns it with the
 /// other parameters, and the size of the body in bytes.
 async fn read_request(
-    req: &mut Request,
-    depot: &mut Depot,
+    call: &mut Call<'_>,
     (name, media_type): (&str, &'static str),
     known: &[&str],
 ) -> Result<(String, Parameters, u64), Problem> {
-    let declared = find_media_type(req, &[media_type, FORM])?;
-    let mut parameters = Parameters::read_url(req, known)?;
+    let declared = find_media_type(call.req, &[media_type, FORM])?;
+    let mut parameters = Parameters::read_url(call.req, known)?;
     let max_bytes = if declared == FORM { MAX_FORM_BYTES } else { MAX_TEXT_BYTES };
-    let body = body::read_body_up_to(req, depot, max_bytes).await?;
+    let body = body::read_body_up_to(call.req, call.depot, max_bytes).await?;
     let bytes = body.bytes().len() as u64;
     let text = if declared == FORM {
         parameters.add(parse_form(body.bytes())?, known)?;

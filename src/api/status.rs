@@ -1,26 +1,30 @@
 //! `/api/v1/status`: the gateway's status. Heartbeats have it too.
-use crate::shapes;
 use penstock_auth::Authorized;
-use penstock_export::HeartbeatTimes;
-use penstock_http::caller::caller;
+use penstock_http::access::MinimumRole::User;
+use penstock_http::call::Call;
+use penstock_http::operation::{Operation, get};
 use penstock_http::problem::Problem;
-use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::{State, state};
-use salvo::{Depot, Request};
-use salvo_oapi::endpoint;
+use penstock_http::state::State;
+use penstock_resources::gateway::{Heartbeat, HeartbeatTimes, Status};
 
-/// Returns the gateway's status: everything that monitoring of many gateways needs.
-///
-/// Only Admins see the fields (`fields`) of recent warnings and errors.
-#[endpoint(
-    operation_id = "getStatus",
-    tags("Gateway"),
-    responses((status_code = 200, description = "The status.", body = shapes::Status)),
-)]
-pub(super) async fn get_status(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    Reply::json(&read_status(&state(depot), caller(depot)).await?)
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/api/v1/status", User, get_status)
+            .describe(
+                "getStatus",
+                "Gateway",
+                "Returns the gateway's status: everything that monitoring of many gateways needs.\n\nOnly Admins see \
+                 the fields (`fields`) of recent warnings and errors.",
+            )
+            .answer::<Status>(200, "The status.")
+            .problems(&[400]),
+    ]
+}
+
+async fn get_status(call: Call<'_>) -> ReplyResult {
+    Reply::json(&call.state().collect_status(call.caller()).await?)
 }
 
 /// Returns the document of a heartbeat: its times, and the status as this caller sees it.
@@ -32,16 +36,10 @@ pub async fn render_heartbeat(
     by: &Authorized,
     times: HeartbeatTimes,
 ) -> Result<String, Problem> {
-    let HeartbeatTimes { at, next_due, interval } = times;
-    let heartbeat = shapes::HeartbeatTimes { at, next_due, interval_seconds: interval.as_secs() };
-    let document = shapes::Heartbeat { heartbeat, status: read_status(state, by).await? };
+    let document = Heartbeat { heartbeat: times, status: state.collect_status(by).await? };
     Ok(serialize_heartbeat(&document))
 }
 
-fn serialize_heartbeat(document: &shapes::Heartbeat) -> String {
+fn serialize_heartbeat(document: &Heartbeat) -> String {
     serde_json::to_string(document).expect("a status has only string keys")
-}
-
-async fn read_status(state: &State, by: &Authorized) -> Result<shapes::Status, Problem> {
-    state.collect_status(by).await.map(shapes::Status::from)
 }

@@ -5,18 +5,19 @@ mod chunker;
 mod decoder;
 
 use crate::ingest::Job;
-use crate::shapes::{ChunkPlace, Ingestion};
 use bytes::Bytes;
 use chunker::{CHUNK_END_BYTES, Chunk, Chunker};
 use decoder::TextDecoder;
 use futures_util::stream;
 use http_body_util::BodyExt;
 use penstock_http::body::{self, BodyPermit};
-use penstock_http::problem::{Problem, ProblemDocument};
+use penstock_http::problem::Problem;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::state::run_ingestion;
 use penstock_model::csv::{CsvFormat, CsvHeader};
 use penstock_model::ingest::Body;
+use penstock_resources::ingestion::ChunkPlace;
+use penstock_resources::problem;
 use penstock_service::blocking::task_ended_error;
 use salvo::http::{ReqBody, ResBody};
 use serde::Serialize;
@@ -133,7 +134,7 @@ impl FailedChunk {
         #[derive(Serialize)]
         struct FailedLine {
             #[serde(flatten)]
-            problem: ProblemDocument,
+            problem: problem::Problem,
             #[serde(flatten)]
             place: ChunkPlace,
         }
@@ -203,8 +204,7 @@ impl Chunks {
             })?;
             let (lists_objects, on_error) = (job.request.lists_objects, job.request.on_error);
             let line = begun.map(|answer| {
-                let ingestion = Ingestion::from_answer(answer, lists_objects, on_error);
-                json_line(&ingestion.with_place(place))
+                json_line(&answer.into_ingestion(lists_objects, on_error).with_place(place))
             });
             Ok(async { Ok(line.synced().await?) })
         });

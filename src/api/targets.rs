@@ -1,39 +1,42 @@
 //! `/api/v1/targets`: the export targets, their state, and a test of whether they would accept files.
-use crate::shapes;
-use penstock_http::caller::caller;
-use penstock_http::path::path_parameter;
-use penstock_http::query::Query;
+use penstock_http::access::MinimumRole::{Admin, User};
+use penstock_http::call::Call;
+use penstock_http::operation::{Operation, get, post};
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::gateway;
+use penstock_resources::Page;
+use penstock_resources::export::{Target, TargetTest};
 use penstock_service::targets;
-use salvo::{Depot, Request};
-use salvo_oapi::endpoint;
 
-/// Lists every target that the configuration, a Business Object or the queue names.
-#[endpoint(
-    operation_id = "listTargets",
-    tags("Exports"),
-    responses((status_code = 200, description = "All targets.", body = shapes::Targets)),
-)]
-pub(super) async fn list_targets(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let targets = targets::list_targets(&gateway(depot)?).await?;
-    let items = targets.into_iter().map(shapes::Target::from).collect();
-    Reply::json(&shapes::Targets { items, next: None })
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/api/v1/targets", User, list_targets)
+            .describe(
+                "listTargets",
+                "Exports",
+                "Lists every target that the configuration, a Business Object or the queue names.",
+            )
+            .answer::<Page<Target>>(200, "All targets.")
+            .problems(&[400]),
+        post("/api/v1/targets/{bucketName}/test", Admin, test_target)
+            .describe(
+                "testTarget",
+                "Exports",
+                "Tests whether a target would accept files, with its configured credentials. The test writes \
+                 nothing.\n\nA failed test has its reason in `cause`; the status is 200 then, too.",
+            )
+            .parameter("bucketName", "The target's bucketName.")
+            .answer::<TargetTest>(200, "The result of the test.")
+            .problems(&[400, 404]),
+    ]
 }
 
-/// Tests whether a target would accept files, with its configured credentials. The test writes nothing.
-///
-/// A failed test has its reason in `cause`; the status is 200 then, too.
-#[endpoint(
-    operation_id = "testTarget",
-    tags("Exports"),
-    parameters(("bucketName" = String, Path, description = "The target's bucketName.")),
-    responses((status_code = 200, description = "The result of the test.", body = shapes::TargetTest)),
-)]
-pub(super) async fn test_target(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let name = path_parameter(req, "bucketName");
-    let result = targets::test_target(&gateway(depot)?, caller(depot), name).await?;
-    Reply::json(&shapes::TargetTest::from(result))
+async fn list_targets(call: Call<'_>) -> ReplyResult {
+    let items = targets::list_targets(&call.gateway()?).await?;
+    Reply::json(&Page { items, next: None })
+}
+
+async fn test_target(call: Call<'_>) -> ReplyResult {
+    let (gateway, name) = (call.gateway()?, call.path("bucketName"));
+    Reply::json(&targets::test_target(&gateway, call.caller(), name).await?)
 }

@@ -1,113 +1,124 @@
 //! `/api/v1/validations`: validations of everything that a Business Object has.
 use crate::negotiation::negotiate;
-use crate::shapes;
 use crate::sparql::{WriteLimit, stream_answer};
 use penstock_http::accept::AcceptedTypes;
-use penstock_http::caller::caller;
-use penstock_http::path::path_parameter;
+use penstock_http::access::MinimumRole::{Contributor, User};
+use penstock_http::call::Call;
+use penstock_http::operation::{Operation, delete, get, post};
+use penstock_http::parameters::PageQuery;
 use penstock_http::problem::Problem;
-use penstock_http::query::{Query, cursor_after, truncate_page};
+use penstock_http::query::{NumberCursor, UuidCursor};
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::service::origin;
-use penstock_http::state::gateway;
 use penstock_model::rdf::Format;
+use penstock_resources::Page;
+use penstock_resources::validation::{Validation, ValidationReport};
 use penstock_service::business_objects::find_business_object;
 use penstock_service::sparql::acquire_graph_permit;
-use penstock_service::validations;
+use penstock_service::validations::{self, Report};
+use salvo::Request;
 use salvo::http::header::{LOCATION, VARY};
 use salvo::http::{Method, ResBody, StatusCode};
-use salvo::{Depot, Request};
-use salvo_oapi::endpoint;
 
-/// Validates all members of a Business Object by its shapes graphs, in the background.
-///
-/// It validates the state at the beginning of its run, whatever the `mode` of the Business Object. One validation runs,
-/// and 16 wait; further ones get 503.
-#[endpoint(
-    operation_id = "startValidation",
-    tags("Shapes"),
-    parameters(("id" = String, Path, description = "The Business Object's id or name.")),
-    responses((status_code = 202, description = "Queued.", body = shapes::Validation,
-        headers(("Location" = String, description = "The path of the validation.")))),
-)]
-pub(super) async fn start_validation(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let gateway = gateway(depot)?;
-    let business_object = find_business_object(&gateway, path_parameter(req, "id"))?;
-    let queued = validations::start_validation(&gateway, caller(depot), &business_object)?;
-    let location = format!("{}/api/v1/validations/{}", origin(depot).prefix, queued.id);
-    Ok(Reply::json(&shapes::Validation::from(queued))?
-        .with_status(StatusCode::ACCEPTED)
-        .with_header(LOCATION, &location))
+/// Returns the operations.
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        post("/api/v1/business-objects/{id}/validation", Contributor, start_validation)
+            .describe(
+                "startValidation",
+                "Shapes",
+                "Validates all members of a Business Object by its shapes graphs, in the background.\n\nIt validates \
+                 the state at the beginning of its run, whatever the `mode` of the Business Object. One validation \
+                 runs, and 16 wait; further ones get 503.",
+            )
+            .parameter("id", "The Business Object's id or name.")
+            .answer::<Validation>(202, "Queued.")
+            .answer_header("Location", "The path of the validation.")
+            .problems(&[400, 404, 409, 507]),
+        get("/api/v1/validations", User, list_validations)
+            .describe(
+                "listValidations",
+                "Shapes",
+                "Lists the validations, newest first. The last 100 that have ended are kept.",
+            )
+            .answer::<Page<Validation>>(200, "A page.")
+            .problems(&[400]),
+        get("/api/v1/validations/{id}", User, get_validation)
+            .describe(
+                "getValidation",
+                "Shapes",
+                "Returns a validation, with its counts and a page of its violations, or as an \
+                 `sh:ValidationReport`.\n\nThe answer is JSON, unless `Accept` prefers an RDF format. Such a report has \
+                 all listed violations, and exists when the validation is finished (409 before).",
+            )
+            .parameter("limit", "Violations of a page, 1 to 1000; 100 when absent.")
+            .answer::<ValidationReport>(200, "The validation.")
+            .answer_as_rdf()
+            .problems(&[400, 404, 406, 409]),
+        delete("/api/v1/validations/{id}", Contributor, cancel_validation)
+            .describe("cancelValidation", "Shapes", "Cancels a validation that waits or runs.")
+            .answer::<Validation>(200, "Cancelled.")
+            .problems(&[400, 404, 409]),
+    ]
 }
 
-/// Lists the validations, newest first. The last 100 that have ended are kept.
-#[endpoint(
-    operation_id = "listValidations",
-    tags("Shapes"),
-    parameters(
-        ("businessObject" = Option<String>, Query, description = "Only those of the Business Object with this id or name."),
-        ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "The `next` of the previous page."),
-    ),
-    responses((status_code = 200, description = "A page.", body = shapes::Validations)),
-)]
-pub(super) async fn list_validations(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let query = Query::read(req, &["businessObject", "limit", "cursor"])?;
-    let (limit, after) = (query.read_limit()?, query.read_uuid_cursor()?);
-    let gateway = gateway(depot)?;
+async fn start_validation(call: Call<'_>) -> ReplyResult {
+    let gateway = call.gateway()?;
+    let business_object = find_business_object(&gateway, call.path("id"))?;
+    let queued = validations::start_validation(&gateway, call.caller(), &business_object)?;
+    let location = call.locate(&format!("/api/v1/validations/{}", queued.id));
+    Ok(Reply::json(&queued)?.with_status(StatusCode::ACCEPTED).with_header(LOCATION, &location))
+}
+
+penstock_http::parameters! {
+    /// Which validations are listed.
+    struct ValidationsQuery {
+        "businessObject" => business_object: Option<String>, "Only those of the Business Object with this id or name.";
+        ..page: PageQuery<UuidCursor>
+    }
+}
+
+async fn list_validations(call: Call<'_>, query: ValidationsQuery) -> ReplyResult {
+    let ValidationsQuery { business_object, page } = query;
+    let gateway = call.gateway()?;
     // The validations of a deleted Business Object are found by its id.
-    let wanted = query.get("businessObject").map(|wanted| {
-        let compiled = gateway.catalogue.get(wanted);
-        compiled.map_or_else(|| wanted.to_owned(), |compiled| compiled.object.id.clone())
+    let wanted = business_object.map(|wanted| {
+        let compiled = gateway.catalogue.get(&wanted);
+        compiled.map_or(wanted, |compiled| compiled.object.id.clone())
     });
-    let after = after.as_deref();
-    let mut found = validations::list_validations(&gateway, wanted.as_deref(), after, limit + 1);
-    let next = truncate_page(&mut found, limit, |one| &one.id);
-    let items = found.into_iter().map(Into::into).collect();
-    Reply::json(&shapes::Validations { items, next })
+    let (wanted, after) = (wanted.as_deref(), page.after.as_deref());
+    let found = validations::list_validations(&gateway, wanted, after, page.limit + 1);
+    Reply::json(&page.page(found, |one| one.id.clone()))
 }
 
-/// Returns a validation, with its counts and a page of its violations, or as an `sh:ValidationReport`.
-///
-/// The answer is JSON, unless `Accept` prefers an RDF format. Such a report has all listed violations, and exists when
-/// the validation is finished (409 before).
-#[endpoint(
-    operation_id = "getValidation",
-    tags("Shapes"),
-    parameters(
-        ("id" = String, Path, description = "Its id."),
-        ("format" = Option<String>, Query, description = "The RDF format in place of Accept: ttl, nt, nq, trig, rdf or jsonld."),
-        ("limit" = Option<u32>, Query, description = "Violations of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "The `next` of the previous page."),
-    ),
-    responses((status_code = 200, description = "The validation.",
-        content(("application/json" = shapes::ValidationReport), ("text/turtle" = String),
-            ("application/n-triples" = String), ("application/n-quads" = String), ("application/trig" = String),
-            ("application/rdf+xml" = String), ("application/ld+json" = serde_json::Value)))),
-)]
-pub(super) async fn get_validation(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let query = Query::read(req, &["format", "limit", "cursor"])?;
-    let (limit, skipped) = (query.read_limit()?, query.read_number_cursor()?.unwrap_or_default());
-    let (gateway, id) = (gateway(depot)?, path_parameter(req, "id"));
-    let Some(format) = read_format(req, &query)? else {
+penstock_http::parameters! {
+    /// The form of a validation, and which of its violations are listed.
+    struct ReportQuery {
+        "format" => format: Option<String>, "The RDF format in place of Accept: ttl, nt, nq, trig, rdf or jsonld.";
+        ..page: PageQuery<NumberCursor>
+    }
+}
+
+async fn get_validation(call: Call<'_>, query: ReportQuery) -> ReplyResult {
+    let ReportQuery { format, page } = query;
+    let (gateway, id) = (call.gateway()?, call.path("id"));
+    let Some(format) = read_format(call.req, format.as_deref())? else {
         let report = validations::find_validation(&gateway, id).await?;
-        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
-        let mut page = validations::list_violations(&gateway, id, skipped, limit + 1).await?;
-        let next =
-            (page.len() > limit).then(|| cursor_after(&skipped.saturating_add(limit).to_string()));
-        page.truncate(limit);
-        let report = shapes::ValidationReport::new(report, page, next);
+        let skipped = usize::try_from(page.after.unwrap_or_default()).unwrap_or(usize::MAX);
+        let listed = validations::list_violations(&gateway, id, skipped, page.limit + 1).await?;
+        let Page { items, next } =
+            page.page(listed, |_| skipped.saturating_add(page.limit).to_string());
+        let Report { validation, constraints, other_count } = report;
+        let report = ValidationReport { validation, constraints, other_count, items, next };
         return Ok(Reply::json(&report)?.with_header(VARY, "Accept"));
     };
     validations::check_finished(&gateway, id)?;
     let media_type = format.media_type();
-    let reply = if *req.method() == Method::HEAD {
+    let reply = if *call.req.method() == Method::HEAD {
         Reply::stream(media_type, ResBody::None)
     } else {
-        let permit = acquire_graph_permit(&gateway, caller(depot)).await?;
+        let permit = acquire_graph_permit(&gateway, call.caller()).await?;
         let id = id.to_owned();
-        stream_answer(req, WriteLimit::Rate, move |writer| {
+        stream_answer(call.req, WriteLimit::Rate, move |writer| {
             let _permit = permit;
             writer.set_media_type(media_type);
             Ok(validations::write_report(&gateway, &id, format, writer)?)
@@ -118,8 +129,8 @@ pub(super) async fn get_validation(req: &mut Request, depot: &mut Depot) -> Repl
 }
 
 /// Returns the RDF format that the request wants; `None` for JSON.
-fn read_format(req: &Request, query: &Query) -> Result<Option<Format>, Problem> {
-    if let Some(name) = query.get("format") {
+fn read_format(req: &Request, given: Option<&str>) -> Result<Option<Format>, Problem> {
+    if let Some(name) = given {
         return name.parse().map(Some).map_err(Problem::malformed);
     }
     let mut offered = vec![("application/json", None)];
@@ -128,16 +139,7 @@ fn read_format(req: &Request, query: &Query) -> Result<Option<Format>, Problem> 
     Ok(negotiate(&accepted, &offered)?.1)
 }
 
-/// Cancels a validation that waits or runs.
-#[endpoint(
-    operation_id = "cancelValidation",
-    tags("Shapes"),
-    parameters(("id" = String, Path, description = "Its id.")),
-    responses((status_code = 200, description = "Cancelled.", body = shapes::Validation)),
-)]
-pub(super) async fn cancel_validation(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
-    let (gateway, id) = (gateway(depot)?, path_parameter(req, "id"));
-    let cancelled = validations::cancel_validation(&gateway, caller(depot), id).await?;
-    Reply::json(&shapes::Validation::from(cancelled))
+async fn cancel_validation(call: Call<'_>) -> ReplyResult {
+    let (gateway, id) = (call.gateway()?, call.path("id"));
+    Reply::json(&validations::cancel_validation(&gateway, call.caller(), id).await?)
 }

@@ -1,31 +1,8 @@
 //! The record of an account.
-use super::Role;
 use super::password::Hash;
+use super::{AccountSource, Role};
+use penstock_resources::account;
 use serde::{Deserialize, Serialize};
-
-/// Where an account comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AccountSource {
-    /// Created in the gateway, which stores the hash of its password.
-    BuiltIn,
-    /// A person who signed in through an OpenID provider.
-    #[serde(rename = "openid-connect")]
-    OpenIdConnect,
-    /// A client application that authenticates with an access token.
-    ServiceAccount,
-}
-
-impl AccountSource {
-    /// Returns the name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::BuiltIn => "built-in",
-            Self::OpenIdConnect => "openid-connect",
-            Self::ServiceAccount => "service-account",
-        }
-    }
-}
 
 /// Identifies an account of an identity provider. It is never an email.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -139,5 +116,31 @@ impl Account {
         }
         self.group_claims.clone_from(&profile.group_claims);
         self.role = role;
+    }
+}
+
+impl From<&Account> for account::Account {
+    fn from(account: &Account) -> Self {
+        let (source, service_account) = (account.source(), account.is_service_account());
+        let account = account.clone();
+        let (issuer, subject) =
+            account.identity.map(|identity| (identity.issuer, identity.name)).unzip();
+        Self {
+            id: account.id,
+            given_name: account.given_name,
+            family_name: account.family_name,
+            email: Some(account.email),
+            organization: account.organization,
+            roles: vec![account.role],
+            enabled: account.enabled,
+            service_account,
+            source,
+            first_login: account.first_login,
+            last_login: account.last_login,
+            created_at: account.created_at,
+            issuer,
+            subject,
+            client_id: account.client_id,
+        }
     }
 }

@@ -11,12 +11,11 @@ mod sign_in;
 
 pub use edit::{AccountEdit, NewAccount, NewPassword};
 
-use super::account::AccountSource;
 use super::attempts::Attempts;
 use super::audit::{Audit, Event};
 use super::deferred_writes::DeferredWrites;
 use super::password;
-use super::{Account, AuthError, Identity, Profile, Role};
+use super::{Account, AccountSource, AuthError, Identity, Profile, Role};
 use entries::AccountIndex;
 use penstock_base::collections;
 use penstock_base::commit::{CommitCheck, NoClient};

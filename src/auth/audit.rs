@@ -16,6 +16,7 @@ use penstock_base::error::GatewayError;
 use penstock_base::network;
 use penstock_base::table::{AsJson, Row, Table};
 use penstock_base::time;
+use penstock_resources::audit::AuditEvent;
 use penstock_store::{Read, Store, Transaction, UnreadableDocument};
 use rate_limit::AccountLimit;
 use serde::{Deserialize, Serialize};
@@ -340,6 +341,21 @@ impl Record {
     fn from_row(row: &Row<u64, AsJson<Self>>) -> Result<Self, UnreadableDocument> {
         let (id, record) = row.entry()?;
         Ok(Self { id, ..record })
+    }
+}
+
+impl From<Record> for AuditEvent {
+    fn from(record: Record) -> Self {
+        Self {
+            id: record.id.to_string(),
+            at: record.at,
+            what: record.what,
+            account: record.account,
+            by: record.by,
+            from: record.from.map(|from| from.to_string()),
+            detail: record.detail,
+            count: record.count,
+        }
     }
 }
 

@@ -14,7 +14,7 @@ pub use new_key::{NewApiKey, unknown_role_message};
 use super::accounts::{ACCOUNTS, Accounts, account_disabled_error};
 use super::audit::{Audit, Event};
 use super::deferred_writes::DeferredWrites;
-use super::{Account, AuthError, Authorized, Caller, Credential, Requester, Role};
+use super::{Account, AccountSource, AuthError, Authorized, Caller, Credential, Requester, Role};
 use jiff::Timestamp;
 use new_key::invalid_key_error;
 use penstock_base::clock::Clock;
@@ -23,6 +23,7 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::shared::Shared;
 use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
+use penstock_resources::{account, api_key};
 use penstock_store::{Error, Format, Read, Store, Transaction};
 use secret::Secret;
 use std::collections::{BTreeMap, HashMap};
@@ -92,6 +93,50 @@ pub struct Key {
     pub last_used: Option<String>,
     /// The SHA-256 of the key, in hexadecimal.
     pub digest: String,
+}
+
+impl From<&Key> for api_key::ApiKey {
+    fn from(key: &Key) -> Self {
+        let key = key.clone();
+        let all = key.business_objects.as_deref();
+        Self {
+            id: key.id,
+            name: key.name,
+            role: key.role,
+            owner: key.owner,
+            business_object: match all {
+                Some([only]) => Some(only.clone()),
+                _ => None,
+            },
+            business_objects: all.map(<[String]>::to_vec),
+            created_at: key.created_at,
+            expires_at: key.expires_at,
+            last_used: key.last_used,
+        }
+    }
+}
+
+impl From<&Key> for account::Account {
+    /// Represents an API key without an account.
+    fn from(key: &Key) -> Self {
+        Self {
+            id: key.id.clone(),
+            given_name: None,
+            family_name: None,
+            email: None,
+            organization: None,
+            roles: vec![key.role],
+            enabled: true,
+            service_account: false,
+            source: AccountSource::ApiKey,
+            first_login: None,
+            last_login: key.last_used.clone(),
+            created_at: key.created_at.clone(),
+            issuer: None,
+            subject: None,
+            client_id: None,
+        }
+    }
 }
 
 impl ApiKeys {

@@ -37,11 +37,12 @@ pub mod sessions;
 mod sources;
 pub mod tokens;
 
-pub use account::{Account, AccountSource, Identity, Profile};
+pub use account::{Account, Identity, Profile};
 pub use auth_error::AuthError;
 pub use caller::{Caller, Credential};
 pub use guard::{Authorized, Requester};
-pub use penstock_base::role::Role;
+pub use penstock_resources::account::AccountSource;
+pub use penstock_resources::role::Role;
 
 use accounts::Accounts;
 use audit::Audit;

@@ -26,6 +26,8 @@ use crate::table::{AsJson, Table};
 use crate::time;
 use jiff::Timestamp;
 use nix::time::{ClockId, clock_gettime};
+use penstock_resources::export::Doubt;
+use penstock_resources::gateway::ClockStatus;
 use penstock_store::{Error, Store};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -66,26 +68,6 @@ pub struct Stamp {
     pub doubt: Option<Doubt>,
 }
 
-/// Why a time may be wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Doubt {
-    /// The clock was not synchronised, or showed a time before 2026.
-    Unsynchronised,
-    /// The clock was behind an earlier stamp, so the stamp has the time of that one.
-    Behind,
-}
-
-impl Doubt {
-    /// Returns the name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Unsynchronised => "unsynchronised",
-            Self::Behind => "behind",
-        }
-    }
-}
-
 impl Stamp {
     /// Creates a stamp with the time of the system's clock, without doubt.
     pub fn of_system() -> Self {
@@ -96,23 +78,6 @@ impl Stamp {
     pub fn to_rfc3339(self) -> String {
         time::format_rfc3339(self.at)
     }
-}
-
-/// The state of the clock that `penstock clock` shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClockReport {
-    /// The gateway's time (RFC 3339).
-    pub now: String,
-    /// The time of the system's clock (RFC 3339).
-    pub system: String,
-    /// Whether the system's clock is synchronised; `None` if unknown.
-    pub synchronised: Option<bool>,
-    /// The source of `synchronised`: `systemd-timesyncd`, or none.
-    pub source: Option<&'static str>,
-    /// When the clock was last known to be right.
-    pub last_known: Option<String>,
-    /// Elapsed time in milliseconds.
-    pub elapsed: u64,
 }
 
 /// A reading of the machine's clocks at one moment.
@@ -206,11 +171,11 @@ impl Clock {
     }
 
     /// Returns the state of the clock, for an operator.
-    pub fn report(&self) -> ClockReport {
+    pub fn report(&self) -> ClockStatus {
         let reading = Reading::read_clocks();
         let known = self.lock_state();
         let show = |wall| format!("{:.3}", timestamp_from_millis(wall));
-        ClockReport {
+        ClockStatus {
             now: show(known.now(&reading)),
             system: show(reading.wall),
             synchronised: reading.synchronised,

@@ -1,7 +1,9 @@
 //! Errors for clients and operators: what failed, the value, the place, the cause, and what to do.
 use crate::disk::{describe_shortage, format_mebibytes};
+use penstock_resources::ingestion;
+use penstock_resources::problem::{self, ViolatedConstraint};
+use penstock_resources::warning::Warning;
 use penstock_store::{LostCause, UnreadableDocument};
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
@@ -89,26 +91,6 @@ pub struct Finding {
     pub violation: Option<Box<ViolatedConstraint>>,
 }
 
-/// A constraint of a shape, and what violates it. The names of the members are those of answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ViolatedConstraint {
-    /// The object that was validated.
-    pub focus_node: String,
-    /// The path to the value: an IRI, or a property path of SPARQL.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// The value: an IRI, or the lexical form of a literal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<String>,
-    /// The IRI of the shape.
-    pub shape: String,
-    /// The constraint component, such as `http://www.w3.org/ns/shacl#MinCountConstraintComponent`.
-    pub constraint: String,
-    /// `violation`, `warning` or `info`.
-    pub severity: String,
-}
-
 /// A place in a request or in a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Place {
@@ -184,6 +166,50 @@ impl fmt::Display for Finding {
             // The empty pointer means the whole document.
             Place::Pointer(_) | Place::Whole => f.write_str(&self.message),
         }
+    }
+}
+
+impl From<Finding> for Warning {
+    fn from(Finding { place, message, .. }: Finding) -> Self {
+        let (pointer, line, column) = match place {
+            Place::Pointer(pointer) => (Some(pointer), None, None),
+            Place::Line { line, column } => (None, Some(line), Some(column)),
+            Place::Whole => (None, None, None),
+        };
+        Self { line, column, pointer, message }
+    }
+}
+
+impl From<Finding> for problem::Finding {
+    fn from(Finding { place, record_line, message, violation, .. }: Finding) -> Self {
+        let (pointer, line, column) = match place {
+            Place::Pointer(pointer) => (Some(pointer), record_line, None),
+            Place::Line { line, column } => (None, Some(line), Some(column)),
+            Place::Whole => (None, record_line, None),
+        };
+        Self { pointer, line, column, message, violation }
+    }
+}
+
+impl From<problem::Finding> for Finding {
+    fn from(finding: problem::Finding) -> Self {
+        let problem::Finding { pointer, line, column, message, violation } = finding;
+        let (place, record_line) = match (pointer, line, column) {
+            (Some(pointer), line, _) => (Place::Pointer(pointer), line),
+            (None, Some(line), Some(column)) => (Place::Line { line, column }, None),
+            _ => (Place::Whole, None),
+        };
+        Self { place, record_line, message, violation, ..Self::default() }
+    }
+}
+
+impl From<Finding> for ingestion::Warning {
+    fn from(Finding { place, message, violation, .. }: Finding) -> Self {
+        let pointer = match place {
+            Place::Pointer(pointer) => pointer,
+            Place::Line { .. } | Place::Whole => String::new(),
+        };
+        Self { pointer, message, violation: violation.map(|violation| *violation) }
     }
 }
 

@@ -9,13 +9,12 @@
 //! Invariant: identifiers grow by one with each event, and keep growing over restarts. A client that missed events
 //! reads the resources again; dropped events cannot be read later.
 
-mod kind;
 mod listener;
 mod ring;
 pub mod webhook_queues;
 
-pub use kind::EventKind;
 pub use listener::Listener;
+pub use penstock_resources::event::EventKind;
 
 use crate::account_slots::AccountSlots;
 use crate::principal::Principal;

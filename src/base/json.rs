@@ -80,6 +80,13 @@ pub fn push_pointer(pointer: &mut String, token: &str) {
     }
 }
 
+/// Returns the JSON Pointer of a member or an element of the value at a JSON Pointer.
+pub fn join_pointer(pointer: &str, token: &str) -> String {
+    let mut joined = pointer.to_owned();
+    push_pointer(&mut joined, token);
+    joined
+}
+
 /// Returns the name in a reference token of a JSON Pointer.
 pub fn unescape_token(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")

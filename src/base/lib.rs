@@ -1,5 +1,5 @@
 //! What every layer of Penstock uses: errors, time, the guard of commits, limits, the memory and disk of the
-//! machine, JSON with positions, events, telemetry and roles.
+//! machine, JSON and YAML with positions, events and telemetry.
 
 pub mod account_slots;
 mod background;
@@ -23,7 +23,6 @@ pub mod network;
 pub mod prefixes;
 pub mod principal;
 pub mod rate_limit;
-pub mod role;
 pub mod shared;
 pub mod shared_folder;
 pub mod shared_limit;
@@ -34,7 +33,8 @@ pub mod time_zone;
 pub mod topic;
 pub mod unwind;
 pub mod xpath_regex;
+pub mod yaml;
 
 pub use background::run_in_background;
 pub use if_match::{IfMatch, Preconditions};
-pub use role::Role;
+pub use penstock_resources::role::Role;

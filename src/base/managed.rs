@@ -5,57 +5,13 @@
 use crate::collections;
 use crate::error::{ErrorClass, GatewayError};
 use crate::table::{AsJson, Table};
+use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Error, Format, Read, Transaction};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// The records, by the kind, a slash and the name.
 const DEFINITIONS: Table<String, AsJson<ManagedDefinition>> =
     Table::new(collections::MANAGED_DEFINITIONS);
-
-/// The kind of a definition, in the order in which definitions depend on each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum DefinitionKind {
-    /// A namespace.
-    Namespace,
-    /// A shapes graph.
-    Shapes,
-    /// A group of accounts.
-    Group,
-    /// A Business Object.
-    BusinessObject,
-}
-
-impl DefinitionKind {
-    /// All kinds, in the order in which definitions depend on each other.
-    pub const ALL: [Self; 4] = [Self::Namespace, Self::Shapes, Self::Group, Self::BusinessObject];
-
-    /// Returns its name, as files write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Namespace => "Namespace",
-            Self::Shapes => "Shapes",
-            Self::Group => "Group",
-            Self::BusinessObject => "BusinessObject",
-        }
-    }
-
-    /// Returns what people call it.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Namespace => "namespace",
-            Self::Shapes => "shapes graph",
-            Self::Group => "group",
-            Self::BusinessObject => "Business Object",
-        }
-    }
-}
-
-impl fmt::Display for DefinitionKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// A definition that comes from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

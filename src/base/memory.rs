@@ -5,8 +5,10 @@
 //!
 //! The allocator is jemalloc, with one arena and a thread that returns unused pages to the kernel after a second
 //! (`.cargo/config.toml`). glibc's allocator has an arena for each thread and returns only the unused end of each, so
-//! after a peak the level would remain at [`Level::Short`]. C code (zstd, one context at a time) keeps the allocator of
-//! the C library: with jemalloc as its malloc, a preloaded library such as libfaketime would deadlock at the start.
+//! after a peak the level would remain at [`MemoryLevel::Short`]. C code (zstd, one context at a time) keeps the
+//! allocator of the C library: with jemalloc as its malloc, a preloaded library such as libfaketime would deadlock at the
+//! start.
+use penstock_resources::gateway::MemoryLevel;
 use penstock_store::ReadStore;
 use std::cell::Cell;
 use std::path::Path;
@@ -36,23 +38,12 @@ const UNLIMITED_BYTES: u64 = 1 << 62;
 /// The root of the control groups (cgroups(7)).
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
-/// How much memory is left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Enough.
-    Ample,
-    /// Three quarters of the limit are in use: the store writes out its cache.
-    Low,
-    /// Nine tenths of the limit are in use: most request bodies are refused.
-    Short,
-}
-
 /// The memory of the process. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Memory {
     /// `service.limits.memory`
     configured: Option<u64>,
-    last_measurement: LastRead<Level>,
+    last_measurement: LastRead<MemoryLevel>,
     last_limit: LastRead<Option<u64>>,
     /// Wakes [`Self::relieve_pressure`].
     is_needed: Arc<Notify>,
@@ -94,7 +85,7 @@ impl Memory {
     }
 
     /// Returns how much memory is left, measured at most 200 ms ago.
-    pub fn current_level(&self) -> Level {
+    pub fn current_level(&self) -> MemoryLevel {
         let mut looked = self.last_measurement.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, level)) = *looked
             && at.elapsed() < LEVEL_VALIDITY
@@ -103,7 +94,7 @@ impl Memory {
         }
         let level = match (unreclaimable_bytes(), self.limit_bytes()) {
             (Some(held), Some(limit)) => level_of(held, limit),
-            _ => Level::Ample,
+            _ => MemoryLevel::Ample,
         };
         *looked = Some((Instant::now(), level));
         level
@@ -117,7 +108,7 @@ impl Memory {
     /// Frees memory while it is low and when a request waits for it, until this future is dropped: lets the store write
     /// out its cache in a checkpoint.
     pub async fn relieve_pressure(self, store: ReadStore) {
-        let mut before = Level::Ample;
+        let mut before = MemoryLevel::Ample;
         loop {
             let is_needed = timeout(CHECK_INTERVAL, self.is_needed.notified()).await.is_ok();
             let level = self.current_level();
@@ -125,7 +116,7 @@ impl Memory {
                 log_level_change(level);
                 before = level;
             }
-            if (is_needed || level > Level::Ample)
+            if (is_needed || level > MemoryLevel::Ample)
                 && store.stats().write_back_bytes >= MIN_CHECKPOINT_BYTES
             {
                 let store = store.clone();
@@ -136,23 +127,23 @@ impl Memory {
     }
 }
 
-fn log_level_change(level: Level) {
+fn log_level_change(level: MemoryLevel) {
     match level {
-        Level::Ample => tracing::info!("Memory is sufficient again."),
-        Level::Low => tracing::info!("Memory is low; the store writes out its cache."),
-        Level::Short => tracing::warn!(
+        MemoryLevel::Ample => tracing::info!("Memory is sufficient again."),
+        MemoryLevel::Low => tracing::info!("Memory is low; the store writes out its cache."),
+        MemoryLevel::Short => tracing::warn!(
             held = unreclaimable_bytes(),
             "Memory is short; requests with large bodies are refused until there is enough memory."
         ),
     }
 }
 
-fn level_of(held: u64, limit: u64) -> Level {
+fn level_of(held: u64, limit: u64) -> MemoryLevel {
     let percent = held.saturating_mul(100) / limit.max(1);
     match percent {
-        SHORT_PERCENT.. => Level::Short,
-        LOW_PERCENT.. => Level::Low,
-        _ => Level::Ample,
+        SHORT_PERCENT.. => MemoryLevel::Short,
+        LOW_PERCENT.. => MemoryLevel::Low,
+        _ => MemoryLevel::Ample,
     }
 }
 
@@ -337,13 +328,13 @@ mod tests {
 
     #[test]
     fn the_level_follows_from_the_memory_in_use() {
-        assert_eq!(level_of(74, 100), Level::Ample);
-        assert_eq!(level_of(75, 100), Level::Low);
-        assert_eq!(level_of(89, 100), Level::Low);
-        assert_eq!(level_of(90, 100), Level::Short);
-        assert_eq!(level_of(1, 0), Level::Short);
+        assert_eq!(level_of(74, 100), MemoryLevel::Ample);
+        assert_eq!(level_of(75, 100), MemoryLevel::Low);
+        assert_eq!(level_of(89, 100), MemoryLevel::Low);
+        assert_eq!(level_of(90, 100), MemoryLevel::Short);
+        assert_eq!(level_of(1, 0), MemoryLevel::Short);
         assert!(unreclaimable_bytes().unwrap() <= resident_bytes().unwrap());
-        assert_eq!(Memory::new(Some(1)).current_level(), Level::Short);
+        assert_eq!(Memory::new(Some(1)).current_level(), MemoryLevel::Short);
         assert_eq!(
             Memory::new(Some(u64::MAX)).limit_bytes(),
             Memory::new(None).limit_bytes().or(Some(u64::MAX))

@@ -4,10 +4,10 @@ use super::{control, data_dir};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use hyper::Method;
 use jiff::{SignedDuration, Timestamp};
-use penstock_api::shapes;
 use penstock_auth::Authorized;
 use penstock_auth::keys::NewApiKey;
 use penstock_base::error::GatewayError;
+use penstock_resources::api_key::MadeApiKey;
 use penstock_service::api_keys;
 use penstock_service::gateway::Gateway;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -155,12 +155,11 @@ async fn perform_by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Valu
         Action::Create(body) => {
             let new = NewApiKey::from_json(body.to_string().as_bytes())?;
             let (key, secret) = api_keys::create_key(gateway, &by, new).await?;
-            Ok(json!(shapes::MadeApiKey { id: key.id.clone(), key: secret }))
+            Ok(json!(MadeApiKey { id: key.id, key: secret }))
         }
         Action::List => {
             let keys = api_keys::list_keys(gateway, &by, None, usize::MAX);
-            let items: Vec<_> = keys.iter().map(|key| shapes::ApiKey::from(&**key)).collect();
-            Ok(json!({ "items": items }))
+            Ok(json!({ "items": keys }))
         }
         Action::Revoke(id) => {
             api_keys::revoke_key(gateway, &by, id).await?;

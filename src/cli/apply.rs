@@ -3,11 +3,11 @@ use super::output::{self, flag_argument};
 use super::{control, data_dir};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use hyper::Method;
-use penstock_api::shapes::{AppliedDefinitions, ApplyDefinitions};
 use penstock_auth::Authorized;
 use penstock_base::error::GatewayError;
 use penstock_config::Settings;
-use penstock_service::definitions::{apply_files, read_folder};
+use penstock_resources::definitions::{AppliedDefinitions, ApplyAction, ApplyDefinitions};
+use penstock_service::definitions::{ApplyOptions, apply_files, read_folder};
 use penstock_service::gateway::Gateway;
 use serde_json::{Value, json};
 use std::os::unix::fs::MetadataExt;
@@ -64,7 +64,7 @@ fn apply_folder(given: &ArgMatches, settings: &Settings, folder: &Path) -> Resul
     let (is_dry_run, prunes) = (given.get_flag("dry-run"), given.get_flag("prune"));
     let mut asked = ApplyDefinitions {
         folder: folder.display().to_string(),
-        files: files.into_iter().map(Into::into).collect(),
+        files,
         dry_run: true,
         prune: Vec::new(),
     };
@@ -95,9 +95,9 @@ fn send_files(
             .await
     };
     let by_store = async |gateway: &Gateway| {
-        let (files, options) = asked.clone().into_parts();
-        let report = apply_files(gateway, &Authorized::local(), &files, &options)?;
-        Ok::<_, GatewayError>(json!(AppliedDefinitions::from(report)))
+        let options = ApplyOptions::of_request(asked);
+        let report = apply_files(gateway, &Authorized::local(), &asked.files, &options)?;
+        Ok::<_, GatewayError>(json!(report))
     };
     let answer = data_dir::perform_action(settings.clone(), by_service, by_store)?;
     let report = serde_json::from_value(answer.clone())
@@ -112,14 +112,18 @@ fn format_report(report: &AppliedDefinitions, asked: &ApplyDefinitions) -> Strin
         let reason = change.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
         lines.push(format!(
             "{} {} {:?} ({}){reason}",
-            change.action, change.id.kind, change.id.name, change.file
+            change.action.name(),
+            change.id.kind,
+            change.id.name,
+            change.file
         ));
         lines.extend(change.difference.iter().map(|line| format!("  {line}")));
     }
-    let count = |action: &str| report.changes.iter().filter(|one| one.action == action).count();
-    let mut summary: Vec<String> = ["created", "changed", "deleted", "unmanaged", "kept"]
+    let count =
+        |action: ApplyAction| report.changes.iter().filter(|one| one.action == action).count();
+    let mut summary: Vec<String> = ApplyAction::ALL
         .into_iter()
-        .map(|action| (action, count(action)))
+        .map(|action| (action.name(), count(action)))
         .filter(|(_, count)| *count > 0)
         .map(|(action, count)| format!("{count} {action}"))
         .collect();

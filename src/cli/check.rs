@@ -5,8 +5,9 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_config as config;
 use penstock_model::csv::check_text_field;
 use penstock_model::mapping::{self, Mapping};
-use penstock_model::resource::{CompiledDefinition, Review};
+use penstock_model::resource::CompiledDefinition;
 use penstock_model::warnings;
+use penstock_resources::business_object::Review;
 use serde_json::json;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
@@ -165,7 +166,11 @@ impl KnownDefinitions {
     }
 
     /// Warns of the fields that a subscription takes from topics, if they are no fields for a text.
-    fn check_fields(&self, name: &str, subscription: &config::Subscription) -> Vec<Finding> {
+    fn check_fields(
+        &self,
+        name: &str,
+        subscription: &penstock_config::Subscription,
+    ) -> Vec<Finding> {
         let object = &subscription.business_object;
         let Some(known) = self.0.get(object) else { return Vec::new() };
         let check = |field: &String| {

@@ -4,7 +4,6 @@ use super::{control, data_dir};
 use clap::{ArgMatches, Command};
 use hyper::Method;
 use penstock_auth::Authorized;
-use penstock_base::clock::ClockReport;
 use penstock_config::Settings;
 use penstock_service::gateway::Gateway;
 use serde_json::{Value, json};
@@ -63,19 +62,7 @@ fn show_or_reset(resets: bool, settings: Settings) -> Result<Value, String> {
         if resets {
             gateway.clock.reset(&Authorized::local())?;
         }
-        Ok(report_to_json(&gateway.clock.report()))
-    })
-}
-
-/// Returns a report in the form in which the service sends it.
-fn report_to_json(report: &ClockReport) -> Value {
-    json!({
-        "now": report.now,
-        "system": report.system,
-        "synchronised": report.synchronised,
-        "source": report.source,
-        "lastKnown": report.last_known,
-        "elapsed": report.elapsed,
+        Ok(json!(gateway.clock.report()))
     })
 }
 

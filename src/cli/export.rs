@@ -5,7 +5,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use hyper::Method;
 use penstock_auth::Authorized;
 use penstock_base::error::GatewayError;
-use penstock_export::{ExportEntry, PublishedExport};
+use penstock_resources::export::Export;
 use penstock_service::gateway::Gateway;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -109,9 +109,7 @@ async fn perform_by_service(action: &Action<'_>, dir: &Path) -> Result<Option<Va
 
 fn perform_by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Value, GatewayError> {
     let exporter = &gateway.exporter;
-    let value = |entry: &ExportEntry| {
-        serde_json::to_value(PublishedExport::from(entry)).unwrap_or_default()
-    };
+    let value = |entry: &Export| serde_json::to_value(entry).unwrap_or_default();
     let limit = match action {
         Action::Retry(id) => {
             return exporter.retry(&Authorized::local(), id).map(|entry| value(&entry));

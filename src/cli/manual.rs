@@ -83,7 +83,7 @@ fn render_settings_page() -> String {
          A value that is not valid stops the start with status 78 and a line that names the setting, \
          where it came from, and what is expected. A secret is never shown.\n.SH SETTINGS\n"
     );
-    for setting in SETTINGS {
+    for setting in SETTINGS.iter() {
         render_setting(&mut page, setting);
     }
     page.push_str(".SH SEE ALSO\n.BR penstock (1)\n");
@@ -92,12 +92,12 @@ fn render_settings_page() -> String {
 
 fn render_setting(page: &mut String, setting: &Setting) {
     let _ =
-        writeln!(page, ".TP\n.B {}\n{}", escape_roff(setting.name), escape_roff(setting.meaning));
-    let _ = write!(page, "Value: {}.", escape_roff(&setting.kind.to_string()));
+        writeln!(page, ".TP\n.B {}\n{}", escape_roff(&setting.name), escape_roff(&setting.meaning));
+    let _ = write!(page, "Value: {}.", escape_roff(&setting.kind.expected));
     if let Some(default) = setting.default {
         let _ = write!(page, " Default: {}.", escape_roff(default));
     }
-    if setting.is_secret {
+    if setting.kind.is_secret {
         page.push_str(" Secret.");
     }
     page.push('\n');

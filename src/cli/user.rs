@@ -4,13 +4,13 @@ use super::{control, data_dir};
 use clap::{Arg, ArgMatches, Command};
 use hyper::Method;
 use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
-use penstock_api::shapes;
 use penstock_auth::Authorized;
 use penstock_auth::accounts::{AccountEdit, NewAccount, NewPassword};
 use penstock_auth::password;
 use penstock_base::IfMatch;
 use penstock_base::error::GatewayError;
 use penstock_config::Settings;
+use penstock_resources::account::Account;
 use penstock_service::accounts;
 use penstock_service::gateway::Gateway;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -207,14 +207,13 @@ async fn perform_by_store(action: &Action, gateway: &Gateway) -> Result<Value, G
     match action {
         Action::List => {
             let accounts = accounts::list_accounts(gateway, &by, None, usize::MAX)?;
-            let items: Vec<_> =
-                accounts.iter().map(|account| shapes::Account::from(&**account)).collect();
+            let items: Vec<_> = accounts.iter().map(|account| Account::from(&**account)).collect();
             Ok(json!({ "items": items }))
         }
         Action::Add(body) => {
             let new = NewAccount::from_json(body.to_string().as_bytes())?;
             let account = accounts::create_account(gateway, &by, new).await?;
-            Ok(json!(shapes::Account::from(&*account)))
+            Ok(json!(Account::from(&*account)))
         }
         Action::Password { id, password } => {
             let account = accounts::find_account(gateway, &by, id)?;
@@ -228,7 +227,7 @@ async fn perform_by_store(action: &Action, gateway: &Gateway) -> Result<Value, G
             let edit =
                 AccountEdit { enabled: Some(*enabled), ..AccountEdit::unchanged_from(&account) };
             let account = accounts::change_account(gateway, &by, id, IfMatch::Any, edit).await?;
-            Ok(json!(shapes::Account::from(&*account)))
+            Ok(json!(Account::from(&*account)))
         }
         Action::Delete { id } => {
             accounts::delete_account(gateway, &by, id, IfMatch::Any).await?;

@@ -1,5 +1,5 @@
 //! Generates docs/configuration.md from the table of settings; a test compares the two.
-use super::kind::SettingKind;
+use super::kind::{Kind, TEXT};
 use super::table::SETTINGS;
 use std::fmt::Write;
 
@@ -80,26 +80,24 @@ fn render_markdown() -> String {
 
 fn render_settings(text: &mut String) {
     text.push_str("## Settings\n\n| Name | Default | Value | Meaning |\n|---|---|---|---|\n");
-    for setting in SETTINGS {
+    for setting in SETTINGS.iter() {
         let default = setting.default.map_or(String::new(), |default| format!("`{default}`"));
-        let secret = if setting.is_secret { " Secret." } else { "" };
+        let secret = if setting.kind.is_secret { " Secret." } else { "" };
         let _ = writeln!(
             text,
             "| `{}` | {default} | {} | {}{secret} |",
             setting.name,
-            describe_kind(setting.kind),
+            describe_values(&setting.kind),
             setting.meaning
         );
     }
 }
 
-fn describe_kind(kind: SettingKind) -> String {
-    match kind {
-        SettingKind::Text => "text".to_owned(),
-        SettingKind::Choice(words) => {
-            words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
-        }
-        kind => kind.to_string().replace('*', "\\*"),
+fn describe_values(kind: &Kind<()>) -> String {
+    match kind.words.as_slice() {
+        [] if kind.expected == TEXT => "text".to_owned(),
+        [] => kind.expected.replace('*', "\\*"),
+        words => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
     }
 }
 

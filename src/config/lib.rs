@@ -1,12 +1,11 @@
 //! Reads the configuration: dotted names with values from files, the environment, credentials and the command line.
 //!
-//! - `table` lists every setting: its name, type, default and meaning.
-//! - `name` defines the spellings of a name, `kind` the valid values.
+//! - `table` declares every setting once: its field in [`Settings`], its name, type, default and meaning. `setting` has the
+//!   macro for that, and reads the fields.
+//! - `name` defines the spellings of a name, `kind` the kinds of values, `valid` which texts are valid.
 //! - `sources` reads the values with their origins; `yaml` and `properties` parse the files.
 //! - `load` merges and checks the values.
-//! - `typed` builds [`Settings`], which the rest of the program uses; `security` builds the part for authentication and
-//!   authorization.
-//! - `mqtt` builds the settings of sources and checks them, `webhooks` those of webhooks.
+//! - `checks` checks what depends on several settings; so do `security`, `targets`, `mqtt` and `webhooks`.
 //! - `key_template` parses the templates of export keys, `window` times of day; `document` generates
 //!   docs/configuration.md.
 //!
@@ -20,6 +19,7 @@
 //!
 //! An empty value counts as not set, which restores the default.
 
+mod checks;
 #[cfg(test)]
 mod document;
 mod error;
@@ -31,11 +31,12 @@ mod mqtt;
 mod name;
 mod properties;
 mod security;
+mod setting;
 mod settings;
-mod shared_graphs;
 mod sources;
 mod table;
-mod typed;
+mod targets;
+mod valid;
 mod webhooks;
 mod window;
 mod yaml;
@@ -43,23 +44,27 @@ mod yaml;
 pub use error::ConfigError;
 pub use graph_template::{GraphTemplate, GraphTemplateError};
 pub use key_template::{KeyPart, KeyTemplate, KeyTemplateError, Placeholder};
-pub use kind::SettingKind;
+pub use kind::Kind;
 pub use load::{CheckedFile, Loaded, check_file, load};
-pub use mqtt::{Source, Subscription};
+pub use mqtt::BrokerUrl;
+pub use setting::Setting;
 pub use settings::{
-    Claims, ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
-    ForwardHeaders, GraphqlLimits, Limits, Oidc, ResourceServer, ReviewSettings, RoleValues,
-    Security, Server, SessionLimits, Settings, Sparql, SparqlLimits, SparqlLogin, SparqlProtocol,
-    SparqlStore, Target, TargetKind, Targets, Tls,
+    ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
+    ForwardHeaders, SparqlLogin, SparqlProtocol, SparqlStore, Target, TargetKind, Tls,
 };
 pub use sources::Sources;
-pub use table::{SETTINGS, Setting};
-pub use webhooks::{Webhook, WebhookSecret, WebhookSecretError, display_origin};
+pub use table::{
+    Claims, EventLimits, GraphqlLimits, Limits, Oidc, ResourceServer, ReviewSettings, RoleValues,
+    SETTINGS, Security, Server, SessionLimits, Settings, ShapesLimits, Source, Sparql,
+    SparqlLimits, Subscription, Targets, Webhook,
+};
+pub use valid::is_endpoint;
+pub use webhooks::{WebhookSecret, WebhookSecretError, display_origin};
 pub use window::{Window, WindowParseError};
 
 /// Returns the description of the effect of the setting with this name, as it is in [`SETTINGS`]; empty if there is none.
 pub fn describe_setting(name: &str) -> &'static str {
-    table::find_setting(name).map_or("", |setting| setting.meaning)
+    table::find_setting(name).map_or("", |setting| &*setting.meaning)
 }
 
 /// Whether a command-line argument, up to its `=`, is the name of a setting: it contains a dot, or it is a known

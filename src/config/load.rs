@@ -1,12 +1,14 @@
 //! Loads the configuration: reads the sources, merges their values, and checks them.
 use super::error::ConfigError;
-use super::kind::{ParsedValue, RawValue, SettingKind};
-use super::mqtt::{self, Source};
+use super::kind::{PEM, RawValue, WEBHOOK_URL};
 use super::name::{self, KnownName};
-use super::settings::{EffectiveValue, Settings};
+use super::security::{self, SIGN_IN_PROFILES};
+use super::setting::{Report, Scope, Section, Setting, Values};
+use super::settings::EffectiveValue;
 use super::sources::{self, FoundValue, SourceKind, Sources};
-use super::table::{self, SETTINGS, SIGN_IN_PROFILES, Setting};
-use super::{security, typed, webhooks};
+use super::table::{SETTINGS, Settings, Source};
+use super::valid::is_profile;
+use super::{checks, webhooks};
 use std::collections::BTreeMap;
 
 /// A valid configuration.
@@ -22,9 +24,8 @@ pub struct Loaded {
 #[derive(Clone)]
 pub(super) struct RawSetting {
     pub(super) setting: &'static Setting,
-    pub(super) id: Option<String>,
-    /// What replaces the further `<...>` of the setting's name.
-    pub(super) rest: Vec<String>,
+    /// What replaces each `<...>` of the setting's name.
+    pub(super) given: Vec<String>,
     pub(super) raw: RawValue,
     pub(super) origin: String,
     source: Option<SourceKind>,
@@ -33,13 +34,19 @@ pub(super) struct RawSetting {
 }
 
 impl RawSetting {
+    /// Creates a value that comes from no source.
+    fn new(known: &KnownName, raw: RawValue, origin: String) -> Self {
+        let (setting, given) = (known.setting, known.given.clone());
+        Self { setting, given, raw, origin, source: None, is_indexed: false }
+    }
+
     /// Returns the value for display, with secrets masked.
     pub(super) fn display_value(&self) -> String {
-        if self.setting.is_secret {
+        if self.setting.kind.is_secret {
             return "******".to_owned();
         }
         let text = self.raw.to_string();
-        if self.setting.kind == SettingKind::WebhookUrl {
+        if self.setting.kind.expected == WEBHOOK_URL {
             return format!("{:?}", format!("{}/******", webhooks::display_origin(&text)));
         }
         // A URL can contain a password, even where none is allowed.
@@ -56,9 +63,9 @@ impl RawSetting {
 
     /// Returns a warning if this is a secret that every user of the machine can read.
     fn describe_exposure(&self, name: &str) -> Option<String> {
-        let is_path = self.setting.kind == SettingKind::Pem
+        let is_path = self.setting.kind.expected == PEM
             && !self.raw.to_string().trim_start().starts_with("-----BEGIN ");
-        (self.setting.is_secret && !is_path && self.source == Some(SourceKind::Argument)).then(|| {
+        (self.setting.kind.is_secret && !is_path && self.source == Some(SourceKind::Argument)).then(|| {
             format!(
                 "{name} is a secret on the command line, where every user of this machine can read it; give it in \
                  an environment variable, in a file {name} in $CREDENTIALS_DIRECTORY, or in an application.yaml \
@@ -78,32 +85,26 @@ impl RawSetting {
     }
 }
 
-/// The effective value of a setting, parsed.
-pub(super) struct ParsedSetting {
-    pub(super) entry: RawSetting,
-    pub(super) value: ParsedValue,
-}
-
 /// Reads, merges and checks the configuration.
 ///
 /// # Errors
 /// Returns every error found.
 pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigError>> {
-    let mut errors = Vec::new();
-    let mut warnings = Vec::new();
-    let found = read_sources(sources, &mut errors, &mut warnings);
-    let merged = merge_values(found, sources, &mut errors, &mut warnings);
-    let typed = parse_values(merged, &mut errors);
-    warnings.extend(typed.iter().filter_map(|(name, typed)| typed.entry.describe_exposure(name)));
-    let mut settings = typed::build_settings(&typed, &mut errors, &mut warnings);
-    if !errors.is_empty() {
-        return Err(errors);
+    let mut report = Report::default();
+    let found = read_sources(sources, &mut report);
+    let values = merge_values(found, sources, &mut report);
+    report.warnings.extend(values.iter().filter_map(|(name, entry)| entry.describe_exposure(name)));
+    let read = Settings::read(&mut Scope::new(&values, &mut report));
+    if let Some(settings) = &read {
+        checks::check_together(settings, &values, &mut report);
     }
-    let effective = typed.into_iter().map(|(name, typed)| EffectiveValue {
+    let Report { errors, warnings } = report;
+    let Some(mut settings) = read.filter(|_| errors.is_empty()) else { return Err(errors) };
+    let effective = values.into_iter().map(|(name, entry)| EffectiveValue {
         name,
-        value: typed.entry.display_value(),
-        meaning: typed.entry.setting.meaning,
-        origin: typed.entry.origin,
+        value: entry.display_value(),
+        meaning: &entry.setting.meaning,
+        origin: entry.origin,
     });
     settings.effective_values = effective.collect();
     settings.warnings.clone_from(&warnings);
@@ -123,52 +124,44 @@ pub struct CheckedFile {
 
 /// Checks one file, as far as that is possible without the other sources.
 pub fn check_file(path: &std::path::Path, text: &str) -> CheckedFile {
-    let mut errors = Vec::new();
-    let mut warnings = Vec::new();
-    let found = sources::parse_file(path, text, &mut errors);
-    let merged = merge_values(found, &Sources::default(), &mut errors, &mut warnings);
-    let typed = parse_values(merged, &mut errors);
-    typed::check_ids(&typed, &mut errors);
-    mqtt::check_names(&typed, &mut errors);
-    webhooks::check_names(&typed, &mut errors);
-    typed::warn_about_keys(&typed, &mut warnings);
+    let mut report = Report::default();
+    let found = sources::parse_file(path, text, &mut report.errors);
+    let values = merge_values(found, &Sources::default(), &mut report);
+    checks::check_names(&values, &mut report.errors);
+    checks::warn_about_keys(&values, &mut report.warnings);
     // What is missing may be in another file.
-    let sources = mqtt::build_sources(&typed::Values(&typed), &mut Vec::new());
-    CheckedFile { errors, warnings, sources }
+    let read = Settings::read(&mut Scope::new(&values, &mut Report::default()));
+    let sources = read.map_or_else(BTreeMap::new, |settings| settings.sources);
+    CheckedFile { errors: report.errors, warnings: report.warnings, sources }
 }
 
 /// Reads all sources. Later values override earlier ones.
-fn read_sources(
-    sources: &Sources,
-    errors: &mut Vec<ConfigError>,
-    warnings: &mut Vec<String>,
-) -> Vec<FoundValue> {
-    let mut found = sources::read_files(sources, None, errors, warnings);
+fn read_sources(sources: &Sources, report: &mut Report) -> Vec<FoundValue> {
+    let mut found = sources::read_files(sources, None, report);
     let mut late = sources::read_environment(sources);
-    late.extend(sources::read_credentials(sources, errors));
-    late.extend(sources::read_arguments(sources, errors));
+    late.extend(sources::read_credentials(sources, &mut report.errors));
+    late.extend(sources::read_arguments(sources, &mut report.errors));
     let is_profiles = |found: &&FoundValue| {
         let known = match found.source {
             SourceKind::Environment => name::resolve_variable(&found.name),
             _ => name::resolve_name(&found.name),
         };
-        known.is_some_and(|known| known.setting.kind == SettingKind::Profiles)
+        known.is_some_and(|known| known.setting.name == "profiles.active")
     };
     let profiles = found.iter().chain(&late).rfind(is_profiles).cloned();
-    if let Some(Ok(ParsedValue::List(names))) =
-        profiles.map(|found| SettingKind::Profiles.parse(&found.value))
-    {
+    let names = profiles.map_or_else(Vec::new, |found| found.value.split_items());
+    if names.iter().all(|name| is_profile(name)) {
         for profile in names {
-            let of_profile = sources::read_files(sources, Some(&profile), errors, warnings);
+            let of_profile = sources::read_files(sources, Some(&profile), report);
             if of_profile.is_empty() && !SIGN_IN_PROFILES.contains(&profile.as_str()) {
-                warnings.push(format!(
+                report.warnings.push(format!(
                     "the profile {profile} is active, but there are no settings in an application-{profile}.yaml or .properties in {} or {}",
                     sources.working_dir.display(),
                     sources.system_dir.display()
                 ));
             }
             if let Some(inner) = of_profile.iter().find(is_profiles) {
-                errors.push(ConfigError::of_source(
+                report.errors.push(ConfigError::of_source(
                     inner.origin.clone(),
                     "profiles.active has no effect in the file of a profile; list all profiles where the first one is set".into(),
                 ));
@@ -180,48 +173,37 @@ fn read_sources(
     found
 }
 
-/// Merges the values: for each name the last one, or else the default.
-fn merge_values(
-    found: Vec<FoundValue>,
-    sources: &Sources,
-    errors: &mut Vec<ConfigError>,
-    warnings: &mut Vec<String>,
-) -> BTreeMap<String, RawSetting> {
+/// Merges the values: for each name the last one, or else the default. Reports and leaves out those that are not valid.
+fn merge_values(found: Vec<FoundValue>, sources: &Sources, report: &mut Report) -> Values {
     let mut merged = list_defaults(sources);
-    let (ids, rests): (Vec<_>, Vec<_>) = found
-        .iter()
-        .filter(|f| f.source != SourceKind::Environment)
-        .filter_map(|f| name::resolve_name(&f.name))
-        .map(|known| (known.id, known.rest))
-        .unzip();
-    let ids = KnownIds {
-        ids: ids.into_iter().flatten().collect(),
-        fields: rests.into_iter().filter_map(|rest| rest.into_iter().nth(1)).collect(),
-    };
+    let spelled = found.iter().filter(|found| found.source != SourceKind::Environment);
+    let spelled: Vec<Vec<String>> =
+        spelled.filter_map(|found| Some(name::resolve_name(&found.name)?.given)).collect();
     for found in found {
-        let known = match found.source {
-            SourceKind::Environment => {
-                let known = find_variable_setting(&found, &ids, errors);
-                if known.is_none() {
-                    let is_known = name::resolve_variable(&found.name).is_some();
-                    if !is_known && found.name.to_ascii_uppercase().starts_with("SERVICE_SOURCES_")
-                    {
-                        errors.push(unknown_source_setting_error(&found));
-                    } else {
-                        warnings.extend(describe_unknown_variable(&found.name));
-                    }
-                    continue;
-                }
-                known
-            }
-            _ => name::resolve_name(&found.name),
+        let is_variable = found.source == SourceKind::Environment;
+        let known = if is_variable {
+            name::resolve_variable(&found.name)
+        } else {
+            name::resolve_name(&found.name)
         };
+        let sources = if is_variable { "service_sources_" } else { "service.sources." };
+        let is_source = found.name.to_ascii_lowercase().starts_with(sources);
         match known {
+            Some(known) if is_variable => match find_spelling(&known, &spelled) {
+                Ok(known) => insert_value(&mut merged, &known, found),
+                Err(several) => report.errors.push(ConfigError::of_source(
+                    found.origin,
+                    format!("it could mean any of {}; set it in a file", several.join(", ")),
+                )),
+            },
             Some(known) => insert_value(&mut merged, &known, found),
-            None if mqtt::is_source_setting(&found.name) => {
-                errors.push(unknown_source_setting_error(&found));
+            // A connection with less protection than meant must not be opened.
+            None if is_source => {
+                let message = describe_unknown(&found);
+                report.errors.push(ConfigError::of_source(found.origin, message));
             }
-            None => warnings.push(describe_unknown(&found)),
+            None if is_variable => report.warnings.extend(describe_unknown_variable(&found.name)),
+            None => report.warnings.push(describe_unknown(&found)),
         }
     }
     merged.retain(|_, entry| !entry.raw.is_empty());
@@ -229,11 +211,18 @@ fn merge_values(
         merged.entry(name).or_insert(default);
     }
     apply_presets(&mut merged);
+    merged.retain(|name, entry| match entry.setting.kind.parse(&entry.raw) {
+        Ok(()) => true,
+        Err(expected) => {
+            report.errors.push(entry.to_error(name, format!("expected {expected}")));
+            false
+        }
+    });
     merged
 }
 
 /// Replaces defaults by the values that a bundled profile presets.
-fn apply_presets(merged: &mut BTreeMap<String, RawSetting>) {
+fn apply_presets(merged: &mut Values) {
     let is_active = |profile: &str| {
         merged
             .get("profiles.active")
@@ -245,39 +234,11 @@ fn apply_presets(merged: &mut BTreeMap<String, RawSetting>) {
     let given = |name: &str| merged.get(name).map(|entry| entry.raw.to_string().trim().to_owned());
     for (name, value) in security::list_presets(given) {
         let known = name::resolve_name(&name).expect("presets are settings");
-        let entry = RawSetting {
-            setting: known.setting,
-            id: known.id,
-            rest: known.rest,
-            raw: RawValue::Text(value),
-            origin: format!("profile {}", security::AZUREAD_PROFILE),
-            source: None,
-            is_indexed: false,
-        };
-        match merged.entry(name) {
-            std::collections::btree_map::Entry::Occupied(mut taken)
-                if taken.get().source.is_none() =>
-            {
-                taken.insert(entry);
-            }
-            std::collections::btree_map::Entry::Occupied(_) => {}
-            std::collections::btree_map::Entry::Vacant(free) => {
-                free.insert(entry);
-            }
+        if merged.get(&name).is_none_or(|entry| entry.source.is_none()) {
+            let origin = format!("profile {}", security::AZUREAD_PROFILE);
+            merged.insert(name, RawSetting::new(&known, RawValue::Text(value), origin));
         }
     }
-}
-
-/// Returns the error of an unknown setting of a source. A connection with less protection than meant must not be opened.
-fn unknown_source_setting_error(found: &FoundValue) -> ConfigError {
-    ConfigError::of_source(found.origin.clone(), describe_unknown(found))
-}
-
-/// What replaces the `<...>` of names in the sources that spell it exactly.
-struct KnownIds {
-    ids: Vec<String>,
-    /// The fields of subscriptions.
-    fields: Vec<String>,
 }
 
 fn describe_unknown(found: &FoundValue) -> String {
@@ -295,35 +256,30 @@ fn describe_unknown_variable(variable: &str) -> Option<String> {
     ))
 }
 
-/// Finds the setting for an environment variable, with its `<...>` among `ids`.
-fn find_variable_setting(
-    found: &FoundValue,
-    ids: &KnownIds,
-    errors: &mut Vec<ConfigError>,
-) -> Option<KnownName> {
-    let known = name::resolve_variable(&found.name)?;
-    let Some(spelled) = &known.id else { return Some(known) };
-    let mut find = |spelled: &str, ids: &[String]| {
-        let found_id = name::id_of_variable(spelled, ids.iter().map(String::as_str));
-        found_id.map_err(|several| {
-            errors.push(ConfigError::of_source(
-                found.origin.clone(),
-                format!("it could mean any of {}; set it in a file", several.join(", ")),
-            ));
-        })
+/// Replaces each `<...>` of an environment variable by how the other sources spell it.
+///
+/// # Errors
+/// Returns all spellings if there are several.
+fn find_spelling(known: &KnownName, spelled: &[Vec<String>]) -> Result<KnownName, Vec<String>> {
+    let find = |at: usize, own: &str| -> Result<String, Vec<String>> {
+        let others: Vec<&str> =
+            spelled.iter().filter_map(|given| Some(given.get(at)?.as_str())).collect();
+        let found = name::id_of_variable(own, others.iter().copied())?;
+        // The third `<...>` is that of a field, which keeps its `_`.
+        let is_field = at == 2 && !others.contains(&found.as_str());
+        Ok(if is_field { own.to_ascii_lowercase() } else { found })
     };
-    let id = find(spelled, &ids.ids).ok()?;
-    let mut rest = known.rest.clone();
-    if let Some(field) = rest.get_mut(1) {
-        let known = find(field, &ids.fields).ok()?;
-        *field = if ids.fields.contains(&known) { known } else { field.to_ascii_lowercase() };
-    }
-    Some(KnownName { id: Some(id), rest, ..known })
+    let given = known.given.iter().enumerate().map(|(at, own)| match at {
+        1 => Ok(own.clone()),
+        at => find(at, own),
+    });
+    Ok(KnownName { given: given.collect::<Result<_, _>>()?, ..*known })
 }
 
-fn insert_value(merged: &mut BTreeMap<String, RawSetting>, known: &KnownName, found: FoundValue) {
+fn insert_value(merged: &mut Values, known: &KnownName, found: FoundValue) {
     let name = known.canonical_name();
-    if known.index.is_some()
+    let is_indexed = known.index.is_some();
+    if is_indexed
         && let Some(entry) = merged.get_mut(&name)
         && entry.is_indexed
         && entry.source.as_ref() == Some(&found.source)
@@ -333,69 +289,25 @@ fn insert_value(merged: &mut BTreeMap<String, RawSetting>, known: &KnownName, fo
         entry.raw = RawValue::List(items);
         return;
     }
-    let raw = match known.index {
-        Some(_) => RawValue::List(found.value.split_items()),
-        None => found.value,
-    };
-    let entry = RawSetting {
-        setting: known.setting,
-        id: known.id.clone(),
-        rest: known.rest.clone(),
-        raw,
-        origin: found.origin,
-        source: Some(found.source),
-        is_indexed: known.index.is_some(),
-    };
-    merged.insert(name, entry);
+    let raw = if is_indexed { RawValue::List(found.value.split_items()) } else { found.value };
+    let entry = RawSetting::new(known, raw, found.origin);
+    merged.insert(name, RawSetting { source: Some(found.source), is_indexed, ..entry });
 }
 
-fn list_defaults(sources: &Sources) -> BTreeMap<String, RawSetting> {
-    let of_table =
-        SETTINGS.iter().filter(|s| name::split_placeholder(s.name).is_none()).filter_map(|s| {
-            let entry = |value: &str, origin: &str| RawSetting {
-                setting: s,
-                id: None,
-                rest: Vec::new(),
-                raw: RawValue::Text(value.to_owned()),
-                origin: origin.to_owned(),
-                source: None,
-                is_indexed: false,
-            };
-            // `STATE_DIRECTORY` has the directories of `StateDirectory=`, separated by colons (systemd.exec(5)).
-            let state =
-                sources.environment.get("STATE_DIRECTORY").and_then(|d| d.split(':').next());
-            let entry = match (s.name, state) {
-                ("service.data-dir", Some(dir)) if !dir.is_empty() => {
-                    entry(dir, "environment variable STATE_DIRECTORY")
-                }
-                _ => entry(s.default?, "default"),
-            };
-            Some((s.name.to_owned(), entry))
-        });
-    of_table.collect()
-}
-
-/// Parses the values.
-fn parse_values(
-    merged: BTreeMap<String, RawSetting>,
-    errors: &mut Vec<ConfigError>,
-) -> BTreeMap<String, ParsedSetting> {
-    let mut typed = BTreeMap::new();
-    for (name, entry) in merged {
-        let value = match entry.setting.kind.parse(&entry.raw) {
-            Ok(value) => value,
-            Err(expected) => {
-                errors.push(entry.to_error(&name, format!("expected {expected}")));
-                continue;
+fn list_defaults(sources: &Sources) -> Values {
+    // `STATE_DIRECTORY` has the directories of `StateDirectory=`, separated by colons (systemd.exec(5)).
+    let state = sources.environment.get("STATE_DIRECTORY").and_then(|d| d.split(':').next());
+    let own = SETTINGS.iter().filter(|setting| !setting.name.contains('<'));
+    let defaults = own.filter_map(|setting| {
+        let (default, origin) = match (setting.name.as_str(), state) {
+            ("service.data-dir", Some(dir)) if !dir.is_empty() => {
+                (dir, "environment variable STATE_DIRECTORY")
             }
+            _ => (setting.default?, "default"),
         };
-        typed.insert(name, ParsedSetting { entry, value });
-    }
-    typed
-}
-
-/// Returns the parsed default of a setting.
-pub(super) fn default_of(name: &str) -> Option<ParsedValue> {
-    let setting = table::find_setting(name)?;
-    setting.kind.parse(&RawValue::Text(setting.default?.to_owned())).ok()
+        let known = KnownName { setting, given: Vec::new(), index: None };
+        let entry = RawSetting::new(&known, RawValue::Text(default.to_owned()), origin.to_owned());
+        Some((setting.name.clone(), entry))
+    });
+    defaults.collect()
 }

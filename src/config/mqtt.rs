@@ -1,57 +1,10 @@
-//! The settings of sources, `service.sources.<source>.*`: where they connect, and what they subscribe to.
-use super::error::ConfigError;
-use super::load::ParsedSetting;
-use super::typed::{Values, report_missing};
+//! Sources: their client ids and brokers, and which connections are refused.
+use super::setting::Scope;
+use super::table::{Settings, Source, Subscription};
+use super::valid::is_loopback_host;
 use penstock_base::topic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::net::IpAddr;
-use std::path::PathBuf;
-use std::time::Duration;
-
-const PREFIX: &str = "service.sources.";
-const DEFAULT_SESSION_EXPIRY: Duration = Duration::from_hours(7 * 24);
-const DEFAULT_RECEIVE_MAXIMUM: u16 = 1000;
-
-/// A source: an MQTT broker, and what the gateway subscribes to there.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Source {
-    /// The host of `url`, without the brackets of an IPv6 address.
-    pub host: String,
-    /// The port of `url`; by default 1883, with TLS 8883.
-    pub port: u16,
-    /// Whether `url` begins with `mqtts://`.
-    pub uses_tls: bool,
-    /// `client-id`: the beginning of the client ids of all sessions.
-    pub client_id: Option<String>,
-    /// `username`
-    pub username: Option<String>,
-    /// `password`
-    pub password: Option<String>,
-    /// `ca-file`: a file of PEM certificates that are trusted for this broker.
-    pub ca_file: Option<PathBuf>,
-    /// `client-certificate` and `client-key`, each a file or the PEM text.
-    pub client_certificate: Option<(String, String)>,
-    /// `session-expiry`: how long the broker keeps a session without a connection.
-    pub session_expiry: Duration,
-    /// `receive-maximum`: the maximum number of messages of a session that are not acknowledged.
-    pub receive_maximum: u16,
-    /// `subscriptions`, in their order.
-    pub subscriptions: Vec<Subscription>,
-}
-
-/// A subscription of a source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subscription {
-    /// `topic`: a topic filter.
-    pub topic: String,
-    /// `business-object`: the name or the id of the Business Object that its messages are ingested into.
-    pub business_object: String,
-    /// `mode`: the mode of the ingestions.
-    pub mode: String,
-    /// `fields`: the value of each field, with `{1}` for the first level of the topic of a message.
-    pub fields: BTreeMap<String, String>,
-}
 
 impl Source {
     /// Returns the names of the Business Objects that it ingests into, each once.
@@ -90,20 +43,21 @@ impl std::fmt::Debug for Source {
     /// Omits the password and the private key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Source")
-            .field("host", &self.host)
-            .field("port", &self.port)
-            .field("uses_tls", &self.uses_tls)
+            .field("url", &self.url)
             .field("subscriptions", &self.subscriptions)
             .finish_non_exhaustive()
     }
 }
 
 /// The URL of a broker.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct BrokerUrl {
-    uses_tls: bool,
-    host: String,
-    port: u16,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokerUrl {
+    /// Whether it begins with `mqtts://`.
+    pub uses_tls: bool,
+    /// The host, without the brackets of an IPv6 address.
+    pub host: String,
+    /// The port; by default 1883, with TLS 8883.
+    pub port: u16,
 }
 
 impl BrokerUrl {
@@ -126,223 +80,68 @@ impl BrokerUrl {
         let port = url.port().unwrap_or(if uses_tls { 8883 } else { 1883 });
         Some(Self { uses_tls, host: host.trim_matches(['[', ']']).to_owned(), port })
     }
+}
 
-    fn is_loopback(&self) -> bool {
-        self.host == "localhost"
-            || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+/// Checks a source.
+pub(super) fn check_source(source: &Source, scope: &mut Scope<'_>) {
+    if source.subscriptions.is_empty() {
+        let mut first = scope.below("subscriptions[<n>].");
+        let message = "it is missing: a source needs a subscription with topic and business-object";
+        first.of("0").error("topic", message);
+    }
+    let BrokerUrl { uses_tls, host, .. } = &source.url;
+    if !uses_tls && !is_loopback_host(host) && !source.is_insecure {
+        let message = "the password and all messages would go over the network in the clear; use mqtts://, or \
+                       set insecure=true beside it";
+        scope.error("url", message);
+    }
+    for key in ["ca-file", "client-certificate", "client-key"] {
+        if !uses_tls && scope.find(key).is_some() {
+            scope.error(key, "it has no effect without TLS; use mqtts:// in url");
+        }
+        scope.check_file(key);
+    }
+    let missing = match (&source.client_certificate, &source.client_key) {
+        (Some(_), None) => Some("client-key"),
+        (None, Some(_)) => Some("client-certificate"),
+        _ => None,
+    };
+    if let Some(key) = missing {
+        scope.error(key, "it is missing: certificate and key belong together");
+    }
+    if source.password.is_some() && source.username.is_none() {
+        let message = "it is missing: MQTT 3.1.1 sends no password without a user name";
+        scope.error("username", message);
     }
 }
 
-/// Whether an unknown name would be a setting of a source.
-pub(super) fn is_source_setting(name: &str) -> bool {
-    name.to_ascii_lowercase().starts_with(PREFIX)
-}
-
-/// Checks the names of sources, and the levels of topics that fields are taken from.
-pub(super) fn check_names(typed: &BTreeMap<String, ParsedSetting>, errors: &mut Vec<ConfigError>) {
-    let mut seen = BTreeSet::new();
-    for (name, ParsedSetting { entry, .. }) in typed {
-        let Some(id) = entry.id.as_ref().filter(|_| entry.setting.name.starts_with(PREFIX)) else {
-            continue;
-        };
-        let is_valid = (1..=64).contains(&id.len())
-            && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
-        if seen.insert(id) && !is_valid {
-            let message = "the name of a source has 1 to 64 of A-Z a-z 0-9 _ -".to_owned();
-            errors.push(entry.to_error(name, message));
+/// Checks the levels of topics that the fields of a subscription are taken from.
+pub(super) fn check_subscription(subscription: &Subscription, scope: &mut Scope<'_>) {
+    let filter = &subscription.topic;
+    let Some(levels) = topic::max_levels(filter) else { return };
+    for (field, text) in &subscription.fields {
+        let last = text.parse::<topic::Template>().map_or(0, |template| template.last_level());
+        if last > levels {
+            let message = format!("the topic filter {filter:?} has no level {last}");
+            scope.of(field).error("fields.<field>", message);
         }
     }
-}
-
-/// Builds all sources.
-pub(super) fn build_sources(
-    values: &Values<'_>,
-    errors: &mut Vec<ConfigError>,
-) -> BTreeMap<String, Source> {
-    let entries = values.0.values().map(|typed| &typed.entry);
-    let names: BTreeSet<String> = entries
-        .filter(|entry| entry.setting.name.starts_with(PREFIX))
-        .filter_map(|entry| entry.id.clone())
-        .collect();
-    let mut sources = BTreeMap::new();
-    for name in names {
-        let builder = SourceBuilder { values, name: &name };
-        sources.extend(builder.build(errors).map(|source| (name.clone(), source)));
-    }
-    check_client_ids(&sources, values, errors);
-    sources
 }
 
 /// Refuses two sources whose sessions would have the same client ids at one broker: each would end the connections of the
 /// other, again and again.
-fn check_client_ids(
-    sources: &BTreeMap<String, Source>,
-    values: &Values<'_>,
-    errors: &mut Vec<ConfigError>,
-) {
-    let gateway_id = values.get_text("service.gateway-id").unwrap_or_default();
-    let mut seen: BTreeMap<(String, u16, String), &str> = BTreeMap::new();
-    for (name, source) in sources {
-        let key = (source.host.clone(), source.port, source.common_client_id(&gateway_id, name));
+pub(super) fn check_client_ids(settings: &Settings, scope: &mut Scope<'_>) {
+    let gateway_id = settings.gateway_id.as_deref().unwrap_or_default();
+    let mut seen = BTreeMap::new();
+    for (name, source) in &settings.sources {
+        let BrokerUrl { host, port, .. } = &source.url;
+        let key = (host, port, source.common_client_id(gateway_id, name));
         if let Some(other) = seen.insert(key, name) {
-            let setting = format!("{PREFIX}{name}.client-id");
             let message = format!(
                 "the source {other:?} has the same client id at the same broker; give each source its own"
             );
-            match values.0.get(&setting) {
-                Some(ParsedSetting { entry, .. }) => errors.push(entry.to_error(&setting, message)),
-                None => report_missing(errors, setting, message),
-            }
+            scope.of(name).error("service.sources.<source>.client-id", message);
         }
-    }
-}
-
-/// Builds one source.
-struct SourceBuilder<'a> {
-    values: &'a Values<'a>,
-    name: &'a str,
-}
-
-impl SourceBuilder<'_> {
-    fn setting(&self, property: &str) -> String {
-        format!("{PREFIX}{}.{property}", self.name)
-    }
-
-    fn text(&self, property: &str) -> Option<String> {
-        self.values.get_text(&self.setting(property))
-    }
-
-    fn report(&self, errors: &mut Vec<ConfigError>, property: &str, message: &str) {
-        let name = self.setting(property);
-        match self.values.0.get(&name) {
-            Some(ParsedSetting { entry, .. }) => {
-                errors.push(entry.to_error(&name, message.to_owned()));
-            }
-            None => report_missing(errors, name, message.to_owned()),
-        }
-    }
-
-    fn build(&self, errors: &mut Vec<ConfigError>) -> Option<Source> {
-        if self.text("type").is_none() {
-            self.report(errors, "type", "it is missing: mqtt");
-        }
-        let subscriptions = self.build_subscriptions(errors);
-        if subscriptions.is_empty() {
-            self.report(
-                errors,
-                "subscriptions[0].topic",
-                "it is missing: a source needs a subscription with topic and business-object",
-            );
-        }
-        let Some(url) = self.text("url").and_then(|url| BrokerUrl::parse(&url)) else {
-            self.report(errors, "url", "it is missing: the URL of the broker");
-            return None;
-        };
-        if !url.uses_tls && !url.is_loopback() && !self.values.get_flag(&self.setting("insecure")) {
-            let message = "the password and all messages would go over the network in the clear; use mqtts://, or \
-                           set insecure=true beside it";
-            self.report(errors, "url", message);
-        }
-        for property in ["ca-file", "client-certificate", "client-key"] {
-            if !url.uses_tls && self.text(property).is_some() {
-                self.report(errors, property, "it has no effect without TLS; use mqtts:// in url");
-            }
-        }
-        let (certificate, key) = (self.text("client-certificate"), self.text("client-key"));
-        if certificate.is_some() != key.is_some() {
-            let property = if key.is_some() { "client-certificate" } else { "client-key" };
-            self.report(errors, property, "it is missing: certificate and key belong together");
-        }
-        if self.text("password").is_some() && self.text("username").is_none() {
-            let message = "it is missing: MQTT 3.1.1 sends no password without a user name";
-            self.report(errors, "username", message);
-        }
-        let ca_file = self.text("ca-file").map(PathBuf::from);
-        for property in ["ca-file", "client-certificate", "client-key"] {
-            let is_file = |text: &String| property == "ca-file" || !text.contains("-----BEGIN");
-            if let Some(path) = self.text(property).filter(is_file)
-                && let Err(error) = std::fs::File::open(path)
-            {
-                self.report(errors, property, &format!("it cannot be read: {error}"));
-            }
-        }
-        let receive_maximum = self.values.get_number(&self.setting("receive-maximum"));
-        let expiry = self.values.get_duration(&self.setting("session-expiry"));
-        Some(Source {
-            host: url.host,
-            port: url.port,
-            uses_tls: url.uses_tls,
-            client_id: self.text("client-id"),
-            username: self.text("username"),
-            password: self.text("password"),
-            ca_file,
-            client_certificate: certificate.zip(key),
-            session_expiry: if expiry.is_zero() { DEFAULT_SESSION_EXPIRY } else { expiry },
-            receive_maximum: match u16::try_from(receive_maximum) {
-                Ok(0) | Err(_) => DEFAULT_RECEIVE_MAXIMUM,
-                Ok(maximum) => maximum,
-            },
-            subscriptions,
-        })
-    }
-
-    fn build_subscriptions(&self, errors: &mut Vec<ConfigError>) -> Vec<Subscription> {
-        let own = self.values.0.values().map(|typed| &typed.entry).filter(|entry| {
-            entry.setting.name.starts_with(PREFIX) && entry.id.as_deref() == Some(self.name)
-        });
-        let indexes: BTreeSet<u16> =
-            own.filter_map(|entry| entry.rest.first()?.parse().ok()).collect();
-        indexes.into_iter().filter_map(|index| self.build_subscription(index, errors)).collect()
-    }
-
-    fn build_subscription(
-        &self,
-        index: u16,
-        errors: &mut Vec<ConfigError>,
-    ) -> Option<Subscription> {
-        let property = |name: &str| format!("subscriptions[{index}].{name}");
-        let (topic, business_object) =
-            (self.text(&property("topic")), self.text(&property("business-object")));
-        for (name, value) in [("topic", &topic), ("business-object", &business_object)] {
-            if value.is_none() {
-                let message = "it is missing: a subscription needs topic and business-object";
-                self.report(errors, &property(name), message);
-            }
-        }
-        let (topic, business_object) = (topic?, business_object?);
-        Some(Subscription {
-            fields: self.build_fields(index, &topic, errors),
-            topic,
-            business_object,
-            mode: self.text(&property("mode")).unwrap_or_else(|| "MERGE".to_owned()),
-        })
-    }
-
-    fn build_fields(
-        &self,
-        index: u16,
-        filter: &str,
-        errors: &mut Vec<ConfigError>,
-    ) -> BTreeMap<String, String> {
-        let mut fields = BTreeMap::new();
-        for (name, ParsedSetting { entry, .. }) in self.values.0 {
-            let [of, field] = entry.rest.as_slice() else { continue };
-            if entry.id.as_deref() != Some(self.name)
-                || !entry.setting.name.starts_with(PREFIX)
-                || of.parse() != Ok(index)
-            {
-                continue;
-            }
-            let Some(text) = self.values.get_text(name) else { continue };
-            let levels = topic::max_levels(filter);
-            let last = text.parse::<topic::Template>().map_or(0, |template| template.last_level());
-            if levels.is_some_and(|levels| last > levels) {
-                let message = format!("the topic filter {filter:?} has no level {last}");
-                errors.push(entry.to_error(name, message));
-            }
-            fields.insert(field.clone(), text);
-        }
-        fields
     }
 }
 

@@ -2,16 +2,15 @@
 //!
 //! A name is a path of parts separated by dots. A part that contains dots is in brackets. Case, `-` and `_` are
 //! ignored (`tenantId`, `tenant-id`), except in the parts that replace a `<...>` of the table.
-use super::table::{SETTINGS, Setting};
+use super::setting::Setting;
+use super::table::SETTINGS;
 
 /// A name that matches a setting of the table.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct KnownName {
     pub(super) setting: &'static Setting,
-    /// What replaces the first `<...>` of the table.
-    pub(super) id: Option<String>,
-    /// What replaces the further ones, in their order.
-    pub(super) rest: Vec<String>,
+    /// What replaces each `<...>` of the table.
+    pub(super) given: Vec<String>,
     /// The position in a list, from a name such as `server.cors.allowed-origins[1]`.
     pub(super) index: Option<usize>,
 }
@@ -19,24 +18,29 @@ pub(super) struct KnownName {
 impl KnownName {
     /// Returns the name in the spelling of the documentation.
     pub(super) fn canonical_name(&self) -> String {
-        let mut given = self.id.iter().chain(&self.rest);
-        let mut name = String::new();
-        for part in split_parts(self.setting.name) {
-            let filled =
-                if is_placeholder(part) { given.next().map_or(part, String::as_str) } else { part };
-            if part == INDEX || filled.contains('.') {
-                name.push('[');
-                name.push_str(filled);
-                name.push(']');
-            } else {
-                if !name.is_empty() {
-                    name.push('.');
-                }
-                name.push_str(filled);
-            }
-        }
-        name
+        fill_name(&self.setting.name, &self.given)
     }
+}
+
+/// Replaces each `<...>` of a name by what is given.
+pub(super) fn fill_name(name: &str, given: &[String]) -> String {
+    let mut given = given.iter();
+    let mut filled = String::new();
+    for part in split_parts(name) {
+        let own =
+            if is_placeholder(part) { given.next().map_or(part, String::as_str) } else { part };
+        if part == INDEX || own.contains('.') {
+            filled.push('[');
+            filled.push_str(own);
+            filled.push(']');
+        } else {
+            if !filled.is_empty() {
+                filled.push('.');
+            }
+            filled.push_str(own);
+        }
+    }
+    filled
 }
 
 /// The placeholder of a position in a list.
@@ -47,13 +51,6 @@ const WEBHOOK: &str = "<webhook>";
 
 fn is_placeholder(part: &str) -> bool {
     part.starts_with('<')
-}
-
-/// Splits a name at its first `<...>` and returns the parts before and after it.
-pub(super) fn split_placeholder(name: &str) -> Option<(&str, &str)> {
-    let (before, rest) = name.split_once('<')?;
-    let (_, after) = rest.split_once('>')?;
-    Some((before, after))
 }
 
 /// Returns the name without case and punctuation.
@@ -116,38 +113,46 @@ pub(super) fn resolve_name(name: &str) -> Option<KnownName> {
 
 fn find_matching(parts: &[&str], index: Option<usize>) -> Option<KnownName> {
     SETTINGS.iter().find_map(|setting| {
-        let mut found = Vec::new();
-        match_parts(&split_parts(setting.name), parts, &mut found)
-            .then(|| KnownName::from_found(setting, found, index))
+        let mut given = Vec::new();
+        match_parts(&split_parts(&setting.name), parts, ".", &mut given).then_some(KnownName {
+            setting,
+            given,
+            index,
+        })
     })
 }
 
-impl KnownName {
-    fn from_found(setting: &'static Setting, found: Vec<String>, index: Option<usize>) -> Self {
-        let mut found = found.into_iter();
-        Self { setting, id: found.next(), rest: found.collect(), index }
-    }
-}
-
 /// Returns whether the parts of a name match those of the table. Adds what replaces each `<...>` to `found`. The parts of
-/// an unbracketed name with dots are joined.
-fn match_parts(expected: &[&str], parts: &[&str], found: &mut Vec<String>) -> bool {
+/// an unbracketed name with dots are joined, and so are the words of a variable, with the separator `_`.
+fn match_parts<T: AsRef<str>>(
+    expected: &[T],
+    parts: &[&str],
+    separator: &str,
+    found: &mut Vec<String>,
+) -> bool {
     let Some((first, later)) = expected.split_first() else { return parts.is_empty() };
-    if !is_placeholder(first) {
-        return parts.split_first().is_some_and(|(part, rest)| {
-            normalize_name(part) == normalize_name(first) && match_parts(later, rest, found)
-        });
-    }
-    let is_one_part = matches!(*first, INDEX | SOURCE | WEBHOOK);
+    let first = first.as_ref();
+    let is_one_part = match first {
+        INDEX => true,
+        SOURCE | WEBHOOK => separator == ".",
+        _ => separator == "." && !is_placeholder(first),
+    };
     let max_parts = if is_one_part { 1.min(parts.len()) } else { parts.len() };
     for count in 1..=max_parts {
         let (taken, rest) = parts.split_at(count);
-        let Some(id) = read_placeholder(first, &taken.join(".")) else { continue };
-        found.push(id);
-        if match_parts(later, rest, found) {
+        let text = taken.join(separator);
+        let given = found.len();
+        if is_placeholder(first) {
+            let is_blank = separator == "_" && taken.iter().all(|word| word.is_empty());
+            let Some(id) = read_placeholder(first, &text).filter(|_| !is_blank) else { continue };
+            found.push(id);
+        } else if normalize_name(&text) != normalize_name(first) {
+            continue;
+        }
+        if match_parts(later, rest, separator, found) {
             return true;
         }
-        found.pop();
+        found.truncate(given);
     }
     false
 }
@@ -169,25 +174,24 @@ pub(super) fn resolve_variable(variable: &str) -> Option<KnownName> {
     let words: Vec<&str> = variable.split('_').collect();
     let words = replace_aliases(words);
     let whole = normalize_name(&words.concat());
-    if let Some(setting) = SETTINGS
-        .iter()
-        .find(|s| split_placeholder(s.name).is_none() && normalize_name(s.name) == whole)
+    if let Some(setting) =
+        SETTINGS.iter().find(|s| !s.name.contains('<') && normalize_name(&s.name) == whole)
     {
-        return Some(KnownName::from_found(setting, Vec::new(), None));
+        return Some(KnownName { setting, given: Vec::new(), index: None });
     }
     SETTINGS
         .iter()
         .filter_map(|setting| {
-            let mut found = Vec::new();
-            match_words(&list_segments(setting.name), &words, &mut found)
-                .then(|| KnownName::from_found(setting, found, None))
+            let mut given = Vec::new();
+            match_parts(&list_segments(&setting.name), &words, "_", &mut given)
+                .then_some(KnownName { setting, given, index: None })
         })
         // The longest ending wins: `..._SECRET_ACCESS_KEY` before an id that ends in `_SECRET`.
-        .min_by_key(|known| known.id.as_ref().map_or(0, String::len))
+        .min_by_key(|known| known.given.first().map_or(0, String::len))
 }
 
 /// Returns the parts of a setting's name, with neighbouring parts between placeholders joined.
-fn list_segments(name: &'static str) -> Vec<String> {
+fn list_segments(name: &str) -> Vec<String> {
     let mut segments: Vec<String> = Vec::new();
     for part in split_parts(name) {
         match segments.last_mut() {
@@ -199,31 +203,6 @@ fn list_segments(name: &'static str) -> Vec<String> {
         }
     }
     segments
-}
-
-/// Returns whether the words of a variable match. Adds what replaces each `<...>` to `found`.
-fn match_words(segments: &[String], words: &[&str], found: &mut Vec<String>) -> bool {
-    let Some((first, later)) = segments.split_first() else { return words.is_empty() };
-    let max_words = if first == INDEX { 1.min(words.len()) } else { words.len() };
-    for count in 1..=max_words {
-        let (taken, rest) = words.split_at(count);
-        if !is_placeholder(first) {
-            if normalize_name(&taken.concat()) == *first && match_words(later, rest, found) {
-                return true;
-            }
-            continue;
-        }
-        if taken.iter().all(|word| word.is_empty()) {
-            continue;
-        }
-        let Some(id) = read_placeholder(first, &taken.join("_")) else { continue };
-        found.push(id);
-        if match_words(later, rest, found) {
-            return true;
-        }
-        found.pop();
-    }
-    false
 }
 
 /// Finds the name that an environment variable has in place of the `<...>`. A variable cannot contain `-` or `.`, so
@@ -255,8 +234,9 @@ pub(super) fn find_nearest(name: &str) -> Option<String> {
         let given = |(at, part): (usize, &str)| {
             is_placeholder(part).then(|| parts.get(at).copied().unwrap_or("name").to_owned())
         };
-        let found = split_parts(setting.name).into_iter().enumerate().filter_map(given);
-        KnownName::from_found(setting, found.collect(), None).canonical_name()
+        let given: Vec<_> =
+            split_parts(&setting.name).into_iter().enumerate().filter_map(given).collect();
+        fill_name(&setting.name, &given)
     });
     penstock_base::nearest::find_nearest(&parts.join("."), known)
 }
@@ -268,7 +248,7 @@ pub(super) fn find_nearest_variable(variable: &str) -> Option<String> {
     };
     penstock_base::nearest::find_nearest(
         variable,
-        SETTINGS.iter().map(|setting| spelled(setting.name)),
+        SETTINGS.iter().map(|setting| spelled(&setting.name)),
     )
 }
 
@@ -338,7 +318,10 @@ mod tests {
 
     #[test]
     fn environment_variables_have_relaxed_names() {
-        let variable = |text: &str| resolve_variable(text).map(|k| (k.setting.name, k.id));
+        let variable = |text: &str| {
+            let known = resolve_variable(text)?;
+            Some((known.setting.name.as_str(), known.given.into_iter().next()))
+        };
         for spelling in
             ["SERVICE_SECURITY_TENANTID", "SERVICE_SECURITY_TENANT_ID", "service_security_tenantid"]
         {
@@ -381,14 +364,13 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn known_names_resolve_to_themselves(id in "[a-z0-9.-]{1,12}", text in "[a-z.\\[\\]_<>-]{0,40}") {
-            for setting in SETTINGS {
+            for setting in SETTINGS.iter() {
                 let placeholders = setting.name.matches('<').count();
                 let found = ["a", "3", &id].map(str::to_owned);
                 let found = if placeholders == 1 { vec![id.clone()] } else { found.into_iter().take(placeholders).collect() };
-                let given = KnownName::from_found(setting, found.clone(), None);
-                let known = resolve_name(&given.canonical_name()).unwrap();
-                proptest::prop_assert_eq!(known.setting.name, setting.name);
-                proptest::prop_assert_eq!(known.id.into_iter().chain(known.rest).collect::<Vec<_>>(), found);
+                let known = resolve_name(&fill_name(&setting.name, &found)).unwrap();
+                proptest::prop_assert_eq!(&known.setting.name, &setting.name);
+                proptest::prop_assert_eq!(known.given, found);
             }
             let (_, _) = (resolve_name(&text), find_nearest(&text));
             let (_, _) = (resolve_variable(&text), find_nearest_variable(&text));

@@ -1,25 +1,27 @@
 //! Parses the `.properties` format as specified for `java.util.Properties.load`, in UTF-8.
+use super::kind::RawValue;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// A property and the line it begins on, counted from 1.
-#[derive(Debug, PartialEq, Eq)]
+/// A name in a file, its value, and the line it begins on, counted from 1.
 pub(super) struct Property {
-    pub(super) line: usize,
+    pub(super) line: u64,
     pub(super) name: String,
-    pub(super) value: String,
+    pub(super) value: RawValue,
 }
 
 /// Parses all properties, in order.
 ///
 /// # Errors
 /// Returns the lines with a malformed `\u` escape, and the errors.
-pub(super) fn parse(text: &str) -> Result<Vec<Property>, Vec<(usize, String)>> {
+pub(super) fn parse(text: &str) -> Result<Vec<Property>, Vec<(u64, String)>> {
     let mut found = Vec::new();
     let mut errors = Vec::new();
     for (line, logical) in logical_lines(text.strip_prefix('\u{feff}').unwrap_or(text)) {
         match parse_property(&logical) {
-            Ok((name, value)) => found.push(Property { line, name, value }),
+            Ok((name, value)) => {
+                found.push(Property { line, name, value: RawValue::Text(value) });
+            }
             Err(error) => errors.push((line, error)),
         }
     }
@@ -31,9 +33,9 @@ fn is_blank(c: char) -> bool {
 }
 
 /// Joins lines that end in an odd number of backslashes. Omits comments and blank lines.
-fn logical_lines(text: &str) -> Vec<(usize, String)> {
+fn logical_lines(text: &str) -> Vec<(u64, String)> {
     let normal = text.replace("\r\n", "\n").replace('\r', "\n");
-    let mut lines = normal.split('\n').enumerate();
+    let mut lines = (1..).zip(normal.split('\n'));
     let mut found = Vec::new();
     while let Some((number, line)) = lines.next() {
         let line = line.trim_start_matches(is_blank);
@@ -46,7 +48,7 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
             let Some((_, next)) = lines.next() else { break };
             logical.push_str(next.trim_start_matches(is_blank));
         }
-        found.push((number + 1, logical));
+        found.push((number, logical));
     }
     found
 }
@@ -113,7 +115,7 @@ mod tests {
     use super::*;
 
     fn parse_pairs(text: &str) -> Vec<(String, String)> {
-        parse(text).unwrap().into_iter().map(|p| (p.name, p.value)).collect()
+        parse(text).unwrap().into_iter().map(|p| (p.name, p.value.to_string())).collect()
     }
 
     #[test]
@@ -162,7 +164,7 @@ mod tests {
                 ("g".to_owned(), "h".to_owned())
             ]
         );
-        let errors = parse("a=1\nb=\\u12\nc=\\ud800").unwrap_err();
+        let errors = parse("a=1\nb=\\u12\nc=\\ud800").err().unwrap();
         assert_eq!(errors.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 3]);
         assert!(parse("a=\\ud800\\u0041").is_err());
         assert!(parse("a=\\ud800\\").is_err());

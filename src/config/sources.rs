@@ -1,9 +1,10 @@
 //! Reads values from the configuration sources.
 use super::error::ConfigError;
 use super::kind::RawValue;
+use super::setting::Report;
 use super::{properties, yaml};
 use nix::unistd::geteuid;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
@@ -89,8 +90,7 @@ pub(super) enum SourceKind {
 pub(super) fn read_files(
     sources: &Sources,
     profile: Option<&str>,
-    errors: &mut Vec<ConfigError>,
-    warnings: &mut Vec<String>,
+    report: &mut Report,
 ) -> Vec<FoundValue> {
     let stem = profile.map_or("application".to_owned(), |p| format!("application-{p}"));
     let mut found = Vec::new();
@@ -105,9 +105,9 @@ pub(super) fn read_files(
                 read_optional_file(&path).map_err(ReadError::from)
             };
             match read {
-                Ok(Some(text)) => found.extend(parse_file(&path, &text, errors)),
+                Ok(Some(text)) => found.extend(parse_file(&path, &text, &mut report.errors)),
                 Ok(None) => {}
-                Err(ReadError::Untrusted(why)) => warnings.push(format!(
+                Err(ReadError::Untrusted(why)) => report.warnings.push(format!(
                     "{} was ignored: run by root, Penstock reads configuration in the working directory only if \
                      no other user can change it, but {why}; move the file to {}, or give file and folder to root \
                      (chown root, chmod go-w)",
@@ -115,7 +115,7 @@ pub(super) fn read_files(
                     sources.system_dir.display(),
                 )),
                 Err(ReadError::Failed(why)) => {
-                    errors.push(ConfigError::of_source(display_path(&path), why));
+                    report.errors.push(ConfigError::of_source(display_path(&path), why));
                 }
             }
         }
@@ -130,39 +130,25 @@ pub(super) fn parse_file(
     errors: &mut Vec<ConfigError>,
 ) -> Vec<FoundValue> {
     let origin = display_path(path);
-    let source = SourceKind::File(path.to_owned());
-    if path.extension().is_some_and(|e| e == "properties") {
-        let properties =
-            properties::parse(text).unwrap_or_else(|lines| {
-                errors.extend(lines.into_iter().map(|(line, why)| {
-                    ConfigError::of_source(format!("{origin}, line {line}"), why)
-                }));
-                Vec::new()
-            });
-        let found = properties.into_iter().map(|property| FoundValue {
-            name: property.name,
-            value: RawValue::Text(property.value),
-            origin: format!("{origin}, line {}", property.line),
-            source: source.clone(),
-        });
-        found.collect()
+    let parsed = if path.extension().is_some_and(|e| e == "properties") {
+        properties::parse(text).map_err(|lines| {
+            let error = |(line, why)| ConfigError::of_source(format!("{origin}, line {line}"), why);
+            lines.into_iter().map(error).collect()
+        })
     } else {
-        let pairs = yaml::parse(text).unwrap_or_else(|why| {
-            errors.push(ConfigError::of_source(origin.clone(), why));
-            Vec::new()
-        });
-        let lines = if pairs.is_empty() { HashMap::new() } else { yaml::find_lines(text) };
-        let found = pairs.into_iter().map(|(name, value)| FoundValue {
-            origin: match yaml::line_of_name(&lines, &name) {
-                Some(line) => format!("{origin}, line {line}"),
-                None => origin.clone(),
-            },
-            name,
-            value,
-            source: source.clone(),
-        });
-        found.collect()
-    }
+        yaml::parse(text).map_err(|why| vec![ConfigError::of_source(origin.clone(), why)])
+    };
+    let properties = parsed.unwrap_or_else(|found| {
+        errors.extend(found);
+        Vec::new()
+    });
+    let found = properties.into_iter().map(|property| FoundValue {
+        name: property.name,
+        value: property.value,
+        origin: format!("{origin}, line {}", property.line),
+        source: SourceKind::File(path.to_owned()),
+    });
+    found.collect()
 }
 
 /// Reads the files in the credentials directory. A file's name is the name of the setting, with or without the

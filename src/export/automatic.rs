@@ -4,13 +4,13 @@
 //! and the sets of changes. So a failure, a full spool or a shutdown only delays an export. Changes that arrive
 //! in the meantime become part of it.
 use super::alarm::Alarm;
-use super::entry::Kind;
 use super::{ExportRequester, Inner, PushResult, capacity, make, retention, schedule};
 use chrono::{DateTime, Utc};
 use penstock_base::error::{self, GatewayError};
 use penstock_base::shared::Shared;
 use penstock_model::change_feed::{self, ChangeMark, ExportCursor};
 use penstock_model::resource::{Compiled, Schedule};
+use penstock_resources::export::ExportKind;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -453,7 +453,7 @@ impl PlannedExports {
             return Ok(());
         }
         make::check_exportable(inner, &business_object)?;
-        let kind = if full.is_empty() { Kind::Incremental } else { Kind::Full };
+        let kind = if full.is_empty() { ExportKind::Incremental } else { ExportKind::Full };
         if (!full.is_empty() || self.has_changes(inner)?)
             && let Some(cause) = capacity::automatic_block_reason(inner)
         {
@@ -541,7 +541,7 @@ impl PlannedExports {
 /// The reason why an export was delayed.
 enum DelayReason {
     NoSpace {
-        kind: Kind,
+        kind: ExportKind,
         cause: String,
         /// The free disk space in bytes before the failed attempt, `None` if it was not attempted.
         had: Option<u64>,

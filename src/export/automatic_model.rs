@@ -12,11 +12,11 @@ mod reopened;
 mod retention;
 
 use crate::delivery::DeliveryOutcome;
-use crate::entry::Kind;
 use action::{TestAction, TestDefinition, arbitrary_actions};
 use fixture::{Fixture, NAMES, TARGETS, test_uri};
 use penstock_model::ingest::Mode;
 use penstock_model::testing::ingest_body;
+use penstock_resources::export::ExportKind;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -119,12 +119,12 @@ fn an_object_added_and_removed_between_two_exports_is_not_exported() {
     fixture.ingest_objects(0, Mode::Delete, &[(1, 1, vec![])]);
     fixture.settle_all();
     fixture.assert_consumers_match();
-    assert_eq!(fixture.consumer.plant_kinds("north"), [Kind::Full]);
+    assert_eq!(fixture.consumer.plant_kinds("north"), [ExportKind::Full]);
     fixture.ingest_objects(0, Mode::Delete, &[(0, 1, vec![])]);
     fixture.settle_all();
     let files = &fixture.consumer.files[&("north".to_owned(), "Plant".to_owned())];
     let (kind, data) = &files[&2];
-    assert_eq!((*kind, data), (Kind::Deleted, &vec![json!({ "uri": test_uri(0) })]));
+    assert_eq!((*kind, data), (ExportKind::Deleted, &vec![json!({ "uri": test_uri(0) })]));
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn a_target_that_was_removed_and_added_again_gets_a_full_export() {
     fixture.define_object(0, &TestDefinition::exporting_to(&[0, 1]));
     fixture.settle_all();
     fixture.assert_consumers_match();
-    assert_eq!(fixture.consumer.plant_kinds("north"), [Kind::Full, Kind::Incremental]);
-    assert_eq!(fixture.consumer.plant_kinds("south"), [Kind::Full, Kind::Full]);
+    assert_eq!(fixture.consumer.plant_kinds("north"), [ExportKind::Full, ExportKind::Incremental]);
+    assert_eq!(fixture.consumer.plant_kinds("south"), [ExportKind::Full, ExportKind::Full]);
 }
 
 #[test]
@@ -159,8 +159,11 @@ fn a_target_that_may_lack_data_gets_a_full_export_and_retention_waits_for_it() {
     assert_eq!(cursor, None, "retention must not remove what the target lacks");
     fixture.settle_all();
     fixture.assert_consumers_match();
-    assert_eq!(fixture.consumer.plant_kinds("north"), [Kind::Full, Kind::Incremental, Kind::Full]);
-    assert_eq!(fixture.consumer.plant_kinds("south"), [Kind::Full, Kind::Incremental]);
+    assert_eq!(
+        fixture.consumer.plant_kinds("north"),
+        [ExportKind::Full, ExportKind::Incremental, ExportKind::Full]
+    );
+    assert_eq!(fixture.consumer.plant_kinds("south"), [ExportKind::Full, ExportKind::Incremental]);
     assert!(crate::retention::read_cursor(&fixture.exporter.inner, &plant).unwrap().is_some());
 }
 
@@ -179,7 +182,7 @@ fn a_new_target_does_not_block_deletions_while_there_are_no_objects() {
         fixture.define_object(0, &TestDefinition::exporting_to(&[0, 1]));
         fixture.settle_all();
         fixture.assert_consumers_match();
-        assert_eq!(fixture.consumer.plant_kinds("north"), [Kind::Full, Kind::Deleted]);
-        assert_eq!(fixture.consumer.plant_kinds("south")[0], Kind::Full);
+        assert_eq!(fixture.consumer.plant_kinds("north"), [ExportKind::Full, ExportKind::Deleted]);
+        assert_eq!(fixture.consumer.plant_kinds("south")[0], ExportKind::Full);
     }
 }

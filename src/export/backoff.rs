@@ -1,6 +1,7 @@
 //! The delay before the next delivery attempt, and the rate limit of the log lines about failures.
-use super::cause::{DeliveryFailure, FailureClass};
+use super::cause::DeliveryFailure;
 use penstock_base::backoff::exponential_delay;
+use penstock_resources::export::Cause;
 use rand::Rng as _;
 use std::time::{Duration, Instant};
 
@@ -45,7 +46,7 @@ impl DeliveryTimings {
     /// Returns the delay before the next attempt: exponential backoff with full jitter, so that many gateways
     /// do not retry at once. It is never less than the server's `Retry-After`, up to the maximum delay.
     pub(super) fn next_delay(&self, failure: &DeliveryFailure, failures: u64) -> Duration {
-        let first = if failure.class.is_transient() {
+        let first = if failure.is_transient() {
             self.first_delay
         } else {
             self.first_delay_if_operator_needed
@@ -61,7 +62,7 @@ impl DeliveryTimings {
 #[derive(Debug, Default)]
 pub(super) struct FailureLogLimit {
     /// The class of the last logged failure, its time, and the number of lines logged so far.
-    last_logged: Option<(FailureClass, Instant, usize)>,
+    last_logged: Option<(Cause, Instant, usize)>,
 }
 
 const SECONDS_PER_MINUTE: u64 = 60;
@@ -79,7 +80,7 @@ const LOG_INTERVALS_SECONDS: [u64; 6] = [
 impl FailureLogLimit {
     /// Returns whether to log this failure. A failure of another class than the last one is logged at most once a
     /// minute.
-    pub(super) fn should_log(&mut self, class: FailureClass, now: Instant) -> bool {
+    pub(super) fn should_log(&mut self, class: Cause, now: Instant) -> bool {
         let (due, times) = match self.last_logged {
             None => (true, 0),
             Some((logged_class, at, times)) => {
@@ -110,10 +111,8 @@ mod tests {
     #[test]
     fn waits_grow_up_to_five_minutes() {
         let timings = DeliveryTimings::default();
-        let (link, policy) = (
-            DeliveryFailure::new(FailureClass::Broken, ""),
-            DeliveryFailure::new(FailureClass::Policy, ""),
-        );
+        let (link, policy) =
+            (DeliveryFailure::new(Cause::Broken, ""), DeliveryFailure::new(Cause::Policy, ""));
         for failures in [1, 2, 5, 9, 10, 1_000, u64::MAX] {
             let wait = timings.next_delay(&link, failures);
             let cap = Duration::from_secs(1 << (failures - 1).min(9)).min(timings.max_delay);
@@ -134,7 +133,7 @@ mod tests {
         let lines = (0..week)
             .filter(|two_minutes| {
                 let now = begun + Duration::from_secs(two_minutes * 120);
-                log_limit.should_log(FailureClass::Unreachable, now)
+                log_limit.should_log(Cause::Unreachable, now)
             })
             .count();
         assert!((8..=14).contains(&lines), "{lines}");
@@ -147,8 +146,7 @@ mod tests {
         let begun = Instant::now();
         let lines = (0..3_600)
             .filter(|second| {
-                let class =
-                    if second % 2 == 0 { FailureClass::Unreachable } else { FailureClass::Broken };
+                let class = if second % 2 == 0 { Cause::Unreachable } else { Cause::Broken };
                 log_limit.should_log(class, begun + Duration::from_secs(*second))
             })
             .count();

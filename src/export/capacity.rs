@@ -4,9 +4,9 @@
 //! Otherwise an export larger than the capacity could never be created. An export in progress leaves half of
 //! the disk reserve free.
 use super::Inner;
-use super::entry::{ExportEntry, Kind, Status};
 use penstock_base::time;
 use penstock_model::resource::Compiled;
+use penstock_resources::export::{Export, ExportKind, ExportStatus};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub(super) struct WaitingExports {
     /// One entry for each target, by Business Object id.
-    rows: Mutex<BTreeMap<String, Vec<ExportEntry>>>,
+    rows: Mutex<BTreeMap<String, Vec<Export>>>,
     /// Whether a retry was requested.
     retry_requested: AtomicBool,
 }
@@ -56,20 +56,20 @@ pub(super) fn automatic_block_reason(inner: &Inner) -> Option<String> {
 
 impl WaitingExports {
     /// Adds the exports of a Business Object. Returns whether they are new.
-    pub(super) fn add(&self, business_object: &Compiled, kind: Kind, cause: &str) -> bool {
+    pub(super) fn add(&self, business_object: &Compiled, kind: ExportKind, cause: &str) -> bool {
         let definition = &business_object.object.definition;
         let mut rows = self.lock_rows();
         let before = rows.get(&business_object.object.id).and_then(|rows| rows.first());
         let since = before.map_or_else(time::now_rfc3339, |row| row.created_at.clone());
         let is_new = before.is_none();
-        let row = |target: &str| ExportEntry {
+        let row = |target: &str| Export {
             id: temporary_id(&business_object.object.id, target),
             business_object: business_object.object.id.clone(),
             business_object_name: definition.name.clone(),
             target: target.to_owned(),
             sequence: 0,
             kind,
-            status: Status::Waiting,
+            status: ExportStatus::Waiting,
             object_count: 0,
             bytes: 0,
             data_checksum: String::new(),
@@ -122,17 +122,17 @@ impl WaitingExports {
     }
 
     /// Returns the waiting exports of one Business Object.
-    pub(super) fn exports_of(&self, business_object: &str) -> Vec<ExportEntry> {
+    pub(super) fn exports_of(&self, business_object: &str) -> Vec<Export> {
         self.lock_rows().get(business_object).cloned().unwrap_or_default()
     }
 
     /// Returns all waiting exports as entries.
-    pub(super) fn list_entries(&self) -> Vec<ExportEntry> {
+    pub(super) fn list_entries(&self) -> Vec<Export> {
         self.lock_rows().values().flatten().cloned().collect()
     }
 
     /// Returns the waiting export with this id.
-    pub(super) fn find_entry(&self, id: &str) -> Option<ExportEntry> {
+    pub(super) fn find_entry(&self, id: &str) -> Option<Export> {
         self.lock_rows().values().flatten().find(|entry| entry.id == id).cloned()
     }
 
@@ -141,7 +141,7 @@ impl WaitingExports {
         self.lock_rows().values().flatten().filter(|entry| entry.target == target).count() as u64
     }
 
-    fn lock_rows(&self) -> MutexGuard<'_, BTreeMap<String, Vec<ExportEntry>>> {
+    fn lock_rows(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Export>>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,15 +1,15 @@
 //! Delivery. Each target with queued entries has one worker. The worker delivers the first entry of the queue and
 //! retries until that succeeds.
 use super::backoff::FailureLogLimit;
-use super::cause::{DeliveryFailure, FailureClass};
+use super::cause::DeliveryFailure;
 use super::delivery::{Delivery, DeliveryOutcome, MetadataObject};
-use super::entry::ExportEntry;
 use super::queue::DeliveryJob;
 use super::target::{self, OpenTarget};
 use super::{Inner, sweep};
 use penstock_base::error::GatewayError;
 use penstock_base::shared::Shared;
 use penstock_base::telemetry::metrics;
+use penstock_resources::export::{Cause, Export};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
@@ -62,7 +62,7 @@ struct DeliveryWorker {
     opened: Option<OpenTarget>,
     failure_log_limit: FailureLogLimit,
     /// Why the target is blocked, as webhooks know it. `None` while it is not.
-    reported_class: Option<FailureClass>,
+    reported_class: Option<Cause>,
 }
 
 impl DeliveryWorker {
@@ -97,7 +97,7 @@ impl DeliveryWorker {
             };
             let started = Instant::now();
             let result = match self.deliver_unless_stopped(&job).await {
-                Err(DeliveryFailure { class: FailureClass::Closed, cause, .. }) => {
+                Err(DeliveryFailure { is_interruption: true, cause, .. }) => {
                     self.interrupt_delivery(&job.entry, &cause).await;
                     continue;
                 }
@@ -157,7 +157,7 @@ impl DeliveryWorker {
         tokio::select! {
             result = self.deliver_job(job) => result,
             () = wait_for_grace_end(&mut stop) => {
-                Err(DeliveryFailure::new(FailureClass::Closed, "the gateway stops"))
+                Err(DeliveryFailure::interrupt("the gateway stops"))
             }
         }
     }
@@ -192,7 +192,7 @@ impl DeliveryWorker {
         &self,
         job: &DeliveryJob,
         outcome: DeliveryOutcome,
-    ) -> Result<ExportEntry, DeliveryFailure> {
+    ) -> Result<Export, DeliveryFailure> {
         let (order, id) = (job.order, job.entry.business_object.clone());
         let recorded = run_blocking(&self.inner, move |inner| {
             let outcome = inner.complete_outcome(outcome, &id);
@@ -220,7 +220,7 @@ impl DeliveryWorker {
         })
     }
 
-    async fn log_delivery(&mut self, entry: &ExportEntry, time: Duration) {
+    async fn log_delivery(&mut self, entry: &Export, time: Duration) {
         tracing::info!(
             export_id = entry.id,
             business_object = entry.business_object_name,
@@ -245,7 +245,7 @@ impl DeliveryWorker {
         wake: &Notify,
     ) -> bool {
         let (name, order, pace) = (self.name.clone(), job.order, self.inner.options.timings);
-        let (class, cause) = (failure.class, failure.cause.clone());
+        let (class, cause, is_link) = (failure.class, failure.cause.clone(), failure.is_link());
         let (failures, time) = run_blocking(&self.inner, move |inner| {
             Ok(inner.queue.record_failure(&name, order, &failure, |failures| {
                 pace.next_delay(&failure, failures)
@@ -268,14 +268,14 @@ impl DeliveryWorker {
         if failures == 1 || is_newly_blocked {
             self.publish_target(is_newly_blocked).await;
         }
-        let link = self.opened.as_ref().filter(|_| class.is_link());
+        let link = self.opened.as_ref().filter(|_| is_link);
         let probing = link.map(|target| wait_until_reachable(target, pace.probe_interval));
         let continues = wait_for_retry(time, wake, &mut self.stop, probing).await;
         self.opened = None;
         continues
     }
 
-    async fn interrupt_delivery(&self, entry: &ExportEntry, why: &str) {
+    async fn interrupt_delivery(&self, entry: &Export, why: &str) {
         let name = self.name.clone();
         let _ = run_blocking(&self.inner, move |inner| {
             inner.queue.interrupt_delivery(&name);

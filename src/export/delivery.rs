@@ -1,12 +1,13 @@
 //! One delivery: an entry, its file, and what the target needs to deliver it.
 use super::Inner;
 use super::cause::DeliveryFailure;
-use super::entry::ExportEntry;
 use super::file;
+use super::key::ExportExt as _;
 use super::uplink::Uplink;
 use super::uploads::{self, UploadFolder};
 use penstock_base::shared::Shared;
 use penstock_config::Compression;
+use penstock_resources::export::Export;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
@@ -20,7 +21,7 @@ const ZSTD_LEVEL: i32 = 3;
 /// One delivery of an entry.
 #[derive(Debug)]
 pub(super) struct Delivery<'a> {
-    pub(super) entry: &'a ExportEntry,
+    pub(super) entry: &'a Export,
     /// The metadata as an object of its own. The target stores it before the file.
     pub(super) metadata: Option<MetadataObject>,
     /// The spool file, or the reason why it is not usable.
@@ -71,16 +72,16 @@ impl DeliveryOutcome {
 #[derive(Debug)]
 pub(super) struct MetadataObject {
     /// The export, with the key, the length and the checksum of this object.
-    pub(super) entry: ExportEntry,
+    pub(super) entry: Export,
     pub(super) text: String,
 }
 
 impl MetadataObject {
     /// Returns the metadata of an export. Returns `None` in the format `json`.
-    pub(super) fn of_export(entry: &ExportEntry, text: Option<String>) -> Option<Self> {
+    pub(super) fn of_export(entry: &Export, text: Option<String>) -> Option<Self> {
         let (text, key) = (text?, entry.metadata_key()?);
         let (bytes, sha256) = (text.len() as u64, file::to_hex(&Sha256::digest(&text)));
-        Some(Self { entry: ExportEntry { bytes, sha256, key, ..entry.clone() }, text })
+        Some(Self { entry: Export { bytes, sha256, key, ..entry.clone() }, text })
     }
 }
 

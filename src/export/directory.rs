@@ -1,14 +1,14 @@
 //! A directory as a target. Files appear atomically: complete or not at all. Other users may write there too, so links
 //! below its root are not followed, and only regular files count ([`SharedFolder`]).
-use super::cause::{DeliveryFailure, FailureClass};
+use super::cause::DeliveryFailure;
 use super::delivery::{self, Delivery, MetadataObject};
-use super::entry::ExportEntry;
 use super::file;
 use super::uplink::Uplink;
 use nix::unistd::{AccessFlags, access};
 use penstock_base::disk;
 use penstock_base::files::PeriodicallySynced;
 use penstock_base::shared_folder::{SharedFolder, UnexpectedFile};
+use penstock_resources::export::{Cause, Export};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read, Seek as _, Write};
@@ -53,7 +53,7 @@ impl Directory {
         let cancelled = Arc::new(AtomicBool::new(false));
         let _guard = CancelOnDrop(Arc::clone(&cancelled));
         let was_interrupted = delivery.may_be_stored;
-        let copy_of = |entry: &ExportEntry| FileCopy {
+        let copy_of = |entry: &Export| FileCopy {
             root: self.root.clone(),
             key: PathBuf::from(&entry.key),
             id: entry.id.clone(),
@@ -129,20 +129,18 @@ fn replace_file(root: &Path, key: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Converts an I/O error into a failure with a hint for the operator.
 fn to_failure(error: &io::Error) -> DeliveryFailure {
     let (class, hint) = match error.kind() {
-        _ if UnexpectedFile::is_cause_of(error) => (FailureClass::Conflict, ""),
+        _ if UnexpectedFile::is_cause_of(error) => (Cause::Conflict, ""),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            (FailureClass::Quota, "; free space there")
+            (Cause::Quota, "; free space there")
         }
-        io::ErrorKind::PermissionDenied => {
-            (FailureClass::Policy, "; let the gateway's user write there")
-        }
+        io::ErrorKind::PermissionDenied => (Cause::Policy, "; let the gateway's user write there"),
         // The systemd unit lets the service write only into its own directories.
         io::ErrorKind::ReadOnlyFilesystem => (
-            FailureClass::Policy,
+            Cause::Policy,
             "; under systemd, allow the service to write there: run systemctl edit penstock and add [Service] and \
              ReadWritePaths=/the/folder; a failed disk is also mounted read-only, see the kernel log",
         ),
-        _ => (FailureClass::Broken, ""),
+        _ => (Cause::Broken, ""),
     };
     DeliveryFailure::new(class, format!("writing to the directory failed: {error}{hint}"))
 }
@@ -210,7 +208,7 @@ impl FileCopy {
 
     fn conflict_failure(&self) -> DeliveryFailure {
         DeliveryFailure::new(
-            FailureClass::Conflict,
+            Cause::Conflict,
             format!(
                 "the directory already has another file `{}`, which is not overwritten; give each gateway a \
                  `prefix` of its own, or move that file away",

@@ -4,10 +4,10 @@
 //! it. So the writer reserves space for it, fills it at the end, and pads it with white space after its last field. The
 //! data is written only once. In the format `jsonl`, the file has only the data, and the metadata is a document of its
 //! own.
-use super::entry::Kind;
 use super::graph_lines;
 use penstock_base::files::PeriodicallySynced;
 use penstock_config::ExportFormat;
+use penstock_resources::export::ExportKind;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -30,7 +30,7 @@ pub(super) struct Metadata<'a> {
 /// The members that only extended metadata has.
 #[derive(Debug, Clone)]
 pub(super) struct ExtendedMetadata<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: ExportKind,
     pub(super) sequence: u64,
     pub(super) gateway_id: &'a str,
     pub(super) export_id: &'a str,
@@ -100,7 +100,7 @@ impl MetadataSource<'_> {
     pub(super) fn metadata_of<'a>(
         &'a self,
         export_id: &'a str,
-        kind: Kind,
+        kind: ExportKind,
         sequence: u64,
         object_count: u64,
         data_checksum: &'a str,
@@ -153,7 +153,7 @@ impl Metadata<'_> {
     /// known.
     fn max_header_length(&self) -> usize {
         let extended = self.extended.clone().map(|extended| ExtendedMetadata {
-            kind: Kind::Incremental,
+            kind: ExportKind::Incremental,
             sequence: u64::MAX,
             commit: u64::MAX,
             ..extended
@@ -432,7 +432,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, copy) = (dir.path().join("x.json"), dir.path().join("y.json"));
         let extended = |sequence, export_id| ExtendedMetadata {
-            kind: Kind::Deleted,
+            kind: ExportKind::Deleted,
             sequence,
             gateway_id: "gw-\"1",
             export_id,

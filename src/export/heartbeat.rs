@@ -5,6 +5,7 @@
 use super::target::{self, OpenTarget};
 use super::{Exporter, deliver, key};
 use penstock_base::time;
+use penstock_resources::gateway::HeartbeatTimes;
 use rand::Rng as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,17 +20,6 @@ const MAX_FIRST_DELAY: Duration = Duration::from_secs(10);
 const PUT_TIMEOUT: Duration = Duration::from_secs(45);
 /// The maximum number of directories that heartbeats are written to at once. A file system that hangs keeps a thread.
 const MAX_DIRECTORY_THREADS: usize = 4;
-
-/// When a heartbeat was made, and when the next one is due.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeartbeatTimes {
-    /// When the status was collected (RFC 3339).
-    pub at: String,
-    /// When the next heartbeat is due (RFC 3339).
-    pub next_due: String,
-    /// `service.export.heartbeat`
-    pub interval: Duration,
-}
 
 /// What happens at the places, by bucketName.
 #[derive(Debug)]
@@ -79,7 +69,7 @@ impl Exporter {
             let times = HeartbeatTimes {
                 at: time::now_rfc3339(),
                 next_due: time::rfc3339_after(due.saturating_duration_since(Instant::now())),
-                interval,
+                interval_seconds: interval.as_secs(),
             };
             tokio::select! {
                 () = self.begin_puts(&collect, times, &places, &mut puts) => {}

@@ -4,10 +4,10 @@ mod parse;
 
 pub(super) use parse::{ExportKey, ObjectRole};
 
-use super::entry::{ExportEntry, Kind};
 use super::file::to_hex;
 use super::target::FileSettings;
 use penstock_config::{ExportFormat, KeyPart, KeyTemplate, Placeholder};
+use penstock_resources::export::{Export, ExportKind};
 
 /// The ending of a key in the format `json`, which is that of every template.
 const JSON_ENDING: &str = ".json";
@@ -30,7 +30,7 @@ pub(super) struct KeyValues<'a> {
     pub(super) prefix: &'a str,
     /// The name of the Business Object.
     pub(super) name: &'a str,
-    pub(super) kind: Kind,
+    pub(super) kind: ExportKind,
     /// `metadata.export_date`
     pub(super) date: &'a str,
     pub(super) sequence: u64,
@@ -116,10 +116,27 @@ pub(super) fn lines_key(metadata_key: &str) -> Option<String> {
         .then(|| replace_ending(metadata_key, METADATA_ENDING, LINES_ENDING))
 }
 
-impl ExportEntry {
+/// What the key of an export says about its file.
+pub trait ExportExt {
     /// Returns the format of the file. Only keys in the format `jsonl` have the ending `.jsonl`. Every file for a SPARQL
     /// store has quads here, since triples are quads too.
-    pub fn format(&self) -> ExportFormat {
+    fn format(&self) -> ExportFormat;
+
+    /// Returns the graph of an export for a SPARQL store. Its key is the graph in angle brackets, which no other key has.
+    fn graph(&self) -> Option<&str>;
+
+    /// Returns a name for the file: the last part of the key.
+    fn file_name(&self) -> String;
+
+    /// Returns the media type of the file.
+    fn media_type(&self) -> &'static str;
+
+    /// Returns the key of the metadata, if it is an object of its own.
+    fn metadata_key(&self) -> Option<String>;
+}
+
+impl ExportExt for Export {
+    fn format(&self) -> ExportFormat {
         if self.graph().is_some() {
             ExportFormat::Quads
         } else if self.key.ends_with(LINES_ENDING) {
@@ -129,13 +146,11 @@ impl ExportEntry {
         }
     }
 
-    /// Returns the graph of an export for a SPARQL store. Its key is the graph in angle brackets, which no other key has.
-    pub fn graph(&self) -> Option<&str> {
+    fn graph(&self) -> Option<&str> {
         self.key.strip_prefix('<')?.strip_suffix('>')
     }
 
-    /// Returns a name for the file: the last part of the key.
-    pub fn file_name(&self) -> String {
+    fn file_name(&self) -> String {
         match self.graph() {
             Some(graph) => {
                 let name = graph.rsplit(['/', ':', '#']).next().unwrap_or_default();
@@ -145,8 +160,7 @@ impl ExportEntry {
         }
     }
 
-    /// Returns the media type of the file.
-    pub fn media_type(&self) -> &'static str {
+    fn media_type(&self) -> &'static str {
         match self.format() {
             ExportFormat::Json => "application/json",
             ExportFormat::JsonLines => "application/x-ndjson",
@@ -154,8 +168,7 @@ impl ExportEntry {
         }
     }
 
-    /// Returns the key of the metadata, if it is an object of its own.
-    pub fn metadata_key(&self) -> Option<String> {
+    fn metadata_key(&self) -> Option<String> {
         metadata_key(&self.key)
     }
 }
@@ -168,7 +181,7 @@ impl ExportEntry {
 pub(super) fn check_key(
     files: &FileSettings,
     name: &str,
-    kind: Kind,
+    kind: ExportKind,
     gateway: &str,
 ) -> Result<(), String> {
     let FileSettings { prefix, key: template, format, graph } = files;
@@ -178,7 +191,8 @@ pub(super) fn check_key(
     }
     let (date, sequence) = ("20260301T120000Z", 10_u64.pow(12) - 1);
     let values = KeyValues { prefix, name, kind, date, sequence, gateway };
-    let full = KeyValues { kind: Kind::Full, ..values }.build_key(template, ExportFormat::Json);
+    let full =
+        KeyValues { kind: ExportKind::Full, ..values }.build_key(template, ExportFormat::Json);
     if full.ends_with(METADATA_ENDING) {
         return Err(format!(
             "the keys of the exports of `{name}` would end in `{METADATA_ENDING}`, which only the metadata of an \
@@ -205,11 +219,11 @@ fn date_part(date: &str, range: std::ops::Range<usize>) -> String {
     date.get(range).unwrap_or_default().to_owned()
 }
 
-fn kind_suffix(kind: Kind) -> &'static str {
+fn kind_suffix(kind: ExportKind) -> &'static str {
     match kind {
-        Kind::Full => "",
-        Kind::Incremental => ".incremental",
-        Kind::Deleted => ".deleted",
+        ExportKind::Full => "",
+        ExportKind::Incremental => ".incremental",
+        ExportKind::Deleted => ".deleted",
     }
 }
 
@@ -275,7 +289,14 @@ mod tests {
 
     fn full_export(name: &str, sequence: u64) -> KeyValues<'_> {
         let date = "20260301T120000Z";
-        KeyValues { prefix: "plant/", name, kind: Kind::Full, date, sequence, gateway: "gw-1" }
+        KeyValues {
+            prefix: "plant/",
+            name,
+            kind: ExportKind::Full,
+            date,
+            sequence,
+            gateway: "gw-1",
+        }
     }
 
     #[test]
@@ -314,19 +335,19 @@ mod tests {
         let stem = "Pump/Pump-20260301T120000Z-000000000007";
         for (ending, kind, role) in [
             (".json", None, ObjectRole::Document),
-            (".incremental.json", Some(Kind::Incremental), ObjectRole::Document),
-            (".deleted.json", Some(Kind::Deleted), ObjectRole::Document),
+            (".incremental.json", Some(ExportKind::Incremental), ObjectRole::Document),
+            (".deleted.json", Some(ExportKind::Deleted), ObjectRole::Document),
             (".jsonl", None, ObjectRole::Lines),
             (".meta.json", None, ObjectRole::Metadata),
-            (".deleted.jsonl", Some(Kind::Deleted), ObjectRole::Lines),
-            (".incremental.meta.json", Some(Kind::Incremental), ObjectRole::Metadata),
+            (".deleted.jsonl", Some(ExportKind::Deleted), ObjectRole::Lines),
+            (".incremental.meta.json", Some(ExportKind::Incremental), ObjectRole::Metadata),
         ] {
             let key = parse(&format!("{stem}{ending}")).unwrap();
             assert_eq!((key.kind, key.role, key.folder.as_str()), (kind, role, "Pump"), "{ending}");
         }
         let by_kind = [template("{prefix}{kind}/{name}/{sequence}.json")];
         let keys = ExportKey::parse_all("edge/full/Pump/000000000007.json", &by_kind, None);
-        assert_eq!((keys[0].kind, keys[0].folder.as_str()), (Some(Kind::Full), "edge/Pump"));
+        assert_eq!((keys[0].kind, keys[0].folder.as_str()), (Some(ExportKind::Full), "edge/Pump"));
         assert!(ExportKey::parse_all("edge/all/Pump/000000000007.json", &by_kind, None).is_empty());
     }
 
@@ -359,7 +380,7 @@ mod tests {
             key(full_export("Pump", 7)),
             "plant/Pump/Pump-20260301T120000Z-000000000007.json"
         );
-        let deleted = KeyValues { kind: Kind::Deleted, ..full_export("Pump", 8) };
+        let deleted = KeyValues { kind: ExportKind::Deleted, ..full_export("Pump", 8) };
         assert_eq!(
             deleted.build_key(&default, ExportFormat::JsonLines),
             "plant/Pump/Pump-20260301T120000Z-000000000008.deleted.jsonl"
@@ -398,17 +419,17 @@ mod tests {
             check_key(&settings(key, prefix), name, kind, "gw-1")
         };
         let default = KeyTemplate::default();
-        for (kind, longest) in [(Kind::Incremental, 208), (Kind::Full, 220)] {
+        for (kind, longest) in [(ExportKind::Incremental, 208), (ExportKind::Full, 220)] {
             assert_eq!(check(&default, "", &"n".repeat(longest), kind), Ok(()));
             let error = check(&default, "", &"n".repeat(longest + 1), kind).unwrap_err();
             assert!(error.contains("would be 1 bytes too long"), "{error}");
         }
-        let error = check(&default, "", &"ü".repeat(100), Kind::Incremental).unwrap_err();
+        let error = check(&default, "", &"ü".repeat(100), ExportKind::Incremental).unwrap_err();
         assert!(error.contains("would be 392 bytes too long"), "{error}");
         let flat = template("{prefix}{name}/{sequence}-{kind}.json");
-        assert_eq!(check(&flat, "", &"n".repeat(255), Kind::Incremental), Ok(()));
-        assert!(check(&flat, "", &"n".repeat(256), Kind::Incremental).is_err());
-        let error = check(&default, &"p/".repeat(500), "Pump", Kind::Full).unwrap_err();
+        assert_eq!(check(&flat, "", &"n".repeat(255), ExportKind::Incremental), Ok(()));
+        assert!(check(&flat, "", &"n".repeat(256), ExportKind::Incremental).is_err());
+        let error = check(&default, &"p/".repeat(500), "Pump", ExportKind::Full).unwrap_err();
         assert!(error.contains("the target's `prefix` or its `key`"), "{error}");
     }
 
@@ -418,13 +439,13 @@ mod tests {
         for format in [ExportFormat::Json, ExportFormat::JsonLines] {
             let files =
                 FileSettings { prefix: String::new(), key: key.clone(), format, graph: None };
-            assert_eq!(check_key(&files, "Pump", Kind::Full, "gw-1"), Ok(()));
-            assert_eq!(check_key(&files, "Pump.metal", Kind::Full, "gw-1"), Ok(()));
-            let error = check_key(&files, "Pump.meta", Kind::Full, "gw-1").unwrap_err();
+            assert_eq!(check_key(&files, "Pump", ExportKind::Full, "gw-1"), Ok(()));
+            assert_eq!(check_key(&files, "Pump.metal", ExportKind::Full, "gw-1"), Ok(()));
+            let error = check_key(&files, "Pump.meta", ExportKind::Full, "gw-1").unwrap_err();
             assert!(error.contains("would end in `.meta.json`"), "{error}");
         }
         let default = FileSettings::default();
-        assert_eq!(check_key(&default, "Pump.meta", Kind::Incremental, "gw-1"), Ok(()));
+        assert_eq!(check_key(&default, "Pump.meta", ExportKind::Incremental, "gw-1"), Ok(()));
     }
 
     #[test]
@@ -484,7 +505,7 @@ mod tests {
             prefix in prop::sample::select(vec!["", "edge 1/", "a/b/", "gw1-", "7/"]),
             name in "[a-b.ü/ _-]{1,6}|full|20260301T120000Z|[a-b]?\\.meta",
             gateway in "[a-b._-]{1,4}",
-            kind in prop::sample::select(vec![Kind::Full, Kind::Incremental, Kind::Deleted]),
+            kind in prop::sample::select(vec![ExportKind::Full, ExportKind::Incremental, ExportKind::Deleted]),
             sequence in prop_oneof![1..20_u64, 999_999_999_990..1_000_000_000_010_u64, Just(u64::MAX)],
             is_prefix_known in any::<bool>(),
         ) {
@@ -517,7 +538,7 @@ mod tests {
                 if is_prefix_known && !template.has(Placeholder::Gateway) {
                     prop_assert_eq!(keys.len(), 1, "{} by {}: {:?}", key, template, keys);
                 }
-                if template.has(Placeholder::Kind) || kind != Kind::Full && template.tells_kind() {
+                if template.has(Placeholder::Kind) || kind != ExportKind::Full && template.tells_kind() {
                     prop_assert!(keys.iter().all(|found| found.kind == Some(kind)));
                 }
             }

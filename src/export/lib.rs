@@ -6,7 +6,7 @@
 //! | `file`, `render`, `verify`, `tokens` | the export file: the format, rendering from the store, verifying. |
 //! | `key` | the key of an export in its target. |
 //! | `spool` | the folder with the files. |
-//! | `entry`, `queue`, `record`, `state` | the entries, in the store's commits and in memory. |
+//! | `queue`, `record`, `state` | the entries, in the store's commits and in memory. |
 //! | `operate`, `history` | retry, park and replay; how long delivered entries are kept. |
 //! | `make` | creates an export: renders, syncs and queues it, and commits how far the changes are exported. |
 //! | `pushes` | limits concurrent pushes. |
@@ -22,7 +22,6 @@
 //! | `heartbeat` | writes the gateway's status into buckets and directories. |
 //! | `probe` | tests whether a target would accept files. |
 //! | `targets` | the state of each target. |
-//! | `published` | the form of exports and targets in events, in GraphQL and of commands. |
 //! | `webhooks` | sends events to webhooks. |
 //! | `walk` | checks a bucket as a consumer would. |
 //!
@@ -39,7 +38,6 @@ mod cause;
 mod deliver;
 mod delivery;
 mod directory;
-pub mod entry;
 mod file;
 mod graph_lines;
 mod heartbeat;
@@ -50,7 +48,6 @@ mod make;
 mod model;
 mod operate;
 mod probe;
-mod published;
 mod pushes;
 mod queue;
 mod record;
@@ -74,15 +71,10 @@ pub mod walk;
 mod webhooks;
 
 pub use backoff::DeliveryTimings;
-pub use cause::FailureClass;
-pub use entry::{ExportEntry, Kind, Status};
-pub use heartbeat::HeartbeatTimes;
-pub use probe::ProbeResult;
-pub use published::{PublishedExport, PublishedTarget};
+pub use key::ExportExt;
 pub use pushes::PushPermit;
 pub use runs::EmptyRun;
-pub use targets::TargetState;
-pub use webhooks::{WebhookState, WebhookTest, Webhooks};
+pub use webhooks::Webhooks;
 
 use capacity::WaitingExports;
 use penstock_base::clock::Stamp;
@@ -94,6 +86,7 @@ use penstock_base::shared::Shared;
 use penstock_config::Targets;
 use penstock_model::catalogue::Catalogue;
 use penstock_model::resource::Compiled;
+use penstock_resources::export::{Export, Push, PushedExport};
 use penstock_store::Store;
 use pushes::PushLimiter;
 use queue::ExportQueue;
@@ -186,9 +179,16 @@ impl ExportRequester<'_> {
 #[derive(Debug, Clone)]
 pub struct PushResult {
     /// The queued exports, one for each target.
-    pub exports: Vec<ExportEntry>,
+    pub exports: Vec<Export>,
     /// The reason why no export was queued.
     pub reason: Option<String>,
+}
+
+impl From<PushResult> for Push {
+    fn from(result: PushResult) -> Self {
+        let exports = result.exports.into_iter().map(PushedExport::from).collect();
+        Self { exports, reason: result.reason }
+    }
 }
 
 /// The usage of the spool in bytes. A file counts once for each target.
@@ -210,7 +210,7 @@ pub struct SpoolUsage {
 #[derive(Debug)]
 pub struct OpenedExport {
     /// The entry.
-    pub entry: ExportEntry,
+    pub entry: Export,
     /// The spool file. It stays readable while this handle is open, even after the file is removed.
     pub file: std::fs::File,
     /// Its length in bytes.
@@ -279,11 +279,7 @@ impl Exporter {
 
     /// Lists entries, newest first, starting after the entry with the id `after`. The exports that wait for spool
     /// capacity come first.
-    pub fn list(
-        &self,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<ExportEntry>, GatewayError> {
+    pub fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Export>, GatewayError> {
         let mut entries = self.inner.waiting.list_entries();
         let mut after = after;
         if let Some(id) = after {
@@ -305,7 +301,7 @@ impl Exporter {
     pub fn iterate(
         &self,
         mut after: Option<String>,
-    ) -> impl Iterator<Item = Result<ExportEntry, GatewayError>> {
+    ) -> impl Iterator<Item = Result<Export, GatewayError>> {
         let mut page = Vec::new().into_iter();
         let mut is_over = false;
         std::iter::from_fn(move || {
@@ -331,12 +327,12 @@ impl Exporter {
         &self,
         target: &str,
         limit: usize,
-    ) -> Result<(Vec<ExportEntry>, usize), GatewayError> {
+    ) -> Result<(Vec<Export>, usize), GatewayError> {
         self.inner.queue.list_queue(target, limit)
     }
 
     /// Returns the entry with this id.
-    pub fn get(&self, id: &str) -> Result<Option<ExportEntry>, GatewayError> {
+    pub fn get(&self, id: &str) -> Result<Option<Export>, GatewayError> {
         if let Some(entry) = self.inner.waiting.find_entry(id) {
             return Ok(Some(entry));
         }
@@ -357,7 +353,7 @@ impl Exporter {
     ///
     /// # Errors
     /// `ErrorClass::NotFound` if there is no such entry, `ErrorClass::Conflict` if it is delivered.
-    pub fn retry(&self, check: &dyn CommitCheck, id: &str) -> Result<ExportEntry, GatewayError> {
+    pub fn retry(&self, check: &dyn CommitCheck, id: &str) -> Result<Export, GatewayError> {
         if let Some(entry) = self.inner.waiting.find_entry(id) {
             self.inner.queue.commit_checked(check, |_| Ok(()))?;
             self.inner.waiting.request_retry();
@@ -372,7 +368,7 @@ impl Exporter {
     /// # Errors
     /// `ErrorClass::NotFound` if there is no such entry. `ErrorClass::Conflict` if it is being delivered, is delivered
     /// or parked already, or still waits for spool capacity.
-    pub fn park(&self, check: &dyn CommitCheck, id: &str) -> Result<ExportEntry, GatewayError> {
+    pub fn park(&self, check: &dyn CommitCheck, id: &str) -> Result<Export, GatewayError> {
         if let Some(entry) = self.inner.waiting.find_entry(id) {
             let why =
                 "waits for spool capacity, so it is not in the queue yet and cannot be parked";
@@ -389,7 +385,7 @@ impl Exporter {
     /// # Errors
     /// `ErrorClass::NotFound` if there is no such entry. `ErrorClass::Conflict` if it is not delivered, or if its file
     /// is no longer kept.
-    pub fn replay(&self, check: &dyn CommitCheck, id: &str) -> Result<ExportEntry, GatewayError> {
+    pub fn replay(&self, check: &dyn CommitCheck, id: &str) -> Result<Export, GatewayError> {
         self.inner.queue.replay(check, id)
     }
 
@@ -445,11 +441,11 @@ impl Inner {
     fn publish_target(&self, name: &str, is_newly_blocked: bool) {
         // A store error is reported to the next caller that reads the target's state.
         let Ok(target) = self.target_state(name.to_owned()) else { return };
-        let (events, data) = (&self.options.events, PublishedTarget::from(&target));
-        events.publish_unstored(None, events::EventKind::Target, name, &data);
+        let events = &self.options.events;
+        events.publish_unstored(None, events::EventKind::Target, name, &target);
         // An operator may have ended the backoff meanwhile.
         if is_newly_blocked && target.blocked.is_some() {
-            events.notify_webhooks(None, events::EventKind::TargetBlocked, name, &data);
+            events.notify_webhooks(None, events::EventKind::TargetBlocked, name, &target);
         }
     }
 }

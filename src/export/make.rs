@@ -1,6 +1,5 @@
 //! Creates an export: renders it into the spool, syncs it, and queues it. The same commit records how far the
 //! changes are exported.
-use super::entry::{ExportEntry, Kind};
 use super::file::{DataFile, FinishedFile, MetadataSource};
 use super::key;
 use super::queue::{self, EnqueueError, NewExport, NewExports, QueueTarget, TargetFile};
@@ -16,6 +15,7 @@ use penstock_base::{run_in_background, time};
 use penstock_config::ExportFormat;
 use penstock_model::change_feed::{self, ExportCursor, KnownTarget, Watch};
 use penstock_model::resource::{BusinessObject, Compiled};
+use penstock_resources::export::{Export, ExportKind};
 use penstock_store::{Error, Read, Transaction};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub(super) fn check_exportable(
 ) -> Result<(), GatewayError> {
     let definition = &business_object.object.definition;
     let name = definition.name.as_str();
-    let kind = if definition.export_on_change { Kind::Incremental } else { Kind::Full };
+    let kind = if definition.export_on_change { ExportKind::Incremental } else { ExportKind::Full };
     let conflict = |why| {
         GatewayError::new(ErrorClass::Conflict, format!("the Business Object `{name}` {why}"))
     };
@@ -139,7 +139,7 @@ pub(super) fn create_full_export(
     builder.by = by;
     let outputs = builder.add_file();
     let rendered = builder.render_full(&outputs)?;
-    let mut queued = |t: &mut Transaction<'_>, _: &[ExportEntry]| {
+    let mut queued = |t: &mut Transaction<'_>, _: &[Export]| {
         hook(t)?;
         let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
         if is_for_all {
@@ -176,7 +176,8 @@ pub(super) fn create_full_export(
         inner.record_empty_run(id, &reason, false);
         return Ok(PushResult { exports: Vec::new(), reason: Some(reason) });
     }
-    let exports = builder.enqueue(vec![(Kind::Full, rendered)], covers, &mut queued, started)?;
+    let exports =
+        builder.enqueue(vec![(ExportKind::Full, rendered)], covers, &mut queued, started)?;
     inner.empty_runs.clear(id);
     Ok(PushResult { exports, reason: None })
 }
@@ -186,7 +187,7 @@ pub(super) fn create_full_export(
 pub(super) fn create_incremental_export(
     inner: &Inner,
     business_object: &Compiled,
-) -> Result<Vec<ExportEntry>, GatewayError> {
+) -> Result<Vec<Export>, GatewayError> {
     let started = Instant::now();
     let id = business_object.object.id.as_str();
     let name = business_object.object.definition.name.as_str();
@@ -214,7 +215,7 @@ pub(super) fn create_incremental_export(
     let outputs = [builder.add_file(), builder.add_file()];
     let ChangedFiles { changed, removed } =
         builder.render_changes(generation, &cursor, &outputs)?;
-    let mut hook = |t: &mut Transaction<'_>, entries: &[ExportEntry]| {
+    let mut hook = |t: &mut Transaction<'_>, entries: &[Export]| {
         let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
         cursor.done = cursor.done.max(generation);
         if !entries.is_empty() {
@@ -226,10 +227,11 @@ pub(super) fn create_incremental_export(
         change_feed::CURSORS.put(t, id, &cursor)
     };
     builder.drop_empty_files([changed.is_some(), removed.is_some()]);
-    let files: Vec<(Kind, Rendered)> = [(Kind::Incremental, changed), (Kind::Deleted, removed)]
-        .into_iter()
-        .filter_map(|(kind, rendered)| Some((kind, rendered?)))
-        .collect();
+    let files: Vec<(ExportKind, Rendered)> =
+        [(ExportKind::Incremental, changed), (ExportKind::Deleted, removed)]
+            .into_iter()
+            .filter_map(|(kind, rendered)| Some((kind, rendered?)))
+            .collect();
     if files.is_empty() {
         store.transact::<_, Error>(|t| {
             builder.check_instance(t)?;
@@ -392,11 +394,11 @@ impl<'a> ExportBuilder<'a> {
     /// Queues the files in the order they were added.
     pub(super) fn enqueue(
         mut self,
-        rendered: Vec<(Kind, Rendered)>,
+        rendered: Vec<(ExportKind, Rendered)>,
         covers: Option<(u64, u64)>,
         hook: queue::EntriesCommitHook<'_>,
         started: Instant,
-    ) -> Result<Vec<ExportEntry>, GatewayError> {
+    ) -> Result<Vec<Export>, GatewayError> {
         let exports = self.complete_files(rendered)?;
         let queue = &self.inner.queue;
         queue.spool.sync_folder()?;
@@ -433,7 +435,7 @@ impl<'a> ExportBuilder<'a> {
     /// Completes the files, and gives each target its own.
     fn complete_files(
         &self,
-        rendered: Vec<(Kind, Rendered)>,
+        rendered: Vec<(ExportKind, Rendered)>,
     ) -> Result<Vec<NewExport>, GatewayError> {
         let mut exports = Vec::with_capacity(rendered.len());
         for (added_before, (ids, (kind, rendered))) in (0..).zip(self.ids.iter().zip(rendered)) {
@@ -465,7 +467,7 @@ impl<'a> ExportBuilder<'a> {
         &self,
         data: &DataFile,
         id: &str,
-        kind: Kind,
+        kind: ExportKind,
         sequence: u64,
     ) -> Result<TargetFile, GatewayError> {
         let path = self.inner.queue.spool.path(&record::file_name(id));
@@ -481,7 +483,7 @@ impl<'a> ExportBuilder<'a> {
         &self,
         data: &DataFile,
         id: &str,
-        kind: Kind,
+        kind: ExportKind,
         shared: &mut Vec<(ExportFormat, FinishedFile)>,
     ) -> Result<TargetFile, GatewayError> {
         let path = self.inner.queue.spool.path(&record::file_name(id));
@@ -503,7 +505,7 @@ impl<'a> ExportBuilder<'a> {
         data: &DataFile,
         path: &Path,
         id: &str,
-        kind: Kind,
+        kind: ExportKind,
         sequence: u64,
     ) -> Result<FinishedFile, GatewayError> {
         let DataFile { objects, data_checksum, .. } = data;
@@ -525,12 +527,7 @@ impl<'a> ExportBuilder<'a> {
 }
 
 /// Counts and logs the exports of a Business Object that were queued.
-fn report_queued_exports(
-    name: &str,
-    exports: &[NewExport],
-    entries: &[ExportEntry],
-    started: Instant,
-) {
+fn report_queued_exports(name: &str, exports: &[NewExport], entries: &[Export], started: Instant) {
     let seconds = started.elapsed().as_secs_f64();
     for export in exports {
         let bytes = export.files.first().map_or(0, |file| file.finished.bytes);

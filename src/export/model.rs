@@ -1,9 +1,8 @@
 //! Tests the queue against a small model, with random pushes, deliveries, failures, operator actions and restarts.
 //! Each target keeps its order and its sequences, and the spool has exactly the files that are needed.
 use super::ExportRequester;
-use super::cause::{DeliveryFailure, FailureClass};
+use super::cause::DeliveryFailure;
 use super::delivery::DeliveryOutcome;
-use super::entry::{Kind, Status};
 use super::file::{FinishedFile, MetadataSource};
 use super::queue::{ExportQueue, HistoryLimits, NewExport, NewExports, QueueTarget, TargetFile};
 use super::record::file_name;
@@ -11,6 +10,7 @@ use super::spool::Spool;
 use super::target::FileSettings;
 use penstock_base::clock::Stamp;
 use penstock_base::commit::NoClient;
+use penstock_resources::export::{Cause, ExportKind, ExportStatus};
 use penstock_store::Store;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ enum TestAction {
 struct KnownEntry {
     target: String,
     sequence: u64,
-    status: Status,
+    status: ExportStatus,
     kept: bool,
 }
 
@@ -54,10 +54,12 @@ impl Model {
 
     fn deliver_entry(&mut self, order: u64) {
         self.places.retain(|_, waiting| *waiting != order);
-        self.entries.get_mut(&order).unwrap().1.status = Status::Delivered;
+        self.entries.get_mut(&order).unwrap().1.status = ExportStatus::Delivered;
         let delivered = |model: &Self| -> Vec<u64> {
-            let done =
-                model.entries.iter().filter(|(_, (_, known))| known.status == Status::Delivered);
+            let done = model
+                .entries
+                .iter()
+                .filter(|(_, (_, known))| known.status == ExportStatus::Delivered);
             done.map(|(order, _)| *order).collect()
         };
         while delivered(self).len() > LIMITS.records {
@@ -73,7 +75,7 @@ impl Model {
         }
     }
 
-    fn nth_entry(&self, nth: usize) -> Option<(u64, String, Status)> {
+    fn nth_entry(&self, nth: usize) -> Option<(u64, String, ExportStatus)> {
         let (order, (id, known)) = self.entries.iter().nth(nth % self.entries.len().max(1))?;
         Some((*order, id.clone(), known.status))
     }
@@ -106,7 +108,8 @@ fn assert_queue_matches(queue: &ExportQueue, model: &Model) {
     for (entry, (id, known)) in listed.iter().zip(entries) {
         assert_eq!(&entry.id, id);
         assert_eq!((&entry.target, entry.sequence), (&known.target, known.sequence));
-        let waiting = |status| if status == Status::Blocked { Status::Queued } else { status };
+        let waiting =
+            |status| if status == ExportStatus::Blocked { ExportStatus::Queued } else { status };
         assert_eq!(waiting(entry.status), known.status, "{id}");
         assert_eq!(queue.open_content(id).is_ok(), known.kept);
     }
@@ -170,7 +173,7 @@ proptest! {
                         .iter()
                         .map(|(_, name)| QueueTarget { name: name.clone(), files: FileSettings::default(), place: None })
                         .collect();
-                    let export = NewExport { kind: Kind::Full, objects: 1, warnings: Vec::new(), files };
+                    let export = NewExport { kind: ExportKind::Full, objects: 1, warnings: Vec::new(), files };
                     let source = MetadataSource {
                         export_date: "20260301T120000Z".to_owned(),
                         object_type: &name,
@@ -196,7 +199,7 @@ proptest! {
                         let sequence = model.sequences.entry((target.clone(), name.clone())).or_default();
                         *sequence += 1;
                         prop_assert_eq!(entry.sequence, *sequence);
-                        let known = KnownEntry { target, sequence: *sequence, status: Status::Queued, kept: true };
+                        let known = KnownEntry { target, sequence: *sequence, status: ExportStatus::Queued, kept: true };
                         model.entries.insert(order, (id, known));
                         model.places.insert(order, order);
                         model.next = order + 1;
@@ -212,34 +215,34 @@ proptest! {
                         queue.record_delivery(job.order, Stamp::of_system(), &DeliveryOutcome::default()).unwrap();
                         model.deliver_entry(job.order);
                     } else {
-                        let failure = DeliveryFailure::new(FailureClass::Unreachable, "the target is unreachable");
+                        let failure = DeliveryFailure::new(Cause::Unreachable, "the target is unreachable");
                         queue.record_failure(&target, job.order, &failure, |_| std::time::Duration::ZERO);
-                        prop_assert_eq!(queue.list(None, 1000).unwrap().iter().find(|e| e.id == job.entry.id).unwrap().status, Status::Blocked);
+                        prop_assert_eq!(queue.list(None, 1000).unwrap().iter().find(|e| e.id == job.entry.id).unwrap().status, ExportStatus::Blocked);
                     }
                 }
                 TestAction::Park { nth } => {
                     let Some((order, id, status)) = model.nth_entry(nth) else { continue };
-                    prop_assert_eq!(queue.park(&NoClient, &id).is_ok(), status == Status::Queued);
-                    if status == Status::Queued {
-                        model.entries.get_mut(&order).unwrap().1.status = Status::Parked;
+                    prop_assert_eq!(queue.park(&NoClient, &id).is_ok(), status == ExportStatus::Queued);
+                    if status == ExportStatus::Queued {
+                        model.entries.get_mut(&order).unwrap().1.status = ExportStatus::Parked;
                         model.places.retain(|_, waiting| *waiting != order);
                     }
                 }
                 TestAction::Retry { nth } => {
                     let Some((order, id, status)) = model.nth_entry(nth) else { continue };
-                    prop_assert_eq!(queue.retry(&NoClient, &id).is_ok(), status != Status::Delivered);
-                    if status == Status::Parked {
-                        model.entries.get_mut(&order).unwrap().1.status = Status::Queued;
+                    prop_assert_eq!(queue.retry(&NoClient, &id).is_ok(), status != ExportStatus::Delivered);
+                    if status == ExportStatus::Parked {
+                        model.entries.get_mut(&order).unwrap().1.status = ExportStatus::Queued;
                         let place = queue.find_entry(&queue.lock_state(), &id).unwrap().unwrap().1.place;
                         model.places.insert(place, order);
                     }
                 }
                 TestAction::Replay { nth } => {
                     let Some((order, id, status)) = model.nth_entry(nth) else { continue };
-                    let may = status == Status::Delivered && model.entries[&order].1.kept;
+                    let may = status == ExportStatus::Delivered && model.entries[&order].1.kept;
                     prop_assert_eq!(queue.replay(&NoClient, &id).is_ok(), may);
                     if may {
-                        model.entries.get_mut(&order).unwrap().1.status = Status::Queued;
+                        model.entries.get_mut(&order).unwrap().1.status = ExportStatus::Queued;
                         model.places.insert(model.next, order);
                         model.next += 1;
                     }

@@ -1,34 +1,33 @@
 //! Operator actions on an entry: retry, park, replay, and reading its file.
-use super::entry::{ExportEntry, Status};
 use super::queue::ExportQueue;
 use super::record::{EXPORTS, Record};
 use super::state::QueueState;
 use penstock_base::commit::{CommitCheck, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::export::{Export, ExportStatus};
 use penstock_store::{Error, Transaction};
 use std::fs::File;
 
 impl ExportQueue {
     /// Retries the target of a queued entry now, or queues a parked entry again at its original place.
-    pub(super) fn retry(
-        &self,
-        check: &dyn CommitCheck,
-        id: &str,
-    ) -> Result<ExportEntry, GatewayError> {
+    pub(super) fn retry(&self, check: &dyn CommitCheck, id: &str) -> Result<Export, GatewayError> {
         let mut state = self.lock_state();
         let (order, mut record, entry) = self.find_required(&state, id)?;
         match entry.status {
             // Nothing changes, but the requester must still be authorized.
-            Status::Queued | Status::Blocked | Status::Delivering | Status::Waiting => {
+            ExportStatus::Queued
+            | ExportStatus::Blocked
+            | ExportStatus::Delivering
+            | ExportStatus::Waiting => {
                 self.commit_checked(check, |_| Ok(()))?;
             }
-            Status::Parked => {
-                record.entry.status = Status::Queued;
+            ExportStatus::Parked => {
+                record.entry.status = ExportStatus::Queued;
                 self.commit_record(check, order, &record)?;
                 state.add_record(order, &record);
                 self.publish_entry(&record.entry);
             }
-            Status::Delivered => {
+            ExportStatus::Delivered => {
                 return Err(conflict_error(&entry, "was delivered; `replay` delivers it again"));
             }
         }
@@ -38,27 +37,23 @@ impl ExportQueue {
     }
 
     /// Parks a queued entry.
-    pub(super) fn park(
-        &self,
-        check: &dyn CommitCheck,
-        id: &str,
-    ) -> Result<ExportEntry, GatewayError> {
+    pub(super) fn park(&self, check: &dyn CommitCheck, id: &str) -> Result<Export, GatewayError> {
         let mut state = self.lock_state();
         let (order, mut record, entry) = self.find_required(&state, id)?;
         match entry.status {
-            Status::Queued | Status::Blocked | Status::Waiting => {}
-            Status::Delivering => {
+            ExportStatus::Queued | ExportStatus::Blocked | ExportStatus::Waiting => {}
+            ExportStatus::Delivering => {
                 return Err(conflict_error(&entry, "is being delivered; try again later"));
             }
-            Status::Parked => return Err(conflict_error(&entry, "is parked already")),
-            Status::Delivered => {
+            ExportStatus::Parked => return Err(conflict_error(&entry, "is parked already")),
+            ExportStatus::Delivered => {
                 return Err(conflict_error(
                     &entry,
                     "was delivered; only queued exports can be parked",
                 ));
             }
         }
-        record.entry = ExportEntry { status: Status::Parked, ..entry };
+        record.entry = Export { status: ExportStatus::Parked, ..entry };
         self.commit_record(check, order, &record)?;
         let target_queue = state.queues.entry(record.entry.target.clone()).or_default();
         target_queue.remove(order, &record);
@@ -69,14 +64,10 @@ impl ExportQueue {
     }
 
     /// Queues a delivered file again at the end of its target's queue.
-    pub(super) fn replay(
-        &self,
-        check: &dyn CommitCheck,
-        id: &str,
-    ) -> Result<ExportEntry, GatewayError> {
+    pub(super) fn replay(&self, check: &dyn CommitCheck, id: &str) -> Result<Export, GatewayError> {
         let mut state = self.lock_state();
         let (order, mut record, entry) = self.find_required(&state, id)?;
-        if entry.status != Status::Delivered {
+        if entry.status != ExportStatus::Delivered {
             return Err(conflict_error(&entry, "was not delivered yet; `retry` tries it now"));
         }
         if !record.kept {
@@ -88,7 +79,7 @@ impl ExportQueue {
         self.spool
             .open_file(&record.spool_file_name(), entry.bytes)
             .map_err(|cause| conflict_error(&entry, &cause))?;
-        record.entry.status = Status::Queued;
+        record.entry.status = ExportStatus::Queued;
         record.entry.delivered_at = None;
         record.place = state.next_order;
         self.commit_record(check, order, &record)?;
@@ -101,7 +92,7 @@ impl ExportQueue {
     }
 
     /// Returns the entry and its open file.
-    pub(super) fn open_content(&self, id: &str) -> Result<(ExportEntry, File), GatewayError> {
+    pub(super) fn open_content(&self, id: &str) -> Result<(Export, File), GatewayError> {
         let state = self.lock_state();
         let (_, record, entry) = self.find_required(&state, id)?;
         let no_content = |cause: &str| {
@@ -124,7 +115,7 @@ impl ExportQueue {
         &self,
         state: &QueueState,
         id: &str,
-    ) -> Result<(u64, Record, ExportEntry), GatewayError> {
+    ) -> Result<(u64, Record, Export), GatewayError> {
         let unknown =
             || GatewayError::new(ErrorClass::NotFound, format!("there is no export `{id}`"));
         self.find_entry(state, id)?.ok_or_else(unknown)
@@ -154,6 +145,6 @@ impl ExportQueue {
     }
 }
 
-fn conflict_error(entry: &ExportEntry, why: &str) -> GatewayError {
+fn conflict_error(entry: &Export, why: &str) -> GatewayError {
     GatewayError::new(ErrorClass::Conflict, format!("the export `{}` {why}", entry.id))
 }

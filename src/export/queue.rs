@@ -13,11 +13,9 @@ mod loaded;
 use super::ExportRequester;
 use super::cause::DeliveryFailure;
 use super::delivery::DeliveryOutcome;
-use super::entry::{ExportEntry, Kind, Status};
 use super::file::{FinishedFile, MetadataSource};
 use super::history::HistoryRemovals;
-use super::key::KeyValues;
-use super::published::PublishedExport;
+use super::key::{ExportExt as _, KeyValues};
 use super::record::{
     EXPORT_DELIVERED, EXPORT_IDS, EXPORT_OBJECT_COUNTS, EXPORT_SEQUENCES, EXPORTS, Record,
 };
@@ -32,6 +30,7 @@ use penstock_base::events::{self, EventBus};
 use penstock_base::time;
 use penstock_config::ExportFormat;
 use penstock_model::change_feed;
+use penstock_resources::export::{Export, ExportKind, ExportStatus};
 use penstock_store::{Error, Format, Store, Transaction};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -93,12 +92,12 @@ pub(super) struct QueueTarget {
 
 /// A hook that adds further writes to the commit of new entries.
 pub(super) type EntriesCommitHook<'a> =
-    &'a mut dyn FnMut(&mut Transaction<'_>, &[ExportEntry]) -> Result<(), Error>;
+    &'a mut dyn FnMut(&mut Transaction<'_>, &[Export]) -> Result<(), Error>;
 
 /// The rendered objects of an export to queue.
 #[derive(Debug)]
 pub(super) struct NewExport {
-    pub(super) kind: Kind,
+    pub(super) kind: ExportKind,
     /// The number of objects.
     pub(super) objects: u64,
     pub(super) warnings: Vec<String>,
@@ -120,7 +119,7 @@ pub(super) struct TargetFile {
 #[derive(Debug, Clone)]
 pub(super) struct DeliveryJob {
     pub(super) order: u64,
-    pub(super) entry: ExportEntry,
+    pub(super) entry: Export,
     /// The configured target when the export was created ([`Record::made_for`]).
     pub(super) made_for: Option<String>,
     /// The metadata as a document of its own ([`Record::metadata`]).
@@ -174,7 +173,7 @@ impl ExportQueue {
         &self,
         new: &NewExports<'_>,
         hook: EntriesCommitHook<'_>,
-    ) -> Result<Vec<ExportEntry>, EnqueueError> {
+    ) -> Result<Vec<Export>, EnqueueError> {
         let mut state = self.lock_state();
         let first = state.next_order;
         let (records, _) = commit::<_, EnqueueError>(&self.store, new.by.check, |t| {
@@ -192,11 +191,11 @@ impl ExportQueue {
                     records.push((order, record));
                     let key = (to.name.as_str(), new.source.object_type);
                     let count = match export.kind {
-                        Kind::Full => export.objects,
-                        Kind::Incremental => {
+                        ExportKind::Full => export.objects,
+                        ExportKind::Incremental => {
                             EXPORT_OBJECT_COUNTS.get(t, key)?.unwrap_or(0) + export.objects
                         }
-                        Kind::Deleted => continue,
+                        ExportKind::Deleted => continue,
                     };
                     EXPORT_OBJECT_COUNTS.put(t, key, count)?;
                 }
@@ -204,7 +203,7 @@ impl ExportQueue {
             for (_, record) in &records {
                 self.store_event(t, &record.entry)?;
             }
-            let entries: Vec<ExportEntry> =
+            let entries: Vec<Export> =
                 records.iter().map(|(_, record): &(u64, Record)| record.entry.clone()).collect();
             hook(t, &entries)?;
             Ok(records)
@@ -219,29 +218,22 @@ impl ExportQueue {
     }
 
     /// Stores the event about an entry for webhooks, in the commit of its state.
-    pub(super) fn store_event(
-        &self,
-        t: &mut Transaction<'_>,
-        entry: &ExportEntry,
-    ) -> Result<(), Error> {
+    pub(super) fn store_event(&self, t: &mut Transaction<'_>, entry: &Export) -> Result<(), Error> {
         let trace = entry.traceparent.as_deref();
-        let data = PublishedExport::from(entry);
-        self.events.store(t, trace, events::EventKind::Export, &entry.id, &data)
+        self.events.store(t, trace, events::EventKind::Export, &entry.id, entry)
     }
 
     /// Publishes an event with a state of an entry that is in no commit, as [`Self::publish_entry`].
-    pub(super) fn publish_unstored_entry(&self, entry: &ExportEntry) {
+    pub(super) fn publish_unstored_entry(&self, entry: &Export) {
         let trace = entry.traceparent.as_deref();
-        let data = PublishedExport::from(entry);
-        self.events.publish_unstored(trace, events::EventKind::Export, &entry.id, &data);
+        self.events.publish_unstored(trace, events::EventKind::Export, &entry.id, entry);
     }
 
     /// Publishes an event with the current state of an entry, which is committed. The caller holds the state lock, so
     /// that events arrive in order.
-    pub(super) fn publish_entry(&self, entry: &ExportEntry) {
+    pub(super) fn publish_entry(&self, entry: &Export) {
         let trace = entry.traceparent.as_deref();
-        let data = PublishedExport::from(entry);
-        self.events.publish_in_trace(trace, events::EventKind::Export, &entry.id, &data);
+        self.events.publish_in_trace(trace, events::EventKind::Export, &entry.id, entry);
     }
 
     /// Returns whether the consumers of one of these targets may have objects of this Business Object.
@@ -260,7 +252,7 @@ impl ExportQueue {
         &self,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<ExportEntry>, GatewayError> {
+    ) -> Result<Vec<Export>, GatewayError> {
         let state = self.lock_state();
         let read = self.store.read();
         let after = match after {
@@ -282,7 +274,7 @@ impl ExportQueue {
         &self,
         target: &str,
         limit: usize,
-    ) -> Result<(Vec<ExportEntry>, usize), GatewayError> {
+    ) -> Result<(Vec<Export>, usize), GatewayError> {
         let state = self.lock_state();
         let Some(target_queue) = state.queues.get(target) else { return Ok((Vec::new(), 0)) };
         let read = self.store.read();
@@ -300,7 +292,7 @@ impl ExportQueue {
         &self,
         state: &QueueState,
         id: &str,
-    ) -> Result<Option<(u64, Record, ExportEntry)>, GatewayError> {
+    ) -> Result<Option<(u64, Record, Export)>, GatewayError> {
         let read = self.store.read();
         let Some(order) = EXPORT_IDS.get(&read, id)? else { return Ok(None) };
         let Some(record) = EXPORTS.get_or_log(&read, order)? else { return Ok(None) };
@@ -345,8 +337,8 @@ impl ExportQueue {
         entry.attempts += attempts;
         // Further attempts publish an event only when their failure class changes.
         if attempts == 0 {
-            self.publish_unstored_entry(&ExportEntry {
-                status: Status::Delivering,
+            self.publish_unstored_entry(&Export {
+                status: ExportStatus::Delivering,
                 ..entry.clone()
             });
         }
@@ -374,7 +366,7 @@ impl ExportQueue {
         let mut state = self.lock_state();
         let target_queue = state.queues.entry(target.to_owned()).or_default();
         target_queue.delivering = None;
-        target_queue.reachable = failure.class.target_reached().or(target_queue.reachable);
+        target_queue.reachable = failure.target_reached().or(target_queue.reachable);
         let before = target_queue.failing.take().filter(|failing| failing.order == order);
         let failures = before.as_ref().map_or(0, |failing| failing.failures) + 1;
         let is_new_class = before.as_ref().is_none_or(|failing| failing.class != failure.class);
@@ -411,7 +403,7 @@ impl ExportQueue {
         order: u64,
         at: Stamp,
         outcome: &DeliveryOutcome,
-    ) -> Result<ExportEntry, GatewayError> {
+    ) -> Result<Export, GatewayError> {
         let mut state = self.lock_state();
         let Some(mut record) = EXPORTS.get_or_log(&self.store.read(), order)? else {
             return Err(GatewayError::new(
@@ -420,7 +412,7 @@ impl ExportQueue {
             ));
         };
         record.entry = state.current_entry(order, record.entry);
-        record.entry.status = Status::Delivered;
+        record.entry.status = ExportStatus::Delivered;
         record.entry.attempts += 1;
         record.entry.last_error = None;
         record.entry.delivered_at = Some(at.to_rfc3339());
@@ -456,7 +448,7 @@ impl ExportQueue {
 }
 
 /// Records the sequence that a SPARQL store has, unless it had a higher one.
-fn record_delivered_sequence(t: &mut Transaction<'_>, entry: &ExportEntry) -> Result<(), Error> {
+fn record_delivered_sequence(t: &mut Transaction<'_>, entry: &Export) -> Result<(), Error> {
     let key = (entry.target.as_str(), entry.business_object_name.as_str());
     let before = EXPORT_DELIVERED.get(t, key)?;
     if before.is_some_and(|before| before >= entry.sequence) {
@@ -466,7 +458,7 @@ fn record_delivered_sequence(t: &mut Transaction<'_>, entry: &ExportEntry) -> Re
 }
 
 /// Forgets what the target has, so that its next automatic export is full.
-fn require_full_export(t: &mut Transaction<'_>, entry: &ExportEntry) -> Result<(), Error> {
+fn require_full_export(t: &mut Transaction<'_>, entry: &Export) -> Result<(), Error> {
     let id = entry.business_object.as_str();
     let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
     if cursor.targets.remove(&entry.target).is_some() {
@@ -539,14 +531,14 @@ impl NewExports<'_> {
             source.metadata_of(id, export.kind, sequence, objects, data_checksum).to_document()
         });
         Ok(Record {
-            entry: ExportEntry {
+            entry: Export {
                 id: id.clone(),
                 business_object: self.business_object.to_owned(),
                 business_object_name: name.to_owned(),
                 target: to.name.clone(),
                 sequence,
                 kind: export.kind,
-                status: Status::Queued,
+                status: ExportStatus::Queued,
                 object_count: objects,
                 bytes,
                 data_checksum: data_checksum.clone(),
@@ -554,7 +546,7 @@ impl NewExports<'_> {
                 key,
                 created_at: self.created_at.to_rfc3339(),
                 clock: self.created_at.doubt,
-                commit: self.commit.filter(|_| export.kind == Kind::Full),
+                commit: self.commit.filter(|_| export.kind == ExportKind::Full),
                 delivered_at: None,
                 attempts: 0,
                 last_error: None,
@@ -620,7 +612,7 @@ mod tests {
             let (data_checksum, sha256) = (String::new(), String::new());
             let finished = FinishedFile { objects: 1, bytes: 10, data_checksum, sha256 };
             let file = TargetFile { id: id.to_owned(), finished, sequence: Some(sequence) };
-            let (kind, warnings) = (Kind::Full, Vec::new());
+            let (kind, warnings) = (ExportKind::Full, Vec::new());
             let new = NewExports {
                 business_object: "id",
                 source: &source,

@@ -5,9 +5,9 @@
 //! Object for one target.
 mod stored_entry;
 
-use super::entry::ExportEntry;
 use penstock_base::collections;
 use penstock_base::table::{AsJson, Table};
+use penstock_resources::export::Export;
 use serde::{Deserialize, Serialize};
 use stored_entry::StoredEntry;
 
@@ -31,7 +31,7 @@ pub(super) const EXPORT_OBJECT_COUNTS: Table<(String, String), u64> =
 pub(super) struct Record {
     /// The entry as the API shows it, in the form [`StoredEntry`].
     #[serde(with = "StoredEntry")]
-    pub(super) entry: ExportEntry,
+    pub(super) entry: Export,
     /// Its place in its target's queue: its order, or after a replay a later number from the same counter.
     pub(super) place: u64,
     /// Whether the spool still has its file.

@@ -2,7 +2,6 @@
 //!
 //! All objects are rendered as they are in one snapshot of the store, while commits continue. It is dropped as soon as
 //! everything is rendered.
-use super::entry::Kind;
 use super::file::{DataFile, FileWriter, MetadataSource};
 use super::graph_lines;
 use super::spool;
@@ -15,6 +14,7 @@ use penstock_model::change_feed::{self, ChangedObject};
 use penstock_model::resource::Compiled;
 use penstock_model::view::{self, ShownFact};
 use penstock_model::{members, namespace};
+use penstock_resources::export::ExportKind;
 use penstock_store::{Error, LostCause, Pattern, Read, ReadStore, Snapshot, SubjectQuads};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -487,7 +487,7 @@ impl RenderedFile {
 
     fn create(outputs: &[RenderOutput], rendering: &Rendering<'_>) -> Result<Self, GatewayError> {
         let writers = outputs.iter().map(|RenderOutput { export_id, path, format }| {
-            let metadata = rendering.source.metadata_of(export_id, Kind::Full, 0, 0, "");
+            let metadata = rendering.source.metadata_of(export_id, ExportKind::Full, 0, 0, "");
             FileWriter::create(path, *format, &metadata)
                 .map_err(|error| spool::spool_error("writing", path, &error))
         });

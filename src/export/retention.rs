@@ -9,16 +9,17 @@
 //! Objects in a parked export are not removed.
 //!
 //! Consumers are not notified and keep what they have. A later full export contains the remaining objects.
-use super::entry::Status;
 use super::record::EXPORTS;
 use super::{Inner, make};
 use oxrdf::NamedNode;
 use penstock_base::commit::NoClient;
 use penstock_base::error::GatewayError;
+use penstock_config::Limits;
 use penstock_model::change_feed::{self, ExportCursor};
-use penstock_model::ingest::{Body, KeptObjects, Limits, Mode, OnError, Request, ReviewStep};
+use penstock_model::ingest::{Body, KeptObjects, Mode, OnError, Request, ReviewStep};
 use penstock_model::members;
 use penstock_model::resource::Compiled;
+use penstock_resources::export::ExportStatus;
 use penstock_store::Error;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,8 +29,6 @@ const URIS_PER_PAGE: usize = 200;
 /// A flag in the recorded generation of an object that existed before its retention was set. It means that the last
 /// change of the object is in that generation or an earlier one.
 const OR_BEFORE_FLAG: u64 = 1 << 63;
-/// The maximum time for finding the objects of a page that are under review.
-const MAX_CHECK_TIME: Duration = Duration::from_mins(1);
 /// The caller in the ingestion records of these removals.
 const RETENTION_CALLER: &str = "retention";
 
@@ -131,20 +130,7 @@ pub(super) fn remove_objects(
 ) -> Result<bool, GatewayError> {
     let id = business_object.object.id.as_str();
     let watch = inner.options.catalogue.watch();
-    let limits = Limits {
-        nesting: 0,
-        objects: 0,
-        values: 0,
-        idempotency_keys: 0,
-        idempotency_bytes: 0,
-        history: inner.options.history,
-        rejected_bytes: 0,
-        changes: 0,
-        change_bytes: 0,
-        // A removal is never validated. In this time the objects under review are found.
-        validation_time: MAX_CHECK_TIME,
-        validation_memory: 0,
-    };
+    let limits = Limits { history: inner.options.history, ..Limits::default() };
     let request = Request {
         business_object,
         mode: Mode::Delete,
@@ -226,7 +212,7 @@ impl DeliveredState {
             for order in orders {
                 match EXPORTS.get_or_log(&read, *order)? {
                     Some(record) if record.entry.business_object != id => {}
-                    Some(record) if record.entry.status == Status::Delivered => {}
+                    Some(record) if record.entry.status == ExportStatus::Delivered => {}
                     Some(record) => undelivered.push(record.covers.unwrap_or((0, u64::MAX))),
                     // The entry was delivered in the meantime and removed from the history.
                     None => {}

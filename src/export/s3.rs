@@ -17,11 +17,12 @@ mod probe;
 mod request;
 
 use super::backoff::DeliveryTimings;
-use super::cause::{DeliveryFailure, FailureClass};
+use super::cause::DeliveryFailure;
 use super::delivery::{Delivery, MetadataObject};
-use super::entry::ExportEntry;
+use super::key::ExportExt as _;
 use super::transport::{self, HttpAnswer, LostRequest, RequestTimeouts};
 use penstock_config::{Compression, TargetKind};
+use penstock_resources::export::{Cause, Export};
 use request::{RequestBody, S3Client, S3Request};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -220,7 +221,7 @@ impl Bucket {
     /// Sends an object in one request. Returns false if the key already has an object.
     async fn put_object<'a>(
         &self,
-        entry: &ExportEntry,
+        entry: &Export,
         encoding: Option<&'static str>,
         body: impl Fn() -> RequestBody<'a>,
         overwrite: bool,
@@ -258,7 +259,7 @@ impl Bucket {
     /// Returns the metadata headers of an object.
     fn build_headers(
         &self,
-        entry: &ExportEntry,
+        entry: &Export,
         encoding: Option<&'static str>,
     ) -> Result<HeaderMap, DeliveryFailure> {
         let kind = entry.kind.name();
@@ -294,7 +295,7 @@ impl Bucket {
     }
 
     /// Queries the object under the entry's key.
-    async fn query_object(&self, entry: &ExportEntry) -> Result<StoredObject, DeliveryFailure> {
+    async fn query_object(&self, entry: &Export) -> Result<StoredObject, DeliveryFailure> {
         if !self.may_query.load(Ordering::Relaxed) {
             return Ok(StoredObject::Unreadable);
         }
@@ -314,7 +315,7 @@ impl Bucket {
     /// only once it has had time to appear.
     async fn query_until_settled(
         &self,
-        entry: &ExportEntry,
+        entry: &Export,
         unanswered: Option<Instant>,
     ) -> Result<StoredObject, DeliveryFailure> {
         loop {
@@ -327,7 +328,7 @@ impl Bucket {
         }
     }
 
-    fn classify_object(&self, answer: &HttpAnswer, entry: &ExportEntry) -> StoredObject {
+    fn classify_object(&self, answer: &HttpAnswer, entry: &Export) -> StoredObject {
         let header = |name: &str| answer.header(name);
         let Some(id) = header("x-amz-meta-export-id") else {
             return StoredObject::Foreign("an object that no gateway put there".to_owned());
@@ -378,7 +379,7 @@ impl Bucket {
 
     fn not_stored_failure(&self) -> DeliveryFailure {
         DeliveryFailure::new(
-            FailureClass::Broken,
+            Cause::Broken,
             format!(
                 "the bucket `{}` accepted the file but does not have it as it was sent",
                 self.name
@@ -386,9 +387,9 @@ impl Bucket {
         )
     }
 
-    fn conflict_failure(&self, entry: &ExportEntry, whose: &str) -> DeliveryFailure {
+    fn conflict_failure(&self, entry: &Export, whose: &str) -> DeliveryFailure {
         DeliveryFailure::new(
-            FailureClass::Conflict,
+            Cause::Conflict,
             format!(
                 "the bucket `{}` has {whose} under the key `{}`, which is not overwritten; give each \
                  gateway a `prefix` of its own, or move that object away",

@@ -26,11 +26,11 @@ mod update;
 
 use super::Inner;
 use super::backoff::DeliveryTimings;
-use super::cause::{DeliveryFailure, FailureClass};
+use super::cause::DeliveryFailure;
 use super::deliver::run_blocking;
 use super::delivery::{Delivery, DeliveryOutcome, ObjectContent};
-use super::entry::ExportEntry;
 use super::graph_lines;
+use super::key::ExportExt as _;
 use super::record::{EXPORT_DELIVERED, EXPORT_SEQUENCES};
 use super::transport::{self, HttpAnswer, LostRequest, RequestTimeouts};
 use super::uplink::Uplink;
@@ -38,6 +38,7 @@ use client::StoreClient;
 use decision::{KnownExports, Step, confirm, decide};
 use penstock_base::shared::Shared;
 use penstock_config::{Compression, ExportFormat, SparqlProtocol, SparqlStore};
+use penstock_resources::export::{Cause, Export};
 use state::StoreState;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -71,7 +72,7 @@ pub(super) struct StoreTarget {
 
 /// What an export needs while it is delivered.
 struct UpdateDelivery<'a> {
-    entry: &'a ExportEntry,
+    entry: &'a Export,
     graphs: ExportGraphs,
     uplink: &'a Arc<Uplink>,
 }
@@ -182,12 +183,11 @@ impl StoreTarget {
         let remark = state.is_none().then_some(UNCHECKED);
         let state = state.unwrap_or_else(|| StoreState::assumed(known.delivered));
         let step = decide(&state, entry, known_exports);
-        let outcome =
-            match step.map_err(|cause| DeliveryFailure::new(FailureClass::Conflict, cause))? {
-                // An earlier attempt may still run. The cleanup drops the staging graphs later.
-                Step::Finish(outcome) => return Ok(DeliveryOutcome { remark, ..outcome }),
-                Step::Apply(outcome) => outcome,
-            };
+        let outcome = match step.map_err(|cause| DeliveryFailure::new(Cause::Conflict, cause))? {
+            // An earlier attempt may still run. The cleanup drops the staging graphs later.
+            Step::Finish(outcome) => return Ok(DeliveryOutcome { remark, ..outcome }),
+            Step::Apply(outcome) => outcome,
+        };
         let content = delivery.prepare_content(Compression::None).await?;
         let begin = check_format(&content, ExportFormat::Quads).await?;
         let end = self.stage(&update, &content, begin, state.staged_bytes.max(begin)).await?;
@@ -214,7 +214,7 @@ impl StoreTarget {
             Some(state) if !state.has_export(update.entry) => {
                 let endpoint = self.client.endpoint();
                 Err(DeliveryFailure::new(
-                    FailureClass::Broken,
+                    Cause::Broken,
                     format!(
                         "{endpoint} accepted the export but does not show it in the state of the graph"
                     ),
@@ -311,7 +311,7 @@ impl StoreTarget {
 
     /// Returns the extra time that the store has to process this many bytes. It grows with each attempt, so that a slow
     /// store can finish some day.
-    fn extra_timeout(&self, entry: &ExportEntry, bytes: u64) -> Duration {
+    fn extra_timeout(&self, entry: &Export, bytes: u64) -> Duration {
         let attempts = u32::try_from(entry.attempts.min(MAX_ATTEMPTS_TO_WAIT_FOR)).unwrap_or(0);
         Duration::from_millis(bytes.saturating_mul(1_000) / MIN_BYTES_PER_SECOND)
             + self.idle_timeout * attempts
@@ -336,7 +336,7 @@ struct KnownSequences {
 }
 
 async fn read_known(
-    entry: &ExportEntry,
+    entry: &Export,
     exporter: &Shared<Inner>,
 ) -> Result<KnownSequences, DeliveryFailure> {
     let (target, name) = (entry.target.clone(), entry.business_object_name.clone());

@@ -2,10 +2,9 @@
 //!
 //! Invariant: under the queue's lock, this state agrees with the committed records. It needs some tens of bytes for
 //! each entry and never contains the entries themselves, so that a long queue uses little memory.
-use super::cause::FailureClass;
 use super::delivery::DeliveryOutcome;
-use super::entry::{ExportEntry, Kind, Status};
 use super::record::Record;
+use penstock_resources::export::{Cause, Export, ExportKind, ExportStatus};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
@@ -61,7 +60,7 @@ pub(super) struct FailingEntry {
     pub(super) error: String,
     /// What the server answered.
     pub(super) answer: Option<String>,
-    pub(super) class: FailureClass,
+    pub(super) class: Cause,
     /// When the first failure happened (RFC 3339).
     pub(super) since: String,
     /// When the next attempt is due (RFC 3339).
@@ -79,13 +78,16 @@ impl QueueState {
             target_queue.last_delivery = Some(at.clone());
         }
         match record.entry.status {
-            Status::Delivered => {
+            ExportStatus::Delivered => {
                 self.add_to_history(order, if record.kept { record.entry.bytes } else { 0 });
             }
-            Status::Parked => {
+            ExportStatus::Parked => {
                 self.parked.insert(order, record.entry.bytes);
             }
-            Status::Queued | Status::Delivering | Status::Blocked | Status::Waiting => {
+            ExportStatus::Queued
+            | ExportStatus::Delivering
+            | ExportStatus::Blocked
+            | ExportStatus::Waiting => {
                 target_queue.add(order, record);
                 self.parked.remove(&order);
             }
@@ -116,17 +118,17 @@ impl QueueState {
     }
 
     /// Returns the entry in its current state.
-    pub(super) fn current_entry(&self, order: u64, mut entry: ExportEntry) -> ExportEntry {
+    pub(super) fn current_entry(&self, order: u64, mut entry: Export) -> Export {
         let Some(target_queue) = self.queues.get(&entry.target) else { return entry };
         if let Some(failing) =
             target_queue.failing.as_ref().filter(|failing| failing.order == order)
         {
             entry.attempts += failing.failures;
             entry.last_error = Some(failing.error.clone());
-            entry.status = Status::Blocked;
+            entry.status = ExportStatus::Blocked;
         }
         if target_queue.delivering == Some(order) {
-            entry.status = Status::Delivering;
+            entry.status = ExportStatus::Delivering;
         }
         entry
     }
@@ -141,13 +143,13 @@ impl TargetQueue {
     }
 
     /// Records what the delivery of an entry has shown.
-    pub(super) fn record_outcome(&mut self, entry: &ExportEntry, outcome: &DeliveryOutcome) {
+    pub(super) fn record_outcome(&mut self, entry: &Export, outcome: &DeliveryOutcome) {
         self.reachable = Some(true);
         self.remark = outcome.remark;
         self.last_delivery.clone_from(&entry.delivered_at);
         if outcome.needs_push {
             self.needed_pushes.insert(entry.business_object_name.clone());
-        } else if entry.kind == Kind::Full && !outcome.needs_full {
+        } else if entry.kind == ExportKind::Full && !outcome.needs_full {
             self.needed_pushes.remove(&entry.business_object_name);
         }
     }

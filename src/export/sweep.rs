@@ -3,10 +3,10 @@
 //! of exports that are parked, or delivered after an unclear attempt.
 use super::Inner;
 use super::deliver::run_blocking;
-use super::entry::Status;
 use super::target::OpenTarget;
 use super::uploads::UploadRecord;
 use penstock_base::shared::Shared;
+use penstock_resources::export::ExportStatus;
 
 /// Runs the cleanup periodically, until the task is aborted.
 pub(super) async fn run_cleanup(inner: Shared<Inner>) {
@@ -62,7 +62,10 @@ fn find_abandoned(
         let entry =
             inner.queue.find_entry(&inner.queue.lock_state(), &id)?.map(|(_, _, entry)| entry);
         let status = entry.map(|entry| entry.status);
-        if matches!(status, Some(Status::Queued | Status::Delivering | Status::Blocked)) {
+        if matches!(
+            status,
+            Some(ExportStatus::Queued | ExportStatus::Delivering | ExportStatus::Blocked)
+        ) {
             continue;
         }
         inner.uploads.remove_compressed_file(&id);
@@ -71,7 +74,7 @@ fn find_abandoned(
             abandoned.push(AbandonedUpload {
                 id,
                 record: begun,
-                delivered: status != Some(Status::Parked),
+                delivered: status != Some(ExportStatus::Parked),
             });
         }
     }

@@ -3,13 +3,14 @@ use super::ExportOptions;
 use super::cause::DeliveryFailure;
 use super::delivery::{Delivery, DeliveryOutcome};
 use super::directory::Directory;
-use super::entry::ExportEntry;
+use super::key::ExportExt as _;
 use super::s3::Bucket;
 use super::sparql::StoreTarget;
 use penstock_base::bucket_name::check_bucket_name;
 use penstock_config::{
     ExportFormat, GraphTemplate, KeyTemplate, SparqlProtocol, TargetKind, Targets,
 };
+use penstock_resources::export::Export;
 use std::path::{Path, PathBuf};
 
 /// An opened target.
@@ -76,7 +77,7 @@ impl OpenTarget {
     }
 
     /// Fails if the export was created for a target of another type.
-    fn check_format(&self, entry: &ExportEntry) -> Result<(), DeliveryFailure> {
+    fn check_format(&self, entry: &Export) -> Result<(), DeliveryFailure> {
         let (was, is) = match (self, entry.graph()) {
             (Self::Sparql(_), None) => ("a bucket or a directory", "is a SPARQL store"),
             (Self::Directory(_) | Self::S3(_), Some(_)) => ("a SPARQL store", "is none"),

@@ -9,11 +9,11 @@ mod sequences;
 
 pub use place::{BucketLocation, ReadCredentials};
 
-use super::entry::Kind;
 use super::file::to_hex;
 use super::key::{self, ExportKey, ObjectRole};
 use super::verify::{self, ParseError, VerifiedFile};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::export::ExportKind;
 use place::{ObjectHeaders, ObjectReader};
 use sequences::Sequences;
 use sha2::{Digest, Sha256};
@@ -278,7 +278,7 @@ impl ReadExport {
     fn find_mismatch(&self, key: &ExportKey) -> Option<String> {
         let Ok((file, _)) = &self.contents else { return None };
         let headers = &self.headers;
-        let (sequence, kind) = (key.sequence.to_string(), key.kind.map(Kind::name));
+        let (sequence, kind) = (key.sequence.to_string(), key.kind.map(ExportKind::name));
         let extended = file.extended.as_ref();
         let stated_sequence = extended.map(|extended| extended.sequence.to_string());
         let date =

@@ -11,9 +11,6 @@ mod client;
 mod state;
 mod worker;
 
-pub use client::WebhookTest;
-pub use state::WebhookState;
-
 use super::deliver::run_blocking;
 use super::{Exporter, Inner};
 use client::WebhookClient;
@@ -21,6 +18,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::webhook_queues::{QueuePage, WebhookQueues, read_queue_page};
 use penstock_base::shared::Shared;
 use penstock_config::Webhook;
+use penstock_resources::webhook::{self, WebhookTest};
 use penstock_store::{Error, Store};
 use state::WorkerState;
 use std::collections::BTreeMap;
@@ -128,7 +126,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// The errors of the store.
-    pub fn list(&self) -> Result<Vec<WebhookState>, GatewayError> {
+    pub fn list(&self) -> Result<Vec<webhook::Webhook>, GatewayError> {
         let read = self.parts.exporter.queue.store.read();
         let describe = |(name, webhook): (&String, &ConfiguredWebhook)| -> Result<_, GatewayError> {
             let QueuePage { totals, mut events, .. } = read_queue_page(&read, name, u64::MAX, 1)?;

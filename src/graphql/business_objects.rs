@@ -1,11 +1,12 @@
 //! `businessObjects`: the definitions, their state and their warnings.
 use super::execute::{Execution, to_json};
+use super::gateway_types::ListedBusinessObject;
 use super::out::ResultValue;
 use async_graphql::parser::types::SelectionSet;
-use penstock_base::error::{Finding, GatewayError, Place};
+use penstock_base::error::GatewayError;
 use penstock_model::resource::Compiled;
-use penstock_service::business_objects::{CheckedBusinessObject, check_business_objects};
-use serde_json::{Value as Json, json};
+use penstock_resources::business_object::BusinessObject;
+use penstock_service::business_objects::show_business_objects;
 use std::sync::Arc;
 
 /// The type of a definition.
@@ -22,18 +23,17 @@ impl<'d> Execution<'d> {
     ) -> Result<ResultValue, GatewayError> {
         let all: Vec<_> = self.all.iter().map(|one| self.find_current(one)).collect();
         let fields = self.planner.document.collect_fields(sets, &|name| name == TYPE);
-        let checked = if fields.iter().any(|field| field.field.node.name.node == "warnings") {
-            let mut checked = Vec::new();
+        let shown = if fields.iter().any(|field| field.field.node.name.node == "warnings") {
+            let mut shown = Vec::new();
             for some in all.chunks(CHECKED_AT_ONCE) {
                 self.budget.check_time()?;
-                checked.extend(check_business_objects(&self.sources.gateway, some.to_vec())?);
+                shown.extend(show_business_objects(&self.sources.gateway, some)?);
             }
-            checked
+            shown
         } else {
-            let unchecked = |compiled| CheckedBusinessObject { compiled, warnings: Vec::new() };
-            all.into_iter().map(unchecked).collect()
+            all.iter().map(|compiled| compiled.object.show(Vec::new())).collect()
         };
-        let all = checked.iter().map(|one| self.answer_business_object(one, sets));
+        let all = shown.iter().map(|one| self.answer_business_object(one, sets));
         Ok(ResultValue::List(all.collect::<Result<_, _>>()?))
     }
 
@@ -46,30 +46,19 @@ impl<'d> Execution<'d> {
 
     fn answer_business_object(
         &self,
-        CheckedBusinessObject { compiled, warnings }: &CheckedBusinessObject,
+        shown: &BusinessObject,
         sets: &[&'d SelectionSet],
     ) -> Result<ResultValue, GatewayError> {
         let model = self.planner.model;
-        let mut members = to_json(&compiled.object)?;
-        let id = &compiled.object.id;
+        let id = &shown.id;
         let place = model.business_objects.iter().position(|one| one.compiled.object.id == *id);
         let of = place.and_then(|place| model.root_type(place));
-        if let Json::Object(members) = &mut members {
-            members.insert("type".to_owned(), of.map_or(Json::Null, |of| of.name.clone().into()));
-            let left_out = model.left_out.iter().find(|left| left.id == *id);
-            let missing = left_out.map_or(Json::Null, |left| left.why.clone().into());
-            members.insert("typeMissing".to_owned(), missing);
-            members.insert("warnings".to_owned(), warnings.iter().map(warning_to_json).collect());
-        }
+        let left_out = model.left_out.iter().find(|left| left.id == *id);
+        let members = to_json(&ListedBusinessObject {
+            business_object: shown,
+            object_type: of.map(|of| &*of.name),
+            type_missing: left_out.map(|left| &*left.why),
+        })?;
         Ok(self.select_members(TYPE, &members, sets))
-    }
-}
-
-/// Returns the members of the type `PenstockWarning`.
-fn warning_to_json(Finding { place, message, .. }: &Finding) -> Json {
-    match place {
-        Place::Pointer(pointer) => json!({"pointer": pointer, "message": message}),
-        Place::Line { line, column } => json!({"line": line, "column": column, "message": message}),
-        Place::Whole => json!({"message": message}),
     }
 }

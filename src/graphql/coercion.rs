@@ -3,6 +3,7 @@
 //!
 //! The library's validation checks a literal only if all variables in it have values. It takes strings as values of
 //! enums, and any value as an input object. So every value is coerced here, to the types of the library's schema.
+use super::system::is_number;
 use async_graphql::registry::{MetaInputValue, MetaType, MetaTypeName, Registry};
 use async_graphql::{Name, Value as ConstValue};
 use async_graphql_value::Value;
@@ -194,7 +195,7 @@ fn coerce_scalar(name: &str, value: Value) -> Result<Value, CoercionError> {
             return Ok(Value::String(number.to_string()));
         }
         // Strings too, for clients that cannot write all digits.
-        ("Number" | "Integer", value) => {
+        (name, value) if is_number(name) => {
             (matches!(value, Value::Number(_) | Value::String(_)), "a number or a string of digits")
         }
         (_, value) => (matches!(value, Value::String(_)), "a string"),

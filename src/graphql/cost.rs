@@ -6,6 +6,7 @@
 //! `check_document` examines the document before validation, by its text and selections. [`Cost`] is the cost of a
 //! valid operation according to the schema.
 use super::document::Document;
+use super::gateway_types::{CHANGE_TYPE, find_members};
 use super::input;
 use super::model::{FieldRole, Model, RootField};
 use super::system::{self, NODE_TYPE, QUERY_TYPE, REFERRERS_TYPE};
@@ -336,7 +337,7 @@ fn find_target_type(model: &Model, type_name: &str, field: &str) -> Option<(Stri
             }
             (None, "authenticatedUser") => ("AuthenticatedUser".to_owned(), Cardinality::One),
             (None, "businessObjects") => ("BusinessObject".to_owned(), Cardinality::List),
-            (None, system::CHANGES_FIELD) => (system::CHANGE_TYPE.to_owned(), Cardinality::List),
+            (None, system::CHANGES_FIELD) => (CHANGE_TYPE.to_owned(), Cardinality::List),
             (None, "targets") => ("Target".to_owned(), Cardinality::List),
             (None, "exports") => ("ExportConnection".to_owned(), Cardinality::Page),
             (None, "object") => (NODE_TYPE.to_owned(), Cardinality::One),
@@ -353,10 +354,10 @@ fn find_target_type(model: &Model, type_name: &str, field: &str) -> Option<(Stri
             FieldRole::Uri | FieldRole::Leaf(..) => return None,
         });
     }
-    if let Some(members) = system::find_members(type_name) {
-        let (_, kind, _) = members.iter().find(|(name, ..)| *name == field)?;
-        let (inner, is_list) = system::inner_type(kind);
-        system::find_members(inner)?;
+    if let Some(members) = find_members(type_name) {
+        let member = members.iter().find(|member| member.name == field)?;
+        let (inner, is_list) = system::inner_type(&member.kind);
+        find_members(inner)?;
         // The items of a page are counted at the field of the page.
         let is_page = matches!(field, "nodes" | "edges");
         return Some((inner.to_owned(), many(is_list && !is_page)));

@@ -4,6 +4,7 @@
 //! executor resolves one field at a time and omits fields that fail, although they should be null (GraphQL, 6.4.4).
 //! Here everything that is selected of many objects is known in advance and read together.
 use super::document::{Arguments, Document, Selected};
+use super::gateway_types::{CHANGE_TYPE, find_members};
 use super::model::{BusinessObjectTypes, Model, RootField};
 use super::out::ResultValue;
 use super::pages::PageItem;
@@ -16,11 +17,11 @@ use async_graphql::parser::types::SelectionSet;
 use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_config::GraphqlLimits;
-use penstock_export::{PublishedExport, PublishedTarget};
 use penstock_model::resource::Compiled;
 use penstock_model::search::{self, Search, SearchBudget};
 use penstock_model::visible::VisibleObjects;
-use penstock_service::changes::{ChangeFilter, VisibleChange, list_visible};
+use penstock_resources::change::Change;
+use penstock_service::changes::{ChangeFilter, list_visible};
 use penstock_store::{Error, Snapshot};
 use serde_json::Value as Json;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -44,8 +45,8 @@ pub(super) struct Execution<'d> {
     /// The approximate size of the answer so far, in bytes.
     pub(super) bytes: Cell<u64>,
     /// The open changes that were listed so far, by the Business Object that limits them.
-    pending_changes: RefCell<HashMap<Option<String>, Rc<[VisibleChange]>>>,
-    caller: &'d Caller,
+    pending_changes: RefCell<HashMap<Option<String>, Rc<[Change]>>>,
+    pub(super) caller: &'d Caller,
     /// The Business Objects that the caller may see.
     pub(super) all: &'d [Arc<Compiled>],
 }
@@ -135,14 +136,14 @@ impl<'d> Execution<'d> {
         match name {
             "authenticatedUser" => Ok(self.select_members(
                 "AuthenticatedUser",
-                &user::caller_to_json(self.caller),
+                &user::caller_to_json(&self.sources.gateway, self.caller),
                 sets,
             )),
             "businessObjects" => self.answer_business_objects(sets),
             "targets" => {
                 let targets = self.sources.exporter.list_targets()?;
                 let targets = targets.iter().map(|target| {
-                    let members = to_json(&PublishedTarget::from(target))?;
+                    let members = to_json(target)?;
                     Ok(self.select_members("Target", &members, sets))
                 });
                 Ok(ResultValue::List(targets.collect::<Result<_, GatewayError>>()?))
@@ -254,27 +255,11 @@ impl<'d> Execution<'d> {
             found.map_or_else(|| id_or_name.to_owned(), |found| found.object.id.clone())
         });
         let changes = self.list_pending_changes(business_object)?;
-        let show = |VisibleChange { change, approvers, .. }: &VisibleChange| {
+        let show = |change: &Change| {
             self.count_object()?;
-            let members = serde_json::json!({
-                "id": change.id,
-                "state": change.state,
-                "version": change.version,
-                "businessObject": change.business_object,
-                "businessObjectName": change.business_object_name,
-                "mode": change.mode,
-                "author": change.author,
-                "changeOwners": change.owners,
-                "approvers": approvers,
-                "bypass": change.bypassed.is_some(),
-                "createdAt": change.created_at,
-                "updatedAt": change.updated_at,
-                "created": change.counts.created,
-                "updated": change.counts.updated,
-                "unchanged": change.counts.unchanged,
-                "deleted": change.counts.deleted,
-            });
-            Ok(self.select_members(system::CHANGE_TYPE, &members, sets))
+            let shown = self.select_members(CHANGE_TYPE, &to_json(change)?, sets);
+            self.add_bytes(shown.count_bytes())?;
+            Ok(shown)
         };
         Ok(ResultValue::List(changes.iter().map(show).collect::<Result<_, GatewayError>>()?))
     }
@@ -284,7 +269,7 @@ impl<'d> Execution<'d> {
     fn list_pending_changes(
         &self,
         business_object: Option<String>,
-    ) -> Result<Rc<[VisibleChange]>, GatewayError> {
+    ) -> Result<Rc<[Change]>, GatewayError> {
         if let Some(known) = self.pending_changes.borrow().get(&business_object) {
             return Ok(Rc::clone(known));
         }
@@ -293,15 +278,15 @@ impl<'d> Execution<'d> {
             business_object: business_object.clone(),
             ..ChangeFilter::default()
         };
-        let mut changes: Vec<VisibleChange> = Vec::new();
+        let mut changes: Vec<Change> = Vec::new();
         loop {
             self.budget.check_time()?;
-            let after = changes.last().map(|last| last.change.id.clone());
+            let after = changes.last().map(|last| last.id.clone());
             let limit = MAX_PENDING_CHANGES + 1 - changes.len();
             // A page of large changes has fewer than the limit.
             let page =
                 list_visible(&self.sources.gateway, self.caller, &filter, after.as_deref(), limit)?;
-            changes.extend(page.changes);
+            changes.extend(page.changes.into_iter().map(Change::from));
             if changes.len() > MAX_PENDING_CHANGES {
                 return Err(GatewayError::new(
                     ErrorClass::Malformed,
@@ -311,64 +296,11 @@ impl<'d> Execution<'d> {
                 ));
             }
             if !page.has_more {
-                let changes: Rc<[VisibleChange]> = changes.into();
+                let changes: Rc<[Change]> = changes.into();
                 self.pending_changes.borrow_mut().insert(business_object, Rc::clone(&changes));
                 return Ok(changes);
             }
         }
-    }
-
-    /// Answers with a page of exports.
-    fn answer_exports(
-        &self,
-        arguments: &Arguments,
-        sets: &[&'d SelectionSet],
-    ) -> Result<ResultValue, GatewayError> {
-        let first = input::parse_first(arguments)?;
-        let after = arguments.get_text("after").map(str::to_owned);
-        if after.as_ref().is_some_and(|id| uuid::Uuid::parse_str(id).is_err()) {
-            return Err(GatewayError::new(
-                ErrorClass::Malformed,
-                "`after` is not a cursor of a page of exports",
-            ));
-        }
-        let (target, status) = (arguments.get_text("target"), arguments.get_text("status"));
-        let of = arguments.get_text("businessObject");
-        let (mut items, mut more) = (Vec::new(), false);
-        for entry in self.sources.exporter.iterate(after.clone()) {
-            self.budget.check_time()?;
-            let entry = entry?;
-            // An API key for certain Business Objects sees only the exports of these.
-            if !self.caller.may_use(&entry.business_object)
-                || of.is_some_and(|of| {
-                    of != entry.business_object && of != entry.business_object_name
-                })
-                || target.is_some_and(|target| target != entry.target)
-                || status.is_some_and(|status| status != entry.status.name())
-            {
-                continue;
-            }
-            if items.len() == first {
-                more = true;
-                break;
-            }
-            let members = to_json(&PublishedExport::from(&entry))?;
-            items.push((entry.id, members));
-        }
-        let cursor = |item: Option<&(String, Json)>| item.map(|(id, _)| id.clone());
-        let (start, end) = (cursor(items.first()), cursor(items.last()));
-        let edges = items.iter().map(|(id, node)| serde_json::json!({"cursor": id, "node": node}));
-        let connection = serde_json::json!({
-            "edges": edges.collect::<Vec<_>>(),
-            "nodes": items.iter().map(|(_, node)| node).collect::<Vec<_>>(),
-            "pageInfo": {
-                "hasNextPage": more,
-                "hasPreviousPage": after.is_some(),
-                "startCursor": start,
-                "endCursor": end,
-            },
-        });
-        Ok(self.select_members("ExportConnection", &connection, sets))
     }
 
     /// Selects the requested members of one of the gateway's own types.
@@ -378,21 +310,21 @@ impl<'d> Execution<'d> {
         value: &Json,
         sets: &[&'d SelectionSet],
     ) -> ResultValue {
-        let known = system::find_members(type_name).unwrap_or_default();
+        let known = find_members(type_name).unwrap_or_default();
         let fields = self.planner.document.collect_fields(sets, &|name| name == type_name);
         let members = fields.into_iter().map(|Selected { key, field, sets }| {
             let name = field.node.name.node.as_str();
-            let kind = known.iter().find(|(member, ..)| *member == name).map(|(_, kind, _)| *kind);
-            let (inner, _) = system::inner_type(kind.unwrap_or_default());
-            let composite = system::find_members(inner).is_some();
+            let member = known.iter().find(|member| member.name == name);
+            let (inner, _) = system::inner_type(member.map_or("", |member| &member.kind));
+            let composite = find_members(inner).is_some();
             let out = match value.get(name) {
                 _ if name == "__typename" => ResultValue::from_text(type_name),
+                None | Some(Json::Null) => ResultValue::Null,
                 Some(Json::Array(items)) if composite => ResultValue::List(
                     items.iter().map(|item| self.select_members(inner, item, &sets)).collect(),
                 ),
                 Some(one) if composite => self.select_members(inner, one, &sets),
                 Some(leaf) => ResultValue::from_json(leaf),
-                None => ResultValue::Null,
             };
             (key.clone(), out)
         });

@@ -8,11 +8,11 @@
 //! | `validation`, `coercion`, `variables` | checks that the library omits: values and variables fit their types. |
 //! | `introspection` | adds what the library's introspection lacks. |
 //! | `model`, `names` | the types of Business Objects; GraphQL names derived from arbitrary names. |
-//! | `types`, `system` | the schema's types, of Business Objects and of the gateway. |
+//! | `types`, `system`, `gateway_types` | the schema's types: of Business Objects, shared ones, the gateway's own. |
 //! | `cost` | the cost of a document, computed before it is executed. |
 //! | `document`, `input` | a validated document, its arguments and filters. |
 //! | `execute`, `plan`, `objects`, `pages`, `out` | the answer: planned, read level by level, written. |
-//! | `user`, `business_objects` | the account that sent the query; the definitions of Business Objects. |
+//! | `user`, `business_objects`, `exports` | the account that sent the query; definitions; exports. |
 //!
 //! The schema is built on demand from the current catalogue. A request gets the schema when it begins and keeps it
 //! until it ends, so a changed Business Object is visible from the next request on. An unused schema is dropped within
@@ -26,6 +26,8 @@ mod coercion;
 mod cost;
 mod document;
 mod execute;
+mod exports;
+mod gateway_types;
 mod input;
 mod introspection;
 mod model;

@@ -2,10 +2,11 @@
 //!
 //! The type of a nested object is named after its position: `Pump_Address` for the field `address` of `Pump`. Equal
 //! nested objects of one Business Object share the type of the first position.
+use super::gateway_types::CHANGE_TYPE;
 use super::names::{self, UsedNames};
 use super::system;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_model::mapping::{FieldKind, Literal, Property, Shape, Value};
+use penstock_model::mapping::{FieldKind, Property, Scalar, Shape, Value};
 use penstock_model::resource::Compiled;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub(super) struct Model {
     pub(super) roots: HashMap<String, RootField>,
     /// The Business Objects that have no type.
     pub(super) left_out: Vec<LeftOut>,
-    /// Whether the names of [`system::CHANGE_TYPE`] and [`system::CHANGES_FIELD`] are free for them.
+    /// Whether the names of [`CHANGE_TYPE`] and [`system::CHANGES_FIELD`] are free for them.
     pub(super) has_changes: bool,
     /// Whether the whole gateway is visible, and not only the Business Objects of an API key.
     pub(super) whole: bool,
@@ -99,7 +100,7 @@ pub(super) enum FieldRole {
     /// The object's URI.
     Uri,
     /// Values of this type.
-    Leaf(usize, LeafType, bool),
+    Leaf(usize, &'static Scalar, bool),
     /// Nested objects, and their type as an index into [`Model::objects`].
     Nested(usize, usize, bool),
     /// The objects that a field of type `resource` refers to.
@@ -108,18 +109,6 @@ pub(super) enum FieldRole {
     AsObject,
     /// The objects that refer to this object.
     ReferredBy,
-}
-
-/// The types of values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LeafType {
-    String,
-    Iri,
-    Number,
-    Integer,
-    Boolean,
-    Date,
-    DateTime,
 }
 
 impl RootField {
@@ -137,35 +126,6 @@ impl LeftOut {
         let detail =
             format!("the Business Object {:?} has no type in GraphQL: {}", self.name, self.why);
         GatewayError::new(ErrorClass::Invalid, detail)
-    }
-}
-
-impl LeafType {
-    fn of_value(value: &Value) -> Self {
-        match value {
-            Value::Literal(Literal::Number) => Self::Number,
-            Value::Literal(Literal::Integer) => Self::Integer,
-            Value::Literal(Literal::Boolean) => Self::Boolean,
-            Value::Literal(Literal::Date) => Self::Date,
-            Value::Literal(Literal::DateTime) => Self::DateTime,
-            Value::Literal(Literal::String | Literal::Typed(_) | Literal::Language(_)) => {
-                Self::String
-            }
-            Value::Resource | Value::Object(_) => Self::Iri,
-        }
-    }
-
-    /// Returns the GraphQL type of the values.
-    pub(super) fn type_name(self) -> &'static str {
-        match self {
-            Self::String => "String",
-            Self::Iri => "IRI",
-            Self::Number => "Number",
-            Self::Integer => "Integer",
-            Self::Boolean => "Boolean",
-            Self::Date => "Date",
-            Self::DateTime => "DateTime",
-        }
     }
 }
 
@@ -204,8 +164,7 @@ impl Model {
             });
             named.push((compiled, fields, type_name, one));
         }
-        model.has_changes =
-            types.is_free(system::CHANGE_TYPE) && roots.is_free(system::CHANGES_FIELD);
+        model.has_changes = types.is_free(CHANGE_TYPE) && roots.is_free(system::CHANGES_FIELD);
         named.sort_by(|(a, ..), (b, ..)| a.object.definition.name.cmp(&b.object.definition.name));
         // Types of nested objects get their names after those of all Business Objects.
         for (business, (compiled, fields, type_name, one)) in named.into_iter().enumerate() {
@@ -265,7 +224,7 @@ impl Model {
                     if *value == Value::Resource {
                         derived.push((place, *many));
                     }
-                    FieldRole::Leaf(place, LeafType::of_value(value), *many)
+                    FieldRole::Leaf(place, &value.kind().graphql, *many)
                 }
             };
             fields.push(Field {
@@ -345,7 +304,7 @@ impl Model {
     /// Returns whether a field of any object has values of this type.
     pub(super) fn has_leaf(&self, type_name: &str) -> bool {
         self.object_types.iter().flat_map(|object| &object.fields).any(
-            |field| matches!(field.role, FieldRole::Leaf(_, leaf, _) if leaf.type_name() == type_name),
+            |field| matches!(field.role, FieldRole::Leaf(_, leaf, _) if leaf.name == type_name),
         )
     }
 
@@ -427,12 +386,7 @@ pub(super) fn select_fitting(
 /// Returns the name of the field at this index, and the shape of the objects nested there.
 fn nested_at(shape: &Shape, place: usize) -> Option<(&str, &Shape)> {
     let field = shape.fields.get(place)?;
-    match &field.kind {
-        FieldKind::Property(Property { value: Value::Object(nested), .. }) => {
-            Some((&field.name, nested))
-        }
-        _ => None,
-    }
+    Some((&field.name, field.shape()?))
 }
 
 /// Returns the names of the types that belong to the type of a Business Object's objects, which comes first.
@@ -464,7 +418,7 @@ fn count_fields(shape: &Shape, max_fields: usize) -> usize {
     let mut fields = 1;
     for field in &shape.fields {
         fields += 1;
-        if let FieldKind::Property(Property { value: Value::Object(nested), .. }) = &field.kind {
+        if let Some(nested) = field.shape() {
             fields += count_fields(nested, max_fields.saturating_sub(fields));
         }
         if fields >= max_fields {

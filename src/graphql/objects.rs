@@ -4,13 +4,13 @@
 //! URIs, and so on down the plan. References in either direction are collected meanwhile and resolved in the same
 //! way afterwards.
 use super::execute::Execution;
-use super::model::LeafType;
 use super::out::ResultValue;
 use super::plan::{FollowedReferences, Plan, Referrers, Step};
 use async_graphql::Name;
+use async_graphql::dynamic::TypeRef;
 use oxrdf::{NamedNode, Quad};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_model::mapping::{FieldKind, Property, Shape, Value};
+use penstock_model::mapping::{FieldKind, Property, Scalar, Shape, Value};
 use penstock_model::members;
 use penstock_model::resource::Compiled;
 use penstock_model::search::{ReferenceFilter, find_referrers};
@@ -294,14 +294,19 @@ impl<'d> Execution<'d> {
     pub(super) fn count_bytes(&self, key: &Name, out: &ResultValue) -> Result<(), GatewayError> {
         let own = |out: &ResultValue| match out {
             ResultValue::Raw(text) | ResultValue::Text(text) => text.len() + 3,
-            ResultValue::Shared(shared) => count_value_bytes(shared),
+            ResultValue::Shared(shared) => shared.count_bytes(),
             _ => 2,
         };
         let value = match out {
             ResultValue::List(items) => items.iter().map(own).sum(),
             other => own(other),
         };
-        let bytes = self.bytes.get() + (key.len() + 4 + value) as u64;
+        self.add_bytes(key.len() + 4 + value)
+    }
+
+    /// Counts bytes of the answer.
+    pub(super) fn add_bytes(&self, more: usize) -> Result<(), GatewayError> {
+        let bytes = self.bytes.get() + more as u64;
         self.bytes.set(bytes);
         if bytes <= self.limits.answer {
             return self.budget.check_time();
@@ -314,19 +319,6 @@ impl<'d> Execution<'d> {
                 self.limits.answer
             ),
         ))
-    }
-}
-
-/// Returns the approximate number of bytes of a shared value.
-fn count_value_bytes(out: &ResultValue) -> usize {
-    match out {
-        ResultValue::Raw(text) | ResultValue::Text(text) => text.len() + 3,
-        ResultValue::List(items) => items.iter().map(|item| count_value_bytes(item) + 1).sum(),
-        ResultValue::Object(members) => {
-            members.iter().map(|(key, out)| key.len() + 4 + count_value_bytes(out)).sum()
-        }
-        ResultValue::Shared(shared) => count_value_bytes(shared),
-        ResultValue::Null | ResultValue::Failed(_) => 4,
     }
 }
 
@@ -396,14 +388,15 @@ fn get_known(known: &HashMap<String, Rc<ResultValue>>, uri: &str) -> ResultValue
 }
 
 /// Writes values as the view does.
-fn render_values(leaf: LeafType, values: &ShownValues<'_>) -> Vec<ResultValue> {
+fn render_values(leaf: &Scalar, values: &ShownValues<'_>) -> Vec<ResultValue> {
     match values {
         ShownValues::Iris(iris) => {
             iris.iter().map(|iri| ResultValue::from_text(iri.as_str())).collect()
         }
         ShownValues::Literals(shown) => shown
             .iter()
-            .map(|shown| match (shown.raw, leaf.is_strict()) {
+            // Its GraphQL type allows no other values.
+            .map(|shown| match (shown.raw, leaf.name == TypeRef::BOOLEAN) {
                 (true, _) => ResultValue::Raw(shown.text.to_string()),
                 (false, false) => ResultValue::from_text(shown.text.as_ref()),
                 (false, true) => ResultValue::Failed(Box::new(GatewayError::new(

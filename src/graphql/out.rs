@@ -43,6 +43,19 @@ impl ResultValue {
         }
     }
 
+    /// Returns the approximate number of bytes of its JSON.
+    pub(super) fn count_bytes(&self) -> usize {
+        match self {
+            Self::Raw(text) | Self::Text(text) => text.len() + 3,
+            Self::List(items) => items.iter().map(|item| item.count_bytes() + 1).sum(),
+            Self::Object(members) => {
+                members.iter().map(|(key, out)| key.len() + 4 + out.count_bytes()).sum()
+            }
+            Self::Shared(shared) => shared.count_bytes(),
+            Self::Null | Self::Failed(_) => 4,
+        }
+    }
+
     /// Writes the result as JSON. Also returns the errors, each with its path, up to [`MAX_ERRORS`].
     pub(super) fn write_json(&self) -> (String, Vec<ServerError>) {
         let mut writer = Writer { out: String::new(), path: Vec::new(), errors: Vec::new() };

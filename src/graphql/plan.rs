@@ -2,13 +2,14 @@
 //! together.
 use super::document::{Arguments, Document, Selected};
 use super::input;
-use super::model::{FieldRole, LeafType, Model};
+use super::model::{FieldRole, Model};
 use super::out::ResultValue;
 use super::system::NODE_TYPE;
 use async_graphql::Name;
 use async_graphql::parser::types::SelectionSet;
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_model::mapping::Scalar;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -23,7 +24,7 @@ pub(super) struct Plan<'d> {
 pub(super) enum Step<'d> {
     TypeName,
     Uri,
-    Leaf(usize, LeafType, bool),
+    Leaf(usize, &'static Scalar, bool),
     Nested(usize, bool, Plan<'d>),
     /// The objects that the field at this index refers to. Without an index: the nested object as an object of its own
     /// Business Object. The flag says whether the field may have several values.

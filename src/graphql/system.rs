@@ -1,8 +1,11 @@
 //! The types that exist independently of Business Objects.
+use super::gateway_types::{CHANGE_TYPE, GATEWAY_TYPES, GatewayType};
 use super::model::Model;
 use async_graphql::dynamic::{
-    Enum, Field, FieldFuture, InputObject, InputValue, Object, Scalar, SchemaBuilder, TypeRef,
+    Enum, EnumItem, Field, FieldFuture, InputObject, InputValue, Object, Scalar as DynamicScalar,
+    SchemaBuilder, TypeRef,
 };
+use penstock_model::mapping::{Form, KINDS, Scalar, Value};
 
 /// The query type.
 pub(super) const QUERY_TYPE: &str = "Query";
@@ -17,321 +20,26 @@ pub(super) const REFERRERS_TYPE: &str = "ReferrerConnection";
 pub(super) const SHARED_QUERY_FIELDS: [&str; 6] =
     ["authenticatedUser", "businessObjects", "exports", "targets", "object", "referredBy"];
 
-/// The type of a change under review. A Business Object that has its name keeps it; the type is left out then.
-pub(super) const CHANGE_TYPE: &str = "PenstockChange";
 /// The field of the query type with the pending changes, which a Business Object can have too.
 pub(super) const CHANGES_FIELD: &str = "penstockPendingChanges";
 
 /// The default number of objects on a page.
 pub(super) const DEFAULT_PAGE_SIZE: usize = 50;
 
-/// A field of one of the gateway's own types, read from the JSON member of the same name: name, type, description.
-pub(super) type Member = (&'static str, &'static str, &'static str);
+/// The scalars that the types of this module have.
+const SHARED_SCALARS: [&str; 3] = ["IRI", "Integer", "DateTime"];
 
-/// The gateway's own types: name, description, members.
-pub(super) const SYSTEM_TYPES: &[(&str, &str, &[Member])] = &[
-    (
-        "AuthenticatedUser",
-        "The account that sent the request.",
-        &[
-            ("id", "ID!", "Its identifier."),
-            ("givenName", "String", "The given name."),
-            ("familyName", "String", "The family name."),
-            ("email", "String", "The email address; synthetic for a service account."),
-            ("organization", "String", "The organization."),
-            ("roles", "[String!]!", "Its role, as a list of one."),
-            ("serviceAccount", "Boolean!", "Whether it is the account of a client application."),
-        ],
-    ),
-    (
-        "BusinessObject",
-        "A named, configured JSON view of the stored data.",
-        &[
-            ("id", "ID!", "Its identifier."),
-            ("name", "String!", "Its name."),
-            ("description", "String!", "Free text."),
-            (
-                "enabled",
-                "Boolean!",
-                "Whether it accepts ingestions and exports; it can be read in any case.",
-            ),
-            ("config", "String!", "The mapping, as YAML."),
-            ("namespaces", "[PenstockNamespace!]!", "The namespaces that are defined with it."),
-            (
-                "conditions",
-                "[Condition!]!",
-                "Which stored objects belong to it: those that satisfy every condition.",
-            ),
-            ("pushTargets", "[PushTarget!]!", "Where its exports go."),
-            ("schedule", "String", "When full exports run automatically: a cron expression."),
-            ("timezone", "String", "The IANA time zone of the schedule; UTC when absent."),
-            ("exportOnChange", "Boolean!", "Whether changes are exported automatically."),
-            ("debounce", "String", "How long an export on change waits for further changes."),
-            (
-                "retention",
-                "String",
-                "The time after which unchanged, delivered objects are removed (ISO 8601).",
-            ),
-            (
-                "validation",
-                "PenstockValidation",
-                "The shapes graphs that validate its objects; null if there are none.",
-            ),
-            (
-                "review",
-                "String",
-                "Which ingestions become changes under review: `optional` or `required`; null if none do.",
-            ),
-            (
-                "approvers",
-                "[String!]",
-                "Who approves changes: `user:<id or email>` or `group:<name>`; null if Admins do.",
-            ),
-            ("version", "Integer!", "1 at its creation, incremented by each change."),
-            ("createdAt", "DateTime!", "When it was created."),
-            ("updatedAt", "DateTime!", "When it was last changed."),
-            ("updatedBy", "ID", "Who changed it last."),
-            ("createdNamespaces", "[String!]!", "The namespaces that its last change created."),
-            (
-                "deleting",
-                "PenstockDeletion",
-                "The progress of its deletion, while it is being deleted with its objects.",
-            ),
-            (
-                "warnings",
-                "[PenstockWarning!]!",
-                "Valid parts of the definition that are probably mistakes.",
-            ),
-            ("type", "String", "The type of its objects in this schema."),
-            (
-                "typeMissing",
-                "String",
-                "Why this schema has no type for its objects; null if it has one.",
-            ),
-        ],
-    ),
-    (
-        "Condition",
-        "A condition: any graph contains the quad (object, predicate, value).",
-        &[
-            ("predicate", "IRI!", "The predicate: an IRI, or a name with a prefix of the mapping."),
-            ("value", "IRI!", "The value: an IRI, or a name with a prefix of the mapping."),
-        ],
-    ),
-    (
-        "PenstockNamespace",
-        "A namespace that is defined with a Business Object.",
-        &[
-            ("name", "String!", "Its name."),
-            ("uriBase", "IRI", "The prefix of every identifier, if the definition has one."),
-            (
-                "generator",
-                "String",
-                "How identifiers are generated, if the definition has a generator.",
-            ),
-        ],
-    ),
-    (
-        "PenstockValidation",
-        "The shapes graphs that validate the objects of a Business Object.",
-        &[
-            ("shapes", "[String!]!", "The names of the shapes graphs."),
-            ("mode", "String!", "What a violation does: `reject`, `warn` or `off`."),
-        ],
-    ),
-    (
-        "PenstockDeletion",
-        "The progress of the deletion of a Business Object with its objects.",
-        &[(
-            "remaining",
-            "Integer!",
-            "The number of its objects that the deletion has not reached yet.",
-        )],
-    ),
-    (
-        "PenstockWarning",
-        "A valid part of a definition that is probably a mistake.",
-        &[
-            ("line", "Integer", "The line in `config`."),
-            ("column", "Integer", "The column in `config`, in characters."),
-            ("pointer", "String", "A JSON Pointer into the definition."),
-            ("message", "String!", "What was found, and what to do."),
-        ],
-    ),
-    (
-        CHANGE_TYPE,
-        "A change under review that is not published yet. `/api/v1/changes/{id}` has its difference.",
-        &[
-            ("id", "ID!", "Its identifier."),
-            ("state", "String!", "`draft` or `submitted`."),
-            ("version", "Integer!", "1 at its creation, incremented by each step."),
-            ("businessObject", "ID!", "The Business Object's id."),
-            ("businessObjectName", "String!", "The Business Object's name at that time."),
-            ("mode", "String!", "The mode of the ingestion."),
-            ("author", "ID!", "The account that sent it."),
-            ("changeOwners", "[String!]!", "The users and groups that see it too."),
-            ("approvers", "[String!]!", "Who approves it; empty if Admins do."),
-            (
-                "bypass",
-                "Boolean!",
-                "Whether it may change objects of other Business Objects that require a review.",
-            ),
-            ("createdAt", "DateTime!", "When it was created."),
-            ("updatedAt", "DateTime!", "When its last step was."),
-            ("created", "Integer!", "The number of objects that it creates."),
-            ("updated", "Integer!", "The number of objects that it changes."),
-            ("unchanged", "Integer!", "The number of objects that it names and does not change."),
-            ("deleted", "Integer!", "The number of objects that it removes."),
-        ],
-    ),
-    ("PushTarget", "Where exports go.", &[("bucketName", "String!", "Its name.")]),
-    (
-        "Export",
-        "One file for one Business Object and one target.",
-        &[
-            ("id", "ID!", "Its identifier."),
-            ("businessObject", "ID!", "The Business Object's id."),
-            ("businessObjectName", "String!", "The Business Object's name, as in the key."),
-            ("target", "String!", "The bucketName."),
-            (
-                "sequence",
-                "Integer!",
-                "From 1, without a gap, per target and Business Object name; 0 while it waits for spool space.",
-            ),
-            ("kind", "ExportKind!", "What it contains."),
-            ("status", "ExportStatus!", "Its state."),
-            ("objectCount", "Integer!", "The number of objects in it."),
-            ("bytes", "Integer!", "The size of the file in bytes."),
-            ("dataChecksum", "String!", "`metadata.data_checksum` of the file."),
-            ("sha256", "String!", "SHA-256 of the whole file, lowercase hex."),
-            ("key", "String!", "The key in the bucket, including the prefix."),
-            ("createdAt", "DateTime!", "When it was created."),
-            (
-                "clock",
-                "String",
-                "Why that time may be wrong: `unsynchronised` or `behind`; null if it is reliable.",
-            ),
-            (
-                "commit",
-                "Integer",
-                "The journal sequence of the commit whose state a full export shows; null for other kinds, and if the export mixes several commits.",
-            ),
-            ("deliveredAt", "DateTime", "When the target confirmed it."),
-            ("attempts", "Integer!", "The number of attempts so far."),
-            ("lastError", "String", "Why the last attempt failed."),
-            ("pushedBy", "ID", "The account that pushed it."),
-            ("traceparent", "String", "The trace that the push was part of (W3C Trace Context)."),
-            ("warnings", "[String!]", "The warnings while it was rendered."),
-        ],
-    ),
-    (
-        "ExportConnection",
-        "A page of exports, newest first.",
-        &[
-            ("nodes", "[Export!]!", "The exports."),
-            ("edges", "[ExportEdge!]!", "The exports with their cursors."),
-            ("pageInfo", "PageInfo!", "Where the page ends."),
-        ],
-    ),
-    (
-        "ExportEdge",
-        "An export on a page.",
-        &[
-            ("cursor", "String!", "The value of `after` for a page that begins after it."),
-            ("node", "Export!", "The export."),
-        ],
-    ),
-    (
-        "Target",
-        "Where exports go, and its state.",
-        &[
-            ("name", "String!", "The bucketName."),
-            ("type", "String!", "`directory`, `s3` or `sparql`."),
-            ("reachable", "Boolean", "Whether the last attempt reached it; null before the first."),
-            ("blocked", "String", "Why the first export of its queue cannot be delivered."),
-            ("blockedBy", "String", "The class of that cause."),
-            ("blockedSince", "DateTime", "When the first export of its queue first failed."),
-            (
-                "attempts",
-                "Integer!",
-                "The number of failed attempts for the first export of its queue.",
-            ),
-            ("nextAttempt", "DateTime", "When the next attempt is due."),
-            ("paused", "String", "Why deliveries pause although there is no error."),
-            ("remark", "String", "What an operator should know although there is no error."),
-            ("depth", "Integer!", "The number of exports in its queue."),
-            (
-                "waiting",
-                "Integer!",
-                "The number of Business Objects whose automatic exports wait for spool space.",
-            ),
-            ("bytes", "Integer!", "The size of its queue in bytes."),
-            ("oldest", "DateTime", "When the oldest export in its queue was created."),
-            (
-                "oldestAgeSeconds",
-                "Integer",
-                "Seconds since then; 0 if the clock has since been set back before that time.",
-            ),
-            ("lastDelivery", "DateTime", "When the last export was delivered."),
-        ],
-    ),
-    (
-        "PageInfo",
-        "Where a page begins and ends.",
-        &[
-            ("hasNextPage", "Boolean!", "Whether there are items after it."),
-            ("hasPreviousPage", "Boolean!", "Whether it began after a cursor."),
-            ("startCursor", "String", "The cursor of its first item."),
-            ("endCursor", "String", "The cursor of its last item: `after` of the next page."),
-        ],
-    ),
-];
+/// The enum of the direction of an order: name, description, values.
+const DIRECTION: (&str, &str, [&str; 2]) =
+    ("Direction", "The direction of an order.", ["ASC", "DESC"]);
 
-const SCALARS: &[(&str, &str, &str)] = &[
-    ("IRI", "An IRI (RFC 3987), as a string.", "https://www.rfc-editor.org/rfc/rfc3987"),
-    (
-        "Integer",
-        "A whole number of any size, as a JSON number with all its digits. A stored value that is not a whole number is written as in the JSON view. As input, a string of digits is allowed too.",
-        "https://www.w3.org/TR/xmlschema11-2/#integer",
-    ),
-    (
-        "Number",
-        "A number of any size and precision, as a JSON number with the digits that were ingested. A stored value that is not a number (INF, NaN) is written as a string, as in the JSON view. As input, a string of digits is allowed too.",
-        "https://www.w3.org/TR/xmlschema11-2/#decimal",
-    ),
-    (
-        "Date",
-        "A date, as a string in the ingested form: `2026-03-01`, with or without a time zone.",
-        "https://www.w3.org/TR/xmlschema11-2/#date",
-    ),
-    (
-        "DateTime",
-        "A date and time, as a string in the ingested form: `2026-03-01T12:00:00.5Z`.",
-        "https://www.w3.org/TR/xmlschema11-2/#dateTime",
-    ),
-];
-
-const ENUMS: &[(&str, &str, &[&str])] = &[
-    ("Direction", "The direction of an order.", &["ASC", "DESC"]),
-    ("ExportKind", "What an export contains.", &["full", "incremental", "deleted"]),
-    (
-        "ExportStatus",
-        "The state of an export.",
-        &["waiting", "queued", "delivering", "delivered", "blocked", "parked"],
-    ),
-];
-
-/// The tests of each filter, all about one value. [`TESTS`] describes each test.
-const FILTERS: &[(&str, &str, &[&str])] = &[
-    ("StringFilter", "String", &["eq", "in", "contains", "containsAnyCase", "exists"]),
-    ("IRIFilter", "IRI", &["eq", "in", "contains", "containsAnyCase", "exists"]),
-    ("IDFilter", "ID", &["eq", "in", "contains", "containsAnyCase"]),
-    ("IntegerFilter", "Integer", &["eq", "in", "before", "after", "exists"]),
-    ("NumberFilter", "Number", &["eq", "in", "before", "after", "exists"]),
-    ("DateFilter", "Date", &["eq", "in", "before", "after", "exists"]),
-    ("DateTimeFilter", "DateTime", &["eq", "in", "before", "after", "exists"]),
-    ("BooleanFilter", "Boolean", &["eq", "exists"]),
-];
+/// The type of the URI of an object.
+const ID: Scalar = Scalar {
+    name: "ID",
+    about: None,
+    filter: "IDFilter",
+    tests: &["eq", "in", "contains", "containsAnyCase"],
+};
 
 const TESTS: &[(&str, &str)] = &[
     ("eq", "It equals this. Numbers are compared as numbers, dates and times as moments."),
@@ -343,25 +51,43 @@ const TESTS: &[(&str, &str)] = &[
     ("exists", "There is a value, or with `false` there is none."),
 ];
 
+/// Returns the types of values that GraphQL does not have itself.
+fn list_scalars() -> impl Iterator<Item = &'static Scalar> {
+    KINDS.iter().map(|value| &value.kind().graphql).filter(|scalar| scalar.about.is_some())
+}
+
+/// Returns whether the values of a type are numbers of any size.
+pub(super) fn is_number(name: &str) -> bool {
+    let mut kinds = KINDS.iter().map(Value::kind);
+    kinds.any(|kind| kind.graphql.name == name && kind.form == Form::Number)
+}
+
+/// Returns the types of values that have a filter.
+fn list_filters() -> impl Iterator<Item = &'static Scalar> {
+    KINDS.iter().map(|value| &value.kind().graphql).chain([&ID])
+}
+
 /// Returns the names of all types that Business Objects cannot use: those here, and GraphQL's own.
 pub(super) fn list_type_names() -> Vec<&'static str> {
     let built_in = ["Int", "Float", "String", "Boolean", "ID", "Mutation", "Subscription"];
-    let shared = [QUERY_TYPE, NODE_TYPE, OBJECT_TYPE, REFERRERS_TYPE, "ReferrerEdge"];
+    let shared = [QUERY_TYPE, NODE_TYPE, OBJECT_TYPE, REFERRERS_TYPE, "ReferrerEdge", DIRECTION.0];
+    let own = GATEWAY_TYPES.iter().flatten().map(|one| &*one.name);
     built_in
         .into_iter()
         .chain(shared)
-        .chain(SYSTEM_TYPES.iter().map(|(name, ..)| *name).filter(|name| *name != CHANGE_TYPE))
-        .chain(SCALARS.iter().map(|(name, ..)| *name))
-        .chain(ENUMS.iter().map(|(name, ..)| *name))
-        .chain(FILTERS.iter().map(|(name, ..)| *name))
+        .chain(own.filter(|name| !name.starts_with(CHANGE_TYPE)))
+        .chain(list_scalars().map(|scalar| scalar.name))
+        .chain(list_filters().map(|of| of.filter))
         .collect()
 }
 
 /// Returns whether a type of this module, or of GraphQL itself, is an input type of the schema.
 pub(super) fn is_input(model: &Model, name: &str) -> bool {
-    let here = SCALARS.iter().any(|(scalar, ..)| *scalar == name)
-        || ENUMS.iter().any(|(items, ..)| *items == name)
-        || FILTERS.iter().any(|(filter, ..)| *filter == name);
+    let [_, enums] = &*GATEWAY_TYPES;
+    let here = list_scalars().any(|scalar| scalar.name == name)
+        || enums.iter().any(|one| one.name == name)
+        || name == DIRECTION.0
+        || list_filters().any(|of| of.filter == name);
     ["Int", "Float", "String", "Boolean", "ID"].contains(&name) || here && is_used(model, name)
 }
 
@@ -369,48 +95,54 @@ pub(super) fn is_input(model: &Model, name: &str) -> bool {
 fn is_used(model: &Model, name: &str) -> bool {
     match (name, name.strip_suffix("Filter")) {
         ("Direction" | "IDFilter", _) => !model.business_objects.is_empty(),
-        ("Number" | "Date", _) => model.has_leaf(name),
         (_, Some(of)) => model.has_leaf(of),
+        (_, None) if list_scalars().any(|scalar| scalar.name == name) => {
+            SHARED_SCALARS.contains(&name) || model.has_leaf(name)
+        }
         (_, None) => true,
     }
 }
 
-/// Returns the members of a type of [`SYSTEM_TYPES`].
-pub(super) fn find_members(type_name: &str) -> Option<&'static [Member]> {
-    SYSTEM_TYPES.iter().find(|(name, ..)| *name == type_name).map(|(.., members)| *members)
-}
-
 /// Registers the gateway's own types.
 pub(super) fn register_types(mut schema: SchemaBuilder, model: &Model) -> SchemaBuilder {
-    for (name, description, url) in SCALARS.iter().filter(|(name, ..)| is_used(model, name)) {
-        let scalar = Scalar::new(*name).description(*description).specified_by_url(*url);
+    for Scalar { name, about, .. } in list_scalars().filter(|one| is_used(model, one.name)) {
+        let Some((description, url)) = *about else { continue };
+        let scalar = DynamicScalar::new(*name).description(description).specified_by_url(url);
         schema = schema.register(scalar);
     }
-    for (name, description, values) in ENUMS.iter().filter(|(name, ..)| is_used(model, name)) {
-        let items = Enum::new(*name).description(*description).items(values.iter().copied());
-        schema = schema.register(items);
+    let (name, description, values) = DIRECTION;
+    if is_used(model, name) {
+        schema = schema.register(Enum::new(name).description(description).items(values));
     }
-    for (name, of, tests) in FILTERS.iter().filter(|(name, ..)| is_used(model, name)) {
-        let about = format!("A filter for a value of type {of}. All given tests must match.");
-        let mut filter = InputObject::new(*name).description(about);
-        for (test, description) in TESTS.iter().filter(|(test, _)| tests.contains(test)) {
+    let [objects, enums] = &*GATEWAY_TYPES;
+    for GatewayType { name, description, members } in enums {
+        let values =
+            members.iter().map(|one| EnumItem::new(&one.name).description(&one.description));
+        schema = schema.register(Enum::new(name).description(description).items(values));
+    }
+    for of in list_filters().filter(|of| is_used(model, of.filter)) {
+        let about =
+            format!("A filter for a value of type {}. All given tests must match.", of.name);
+        let mut filter = InputObject::new(of.filter).description(about);
+        for (test, description) in TESTS.iter().filter(|(test, _)| of.tests.contains(test)) {
             let kind = match *test {
-                "in" => TypeRef::named_nn_list(*of),
+                "in" => TypeRef::named_nn_list(of.name),
                 "exists" => TypeRef::named(TypeRef::BOOLEAN),
                 "contains" | "containsAnyCase" => TypeRef::named(TypeRef::STRING),
-                _ => TypeRef::named(*of),
+                _ => TypeRef::named(of.name),
             };
             filter = filter.field(InputValue::new(*test, kind).description(*description));
         }
         schema = schema.register(filter);
     }
-    for (name, description, members) in SYSTEM_TYPES {
-        if *name == "Target" && !model.whole || *name == CHANGE_TYPE && !model.has_changes {
+    for GatewayType { name, description, members } in objects {
+        if name == "Target" && !model.whole || name.starts_with(CHANGE_TYPE) && !model.has_changes {
             continue;
         }
-        let mut object = Object::new(*name).description(*description);
-        for (member, kind, description) in *members {
-            object = object.field(build_field(*member, parse_type_ref(kind), *description));
+        let mut object = Object::new(name).description(description);
+        for member in members {
+            let kind = parse_type_ref(&member.kind);
+            object = object.field(build_field(&member.name, kind, &member.description));
         }
         schema = schema.register(object);
     }

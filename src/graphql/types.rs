@@ -1,7 +1,6 @@
 //! Builds the schema's types from the model.
 use super::model::{
-    BusinessObjectTypes, FieldRole, LeafType, Model, ObjectType, connection_type_name,
-    filter_type_name,
+    BusinessObjectTypes, FieldRole, Model, ObjectType, connection_type_name, filter_type_name,
 };
 use super::system::{
     self, NODE_TYPE, OBJECT_TYPE, QUERY_TYPE, REFERRERS_TYPE, build_argument, build_field,
@@ -12,7 +11,7 @@ use async_graphql::dynamic::{
     Enum, Field, InputObject, InputValue, Interface, InterfaceField, Object, Schema, SchemaBuilder,
     SchemaError, TypeRef,
 };
-use penstock_model::mapping::{FieldKind, Literal, Property, Shape, Value};
+use penstock_model::mapping::{Detail, FieldKind, Property, Shape};
 use std::collections::BTreeSet;
 
 /// The library's limit for nested selections. `cost` has refused deeper ones before.
@@ -215,7 +214,7 @@ fn build_object_type(
             FieldRole::Uri => build_field(&own.name, parse_type_ref("ID!"), "Its URI."),
             FieldRole::Leaf(place, leaf, many) => build_field(
                 &own.name,
-                list_or_single(leaf.type_name(), many),
+                list_or_single(leaf.name, many),
                 describe_field(shape, place),
             ),
             FieldRole::Nested(place, to, many) => {
@@ -266,7 +265,7 @@ fn build_filter_type(model: &Model, object: &ObjectType) -> InputObject {
     for field in &object.fields {
         let kind = match field.role {
             FieldRole::Uri => "IDFilter".to_owned(),
-            FieldRole::Leaf(_, leaf, _) => format!("{}Filter", leaf.type_name()),
+            FieldRole::Leaf(_, leaf, _) => leaf.filter.to_owned(),
             FieldRole::Nested(_, to, _) => match model.object_types.get(to) {
                 Some(to) => filter_type_name(&to.name),
                 None => continue,
@@ -288,11 +287,11 @@ fn describe_field(shape: &Shape, place: usize) -> String {
     let FieldKind::Property(Property { predicate, required, value, .. }) = &field.kind else {
         return String::new();
     };
-    let kind = match value {
-        Value::Literal(Literal::Language(tag)) => format!(", in the language {tag}"),
-        Value::Literal(Literal::Typed(datatype)) => format!(", of type <{}>", datatype.as_str()),
-        Value::Object(nested) => format!(", an object of the namespace {}", nested.namespace),
-        Value::Literal(_) | Value::Resource => String::new(),
+    let kind = match value.detail() {
+        Detail::Language(tag) => format!(", in the language {tag}"),
+        Detail::Datatype(datatype) => format!(", of type <{}>", datatype.as_str()),
+        Detail::Objects(nested) => format!(", an object of the namespace {}", nested.namespace),
+        Detail::None => String::new(),
     };
     let required = if *required { ", required" } else { "" };
     to_single_line(&format!("`{}`: <{}>{kind}{required}", field.name, predicate.as_str()))
@@ -307,11 +306,4 @@ fn to_single_line(text: &str) -> String {
         line.truncate(end);
     }
     line
-}
-
-impl LeafType {
-    /// Returns whether the GraphQL type allows no other values, so that another stored value is an error.
-    pub(super) fn is_strict(self) -> bool {
-        self == Self::Boolean
-    }
 }

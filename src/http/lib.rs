@@ -4,17 +4,21 @@
 //! authorizes it. `sender_page` refuses requests that pages of other sites send. `accept`, `body`, `path`, `query`,
 //! `etag`, `origin` and `return_path` read the parts of a request. `reply` and `problem` are the two kinds of
 //! responses to programs: results, and errors as problem details (RFC 9457). `encoding` decodes bodies and compresses responses.
-//! `sending` limits the responses that are not sent yet. `router` builds the router from the tables of routes in `penstock-api` and `penstock-web`.
+//! `sending` limits the responses that are not sent yet. `operation` declares an
+//! operation of the API once, with its `parameters`, and `router` builds the router.
 
 pub mod accept;
 pub mod access;
 pub mod body;
+pub mod call;
 pub mod caller;
 pub mod credential;
 mod encoding;
 pub mod etag;
 mod failures;
+pub mod operation;
 pub mod origin;
+pub mod parameters;
 pub mod path;
 pub mod problem;
 pub mod query;

@@ -208,8 +208,7 @@ pub fn base_path(base_url: Option<&str>) -> &str {
 }
 
 fn is_trusted(address: IpAddr, settings: &Settings) -> bool {
-    settings.server.forward_headers == ForwardHeaders::Trusted
-        && settings.server.is_trusted_proxy(address)
+    settings.server.forward_headers == ForwardHeaders::Trusted && settings.is_trusted_proxy(address)
 }
 
 /// Whether a proxy has forwarded the request.

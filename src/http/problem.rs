@@ -1,20 +1,15 @@
 //! Errors on the wire: `application/problem+json` (RFC 9457).
 
-mod document;
-
-pub use document::{ConstraintDocument, FindingDocument, ProblemDocument};
-
 use super::accept::accepts_html;
 use super::origin::Origin;
 use super::sending;
-use document::reason_phrase;
 use penstock_auth::AuthError;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::telemetry::trace::Trace;
+use penstock_resources::problem;
 use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use salvo::http::{ResBody, StatusCode, StatusError};
 use salvo::{Depot, FlowCtrl, Request, Response, Writer, async_trait, handler};
-use salvo_oapi::{Components, EndpointOutRegister, Operation};
 use std::fmt::Write as _;
 
 /// An error response.
@@ -129,7 +124,7 @@ impl Problem {
         for (name, value) in self.headers.drain(..) {
             res.headers_mut().insert(name, value);
         }
-        let mut document = ProblemDocument::from(self);
+        let mut document = problem::Problem::from(self);
         document.instance = Some(path.to_owned());
         document.trace_id = Some(trace.id());
         // A document is plain data, which always has a JSON form.
@@ -138,6 +133,26 @@ impl Problem {
             .insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         res.replace_body(ResBody::Once(json.into()));
     }
+}
+
+impl From<Problem> for problem::Problem {
+    /// Converts everything but the path and the trace of the request.
+    fn from(problem: Problem) -> Self {
+        Self {
+            r#type: "about:blank",
+            title: reason_phrase(problem.status),
+            status: problem.status.as_u16(),
+            detail: problem.detail,
+            errors: problem.errors.into_iter().map(Into::into).collect(),
+            instance: None,
+            trace_id: None,
+        }
+    }
+}
+
+/// Returns the reason phrase, which RFC 9457 requires as the title of `about:blank`.
+fn reason_phrase(status: StatusCode) -> &'static str {
+    status.canonical_reason().unwrap_or("Error")
 }
 
 /// Responds with a problem as a page.
@@ -199,11 +214,6 @@ impl Writer for Problem {
     }
 }
 
-impl EndpointOutRegister for Problem {
-    /// The router's table has the problems of each route.
-    fn register(_components: &mut Components, _operation: &mut Operation) {}
-}
-
 /// Turns every error response of the framework into a problem.
 #[handler]
 pub(super) async fn convert_error(
@@ -251,7 +261,7 @@ mod tests {
         );
         let problem = Problem::from(error);
         assert_eq!(
-            serde_json::to_value(ProblemDocument::from(problem)).unwrap(),
+            serde_json::to_value(problem::Problem::from(problem)).unwrap(),
             json!({
                 "type": "about:blank",
                 "title": "Unprocessable Entity",

@@ -9,55 +9,62 @@ use std::collections::BTreeMap;
 /// The default number of items of a page.
 const DEFAULT_LIMIT: usize = 100;
 /// The maximum number of items of a page.
-const MAX_LIMIT: usize = 1000;
+pub(super) const MAX_LIMIT: usize = 1000;
 
 /// The query parameters of one request. An unknown or repeated parameter is an error, so that a request with a
 /// misspelt `mode` does not become an `ADD`.
 #[derive(Debug)]
-pub struct Query(BTreeMap<String, String>);
+pub struct Query(BTreeMap<String, Vec<String>>);
 
 impl Query {
     /// Reads the parameters, which must be among `known`.
+    ///
+    /// # Errors
+    /// 400 for an unknown or repeated parameter.
     pub fn read(req: &Request, known: &[&str]) -> Result<Self, Problem> {
-        let mut parameters = BTreeMap::new();
-        for (name, value) in req.queries().flat_iter() {
-            insert_parameter(&mut parameters, known, name, value)?;
-        }
-        Ok(Self(parameters))
+        let known: Vec<_> = known.iter().map(|name| (*name, false)).collect();
+        Self::read_known(req, &known)
     }
 
-    /// Reads the parameters as [`Self::read`]. The parameter `list` may be repeated; its values are returned separately.
-    pub fn read_with_list(
-        req: &Request,
-        known: &[&str],
-        list: &str,
-    ) -> Result<(Self, Vec<String>), Problem> {
-        let mut values = Vec::new();
-        let mut others = BTreeMap::new();
+    /// Reads the parameters as [`Self::read`]. Beside its name, `known` has whether a parameter may be repeated.
+    pub(super) fn read_known(req: &Request, known: &[(&str, bool)]) -> Result<Self, Problem> {
+        let mut parameters = BTreeMap::<_, Vec<_>>::new();
         for (name, value) in req.queries().flat_iter() {
-            if name == list {
-                values.push(value.clone());
-            } else {
-                insert_parameter(&mut others, known, name, value)?;
+            let Some((_, is_list)) = known.iter().find(|(known, _)| known == name) else {
+                return Err(unknown_parameter(name, known));
+            };
+            let values = parameters.entry(name.clone()).or_default();
+            if !is_list && !values.is_empty() {
+                return Err(Problem::malformed(format!(
+                    "the query parameter {name:?} is given more than once"
+                )));
             }
+            values.push(value.clone());
         }
-        Ok((Self(others), values))
+        Ok(Self(parameters))
     }
 
     /// Removes empty parameters, which a form sends for its empty fields.
     #[must_use]
     pub fn without_empty(self) -> Self {
-        Self(self.0.into_iter().filter(|(_, value)| !value.is_empty()).collect())
+        let is_given = |values: &Vec<String>| values.iter().any(|value| !value.is_empty());
+        Self(self.0.into_iter().filter(|(_, values)| is_given(values)).collect())
     }
 
     /// Returns all parameters, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        let pairs = self.0.iter().flat_map(|(name, values)| values.iter().map(move |v| (name, v)));
+        pairs.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// Returns one parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.get_all(name).first().map(String::as_str)
+    }
+
+    /// Returns all values of a parameter that may be repeated.
+    pub(super) fn get_all(&self, name: &str) -> &[String] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// Returns a parameter that is `true` or `false` (the default).
@@ -83,64 +90,92 @@ impl Query {
     }
 
     /// Returns `cursor`: the key of the last item of the previous page.
-    pub fn read_cursor(&self) -> Result<Option<String>, Problem> {
+    ///
+    /// # Errors
+    /// 400 if it is not the cursor of such a list.
+    pub fn read_cursor<C: CursorKey>(&self) -> Result<Option<C::Key>, Problem> {
         let Some(text) = self.get("cursor") else { return Ok(None) };
         let key = decode_cursor(text).and_then(|[key]| key).filter(|key| !key.is_empty());
-        key.map(Some).ok_or_else(|| {
+        let key = key.ok_or_else(|| {
             Problem::malformed(
                 "the query parameter cursor is not the \"next\" of a page; \
                  leave it out to start with the first page",
             )
+        })?;
+        C::parse(key).map(Some).ok_or_else(|| {
+            Problem::malformed(
+                "the query parameter cursor is not from this list; leave it out to start with the first page",
+            )
         })
-    }
-
-    /// Returns `cursor` of a list whose keys are UUIDs.
-    pub fn read_uuid_cursor(&self) -> Result<Option<String>, Problem> {
-        let cursor = self.read_cursor()?;
-        match &cursor {
-            Some(key) if uuid::Uuid::parse_str(key).is_err() => Err(foreign_cursor_problem()),
-            _ => Ok(cursor),
-        }
-    }
-
-    /// Returns `cursor` of a list whose keys are two numbers, as in `3-1`.
-    pub fn read_numbers_cursor(&self) -> Result<Option<(u64, u32)>, Problem> {
-        let Some(key) = self.read_cursor()? else { return Ok(None) };
-        let numbers = key
-            .split_once('-')
-            .and_then(|(one, other)| Some((one.parse().ok()?, other.parse().ok()?)));
-        numbers.map(Some).ok_or_else(foreign_cursor_problem)
-    }
-
-    /// Returns `cursor` of a list whose keys are numbers.
-    pub fn read_number_cursor(&self) -> Result<Option<u64>, Problem> {
-        let cursor = self.read_cursor()?.map(|key| key.parse());
-        cursor.transpose().map_err(|_| foreign_cursor_problem())
     }
 }
 
-/// Adds a parameter, which must be among `known` and not be there yet.
-fn insert_parameter(
-    parameters: &mut BTreeMap<String, String>,
-    known: &[&str],
-    name: &str,
-    value: &str,
-) -> Result<(), Problem> {
-    if !known.contains(&name) {
-        let known = match known {
-            [] => "it has none".to_owned(),
-            known => format!("it has {}", known.join(", ")),
-        };
-        return Err(Problem::malformed(format!(
-            "this route has no query parameter {name:?}; {known}"
-        )));
+/// The problem of a parameter that the route does not have.
+fn unknown_parameter(name: &str, known: &[(&str, bool)]) -> Problem {
+    let known: Vec<_> = known.iter().map(|(name, _)| *name).collect();
+    let known = match known.as_slice() {
+        [] => "it has none".to_owned(),
+        known => format!("it has {}", known.join(", ")),
+    };
+    Problem::malformed(format!("this route has no query parameter {name:?}; {known}"))
+}
+
+/// What the `cursor` of a list contains: the key of the last item of a page.
+pub trait CursorKey: Send + Sync + 'static {
+    /// The type of the key.
+    type Key: Send + std::fmt::Debug;
+
+    /// Reads a key. `None` if it is not one of such a list.
+    fn parse(key: String) -> Option<Self::Key>;
+}
+
+/// The cursor of a list whose keys are any text.
+#[derive(Debug)]
+pub struct TextCursor;
+
+impl CursorKey for TextCursor {
+    type Key = String;
+
+    fn parse(key: String) -> Option<String> {
+        Some(key)
     }
-    if parameters.insert(name.to_owned(), value.to_owned()).is_some() {
-        return Err(Problem::malformed(format!(
-            "the query parameter {name:?} is given more than once"
-        )));
+}
+
+/// The cursor of a list whose keys are UUIDs.
+#[derive(Debug)]
+pub struct UuidCursor;
+
+impl CursorKey for UuidCursor {
+    type Key = String;
+
+    fn parse(key: String) -> Option<String> {
+        uuid::Uuid::parse_str(&key).is_ok().then_some(key)
     }
-    Ok(())
+}
+
+/// The cursor of a list whose keys are numbers.
+#[derive(Debug)]
+pub struct NumberCursor;
+
+impl CursorKey for NumberCursor {
+    type Key = u64;
+
+    fn parse(key: String) -> Option<u64> {
+        key.parse().ok()
+    }
+}
+
+/// The cursor of a list whose keys are two numbers, as in `3-1`.
+#[derive(Debug)]
+pub struct NumbersCursor;
+
+impl CursorKey for NumbersCursor {
+    type Key = (u64, u32);
+
+    fn parse(key: String) -> Option<(u64, u32)> {
+        let (one, other) = key.split_once('-')?;
+        Some((one.parse().ok()?, other.parse().ok()?))
+    }
 }
 
 /// Parses `application/x-www-form-urlencoded`, in the order of the text. A name may occur several times.
@@ -164,26 +199,7 @@ pub fn parse_form(text: &[u8]) -> Result<Vec<(String, String)>, Problem> {
         .collect()
 }
 
-fn foreign_cursor_problem() -> Problem {
-    Problem::malformed(
-        "the query parameter cursor is not from this list; leave it out to start with the first page",
-    )
-}
-
 /// Returns the cursor that continues after this key.
 pub fn cursor_after(key: &str) -> String {
     encode_cursor(&[Some(key)])
-}
-
-/// Truncates to `limit` items. Returns the cursor of the next page if there were more.
-pub fn truncate_page<T>(
-    items: &mut Vec<T>,
-    limit: usize,
-    key: impl Fn(&T) -> &str,
-) -> Option<String> {
-    if items.len() <= limit {
-        return None;
-    }
-    items.truncate(limit);
-    items.last().map(|item| cursor_after(key(item)))
 }

@@ -5,7 +5,6 @@ use bytes::Bytes;
 use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use salvo::http::{ResBody, StatusCode};
 use salvo::{Response, Scribe};
-use salvo_oapi::{Components, EndpointOutRegister, Operation};
 use serde::Serialize;
 
 /// The result of a handler.
@@ -97,9 +96,4 @@ fn to_content_type(media_type: &'static str) -> HeaderValue {
         return with_charset.unwrap_or(HeaderValue::from_static(media_type));
     }
     HeaderValue::from_static(media_type)
-}
-
-impl EndpointOutRegister for Reply {
-    /// Each endpoint declares its own responses.
-    fn register(_components: &mut Components, _operation: &mut Operation) {}
 }

@@ -1,4 +1,4 @@
-//! The routes: `penstock-api` and `penstock-web` have their tables, and `access` enforces the roles in them.
+//! The routes: those of operations (see `operation`) and of pages. `access` enforces their roles.
 use super::access::{Allow, MinimumRole, has_side_effects};
 use salvo::http::Method;
 use salvo::routing::MethodFilter;
@@ -14,10 +14,6 @@ pub struct Route {
     pub path: &'static str,
     /// The minimum that a request must present to use it.
     pub minimum_role: MinimumRole,
-    /// The statuses of the problems that the route can answer, besides those that every route can have.
-    pub problems: &'static [u16],
-    /// Whether the OpenAPI document describes it.
-    pub is_documented: bool,
     /// Whether it belongs to the administration interface.
     is_page: bool,
     /// What runs before the handler.
@@ -25,35 +21,15 @@ pub struct Route {
     handler: Arc<dyn Handler>,
 }
 
-/// Creates a route of the API. The OpenAPI document describes it, with the statuses of its problems.
-pub fn route(
-    method: &Method,
-    path: &'static str,
-    minimum_role: MinimumRole,
-    handler: impl Handler,
-    problems: &'static [u16],
-) -> Route {
-    let route = hidden_route(method, path, minimum_role, handler);
-    Route { problems, is_documented: true, ..route }
-}
-
-/// Creates a route that the OpenAPI document does not describe.
-pub fn hidden_route(
-    method: &Method,
+/// Creates a route that is neither an operation of the API nor a page.
+pub fn plain_route(
+    method: Method,
     path: &'static str,
     minimum_role: MinimumRole,
     handler: impl Handler,
 ) -> Route {
-    Route {
-        method: method.clone(),
-        path,
-        minimum_role,
-        problems: &[],
-        is_documented: false,
-        is_page: false,
-        preparers: Vec::new(),
-        handler: Arc::new(handler),
-    }
+    let handler = Arc::new(handler);
+    Route { method, path, minimum_role, is_page: false, preparers: Vec::new(), handler }
 }
 
 /// Creates a route of the administration interface. `preparers` run in their order after the request is authorized, and
@@ -65,10 +41,15 @@ pub fn page_route(
     handler: impl Handler,
     preparers: Vec<Arc<dyn Handler>>,
 ) -> Route {
-    Route { is_page: true, preparers, ..hidden_route(method, path, minimum_role, handler) }
+    Route { is_page: true, preparers, ..plain_route(method.clone(), path, minimum_role, handler) }
 }
 
 impl Route {
+    /// Returns the handler.
+    pub fn handler(&self) -> Arc<dyn Handler> {
+        self.handler.clone()
+    }
+
     /// Returns the router of this route, for its own method only.
     pub fn to_router(&self) -> Router {
         self.build_router(self.method.clone())

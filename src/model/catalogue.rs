@@ -33,8 +33,9 @@ pub use penstock_base::IfMatch;
 use penstock_base::clock::Clock;
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::managed::{DefinitionKind, check_editable};
+use penstock_base::managed::check_editable;
 use penstock_base::shared::Shared;
+use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Error, Read, Store, Transaction};
 use shapes_graphs::DefinedGraphs;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +43,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use tokio::sync::Notify;
 
 pub use batch::{Batch, SavedDefinition};
-pub use deletion::DeletionCount;
 pub(super) use deletion::being_deleted_error;
 pub(super) use entry::{
     BUSINESS_OBJECTS, find_namespace_user, list_definitions_with_key, list_keyed_namespaces,

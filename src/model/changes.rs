@@ -28,7 +28,7 @@ pub use read::{
     ChangeContent, ListedChanges, Selection, current_approvers, find_change, list_changes,
     read_content, read_difference,
 };
-pub use record::{Change, ChangeAction, ChangeCounts, HistoryEntry, State};
+pub use record::{Change, ChangeAction, ChangeCounts, HistoryEntry};
 pub use review::{
     Applicability, Decision, Review, StepCheck, StepHook, check_applicability,
     missing_change_error, publish_change, rebase_change, take_step, withdraw_abandoned,

@@ -253,11 +253,9 @@ fn find_key_member<'j>(root: &SeenValues<'j>, samples: &[Json]) -> Option<&'j st
     KEY_MEMBERS.iter().find_map(|wanted| {
         let mut members = root.members.iter();
         let (name, seen) = members.find(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
-        let kind = matches!(
-            seen.guess_type(),
-            Some(GuessedType::Single("string" | "integer" | "date" | "dateTime" | "resource"))
-        );
-        (kind && seen.describe_others().is_none() && is_key(name)).then_some(*name)
+        let Some(GuessedType::Single(kind)) = seen.guess_type() else { return None };
+        let can_be_key = mapping::find_kind(kind)?.kind().key_text.is_some();
+        (can_be_key && seen.describe_others().is_none() && is_key(name)).then_some(*name)
     })
 }
 

@@ -54,7 +54,6 @@ mod messages;
 mod mode;
 mod node;
 mod objects;
-mod on_error;
 mod orphans;
 mod partial;
 mod preview;
@@ -75,7 +74,7 @@ mod violations;
 mod write;
 mod write_history;
 
-pub use answer::{Answer, Nested, Outcome, RejectedObject, Status, Warning};
+pub use answer::Answer;
 pub(crate) use change::{Applied, apply_whole_request};
 pub use condition::ObjectCondition;
 pub use dry_run::{DryRun, RenderedObject, dry_run_ingestion};
@@ -86,14 +85,13 @@ pub(crate) use idempotency::{ANSWERS, rewrite_stored_answer};
 pub use identifiers::MintedIdentifier;
 pub use locked_fields::{LockReason, LockedFields, find_locked_fields};
 pub use messages::{BatchedMessage, MAX_TOPIC_COPIES_BYTES, MessageBatch, count_message_values};
-pub use mode::Mode;
-pub use on_error::OnError;
+pub use mode::{parse_mode, parse_on_error};
+pub use penstock_config::Limits;
+pub use penstock_resources::ingestion::{Mode, OnError};
 pub use preview::{Preview, preview_ingestion};
 pub(crate) use record::store_approved_record;
-pub use record::{
-    QuadCounts, Record, RecordMode, UpdateToRecord, list_records, read_record, store_update_record,
-};
-pub use request::{Body, Limits, Request};
+pub use record::{UpdateToRecord, list_records, read_record, store_update_record};
+pub use request::{Body, Request};
 pub use retry::missing_letter_error;
 pub use review::{AuditHook, AuditedStep, Replay, ReviewStep, Submission};
 pub use run::{BegunIngestion, begin_ingestion, ingest};

@@ -1,8 +1,9 @@
 //! The mapping: the compiled form of a Business Object's YAML `config` (specification, 2.2).
 //!
 //! A mapping is a finite tree of shapes. `yaml` reads YAML or JSON with the position of every node. `compile` converts
-//! the nodes into the tree and reports every error. `path` parses the forms of a path. `schema` writes the JSON
-//! Schema, and `shapes` writes SHACL and ShEx. `example` builds an object that the mapping accepts.
+//! the nodes into the tree and reports every error. `path` parses the forms of a path. `kind` has what is known of each
+//! type of values. `schema` writes the JSON Schema, and `shapes` writes SHACL and ShEx. `example` builds an object that
+//! the mapping accepts.
 //!
 //! # The text
 //! The root is a definition with `type: object`, a `path` that names the namespace of its objects (`Plant:.`), and
@@ -44,6 +45,7 @@
 
 mod compile;
 mod example;
+mod kind;
 mod path;
 mod prefixes;
 mod schema;
@@ -52,6 +54,8 @@ pub(crate) mod yaml;
 
 pub use compile::compile;
 pub use example::build_example;
+pub(crate) use kind::find_kind;
+pub use kind::{Detail, Form, KINDS, Kind, Literal, Scalar, Value};
 pub use prefixes::Prefixes;
 pub use schema::build_json_schema;
 pub use shapes::{ShapeSource, build_shacl, write_shex};
@@ -144,27 +148,35 @@ pub struct Field {
 }
 
 impl Field {
+    /// Returns what the field contains, if it is not the object's own URI.
+    pub fn property(&self) -> Option<&Property> {
+        if let FieldKind::Property(property) = &self.kind { Some(property) } else { None }
+    }
+
+    /// Returns the shape of the objects in the field, if it contains objects.
+    pub fn shape(&self) -> Option<&Shape> {
+        self.property()?.value.shape()
+    }
+
     /// Returns whether the field contains objects.
     pub fn contains_objects(&self) -> bool {
-        matches!(&self.kind, FieldKind::Property(Property { value: Value::Object(_), .. }))
+        self.shape().is_some()
     }
 
     /// Returns whether the field contains one string, of any datatype or language: `type: string`.
     pub fn is_single_string(&self) -> bool {
-        use Literal::{Language, String, Typed};
-        matches!(
-            &self.kind,
-            FieldKind::Property(Property {
-                is_array: false,
-                value: Value::Literal(String | Typed(_) | Language(_)),
-                ..
-            })
-        )
+        self.property().is_some_and(|property| !property.is_array && property.value.is_string())
+    }
+
+    /// Returns whether the field contains one date or time.
+    pub fn is_single_time(&self) -> bool {
+        let is_time = |property: &Property| property.value.kind().order.is_time();
+        self.property().is_some_and(|property| !property.is_array && is_time(property))
     }
 
     /// Returns whether an object without a value in this field is refused.
     pub fn is_required(&self) -> bool {
-        matches!(&self.kind, FieldKind::Property(Property { required: true, .. }))
+        self.property().is_some_and(|property| property.required)
     }
 }
 
@@ -188,38 +200,6 @@ pub struct Property {
     pub required: bool,
     /// The type of each value.
     pub value: Value,
-}
-
-/// The type of a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
-    /// An IRI, as a JSON string.
-    Resource,
-    /// A literal.
-    Literal(Literal),
-    /// A nested object, which is linked to its parent.
-    Object(Shape),
-}
-
-/// The type of a literal, and its form in JSON.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Literal {
-    /// `xsd:string`, as a JSON string.
-    String,
-    /// Any other datatype named with `datatype`, as a JSON string.
-    Typed(NamedNode),
-    /// `rdf:langString` with the tag named with `language` (lower case), as a JSON string.
-    Language(String),
-    /// `xsd:decimal`, or with an exponent `xsd:double`, as a JSON number.
-    Number,
-    /// `xsd:integer`, as a JSON number.
-    Integer,
-    /// `xsd:boolean`, as `true` or `false`.
-    Boolean,
-    /// `xsd:date`, as a JSON string.
-    Date,
-    /// `xsd:dateTime`, as a JSON string.
-    DateTime,
 }
 
 impl Mapping {
@@ -327,12 +307,9 @@ impl Shape {
         self.key_fields().is_some() || self.iter_nested().any(|(_, _, nested)| nested.has_key())
     }
 
-    /// Returns the property of a field of the key.
-    pub fn key_property(&self, index: usize) -> Option<&Property> {
-        match &self.fields.get(index)?.kind {
-            FieldKind::Property(property) => Some(property),
-            FieldKind::Id => None,
-        }
+    /// Returns the property of the field at this index.
+    pub fn property_at(&self, index: usize) -> Option<&Property> {
+        self.fields.get(index)?.property()
     }
 
     /// Returns the names of the fields of the key; none if there is no key.
@@ -341,15 +318,17 @@ impl Shape {
         indexes.iter().filter_map(|index| Some(self.fields.get(*index)?.name.as_str())).collect()
     }
 
+    /// Returns the fields with a property, each with its index.
+    pub fn iter_properties(&self) -> impl Iterator<Item = (usize, &Field, &Property)> + Clone {
+        let fields = self.fields.iter().enumerate();
+        fields.filter_map(|(index, field)| Some((index, field, field.property()?)))
+    }
+
     /// Returns the shapes of nested objects, each with the field and the property that lead to it.
     pub fn iter_nested(&self) -> impl Iterator<Item = (&Field, &Property, &Self)> {
-        self.fields.iter().filter_map(|field| match &field.kind {
-            FieldKind::Property(property) => match &property.value {
-                Value::Object(nested) => Some((field, property, nested)),
-                _ => None,
-            },
-            FieldKind::Id => None,
-        })
+        let properties = self.iter_properties();
+        properties
+            .filter_map(|(_, field, property)| Some((field, property, property.value.shape()?)))
     }
 
     /// Returns whether this shape, or one nested in it, has other types than the same one in another mapping.
@@ -369,10 +348,8 @@ impl Shape {
 
     /// Returns the first field with this property.
     pub fn find_field_of(&self, predicate: &NamedNode) -> Option<&Field> {
-        self.fields.iter().find(|field| match &field.kind {
-            FieldKind::Property(property) => property.predicate == *predicate,
-            FieldKind::Id => false,
-        })
+        let mut properties = self.iter_properties();
+        properties.find_map(|(_, field, found)| (found.predicate == *predicate).then_some(field))
     }
 
     /// Returns whether the member of this name is the object's own URI: `uri`, or a field of type `id`.

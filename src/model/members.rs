@@ -1,6 +1,6 @@
 //! Decides which stored objects belong to a Business Object.
 use super::namespace;
-use super::resource::{Compiled, Condition, Definition};
+use super::resource::{Compiled, Definition, condition_to_terms};
 use oxrdf::{GraphName, NamedNode};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{
@@ -86,7 +86,7 @@ pub(super) fn build_possible_filters(
     namespaces: &[String],
 ) -> Result<Vec<SubjectFilter>, GatewayError> {
     let mut filters = Vec::new();
-    let having: Result<Vec<_>, _> = stored.conditions.iter().map(Condition::to_terms).collect();
+    let having: Result<Vec<_>, _> = stored.conditions.iter().map(condition_to_terms).collect();
     if let Ok(having) = having
         && !having.is_empty()
     {

@@ -23,6 +23,7 @@ use penstock_base::collections;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
 use penstock_base::table::{AsJson, Row, Table};
+use penstock_resources::namespace::{DefinedNamespace, Generator};
 use penstock_store::{Error, Pattern, Read, Transaction};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
@@ -61,61 +62,28 @@ pub struct Namespace {
     pub created_at: String,
 }
 
-/// The definition of a namespace, in the body of a PUT of it or in the definition of a Business Object.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NamespaceDefinition {
-    /// Its name, as mappings write it.
-    pub name: String,
-    /// Its URI base. If absent, a new namespace gets the default base.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uri_base: Option<String>,
-    /// Its generator. If absent, a new namespace gets the default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub generator: Option<Generator>,
-}
-
-/// The generator of the local part of identifiers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Generator {
-    /// A UUID, version 7 (RFC 9562).
-    #[default]
-    Uuid,
-    /// 1, 2, 3, ...; a number is never issued twice.
-    Counter,
-    /// Ten random characters of `0-9a-z`.
-    Alphanumeric,
-    /// No generator: clients send every URI.
-    Manual,
-}
-
-impl Generator {
-    /// All generators.
-    pub const ALL: [Self; 4] = [Self::Uuid, Self::Counter, Self::Alphanumeric, Self::Manual];
-
-    /// Returns its name, as definitions write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Uuid => "uuid",
-            Self::Counter => "counter",
-            Self::Alphanumeric => "alphanumeric",
-            Self::Manual => "manual",
+impl Namespace {
+    /// Creates the defined namespace, with this base and this generator if the definition has none.
+    #[must_use]
+    pub fn from_definition(
+        definition: DefinedNamespace,
+        default_base: String,
+        default_generator: Generator,
+    ) -> Self {
+        Self {
+            name: definition.name,
+            uri_base: definition.uri_base.unwrap_or(default_base),
+            generator: definition.generator.unwrap_or(default_generator),
+            created_at: String::new(),
         }
     }
 
-    /// Returns the generator of this name.
-    ///
-    /// # Errors
-    /// Says which names there are.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|generator| generator.name() == name).ok_or_else(|| {
-            format!("there is no generator {name:?}; use uuid, counter, alphanumeric or manual")
-        })
+    /// Returns whether it already matches this definition.
+    pub(super) fn matches(&self, definition: &DefinedNamespace) -> bool {
+        definition.uri_base.as_ref().is_none_or(|base| *base == self.uri_base)
+            && definition.generator.is_none_or(|generator| generator == self.generator)
     }
-}
 
-impl Namespace {
     /// Returns the name of its graph, which is the URI base.
     pub fn graph_name(&self) -> NamedNode {
         NamedNode::new_unchecked(&self.uri_base)
@@ -157,77 +125,58 @@ impl Namespace {
     }
 }
 
-impl NamespaceDefinition {
-    /// Reads the body of a PUT of the namespace `name`. The body may contain the read-only members of an answer; they
-    /// have no effect.
-    ///
-    /// # Errors
-    /// `ErrorClass::Malformed` as [`json::parse`]; `ErrorClass::Invalid` with every finding.
-    pub fn from_json(name: &str, body: &[u8]) -> Result<Self, GatewayError> {
-        Self::from_value(name, json::parse(body, 8)?)
-    }
+/// Reads the body of a PUT of the namespace `name`. The body may contain the read-only members of an answer; they have no
+/// effect.
+///
+/// # Errors
+/// `ErrorClass::Malformed` as [`json::parse`]; `ErrorClass::Invalid` with every finding.
+pub fn parse_definition(name: &str, body: &[u8]) -> Result<DefinedNamespace, GatewayError> {
+    read_definition(name, json::parse(body, 8)?)
+}
 
-    /// Reads the value of such a body, or the fields of a form with the same names.
-    ///
-    /// # Errors
-    /// `ErrorClass::Invalid` with every finding.
-    pub fn from_value(name: &str, value: Json) -> Result<Self, GatewayError> {
-        let mut findings = Vec::new();
-        let mut definition = Self { name: name.to_owned(), uri_base: None, generator: None };
-        if let Err(why) = check_name(name) {
-            findings.push(Finding::at_pointer("", why));
-        }
-        if let Some(mut members) = Members::of_object(value, "", &mut findings) {
-            if let Some(given) = members.take_string("name")
-                && given != name
-            {
-                members.add_finding("name", format!("the body names {given:?}, the path {name:?}"));
-            }
-            definition.uri_base = read_base(&mut members);
-            definition.generator = read_generator(&mut members);
-            members.take("createdAt");
-            members.take("warnings");
-            members.report_unknown();
-        }
-        if findings.is_empty() {
-            Ok(definition)
-        } else {
-            Err(GatewayError::with_findings(
-                ErrorClass::Invalid,
-                format!("the namespace {name:?} is not valid"),
-                findings,
-            ))
-        }
+/// Reads the value of such a body, or the fields of a form with the same names.
+///
+/// # Errors
+/// `ErrorClass::Invalid` with every finding.
+pub fn read_definition(name: &str, value: Json) -> Result<DefinedNamespace, GatewayError> {
+    let mut findings = Vec::new();
+    let mut definition = DefinedNamespace { name: name.to_owned(), ..DefinedNamespace::default() };
+    if let Err(why) = check_name(name) {
+        findings.push(Finding::at_pointer("", why));
     }
-
-    /// Returns the defined namespace, with this base and this generator if the definition has none.
-    #[must_use]
-    pub fn into_namespace(self, default_base: String, default_generator: Generator) -> Namespace {
-        Namespace {
-            name: self.name,
-            uri_base: self.uri_base.unwrap_or(default_base),
-            generator: self.generator.unwrap_or(default_generator),
-            created_at: String::new(),
+    if let Some(mut members) = Members::of_object(value, "", &mut findings) {
+        if let Some(given) = members.take_string("name")
+            && given != name
+        {
+            members.add_finding("name", format!("the body names {given:?}, the path {name:?}"));
         }
+        definition.uri_base = read_base(&mut members);
+        definition.generator = read_generator(&mut members);
+        members.take("createdAt");
+        members.take("warnings");
+        members.report_unknown();
     }
-
-    /// Reads one element of the `namespaces` of a Business Object's definition.
-    pub(super) fn read_members(members: &mut Members<'_>) -> Self {
-        let name = members.take_string("name");
-        if name.is_none() {
-            members.report_missing("name", "expected the name of a namespace");
-        }
-        Self {
-            name: name.unwrap_or_default(),
-            uri_base: members.take_string("uriBase"),
-            generator: read_generator(members),
-        }
+    if findings.is_empty() {
+        Ok(definition)
+    } else {
+        Err(GatewayError::with_findings(
+            ErrorClass::Invalid,
+            format!("the namespace {name:?} is not valid"),
+            findings,
+        ))
     }
+}
 
-    /// Returns whether a namespace already matches this definition.
-    pub(super) fn matches(&self, namespace: &Namespace) -> bool {
-        self.uri_base.as_ref().is_none_or(|base| *base == namespace.uri_base)
-            && self.generator.is_none_or(|generator| generator == namespace.generator)
+/// Reads one element of the `namespaces` of a Business Object's definition.
+pub(super) fn read_defined(members: &mut Members<'_>) -> DefinedNamespace {
+    let name = members.take_string("name");
+    if name.is_none() {
+        members.report_missing("name", "expected the name of a namespace");
+    }
+    DefinedNamespace {
+        name: name.unwrap_or_default(),
+        uri_base: members.take_string("uriBase"),
+        generator: read_generator(members),
     }
 }
 
@@ -287,7 +236,7 @@ pub(super) fn put_with_cache(
 pub(super) fn define_namespace(
     transaction: &mut Transaction<'_>,
     cache: &NamespaceCache,
-    definition: &NamespaceDefinition,
+    definition: &DefinedNamespace,
     default_base: String,
     business_object: Option<&str>,
 ) -> Result<(Namespace, bool), GatewayError> {
@@ -296,7 +245,7 @@ pub(super) fn define_namespace(
         || (default_base, Generator::default()),
         |before| (before.uri_base, before.generator),
     );
-    let namespace = definition.clone().into_namespace(base, generator);
+    let namespace = Namespace::from_definition(definition.clone(), base, generator);
     put_for_business_object(transaction, cache, namespace, business_object)
 }
 

@@ -21,9 +21,8 @@ pub(super) use definition::{
 };
 pub(super) use index::{GainedKey, KeyMatch};
 
-use crate::mapping::{Literal, Value};
+use crate::mapping::Value;
 use crate::namespace::{Namespace, encode_segment};
-use oxrdf::vocab::xsd;
 use oxrdf::{GraphName, NamedNode, NamedNodeRef, NamedOrBlankNode, Term, TermRef};
 use penstock_store::{Error, Pattern, Read};
 use std::borrow::Cow;
@@ -181,30 +180,15 @@ impl NaturalKey {
 
 /// Returns the text of a value in a key; `None` if the value is not of the type of the field. Integers count by value.
 pub(super) fn key_text<'t>(value: &Value, term: TermRef<'t>) -> Option<Cow<'t, str>> {
-    let literal = match (value, term) {
-        (Value::Resource, TermRef::NamedNode(iri)) => return Some(iri.as_str().into()),
-        (Value::Literal(_), TermRef::Literal(literal)) => literal,
-        _ => return None,
-    };
-    let Value::Literal(kind) = value else { return None };
-    let datatype = match kind {
-        Literal::Language(tag) => {
-            return (literal.language() == Some(tag)).then(|| literal.value().into());
+    match (value, term) {
+        (Value::Resource, TermRef::NamedNode(iri)) => Some(iri.as_str().into()),
+        (Value::Literal(kind), TermRef::Literal(literal))
+            if kind.has_type_of(literal) && kind.language() == literal.language() =>
+        {
+            Some((kind.kind().key_text?)(literal.value()))
         }
-        Literal::String => xsd::STRING,
-        Literal::Typed(datatype) => datatype.as_ref(),
-        Literal::Integer => xsd::INTEGER,
-        Literal::Date => xsd::DATE,
-        Literal::DateTime => xsd::DATE_TIME,
-        Literal::Number | Literal::Boolean => return None,
-    };
-    if literal.datatype() != datatype {
-        return None;
+        _ => None,
     }
-    Some(match kind {
-        Literal::Integer => normalize_integer(literal.value()),
-        _ => literal.value().into(),
-    })
 }
 
 /// Returns why a text cannot be in a key; `None` if it can.
@@ -213,24 +197,6 @@ pub(super) fn unusable_reason(text: &str) -> Option<&'static str> {
         "" => Some("it is empty"),
         "." | ".." => Some("URIs do not keep it as a path segment"),
         _ => None,
-    }
-}
-
-/// Returns the canonical form of an `xsd:integer`: without `+` and without zeros at the beginning.
-fn normalize_integer(text: &str) -> Cow<'_, str> {
-    let (is_negative, digits) = match text.as_bytes().first() {
-        Some(b'-') => (true, text.get(1..).unwrap_or_default()),
-        Some(b'+') => (false, text.get(1..).unwrap_or_default()),
-        _ => (false, text),
-    };
-    match digits.trim_start_matches('0') {
-        "" if digits.is_empty() => text.into(),
-        "" => "0".into(),
-        significant if is_negative && significant.len() + 1 < text.len() => {
-            format!("-{significant}").into()
-        }
-        _ if is_negative => text.into(),
-        significant => significant.into(),
     }
 }
 

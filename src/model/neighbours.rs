@@ -1,5 +1,5 @@
 //! Finds the objects around an object: what it refers to, what refers to it, and the objects that it is nested in.
-use crate::mapping::{FieldKind, Property, Shape, Value};
+use crate::mapping::{FieldKind, Shape};
 use crate::resource::Compiled;
 use crate::view::{FieldValues, find_label, find_nested_label, find_owning_field};
 use crate::{members, namespace};
@@ -142,10 +142,7 @@ pub fn find_ancestors(
 
 /// Returns the shape of the objects nested in the field with this index.
 pub fn nested_shape(shape: &Shape, field: usize) -> Option<&Shape> {
-    match &shape.fields.get(field)?.kind {
-        FieldKind::Property(Property { value: Value::Object(inner), .. }) => Some(inner),
-        _ => None,
-    }
+    shape.fields.get(field)?.shape()
 }
 
 /// Returns the first object of this shape whose field contains an object, and the name of the field. `root` is the

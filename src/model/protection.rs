@@ -7,9 +7,10 @@
 //! the move of a namespace. An Admin can override that too, for a change when it is sent.
 use crate::change_feed::{HolderLinks, Watch, WatchedDefinitions};
 use crate::members::satisfies_any;
-use crate::resource::{BusinessObject, Compiled, Review, Validation, ValidationMode};
+use crate::resource::{BusinessObject, Compiled};
 use oxrdf::{NamedNode, NamedOrBlankNode, Term};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::business_object::{Review, Validation, ValidationMode};
 use penstock_shapes::{
     Budget, Data, Limits, Properties, Scope, Severity, ShapesGraph, StoredTriples, Targets,
     Violation, lend_triples,

@@ -2,28 +2,30 @@
 //!
 //! `read` reads a definition from a request body, and `check` validates it. `automatic` and `schedule` parse its settings
 //! for automatic exports, `validation` the shapes graphs that validate its objects, `review` which ingestions become
-//! changes under review.
+//! changes under review. `show` converts what is stored to what is shown.
 
 mod automatic;
 mod check;
 mod read;
 mod review;
 mod schedule;
+mod show;
 mod validation;
 
 pub use automatic::AutomaticExports;
-pub use review::Review;
+pub(crate) use check::condition_to_terms;
+pub use check::expand_condition;
 pub(crate) use review::{check_omitted_approvers, check_omitted_review};
 pub use schedule::{Schedule, SettingError};
 pub(crate) use validation::check_omitted_validation;
-pub use validation::{Validation, ValidationMode};
 
-use super::ingest::Record;
 use super::mapping::{Mapping, ShapeSource};
-use super::namespace::NamespaceDefinition;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::Finding;
 use penstock_base::principal::Principal;
+use penstock_resources::business_object::{Condition, PushTarget, Review, Validation};
+use penstock_resources::ingestion::IngestionRecord;
+use penstock_resources::namespace::DefinedNamespace;
 use serde::{Deserialize, Serialize};
 
 /// A definition that a client sends, before it is validated.
@@ -62,7 +64,7 @@ pub struct Definition {
     pub config: String,
     /// The namespaces that are defined with it.
     #[serde(default)]
-    pub namespaces: Vec<NamespaceDefinition>,
+    pub namespaces: Vec<DefinedNamespace>,
     /// The conditions that a stored object must satisfy to be a member; all must hold.
     #[serde(default)]
     pub conditions: Vec<Condition>,
@@ -104,23 +106,6 @@ impl Definition {
 
 fn yes() -> bool {
     true
-}
-
-/// A condition: the object has this value for this predicate, in any graph.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Condition {
-    /// An IRI without angle brackets, or a name with a prefix of the mapping.
-    pub predicate: String,
-    /// An IRI, or a name with a prefix of the mapping.
-    pub value: String,
-}
-
-/// An export target.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PushTarget {
-    /// A valid S3 bucket name; `service.export.targets.*` configures where it leads.
-    pub bucket_name: String,
 }
 
 /// A stored Business Object.
@@ -172,7 +157,7 @@ pub struct Deletion {
     pub last_visited: Option<String>,
     /// The ingestion record of the whole deletion, once it has deleted a member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub record: Option<Record>,
+    pub record: Option<IngestionRecord>,
     /// Whether the current pass has deleted a member.
     pub has_deleted: bool,
 }

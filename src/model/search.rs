@@ -32,7 +32,6 @@ mod tests;
 pub use budget::SearchBudget;
 pub use filter::{Filter, ValueTest};
 pub use order::Order;
-pub(crate) use order::{SortKey, ValueKind};
 pub use page::{
     FoundObject, ObjectCount, Search, SearchPage, count_objects, count_some, find_page,
 };

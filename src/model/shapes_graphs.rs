@@ -9,11 +9,11 @@ pub(crate) use rebase::{preview_rebase, rewrite_shapes};
 
 use crate::change_feed::change_watched_number;
 use crate::rdf::Format;
-use crate::resource::Validation;
 use penstock_base::characters::is_deceptive;
 use penstock_base::collections;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::table::{AsJson, Row, Table};
+use penstock_resources::business_object::Validation;
 pub use penstock_shapes::MAX_GRAPH_BYTES;
 use penstock_shapes::{ShapesFormat, ShapesGraph};
 use penstock_store::{Error, Format as StoreFormat, Read, Transaction};

@@ -6,7 +6,7 @@ use crate::catalogue::{Catalogue, CatalogueSettings, IfMatch, Requester};
 use crate::change_feed::Watch;
 use crate::ingest::{Answer, Body, Limits, Mode, OnError, Request, ReviewStep, ingest};
 use crate::mapping::{Mapping, Shape};
-use crate::namespace::{self, Generator, Namespace};
+use crate::namespace::{self, Namespace};
 use crate::rdf::Format;
 use crate::resource::{BusinessObject, Compiled, CompiledDefinition, Definition};
 use crate::shapes_graphs::{GraphMetadata, StoredGraph, TextFormat, store_graph};
@@ -14,25 +14,19 @@ use crate::{members, view};
 use oxrdf::{NamedNode, Quad, Term};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::GatewayError;
+use penstock_config::ShapesLimits;
+use penstock_resources::namespace::Generator;
 use penstock_store::{Options, Pattern, Read, Store};
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 use tempfile::TempDir;
 
-/// The default limits of a gateway.
-pub const LIMITS: Limits = Limits {
-    nesting: 128,
-    objects: 10_000,
-    values: 150_000,
-    idempotency_keys: 1000,
-    idempotency_bytes: 16 << 20,
-    history: 10_000,
-    rejected_bytes: 64 << 20,
-    changes: 20_000,
-    change_bytes: 256 << 20,
-    validation_time: std::time::Duration::from_mins(1),
-    validation_memory: 64 << 20,
-};
+/// The default limits of a gateway, but for more time and memory for a validation.
+pub static LIMITS: LazyLock<Limits> = LazyLock::new(|| {
+    let shapes = ShapesLimits { time: Duration::from_mins(1), memory: 64 << 20 };
+    Limits { shapes, ..Limits::default() }
+});
 
 /// Opens a new store in a temporary folder, which must outlive it.
 pub fn open_store() -> (TempDir, Store) {
@@ -218,7 +212,7 @@ impl Fixture {
         }
         mapping.resolve_namespaces(&store.read()).unwrap();
         let business_object = compile_object("bo-1", "Machine", mapping);
-        Self { store, business_object, limits: LIMITS, watch: Watch::default(), dir }
+        Self { store, business_object, limits: *LIMITS, watch: Watch::default(), dir }
     }
 
     /// Creates a fixture with the Business Object of this definition.
@@ -227,7 +221,7 @@ impl Fixture {
         let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
         let business_object = (*put_definition(&catalogue, definition)).clone();
         let watch = catalogue.watch().clone();
-        Self { store, business_object, limits: LIMITS, watch, dir }
+        Self { store, business_object, limits: *LIMITS, watch, dir }
     }
 
     /// Creates a fixture with the Business Object of this definition, which can name a shapes graph in Turtle.
@@ -237,7 +231,7 @@ impl Fixture {
         let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
         let business_object = (*put_definition(&catalogue, definition)).clone();
         let watch = catalogue.watch().clone();
-        Self { store, business_object, limits: LIMITS, watch, dir }
+        Self { store, business_object, limits: *LIMITS, watch, dir }
     }
 
     /// Returns the folder of the store.

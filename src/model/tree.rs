@@ -2,11 +2,11 @@
 //!
 //! A view shows an object as a whole, up to 32 MiB. A page shows much less, so it reads only that: some elements of each
 //! array, a few levels, and a limited number of nested objects. Every nested object can be read as a tree of its own.
-use crate::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
-use crate::search::{SortKey, ValueKind};
+use crate::mapping::{Detail, Field, Property, Shape, Value};
 use crate::view::{FieldValues, NestingPath, ShownValues, find_nested_label};
 use oxrdf::{NamedNode, NamedNodeRef};
 use penstock_base::error::GatewayError;
+use penstock_rdf::compare::SortKey;
 use penstock_store::{Read, SubjectQuads};
 
 /// The number of elements of an array that are read at once.
@@ -135,8 +135,7 @@ impl<R: Read> TreeReader<'_, R> {
     ) -> Result<ObjectTree, GatewayError> {
         let values = FieldValues::from_subject(shape, quads);
         let mut fields = Vec::new();
-        for (place, field) in shape.fields.iter().enumerate() {
-            let FieldKind::Property(property) = &field.kind else { continue };
+        for (place, field, property) in shape.iter_properties() {
             if window.is_some_and(|window| window.field != field.name) {
                 continue;
             }
@@ -167,7 +166,7 @@ impl<R: Read> TreeReader<'_, R> {
         let mut read = TreeField {
             name: field.name.clone(),
             type_name: describe_type(&property.value),
-            holds_objects: matches!(property.value, Value::Object(_)),
+            holds_objects: property.value.shape().is_some(),
             is_array: property.is_array,
             is_flat: is_flat(property),
             values: Vec::new(),
@@ -176,10 +175,7 @@ impl<R: Read> TreeReader<'_, R> {
             newest_by: None,
             notes: Vec::new(),
         };
-        let stored = match &all {
-            ShownValues::Literals(literals) => literals.len(),
-            ShownValues::Iris(iris) => iris.len(),
-        };
+        let stored = all.texts().count();
         read.total = if property.is_array { stored } else { stored.min(1) };
         if stored > read.total {
             notes.push(format!(
@@ -272,7 +268,8 @@ impl<R: Read> TreeReader<'_, R> {
         iris: &mut Vec<NamedNodeRef<'_>>,
         notes: &mut Vec<String>,
     ) -> Result<Option<String>, GatewayError> {
-        let Some((place, field, property)) = find_time_field(shape) else { return Ok(None) };
+        let mut times = shape.iter_properties().filter(|(_, field, _)| field.is_single_time());
+        let Some((place, field, property)) = times.next() else { return Ok(None) };
         if iris.len() < 2 {
             return Ok(None);
         }
@@ -283,7 +280,7 @@ impl<R: Read> TreeReader<'_, R> {
             return Ok(None);
         }
         self.ordered_left -= iris.len();
-        let kind = ValueKind::of_property(property);
+        let order = property.value.kind().order;
         let mut quads = SubjectQuads::default();
         let mut keyed: Vec<(Option<SortKey>, NamedNodeRef<'_>)> = Vec::with_capacity(iris.len());
         for iri in iris.iter() {
@@ -293,7 +290,7 @@ impl<R: Read> TreeReader<'_, R> {
                 // What is not a time comes last.
                 ShownValues::Literals(shown) => {
                     let time = shown.first().filter(|one| one.misfit.is_none());
-                    time.map(|one| kind.sort_key(&one.text))
+                    time.map(|one| order.sort_key(&one.text))
                 }
                 ShownValues::Iris(_) => None,
             };
@@ -313,47 +310,20 @@ fn cut_text(text: &str, max_chars: usize) -> (String, bool) {
     }
 }
 
-/// Returns the first field with a single time.
-fn find_time_field(shape: &Shape) -> Option<(usize, &Field, &Property)> {
-    shape.fields.iter().enumerate().find_map(|(place, field)| match &field.kind {
-        FieldKind::Property(
-            property @ Property {
-                is_array: false,
-                value: Value::Literal(Literal::Date | Literal::DateTime),
-                ..
-            },
-        ) => Some((place, field, property)),
-        _ => None,
-    })
-}
-
 fn is_flat(property: &Property) -> bool {
-    let Value::Object(inner) = &property.value else { return false };
-    !inner.fields.iter().any(Field::contains_objects)
+    property.value.shape().is_some_and(|inner| !inner.fields.iter().any(Field::contains_objects))
 }
 
 /// Returns the type of a value in words.
 pub fn describe_type(value: &Value) -> String {
-    match value {
-        Value::Resource => "resource".to_owned(),
-        Value::Object(_) => "object".to_owned(),
-        Value::Literal(literal) => match literal {
-            Literal::String => "string".to_owned(),
-            Literal::Typed(datatype) => {
-                let iri = datatype.as_str();
-                iri.rsplit(['#', '/'])
-                    .next()
-                    .filter(|name| !name.is_empty())
-                    .unwrap_or(iri)
-                    .to_owned()
-            }
-            Literal::Language(tag) => format!("string, {tag}"),
-            Literal::Number => "number".to_owned(),
-            Literal::Integer => "integer".to_owned(),
-            Literal::Boolean => "boolean".to_owned(),
-            Literal::Date => "date".to_owned(),
-            Literal::DateTime => "dateTime".to_owned(),
-        },
+    match value.detail() {
+        Detail::Datatype(datatype) => {
+            let iri = datatype.as_str();
+            let name = iri.rsplit(['#', '/']).next().filter(|name| !name.is_empty());
+            name.unwrap_or(iri).to_owned()
+        }
+        Detail::Language(tag) => format!("string, {tag}"),
+        Detail::Objects(_) | Detail::None => value.kind().name.to_owned(),
     }
 }
 

@@ -7,7 +7,6 @@
 mod belonging;
 mod budget;
 mod label;
-mod number;
 mod object;
 mod shown;
 #[cfg(test)]
@@ -16,8 +15,8 @@ mod values;
 
 pub(crate) use belonging::find_owning_field;
 pub use label::{find_label, find_nested_label};
-pub(crate) use number::{NumberKey as Number, to_json_number};
 pub use object::{NestingPath, ReportShown, ShownFact};
+pub(crate) use shown::ShownLiteral;
 pub use values::{FieldValues, ShownValues};
 
 pub use super::mapping::Shape;

@@ -1,7 +1,7 @@
 //! Warnings about definitions: what is valid but probably unintended.
 //!
 //! [`check_definition`] needs no store. [`check_namespaces`] reads the existing namespaces and whether they have data.
-use super::mapping::{Field, FieldKind, Mapping, Value};
+use super::mapping::{Mapping, Property, Value};
 use super::namespace::{self, KnownNamespaces, Namespace, Overlaps};
 use super::resource::{Compiled, Conditions, Definition};
 use oxrdf::vocab::rdf;
@@ -92,35 +92,29 @@ fn unsatisfiable_reason<'a>(
     value: &NamedNode,
     mut earlier: impl Iterator<Item = &'a (NamedNode, Term)>,
 ) -> Option<String> {
-    let with_property = |field: &&Field| match &field.kind {
-        FieldKind::Property(property) => property.predicate == *predicate,
-        FieldKind::Id => false,
-    };
     if *predicate == rdf::TYPE && mapping.root.types.contains(value) {
         return None;
     }
-    let fields: Vec<&Field> = mapping.root.fields.iter().filter(with_property).collect();
-    let Some(first) = fields.first() else {
+    let fields = mapping.root.iter_properties();
+    let fields: Vec<_> = fields.filter(|(.., found)| found.predicate == *predicate).collect();
+    let Some((_, first, _)) = fields.first() else {
         return Some(format!(
             "no field of the root has the property <{}>; add one with `type: resource`, or correct the predicate",
             predicate.as_str()
         ));
     };
-    let holds_iri = |field: &&&Field| match &field.kind {
-        FieldKind::Property(property) => !matches!(property.value, Value::Literal(_)),
-        FieldKind::Id => false,
-    };
-    let Some(field) = fields.iter().find(holds_iri) else {
+    let holds_iri = |property: &Property| !matches!(property.value, Value::Literal(_));
+    let Some((_, field, property)) = fields.iter().find(|(.., property)| holds_iri(property))
+    else {
         return Some(format!(
             "the field `{}` has literals, but a condition compares with an IRI; use `type: resource`",
             first.name
         ));
     };
-    let is_array = matches!(&field.kind, FieldKind::Property(property) if property.is_array);
     let other = earlier.find(|(other, term)| {
         other == predicate && !matches!(term, Term::NamedNode(iri) if iri == value)
     });
-    other.filter(|_| !is_array).map(|(_, other)| {
+    other.filter(|_| !property.is_array).map(|(_, other)| {
         format!("another condition requires {other}, but the field `{}` has one value", field.name)
     })
 }

@@ -1,7 +1,17 @@
 //! The texts of XML Schema's numbers (XML Schema Part 2): whether they are valid, and their exact order.
+mod text;
+
+pub use text::{NumberKey, to_json_number};
+
 use oxrdf::NamedNodeRef;
 use oxrdf::vocab::xsd;
 use std::cmp::Ordering;
+use text::NumberParts;
+
+/// Returns whether the values of a datatype are numbers.
+pub fn is_numeric(datatype: NamedNodeRef<'_>) -> bool {
+    matches!(datatype, xsd::DECIMAL | xsd::DOUBLE | xsd::FLOAT) || is_integer_type(datatype)
+}
 
 /// Returns whether a datatype is `xsd:integer` or derived from it.
 pub fn is_integer_type(datatype: NamedNodeRef<'_>) -> bool {
@@ -94,15 +104,11 @@ pub fn compare_decimals(one: &str, other: &str) -> Option<Ordering> {
 
 /// Returns whether a decimal is less than zero, and its digits without zeros at either end; `None` if it is not valid.
 pub fn split_decimal(text: &str) -> Option<(bool, &str, &str)> {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let is_digits = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit());
-    if (whole.is_empty() && fraction.is_empty()) || !is_digits(whole) || !is_digits(fraction) {
-        return None;
-    }
+    let parts = NumberParts::parse(text).filter(|parts| parts.exponent.is_none())?;
+    let (whole, fraction) = (parts.whole, parts.fraction.unwrap_or_default());
     let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
     let is_zero = whole.is_empty() && fraction.is_empty();
-    Some((text.starts_with('-') && !is_zero, whole, fraction))
+    Some((parts.negative && !is_zero, whole, fraction))
 }
 
 #[cfg(test)]

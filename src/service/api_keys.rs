@@ -1,28 +1,23 @@
 //! The use cases of API keys. Admins manage all keys, other clients those of their account.
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
-use penstock_auth::keys::{Key, NewApiKey};
+use penstock_auth::keys::NewApiKey;
 use penstock_auth::{Authorized, Caller};
 use penstock_base::error::GatewayError;
-use std::sync::Arc;
+use penstock_resources::api_key::ApiKey;
 
 /// Lists at most `limit` keys that the caller may manage, after the id `after`, ordered by id, which is the order of
 /// their creation.
-pub fn list_keys(
-    gateway: &Gateway,
-    by: &Caller,
-    after: Option<&str>,
-    limit: usize,
-) -> Vec<Arc<Key>> {
-    gateway.auth.keys.list(by, after, limit)
+pub fn list_keys(gateway: &Gateway, by: &Caller, after: Option<&str>, limit: usize) -> Vec<ApiKey> {
+    gateway.auth.keys.list(by, after, limit).iter().map(|key| ApiKey::from(&**key)).collect()
 }
 
 /// Returns the key with this id, if the caller may manage it.
 ///
 /// # Errors
 /// `ErrorClass::NotFound`.
-pub fn find_key(gateway: &Gateway, by: &Caller, id: &str) -> Result<Arc<Key>, GatewayError> {
-    gateway.auth.keys.require_key(by, id)
+pub fn find_key(gateway: &Gateway, by: &Caller, id: &str) -> Result<ApiKey, GatewayError> {
+    Ok(ApiKey::from(&*gateway.auth.keys.require_key(by, id)?))
 }
 
 /// Creates an API key of the caller. Returns it with its secret, which is not stored.
@@ -34,12 +29,13 @@ pub async fn create_key(
     gateway: &Gateway,
     by: &Authorized,
     new: NewApiKey,
-) -> Result<(Arc<Key>, String), GatewayError> {
+) -> Result<(ApiKey, String), GatewayError> {
     let new =
         new.resolve(|name| gateway.catalogue.get(name).map(|found| found.object.id.clone()))?;
     gateway.disk.check_reserve()?;
     let (keys, by) = (gateway.auth.keys.clone(), by.clone());
-    run_blocking(move || keys.create_key(&by, new)).await
+    let (key, secret) = run_blocking(move || keys.create_key(&by, new)).await?;
+    Ok((ApiKey::from(&*key), secret))
 }
 
 /// Revokes an API key that the caller may manage.

@@ -1,9 +1,10 @@
 //! The audit trail: its list, and the events of changes on behalf of a client.
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
-use penstock_auth::audit::{Event, Filter, Record};
+use penstock_auth::audit::{Event, Filter};
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::GatewayError;
+use penstock_resources::audit::AuditEvent;
 
 /// Lists at most `limit` events of the audit trail with numbers below `before`, newest first. `filter.account` is the
 /// id of an account, or the email of a built-in one; the list includes the events that its API keys caused.
@@ -16,7 +17,7 @@ pub async fn list_events(
     mut filter: Filter,
     before: Option<u64>,
     limit: usize,
-) -> Result<Vec<Record>, GatewayError> {
+) -> Result<Vec<AuditEvent>, GatewayError> {
     by.require_role(Role::Admin)?;
     let auth = gateway.auth.clone();
     if let Some(account) = &mut filter.account {
@@ -25,7 +26,8 @@ pub async fn list_events(
         }
         filter.keys = auth.keys.list_ids_of(account);
     }
-    run_blocking(move || auth.audit.list(&filter, before, limit)).await
+    let records = run_blocking(move || auth.audit.list(&filter, before, limit)).await?;
+    Ok(records.into_iter().map(AuditEvent::from).collect())
 }
 
 /// Builds the event of a change by this caller.

@@ -23,18 +23,10 @@ use penstock_auth::{Account, Authorized, Caller, Role};
 use penstock_base::IfMatch;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_model::catalogue::{Action, Change, Requester};
-use penstock_model::resource::{Compiled, Definition, NewDefinition, Review};
+use penstock_model::resource::{Compiled, Definition, NewDefinition};
+use penstock_resources::business_object::{BusinessObject, Review};
 use penstock_store::Transaction;
 use std::sync::Arc;
-
-/// A Business Object, and valid parts of its definition that are probably mistakes.
-#[derive(Debug, Clone)]
-pub struct CheckedBusinessObject {
-    /// The Business Object.
-    pub compiled: Arc<Compiled>,
-    /// The probable mistakes.
-    pub warnings: Vec<Finding>,
-}
 
 /// Under which conditions a definition is saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,38 +55,37 @@ pub fn find_business_object(
     })
 }
 
-/// Adds the warnings about a Business Object.
+/// Returns what is shown of a Business Object, with the warnings about it.
 ///
 /// # Errors
 /// The errors of the store.
-pub async fn collect_warnings(
+pub async fn show_business_object(
     gateway: &Gateway,
     compiled: Arc<Compiled>,
-) -> Result<CheckedBusinessObject, GatewayError> {
+) -> Result<BusinessObject, GatewayError> {
     let gateway = gateway.clone();
     run_blocking(move || {
-        let checked = check_business_objects(&gateway, vec![Arc::clone(&compiled)])?;
-        let warnings = checked.into_iter().flat_map(|checked| checked.warnings).collect();
-        Ok(CheckedBusinessObject { compiled, warnings })
+        let shown = show_business_objects(&gateway, &[compiled])?;
+        Ok(shown.into_iter().next().expect("there is one for each Business Object"))
     })
     .await
 }
 
-/// Adds the warnings about Business Objects, in their order. Blocking.
+/// Returns what is shown of Business Objects, with the warnings about them, in their order. Blocking.
 ///
 /// # Errors
 /// The errors of the store.
-pub fn check_business_objects(
+pub fn show_business_objects(
     gateway: &Gateway,
-    all: Vec<Arc<Compiled>>,
-) -> Result<Vec<CheckedBusinessObject>, GatewayError> {
-    let warnings = gateway.catalogue.collect_warnings(&all)?;
+    all: &[Arc<Compiled>],
+) -> Result<Vec<BusinessObject>, GatewayError> {
+    let warnings = gateway.catalogue.collect_warnings(all)?;
     let accounts = gateway.auth.accounts.list(None, usize::MAX)?;
-    let check = |(compiled, mut warnings): (Arc<Compiled>, Vec<_>)| {
+    let show = |(compiled, mut warnings): (&Arc<Compiled>, Vec<Finding>)| {
         warnings.extend(check_approvers(gateway, &accounts, &compiled.object.definition));
-        CheckedBusinessObject { compiled, warnings }
+        compiled.object.show(warnings)
     };
-    Ok(all.into_iter().zip(warnings).map(check).collect())
+    Ok(all.iter().zip(warnings).map(show).collect())
 }
 
 /// Lists at most `limit` Business Objects after the name `after`, ordered by name.
@@ -105,11 +96,11 @@ pub async fn list_business_objects(
     gateway: &Gateway,
     after: Option<String>,
     limit: usize,
-) -> Result<Vec<CheckedBusinessObject>, GatewayError> {
+) -> Result<Vec<BusinessObject>, GatewayError> {
     let gateway = gateway.clone();
     run_blocking(move || {
         let page = gateway.catalogue.list_page(after.as_deref(), limit);
-        check_business_objects(&gateway, page)
+        show_business_objects(&gateway, &page)
     })
     .await
 }

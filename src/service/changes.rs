@@ -8,9 +8,10 @@ use penstock_auth::{Authorized, Caller};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::principal::Principal;
 use penstock_model::changes::{
-    self, Applicability, Change, ChangeContent, DifferenceItem, Selection, State,
-    current_approvers, missing_change_error,
+    self, Applicability, Change, ChangeContent, DifferenceItem, Selection, current_approvers,
+    missing_change_error,
 };
+use penstock_resources::change::{self, ChangeState};
 
 mod applicability;
 mod pending;
@@ -32,7 +33,7 @@ use relation::Viewer;
 #[derive(Debug, Clone, Default)]
 pub struct ChangeFilter {
     /// Only those in this state.
-    pub state: Option<State>,
+    pub state: Option<ChangeState>,
     /// Only those in a state that a step can still change.
     pub only_open: bool,
     /// Only those of the Business Object with this id.
@@ -52,6 +53,38 @@ pub struct VisibleChange {
     pub approvers: Vec<Principal>,
     /// The owners that do not exist; `None` if the caller may not know, and in lists.
     pub unknown_owners: Option<Vec<Principal>>,
+}
+
+impl From<VisibleChange> for change::Change {
+    fn from(visible: VisibleChange) -> Self {
+        let VisibleChange { change, approvers, unknown_owners, relation: _ } = visible;
+        let texts = |all: Vec<_>| all.into_iter().map(String::from).collect();
+        Self {
+            approved_by: change.approved_by().map(str::to_owned),
+            id: change.id,
+            state: change.state,
+            version: change.version,
+            business_object: change.business_object,
+            business_object_name: change.business_object_name,
+            mode: change.mode,
+            author: change.author,
+            api_key: change.api_key,
+            change_owners: texts(change.owners),
+            unknown_change_owners: unknown_owners.map(texts),
+            approvers: texts(approvers),
+            bypass: change.bypassed.is_some(),
+            created_at: change.created_at,
+            updated_at: change.updated_at,
+            base: change.base,
+            created: change.counts.created,
+            updated: change.counts.updated,
+            unchanged: change.counts.unchanged,
+            deleted: change.counts.deleted,
+            changed_objects: change.items,
+            request_bytes: change.request_bytes,
+            history: change.history.into_iter().map(Into::into).collect(),
+        }
+    }
 }
 
 /// A page of visible changes.
@@ -134,7 +167,7 @@ pub fn list_visible(
         }
     };
     let watch = gateway.catalogue.watch();
-    let is_open = filter.only_open || filter.state.is_some_and(State::is_open);
+    let is_open = filter.only_open || filter.state.is_some_and(ChangeState::is_open);
     let selection = if is_open { Selection::Open } else { Selection::All };
     let listed =
         changes::list_changes(&gateway.store, watch, selection, after, limit, &mut is_wanted)?;

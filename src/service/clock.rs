@@ -2,14 +2,14 @@
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
-use penstock_base::clock::ClockReport;
 use penstock_base::error::GatewayError;
+use penstock_resources::gateway::ClockStatus;
 
 /// Resets the clock: forgets when it was last known to be right. Returns its state after that.
 ///
 /// # Errors
 /// The errors of the check of `by` and of the store.
-pub async fn reset_clock(gateway: &Gateway, by: &Authorized) -> Result<ClockReport, GatewayError> {
+pub async fn reset_clock(gateway: &Gateway, by: &Authorized) -> Result<ClockStatus, GatewayError> {
     by.require_role(Role::Admin)?;
     let (clock, by) = (gateway.clock.clone(), by.clone());
     run_blocking(move || {

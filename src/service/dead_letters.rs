@@ -3,11 +3,14 @@ use crate::audit::change_event;
 use crate::blocking::run_blocking;
 use crate::gateway::{Gateway, Parts};
 use crate::ingestions::{IngestionRequest, ingest_body};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::trace::Trace;
 use penstock_model::dead_letters::{self, CsvRecordForm, DeadLetter, ListedLetters, Origin};
 use penstock_model::ingest::{self, Answer, Body, OnError, missing_letter_error};
+use penstock_resources::dead_letter;
 use penstock_store::ReadStore;
 use std::time::Duration;
 
@@ -136,18 +139,40 @@ pub async fn read_letter_page(
 pub async fn read_texts(
     gateway: &Gateway,
     letters: Vec<DeadLetter>,
-) -> Result<Vec<DeadLetterText>, GatewayError> {
+) -> Result<Vec<dead_letter::DeadLetter>, GatewayError> {
     let store = gateway.store.clone();
     run_blocking(move || {
         let read = store.read();
         let mut found = Vec::with_capacity(letters.len());
         for letter in letters {
             let text = dead_letters::read_text(&read, &letter.id)?;
-            found.extend(text.map(|text| DeadLetterText { letter, text }));
+            found.extend(text.map(|text| show_letter(letter, text)));
         }
         Ok(found)
     })
     .await
+}
+
+/// Returns a dead letter with its text.
+fn show_letter(letter: DeadLetter, text: Vec<u8>) -> dead_letter::DeadLetter {
+    let (text, text_base64) = match String::from_utf8(text) {
+        Ok(text) => (text, None),
+        Err(error) => {
+            let bytes = error.as_bytes();
+            (String::from_utf8_lossy(bytes).into_owned(), Some(STANDARD.encode(bytes)))
+        }
+    };
+    dead_letter::DeadLetter {
+        id: letter.id,
+        index: letter.index,
+        line: letter.line,
+        errors: letter.errors,
+        csv_header: letter.csv.map(|csv| csv.header),
+        message_bytes: letter.message.as_ref().and_then(|message| message.whole_bytes),
+        topic: letter.message.map(|message| message.topic),
+        text,
+        text_base64,
+    }
 }
 
 /// Checks that the caller may know of this ingestion.

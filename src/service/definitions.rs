@@ -21,37 +21,12 @@ mod service_folder;
 #[cfg(test)]
 mod tests;
 
-pub use drift::{Drift, DriftState, find_drift, find_source_file};
+pub use drift::{find_drift, find_source_file};
 pub use folder::read_folder;
 pub use run::apply_files;
 pub use service_folder::{FolderOutcome, FolderRun, FolderState, apply_service_folder};
 
-use penstock_base::managed::DefinitionKind;
-use std::fmt;
-
-/// A file with definitions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DefinitionFile {
-    /// Its name, without a folder.
-    pub name: String,
-    /// Its text.
-    pub text: String,
-}
-
-/// The kind and the name of a definition.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DefinitionId {
-    /// The kind.
-    pub kind: DefinitionKind,
-    /// The name.
-    pub name: String,
-}
-
-impl fmt::Display for DefinitionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.kind, self.name)
-    }
-}
+use penstock_resources::definitions::{ApplyDefinitions, DefinitionId};
 
 /// How files are applied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -67,58 +42,14 @@ pub struct ApplyOptions {
     pub prune: Vec<DefinitionId>,
 }
 
-/// What happens to a definition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ApplyAction {
-    /// It is new.
-    Created,
-    /// It has another content.
-    Changed,
-    /// It is deleted.
-    Deleted,
-    /// No file has it any more. It stays.
-    Unmanaged,
-    /// It was to be deleted, and stays because it is in use.
-    Kept,
-}
-
-impl ApplyAction {
-    /// Returns its name, as answers and lines of text write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Changed => "changed",
-            Self::Deleted => "deleted",
-            Self::Unmanaged => "unmanaged",
-            Self::Kept => "kept",
+impl ApplyOptions {
+    /// Returns how a request has its files applied.
+    pub fn of_request(request: &ApplyDefinitions) -> Self {
+        Self {
+            folder: request.folder.clone(),
+            is_service_folder: false,
+            is_dry_run: request.dry_run,
+            prune: request.prune.clone(),
         }
     }
-}
-
-/// A change of a definition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AppliedChange {
-    /// What happens.
-    pub action: ApplyAction,
-    /// The definition.
-    pub id: DefinitionId,
-    /// The name of its file; of a definition without one, the last.
-    pub file: String,
-    /// The lines that the change removes (`-`) and adds (`+`), with some around them; only in a dry run.
-    pub difference: Vec<String>,
-    /// Why a definition is kept.
-    pub reason: Option<String>,
-}
-
-/// What applying files does, or in a dry run would do.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ApplyReport {
-    /// Each definition that changes.
-    pub changes: Vec<AppliedChange>,
-    /// The number of definitions that are the same as before.
-    pub unchanged: usize,
-    /// The definitions that files of the folder created and no file has any more.
-    pub prunable: Vec<DefinitionId>,
-    /// What is valid and probably not meant.
-    pub warnings: Vec<String>,
 }

@@ -13,11 +13,10 @@ use crate::gateway::Gateway;
 use objects::ObjectReader;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_export::{
-    EmptyRun, ExportEntry, ExportRequester, Exporter, OpenedExport, PushResult, Status,
-};
+use penstock_export::{EmptyRun, ExportRequester, Exporter, OpenedExport};
 use penstock_model::mapping::Field;
 use penstock_model::resource::Compiled;
+use penstock_resources::export::{Export, ExportStatus, Push};
 use std::io::Read as _;
 use std::sync::Arc;
 
@@ -43,7 +42,7 @@ pub struct ExportFilter {
     /// The bucketName.
     pub target: Option<String>,
     /// The states.
-    pub statuses: Option<&'static [Status]>,
+    pub statuses: Option<&'static [ExportStatus]>,
 }
 
 /// A search for exports, newest first.
@@ -63,7 +62,7 @@ pub struct ExportSearch {
 #[derive(Debug, Default)]
 pub struct FoundExports {
     /// The exports, newest first.
-    pub exports: Vec<ExportEntry>,
+    pub exports: Vec<Export>,
     /// The id of the export after which the next search begins. `None` if there are no more exports.
     pub next: Option<String>,
 }
@@ -72,7 +71,7 @@ pub struct FoundExports {
 #[derive(Debug)]
 pub struct ExportPreview {
     /// The export.
-    pub entry: ExportEntry,
+    pub entry: Export,
     /// The first bytes of the file, or the reason why it cannot be read.
     pub beginning: Result<Vec<u8>, String>,
     /// The first objects of the file, or the reason why there are none to show.
@@ -81,7 +80,7 @@ pub struct ExportPreview {
 
 impl ExportFilter {
     /// Returns whether the filter selects this export.
-    pub fn is_match(&self, entry: &ExportEntry) -> bool {
+    pub fn is_match(&self, entry: &Export) -> bool {
         let is = |wanted: &Option<String>, value: &str| {
             wanted.as_ref().is_none_or(|wanted| wanted == value)
         };
@@ -100,7 +99,7 @@ pub async fn list_exports(
     gateway: &Gateway,
     after: Option<String>,
     limit: usize,
-) -> Result<Vec<ExportEntry>, GatewayError> {
+) -> Result<Vec<Export>, GatewayError> {
     let exporter = gateway.exporter.clone();
     run_blocking(move || exporter.list(after.as_deref(), limit)).await
 }
@@ -122,12 +121,12 @@ pub async fn find_exports(
 }
 
 fn collect_matches(
-    entries: impl Iterator<Item = Result<ExportEntry, GatewayError>>,
+    entries: impl Iterator<Item = Result<Export, GatewayError>>,
     filter: &ExportFilter,
     limit: usize,
     max_read: usize,
 ) -> Result<FoundExports, GatewayError> {
-    let mut exports: Vec<ExportEntry> = Vec::new();
+    let mut exports: Vec<Export> = Vec::new();
     // The last export that was read, unless it is the last of `exports`.
     let mut skipped = None;
     for (read_count, entry) in entries.enumerate() {
@@ -155,7 +154,7 @@ pub async fn list_queue(
     gateway: &Gateway,
     target: &str,
     limit: usize,
-) -> Result<(Vec<ExportEntry>, usize), GatewayError> {
+) -> Result<(Vec<Export>, usize), GatewayError> {
     let (exporter, target) = (gateway.exporter.clone(), target.to_owned());
     run_blocking(move || exporter.list_queue(&target, limit)).await
 }
@@ -164,12 +163,12 @@ pub async fn list_queue(
 ///
 /// # Errors
 /// `ErrorClass::NotFound` if there is none.
-pub async fn find_export(gateway: &Gateway, id: &str) -> Result<ExportEntry, GatewayError> {
+pub async fn find_export(gateway: &Gateway, id: &str) -> Result<Export, GatewayError> {
     let (exporter, id) = (gateway.exporter.clone(), id.to_owned());
     run_blocking(move || read_entry(&exporter, &id)).await
 }
 
-fn read_entry(exporter: &Exporter, id: &str) -> Result<ExportEntry, GatewayError> {
+fn read_entry(exporter: &Exporter, id: &str) -> Result<Export, GatewayError> {
     exporter.get(id)?.ok_or_else(|| {
         GatewayError::new(ErrorClass::NotFound, format!("there is no export with the id {id:?}"))
     })
@@ -280,7 +279,7 @@ pub async fn change_export(
     by: &Authorized,
     id: &str,
     action: ExportAction,
-) -> Result<ExportEntry, GatewayError> {
+) -> Result<Export, GatewayError> {
     by.require_role(Role::Admin)?;
     let (gateway, by, id) = (gateway.clone(), by.clone(), id.to_owned());
     run_blocking(move || {
@@ -308,7 +307,7 @@ pub async fn push_business_object(
     by: &Authorized,
     business_object: Arc<Compiled>,
     traceparent: String,
-) -> Result<PushResult, GatewayError> {
+) -> Result<Push, GatewayError> {
     by.require_role(Role::Contributor)?;
     let permit = gateway.exporter.acquire_push_permit(by.id(), &business_object).await?;
     let (exporter, by) = (gateway.exporter.clone(), by.clone());
@@ -317,7 +316,7 @@ pub async fn push_business_object(
         let _permit = permit;
         let requester =
             ExportRequester { check: &by, account: Some(by.id()), traceparent: Some(&traceparent) };
-        exporter.push(&business_object, requester)
+        Ok(exporter.push(&business_object, requester)?.into())
     })
     .await
 }
@@ -325,17 +324,21 @@ pub async fn push_business_object(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_export::Kind;
+    use penstock_resources::export::ExportKind;
 
-    fn entry(id: usize, target: &str) -> ExportEntry {
-        ExportEntry {
+    fn entry(id: usize, target: &str) -> Export {
+        Export {
             id: id.to_string(),
             business_object: "Pump".to_owned(),
             business_object_name: "Pump".to_owned(),
             target: target.to_owned(),
             sequence: 1,
-            kind: Kind::Full,
-            status: if id.is_multiple_of(2) { Status::Delivered } else { Status::Blocked },
+            kind: ExportKind::Full,
+            status: if id.is_multiple_of(2) {
+                ExportStatus::Delivered
+            } else {
+                ExportStatus::Blocked
+            },
             object_count: 0,
             bytes: 0,
             data_checksum: String::new(),
@@ -373,7 +376,7 @@ mod tests {
         let all = ExportFilter::default();
         assert_eq!(find_all(&all, 3, usize::MAX), ((0..10).collect(), 4));
         assert_eq!(find_all(&all, 10, usize::MAX), ((0..10).collect(), 1));
-        let blocked = ExportFilter { statuses: Some(&[Status::Blocked]), ..all.clone() };
+        let blocked = ExportFilter { statuses: Some(&[ExportStatus::Blocked]), ..all.clone() };
         assert_eq!(find_all(&blocked, 2, usize::MAX), (vec![1, 3, 5, 7, 9], 3));
         // A page ends early once enough is read; the next one continues there.
         assert_eq!(find_all(&blocked, 2, 4), (vec![1, 3, 5, 7, 9], 3));

@@ -1,29 +1,11 @@
 //! The use cases of groups. Everybody reads their names, Admins read their members and change them.
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
-use penstock_auth::groups::{Group, NewGroup, missing_group_error};
+use penstock_auth::groups::{self, NewGroup, missing_group_error};
 use penstock_auth::{Authorized, Role};
 use penstock_base::IfMatch;
 use penstock_base::error::GatewayError;
-use std::sync::Arc;
-
-/// A group, as a caller may see it.
-#[derive(Debug, Clone)]
-pub struct VisibleGroup {
-    /// Its name.
-    pub name: String,
-    /// Everything else; `None` if the caller is no Admin.
-    pub details: Option<GroupDetails>,
-}
-
-/// What Admins see of a group.
-#[derive(Debug, Clone)]
-pub struct GroupDetails {
-    /// The ids of the accounts that it lists and that exist.
-    pub members: Vec<String>,
-    /// The group.
-    pub group: Arc<Group>,
-}
+use penstock_resources::group::Group;
 
 /// Lists at most `limit` groups after the name `after`, ordered by name.
 pub fn list_groups(
@@ -31,22 +13,18 @@ pub fn list_groups(
     by: &Authorized,
     after: Option<&str>,
     limit: usize,
-) -> Vec<VisibleGroup> {
+) -> Vec<Group> {
     let groups = gateway.auth.groups.list(after, limit);
-    groups.into_iter().map(|group| show_group(gateway, by, group)).collect()
+    groups.iter().map(|group| show_group(gateway, by, group)).collect()
 }
 
 /// Returns the group with this name.
 ///
 /// # Errors
 /// `ErrorClass::NotFound`.
-pub fn find_group(
-    gateway: &Gateway,
-    by: &Authorized,
-    name: &str,
-) -> Result<VisibleGroup, GatewayError> {
+pub fn find_group(gateway: &Gateway, by: &Authorized, name: &str) -> Result<Group, GatewayError> {
     let group = gateway.auth.groups.get(name).ok_or_else(|| missing_group_error(name))?;
-    Ok(show_group(gateway, by, group))
+    Ok(show_group(gateway, by, &group))
 }
 
 /// Creates the group, or replaces the one of the same name. Returns true if it was created.
@@ -62,14 +40,14 @@ pub async fn define_group(
     new: NewGroup,
     if_match: IfMatch,
     only_if_new: bool,
-) -> Result<(VisibleGroup, bool), GatewayError> {
+) -> Result<(Group, bool), GatewayError> {
     by.require_role(Role::Admin)?;
     gateway.disk.check_reserve()?;
     let (gateway, by, name) = (gateway.clone(), by.clone(), name.to_owned());
     run_blocking(move || {
         let (group, created) = gateway.auth.groups.put(&by, &name, &new, if_match, only_if_new)?;
         tracing::info!(group = name, version = group.version, by = by.id(), "A group was defined.");
-        Ok((show_group(&gateway, &by, group), created))
+        Ok((show_group(&gateway, &by, &group), created))
     })
     .await
 }
@@ -94,11 +72,16 @@ pub async fn delete_group(
     .await
 }
 
-fn show_group(gateway: &Gateway, by: &Authorized, group: Arc<Group>) -> VisibleGroup {
-    let name = group.name.clone();
-    let details = (by.role == Role::Admin).then(|| {
-        let members = gateway.auth.groups.list_members(&group);
-        GroupDetails { members, group }
-    });
-    VisibleGroup { name, details }
+/// Returns what the caller may see of a group. Its members are those that exist.
+fn show_group(gateway: &Gateway, by: &Authorized, group: &groups::Group) -> Group {
+    let for_admin = (by.role == Role::Admin).then_some(group);
+    Group {
+        name: group.name.clone(),
+        members: for_admin.map(|group| gateway.auth.groups.list_members(group)),
+        claim_values: for_admin.map(|group| group.claim_values.clone()),
+        version: for_admin.map(|group| group.version),
+        created_at: for_admin.map(|group| group.created_at.clone()),
+        updated_at: for_admin.map(|group| group.updated_at.clone()),
+        updated_by: for_admin.map(|group| group.updated_by.clone()),
+    }
 }

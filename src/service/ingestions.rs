@@ -11,9 +11,11 @@ use penstock_base::telemetry::trace::Trace;
 use penstock_model::csv::CsvHeader;
 use penstock_model::ingest::{
     self, Answer, AuditHook, AuditedStep, BegunIngestion, Body, Limits, Mode, ObjectCondition,
-    OnError, Preview, Record, Request, ReviewStep, Submission,
+    OnError, Preview, Request, ReviewStep, Submission,
 };
-use penstock_model::resource::{Compiled, Review};
+use penstock_model::resource::Compiled;
+use penstock_resources::business_object::Review;
+use penstock_resources::ingestion::IngestionRecord;
 use penstock_store::Transaction;
 use std::sync::Arc;
 
@@ -146,7 +148,7 @@ fn run_request<T>(
     let write_scope = find_write_scope(gateway, by, &business_object);
     let write_scope: Option<Vec<&Compiled>> =
         write_scope.as_ref().map(|found| found.iter().map(|one| &**one).collect());
-    let limits = build_limits(gateway);
+    let limits = gateway.settings.limits;
     let review = match &request.submission {
         Some(NewChange { owners, is_draft }) => {
             ReviewStep::Submit(Submission { owners, is_draft: *is_draft })
@@ -201,24 +203,6 @@ pub fn check_csv_header(
 ) -> Result<(), GatewayError> {
     let Admission { business_object, .. } = check_admission(gateway, by, request)?;
     header.check_columns(&business_object.mapping)
-}
-
-/// Returns the limits of requests.
-pub(crate) fn build_limits(gateway: &Gateway) -> Limits {
-    let limits = gateway.settings.limits;
-    Limits {
-        nesting: limits.nesting,
-        objects: limits.objects,
-        values: limits.values,
-        idempotency_keys: limits.idempotency_keys,
-        idempotency_bytes: limits.idempotency_bytes,
-        history: limits.history,
-        rejected_bytes: limits.rejected_bytes,
-        changes: limits.changes,
-        change_bytes: limits.change_bytes,
-        validation_time: limits.shapes.time,
-        validation_memory: limits.shapes.memory,
-    }
 }
 
 /// Builds the audit event of an ingestion that changes objects of Business Objects that require a review, or that could
@@ -309,7 +293,7 @@ pub async fn list_ingestions(
     gateway: &Gateway,
     after: Option<String>,
     limit: usize,
-) -> Result<Vec<Record>, GatewayError> {
+) -> Result<Vec<IngestionRecord>, GatewayError> {
     let store = gateway.store.clone();
     run_blocking(move || ingest::list_records(&store, after.as_deref(), limit)).await
 }
@@ -318,7 +302,10 @@ pub async fn list_ingestions(
 ///
 /// # Errors
 /// `ErrorClass::NotFound` if there is none.
-pub async fn find_ingestion(gateway: &Gateway, id: String) -> Result<Record, GatewayError> {
+pub async fn find_ingestion(
+    gateway: &Gateway,
+    id: String,
+) -> Result<IngestionRecord, GatewayError> {
     let store = gateway.store.clone();
     run_blocking(move || {
         ingest::read_record(&store, &id)?.ok_or_else(|| {

@@ -19,6 +19,7 @@ pub mod exports;
 pub mod gateway;
 pub mod groups;
 pub mod ingestions;
+pub mod limits;
 pub mod namespaces;
 pub mod objects;
 pub mod query_permits;

@@ -5,25 +5,18 @@ use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::Preconditions;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::managed::{DefinitionKind, check_editable};
-use penstock_model::namespace::{self, Generator, KnownNamespaces, Namespace, NamespaceDefinition};
+use penstock_base::managed::check_editable;
+use penstock_model::namespace::{self, KnownNamespaces, Namespace};
 use penstock_model::warnings;
+use penstock_resources::definitions::DefinitionKind;
+use penstock_resources::namespace::{self as shown, DefinedNamespace, Generator};
 use penstock_store::{Read, Transaction};
-
-/// A namespace, and valid parts of its definition that are probably mistakes.
-#[derive(Debug, Clone)]
-pub struct CheckedNamespace {
-    /// The namespace.
-    pub namespace: Namespace,
-    /// The probable mistakes.
-    pub warnings: Vec<Finding>,
-}
 
 /// A namespace, and how its use restricts changes of it.
 #[derive(Debug, Clone)]
 pub struct NamespaceUse {
     /// The namespace.
-    pub namespace: Namespace,
+    pub namespace: shown::Namespace,
     /// Why it can no longer be changed; `None` if it can.
     pub unchangeable_reason: Option<String>,
     /// Why it cannot be deleted; `None` if it can.
@@ -35,12 +28,12 @@ pub async fn list_namespaces(
     gateway: &Gateway,
     after: Option<String>,
     limit: usize,
-) -> Result<Vec<CheckedNamespace>, GatewayError> {
+) -> Result<Vec<shown::Namespace>, GatewayError> {
     let catalogue = gateway.catalogue.clone();
     run_blocking(move || {
         let known = catalogue.known_namespaces()?;
         let page = known.iter_after(after.as_deref()).take(limit);
-        Ok(page.map(|one| check_namespace(one.clone(), &known, false)).collect())
+        Ok(page.map(|one| show_namespace(one.clone(), &known, false)).collect())
     })
     .await
 }
@@ -52,12 +45,12 @@ pub async fn list_namespaces(
 pub async fn find_namespace(
     gateway: &Gateway,
     name: &str,
-) -> Result<CheckedNamespace, GatewayError> {
+) -> Result<shown::Namespace, GatewayError> {
     let (catalogue, name) = (gateway.catalogue.clone(), name.to_owned());
     run_blocking(move || {
         let known = catalogue.known_namespaces()?;
         let found = known.get(&name).cloned().ok_or_else(|| missing_namespace_error(&name))?;
-        Ok(check_namespace(found, &known, false))
+        Ok(show_namespace(found, &known, false))
     })
     .await
 }
@@ -70,14 +63,15 @@ pub async fn find_namespace_use(
     gateway: &Gateway,
     name: &str,
 ) -> Result<NamespaceUse, GatewayError> {
-    let (store, name) = (gateway.store.clone(), name.to_owned());
+    let (gateway, name) = (gateway.clone(), name.to_owned());
     run_blocking(move || {
-        let read = store.read();
+        let known = gateway.catalogue.known_namespaces()?;
+        let read = gateway.store.read();
         let namespace = require_namespace(&read, &name)?;
         Ok(NamespaceUse {
             unchangeable_reason: namespace::unchangeable_reason(&read, &namespace)?,
             undeletable_reason: namespace::undeletable_reason(&read, &namespace)?,
-            namespace,
+            namespace: show_namespace(namespace, &known, false),
         })
     })
     .await
@@ -91,12 +85,12 @@ fn missing_namespace_error(name: &str) -> GatewayError {
     GatewayError::new(ErrorClass::NotFound, format!("there is no namespace {name:?}"))
 }
 
-/// Adds the warnings about a namespace. `known` are the existing ones.
-fn check_namespace(
+/// Returns what is shown of a namespace, with the warnings about it. `known` are the existing ones.
+fn show_namespace(
     namespace: Namespace,
     known: &KnownNamespaces,
     has_default_base: bool,
-) -> CheckedNamespace {
+) -> shown::Namespace {
     let mut warnings = Vec::new();
     if has_default_base {
         let Namespace { name, uri_base, .. } = &namespace;
@@ -110,7 +104,9 @@ fn check_namespace(
     }
     let overlaps = warnings::overlap_warning(&namespace, known, &[]);
     warnings.extend(overlaps.map(|message| Finding::at_pointer("/uriBase", message)));
-    CheckedNamespace { namespace, warnings }
+    let Namespace { name, uri_base, generator, created_at } = namespace;
+    let warnings = warnings.into_iter().map(Into::into).collect();
+    shown::Namespace { name, uri_base, generator, created_at, warnings }
 }
 
 /// Creates a namespace.
@@ -120,8 +116,8 @@ fn check_namespace(
 pub async fn create_namespace(
     gateway: &Gateway,
     by: &Authorized,
-    definition: NamespaceDefinition,
-) -> Result<CheckedNamespace, GatewayError> {
+    definition: DefinedNamespace,
+) -> Result<shown::Namespace, GatewayError> {
     put_namespace(gateway, by, definition, None).await.map(|(namespace, _)| namespace)
 }
 
@@ -134,23 +130,24 @@ pub async fn create_namespace(
 pub async fn define_namespace(
     gateway: &Gateway,
     by: &Authorized,
-    definition: NamespaceDefinition,
+    definition: DefinedNamespace,
     preconditions: Preconditions,
-) -> Result<(CheckedNamespace, bool), GatewayError> {
+) -> Result<(shown::Namespace, bool), GatewayError> {
     put_namespace(gateway, by, definition, Some(preconditions)).await
 }
 
 async fn put_namespace(
     gateway: &Gateway,
     by: &Authorized,
-    definition: NamespaceDefinition,
+    definition: DefinedNamespace,
     // `None` if it may not exist.
     preconditions: Option<Preconditions>,
-) -> Result<(CheckedNamespace, bool), GatewayError> {
+) -> Result<(shown::Namespace, bool), GatewayError> {
     by.require_role(Role::Contributor)?;
     gateway.disk.check_reserve()?;
     let default_base = gateway.catalogue.default_base(&definition.name);
-    let namespace = definition.into_namespace(default_base.clone(), Generator::default());
+    let namespace =
+        Namespace::from_definition(definition, default_base.clone(), Generator::default());
     let (gateway, by) = (gateway.clone(), by.clone());
     run_blocking(move || {
         gateway.auth.audit.flush();
@@ -179,7 +176,7 @@ async fn put_namespace(
         }
         let known = gateway.catalogue.known_namespaces()?;
         let has_default_base = created && namespace.uri_base == default_base;
-        Ok((check_namespace(namespace, &known, has_default_base), created))
+        Ok((show_namespace(namespace, &known, has_default_base), created))
     })
     .await
 }

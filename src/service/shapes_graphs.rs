@@ -7,18 +7,8 @@ use penstock_base::IfMatch;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_model::catalogue::{Action, DefinedGraph, Requester};
 use penstock_model::shapes_graphs::{self, GraphMetadata, NewGraph, StoredGraph, TextFormat};
+use penstock_resources::shapes_graph::ShapesGraph;
 use penstock_store::Transaction;
-
-/// A shapes graph, what uses it, and what is probably wrong with it.
-#[derive(Debug, Clone)]
-pub struct CheckedGraph {
-    /// What is known about it.
-    pub metadata: GraphMetadata,
-    /// The names of the Business Objects that name it.
-    pub used_by: Vec<String>,
-    /// Why this version cannot compile it, if so.
-    pub warnings: Vec<Finding>,
-}
 
 /// Under which conditions a shapes graph is saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,15 +27,15 @@ pub async fn list_shapes_graphs(
     gateway: &Gateway,
     after: Option<String>,
     limit: usize,
-) -> Result<Vec<CheckedGraph>, GatewayError> {
+) -> Result<Vec<ShapesGraph>, GatewayError> {
     let catalogue = gateway.catalogue.clone();
     run_blocking(move || {
         let mut users = catalogue.list_shapes_users()?;
         let page = catalogue.list_shapes_page(after.as_deref(), limit);
-        let check = |one: &std::sync::Arc<DefinedGraph>| {
-            check_graph(one, users.remove(&one.metadata.name).unwrap_or_default())
+        let show = |one: &std::sync::Arc<DefinedGraph>| {
+            show_graph(one, users.remove(&one.metadata.name).unwrap_or_default())
         };
-        Ok(page.iter().map(check).collect())
+        Ok(page.iter().map(show).collect())
     })
     .await
 }
@@ -54,15 +44,12 @@ pub async fn list_shapes_graphs(
 ///
 /// # Errors
 /// `ErrorClass::NotFound`.
-pub async fn find_shapes_graph(
-    gateway: &Gateway,
-    name: &str,
-) -> Result<CheckedGraph, GatewayError> {
+pub async fn find_shapes_graph(gateway: &Gateway, name: &str) -> Result<ShapesGraph, GatewayError> {
     let (catalogue, name) = (gateway.catalogue.clone(), name.to_owned());
     run_blocking(move || {
         let found = catalogue.get_shapes_graph(&name).ok_or_else(|| unknown_graph_error(&name))?;
         let used_by = catalogue.list_shapes_users()?.remove(&name).unwrap_or_default();
-        Ok(check_graph(&found, used_by))
+        Ok(show_graph(&found, used_by))
     })
     .await
 }
@@ -94,7 +81,7 @@ pub async fn define_shapes_graph(
     text: impl AsRef<[u8]> + Send + 'static,
     format: TextFormat,
     conditions: SaveConditions,
-) -> Result<(CheckedGraph, bool), GatewayError> {
+) -> Result<(ShapesGraph, bool), GatewayError> {
     by.require_role(Role::Admin)?;
     gateway.disk.check_reserve()?;
     let (gateway, by, name) = (gateway.clone(), by.clone(), name.to_owned());
@@ -112,7 +99,7 @@ pub async fn define_shapes_graph(
             },
         )?;
         let used_by = gateway.catalogue.list_shapes_users()?.remove(&name).unwrap_or_default();
-        Ok((check_graph(&defined, used_by), created))
+        Ok((show_graph(&defined, used_by), created))
     })
     .await
 }
@@ -144,7 +131,7 @@ pub async fn delete_shapes_graph(
     .await
 }
 
-fn check_graph(defined: &DefinedGraph, used_by: Vec<String>) -> CheckedGraph {
+fn show_graph(defined: &DefinedGraph, used_by: Vec<String>) -> ShapesGraph {
     let mut warnings = Vec::new();
     if let Some(error) = &defined.fault {
         let whole = Finding::whole(error.detail.clone());
@@ -154,7 +141,18 @@ fn check_graph(defined: &DefinedGraph, used_by: Vec<String>) -> CheckedGraph {
             ..finding
         }));
     }
-    CheckedGraph { metadata: defined.metadata.clone(), used_by, warnings }
+    let GraphMetadata { name, format, version, created_at, updated_at, updated_by } =
+        defined.metadata.clone();
+    ShapesGraph {
+        name,
+        media_type: format.media_type().to_owned(),
+        version,
+        created_at,
+        updated_at,
+        updated_by,
+        used_by,
+        warnings: warnings.into_iter().map(Into::into).collect(),
+    }
 }
 
 fn unknown_graph_error(name: &str) -> GatewayError {

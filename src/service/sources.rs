@@ -7,14 +7,10 @@ mod list;
 mod states;
 mod store;
 
-pub use list::{
-    ConnectionInfo, ConnectionStatus, SourceInfo, list_sources, read_source, test_source,
-};
 pub(crate) use list::{collect_sources, require_source};
+pub use list::{list_sources, read_source, test_source};
 pub use penstock_model::messages::{Message, SessionId, StoredSession};
-pub use states::{
-    ConnectionError, ConnectionState, ConnectionTest, ConnectionTester, SourceStates,
-};
+pub use states::{ConnectionError, ConnectionState, ConnectionTester, SourceStates};
 pub use store::{NotStored, NotStoredCode, Stored, check_connectable, store_messages};
 
 use crate::gateway::Gateway;

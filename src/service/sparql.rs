@@ -28,9 +28,10 @@ use penstock_base::telemetry::trace::Trace;
 use penstock_config::Settings;
 use penstock_model::catalogue::Catalogue;
 use penstock_model::change_feed;
-use penstock_model::ingest::{self, QuadCounts, Record, UpdateToRecord};
+use penstock_model::ingest::{self, UpdateToRecord};
 use penstock_model::protection;
 use penstock_model::rdf::{self, Format, GraphWrite, WrittenGraph};
+use penstock_resources::ingestion::{IngestionRecord, QuadCounts};
 use penstock_sparql::{
     DatasetParameters, Deadline, Limits, Query, ResultFormat, Update, UpdateLimits, apply_update,
     evaluate, spawn_query_thread,
@@ -256,7 +257,7 @@ pub fn run_update(
     request: &ChangeRequest<'_>,
     update: &Update,
     skolemize: Option<&NamedNode>,
-) -> Result<Record, GatewayError> {
+) -> Result<IngestionRecord, GatewayError> {
     gateway.disk.check_reserve()?;
     let limits =
         UpdateLimits { quads: gateway.settings.limits.sparql.update, query: limits_of(gateway) };
@@ -308,7 +309,7 @@ fn commit_change<T>(
     request: &ChangeRequest<'_>,
     what: &str,
     change: impl FnOnce(&mut Transaction<'_>) -> Result<(T, QuadCounts), GatewayError>,
-) -> Result<(T, Record), GatewayError> {
+) -> Result<(T, IngestionRecord), GatewayError> {
     let started = Instant::now();
     let ChangeRequest { by, trace, bytes, bypass } = *request;
     check_updates_allowed(gateway)?;

@@ -4,13 +4,13 @@ use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_export::{ProbeResult, TargetState};
+use penstock_resources::export::{Target, TargetTest};
 
 /// Lists the targets that the configuration, a Business Object or the queue names, ordered by name.
 ///
 /// # Errors
 /// The errors of the store.
-pub async fn list_targets(gateway: &Gateway) -> Result<Vec<TargetState>, GatewayError> {
+pub async fn list_targets(gateway: &Gateway) -> Result<Vec<Target>, GatewayError> {
     let exporter = gateway.exporter.clone();
     run_blocking(move || exporter.list_targets()).await
 }
@@ -19,10 +19,7 @@ pub async fn list_targets(gateway: &Gateway) -> Result<Vec<TargetState>, Gateway
 ///
 /// # Errors
 /// `ErrorClass::NotFound` if [`list_targets`] has none with this name.
-pub async fn find_target(
-    gateway: &Gateway,
-    bucket_name: &str,
-) -> Result<TargetState, GatewayError> {
+pub async fn find_target(gateway: &Gateway, bucket_name: &str) -> Result<Target, GatewayError> {
     let targets = list_targets(gateway).await?;
     targets.into_iter().find(|target| target.name == bucket_name).ok_or_else(|| {
         let detail = format!("there is no target with the bucketName {bucket_name:?}");
@@ -38,7 +35,7 @@ pub async fn test_target(
     gateway: &Gateway,
     by: &Authorized,
     bucket_name: &str,
-) -> Result<ProbeResult, GatewayError> {
+) -> Result<TargetTest, GatewayError> {
     by.require_role(Role::Admin)?;
     let result = gateway.exporter.test_target(bucket_name).await?;
     let event = change_event(by, "target.tested", format!("{bucket_name:?}"));

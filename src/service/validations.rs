@@ -6,10 +6,7 @@ mod kept;
 mod report;
 mod run;
 
-pub use report::{
-    ConstraintCount, ListedViolation, Progress, Report, SeverityCounts, UsedShapes, Validation,
-    ValidationState,
-};
+pub use report::Report;
 pub use run::run_validations;
 
 use crate::audit::change_event;
@@ -22,6 +19,9 @@ use penstock_base::time::format_rfc3339;
 use penstock_model::rdf::Format;
 use penstock_model::resource::Compiled;
 use penstock_model::validation::check_has_shapes;
+use penstock_resources::validation::{
+    ListedViolation, Progress, SeverityCounts, Validation, ValidationState,
+};
 use penstock_shapes::{Cancellation, ReportWriter};
 use std::collections::VecDeque;
 use std::io::Write;
@@ -231,7 +231,7 @@ pub async fn list_violations(
         report::for_each_violation(&path, |violation| {
             number += 1;
             if number > skipped && page.len() < limit {
-                page.push(ListedViolation::from(&violation));
+                page.push(report::show_violation(&violation));
             }
             Ok(())
         })?;

@@ -6,7 +6,7 @@ use penstock_auth::{Authorized, Role};
 use penstock_base::error::GatewayError;
 use penstock_base::events::webhook_queues::{WebhookQueueOptions, WebhookSubscription};
 use penstock_config::Settings;
-use penstock_export::{WebhookState, WebhookTest};
+use penstock_resources::webhook::{Webhook, WebhookTest};
 
 /// Returns which events each webhook gets, and the limits of its queue.
 pub(crate) fn list_subscriptions(settings: &Settings) -> WebhookQueueOptions {
@@ -28,7 +28,7 @@ pub(crate) fn list_subscriptions(settings: &Settings) -> WebhookQueueOptions {
 pub async fn list_webhooks(
     gateway: &Gateway,
     by: &Authorized,
-) -> Result<Vec<WebhookState>, GatewayError> {
+) -> Result<Vec<Webhook>, GatewayError> {
     by.require_role(Role::Admin)?;
     let webhooks = gateway.webhooks.clone();
     run_blocking(move || webhooks.list()).await

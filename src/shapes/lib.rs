@@ -5,7 +5,6 @@
 //! file; nothing is copied into a store of their own. `lend` gives them those of a transaction, which only its own thread
 //! can read. `budget` ends a validation that exceeds its limits.
 mod budget;
-mod compare;
 mod data;
 mod describe;
 mod document;

@@ -1,6 +1,6 @@
 //! What a validation finds.
 use oxrdf::{NamedNode, Term};
-use penstock_base::error::ViolatedConstraint;
+use penstock_resources::problem::ViolatedConstraint;
 use serde::{Deserialize, Serialize};
 use std::iter::successors;
 

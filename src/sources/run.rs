@@ -7,9 +7,10 @@ use crate::reader::TRUNCATED_BYTES;
 use crate::session::{Session, Timings, jittered_delay};
 use crate::subscriptions::Subscriptions;
 use penstock_config::{Settings, Source};
+use penstock_resources::source::SourceTest;
 use penstock_service::blocking::run_blocking;
 use penstock_service::gateway::Gateway;
-use penstock_service::sources::{ConnectionTest, SessionId, list_sessions, store_session};
+use penstock_service::sources::{SessionId, list_sessions, store_session};
 use rand::Rng as _;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -118,11 +119,17 @@ fn create_passing_endpoint(settings: &Settings, source: &Source, client_id: &str
 }
 
 /// Connects to the broker of this source with a client id of its own, and disconnects.
-async fn test_connection(settings: &Settings, gateway_id: &str, name: &str) -> ConnectionTest {
+async fn test_connection(settings: &Settings, gateway_id: &str, name: &str) -> SourceTest {
     let begun = Instant::now();
+    let end = |protocol, cause: Option<String>| SourceTest {
+        source: name.to_owned(),
+        ok: cause.is_none(),
+        protocol,
+        cause,
+        milliseconds: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+    };
     let Some(source) = settings.sources.get(name) else {
-        let cause = Some(format!("there is no source {name:?}"));
-        return ConnectionTest { ok: false, protocol: None, cause, duration: begun.elapsed() };
+        return end(None, Some(format!("there is no source {name:?}")));
     };
     let number: u32 = rand::rng().random();
     // Some brokers let in only client ids that begin like those of the sessions. No session has an id with "-test_".
@@ -136,7 +143,7 @@ async fn test_connection(settings: &Settings, gateway_id: &str, name: &str) -> C
         }
         Err(cause) => (None, Some(cause)),
     };
-    ConnectionTest { ok: cause.is_none(), protocol, cause, duration: begun.elapsed() }
+    end(protocol, cause)
 }
 
 /// Ends the sessions of Business Objects without a subscription, so that the broker keeps no messages for them.

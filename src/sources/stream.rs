@@ -1,5 +1,5 @@
 //! Opens the TCP or TLS stream to a broker.
-use penstock_config::Source;
+use penstock_config::{BrokerUrl, Source};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -28,7 +28,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 /// # Errors
 /// What failed, and why.
 pub(crate) async fn open(source: &Source) -> Result<Box<dyn Stream>, String> {
-    let Source { host, port, .. } = source;
+    let BrokerUrl { host, port, uses_tls } = &source.url;
     let stream = connect(host, *port).await.map_err(|error| {
         format!(
             "connecting to {host}:{port} failed: {error}; check that the broker runs, that `url` names it, and that \
@@ -39,7 +39,7 @@ pub(crate) async fn open(source: &Source) -> Result<Box<dyn Stream>, String> {
     stream
         .set_nodelay(true)
         .map_err(|error| format!("connecting to {host}:{port} failed: {error}"))?;
-    if !source.uses_tls {
+    if !uses_tls {
         return Ok(Box::new(stream));
     }
     let owned = source.clone();
@@ -99,7 +99,7 @@ fn load_client_config(source: &Source) -> Result<ClientConfig, String> {
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be used: {error}"))?
         .with_root_certificates(trusted);
-    let Some((certificate, key)) = &source.client_certificate else {
+    let (Some(certificate), Some(key)) = (&source.client_certificate, &source.client_key) else {
         return Ok(builder.with_no_client_auth());
     };
     let chain = read_pem("client-certificate", certificate)?;

@@ -8,7 +8,8 @@ use crate::dataset::{Dataset, InternalTerm};
 use crate::number as exact;
 use crate::prefilter::{Condition, add_condition};
 use oxrdf::{NamedNode, Term, Variable};
-use oxsdatatypes::{DateTime, Decimal, Double, TimezoneOffset};
+use oxsdatatypes::{DateTime, Decimal, Double};
+use penstock_rdf::compare::Moment;
 use penstock_rdf::number::compare_decimals;
 use spareval::{ExpressionTerm, QueryEvaluationError, QuerySolutionIter};
 use spargebra::algebra::{Expression, GraphPattern, OrderExpression};
@@ -236,8 +237,8 @@ pub(crate) enum Value {
     NamedNode(String),
     Boolean(bool),
     Number(Number),
-    DateTime(Instant),
-    Date(Instant),
+    DateTime(Moment),
+    Date(Moment),
     String(String),
     /// The language comes first.
     LanguageString(String, String),
@@ -256,11 +257,11 @@ impl Value {
             Some(ExpressionTerm::DecimalLiteral(value)) => Self::Number(Number::exact(value)),
             Some(ExpressionTerm::FloatLiteral(value)) => Self::Number(Number::Double(value.into())),
             Some(ExpressionTerm::DoubleLiteral(value)) => Self::Number(Number::Double(value)),
-            Some(ExpressionTerm::DateTimeLiteral(value)) => Self::DateTime(Instant::new(value)),
+            Some(ExpressionTerm::DateTimeLiteral(value)) => Self::DateTime(Moment::new(value)),
             Some(ExpressionTerm::DateLiteral(value))
                 if let Ok(midnight) = DateTime::try_from(value) =>
             {
-                Self::Date(Instant::new(midnight))
+                Self::Date(Moment::new(midnight))
             }
             Some(ExpressionTerm::StringLiteral(value)) => Self::String(value),
             Some(ExpressionTerm::LangStringLiteral { value, language }) => {
@@ -348,33 +349,3 @@ impl PartialEq for Number {
 }
 
 impl Eq for Number {}
-
-/// A point in time. One without a time zone is taken as UTC.
-#[derive(Clone)]
-pub(crate) struct Instant(DateTime);
-
-impl Instant {
-    fn new(value: DateTime) -> Self {
-        Self(value.adjust(Some(TimezoneOffset::UTC)).unwrap_or(value))
-    }
-}
-
-impl Ord for Instant {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.partial_cmp(&other.0).unwrap_or(Ordering::Equal)
-    }
-}
-
-impl PartialOrd for Instant {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Instant {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Instant {}

@@ -6,4 +6,4 @@ mod routes;
 mod sign_in;
 
 pub use admin::error_page::ERROR_PAGE;
-pub use routes::{page_routes, sign_in_routes};
+pub use routes::{page_routes, sign_in_operations, sign_in_routes};

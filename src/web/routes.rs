@@ -3,24 +3,29 @@ use crate::admin::approval_count::ApprovalCounter;
 use crate::admin::form::{FormLimit, FormReader};
 use crate::{admin, sign_in};
 use penstock_http::access::MinimumRole;
-use penstock_http::router::{self, Route, hidden_route, route};
+use penstock_http::operation::Operation;
+use penstock_http::router::{self, Route, plain_route};
 use salvo::Handler;
 use salvo::http::Method;
 use std::sync::Arc;
 
-/// Returns the routes to sign in and out. The OpenAPI document describes those that programs use.
+/// Returns the operations to sign in and out. The OpenAPI document describes them, since programs use them too.
+pub fn sign_in_operations() -> Vec<Operation> {
+    let mut operations = sign_in::sign_in_operations();
+    operations.push(sign_in::sign_out_operation());
+    operations
+}
+
+/// Returns the addresses that only a browser uses to sign in and out.
 #[rustfmt::skip]
 pub fn sign_in_routes() -> Vec<Route> {
     use MinimumRole::Anyone;
-    let (get, post) = (Method::GET, Method::POST);
+    let get = Method::GET;
     vec![
-        route(&get, "/login", Anyone, sign_in::show_sign_in, &[]),
-        route(&post, "/login", Anyone, sign_in::sign_in, &[400, 401, 404, 408, 413, 415, 429]),
-        route(&post, "/logout", Anyone, sign_in::sign_out, &[400, 408, 413]),
-        hidden_route(&get,  "/",                                      Anyone, sign_in::redirect_home),
-        hidden_route(&get,  "/signed-out",                            Anyone, sign_in::show_signed_out),
-        hidden_route(&get,  "/oauth2/authorization/{registrationId}", Anyone, sign_in::begin_provider_sign_in),
-        hidden_route(&get,  "/login/oauth2/code/{registrationId}",    Anyone, sign_in::complete_provider_sign_in),
+        plain_route(get.clone(), "/",                                      Anyone, sign_in::redirect_home),
+        plain_route(get.clone(), "/signed-out",                            Anyone, sign_in::show_signed_out),
+        plain_route(get.clone(), "/oauth2/authorization/{registrationId}", Anyone, sign_in::begin_provider_sign_in),
+        plain_route(get,         "/login/oauth2/code/{registrationId}",    Anyone, sign_in::complete_provider_sign_in),
     ]
 }
 

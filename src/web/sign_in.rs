@@ -16,10 +16,9 @@ mod provider;
 mod session;
 
 pub(super) use home::redirect_home;
-pub(super) use logout::{show_signed_out, sign_out};
+pub(super) use logout::{show_signed_out, sign_out_operation};
 pub(super) use pages::{
     Message, redirect, render_page, show_static_page as show_page, show_text_with_policy,
 };
-pub(super) use password::parse_form_fields;
-pub(super) use password::{show_sign_in, sign_in};
+pub(super) use password::{parse_form_fields, sign_in_operations};
 pub(super) use provider::{begin_provider_sign_in, complete_provider_sign_in};

@@ -6,7 +6,8 @@ use crate::support::link::{Fault, Link};
 use crate::support::s3::{Server, admin, blocked, ceph, new_name, swift};
 use crate::support::{Plant, embedded, find_target, pump, push_one, run, until_status};
 use penstock_config::{TargetKind, Targets};
-use penstock_export::{ExportEntry, Exporter, FailureClass, Status};
+use penstock_export::{ExportExt as _, Exporter};
+use penstock_resources::export::{Cause, Export, ExportStatus};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -16,7 +17,7 @@ async fn blocked_until<M: Future<Output = ()>>(
     server: &Server,
     bucket: &str,
     targets: Targets,
-    class: FailureClass,
+    class: Cause,
     words: &str,
     fix: impl FnOnce() -> M,
 ) {
@@ -28,10 +29,10 @@ async fn blocked_until<M: Future<Output = ()>>(
 /// `fix` has run, and that both are delivered then.
 async fn delivered_after<M: Future<Output = ()>>(
     targets: Targets,
-    class: FailureClass,
+    class: Cause,
     words: &str,
     fix: impl FnOnce() -> M,
-) -> [ExportEntry; 2] {
+) -> [Export; 2] {
     let plant = Plant::new();
     plant.pumps(0..2, 10);
     let exporter = plant.quick(targets);
@@ -39,15 +40,14 @@ async fn delivered_after<M: Future<Output = ()>>(
     let entries = [push_one(&exporter, &pumps), push_one(&exporter, &pumps)];
     let running = run(&exporter);
     blocked(&exporter, &entries[0], class, words).await;
-    assert_eq!(exporter.get(&entries[1].id).unwrap().unwrap().status, Status::Queued);
+    assert_eq!(exporter.get(&entries[1].id).unwrap().unwrap().status, ExportStatus::Queued);
     // The test of a target writes nothing, so it cannot detect an error that only affects writes.
     let result = exporter.test_target("plant-a").await.unwrap();
-    if matches!(class, FailureClass::Bucket | FailureClass::Credentials | FailureClass::Certificate)
-    {
+    if matches!(class, Cause::Bucket | Cause::Credentials | Cause::Certificate) {
         assert!(!result.ok && result.caused_by == Some(class), "{result:?}");
     }
     fix().await;
-    until_status(&exporter, &entries[1].id, Status::Delivered).await;
+    until_status(&exporter, &entries[1].id, ExportStatus::Delivered).await;
     let result = exporter.test_target("plant-a").await.unwrap();
     assert!(result.ok && result.caused_by.is_none(), "{result:?}");
     running.stop().await;
@@ -60,7 +60,7 @@ async fn delivered_after<M: Future<Output = ()>>(
 async fn a_missing_bucket() {
     let (server, bucket) = (ceph(), new_name());
     let targets = server.target(&bucket);
-    blocked_until(&server, &bucket, targets, FailureClass::Bucket, "does not exist", || {
+    blocked_until(&server, &bucket, targets, Cause::Bucket, "does not exist", || {
         server.create(&bucket)
     })
     .await;
@@ -70,7 +70,7 @@ async fn a_missing_bucket() {
 async fn a_missing_bucket_of_swift() {
     let (server, bucket) = (swift(), new_name());
     let targets = server.target(&bucket);
-    blocked_until(&server, &bucket, targets, FailureClass::Bucket, "does not exist", || {
+    blocked_until(&server, &bucket, targets, Cause::Bucket, "does not exist", || {
         server.create(&bucket)
     })
     .await;
@@ -83,8 +83,7 @@ async fn a_denied_policy_and_a_write_only_policy() {
     let (id, user) = Server::user();
     let write = ["s3:PutObject"];
     let fix = || server.allow(&bucket, &id, &write);
-    let entries =
-        delivered_after(user.target(&bucket), FailureClass::Policy, "may not write", fix).await;
+    let entries = delivered_after(user.target(&bucket), Cause::Policy, "may not write", fix).await;
     server.allow(&bucket, &id, &["s3:PutObject", "s3:GetObject", "s3:ListBucketVersions"]).await;
     user.check(&bucket, &entries).await;
 }
@@ -97,7 +96,7 @@ async fn an_exceeded_quota() {
     let uid = format!("--uid={id}");
     admin(&["quota", "set", &uid, "--quota-scope=user", "--max-objects=0"]);
     admin(&["quota", "enable", &uid, "--quota-scope=user"]);
-    blocked_until(&user, &bucket, user.target(&bucket), FailureClass::Quota, "quota", || async {
+    blocked_until(&user, &bucket, user.target(&bucket), Cause::Quota, "quota", || async {
         admin(&["quota", "disable", &uid, "--quota-scope=user"]);
     })
     .await;
@@ -114,7 +113,7 @@ async fn a_suspended_user() {
         &user,
         &bucket,
         user.target(&bucket),
-        FailureClass::Credentials,
+        Cause::Credentials,
         "UserSuspended",
         || async {
             admin(&["user", "enable", &uid]);
@@ -134,7 +133,7 @@ async fn a_secret_that_changes() {
     let target = user.target(&bucket);
     let server = user.clone();
     let words = "`secret-access-key`";
-    blocked_until(&server, &bucket, target, FailureClass::Credentials, words, || async {
+    blocked_until(&server, &bucket, target, Cause::Credentials, words, || async {
         admin(&["key", "create", &uid, &key, "--secret-key=SECRET"]);
     })
     .await;
@@ -144,9 +143,9 @@ async fn a_secret_that_changes() {
 async fn a_server_that_asks_to_slow_down_and_a_broken_link() {
     let server = ceph();
     for (fault, class, words) in [
-        (Fault::SlowDown, FailureClass::Busy, "503"),
-        (Fault::Refuse(100_000), FailureClass::Unreachable, "refused"),
-        (Fault::Blackhole, FailureClass::Broken, "sent no answer"),
+        (Fault::SlowDown, Cause::Busy, "503"),
+        (Fault::Refuse(100_000), Cause::Unreachable, "refused"),
+        (Fault::Blackhole, Cause::Broken, "sent no answer"),
     ] {
         let bucket = new_name();
         server.create(&bucket).await;
@@ -168,7 +167,7 @@ async fn an_unknown_host_name() {
     let exporter = plant.quick(server.at("http://no-such-host.invalid").target("plant"));
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
     let running = run(&exporter);
-    blocked(&exporter, &entry, FailureClass::Unreachable, "cannot be resolved").await;
+    blocked(&exporter, &entry, Cause::Unreachable, "cannot be resolved").await;
     running.stop().await;
 }
 
@@ -238,7 +237,7 @@ async fn a_certificate_that_expired_is_not_valid_yet_or_is_for_another_name() {
         let exporter = plant.quick(targets);
         let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
         let running = run(&exporter);
-        blocked(&exporter, &entry, FailureClass::Certificate, words).await;
+        blocked(&exporter, &entry, Cause::Certificate, words).await;
         running.stop().await;
     }
 }
@@ -256,13 +255,13 @@ async fn blocks_until_the_object_is_removed(
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
     server.put(bucket, &entry.key, "theirs", more).await;
     let running = run(&exporter);
-    blocked(&exporter, &entry, FailureClass::Conflict, words).await;
+    blocked(&exporter, &entry, Cause::Conflict, words).await;
     let (_, body) = server.object(bucket, &entry.key).await;
     assert_eq!(body, b"theirs");
     // The owner of the foreign object removes it.
     let path = s3::signing::uri_encode(&entry.key, false);
     server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     running.stop().await;
     let (_, body) = server.object(bucket, &entry.key).await;
     assert_eq!(body.len() as u64, entry.bytes);
@@ -302,7 +301,7 @@ async fn two_gateways_share_a_bucket_by_their_prefixes() {
         let running = run(&exporter);
         for _ in 0..3 {
             let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
-            entries.push(until_status(&exporter, &entry.id, Status::Delivered).await);
+            entries.push(until_status(&exporter, &entry.id, ExportStatus::Delivered).await);
         }
         running.stop().await;
     }
@@ -344,7 +343,7 @@ async fn a_lost_answer_with_write_only_credentials() {
         let exporter = plant.quick(user.at(&link.endpoint).target(&bucket));
         let running = run(&exporter);
         let first = push_one(&exporter, &pump("Pump", &["plant-a"]));
-        let first = until_status(&exporter, &first.id, Status::Delivered).await;
+        let first = until_status(&exporter, &first.id, ExportStatus::Delivered).await;
         assert_eq!(first.attempts, 2, "{lost}");
         let keys = server.keys(&bucket).await;
         assert_eq!(keys.iter().filter(|key| **key == first.key).count(), 1);
@@ -357,12 +356,12 @@ async fn a_lost_answer_with_write_only_credentials() {
     let running = run(&exporter);
     // A foreign object does not count as this export.
     let second = push_one(&exporter, &pump("Pump", &["plant-a"]));
-    until_status(&exporter, &second.id, Status::Delivered).await;
+    until_status(&exporter, &second.id, ExportStatus::Delivered).await;
     running.stop().await;
     let third = push_one(&exporter, &pump("Pump", &["plant-a"]));
     server.put(&bucket, &third.key, "theirs", &[]).await;
     let running = run(&exporter);
-    blocked(&exporter, &third, FailureClass::Conflict, "may not read").await;
+    blocked(&exporter, &third, Cause::Conflict, "may not read").await;
     running.stop().await;
     user.object(&bucket, &second.key).await;
 }
@@ -390,7 +389,7 @@ async fn lines_follow_their_metadata_with_write_only_credentials() {
     let exporter = plant.quick(user.at(&link.endpoint).lines_target(&bucket));
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
     let running = run(&exporter);
-    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    let entry = until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     running.stop().await;
     assert_eq!(entry.attempts, 2);
     server.allow(&bucket, &id, &["s3:PutObject", "s3:GetObject", "s3:ListBucketVersions"]).await;
@@ -415,7 +414,7 @@ async fn no_metadata_is_sent_before_its_lines_can_be_sent() {
             std::fs::write(&spooled, "damaged").unwrap();
         }
         let running = run(&exporter);
-        until_status(&exporter, &entry.id, Status::Blocked).await;
+        until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
         let metadata = entry.metadata_key().unwrap();
         assert!(!server.keys(&bucket).await.contains(&metadata), "{is_foreign}");
         // Deleting after the cause is removed could delete what was just delivered.
@@ -424,7 +423,7 @@ async fn no_metadata_is_sent_before_its_lines_can_be_sent() {
         } else {
             std::fs::write(&spooled, lines).unwrap();
         }
-        let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+        let entry = until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
         running.stop().await;
         server.check(&bucket, &[entry]).await;
         for key in server.keys(&bucket).await {
@@ -448,16 +447,16 @@ async fn a_foreign_object_does_not_count_as_delivered_after_an_attempt_that_reac
     link.set(Fault::Refuse(u64::MAX));
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
     let running = run(&exporter);
-    blocked(&exporter, &entry, FailureClass::Unreachable, "refused").await;
+    blocked(&exporter, &entry, Cause::Unreachable, "refused").await;
     server.put(&bucket, &entry.key, "theirs", &[]).await;
     link.set(Fault::Pass);
     link.listen().await;
-    blocked(&exporter, &entry, FailureClass::Conflict, "may not read").await;
+    blocked(&exporter, &entry, Cause::Conflict, "may not read").await;
     let (_, body) = server.object(&bucket, &entry.key).await;
     assert_eq!(body, b"theirs");
     let path = s3::signing::uri_encode(&entry.key, false);
     server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     running.stop().await;
 }
 
@@ -471,9 +470,9 @@ async fn a_file_of_another_gateway_in_the_directory_is_never_overwritten() {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "theirs").unwrap();
     let running = run(&exporter);
-    blocked(&exporter, &entry, FailureClass::Conflict, "not overwritten").await;
+    blocked(&exporter, &entry, Cause::Conflict, "not overwritten").await;
     assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
     std::fs::remove_file(&path).unwrap();
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     running.stop().await;
 }

@@ -3,7 +3,8 @@ use crate::support::{Plant, embedded, files, pump, push_one, run, until_status};
 use nix::sys::stat::Mode;
 use penstock_base::commit::NoClient;
 use penstock_base::error;
-use penstock_export::{ExportRequester, Kind, Status, verify};
+use penstock_export::{ExportRequester, verify};
+use penstock_resources::export::{ExportKind, ExportStatus};
 use sha2::{Digest, Sha256};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -14,13 +15,13 @@ async fn a_push_delivers_a_file_to_the_directory() {
     plant.pumps(0..1203, 5);
     let exporter = plant.open(embedded());
     let entry = push_one(&exporter, &pump("Pump 1/ü", &["plant-a"]));
-    assert_eq!((entry.sequence, entry.object_count, entry.kind), (1, 1203, Kind::Full));
-    assert_eq!(entry.status, Status::Queued);
+    assert_eq!((entry.sequence, entry.object_count, entry.kind), (1, 1203, ExportKind::Full));
+    assert_eq!(entry.status, ExportStatus::Queued);
     let spooled =
         std::fs::read(exporter.spool_folder().join(format!("{}.json", entry.id))).unwrap();
 
     let running = run(&exporter);
-    let delivered = until_status(&exporter, &entry.id, Status::Delivered).await;
+    let delivered = until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     running.stop().await;
     assert_eq!(delivered.attempts, 1);
     assert!(delivered.delivered_at.is_some());
@@ -62,7 +63,7 @@ async fn links_below_the_root_are_not_followed() {
     symlink(&elsewhere, &folder).unwrap();
 
     let running = run(&exporter);
-    let blocked = until_status(&exporter, &entry.id, Status::Blocked).await;
+    let blocked = until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
     let cause = blocked.last_error.unwrap();
     assert!(cause.contains("`Pump` is a link or a file, not a folder; remove it"), "{cause}");
     running.stop().await;
@@ -72,7 +73,7 @@ async fn links_below_the_root_are_not_followed() {
     symlink(&victim, folder.join(format!(".{}.part", entry.id))).unwrap();
     exporter.retry(&NoClient, &entry.id).unwrap();
     let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     running.stop().await;
     assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
     let path = plant.bucket("plant-a").join(&entry.key);
@@ -99,7 +100,7 @@ async fn what_is_no_regular_file_blocks_the_target() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         put_obstacle(&path);
         let running = run(&exporter);
-        let blocked = until_status(&exporter, &entry.id, Status::Blocked).await;
+        let blocked = until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
         running.stop().await;
         let cause = blocked.last_error.unwrap();
         assert!(

@@ -6,8 +6,10 @@ use crate::support::{Plant, directory, embedded, files, pump, push_one, run, unt
 use penstock_config::{
     GraphTemplate, SparqlLogin, SparqlProtocol, SparqlStore, Target, TargetKind, Targets,
 };
+use penstock_export::Exporter;
 use penstock_export::walk::{BucketFinding, BucketLocation, walk_bucket};
-use penstock_export::{Exporter, HeartbeatTimes, Status};
+use penstock_resources::export::ExportStatus;
+use penstock_resources::gateway::HeartbeatTimes;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,7 +79,7 @@ async fn each_directory_has_the_newest_heartbeat_and_a_failing_one_delays_nothin
     let running = run(&exporter);
     let (stop, beating) = beat(&exporter);
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     let root = out.path().join("good/plant-a");
     let beat = until_beat(&root.join("edge/_status/gateway-1.json"), 3).await;
     assert!(beat["nextDue"].as_str().unwrap() > beat["at"].as_str().unwrap(), "{beat}");
@@ -155,7 +157,7 @@ async fn one_bucket_of_several_names_gets_one_heartbeat() {
     plant.pumps(0..1, 10);
     for (object, target) in [("Pump", "plant-a"), ("Tank", "plant-b")] {
         let entry = push_one(&exporter, &pump(object, &[target]));
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     }
     let (stop, beating) = beat(&exporter);
     let begun = Instant::now();

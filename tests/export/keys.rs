@@ -6,7 +6,8 @@ use penstock_base::commit::NoClient;
 use penstock_base::error::ErrorClass;
 use penstock_config::{ExportFormat, Target, Targets};
 use penstock_export::walk::{BucketFinding, BucketLocation, WalkSummary, walk_bucket};
-use penstock_export::{ExportEntry, ExportRequester, Exporter, FailureClass, Status, verify};
+use penstock_export::{ExportExt as _, ExportRequester, Exporter, verify};
+use penstock_resources::export::{Cause, Export, ExportStatus};
 use sha2::{Digest as _, Sha256};
 use std::path::Path;
 use std::process::Command;
@@ -23,9 +24,9 @@ fn targets(out: &Path, key: &str, format: ExportFormat) -> Targets {
     targets
 }
 
-async fn deliver(exporter: &Exporter, name: &str) -> ExportEntry {
+async fn deliver(exporter: &Exporter, name: &str) -> Export {
     let entry = push_one(exporter, &pump(name, &["plant-a"]));
-    until_status(exporter, &entry.id, Status::Delivered).await
+    until_status(exporter, &entry.id, ExportStatus::Delivered).await
 }
 
 fn walk(place: &BucketLocation, keys_only: bool) -> (WalkSummary, Vec<BucketFinding>) {
@@ -69,7 +70,7 @@ async fn a_queued_export_keeps_its_key_when_the_template_changes() {
     let before = read(&root.join(&earlier.key));
     std::fs::remove_file(root.join(&earlier.key)).unwrap();
     exporter.replay(&NoClient, &earlier.id).unwrap();
-    until_status(&exporter, &earlier.id, Status::Delivered).await;
+    until_status(&exporter, &earlier.id, ExportStatus::Delivered).await;
     running.stop().await;
     assert_eq!(read(&root.join(&earlier.key)), before);
     assert_eq!(files(&root), all);
@@ -119,7 +120,7 @@ async fn lines_are_delivered_after_their_metadata() {
     // The metadata is there, and the lines cannot be written: their name is that of a folder.
     std::fs::create_dir_all(&lines).unwrap();
     let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Blocked).await;
+    until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
     running.stop().await;
     let written = read(&metadata);
     drop(exporter);
@@ -141,7 +142,7 @@ async fn lines_are_delivered_after_their_metadata() {
     };
     let exporter = plant.open(configured);
     let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     assert_eq!(read(&metadata), written);
     let text = read(&lines);
     assert_eq!(text.lines().count(), 3);
@@ -157,15 +158,15 @@ async fn lines_are_delivered_after_their_metadata() {
     for lost in [&metadata, &lines] {
         std::fs::remove_file(lost).unwrap();
         exporter.replay(&NoClient, &entry.id).unwrap();
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
         assert_eq!((read(&metadata), read(&lines)), (written.clone(), text.clone()));
     }
     // Other metadata is never overwritten.
     std::fs::write(&metadata, "{}").unwrap();
     exporter.replay(&NoClient, &entry.id).unwrap();
-    until_status(&exporter, &entry.id, Status::Blocked).await;
+    until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
     let target = crate::support::find_target(&exporter, "plant-a");
-    assert_eq!(target.blocked_by, Some(FailureClass::Conflict));
+    assert_eq!(target.blocked_by, Some(Cause::Conflict));
     running.stop().await;
     assert_eq!(read(&metadata), "{}");
 }
@@ -250,13 +251,13 @@ async fn no_metadata_is_written_for_a_file_that_cannot_be_delivered() {
             std::fs::write(&spooled, text.replacen("pump", "pumq", 1)).unwrap();
         }
         let running = run(&exporter);
-        until_status(&exporter, &entry.id, Status::Blocked).await;
+        until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
         let root = out.path().join("plant-a");
         assert!(!root.exists() || files(&root).is_empty(), "{is_missing}");
 
         std::fs::write(&spooled, text).unwrap();
         exporter.retry(&NoClient, &entry.id).unwrap();
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
         running.stop().await;
         assert_eq!(files(&root), ["Pump/000000000001.jsonl", "Pump/000000000001.meta.json"]);
     }

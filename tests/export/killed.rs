@@ -14,7 +14,8 @@ use crate::support::{
 };
 use penstock_config::{ExportFormat, Target, TargetKind, Targets};
 use penstock_export::walk::{BucketLocation, walk_bucket};
-use penstock_export::{ExportOptions, ExportRequester, Exporter, Status, verify};
+use penstock_export::{ExportOptions, ExportRequester, Exporter, verify};
+use penstock_resources::export::ExportStatus;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use std::path::Path;
@@ -117,12 +118,12 @@ async fn kill_and_check(server: Server, kills: u32) {
     let running = run(&exporter);
     let mut entries = exporter.list(None, 1_000_000).unwrap();
     let newest = entries.first().unwrap().id.clone();
-    until_status(&exporter, &newest, Status::Delivered).await;
+    until_status(&exporter, &newest, ExportStatus::Delivered).await;
     running.stop().await;
     entries = exporter.list(None, 1_000_000).unwrap();
     entries.reverse();
     println!("{} exports, {kills} kills", entries.len());
-    assert!(entries.iter().all(|entry| entry.status == Status::Delivered));
+    assert!(entries.iter().all(|entry| entry.status == ExportStatus::Delivered));
     assert!(entries.is_sorted_by_key(|entry| entry.delivered_at.clone()), "out of order");
     assert!(entries.iter().map(|entry| entry.sequence).eq(1..=entries.len() as u64));
     server.check(&bucket, &entries).await;
@@ -164,13 +165,13 @@ async fn extended_metadata_and_lines_arrive_whole_whenever_the_process_is_killed
     let running = run(&exporter);
     let pumps = pump("Pump", &["lines", "documents"]);
     for last in exporter.push(&pumps, ExportRequester::gateway()).unwrap().exports {
-        until_status(&exporter, &last.id, Status::Delivered).await;
+        until_status(&exporter, &last.id, ExportStatus::Delivered).await;
     }
     running.stop().await;
     let entries = exporter.list(None, 1_000_000).unwrap();
     println!("{} exports, {kills} kills", entries.len());
     for entry in &entries {
-        assert_eq!(entry.status, Status::Delivered);
+        assert_eq!(entry.status, ExportStatus::Delivered);
         let file = verify::verify_file(&out.path().join(&entry.target).join(&entry.key)).unwrap();
         let extended = file.extended.unwrap();
         assert_eq!((extended.sequence, &extended.export_id), (entry.sequence, &entry.id));

@@ -12,7 +12,8 @@ use crate::support::link::{Fault, Link};
 use crate::support::s3::{Server, ceph, new_name, swift};
 use crate::support::{Plant, embedded, pump, push_one, run, until_status};
 use penstock_config::{ExportFormat, Target};
-use penstock_export::{ExportEntry, ExportRequester, Status};
+use penstock_export::ExportRequester;
+use penstock_resources::export::{Export, ExportStatus};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use std::collections::HashMap;
@@ -92,7 +93,7 @@ async fn everything_arrives(server: Server, deliveries: u64) {
     }
     let begun = std::time::Instant::now();
     for entry in &last {
-        while exporter.get(&entry.id).unwrap().unwrap().status != Status::Delivered {
+        while exporter.get(&entry.id).unwrap().unwrap().status != ExportStatus::Delivered {
             assert!(begun.elapsed().as_secs() < 600, "{:?}", exporter.list_targets());
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
@@ -101,7 +102,7 @@ async fn everything_arrives(server: Server, deliveries: u64) {
     println!("{deliveries} deliveries; {:?}", seen.lock().unwrap());
     let all = exporter.list(None, 1_000_000).unwrap();
     for (name, bucket) in &names {
-        let mut entries: Vec<ExportEntry> =
+        let mut entries: Vec<Export> =
             all.iter().filter(|entry| entry.target == *name).cloned().collect();
         entries.reverse();
         assert!(entries.iter().map(|entry| entry.sequence).eq(1..=deliveries.div_ceil(TARGETS)));
@@ -144,7 +145,7 @@ async fn late_file_arrives_once(server: Server) {
     let exporter = penstock_export::Exporter::open(plant.store.clone(), options).unwrap();
     let entry = push_one(&exporter, &pump("Pump ü", &["plant-a"]));
     let running = run(&exporter);
-    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    let entry = until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     // A second copy would have arrived by now.
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     running.stop().await;
@@ -187,7 +188,7 @@ async fn long_file_arrives(server: Server) {
     let entry = push_one(&exporter, &pump("Pump ü", &["plant-a"]));
     assert!(entry.bytes > 25 << 20);
     let running = run(&exporter);
-    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    let entry = until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     let begun = std::time::Instant::now();
     while server.uploads(&bucket).await > 0 {
         assert!(begun.elapsed().as_secs() < 60, "uploads are left");

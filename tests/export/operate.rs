@@ -5,7 +5,8 @@ use crate::support::{
 use penstock_base::commit::NoClient;
 use penstock_base::error::ErrorClass;
 use penstock_config::Targets;
-use penstock_export::{ExportRequester, Exporter, Status};
+use penstock_export::{ExportRequester, Exporter};
+use penstock_resources::export::ExportStatus;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_parked_entry_does_not_block_the_others_and_returns_to_its_place() {
@@ -14,23 +15,23 @@ async fn a_parked_entry_does_not_block_the_others_and_returns_to_its_place() {
     let business_object = pump("Pump", &["plant-a"]);
     let exporter = plant.open(embedded());
     let entries: Vec<_> = (0..3).map(|_| push_one(&exporter, &business_object)).collect();
-    assert_eq!(exporter.park(&NoClient, &entries[0].id).unwrap().status, Status::Parked);
+    assert_eq!(exporter.park(&NoClient, &entries[0].id).unwrap().status, ExportStatus::Parked);
     assert_eq!(exporter.park(&NoClient, &entries[0].id).unwrap_err().class, ErrorClass::Conflict);
-    assert_eq!(exporter.park(&NoClient, &entries[1].id).unwrap().status, Status::Parked);
+    assert_eq!(exporter.park(&NoClient, &entries[1].id).unwrap().status, ExportStatus::Parked);
     drop(exporter);
 
     let plant = plant.restart();
     let exporter = plant.open(embedded());
-    assert_eq!(exporter.retry(&NoClient, &entries[1].id).unwrap().status, Status::Queued);
+    assert_eq!(exporter.retry(&NoClient, &entries[1].id).unwrap().status, ExportStatus::Queued);
     let running = run(&exporter);
     let (second, third) = (
-        until_status(&exporter, &entries[1].id, Status::Delivered).await,
-        until_status(&exporter, &entries[2].id, Status::Delivered).await,
+        until_status(&exporter, &entries[1].id, ExportStatus::Delivered).await,
+        until_status(&exporter, &entries[2].id, ExportStatus::Delivered).await,
     );
     assert!(second.delivered_at <= third.delivered_at);
-    assert_eq!(exporter.get(&entries[0].id).unwrap().unwrap().status, Status::Parked);
-    assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap().status, Status::Queued);
-    until_status(&exporter, &entries[0].id, Status::Delivered).await;
+    assert_eq!(exporter.get(&entries[0].id).unwrap().unwrap().status, ExportStatus::Parked);
+    assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap().status, ExportStatus::Queued);
+    until_status(&exporter, &entries[0].id, ExportStatus::Delivered).await;
     assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap_err().class, ErrorClass::Conflict);
     running.stop().await;
     assert_eq!(files(&plant.bucket("plant-a")).len(), 3);
@@ -45,10 +46,10 @@ async fn a_replayed_entry_is_delivered_again_under_its_own_key() {
     assert_eq!(exporter.replay(&NoClient, &entry.id).unwrap_err().class, ErrorClass::Conflict);
     assert_eq!(exporter.replay(&NoClient, "unknown").unwrap_err().class, ErrorClass::NotFound);
     let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     std::fs::remove_dir_all(plant.bucket("plant-a")).unwrap();
     exporter.replay(&NoClient, &entry.id).unwrap();
-    let again = until_status(&exporter, &entry.id, Status::Delivered).await;
+    let again = until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     running.stop().await;
     assert_eq!((again.attempts, again.sequence), (2, 1));
     assert_eq!(files(&plant.bucket("plant-a")), [entry.key]);
@@ -67,15 +68,15 @@ async fn a_blocked_target_does_not_block_others_and_continues_after_a_fix() {
     let push =
         exporter.push(&pump("Pump", &["plant-a", "plant-b"]), ExportRequester::gateway()).unwrap();
     let running = run(&exporter);
-    until_status(&exporter, &push.exports[1].id, Status::Delivered).await;
-    let entry = until_status(&exporter, &push.exports[0].id, Status::Blocked).await;
+    until_status(&exporter, &push.exports[1].id, ExportStatus::Delivered).await;
+    let entry = until_status(&exporter, &push.exports[0].id, ExportStatus::Blocked).await;
     assert!(entry.attempts > 0 && entry.last_error.is_some());
     let state = find_target(&exporter, "plant-a");
     assert_eq!((state.blocked, state.depth), (entry.last_error, 1));
 
     std::fs::remove_file(&blocked).unwrap();
     exporter.retry(&NoClient, &entry.id).unwrap();
-    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    let entry = until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     assert!(entry.attempts > 1 && entry.last_error.is_none());
     running.stop().await;
 }
@@ -93,7 +94,7 @@ async fn the_history_keeps_the_newest_records_and_files() {
     let mut entries = vec![first];
     entries.extend((0..4).map(|_| push_one(&exporter, &business_object)));
     let running = run(&exporter);
-    until_status(&exporter, &entries[4].id, Status::Delivered).await;
+    until_status(&exporter, &entries[4].id, ExportStatus::Delivered).await;
     running.stop().await;
 
     let kept: Vec<u64> = exporter.list(None, 100).unwrap().iter().map(|e| e.sequence).collect();
@@ -134,5 +135,5 @@ async fn a_failed_attempt_shows_as_blocked() {
     let running = run(&exporter);
     until(&exporter, &entry.id, |entry| entry.attempts >= 2).await;
     running.stop().await;
-    assert_eq!(exporter.get(&entry.id).unwrap().unwrap().status, Status::Blocked);
+    assert_eq!(exporter.get(&entry.id).unwrap().unwrap().status, ExportStatus::Blocked);
 }

@@ -4,7 +4,8 @@ use crate::support::{
 };
 use penstock_base::commit::NoClient;
 use penstock_config::{ExportFormat, Target, Targets};
-use penstock_export::{ExportRequester, FailureClass, Status, verify};
+use penstock_export::{ExportExt as _, ExportRequester, verify};
+use penstock_resources::export::{Cause, ExportStatus};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -27,10 +28,10 @@ async fn queued_exports_are_delivered_in_order_after_a_restart() {
     assert_eq!((target.depth, target.oldest), (5, Some(queued[0].created_at.clone())));
 
     let running = run(&exporter);
-    let last = until_status(&exporter, &queued[4].id, Status::Delivered).await;
+    let last = until_status(&exporter, &queued[4].id, ExportStatus::Delivered).await;
     running.stop().await;
     let mut delivered = exporter.list(None, 100).unwrap();
-    assert!(delivered.iter().all(|entry| entry.status == Status::Delivered));
+    assert!(delivered.iter().all(|entry| entry.status == ExportStatus::Delivered));
     delivered.reverse();
     assert!(delivered.is_sorted_by_key(|entry| entry.sequence));
     assert!(delivered.is_sorted_by_key(|entry| entry.delivered_at.clone()));
@@ -68,7 +69,7 @@ async fn a_restart_and_a_restore_keep_formats_and_extended_metadata() {
     let exporter = plant.open(plain.clone());
     let running = run(&exporter);
     for entry in &queued {
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     }
     running.stop().await;
     drop(exporter);
@@ -95,7 +96,7 @@ async fn a_restart_and_a_restore_keep_formats_and_extended_metadata() {
     let exporter = plant.open(plain);
     let running = run(&exporter);
     for entry in &queued {
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     }
     running.stop().await;
     assert_eq!(read_all(), delivered);
@@ -130,17 +131,17 @@ async fn an_entry_without_its_file_is_blocked_until_it_is_parked() {
     let plant = plant.restart();
     let exporter = plant.open(embedded());
     let entry = exporter.get(&lost.id).unwrap().unwrap();
-    assert_eq!(entry.status, Status::Blocked);
+    assert_eq!(entry.status, ExportStatus::Blocked);
     assert!(entry.last_error.unwrap().contains("missing from the spool"));
     let running = run(&exporter);
     until(&exporter, &lost.id, |entry| entry.attempts > 0).await;
-    assert_eq!(exporter.get(&whole.id).unwrap().unwrap().status, Status::Queued);
+    assert_eq!(exporter.get(&whole.id).unwrap().unwrap().status, ExportStatus::Queued);
     let begun = std::time::Instant::now();
     while exporter.park(&NoClient, &lost.id).is_err() {
         assert!(begun.elapsed().as_secs() < 60);
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    until_status(&exporter, &whole.id, Status::Delivered).await;
+    until_status(&exporter, &whole.id, ExportStatus::Delivered).await;
     running.stop().await;
 }
 
@@ -154,7 +155,7 @@ async fn an_unrecorded_delivery_is_repeated_under_the_same_key() {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::copy(exporter.spool_folder().join(format!("{}.json", entry.id)), &path).unwrap();
     let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     running.stop().await;
     assert_eq!(files(&plant.bucket("plant-a")), [entry.key]);
 }
@@ -174,19 +175,20 @@ async fn a_start_without_the_configured_targets_keeps_their_exports_queued() {
     let plant = plant.restart();
     let exporter = plant.open(embedded());
     let running = run(&exporter);
-    let blocked = until(&exporter, &entries[0].id, |entry| entry.status == Status::Blocked).await;
+    let blocked =
+        until(&exporter, &entries[0].id, |entry| entry.status == ExportStatus::Blocked).await;
     running.stop().await;
     let cause = blocked.last_error.unwrap();
     assert!(cause.contains("service.export.targets.plant-a"), "{cause}");
     let state = find_target(&exporter, "plant-a");
-    assert_eq!((state.blocked_by, state.depth), (Some(FailureClass::Gateway), 2));
+    assert_eq!((state.blocked_by, state.depth), (Some(Cause::Gateway), 2));
     assert_eq!(files(&plant.bucket("plant-a")), Vec::<String>::new());
     drop(exporter);
 
     let plant = plant.restart();
     let exporter = plant.open(targets);
     let running = run(&exporter);
-    until_status(&exporter, &entries[1].id, Status::Delivered).await;
+    until_status(&exporter, &entries[1].id, ExportStatus::Delivered).await;
     running.stop().await;
     assert_eq!(files(&out.path().join("plant-a")), entries.map(|entry| entry.key));
 }
@@ -204,7 +206,7 @@ async fn exports_queued_for_the_embedded_directory_go_to_a_target_configured_lat
     targets.named.insert("plant-a".to_owned(), directory(out.path()));
     let exporter = plant.open(targets);
     let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     running.stop().await;
     assert_eq!(files(&out.path().join("plant-a")), [entry.key]);
 }

@@ -8,7 +8,8 @@ use crate::support::{
 };
 use penstock_base::commit::NoClient;
 use penstock_config::{Compression, ExportFormat, TargetKind, Targets};
-use penstock_export::Status;
+use penstock_export::ExportExt as _;
+use penstock_resources::export::ExportStatus;
 use rand::rngs::StdRng;
 use rand::{RngCore as _, SeedableRng as _};
 use std::time::{Duration, Instant};
@@ -59,7 +60,7 @@ async fn an_upload_continues_after_a_restart_with_the_missing_parts() {
         let running = run(&exporter);
         until_sent(&link, 3 * PART + PART / 2).await;
         link.set(Fault::Reset);
-        until_status(&exporter, &entry.id, Status::Blocked).await;
+        until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
         running.stop().await;
         drop(exporter);
         // The metadata is stored before the first part.
@@ -70,7 +71,7 @@ async fn an_upload_continues_after_a_restart_with_the_missing_parts() {
         link.set(Fault::Pass);
         let exporter = plant.quick(targets);
         let running = run(&exporter);
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
         until_no_uploads(&server, &bucket).await;
         running.stop().await;
         let after = link.sent() - before;
@@ -89,7 +90,7 @@ async fn a_parked_upload_leaves_no_parts_and_starts_again() {
     let running = run(&exporter);
     until_sent(&link, 2 * PART).await;
     link.set(Fault::SlowDown);
-    until_status(&exporter, &entry.id, Status::Blocked).await;
+    until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
     assert_eq!(server.uploads(&bucket).await, 1);
     while exporter.park(&NoClient, &entry.id).is_err() {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -97,7 +98,7 @@ async fn a_parked_upload_leaves_no_parts_and_starts_again() {
     link.set(Fault::Pass);
     until_no_uploads(&server, &bucket).await;
     exporter.retry(&NoClient, &entry.id).unwrap();
-    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    let entry = until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     running.stop().await;
     server.check(&bucket, &[entry]).await;
 }
@@ -120,7 +121,7 @@ async fn an_upload_with_records_of_only_some_parts_does_not_replace_the_whole_ob
         let exporter = plant.quick(targets.clone());
         let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
         let running = run(&exporter);
-        let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+        let entry = until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
 
         // Creates the state after an interrupted completion and a power cut that lost the records of the last parts.
         let path = format!("{bucket}/{}", s3::signing::uri_encode(&entry.key, false));
@@ -143,7 +144,7 @@ async fn an_upload_with_records_of_only_some_parts_does_not_replace_the_whole_ob
             assert!(begun.elapsed() < Duration::from_mins(1), "the record of the upload is left");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
         running.stop().await;
         server.check(&bucket, &[entry]).await;
     }
@@ -158,7 +159,7 @@ async fn an_upload_that_the_server_lost_starts_again() {
     let running = run(&exporter);
     until_sent(&link, 2 * PART).await;
     link.set(Fault::SlowDown);
-    until_status(&exporter, &entry.id, Status::Blocked).await;
+    until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
     let record = plant.dir.path().join(format!("uploads/{}.upload", entry.id));
     let record = std::fs::read_to_string(record).unwrap();
     let upload: serde_json::Value = serde_json::from_str(record.lines().next().unwrap()).unwrap();
@@ -167,7 +168,7 @@ async fn an_upload_that_the_server_lost_starts_again() {
     let (status, ..) = server.ask("DELETE", &format!("{bucket}/{path}?uploadId={id}"), "").await;
     assert_eq!(status, 204);
     link.set(Fault::Pass);
-    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    let entry = until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     until_no_uploads(&server, &bucket).await;
     running.stop().await;
     server.check(&bucket, &[entry]).await;
@@ -196,7 +197,7 @@ async fn a_long_file_is_sent_compressed_and_read_back_unchanged() {
         let exporter = plant.quick(targets.clone());
         let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
         let running = run(&exporter);
-        let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+        let entry = until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
         running.stop().await;
         let (headers, body) = server.object(&bucket, &entry.key).await;
         assert!(headers["etag"].to_str().unwrap().contains('-'), "it was not sent in parts");
@@ -230,7 +231,7 @@ async fn restore_without_files(targets: Targets, forget: impl AsyncFnOnce(&str))
     let plant = plant.copy_store_to(backup.path());
     let exporter = plant.quick(targets.clone());
     let running = run(&exporter);
-    until_status(&exporter, &entries[1].id, Status::Delivered).await;
+    until_status(&exporter, &entries[1].id, ExportStatus::Delivered).await;
     running.stop().await;
     drop(exporter);
     forget(&entries[1].key).await;
@@ -239,7 +240,7 @@ async fn restore_without_files(targets: Targets, forget: impl AsyncFnOnce(&str))
     std::fs::remove_dir_all(plant.dir.path().join("spool")).unwrap();
     let exporter = plant.quick(targets);
     let running = run(&exporter);
-    until_status(&exporter, &entries[0].id, Status::Delivered).await;
+    until_status(&exporter, &entries[0].id, ExportStatus::Delivered).await;
     let lost = until(&exporter, &entries[1].id, |entry| {
         entry.last_error.as_ref().is_some_and(|error| error.contains("does not have it either"))
     })
@@ -249,7 +250,7 @@ async fn restore_without_files(targets: Targets, forget: impl AsyncFnOnce(&str))
     while exporter.park(&NoClient, &entries[1].id).is_err() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    until_status(&exporter, &next.id, Status::Delivered).await;
+    until_status(&exporter, &next.id, ExportStatus::Delivered).await;
     running.stop().await;
 }
 
@@ -305,7 +306,7 @@ async fn the_bandwidth_limit_holds_and_a_closed_window_stops_deliveries() {
     let exporter = plant.quick(open);
     let begun = Instant::now();
     let running = run(&exporter);
-    until_status(&exporter, &entries[1].id, Status::Delivered).await;
+    until_status(&exporter, &entries[1].id, ExportStatus::Delivered).await;
     running.stop().await;
     // Two files of 1 MB at 1 MB/s. The first chunk is sent immediately.
     assert!(begun.elapsed() > Duration::from_millis(1_700), "{:?}", begun.elapsed());

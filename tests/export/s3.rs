@@ -5,8 +5,9 @@ use crate::support::s3::{Server, ceph, new_name, said};
 use crate::support::{Plant, pump, push_one, run, until_status};
 use penstock_base::commit::NoClient;
 use penstock_config::{TargetKind, Targets};
-use penstock_export::{ExportEntry, Exporter, Status};
+use penstock_export::Exporter;
 use penstock_model::resource::Compiled;
+use penstock_resources::export::{Export, ExportStatus};
 use s3::creds::Credentials;
 use s3::{Bucket, BucketConfiguration, Region};
 
@@ -39,7 +40,7 @@ fn pumps() -> Compiled {
 }
 
 /// Checks that the bucket has the file of this entry, byte for byte, with its metadata.
-async fn check(bucket: &Bucket, exporter: &Exporter, entry: &ExportEntry) {
+async fn check(bucket: &Bucket, exporter: &Exporter, entry: &Export) {
     let spooled =
         std::fs::read(exporter.spool_folder().join(format!("{}.json", entry.id))).unwrap();
     let object = bucket.get_object(&entry.key).await.unwrap();
@@ -67,7 +68,7 @@ async fn exports_are_stored_in_the_bucket_in_sequence_order() {
         entries.push(push_one(&exporter, &pumps()));
     }
     let running = run(&exporter);
-    until_status(&exporter, &entries[3].id, Status::Delivered).await;
+    until_status(&exporter, &entries[3].id, ExportStatus::Delivered).await;
     running.stop().await;
     for entry in &entries {
         assert!(entry.key.starts_with("from/edge 1/Pump%20%C3%BC/Pump%20%C3%BC-"), "{}", entry.key);
@@ -92,14 +93,14 @@ async fn a_large_file_arrives_in_parts() {
     bucket.initiate_multipart_upload(&entry.key, "application/json").await.unwrap();
     assert!(entry.bytes > 3 * (5 << 20), "{} bytes are no more than three parts", entry.bytes);
     let running = run(&exporter);
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     check(&bucket, &exporter, &entry).await;
     // An object that the bucket has is not sent again. One that it lost is.
     exporter.replay(&NoClient, &entry.id).unwrap();
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     bucket.delete_object(&entry.key).await.unwrap();
     exporter.replay(&NoClient, &entry.id).unwrap();
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     running.stop().await;
     check(&bucket, &exporter, &entry).await;
     let uploads = bucket.list_multiparts_uploads(None, None).await.unwrap();
@@ -114,10 +115,10 @@ async fn blocks_until_corrected(wrong: Targets, bucket: &str, cause: &str, secre
     let exporter = plant.open(wrong);
     let entries = [push_one(&exporter, &pumps()), push_one(&exporter, &pumps())];
     let running = run(&exporter);
-    let blocked = until_status(&exporter, &entries[0].id, Status::Blocked).await;
+    let blocked = until_status(&exporter, &entries[0].id, ExportStatus::Blocked).await;
     let error = blocked.last_error.unwrap();
     assert!(error.contains(cause) && !error.contains(secret), "{error}");
-    assert_eq!(exporter.get(&entries[1].id).unwrap().unwrap().status, Status::Queued);
+    assert_eq!(exporter.get(&entries[1].id).unwrap().unwrap().status, ExportStatus::Queued);
     running.stop().await;
     drop(exporter);
 
@@ -134,7 +135,7 @@ async fn blocks_until_corrected(wrong: Targets, bucket: &str, cause: &str, secre
     };
     let exporter = plant.open(targets(&ceph(), bucket));
     let running = run(&exporter);
-    until_status(&exporter, &entries[1].id, Status::Delivered).await;
+    until_status(&exporter, &entries[1].id, ExportStatus::Delivered).await;
     running.stop().await;
     for entry in &entries {
         check(&created, &exporter, entry).await;
@@ -180,7 +181,7 @@ async fn only_the_targets_ca_file_makes_a_private_certificate_trusted() {
     let exporter = plant.open(untrusted.clone());
     let large = push_one(&exporter, &pumps());
     let running = run(&exporter);
-    let blocked = until_status(&exporter, &large.id, Status::Blocked).await;
+    let blocked = until_status(&exporter, &large.id, ExportStatus::Blocked).await;
     assert!(blocked.last_error.as_ref().unwrap().contains("not trusted"), "{blocked:?}");
     running.stop().await;
     drop(exporter);
@@ -196,11 +197,11 @@ async fn only_the_targets_ca_file_makes_a_private_certificate_trusted() {
     plant.pumps(0..1, 10);
     let small = push_one(&exporter, &pumps());
     let running = run(&exporter);
-    until_status(&exporter, &small.id, Status::Delivered).await;
+    until_status(&exporter, &small.id, ExportStatus::Delivered).await;
     check(&bucket, &exporter, &large).await;
     check(&bucket, &exporter, &small).await;
     exporter.replay(&NoClient, &large.id).unwrap();
-    until_status(&exporter, &large.id, Status::Delivered).await;
+    until_status(&exporter, &large.id, ExportStatus::Delivered).await;
     running.stop().await;
     check(&bucket, &exporter, &large).await;
 }
@@ -245,7 +246,7 @@ async fn a_lost_answer_leads_to_one_object_and_the_next_export_follows() {
     let exporter = plant.open(targets(&server.at(&relay), &name));
     let entries = [push_one(&exporter, &pumps()), push_one(&exporter, &pumps())];
     let running = run(&exporter);
-    let last = until_status(&exporter, &entries[1].id, Status::Delivered).await;
+    let last = until_status(&exporter, &entries[1].id, ExportStatus::Delivered).await;
     running.stop().await;
     let first = exporter.get(&entries[0].id).unwrap().unwrap();
     assert_eq!((first.attempts, last.attempts), (2, 1));

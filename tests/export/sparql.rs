@@ -7,7 +7,8 @@ use crate::support::sparql::{Store, sparql, updated};
 use crate::support::{BASE, Plant, embedded, find_target, pump, push_one, run, until_status};
 use penstock_base::commit::NoClient;
 use penstock_config::SparqlProtocol;
-use penstock_export::{FailureClass, Status};
+use penstock_export::ExportExt as _;
+use penstock_resources::export::{Cause, ExportStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -42,7 +43,7 @@ async fn both_protocols_replace_the_graph_and_keep_every_character() {
         assert_eq!(first.key, format!("<{GRAPH}>"));
         assert_eq!(first.media_type(), "application/n-quads");
         let running = run(&exporter);
-        until_status(&exporter, &first.id, Status::Delivered).await;
+        until_status(&exporter, &first.id, ExportStatus::Delivered).await;
         let literals = |range: std::ops::Range<u32>| {
             let literal = |number| oxrdf::Literal::new_simple_literal(format!("{number} {text}"));
             range.map(|number| literal(number).to_string()).collect()
@@ -51,10 +52,10 @@ async fn both_protocols_replace_the_graph_and_keep_every_character() {
         plant.clear();
         plant.named(2..5, |number| format!("{number} {text}"));
         let second = push_one(&exporter, &pumps);
-        until_status(&exporter, &second.id, Status::Delivered).await;
+        until_status(&exporter, &second.id, ExportStatus::Delivered).await;
         assert_eq!(store.select(&names()).await, literals(2..5));
         exporter.replay(&NoClient, &first.id).unwrap();
-        until_status(&exporter, &first.id, Status::Delivered).await;
+        until_status(&exporter, &first.id, ExportStatus::Delivered).await;
         assert_eq!(store.select(&names()).await, literals(2..5), "an older export changes nothing");
         if protocol == SparqlProtocol::Update {
             let held = format!("GRAPH <{GRAPH}:state> {{ ?x <urn:penstock:export:holds> ?x }}");
@@ -87,10 +88,10 @@ async fn a_parked_export_that_is_retried_after_a_later_one_writes_nothing_and_sa
         let later = push_one(&exporter, &pumps);
         let running = run(&exporter);
         link.set(Fault::Pass);
-        until_status(&exporter, &later.id, Status::Delivered).await;
+        until_status(&exporter, &later.id, ExportStatus::Delivered).await;
         assert_eq!(store.select(&names()).await.len(), 3);
         exporter.retry(&NoClient, &parked.id).unwrap();
-        let retried = until_status(&exporter, &parked.id, Status::Delivered).await;
+        let retried = until_status(&exporter, &parked.id, ExportStatus::Delivered).await;
         assert_eq!(store.select(&names()).await.len(), 3);
         let [warning] = retried.warnings.try_into().unwrap();
         assert!(warning.starts_with("Nothing was written: "), "{warning}");
@@ -100,7 +101,7 @@ async fn a_parked_export_that_is_retried_after_a_later_one_writes_nothing_and_sa
             assert!(remark.contains("push `Pump`"), "{remark}");
         }
         let full = push_one(&exporter, &pumps);
-        until_status(&exporter, &full.id, Status::Delivered).await;
+        until_status(&exporter, &full.id, ExportStatus::Delivered).await;
         assert_eq!(find_target(&exporter, "plant-a").remark, None);
         running.stop().await;
     }
@@ -117,7 +118,7 @@ async fn a_page_for_people_in_place_of_the_store_is_no_delivery() {
         let exporter = plant.quick(targets);
         let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
         let running = run(&exporter);
-        blocked(&exporter, &entry, FailureClass::Bucket, "sign-in page").await;
+        blocked(&exporter, &entry, Cause::Bucket, "sign-in page").await;
         assert!(!exporter.test_target("plant-a").await.unwrap().ok);
         running.stop().await;
     }
@@ -146,10 +147,10 @@ async fn serve_page() -> String {
 async fn a_blocked_store_names_the_cause_and_no_secret() {
     let store = Store::start().await;
     for (fault, path, class, words) in [
-        (Fault::Pass, "nothing", FailureClass::Bucket, "`endpoint`"),
-        (Fault::Deny, "update", FailureClass::Policy, "may not write"),
-        (Fault::SlowDown, "update", FailureClass::Busy, "unavailable (503)"),
-        (Fault::Refuse(600_000), "update", FailureClass::Unreachable, "refused"),
+        (Fault::Pass, "nothing", Cause::Bucket, "`endpoint`"),
+        (Fault::Deny, "update", Cause::Policy, "may not write"),
+        (Fault::SlowDown, "update", Cause::Busy, "unavailable (503)"),
+        (Fault::Refuse(600_000), "update", Cause::Unreachable, "refused"),
     ] {
         let link = Link::to(&store.url, move || fault).await;
         let plant = Plant::new();
@@ -183,10 +184,10 @@ async fn a_graph_that_somebody_else_writes_is_a_conflict() {
         let exporter = plant.quick(updated(&store.url));
         let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
         let running = run(&exporter);
-        blocked(&exporter, &entry, FailureClass::Conflict, words).await;
+        blocked(&exporter, &entry, Cause::Conflict, words).await;
         assert_eq!(store.graphs().await, [format!("<{GRAPH}:state>")]);
         store.update(&format!("DROP GRAPH <{GRAPH}:state>")).await;
-        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
         assert_eq!(store.select(&names()).await.len(), 2);
         running.stop().await;
     }
@@ -206,7 +207,7 @@ async fn the_staging_graphs_of_a_parked_export_are_dropped() {
     let exporter = plant.quick(updated(&link.endpoint));
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
     let running = run(&exporter);
-    blocked(&exporter, &entry, FailureClass::Policy, "may not write").await;
+    blocked(&exporter, &entry, Cause::Policy, "may not write").await;
     let staged = store.graphs().await;
     assert!(staged.contains(&format!("<{GRAPH}:{}>", entry.id)), "{staged:?}");
     assert!(!staged.contains(&format!("<{GRAPH}>")), "{staged:?}");
@@ -222,7 +223,7 @@ async fn the_staging_graphs_of_a_parked_export_are_dropped() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     exporter.retry(&NoClient, &entry.id).unwrap();
-    until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_status(&exporter, &entry.id, ExportStatus::Delivered).await;
     assert_eq!(store.select(&names()).await.len(), 2);
     running.stop().await;
 }

@@ -5,23 +5,24 @@
 use crate::support::s3::{ceph, new_name};
 use crate::support::{Plant, embedded, files, pump, push_one, run, until_status};
 use penstock_config::{Compression, ExportFormat, TargetKind, Targets};
+use penstock_export::ExportExt as _;
 use penstock_export::walk::{
     BucketFinding, BucketLocation, ReadCredentials, WalkSummary, walk_bucket,
 };
-use penstock_export::{ExportEntry, Status};
+use penstock_resources::export::{Export, ExportStatus};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Delivers `count` exports.
-async fn deliver(plant: &Plant, targets: Targets, count: u32) -> Vec<ExportEntry> {
+async fn deliver(plant: &Plant, targets: Targets, count: u32) -> Vec<Export> {
     let exporter = plant.quick(targets);
     let running = run(&exporter);
     let mut entries = Vec::new();
     for number in 0..count {
         plant.pumps(number..number + 1, 10);
         let entry = push_one(&exporter, &pump("Pump ü", &["plant-a"]));
-        entries.push(until_status(&exporter, &entry.id, Status::Delivered).await);
+        entries.push(until_status(&exporter, &entry.id, ExportStatus::Delivered).await);
     }
     running.stop().await;
     entries
@@ -236,9 +237,8 @@ async fn a_bucket_is_checked_with_the_credentials_of_its_target_or_of_the_enviro
     // An object of another gateway, an object whose bytes do not match its metadata, and a gap.
     let (_, body) = server.object(&bucket, &entries[1].key).await;
     let body = String::from_utf8(body).unwrap();
-    let path =
-        |entry: &ExportEntry| format!("{bucket}/{}", s3::signing::uri_encode(&entry.key, false));
-    let sha256 = |entry: &ExportEntry| ("x-amz-meta-sha256", entry.sha256.clone());
+    let path = |entry: &Export| format!("{bucket}/{}", s3::signing::uri_encode(&entry.key, false));
+    let sha256 = |entry: &Export| ("x-amz-meta-sha256", entry.sha256.clone());
     for (entry, gateway) in [(&entries[1], "gateway-2"), (&entries[0], "gateway-1")] {
         let (name, sha256) = sha256(entry);
         let more = [(name, sha256.as_str()), ("x-amz-meta-gateway-id", gateway)];

@@ -1,9 +1,8 @@
 //! What the pages and the API show of definitions that come from files.
 use crate::server::{Server, connect};
 use penstock_auth::{Authorized, Role, sessions::Sessions};
-use penstock_service::definitions::{
-    ApplyOptions, DefinitionFile, apply_files, apply_service_folder,
-};
+use penstock_resources::definitions::DefinitionFile;
+use penstock_service::definitions::{ApplyOptions, apply_files, apply_service_folder};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

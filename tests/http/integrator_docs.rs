@@ -311,5 +311,5 @@ fn the_mqtt_source_of_the_page_is_a_valid_configuration() {
     let checked = penstock_config::check_file(Path::new("application.yaml"), block("yaml mqtt"));
     assert!(checked.errors.is_empty() && checked.warnings.is_empty(), "{checked:?}");
     let source = &checked.sources["plant"];
-    assert!(source.uses_tls && source.business_objects().contains("Pumps"), "{source:?}");
+    assert!(source.url.uses_tls && source.business_objects().contains("Pumps"), "{source:?}");
 }

@@ -164,10 +164,11 @@ async fn users_change_only_their_own_names() {
     assert_eq!((&key["roles"], &key["source"]), (&json!(["Contributor"]), &json!("api-key")));
     assert_eq!((&key["email"], &key["serviceAccount"]), (&Value::Null, &json!(false)));
     let body =
-        json!({"query": "{ authenticatedUser { id roles email serviceAccount } }"}).to_string();
+        json!({"query": "{ authenticatedUser { id roles email serviceAccount enabled source createdAt } }"})
+            .to_string();
     let typed = [headers[0], ("Content-Type", "application/json")];
     let user = server.send("POST", "/graphql", &typed, body).await.expect(200).json();
-    for member in ["id", "roles", "email", "serviceAccount"] {
+    for member in ["id", "roles", "email", "serviceAccount", "enabled", "source", "createdAt"] {
         assert_eq!(user["data"]["authenticatedUser"][member], key[member], "{member}");
     }
     let names = |account: &Value| account.as_object().unwrap().keys().cloned().collect::<Vec<_>>();

@@ -9,10 +9,11 @@ mod shapes;
 mod text;
 
 use penstock_base::json::Json;
-use penstock_model::ingest::{Mode, Status};
+use penstock_model::ingest::Mode;
 use penstock_model::mapping::Shape;
-use penstock_model::namespace::Generator;
 use penstock_model::testing::Fixture;
+use penstock_resources::ingestion::IngestedStatus;
+use penstock_resources::namespace::Generator;
 use proptest::prelude::*;
 
 /// Creates a fixture with this mapping.
@@ -56,7 +57,7 @@ proptest! {
         let quads = fixture.quads();
         for mode in [Mode::Add, Mode::Update, Mode::Replace] {
             let again = fixture.send(mode, &text::elements(&objects)).unwrap();
-            prop_assert!(again.objects.iter().all(|o| o.status == Status::Unchanged), "{:?}", again);
+            prop_assert!(again.objects.iter().all(|o| o.status == IngestedStatus::Unchanged), "{:?}", again);
             prop_assert_eq!(&fixture.quads(), &quads);
         }
     }

@@ -1,7 +1,7 @@
 //! JSON as text, and the expected form of an object in the view.
 use penstock_base::json::{self, Json, push_pointer};
-use penstock_model::ingest::Outcome;
 use penstock_model::mapping::{FieldKind, Property, Shape, Value};
+use penstock_resources::ingestion::IngestedObject;
 
 pub(crate) fn write(json: &Json) -> String {
     match json {
@@ -47,11 +47,16 @@ fn sorted(json: Json) -> Json {
 }
 
 /// Returns what the view should show of an object: its values with URIs, without `null`, and arrays as sets.
-pub(crate) fn expected(shape: &Shape, given: &Json, pointer: &str, outcome: &Outcome) -> String {
+pub(crate) fn expected(
+    shape: &Shape,
+    given: &Json,
+    pointer: &str,
+    outcome: &IngestedObject,
+) -> String {
     write(&sorted(object(shape, given, pointer, outcome)))
 }
 
-fn object(shape: &Shape, given: &Json, pointer: &str, outcome: &Outcome) -> Json {
+fn object(shape: &Shape, given: &Json, pointer: &str, outcome: &IngestedObject) -> Json {
     let Json::Object(members) = given else { panic!("an object is given") };
     let uri = outcome
         .nested
@@ -91,7 +96,7 @@ fn object(shape: &Shape, given: &Json, pointer: &str, outcome: &Outcome) -> Json
     Json::Object(shown)
 }
 
-fn one(property: &Property, given: &Json, pointer: &str, outcome: &Outcome) -> Json {
+fn one(property: &Property, given: &Json, pointer: &str, outcome: &IngestedObject) -> Json {
     match &property.value {
         Value::Object(shape) => object(shape, given, pointer, outcome),
         _ => given.clone(),

@@ -3,21 +3,20 @@ use super::formats::{SOLUTION_FORMATS, negotiate_graph};
 use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, NamedNode, Quad};
 use penstock_http::accept::AcceptedTypes;
+use penstock_http::call::Call;
 use penstock_http::problem::Problem;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::service::origin;
-use penstock_http::state::state;
 use penstock_model::rdf::{Format, parse_iri, write_triples};
 use salvo::http::header::VARY;
-use salvo::{Depot, Request};
 use std::collections::BTreeMap;
 
 const NAMESPACE: &str = "http://www.w3.org/ns/sparql-service-description#";
 
 /// Describes the service in the RDF format that the client accepts.
-pub(super) fn describe_service(req: &Request, depot: &Depot) -> ReplyResult {
-    let (media_type, format) = negotiate_graph(&AcceptedTypes::from_headers(req.headers()))?;
-    let (state, origin) = (state(depot), origin(depot));
+pub(super) fn describe_service(call: &Call<'_>) -> ReplyResult {
+    let (media_type, format) = negotiate_graph(&AcceptedTypes::from_headers(call.req.headers()))?;
+    let (state, origin) = (call.state(), origin(call.depot));
     let settings = state.settings();
     let base = settings.base_url.clone().or_else(|| {
         let url = origin.url()?;

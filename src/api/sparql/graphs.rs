@@ -4,44 +4,97 @@ use super::formats::negotiate_graph;
 use oxrdf::{GraphName, NamedNode};
 use penstock_base::Preconditions;
 use penstock_http::accept::AcceptedTypes;
+use penstock_http::access::MinimumRole::{Admin, User};
 use penstock_http::body::{self, BufferedBody, find_media_type};
-use penstock_http::caller::caller;
+use penstock_http::call::Call;
 use penstock_http::etag::read_existence_preconditions;
+use penstock_http::operation::{Operation, delete, get, post, put};
 use penstock_http::problem::Problem;
-use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::service::trace;
-use penstock_http::state::{gateway, run_blocking};
+use penstock_http::state::run_blocking;
 use penstock_model::rdf::{Format, GraphWrite, LoadOptions, parse_iri};
 use penstock_service::sparql::{self, ChangeRequest};
+use salvo::Request;
 use salvo::http::header::VARY;
 use salvo::http::{Method, ResBody, StatusCode};
-use salvo::{Depot, Request};
-use salvo_oapi::endpoint;
 
-/// Returns the triples of a graph.
-#[endpoint(
-    operation_id = "getGraph",
-    tags("SPARQL"),
-    parameters(
-        ("graph" = Option<String>, Query, description = "The IRI of the graph."),
-        ("default" = Option<String>, Query, description = "The unnamed graph, in place of `graph`; without a value."),
-    ),
-    responses((status_code = 200, description = "The triples in the media type that Accept prefers.",
-        content(("text/turtle" = String), ("application/n-triples" = String), ("application/n-quads" = String),
-            ("application/trig" = String), ("application/rdf+xml" = String),
-            ("application/ld+json" = serde_json::Value)))),
-)]
-pub(crate) async fn get_graph(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let graph = read_graph(&Query::read(req, &["graph", "default"])?)?;
-    let (media_type, format) = negotiate_graph(&AcceptedTypes::from_headers(req.headers()))?;
-    let gateway = gateway(depot)?;
+/// Returns the operations.
+pub(crate) fn operations() -> Vec<Operation> {
+    let put = put("/sparql/graphs", Admin, put_graph)
+        .describe("putGraph", "SPARQL", "Replaces the triples of a graph in one commit.")
+        .empty_answer(201, "The graph had no triples before.")
+        .empty_answer(204, "Replaced and synced to disk.");
+    let post = post("/sparql/graphs", Admin, post_graph)
+        .describe("postGraph", "SPARQL", "Adds triples to a graph in one commit.")
+        .empty_answer(201, "The graph had no triples before.")
+        .empty_answer(204, "Added and synced to disk.");
+    let delete = delete("/sparql/graphs", Admin, delete_graph)
+        .describe("deleteGraph", "SPARQL", "Deletes the triples of a graph in one commit.")
+        .empty_answer(204, "Deleted and synced to disk.")
+        .problems(&[400, 404, 409, 412, 413, 422, 507]);
+    vec![
+        get("/sparql/graphs", User, get_graph)
+            .describe("getGraph", "SPARQL", "Returns the triples of a graph.")
+            .empty_answer(200, "The triples in the media type that Accept prefers.")
+            .answer_as_rdf()
+            .problems(&[400, 404, 406, 422]),
+        describe_preconditions(describe_document(put)),
+        describe_preconditions(describe_document(post)),
+        describe_preconditions(delete),
+    ]
+}
+
+/// Describes the body and the problems of an operation that writes a document.
+fn describe_document(operation: Operation) -> Operation {
+    let formats = Format::ALL.into_iter();
+    formats
+        .fold(operation, |operation, format| operation.body_as::<String>(format.media_type()))
+        .problems(&[400, 408, 409, 412, 413, 415, 422, 507])
+}
+
+fn describe_preconditions(operation: Operation) -> Operation {
+    operation
+        .header("If-Match", "`*`: only if the graph has triples. A graph has no `ETag`.")
+        .header("If-None-Match", "`*`: only if the graph has no triples.")
+}
+
+penstock_http::parameters! {
+    /// The graph.
+    struct GraphQuery {
+        "graph" => graph: Option<String>, "The IRI of the graph.";
+        "default" => default: Option<String>, "The unnamed graph, in place of `graph`; without a value.";
+    }
+}
+
+penstock_http::parameters! {
+    /// The graph of a document, and how it is written.
+    struct WriteQuery {
+        "graph" => graph: Option<String>, "The IRI of the graph.";
+        "default" => default: Option<String>, "The unnamed graph, in place of `graph`; without a value.";
+        "skolemize" => skolemize: Option<String>, "Replace each blank node by an IRI that begins with this one.";
+        "bypass" => bypass: bool, "Change objects of Business Objects that refuse what violates their shapes; the audit log names it.";
+    }
+}
+
+penstock_http::parameters! {
+    /// The graph to delete, and how.
+    struct DeleteQuery {
+        "graph" => graph: Option<String>, "The IRI of the graph.";
+        "default" => default: Option<String>, "The unnamed graph, in place of `graph`; without a value.";
+        "bypass" => bypass: bool, "Change objects of Business Objects that refuse what violates their shapes; the audit log names it.";
+    }
+}
+
+async fn get_graph(call: Call<'_>, query: GraphQuery) -> ReplyResult {
+    let graph = read_graph(query.graph.as_deref(), query.default.as_deref())?;
+    let (media_type, format) = negotiate_graph(&AcceptedTypes::from_headers(call.req.headers()))?;
+    let gateway = call.gateway()?;
     sparql::check_graph_exists(&gateway, graph.clone()).await?;
-    let reply = if *req.method() == Method::HEAD {
+    let reply = if *call.req.method() == Method::HEAD {
         Reply::stream(media_type, ResBody::None)
     } else {
-        let permit = sparql::acquire_graph_permit(&gateway, caller(depot)).await?;
-        stream_answer(req, WriteLimit::Rate, move |writer| {
+        let permit = sparql::acquire_graph_permit(&gateway, call.caller()).await?;
+        stream_answer(call.req, WriteLimit::Rate, move |writer| {
             let _permit = permit;
             writer.set_media_type(media_type);
             sparql::read_graph(&gateway, &graph, format, writer)?;
@@ -52,72 +105,22 @@ pub(crate) async fn get_graph(req: &mut Request, depot: &mut Depot) -> ReplyResu
     Ok(reply.with_header(VARY, "Accept"))
 }
 
-/// Replaces the triples of a graph in one commit.
-#[endpoint(
-    operation_id = "putGraph",
-    tags("SPARQL"),
-    parameters(
-        ("graph" = Option<String>, Query, description = "The IRI of the graph."),
-        ("default" = Option<String>, Query, description = "The unnamed graph, in place of `graph`; without a value."),
-        ("skolemize" = Option<String>, Query, description = "Replace each blank node by an IRI that begins with this one."),
-        ("bypass" = Option<bool>, Query, description = "Change objects of Business Objects that refuse what violates their shapes; the audit log names it."),
-        ("If-Match" = Option<String>, Header, description = "`*`: only if the graph has triples. A graph has no `ETag`."),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: only if the graph has no triples."),
-    ),
-    request_body(content = String, content_type = "text/turtle"),
-    responses(
-        (status_code = 201, description = "The graph had no triples before."),
-        (status_code = 204, description = "Replaced and synced to disk."),
-    ),
-)]
-pub(crate) async fn put_graph(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    write_document(req, depot, true).await
+async fn put_graph(call: Call<'_>, query: WriteQuery) -> ReplyResult {
+    write_document(call, query, true).await
 }
 
-/// Adds triples to a graph in one commit.
-#[endpoint(
-    operation_id = "postGraph",
-    tags("SPARQL"),
-    parameters(
-        ("graph" = Option<String>, Query, description = "The IRI of the graph."),
-        ("default" = Option<String>, Query, description = "The unnamed graph, in place of `graph`; without a value."),
-        ("skolemize" = Option<String>, Query, description = "Replace each blank node by an IRI that begins with this one."),
-        ("bypass" = Option<bool>, Query, description = "Change objects of Business Objects that refuse what violates their shapes; the audit log names it."),
-        ("If-Match" = Option<String>, Header, description = "`*`: only if the graph has triples. A graph has no `ETag`."),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: only if the graph has no triples."),
-    ),
-    request_body(content = String, content_type = "text/turtle"),
-    responses(
-        (status_code = 201, description = "The graph had no triples before."),
-        (status_code = 204, description = "Added and synced to disk."),
-    ),
-)]
-pub(crate) async fn post_graph(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    write_document(req, depot, false).await
+async fn post_graph(call: Call<'_>, query: WriteQuery) -> ReplyResult {
+    write_document(call, query, false).await
 }
 
-/// Deletes the triples of a graph in one commit.
-#[endpoint(
-    operation_id = "deleteGraph",
-    tags("SPARQL"),
-    parameters(
-        ("graph" = Option<String>, Query, description = "The IRI of the graph."),
-        ("default" = Option<String>, Query, description = "The unnamed graph, in place of `graph`; without a value."),
-        ("bypass" = Option<bool>, Query, description = "Change objects of Business Objects that refuse what violates their shapes; the audit log names it."),
-        ("If-Match" = Option<String>, Header, description = "`*`: only if the graph has triples. A graph has no `ETag`."),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: only if the graph has no triples."),
-    ),
-    responses((status_code = 204, description = "Deleted and synced to disk.")),
-)]
-pub(crate) async fn delete_graph(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let query = Query::read(req, &["graph", "default", "bypass"])?;
+async fn delete_graph(call: Call<'_>, query: DeleteQuery) -> ReplyResult {
     let target = WriteTarget {
-        graph: read_graph(&query)?,
+        graph: read_graph(query.graph.as_deref(), query.default.as_deref())?,
         replaces: true,
-        bypass: query.read_flag("bypass")?,
-        preconditions: read_existence_preconditions(req)?,
+        bypass: query.bypass,
+        preconditions: read_existence_preconditions(call.req)?,
     };
-    write_graph(depot, target, None).await
+    write_graph(&call, target, None).await
 }
 
 /// The graph of a request that writes, and how.
@@ -129,33 +132,32 @@ struct WriteTarget {
     preconditions: Preconditions,
 }
 
-async fn write_document(req: &mut Request, depot: &mut Depot, replaces: bool) -> ReplyResult {
-    let query = Query::read(req, &["graph", "default", "skolemize", "bypass"])?;
-    let graph = read_graph(&query)?;
-    sparql::check_updates_allowed(&gateway(depot)?)?;
-    let format = read_format(req)?;
-    let skolemize = query.get("skolemize").map(parse_iri).transpose();
+async fn write_document(call: Call<'_>, query: WriteQuery, replaces: bool) -> ReplyResult {
+    let graph = read_graph(query.graph.as_deref(), query.default.as_deref())?;
+    sparql::check_updates_allowed(&call.gateway()?)?;
+    let format = read_format(call.req)?;
+    let skolemize = query.skolemize.as_deref().map(parse_iri).transpose();
     let skolemize = skolemize.map_err(Problem::malformed)?;
     // Relative IRIs are resolved against the IRI of the graph (Graph Store Protocol, 5.3).
     let base = match &graph {
         GraphName::NamedNode(iri) => Some(iri.clone()),
         _ => None,
     };
-    let bypass = query.read_flag("bypass")?;
-    let preconditions = read_existence_preconditions(req)?;
-    let options = LoadOptions { format, graph: graph.clone(), base, skolemize, bypass };
-    let body = body::read_whole_body(req, depot).await?;
-    let target = WriteTarget { graph, replaces, bypass, preconditions };
-    write_graph(depot, target, Some((options, body))).await
+    let preconditions = read_existence_preconditions(call.req)?;
+    let options =
+        LoadOptions { format, graph: graph.clone(), base, skolemize, bypass: query.bypass };
+    let body = body::read_whole_body(call.req, call.depot).await?;
+    let target = WriteTarget { graph, replaces, bypass: query.bypass, preconditions };
+    write_graph(&call, target, Some((options, body))).await
 }
 
 async fn write_graph(
-    depot: &Depot,
+    call: &Call<'_>,
     target: WriteTarget,
     document: Option<(LoadOptions, BufferedBody)>,
 ) -> ReplyResult {
     let WriteTarget { graph, replaces, bypass, preconditions } = target;
-    let (gateway, by, trace) = (gateway(depot)?, caller(depot).clone(), trace(depot));
+    let (gateway, by, trace) = (call.gateway()?, call.caller().clone(), call.trace());
     let is_created = run_blocking(move || {
         let document = document.as_ref().map(|(options, body)| (options, body.bytes()));
         let bytes = document.map_or(0, |(_, text)| text.len() as u64);
@@ -171,8 +173,8 @@ async fn write_graph(
 }
 
 /// Returns the graph that the request names: `?graph=` an absolute IRI, or `?default`.
-fn read_graph(query: &Query) -> Result<GraphName, Problem> {
-    match (query.get("graph"), query.get("default")) {
+fn read_graph(graph: Option<&str>, default: Option<&str>) -> Result<GraphName, Problem> {
+    match (graph, default) {
         (Some(iri), None) => {
             let iri: NamedNode = parse_iri(iri)
                 .map_err(|why| Problem::malformed(format!("the query parameter graph: {why}")))?;

@@ -1,5 +1,10 @@
 //! The gauges: current values that are read at each scrape, in contrast to counters.
 use crate::memory;
+use jiff::Timestamp;
+use penstock_resources::export::Target;
+use penstock_resources::gateway::{MemoryLevel, Status};
+use penstock_resources::source::Source;
+use penstock_resources::webhook::Webhook;
 use penstock_store::SnapshotStats;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -11,105 +16,14 @@ use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 
 /// The state at a scrape, which the HTTP layer collects.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct Gauges {
-    /// Quads stored.
-    pub quads: u64,
-    /// The sequence of the newest commit.
-    pub sequence: u64,
-    /// Bytes of the journal on disk.
-    pub journal_bytes: u64,
-    /// Bytes of the quad index on disk.
-    pub index_bytes: u64,
-    /// Bytes of index entries that have not been written by a checkpoint yet.
-    pub write_back_bytes: u64,
+    /// The gateway's status.
+    pub status: Status,
     /// The snapshots of the store that are read.
     pub snapshots: SnapshotStats,
-    /// Bytes free on the disk of the data directory.
-    pub disk_free_bytes: u64,
-    /// Whether free disk space is below `service.limits.disk-reserve`.
-    pub disk_in_reserve: bool,
-    /// Whether the store refuses commits because a write failed.
-    pub poisoned: bool,
-    /// Bytes that the process may use; 0 without a limit.
-    pub memory_limit_bytes: u64,
-    /// 0 with enough memory, 1 if it is low, 2 if it is short.
-    pub memory_level: u8,
-    /// Whether the clock is synchronised; `None` if that is unknown.
-    pub clock_synchronised: Option<bool>,
-    /// When the certificate of HTTPS expires, in seconds since 1970; `None` without a certificate that expires.
-    pub certificate_expiry_seconds: Option<i64>,
-    /// Bytes of exports that are not delivered yet, and their limit.
-    pub spool_bytes_and_limit: (u64, u64),
-    /// Dead letters, and their bytes.
-    pub dead_letters_and_bytes: (u64, u64),
-    /// Open changes under review, and the bytes of all changes.
-    pub changes_and_bytes: (u64, u64),
-    /// Exports that an operator parked.
-    pub parked: u64,
-    /// The names of the Business Objects whose automatic exports wait for spool space.
-    pub waiting_business_objects: Vec<String>,
     /// The last finished validation of each Business Object.
     pub last_validations: Vec<ValidationGauges>,
-    /// The queue of each target.
-    pub targets: Vec<TargetGauges>,
-    /// The connections of the sources.
-    pub sources: Vec<SourceGauges>,
-    /// The queues of the webhooks.
-    pub webhooks: Vec<WebhookGauges>,
-    /// The definitions from files.
-    pub definitions: DefinitionGauges,
-}
-
-/// The definitions from files.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DefinitionGauges {
-    /// The definitions that are in files.
-    pub managed: u64,
-    /// The ones of them that were changed or deleted since their files were applied.
-    pub drifted: u64,
-    /// The errors in the files of `service.definitions.dir`.
-    pub errors: u64,
-}
-
-/// The queue of a webhook.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct WebhookGauges {
-    /// The name of the webhook.
-    pub name: String,
-    /// The events that wait.
-    pub waiting: u64,
-    /// Their bytes.
-    pub waiting_bytes: u64,
-    /// Whether the first one cannot be delivered.
-    pub blocked: bool,
-    /// The events dropped because the queue was full.
-    pub dropped: u64,
-    /// The events delivered.
-    pub delivered: u64,
-    /// When the last event was delivered, in seconds since 1970; 0 before the first.
-    pub last_delivery_seconds: f64,
-}
-
-/// The connection of a source for one Business Object. The counts begin at the start.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct SourceGauges {
-    /// The name of the source.
-    pub source: String,
-    /// The Business Object as the settings name it.
-    pub business_object: String,
-    /// Whether it is connected.
-    pub connected: bool,
-    /// The messages that were received.
-    pub received: u64,
-    /// The messages that were acknowledged.
-    pub acknowledged: u64,
-    /// The messages that became dead letters.
-    pub dead_letters: u64,
-    /// The bytes of messages that wait to be stored.
-    pub waiting_bytes: u64,
-    /// When the last message was received, in seconds since 1970; 0 before the first.
-    pub last_message_seconds: f64,
 }
 
 /// What the last finished validation of a Business Object has counted.
@@ -123,27 +37,6 @@ pub struct ValidationGauges {
 
 /// The severities of violations.
 const SEVERITIES: [&str; 3] = ["violation", "warning", "info"];
-
-/// The queue of one target.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct TargetGauges {
-    /// The bucketName.
-    pub name: String,
-    /// Exports in the queue.
-    pub depth: u64,
-    /// Business Objects whose automatic exports wait for spool space.
-    pub waiting: u64,
-    /// Bytes of the exports in the queue.
-    pub bytes: u64,
-    /// The age of the oldest export in the queue; 0 if the queue is empty.
-    pub oldest_age_seconds: f64,
-    /// Whether the export at the head of the queue cannot be delivered.
-    pub blocked: bool,
-    /// Failed attempts to deliver the export at the head of the queue.
-    pub attempts: u64,
-    /// When the last export was delivered, in seconds since 1970; 0 before the first.
-    pub last_delivery_seconds: f64,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TargetLabel {
@@ -182,6 +75,7 @@ type FloatGauge = Gauge<f64, AtomicU64>;
 
 /// Creates a registry of the current state for one scrape.
 pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
+    let Gauges { status, snapshots, last_validations } = gauges;
     let mut registry = Registry::default();
     let own = registry.sub_registry_with_prefix("penstock");
     let mut whole = |name: &str, help: &str, value: u64| {
@@ -189,101 +83,106 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         gauge.set(value);
         own.register(name, help, gauge);
     };
-    whole("store_quads", "Quads stored", gauges.quads);
-    whole("store_sequence", "The sequence of the newest commit", gauges.sequence);
-    whole("store_journal_bytes", "Bytes of the journal on disk", gauges.journal_bytes);
-    whole("store_index_bytes", "Bytes of the quad index on disk", gauges.index_bytes);
+    whole("store_quads", "Quads stored", status.store.quads);
+    whole("store_sequence", "The sequence of the newest commit", status.store.sequence);
+    whole("store_journal_bytes", "Bytes of the journal on disk", status.disk.journal_bytes);
+    whole("store_index_bytes", "Bytes of the quad index on disk", status.disk.index_bytes);
     whole(
         "store_write_back_bytes",
         "Bytes of index entries that have not been written by a checkpoint yet",
-        gauges.write_back_bytes,
+        status.store.write_back_bytes,
     );
     whole(
         "snapshots",
         "Snapshots of the store that exports, dumps and queries are reading",
-        gauges.snapshots.count,
+        snapshots.count,
     );
     whole(
         "disk_free_bytes",
         "Bytes free on the disk of the data directory",
-        gauges.disk_free_bytes,
+        status.disk.free_bytes.unwrap_or_default(),
     );
     whole(
         "disk_in_reserve",
         "1 while free disk space is below service.limits.disk-reserve and ingestions are refused",
-        gauges.disk_in_reserve.into(),
+        status.disk.in_reserve.into(),
     );
     whole(
         "store_poisoned",
         "1 while the store refuses commits because a write to the disk failed",
-        gauges.poisoned.into(),
+        status.store.poisoned.is_some().into(),
     );
-    whole(
-        "spool_bytes",
-        "Bytes of exports that are not delivered yet",
-        gauges.spool_bytes_and_limit.0,
-    );
+    whole("spool_bytes", "Bytes of exports that are not delivered yet", status.disk.spool_bytes);
     whole(
         "spool_limit_bytes",
         "Bytes of undelivered exports at which no more exports are created (service.export.spool)",
-        gauges.spool_bytes_and_limit.1,
+        status.disk.spool_limit_bytes,
     );
-    whole("dead_letters", "Dead letters that wait for a retry", gauges.dead_letters_and_bytes.0);
-    whole("dead_letters_bytes", "Bytes of these dead letters", gauges.dead_letters_and_bytes.1);
+    whole("dead_letters", "Dead letters that wait for a retry", status.rejected.dead_letters);
+    whole("dead_letters_bytes", "Bytes of these dead letters", status.rejected.bytes);
     whole(
         "changes_open",
         "Changes under review that are neither approved nor rejected nor withdrawn",
-        gauges.changes_and_bytes.0,
+        status.changes.map_or(0, |changes| changes.open),
     );
     whole(
         "changes_bytes",
         "Bytes of all stored changes, closed ones included",
-        gauges.changes_and_bytes.1,
+        status.changes.map_or(0, |changes| changes.bytes),
     );
-    whole("exports_parked", "Exports that an operator parked", gauges.parked);
-    whole("definitions_managed", "Definitions that are in files", gauges.definitions.managed);
+    whole("exports_parked", "Exports that an operator parked", status.queue.parked);
+    whole(
+        "definitions_managed",
+        "Definitions that are in files",
+        status.definitions.managed as u64,
+    );
     whole(
         "definitions_drifted",
         "Definitions that were changed or deleted since their files were applied",
-        gauges.definitions.drifted,
+        status.definitions.unwanted_count as u64,
     );
     whole(
         "definitions_errors",
         "Errors because of which the files of service.definitions.dir were not applied",
-        gauges.definitions.errors,
+        status.definitions.error_count as u64,
     );
     whole(
         "memory_limit_bytes",
         "Bytes of memory that the process may use; 0 without a limit",
-        gauges.memory_limit_bytes,
+        status.memory.limit_bytes.unwrap_or_default(),
     );
     whole(
         "memory_level",
         "0 with enough memory, 1 if it is low, 2 if it is short and request bodies are refused",
-        gauges.memory_level.into(),
+        match status.memory.level {
+            MemoryLevel::Ample => 0,
+            MemoryLevel::Low => 1,
+            MemoryLevel::Short => 2,
+        },
     );
-    if let Some(synchronised) = gauges.clock_synchronised {
+    if let Some(synchronised) = status.clock.synchronised {
         whole(
             "clock_synchronised",
             "1 while the clock is synchronised with a time server",
             synchronised.into(),
         );
     }
-    if let Some(seconds) = gauges.certificate_expiry_seconds {
+    let ends = status.certificate.as_ref().and_then(|certificate| certificate.expires_at.as_ref());
+    if let Some(at) = ends.and_then(|ends| ends.parse::<Timestamp>().ok()) {
         let expiry = Gauge::<i64, AtomicI64>::default();
-        expiry.set(seconds);
+        expiry.set(at.as_second());
         own.register(
             "certificate_expiry_timestamp_seconds",
             "When the certificate of HTTPS expires (Unix time)",
             expiry,
         );
     }
-    register_snapshot_bytes(own, gauges.snapshots);
-    register_waiting(own, &gauges.waiting_business_objects);
-    register_validations(own, &gauges.last_validations);
-    register_targets(own, &gauges.targets);
-    register_sources(own, &gauges.sources);
-    register_webhooks(own, &gauges.webhooks);
+    register_snapshot_bytes(own, *snapshots);
+    register_waiting(own, &status.queue.waiting);
+    register_validations(own, last_validations);
+    register_targets(own, &status.targets);
+    register_sources(own, &status.sources);
+    register_webhooks(own, &status.webhooks);
     let up = FloatGauge::default();
     up.set(uptime.as_secs_f64());
     own.register("uptime_seconds", "Time since the start", up);
@@ -342,7 +241,7 @@ fn register_validations(registry: &mut Registry, last: &[ValidationGauges]) {
     );
 }
 
-fn register_targets(registry: &mut Registry, targets: &[TargetGauges]) {
+fn register_targets(registry: &mut Registry, targets: &[Target]) {
     let waiting = Family::<TargetLabel, IntegerGauge>::default();
     let depth = Family::<TargetLabel, IntegerGauge>::default();
     let bytes = Family::<TargetLabel, IntegerGauge>::default();
@@ -352,13 +251,14 @@ fn register_targets(registry: &mut Registry, targets: &[TargetGauges]) {
     let last = Family::<TargetLabel, FloatGauge>::default();
     for target in targets {
         let label = TargetLabel { target: target.name.clone() };
+        let age = u32::try_from(target.oldest_age_seconds.unwrap_or_default()).unwrap_or(u32::MAX);
         depth.get_or_create(&label).set(target.depth);
         bytes.get_or_create(&label).set(target.bytes);
         waiting.get_or_create(&label).set(target.waiting);
-        oldest.get_or_create(&label).set(target.oldest_age_seconds);
-        blocked.get_or_create(&label).set(u64::from(target.blocked));
+        oldest.get_or_create(&label).set(f64::from(age));
+        blocked.get_or_create(&label).set(u64::from(target.blocked.is_some()));
         attempts.get_or_create(&label).set(target.attempts);
-        last.get_or_create(&label).set(target.last_delivery_seconds);
+        last.get_or_create(&label).set(to_seconds(target.last_delivery.as_ref()));
     }
     registry.register(
         "target_failed_attempts",
@@ -385,24 +285,28 @@ fn register_targets(registry: &mut Registry, targets: &[TargetGauges]) {
     );
 }
 
-fn register_sources(registry: &mut Registry, sources: &[SourceGauges]) {
+fn register_sources(registry: &mut Registry, sources: &[Source]) {
     let connected = Family::<SourceLabels, IntegerGauge>::default();
     let received = Family::<SourceLabels, Counter>::default();
     let acknowledged = Family::<SourceLabels, Counter>::default();
     let dead_letters = Family::<SourceLabels, Counter>::default();
     let waiting = Family::<SourceLabels, IntegerGauge>::default();
     let last = Family::<SourceLabels, FloatGauge>::default();
-    for source in sources {
+    let connections = sources
+        .iter()
+        .flat_map(|source| source.connections.iter().map(move |connection| (source, connection)));
+    for (source, connection) in connections {
         let labels = SourceLabels {
-            source: source.source.clone(),
-            business_object: source.business_object.clone(),
+            source: source.name.clone(),
+            business_object: connection.business_object.clone(),
         };
-        connected.get_or_create(&labels).set(u64::from(source.connected));
-        received.get_or_create(&labels).inc_by(source.received);
-        acknowledged.get_or_create(&labels).inc_by(source.acknowledged);
-        dead_letters.get_or_create(&labels).inc_by(source.dead_letters);
-        waiting.get_or_create(&labels).set(source.waiting_bytes);
-        last.get_or_create(&labels).set(source.last_message_seconds);
+        let is_connected = connection.connected_since.is_some();
+        connected.get_or_create(&labels).set(is_connected.into());
+        received.get_or_create(&labels).inc_by(connection.received);
+        acknowledged.get_or_create(&labels).inc_by(connection.acknowledged);
+        dead_letters.get_or_create(&labels).inc_by(connection.dead_letters);
+        waiting.get_or_create(&labels).set(connection.waiting_bytes);
+        last.get_or_create(&labels).set(to_seconds(connection.last_message.as_ref()));
     }
     registry.register("source_connected", "1 while a source is connected to its broker", connected);
     registry.register("source_messages", "Messages received, repeated ones included", received);
@@ -420,7 +324,7 @@ fn register_sources(registry: &mut Registry, sources: &[SourceGauges]) {
     );
 }
 
-fn register_webhooks(registry: &mut Registry, webhooks: &[WebhookGauges]) {
+fn register_webhooks(registry: &mut Registry, webhooks: &[Webhook]) {
     let waiting = Family::<WebhookLabel, IntegerGauge>::default();
     let bytes = Family::<WebhookLabel, IntegerGauge>::default();
     let blocked = Family::<WebhookLabel, IntegerGauge>::default();
@@ -430,11 +334,11 @@ fn register_webhooks(registry: &mut Registry, webhooks: &[WebhookGauges]) {
     for webhook in webhooks {
         let label = WebhookLabel { webhook: webhook.name.clone() };
         waiting.get_or_create(&label).set(webhook.waiting);
-        bytes.get_or_create(&label).set(webhook.waiting_bytes);
-        blocked.get_or_create(&label).set(u64::from(webhook.blocked));
+        bytes.get_or_create(&label).set(webhook.bytes);
+        blocked.get_or_create(&label).set(u64::from(webhook.blocked.is_some()));
         dropped.get_or_create(&label).inc_by(webhook.dropped);
         delivered.get_or_create(&label).inc_by(webhook.delivered);
-        last.get_or_create(&label).set(webhook.last_delivery_seconds);
+        last.get_or_create(&label).set(to_seconds(webhook.last_delivery.as_ref()));
     }
     registry.register("webhook_waiting_events", "Events that wait for a webhook", waiting);
     registry.register("webhook_waiting_bytes", "Bytes of these events", bytes);
@@ -454,4 +358,10 @@ fn register_webhooks(registry: &mut Registry, webhooks: &[WebhookGauges]) {
         "When a webhook accepted the last event (Unix time); 0 before the first",
         last,
     );
+}
+
+/// Returns a time (RFC 3339) in seconds since 1970, or 0 if there is none.
+fn to_seconds(at: Option<&String>) -> f64 {
+    let at = at.and_then(|at| at.parse::<Timestamp>().ok());
+    at.map_or(0.0, |at| at.as_duration().as_secs_f64())
 }

@@ -17,9 +17,7 @@ use std::time::{Duration, Instant};
 use super::counts::Counts;
 pub use super::counts::{PeriodCounts, RecentCounts};
 use super::gauges;
-pub use super::gauges::{
-    DefinitionGauges, Gauges, SourceGauges, TargetGauges, ValidationGauges, WebhookGauges,
-};
+pub use super::gauges::{Gauges, ValidationGauges};
 use super::levels::LevelHistory;
 pub use super::levels::{Levels, RecentLevels};
 
@@ -424,11 +422,17 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_resources::export::Target;
+    use penstock_resources::gateway::{Status, StoreStatus};
     use penstock_store::SnapshotStats;
 
     fn sample_value(text: &str, line: &str) -> f64 {
         let found = text.lines().find_map(|l| l.strip_prefix(line));
         found.map_or(0.0, |rest| rest.trim().parse().unwrap())
+    }
+
+    fn status_with_quads(quads: u64) -> Status {
+        Status { store: StoreStatus { quads, ..StoreStatus::default() }, ..Status::default() }
     }
 
     #[test]
@@ -439,19 +443,28 @@ mod tests {
         count_delivery("plant", true, 50, 0.2);
         count_delivery("plant", false, 50, 0.2);
         count_http_request("/health/live", "BREW", 405, 0.001);
+        let target = Target {
+            name: "plant".to_owned(),
+            kind: "directory",
+            reachable: Some(false),
+            blocked: Some("it is full".to_owned()),
+            blocked_by: None,
+            blocked_since: None,
+            attempts: 3,
+            next_attempt: None,
+            paused: None,
+            remark: None,
+            depth: 2,
+            waiting: 1,
+            bytes: 10,
+            oldest: None,
+            oldest_age_seconds: Some(2),
+            last_delivery: Some("1970-01-01T00:00:12.500Z".to_owned()),
+            answer: None,
+        };
         let gauges = Gauges {
-            quads: 42,
+            status: Status { targets: vec![target], ..status_with_quads(42) },
             snapshots: SnapshotStats { count: 2, memory_bytes: 3, file_bytes: 4 },
-            targets: vec![TargetGauges {
-                name: "plant".to_owned(),
-                depth: 2,
-                waiting: 1,
-                bytes: 10,
-                oldest_age_seconds: 1.5,
-                blocked: true,
-                attempts: 3,
-                last_delivery_seconds: 12.5,
-            }],
             ..Gauges::default()
         };
         let after = encode_metrics(&gauges, Format::OpenMetrics);
@@ -473,6 +486,8 @@ mod tests {
         assert!(after.contains("penstock_snapshot_bytes{place=\"memory\"} 3\n"), "{after}");
         assert!(after.contains("penstock_snapshot_bytes{place=\"file\"} 4\n"), "{after}");
         assert!(after.contains("penstock_target_blocked{target=\"plant\"} 1\n"), "{after}");
+        let last = "penstock_target_last_delivery_timestamp_seconds{target=\"plant\"}";
+        assert!(close(sample_value(&after, last), 12.5), "{after}");
         assert!(after.contains(&format!("version=\"{}\"", env!("CARGO_PKG_VERSION"))), "{after}");
         assert!(sample_value(&after, "process_resident_memory_bytes") > 1e6, "{after}");
         assert!(after.ends_with("# EOF\n") && after.matches("# EOF").count() == 1);
@@ -481,7 +496,7 @@ mod tests {
     #[test]
     fn the_text_format_has_the_same_samples_under_their_own_names() {
         count_http_request("/health/live", "GET", 200, 0.001);
-        let gauges = Gauges { quads: 42, ..Gauges::default() };
+        let gauges = Gauges { status: status_with_quads(42), ..Gauges::default() };
         let (text, open) =
             (encode_metrics(&gauges, Format::Text), encode_metrics(&gauges, Format::OpenMetrics));
         for described in [

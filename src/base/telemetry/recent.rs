@@ -4,6 +4,7 @@
 //! the process, as the log does. What must not be in the log must not be here either.
 use super::targets::part_of_target;
 use crate::time;
+use penstock_resources::gateway::LoggedError;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -17,27 +18,10 @@ const MAX_LINES: usize = 50;
 /// The maximum number of characters of a message or a field.
 const MAX_TEXT_CHARS: usize = 400;
 
-static LINES: Mutex<VecDeque<LogLine>> = Mutex::new(VecDeque::new());
-
-/// A warning or an error.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogLine {
-    /// The time of the last occurrence (RFC 3339, UTC).
-    pub time: String,
-    /// `warning`, or `error`, which requires action by an operator.
-    pub level: &'static str,
-    /// The part of the gateway that logged it, such as `export::deliver`.
-    pub code: String,
-    /// The message.
-    pub text: String,
-    /// The number of occurrences.
-    pub count: u64,
-    /// The details, such as the subject and the cause.
-    pub fields: BTreeMap<&'static str, String>,
-}
+static LINES: Mutex<VecDeque<LoggedError>> = Mutex::new(VecDeque::new());
 
 /// Returns the recent lines, the newest first.
-pub fn recent_lines() -> Vec<LogLine> {
+pub fn recent_lines() -> Vec<LoggedError> {
     LINES.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
 }
 
@@ -53,7 +37,7 @@ impl<S: Subscriber> Layer<S> for RecentLayer {
             _ => return,
         };
         let part = meta.module_path().unwrap_or(meta.target());
-        let mut line = LogLine {
+        let mut line = LoggedError {
             time: time::now_rfc3339(),
             level,
             code: part_of_target(part),
@@ -61,9 +45,9 @@ impl<S: Subscriber> Layer<S> for RecentLayer {
             count: 1,
             fields: BTreeMap::new(),
         };
-        event.record(&mut line);
+        event.record(&mut LineVisitor(&mut line));
         let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |known: &LogLine| (&known.code, &known.text) == (&line.code, &line.text);
+        let is_same = |known: &LoggedError| (&known.code, &known.text) == (&line.code, &line.text);
         if let Some(before) = lines.iter().position(is_same).and_then(|at| lines.remove(at)) {
             line.count += before.count;
         }
@@ -74,7 +58,10 @@ impl<S: Subscriber> Layer<S> for RecentLayer {
     }
 }
 
-impl Visit for LogLine {
+/// Writes the message and the fields of an event into its line.
+struct LineVisitor<'l>(&'l mut LoggedError);
+
+impl Visit for LineVisitor<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.record_debug(field, &format_args!("{value}"));
     }
@@ -82,9 +69,9 @@ impl Visit for LogLine {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let value: String = format!("{value:?}").chars().take(MAX_TEXT_CHARS).collect();
         if field.name() == "message" {
-            self.text = value;
+            self.0.text = value;
         } else {
-            self.fields.insert(field.name(), value);
+            self.0.fields.insert(field.name(), value);
         }
     }
 }

@@ -35,7 +35,7 @@ impl ConnectionPolicy {
     /// clients.
     fn counted_address(&self, remote: &SocketAddr) -> Option<IpAddr> {
         let address = remote.ip()?.to_canonical();
-        (!self.settings.server.is_trusted_proxy(address)).then(|| network::network_of(address))
+        (!self.settings.is_trusted_proxy(address)).then(|| network::network_of(address))
     }
 }
 

@@ -25,10 +25,13 @@ pub fn list_routes() -> Vec<(String, &'static str, String)> {
 }
 
 fn all_routes() -> Vec<Route> {
-    let mut routes = penstock_api::api_routes();
+    let mut operations = penstock_api::api_operations();
+    operations.extend(penstock_web::sign_in_operations());
+    let mut routes: Vec<_> = operations.iter().map(|operation| operation.route.clone()).collect();
     routes.extend(penstock_web::sign_in_routes());
-    routes.extend(penstock_api::document_routes(&routes));
-    routes.extend(penstock_api::control_routes());
+    routes.extend(penstock_api::document_routes(operations));
+    let control = penstock_api::control_operations().into_iter();
+    routes.extend(control.map(|operation| operation.route));
     routes.extend(penstock_web::page_routes());
     routes
 }

@@ -27,10 +27,13 @@ fn a_source_has_defaults() {
     ];
     let loaded = load_arguments(&[&PLANT[..], &more].concat()).unwrap();
     let source = &loaded.settings.sources["plant"];
-    assert_eq!((source.host.as_str(), source.port, source.uses_tls), ("127.0.0.1", 1883, false));
+    assert_eq!(
+        (source.url.host.as_str(), source.url.port, source.url.uses_tls),
+        ("127.0.0.1", 1883, false)
+    );
     assert_eq!((source.receive_maximum, source.session_expiry.as_secs()), (1000, 7 * 86400));
     let [pumps, tanks] = source.subscriptions.as_slice() else { panic!("{source:?}") };
-    assert_eq!((pumps.mode.as_str(), tanks.mode.as_str()), ("MERGE", "ADD"));
+    assert_eq!((pumps.mode, tanks.mode), ("MERGE", "ADD"));
     assert_eq!(pumps.fields.get("site").map(String::as_str), Some("{2}"));
     let id = source.session_client_id("g", "plant", "Wärme-1");
     assert_eq!(id, "penstock-g-plant-W_c3_a4rme_2d1");
@@ -45,7 +48,7 @@ fn plain_mqtt_beyond_loopback_needs_a_setting() {
     load_arguments(&[&arguments[..], &["plant.insecure=true"]].concat()).unwrap();
     arguments[1] = "plant.url=mqtts://broker.example";
     let loaded = load_arguments(&arguments).unwrap();
-    assert_eq!(loaded.settings.sources["plant"].port, 8883);
+    assert_eq!(loaded.settings.sources["plant"].url.port, 8883);
 }
 
 #[test]

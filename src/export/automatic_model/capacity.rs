@@ -3,7 +3,6 @@ use super::action::TestDefinition;
 use super::fixture::{Fixture, NAMES, test_uri};
 use crate::ExportRequester;
 use crate::automatic::run_due_exports;
-use crate::entry::{Kind, Status};
 use oxrdf::{Literal, NamedNode, Quad};
 use penstock_base::commit::NoClient;
 use penstock_base::disk::Disk;
@@ -11,6 +10,7 @@ use penstock_base::error::{self, GatewayError};
 use penstock_model::change_feed;
 use penstock_model::ingest::Mode;
 use penstock_model::testing::put_definition;
+use penstock_resources::export::{ExportKind, ExportStatus};
 use std::time::{Duration, Instant};
 
 impl Fixture {
@@ -51,7 +51,7 @@ fn a_large_export_leaves_half_of_the_reserve_and_is_retried_with_backoff() {
     let waiting = fixture.exporter.list(None, 10).unwrap();
     assert_eq!(waiting.len(), 2);
     for entry in &waiting {
-        assert_eq!((entry.status, entry.kind), (Status::Waiting, Kind::Full));
+        assert_eq!((entry.status, entry.kind), (ExportStatus::Waiting, ExportKind::Full));
         let cause = entry.last_error.as_ref().unwrap();
         assert!(cause.contains("service.limits.disk-reserve"), "{cause}");
     }
@@ -64,7 +64,10 @@ fn a_large_export_leaves_half_of_the_reserve_and_is_retried_with_backoff() {
         error::ErrorClass::InsufficientStorage
     );
     assert_eq!(fixture.count_spooled(), 0);
-    assert_eq!(fixture.exporter.retry(&NoClient, &waiting[0].id).unwrap().status, Status::Waiting);
+    assert_eq!(
+        fixture.exporter.retry(&NoClient, &waiting[0].id).unwrap().status,
+        ExportStatus::Waiting
+    );
     fixture.run_round();
     assert_eq!(fixture.plan.count_failures(), 2, "the retry request ends the backoff");
 
@@ -109,7 +112,7 @@ fn a_small_export_may_use_the_reserve() {
     fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
     fixture.run_round();
     let listed = fixture.exporter.list(None, 10).unwrap();
-    let queued = listed.iter().filter(|entry| entry.status == Status::Queued);
+    let queued = listed.iter().filter(|entry| entry.status == ExportStatus::Queued);
     assert_eq!(queued.count(), 2);
 }
 

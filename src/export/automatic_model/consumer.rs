@@ -1,9 +1,10 @@
 //! A model of a consumer, which applies the files of each target in sequence order.
 use crate::Exporter;
-use crate::entry::{ExportEntry, Kind, Status};
+use crate::key::ExportExt as _;
 use crate::record::{EXPORT_IDS, EXPORTS};
 use crate::verify;
 use penstock_config::ExportFormat;
+use penstock_resources::export::{Export, ExportKind, ExportStatus};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -13,16 +14,16 @@ pub(super) struct Consumer {
     pub(super) files: BTreeMap<(String, String), Files>,
 }
 
-pub(super) type Files = BTreeMap<u64, (Kind, Vec<Value>)>;
+pub(super) type Files = BTreeMap<u64, (ExportKind, Vec<Value>)>;
 
 impl Consumer {
     /// Reads the new files of all targets.
     pub(super) fn read_files(&mut self, exporter: &Exporter) {
         for entry in exporter.list(None, 100_000).unwrap() {
-            if entry.status == Status::Waiting {
+            if entry.status == ExportStatus::Waiting {
                 continue;
             }
-            let ExportEntry { target, business_object_name: name, .. } = &entry;
+            let Export { target, business_object_name: name, .. } = &entry;
             let files = self.files.entry((target.clone(), name.clone())).or_default();
             files.entry(entry.sequence).or_insert_with(|| {
                 let data = read_data(exporter, &entry);
@@ -33,7 +34,7 @@ impl Consumer {
     }
 
     /// Returns the kinds of the plants' files in order.
-    pub(super) fn plant_kinds(&self, target: &str) -> Vec<Kind> {
+    pub(super) fn plant_kinds(&self, target: &str) -> Vec<ExportKind> {
         let files = &self.files[&(target.to_owned(), "Plant".to_owned())];
         files.values().map(|(kind, _)| *kind).collect()
     }
@@ -44,12 +45,12 @@ impl Consumer {
         let files = self.files.get(&(target.to_owned(), name.to_owned()));
         for (expected, (sequence, (kind, data))) in (1..).zip(files.into_iter().flatten()) {
             assert_eq!(*sequence, expected, "a gap in {target}/{name}");
-            if *kind == Kind::Full {
+            if *kind == ExportKind::Full {
                 held.clear();
             }
             for object in data {
                 let uri = object["uri"].as_str().unwrap().to_owned();
-                if *kind == Kind::Deleted {
+                if *kind == ExportKind::Deleted {
                     assert_eq!(object.as_object().unwrap().len(), 1);
                     held.remove(&uri);
                 } else {
@@ -62,21 +63,21 @@ impl Consumer {
 }
 
 /// Returns the kind that the key of an export tells.
-fn kind_in_key(entry: &ExportEntry) -> Kind {
+fn kind_in_key(entry: &Export) -> ExportKind {
     let key = entry.key.as_str();
     let is_kind =
         |kind: &str| key.contains(&format!(".{kind}.json")) || key.starts_with(&format!("{kind}/"));
     let kind = match (is_kind("incremental"), is_kind("deleted")) {
-        (true, _) => Kind::Incremental,
-        (_, true) => Kind::Deleted,
-        _ => Kind::Full,
+        (true, _) => ExportKind::Incremental,
+        (_, true) => ExportKind::Deleted,
+        _ => ExportKind::Full,
     };
     assert_eq!(kind, entry.kind, "{key}");
     kind
 }
 
 /// Reads the objects of an export, and checks its metadata.
-fn read_data(exporter: &Exporter, entry: &ExportEntry) -> Vec<Value> {
+fn read_data(exporter: &Exporter, entry: &Export) -> Vec<Value> {
     let text = std::io::read_to_string(exporter.open_content(&entry.id).unwrap().file).unwrap();
     let (verified, data) = match entry.format() {
         ExportFormat::Json => {

@@ -1,8 +1,8 @@
 //! Tests a change to an object that is nested in more objects than one change may record.
 use super::fixture::Fixture;
-use crate::entry::Kind;
 use penstock_model::change_feed;
 use penstock_model::ingest::Mode;
+use penstock_resources::export::ExportKind;
 
 #[test]
 fn a_change_to_an_object_in_many_others_causes_a_full_export() {
@@ -14,7 +14,7 @@ fn a_change_to_an_object_in_many_others_causes_a_full_export() {
     fixture.settle_all();
     assert_eq!(
         kinds(&fixture),
-        [Kind::Full, Kind::Incremental],
+        [ExportKind::Full, ExportKind::Incremental],
         "a change that affects two objects is recorded"
     );
 
@@ -31,9 +31,10 @@ fn a_change_to_an_object_in_many_others_causes_a_full_export() {
     let mut fixture = fixture.restart();
     fixture.settle_all();
     fixture.assert_consumers_match();
-    let expected = [Kind::Full, Kind::Incremental, Kind::Incremental, Kind::Full];
+    let expected =
+        [ExportKind::Full, ExportKind::Incremental, ExportKind::Incremental, ExportKind::Full];
     assert_eq!(kinds(&fixture), expected);
     fixture.ingest_objects(0, Mode::Update, &[(0, 0, vec![0])]);
     fixture.settle_all();
-    assert_eq!(kinds(&fixture).last(), Some(&Kind::Incremental));
+    assert_eq!(kinds(&fixture).last(), Some(&ExportKind::Incremental));
 }

@@ -1,15 +1,15 @@
 //! Tests exports whose snapshot is lost at any read: they never fail, and their records say what they show.
 use super::fixture::{Fixture, NAMES, TARGETS};
 use crate::ExportRequester;
-use crate::entry::{ExportEntry, Kind};
 use penstock_model::ingest::Mode;
+use penstock_resources::export::{Export, ExportKind};
 use penstock_store::faults::{Failure, Faults, Operation};
 use std::collections::BTreeMap;
 
 const WARNING: &str = "The export may mix several commits: ";
 
 /// Returns whether the first warning says that the export mixes commits. No other one does.
-fn is_mixed(entry: &ExportEntry) -> bool {
+fn is_mixed(entry: &Export) -> bool {
     let warned = |warning: &String| warning.starts_with(WARNING);
     assert!(!entry.warnings.iter().skip(1).any(warned), "{:?}", entry.warnings);
     let first = entry.warnings.first().filter(|warning| warned(warning));
@@ -40,7 +40,7 @@ fn a_full_export_survives_a_loss_at_any_read() {
         let was_lost = faults.first_failure().is_some();
         assert_eq!(pushed.exports.len(), TARGETS.len());
         for entry in &pushed.exports {
-            assert_eq!((entry.object_count, entry.kind), (3, Kind::Full));
+            assert_eq!((entry.object_count, entry.kind), (3, ExportKind::Full));
             assert_eq!(entry.commit.is_none(), is_mixed(entry), "{entry:?}");
             assert_eq!(fixture.exporter.get(&entry.id).unwrap().as_ref(), Some(entry));
         }
@@ -85,7 +85,7 @@ fn an_incremental_export_survives_a_loss_at_any_read() {
         let was_lost = faults.first_failure().is_some();
         let after = fixture.exporter.list(None, 100_000).unwrap();
         let new = &after[..after.len() - before];
-        assert!(new.iter().any(|entry| entry.kind == Kind::Incremental), "{new:?}");
+        assert!(new.iter().any(|entry| entry.kind == ExportKind::Incremental), "{new:?}");
         for entry in new {
             assert_eq!(entry.commit, None, "{entry:?}");
             if is_mixed(entry) {

@@ -1,13 +1,13 @@
 //! Tests a store that is reopened between a read and the write that depends on it.
 use super::action::TestDefinition;
 use super::fixture::{Fixture, NAMES, test_uri};
-use crate::entry::Kind;
 use crate::make::{ExportBuilder, all_targets};
 use crate::retention::{self, DeliveredState};
 use oxrdf::NamedNode;
 use penstock_base::error;
 use penstock_model::ingest::{KeptObjects, Mode};
 use penstock_model::testing::put_definition;
+use penstock_resources::export::ExportKind;
 use penstock_store::Error;
 use penstock_store::faults::{Failure, Faults, Operation};
 use std::time::{Duration, Instant};
@@ -37,7 +37,12 @@ fn an_export_that_may_contain_a_lost_commit_is_not_queued() {
         if cuts {
             fixture.lose_a_commit();
         }
-        builder.enqueue(vec![(Kind::Full, rendered)], None, &mut |_, _| Ok(()), Instant::now())
+        builder.enqueue(
+            vec![(ExportKind::Full, rendered)],
+            None,
+            &mut |_, _| Ok(()),
+            Instant::now(),
+        )
     };
     let spooled = || std::fs::read_dir(fixture.exporter.spool_folder()).unwrap().count();
     let refused = queue(true).unwrap_err();

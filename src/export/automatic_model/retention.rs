@@ -2,11 +2,11 @@
 use super::action::TestDefinition;
 use super::fixture::{Fixture, NAMES, TARGETS, test_uri};
 use crate::ExportRequester;
-use crate::entry::Status;
 use crate::retention;
 use penstock_base::commit::NoClient;
 use penstock_model::ingest::Mode;
 use penstock_model::testing::{list_members, put_definition};
+use penstock_resources::export::ExportStatus;
 use penstock_store::Error;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -130,7 +130,7 @@ fn objects_that_a_target_lacks_are_kept() {
     assert_eq!(fixture.remaining_plants(), [test_uri(1)]);
     let listed = fixture.exporter.list(None, 100).unwrap().into_iter();
     let lacking: Vec<String> = listed
-        .filter(|entry| entry.status == Status::Queued && entry.target == "south")
+        .filter(|entry| entry.status == ExportStatus::Queued && entry.target == "south")
         .map(|entry| entry.id)
         .collect();
     assert!(!lacking.is_empty());
@@ -177,7 +177,7 @@ fn objects_with_an_undelivered_change_from_before_the_retention_are_kept() {
     while fixture.deliver_next("north") {}
     let listed = fixture.exporter.list(None, 100).unwrap().into_iter();
     let lacking: Vec<String> =
-        listed.filter(|entry| entry.status == Status::Queued).map(|entry| entry.id).collect();
+        listed.filter(|entry| entry.status == ExportStatus::Queued).map(|entry| entry.id).collect();
     assert_eq!(lacking.len(), 1);
     fixture.exporter.park(&NoClient, &lacking[0]).unwrap();
     fixture.ingest_objects(0, Mode::Replace, &[(1, 2, vec![])]);

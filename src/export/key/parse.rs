@@ -3,8 +3,8 @@ use super::{
     JSON_ENDING, LINES_ENDING, MAX_KEY_BYTES, METADATA_ENDING, MIN_SEQUENCE_DIGITS, date_part,
     kind_suffix, percent_encode, replace_ending,
 };
-use crate::entry::Kind;
 use penstock_config::{KeyPart, KeyTemplate, Placeholder};
+use penstock_resources::export::ExportKind;
 use percent_encoding::percent_decode_str;
 
 /// The maximum number of readings of one key by one template. So many places in it can be the end of the prefix.
@@ -34,7 +34,7 @@ pub(crate) struct ExportKey {
     pub(crate) name: String,
     pub(crate) sequence: u64,
     /// The kind, if the key has one. Without `{kind}`, a key of an earlier version has none.
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<ExportKind>,
     /// `{date}`
     date: Option<String>,
     /// `{yyyy}`, `{mm}` and `{dd}`
@@ -109,7 +109,7 @@ type TextSlot = fn(&mut KeyTexts) -> &mut Option<String>;
 #[derive(Debug, Clone, Default)]
 struct KeyTexts {
     name: Option<String>,
-    kind: Option<Kind>,
+    kind: Option<ExportKind>,
     /// Whether `kind` is the absence of a suffix, which says nothing for keys of earlier versions.
     is_without_suffix: bool,
     date: Option<String>,
@@ -217,14 +217,14 @@ impl KeyReader<'_> {
 
     fn read_kind(&mut self, placeholder: Placeholder, before: &[KeyPart], text: &str) {
         let known = (self.found.kind, self.found.is_without_suffix);
-        for kind in [Kind::Incremental, Kind::Deleted, Kind::Full] {
+        for kind in [ExportKind::Incremental, ExportKind::Deleted, ExportKind::Full] {
             let is_suffix = placeholder == Placeholder::Suffix;
             let value = if is_suffix { kind_suffix(kind) } else { kind.name() };
             let Some(rest) = text.strip_suffix(value) else { continue };
             if known.0.is_none_or(|known| known == kind) {
                 self.found.kind = Some(kind);
                 self.found.is_without_suffix =
-                    is_suffix && kind == Kind::Full && (known.0.is_none() || known.1);
+                    is_suffix && kind == ExportKind::Full && (known.0.is_none() || known.1);
                 self.read_parts(before, rest);
                 (self.found.kind, self.found.is_without_suffix) = known;
             }

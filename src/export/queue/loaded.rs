@@ -1,9 +1,9 @@
 //! Opening the queue: the records of the store, compared with the files of the spool.
-use crate::entry::{ExportEntry, Status};
 use crate::record::{EXPORTS, Record};
 use crate::spool::Spool;
 use crate::state::QueueState;
 use penstock_base::error::GatewayError;
+use penstock_resources::export::{Export, ExportStatus};
 use penstock_store::{Error, Store};
 use std::collections::HashSet;
 use std::time::Instant;
@@ -35,11 +35,11 @@ impl LoadedRecords {
         }
         let file = record.spool_file_name();
         let status = record.entry.status;
-        if !matches!(status, Status::Delivered | Status::Parked) {
+        if !matches!(status, ExportStatus::Delivered | ExportStatus::Parked) {
             let cause = spool.open_file(&file, record.entry.bytes).err();
-            if cause.is_some() || status != Status::Queued {
+            if cause.is_some() || status != ExportStatus::Queued {
                 record.entry.status =
-                    if cause.is_some() { Status::Blocked } else { Status::Queued };
+                    if cause.is_some() { ExportStatus::Blocked } else { ExportStatus::Queued };
                 record.entry.last_error = cause;
                 self.corrections.push((order, record));
             }
@@ -51,7 +51,7 @@ impl LoadedRecords {
     pub(super) fn store_corrections(&self, store: &Store) -> Result<(), Error> {
         for (_, record) in &self.corrections {
             if let Some(cause) = &record.entry.last_error {
-                let ExportEntry { id, target, business_object_name, .. } = &record.entry;
+                let Export { id, target, business_object_name, .. } = &record.entry;
                 tracing::error!(
                     export_id = id,
                     target_name = target,

@@ -1,12 +1,11 @@
 //! The stored form of an entry. Its JSON must stay readable: data directories of every released version have such
 //! records.
-use crate::entry::{ExportEntry, Kind, Status};
-use penstock_base::clock::Doubt;
+use penstock_resources::export::{Doubt, Export, ExportKind, ExportStatus};
 use serde::{Deserialize, Serialize};
 
-/// The stored form of [`ExportEntry`].
+/// The stored form of [`Export`].
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "ExportEntry", rename_all = "camelCase")]
+#[serde(remote = "Export", rename_all = "camelCase")]
 pub(super) struct StoredEntry {
     id: String,
     business_object: String,
@@ -14,9 +13,9 @@ pub(super) struct StoredEntry {
     target: String,
     sequence: u64,
     #[serde(with = "StoredKind")]
-    kind: Kind,
+    kind: ExportKind,
     #[serde(with = "StoredStatus")]
-    status: Status,
+    status: ExportStatus,
     object_count: u64,
     bytes: u64,
     data_checksum: String,
@@ -42,7 +41,7 @@ pub(super) struct StoredEntry {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Kind", rename_all = "lowercase")]
+#[serde(remote = "ExportKind", rename_all = "lowercase")]
 enum StoredKind {
     Full,
     Incremental,
@@ -50,7 +49,7 @@ enum StoredKind {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Status", rename_all = "lowercase")]
+#[serde(remote = "ExportStatus", rename_all = "lowercase")]
 enum StoredStatus {
     Waiting,
     Queued,
@@ -67,14 +66,14 @@ mod tests {
 
     fn queued_record() -> Record {
         Record {
-            entry: ExportEntry {
+            entry: Export {
                 id: "0199c1d2-7d3e-7000-8000-000000000001".to_owned(),
                 business_object: "0199c1d2-7d3e-7000-8000-000000000000".to_owned(),
                 business_object_name: "Pump".to_owned(),
                 target: "plant-exports".to_owned(),
                 sequence: 7,
-                kind: Kind::Full,
-                status: Status::Queued,
+                kind: ExportKind::Full,
+                status: ExportStatus::Queued,
                 object_count: 3,
                 bytes: 512,
                 data_checksum: "aa".to_owned(),
@@ -117,12 +116,12 @@ mod tests {
     #[test]
     fn records_of_every_status_and_kind_keep_their_form() {
         for (status, name) in [
-            (Status::Waiting, "waiting"),
-            (Status::Queued, "queued"),
-            (Status::Delivering, "delivering"),
-            (Status::Delivered, "delivered"),
-            (Status::Blocked, "blocked"),
-            (Status::Parked, "parked"),
+            (ExportStatus::Waiting, "waiting"),
+            (ExportStatus::Queued, "queued"),
+            (ExportStatus::Delivering, "delivering"),
+            (ExportStatus::Delivered, "delivered"),
+            (ExportStatus::Blocked, "blocked"),
+            (ExportStatus::Parked, "parked"),
         ] {
             let mut record = queued_record();
             record.entry.status = status;
@@ -131,7 +130,9 @@ mod tests {
             );
             assert_stored_form(&text, &record);
         }
-        for (kind, name) in [(Kind::Incremental, "incremental"), (Kind::Deleted, "deleted")] {
+        for (kind, name) in
+            [(ExportKind::Incremental, "incremental"), (ExportKind::Deleted, "deleted")]
+        {
             let mut record = queued_record();
             record.entry.kind = kind;
             let text = format!(
@@ -144,8 +145,8 @@ mod tests {
     #[test]
     fn a_record_with_every_member_keeps_its_form() {
         let mut record = queued_record();
-        record.entry = ExportEntry {
-            status: Status::Delivered,
+        record.entry = Export {
+            status: ExportStatus::Delivered,
             clock: Some(Doubt::Behind),
             commit: Some(41),
             delivered_at: Some("2026-03-01T12:00:01.000Z".to_owned()),

@@ -1,7 +1,8 @@
 //! Explains error answers and connection errors to the operator.
-use crate::cause::{DeliveryFailure, FailureClass};
+use crate::cause::DeliveryFailure;
 use crate::transport::{HttpAnswer, quote_answer, retry_after, truncate_text};
 use penstock_base::time;
+use penstock_resources::export::Cause;
 
 /// Converts an error answer into a failure with a cause for the operator.
 pub(super) fn explain_answer(answer: &HttpAnswer, bucket: &str, endpoint: &str) -> DeliveryFailure {
@@ -27,24 +28,24 @@ fn classify_answer(
     body: &str,
     bucket: &str,
     endpoint: &str,
-) -> (FailureClass, String) {
+) -> (Cause, String) {
     match (status, code) {
         (_, "InvalidAccessKeyId") => (
-            FailureClass::Credentials,
+            Cause::Credentials,
             format!("{endpoint} does not know the `access-key-id` of the target; correct it"),
         ),
         (_, "SignatureDoesNotMatch") => (
-            FailureClass::Credentials,
+            Cause::Credentials,
             format!(
                 "{endpoint} refuses the credentials: the `secret-access-key` of the target is wrong; correct it"
             ),
         ),
         (_, "UserSuspended" | "AccountProblem" | "ExpiredToken" | "InvalidToken") => (
-            FailureClass::Credentials,
+            Cause::Credentials,
             format!("{endpoint} refuses the credentials of the target ({code})"),
         ),
         (_, "RequestTimeTooSkewed" | "RequestExpired") => (
-            FailureClass::Clock,
+            Cause::Clock,
             format!(
                 "the clock of this gateway ({}) and that of {endpoint}{} differ too much; set the time",
                 time::now_rfc3339(),
@@ -54,17 +55,17 @@ fn classify_answer(
             ),
         ),
         (_, "NoSuchBucket") => (
-            FailureClass::Bucket,
+            Cause::Bucket,
             format!("the bucket `{bucket}` does not exist at {endpoint}; create it"),
         ),
         (_, "QuotaExceeded" | "EntityTooLargeForQuota") | (507, _) => (
-            FailureClass::Quota,
+            Cause::Quota,
             format!(
                 "the quota of the bucket `{bucket}` at {endpoint} is used up; raise it, or free space there"
             ),
         ),
         (413, _) | (_, "EntityTooLarge") => (
-            FailureClass::Quota,
+            Cause::Quota,
             format!(
                 "{endpoint} accepts no file of this size in the bucket `{bucket}`; check its quota"
             ),
@@ -78,7 +79,7 @@ fn classify_answer(
             | "ConditionalRequestConflict",
         )
         | (429 | 503, _) => (
-            FailureClass::Busy,
+            Cause::Busy,
             format!(
                 "{endpoint} is overloaded or unavailable ({status}{}{})",
                 leading_space(code),
@@ -86,7 +87,7 @@ fn classify_answer(
             ),
         ),
         (_, "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") => (
-            FailureClass::Gateway,
+            Cause::Gateway,
             format!(
                 "{endpoint} has another region than the target's `region`{}; correct it",
                 first_element(body, "Region")
@@ -95,18 +96,17 @@ fn classify_answer(
             ),
         ),
         (401 | 403, _) => (
-            FailureClass::Policy,
+            Cause::Policy,
             format!(
                 "the credentials of the target may not write to the bucket `{bucket}` at {endpoint} ({}); fix its policy",
                 if code.is_empty() { "403" } else { truncate_text(code) }
             ),
         ),
-        (404, "") => (
-            FailureClass::Bucket,
-            format!("there is no bucket `{bucket}` at {endpoint}; create it"),
-        ),
+        (404, "") => {
+            (Cause::Bucket, format!("there is no bucket `{bucket}` at {endpoint}; create it"))
+        }
         (300..=399, _) => (
-            FailureClass::Gateway,
+            Cause::Gateway,
             format!(
                 "the bucket `{bucket}` is at another address; correct the target's `endpoint` and `region`"
             ),
@@ -115,10 +115,8 @@ fn classify_answer(
             let message = first_element(body, "Message").unwrap_or_default();
             let class = match (status, code) {
                 (500..=599, _)
-                | (_, "BadDigest" | "XAmzContentSHA256Mismatch" | "IncompleteBody") => {
-                    FailureClass::Busy
-                }
-                _ => FailureClass::Refused,
+                | (_, "BadDigest" | "XAmzContentSHA256Mismatch" | "IncompleteBody") => Cause::Busy,
+                _ => Cause::Refused,
             };
             let text = format!(
                 "{endpoint} answered {status} {} {}",
@@ -177,24 +175,19 @@ mod tests {
     #[test]
     fn error_answers_are_explained_and_classified() {
         for (status, code, class, words) in [
-            (403, "SignatureDoesNotMatch", FailureClass::Credentials, "`secret-access-key`"),
-            (403, "InvalidAccessKeyId", FailureClass::Credentials, "`access-key-id`"),
-            (403, "UserSuspended", FailureClass::Credentials, "UserSuspended"),
-            (403, "AccessDenied", FailureClass::Policy, "may not write"),
-            (403, "QuotaExceeded", FailureClass::Quota, "quota"),
-            (403, "RequestTimeTooSkewed", FailureClass::Clock, "set the time"),
-            (404, "NoSuchBucket", FailureClass::Bucket, "`plant` does not exist"),
-            (503, "SlowDown", FailureClass::Busy, "503 SlowDown"),
-            (503, "", FailureClass::Busy, "overloaded or unavailable (503)"),
-            (
-                500,
-                "InternalError",
-                FailureClass::Busy,
-                "https://s3.example answered 500 InternalError m",
-            ),
-            (400, "InvalidRequest", FailureClass::Refused, "answered 400 InvalidRequest m"),
-            (400, "AuthorizationHeaderMalformed", FailureClass::Gateway, "`region`"),
-            (301, "PermanentRedirect", FailureClass::Gateway, "`endpoint` and `region`"),
+            (403, "SignatureDoesNotMatch", Cause::Credentials, "`secret-access-key`"),
+            (403, "InvalidAccessKeyId", Cause::Credentials, "`access-key-id`"),
+            (403, "UserSuspended", Cause::Credentials, "UserSuspended"),
+            (403, "AccessDenied", Cause::Policy, "may not write"),
+            (403, "QuotaExceeded", Cause::Quota, "quota"),
+            (403, "RequestTimeTooSkewed", Cause::Clock, "set the time"),
+            (404, "NoSuchBucket", Cause::Bucket, "`plant` does not exist"),
+            (503, "SlowDown", Cause::Busy, "503 SlowDown"),
+            (503, "", Cause::Busy, "overloaded or unavailable (503)"),
+            (500, "InternalError", Cause::Busy, "https://s3.example answered 500 InternalError m"),
+            (400, "InvalidRequest", Cause::Refused, "answered 400 InvalidRequest m"),
+            (400, "AuthorizationHeaderMalformed", Cause::Gateway, "`region`"),
+            (301, "PermanentRedirect", Cause::Gateway, "`endpoint` and `region`"),
         ] {
             let failure =
                 explain_answer(&error_answer(status, code), "plant", "https://s3.example");

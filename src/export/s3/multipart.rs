@@ -5,11 +5,11 @@
 use super::explain::{first_element, list_elements};
 use super::request::{RequestBody, S3Request};
 use super::{Bucket, StoredObject, is_outcome_unknown};
-use crate::cause::{DeliveryFailure, FailureClass};
+use crate::cause::DeliveryFailure;
 use crate::delivery::ObjectContent;
-use crate::entry::ExportEntry;
 use crate::uplink::Uplink;
 use crate::uploads::{UploadFolder, UploadRecord, UploadedPart};
+use penstock_resources::export::{Cause, Export};
 use reqwest::Method;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -39,7 +39,7 @@ enum UploadResult {
 struct PartsDelivery<'a> {
     bucket: &'a Bucket,
     content: &'a ObjectContent,
-    entry: &'a ExportEntry,
+    entry: &'a Export,
     /// Whether the file replaces a damaged object.
     overwrite: bool,
     uploads: &'a UploadFolder,
@@ -51,7 +51,7 @@ impl Bucket {
     pub(super) async fn put_in_parts(
         &self,
         content: &ObjectContent,
-        entry: &ExportEntry,
+        entry: &Export,
         before: StoredObject,
         uploads: &UploadFolder,
         uplink: &Arc<Uplink>,
@@ -97,7 +97,7 @@ impl Bucket {
             UploadResult::Unknown => {
                 uploads.remove_record(&entry.id);
                 Err(DeliveryFailure::new(
-                    FailureClass::Broken,
+                    Cause::Broken,
                     format!(
                         "the bucket `{}` no longer has the uploaded parts of a long file",
                         self.name
@@ -111,7 +111,7 @@ impl Bucket {
     async fn create_upload(
         &self,
         content: &ObjectContent,
-        entry: &ExportEntry,
+        entry: &Export,
         part_size: u64,
         uploads: &UploadFolder,
     ) -> Result<UploadRecord, DeliveryFailure> {
@@ -277,10 +277,7 @@ impl PartsDelivery<'_> {
                 continue;
             }
             if !self.uplink.is_open() {
-                return Err(DeliveryFailure::new(
-                    FailureClass::Closed,
-                    "the delivery window closed",
-                ));
+                return Err(DeliveryFailure::interrupt("the delivery window closed"));
             }
             let Some(part) = self.send_part(record, number).await? else {
                 return Ok(UploadResult::Unknown);

@@ -2,7 +2,8 @@
 use super::Bucket;
 use super::explain::first_element;
 use super::request::S3Request;
-use crate::cause::{DeliveryFailure, FailureClass};
+use crate::cause::DeliveryFailure;
+use penstock_resources::export::Cause;
 use reqwest::Method;
 
 /// The key, after the prefix, of an object that does not exist.
@@ -23,7 +24,7 @@ impl Bucket {
             return Ok(None);
         }
         let refused = self.refused_failure(&answer);
-        if refused.class != FailureClass::Policy {
+        if refused.class != Cause::Policy {
             return Err(refused);
         }
         let answer = self.send(S3Request::new(Method::GET, &format!("{prefix}{TEST_KEY}"))).await?;
@@ -34,7 +35,7 @@ impl Bucket {
             ));
         }
         let refused = self.refused_failure(&answer);
-        if refused.class != FailureClass::Policy {
+        if refused.class != Cause::Policy {
             return Err(refused);
         }
         Ok(Some(

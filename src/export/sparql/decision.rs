@@ -5,7 +5,8 @@
 //! target gets a full export.
 use super::state::StoreState;
 use crate::delivery::DeliveryOutcome;
-use crate::entry::{ExportEntry, Kind};
+use crate::key::ExportExt as _;
+use penstock_resources::export::{Export, ExportKind};
 
 /// What the gateway knows about the exports of this Business Object for this target.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +34,7 @@ pub(super) enum Step {
 /// The cause and the remedy, if somebody else writes the graph.
 pub(super) fn decide(
     state: &StoreState,
-    entry: &ExportEntry,
+    entry: &Export,
     known: KnownExports<'_>,
 ) -> Result<Step, String> {
     let graph = entry.graph().unwrap_or_default();
@@ -61,7 +62,7 @@ pub(super) fn decide(
         return Ok(Step::Finish(DeliveryOutcome::with_warning(why, needs_full)));
     }
     let is_next = last + 1 == entry.sequence && !state.is_mixed();
-    if is_next || entry.kind == Kind::Full {
+    if is_next || entry.kind == ExportKind::Full {
         return Ok(Step::Apply(DeliveryOutcome::default()));
     }
     let why = match last {
@@ -92,18 +93,18 @@ fn describe_mixed(state: &StoreState) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::Status;
+    use penstock_resources::export::ExportStatus;
     use std::collections::BTreeSet;
 
-    fn export(sequence: u64, kind: Kind) -> ExportEntry {
-        ExportEntry {
+    fn export(sequence: u64, kind: ExportKind) -> Export {
+        Export {
             id: format!("id-{sequence}"),
             business_object: "b".to_owned(),
             business_object_name: "Pump".to_owned(),
             target: "t".to_owned(),
             sequence,
             kind,
-            status: Status::Queued,
+            status: ExportStatus::Queued,
             object_count: 1,
             bytes: 1,
             data_checksum: String::new(),
@@ -131,7 +132,7 @@ mod tests {
     }
 
     /// Returns whether the export is applied, and whether the target then needs a full one.
-    fn step(sequences: &[u64], entry: &ExportEntry, is_replay: bool) -> (bool, bool) {
+    fn step(sequences: &[u64], entry: &Export, is_replay: bool) -> (bool, bool) {
         let known = KnownExports { target: "t", last_assigned: 9, is_replay };
         let (applies, outcome) = match decide(&state(sequences), entry, known).unwrap() {
             Step::Finish(outcome) => (false, outcome),
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn an_export_is_applied_whatever_the_store_had_before_and_a_full_one_follows_a_gap() {
-        use Kind::{Deleted, Full, Incremental};
+        use ExportKind::{Deleted, Full, Incremental};
         for (sequences, sequence, kind, applies, needs_full) in [
             (&[][..], 1, Full, true, false),
             (&[4], 5, Incremental, true, false),
@@ -163,17 +164,17 @@ mod tests {
         }
         assert_eq!(step(&[6], &export(5, Full), true), (false, false));
         assert_eq!(step(&[5, 6], &export(5, Full), true), (false, true));
-        let other = ExportEntry { id: "of another history".to_owned(), ..export(5, Full) };
+        let other = Export { id: "of another history".to_owned(), ..export(5, Full) };
         assert_eq!(step(&[5], &other, false), (false, true));
     }
 
     #[test]
     fn what_somebody_else_wrote_is_a_conflict() {
         let known = KnownExports { target: "t", last_assigned: 9, is_replay: false };
-        let lost = decide(&state(&[10]), &export(9, Kind::Full), known).unwrap_err();
+        let lost = decide(&state(&[10]), &export(9, ExportKind::Full), known).unwrap_err();
         assert!(lost.contains("no sequence after 9") && lost.contains("same `service.gateway-id`"));
         let known = KnownExports { target: "u", ..known };
-        let taken = decide(&state(&[3]), &export(9, Kind::Full), known).unwrap_err();
+        let taken = decide(&state(&[3]), &export(9, ExportKind::Full), known).unwrap_err();
         assert!(taken.contains("the target `t` writes the graph <urn:g>"), "{taken}");
     }
 }

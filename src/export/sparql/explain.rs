@@ -1,6 +1,7 @@
 //! Explains error answers of a SPARQL store to the operator.
-use crate::cause::{DeliveryFailure, FailureClass};
+use crate::cause::DeliveryFailure;
 use crate::transport::{HttpAnswer, quote_answer, retry_after, truncate_text};
+use penstock_resources::export::Cause;
 use reqwest::header::{GetAll, HeaderValue, WWW_AUTHENTICATE};
 
 /// Converts an error answer into a failure with a cause for the operator.
@@ -12,7 +13,7 @@ pub(super) fn explain_answer(answer: &HttpAnswer, endpoint: &str) -> DeliveryFai
             "{endpoint} accepts only HTTP Digest (401), which the gateway does not support; put a proxy before it that \
              accepts Basic or a bearer token, or let the store accept one of these"
         );
-        (FailureClass::Credentials, cause)
+        (Cause::Credentials, cause)
     } else {
         classify_answer(answer.status, &answer.body, endpoint)
     };
@@ -48,76 +49,72 @@ pub(super) fn explain_other_answer(answer: &HttpAnswer, endpoint: &str) -> Deliv
         answer.status,
         truncate_text(kind)
     );
-    DeliveryFailure::new(FailureClass::Bucket, cause)
+    DeliveryFailure::new(Cause::Bucket, cause)
 }
 
-fn classify_answer(status: u16, body: &str, endpoint: &str) -> (FailureClass, String) {
+fn classify_answer(status: u16, body: &str, endpoint: &str) -> (Cause, String) {
     let message = truncate_text(first_line(body));
     match status {
         401 => (
-            FailureClass::Credentials,
+            Cause::Credentials,
             format!(
                 "{endpoint} refuses the credentials of the target (401); correct its `username` and `password`, or its \
                  `bearer-token`"
             ),
         ),
-        403 => (FailureClass::Policy, explain_policy(endpoint, status)),
+        403 => (Cause::Policy, explain_policy(endpoint, status)),
         // Virtuoso: "Virtuoso 42000 Error SR186: No permission to execute procedure …".
-        _ if message.contains("SR186") => (FailureClass::Policy, explain_policy(endpoint, status)),
+        _ if message.contains("SR186") => (Cause::Policy, explain_policy(endpoint, status)),
         // Virtuoso: "SR325: Transaction aborted because its log after image size went above the limit".
         _ if message.contains("SR325") => (
-            FailureClass::Quota,
+            Cause::Quota,
             format!(
                 "{endpoint} cannot write an export of this size in one transaction ({status} {message}); raise \
                  `TransactionAfterImageLimit` in its virtuoso.ini"
             ),
         ),
         404 | 405 | 501 => (
-            FailureClass::Bucket,
+            Cause::Bucket,
             format!(
                 "there is no endpoint of this `protocol` at {endpoint} ({status}); create the store there, or correct \
                  the target's `endpoint`"
             ),
         ),
         413 => (
-            FailureClass::Quota,
+            Cause::Quota,
             format!("{endpoint} accepts no request of this size (413); raise its limit"),
         ),
-        507 => {
-            (FailureClass::Quota, format!("{endpoint} has no space left (507); free space there"))
-        }
+        507 => (Cause::Quota, format!("{endpoint} has no space left (507); free space there")),
         300..=399 => (
-            FailureClass::Gateway,
+            Cause::Gateway,
             format!(
                 "{endpoint} points to another address ({status}); correct the target's `endpoint`"
             ),
         ),
         414 => (
-            FailureClass::Quota,
+            Cause::Quota,
             format!("{endpoint} accepts no URL of this length (414); raise its limit to 8 KiB"),
         ),
         408 => (
-            FailureClass::Busy,
+            Cause::Busy,
             format!("{endpoint} gave up waiting for the request (408); raise its timeout"),
         ),
         400 => (
-            FailureClass::Refused,
+            Cause::Refused,
             format!(
                 "{}; the endpoint must accept SPARQL 1.1, and its limits a request of 1 MiB. Its log may say more",
                 explain_status(endpoint, status, message)
             ),
         ),
-        429 | 503 => {
-            (FailureClass::Busy, format!("{endpoint} is overloaded or unavailable ({status})"))
-        }
+        429 | 503 => (Cause::Busy, format!("{endpoint} is overloaded or unavailable ({status})")),
         409 | 500..=599 => (
-            FailureClass::Busy,
+            Cause::Busy,
             format!(
                 "{}; the log of the store may say more",
                 explain_status(endpoint, status, message)
             ),
         ),
-        _ => (FailureClass::Refused, explain_status(endpoint, status, message)),
+        _ => (Cause::Refused, explain_status(endpoint, status, message)),
     }
 }
 
@@ -139,21 +136,21 @@ mod tests {
     fn error_answers_are_explained_and_classified() {
         let denied = "Virtuoso 42000 Error SR186: No permission to execute procedure\nINSERT { x }";
         for (status, body, class, words) in [
-            (401, "", FailureClass::Credentials, "`bearer-token`"),
-            (403, "", FailureClass::Policy, "may not write"),
-            (500, denied, FailureClass::Policy, "may not write"),
-            (404, "", FailureClass::Bucket, "correct the target's `endpoint`"),
-            (405, "", FailureClass::Bucket, "`protocol`"),
-            (413, "", FailureClass::Quota, "size"),
-            (507, "", FailureClass::Quota, "free space"),
-            (307, "", FailureClass::Gateway, "another address"),
-            (503, "", FailureClass::Busy, "unavailable (503)"),
-            (409, "", FailureClass::Busy, "e answered 409"),
-            (500, "lost\nDATA", FailureClass::Busy, "e answered 500 lost"),
-            (400, "no\nDATA", FailureClass::Refused, "e answered 400 no"),
-            (408, "", FailureClass::Busy, "timeout"),
-            (414, "", FailureClass::Quota, "length"),
-            (500, "Virtuoso 40005 Error SR325: log", FailureClass::Quota, "AfterImageLimit"),
+            (401, "", Cause::Credentials, "`bearer-token`"),
+            (403, "", Cause::Policy, "may not write"),
+            (500, denied, Cause::Policy, "may not write"),
+            (404, "", Cause::Bucket, "correct the target's `endpoint`"),
+            (405, "", Cause::Bucket, "`protocol`"),
+            (413, "", Cause::Quota, "size"),
+            (507, "", Cause::Quota, "free space"),
+            (307, "", Cause::Gateway, "another address"),
+            (503, "", Cause::Busy, "unavailable (503)"),
+            (409, "", Cause::Busy, "e answered 409"),
+            (500, "lost\nDATA", Cause::Busy, "e answered 500 lost"),
+            (400, "no\nDATA", Cause::Refused, "e answered 400 no"),
+            (408, "", Cause::Busy, "timeout"),
+            (414, "", Cause::Quota, "length"),
+            (500, "Virtuoso 40005 Error SR325: log", Cause::Quota, "AfterImageLimit"),
         ] {
             let (found, cause) = classify_answer(status, body, "e");
             assert!(found == class && cause.contains(words), "{status}: {found:?} {cause}");
@@ -176,7 +173,7 @@ mod tests {
             }
             let answer = HttpAnswer { status: 401, headers, body: String::new() };
             let failure = explain_answer(&answer, "e");
-            assert_eq!(failure.class, FailureClass::Credentials);
+            assert_eq!(failure.class, Cause::Credentials);
             assert_eq!(failure.cause.contains("Digest"), is_named, "{challenges:?}");
         }
     }

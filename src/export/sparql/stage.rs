@@ -2,12 +2,12 @@
 use super::chunks::{self, Chunk, ChunkError, ChunkLimits};
 use super::update::ExportGraphs;
 use super::{StoreTarget, UpdateDelivery, unreadable_file};
-use crate::cause::{DeliveryFailure, FailureClass};
+use crate::cause::DeliveryFailure;
 use crate::delivery::{DAMAGED_FILE, ObjectContent};
-use crate::entry::{ExportEntry, Kind};
 use crate::uplink::Uplink;
 use crate::uploads::{UploadFolder, UploadRecord};
 use penstock_config::SparqlProtocol;
+use penstock_resources::export::{Export, ExportKind};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,7 +33,7 @@ impl StoreTarget {
     /// Records that the export has staging graphs, for the cleanup. Returns their name.
     pub(super) async fn record_staging(
         &self,
-        entry: &ExportEntry,
+        entry: &Export,
         uploads: &UploadFolder,
     ) -> Result<String, DeliveryFailure> {
         let (uploads, id) = (uploads.clone(), entry.id.clone());
@@ -124,12 +124,11 @@ impl StoreTarget {
         let mut prepare = Some(update.graphs.prepare(begin));
         loop {
             if !update.uplink.is_open() {
-                let cause = "the delivery window closed";
-                return Err(DeliveryFailure::new(FailureClass::Closed, cause));
+                return Err(DeliveryFailure::interrupt("the delivery window closed"));
             }
             let limits = ChunkLimits {
                 lines: self.max_lines.load(Ordering::Relaxed),
-                is_full: update.entry.kind == Kind::Full,
+                is_full: update.entry.kind == ExportKind::Full,
             };
             let chunk = self.read_chunk(content, at, limits, &update.graphs).await?;
             let mut text = prepare.clone().unwrap_or_default();

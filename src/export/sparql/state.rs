@@ -1,6 +1,6 @@
 //! The state of a graph in the store, as the results of a query.
-use crate::entry::ExportEntry;
 use crate::graph_lines::VOCABULARY;
+use penstock_resources::export::Export;
 use serde::Deserialize;
 use std::collections::{BTreeSet, HashMap};
 
@@ -74,7 +74,7 @@ impl StoreState {
     }
 
     /// Returns whether this export was the last one that was applied.
-    pub(super) fn has_export(&self, entry: &ExportEntry) -> bool {
+    pub(super) fn has_export(&self, entry: &Export) -> bool {
         self.last_sequence() == entry.sequence && self.export_ids.contains(&entry.id)
     }
 

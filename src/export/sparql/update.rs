@@ -20,8 +20,8 @@
 //! when it runs again. What an object held stays in the state until its old triples are removed. So an export that was
 //! applied in part is completed by the next attempt, also from other staging graphs.
 use super::chunks::Chunk;
-use crate::entry::Kind;
 use crate::graph_lines::VOCABULARY as V;
+use penstock_resources::export::ExportKind;
 use std::fmt::Write as _;
 
 /// The graphs of one export, in angle brackets.
@@ -120,15 +120,21 @@ impl ExportGraphs {
     }
 
     /// Returns the request that applies the export, once everything up to the end of its file is staged.
-    pub(super) fn apply(&self, end: u64, kind: Kind, export_id: &str, target: &str) -> String {
+    pub(super) fn apply(
+        &self,
+        end: u64,
+        kind: ExportKind,
+        export_id: &str,
+        target: &str,
+    ) -> String {
         let Self { graph, state, staging, staging_state, sequence } = self;
         let is_due = format!(
             "GRAPH {staging_state} {{ {staging} <{V}written> {end} }} {}",
             self.is_not_applied()
         );
         let mut operations = match kind {
-            Kind::Full => self.replace_everything(&is_due),
-            Kind::Incremental | Kind::Deleted => self.replace_objects(&is_due),
+            ExportKind::Full => self.replace_everything(&is_due),
+            ExportKind::Incremental | ExportKind::Deleted => self.replace_objects(&is_due),
         };
         operations.push(format!(
             "INSERT {{ GRAPH {state} {{ ?object <{V}holds> ?held }} }} WHERE {{ {is_due} \

@@ -1,8 +1,9 @@
 //! Explains connection errors to the operator.
 use super::{HttpAnswer, LostRequest, RequestError};
-use crate::cause::{DeliveryFailure, FailureClass};
+use crate::cause::DeliveryFailure;
 use chrono::{DateTime, Utc};
 use penstock_base::time;
+use penstock_resources::export::Cause;
 use std::time::Duration;
 
 /// The maximum `Retry-After` in seconds that is respected.
@@ -42,7 +43,7 @@ pub(crate) fn explain_lost(lost: &LostRequest, endpoint: &str) -> DeliveryFailur
             DeliveryFailure::of_gateway(format!("the file in the spool cannot be read: {cause}"))
         }
         RequestError::Stalled(silent) => DeliveryFailure::new(
-            FailureClass::Broken,
+            Cause::Broken,
             format!("{endpoint} accepted no data and sent no answer for {} s", silent.as_secs()),
         ),
         RequestError::Http(error) => {
@@ -55,7 +56,7 @@ pub(crate) fn explain_lost(lost: &LostRequest, endpoint: &str) -> DeliveryFailur
 }
 
 /// Classifies a connection error. The returned text continues a sentence that starts with the endpoint.
-fn classify_connection_error(why: &str, connecting: bool, timeout: bool) -> (FailureClass, String) {
+fn classify_connection_error(why: &str, connecting: bool, timeout: bool) -> (Cause, String) {
     let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
     if has(&["certificate"]) {
         let cause = if has(&["xpired"]) {
@@ -76,7 +77,7 @@ fn classify_connection_error(why: &str, connecting: bool, timeout: bool) -> (Fai
                 "has a TLS certificate that is not trusted; add its authority to the `ca-file` ({why})"
             )
         };
-        return (FailureClass::Certificate, cause);
+        return (Cause::Certificate, cause);
     }
     if connecting {
         let cause = if has(&["dns error", "lookup"]) {
@@ -88,12 +89,12 @@ fn classify_connection_error(why: &str, connecting: bool, timeout: bool) -> (Fai
         } else {
             format!("cannot be reached: {why}")
         };
-        return (FailureClass::Unreachable, cause);
+        return (Cause::Unreachable, cause);
     }
     if timeout {
-        return (FailureClass::Broken, "did not answer in time".to_owned());
+        return (Cause::Broken, "did not answer in time".to_owned());
     }
-    (FailureClass::Broken, format!("closed or lost the connection: {why}"))
+    (Cause::Broken, format!("closed or lost the connection: {why}"))
 }
 
 /// Joins the causes of an error, without the URL: the message names the endpoint already.
@@ -127,45 +128,35 @@ mod tests {
     #[test]
     fn connection_errors_are_explained_and_classified() {
         for (why, connecting, class, words) in [
-            ("invalid peer certificate: Expired", true, FailureClass::Certificate, "has expired"),
+            ("invalid peer certificate: Expired", true, Cause::Certificate, "has expired"),
             (
                 "invalid peer certificate: certificate expired: verified at",
                 true,
-                FailureClass::Certificate,
+                Cause::Certificate,
                 "has expired",
             ),
-            (
-                "invalid peer certificate: NotValidYet",
-                true,
-                FailureClass::Certificate,
-                "not valid yet",
-            ),
+            ("invalid peer certificate: NotValidYet", true, Cause::Certificate, "not valid yet"),
             (
                 "invalid peer certificate: certificate not valid for name \"x\"",
                 true,
-                FailureClass::Certificate,
+                Cause::Certificate,
                 "another name",
             ),
-            (
-                "invalid peer certificate: UnknownIssuer",
-                true,
-                FailureClass::Certificate,
-                "`ca-file`",
-            ),
+            ("invalid peer certificate: UnknownIssuer", true, Cause::Certificate, "`ca-file`"),
             (
                 "dns error: failed to lookup address information",
                 true,
-                FailureClass::Unreachable,
+                Cause::Unreachable,
                 "cannot be resolved",
             ),
             (
                 "tcp connect error: Connection refused (os error 111)",
                 true,
-                FailureClass::Unreachable,
+                Cause::Unreachable,
                 "refused",
             ),
-            ("tcp connect error: No route to host", true, FailureClass::Unreachable, "No route"),
-            ("connection reset by peer", false, FailureClass::Broken, "lost"),
+            ("tcp connect error: No route to host", true, Cause::Unreachable, "No route"),
+            ("connection reset by peer", false, Cause::Broken, "lost"),
         ] {
             let (found, cause) = classify_connection_error(why, connecting, false);
             assert!(found == class && cause.contains(words), "{why}: {found:?} {cause}");

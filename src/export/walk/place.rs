@@ -266,7 +266,7 @@ fn retry_transient<T>(
     loop {
         attempts += 1;
         match request() {
-            Err(failure) if failure.class.is_transient() && attempts < MAX_ATTEMPTS => {
+            Err(failure) if failure.is_transient() && attempts < MAX_ATTEMPTS => {
                 std::thread::sleep(Duration::from_secs(1 << attempts));
             }
             answer => return answer.map_err(to_gateway_error),

@@ -1,6 +1,6 @@
 //! One signed request with an event, by Standard Webhooks 1.0.
 use crate::backoff::DeliveryTimings;
-use crate::cause::{DeliveryFailure, FailureClass};
+use crate::cause::DeliveryFailure;
 use crate::transport::{
     self, HttpAnswer, Progress, RequestTimeouts, bytes_body, explain_lost, parse_date,
     parse_retry_after, truncate_text,
@@ -12,6 +12,7 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use penstock_base::time;
 use penstock_config::{Webhook, WebhookSecret, display_origin};
+use penstock_resources::export::Cause;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use reqwest::{Client, Url};
 use ring::hmac;
@@ -29,19 +30,6 @@ const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(5);
 /// The product and version in requests (RFC 9110, 10.1.5).
 const PRODUCT: &str = concat!("Penstock/", env!("CARGO_PKG_VERSION"));
-
-/// The result of a test.
-#[derive(Debug, Clone)]
-pub struct WebhookTest {
-    /// The name of the webhook.
-    pub webhook: String,
-    /// Whether the receiver accepted the event.
-    pub ok: bool,
-    /// Why it did not, as text.
-    pub cause: Option<String>,
-    /// The duration of the test in milliseconds.
-    pub milliseconds: u64,
-}
 
 /// Why an event was not accepted.
 #[derive(Debug)]
@@ -140,13 +128,13 @@ fn check_answer(
     let (class, cause) = match status {
         200..=299 => return Ok(()),
         300..=399 => (
-            FailureClass::Gateway,
+            Cause::Gateway,
             format!(
                 "{receiver} points to another address ({status}), which is not followed; correct the `url`"
             ),
         ),
         400 | 401 | 403 if has_other_time(answer, now) => (
-            FailureClass::Clock,
+            Cause::Clock,
             format!(
                 "{receiver} refuses the event ({status}); the clock of this gateway ({}) and that of the receiver \
                  ({}) differ too much, set the time",
@@ -155,26 +143,24 @@ fn check_answer(
             ),
         ),
         401 | 403 => (
-            FailureClass::Credentials,
+            Cause::Credentials,
             format!(
                 "{receiver} refuses the event ({status}); compare the `secret` and the clocks of both sides"
             ),
         ),
         404 | 405 => (
-            FailureClass::Gateway,
+            Cause::Gateway,
             format!("there is no receiver at {receiver} ({status}); correct the `url`"),
         ),
         410 => (
-            FailureClass::Gateway,
+            Cause::Gateway,
             format!(
                 "{receiver} wants no more events (410); remove the webhook, or test it once the receiver accepts events again"
             ),
         ),
-        429 | 503 => {
-            (FailureClass::Busy, format!("{receiver} is overloaded or unavailable ({status})"))
-        }
-        408 | 500..=599 => (FailureClass::Busy, describe_answer(answer, receiver)),
-        _ => (FailureClass::Refused, describe_answer(answer, receiver)),
+        429 | 503 => (Cause::Busy, format!("{receiver} is overloaded or unavailable ({status})")),
+        408 | 500..=599 => (Cause::Busy, describe_answer(answer, receiver)),
+        _ => (Cause::Refused, describe_answer(answer, receiver)),
     };
     let retry_after = parse_retry_after(answer).map(|delay| delay.min(MAX_RETRY_AFTER));
     let failure = DeliveryFailure { retry_after, ..DeliveryFailure::new(class, cause) };
@@ -210,14 +196,14 @@ mod tests {
     #[test]
     fn answers_are_explained_and_classified() {
         for (status, class, words) in [
-            (301, FailureClass::Gateway, "not followed"),
-            (400, FailureClass::Refused, "answered 400 first line"),
-            (401, FailureClass::Credentials, "`secret`"),
-            (404, FailureClass::Gateway, "no receiver"),
-            (410, FailureClass::Gateway, "no more events"),
-            (429, FailureClass::Busy, "overloaded"),
-            (500, FailureClass::Busy, "answered 500 first line"),
-            (503, FailureClass::Busy, "overloaded"),
+            (301, Cause::Gateway, "not followed"),
+            (400, Cause::Refused, "answered 400 first line"),
+            (401, Cause::Credentials, "`secret`"),
+            (404, Cause::Gateway, "no receiver"),
+            (410, Cause::Gateway, "no more events"),
+            (429, Cause::Busy, "overloaded"),
+            (500, Cause::Busy, "answered 500 first line"),
+            (503, Cause::Busy, "overloaded"),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert("retry-after", HeaderValue::from_static("86400"));
@@ -244,11 +230,11 @@ mod tests {
             check_answer(&answer, "x", now).unwrap_err().failure.class
         };
         for status in [400, 401, 403] {
-            assert_eq!(class_of(status, "Sun, 01 Mar 2026 12:05:01 GMT"), FailureClass::Clock);
-            assert_eq!(class_of(status, "Sun, 01 Mar 2026 11:54:59 GMT"), FailureClass::Clock);
-            assert_ne!(class_of(status, "Sun, 01 Mar 2026 12:05:00 GMT"), FailureClass::Clock);
-            assert_ne!(class_of(status, "no date"), FailureClass::Clock);
+            assert_eq!(class_of(status, "Sun, 01 Mar 2026 12:05:01 GMT"), Cause::Clock);
+            assert_eq!(class_of(status, "Sun, 01 Mar 2026 11:54:59 GMT"), Cause::Clock);
+            assert_ne!(class_of(status, "Sun, 01 Mar 2026 12:05:00 GMT"), Cause::Clock);
+            assert_ne!(class_of(status, "no date"), Cause::Clock);
         }
-        assert_eq!(class_of(500, "Sun, 01 Mar 2026 13:00:00 GMT"), FailureClass::Busy);
+        assert_eq!(class_of(500, "Sun, 01 Mar 2026 13:00:00 GMT"), Cause::Busy);
     }
 }

@@ -1,45 +1,12 @@
 //! The state of webhooks, for the operator.
-use crate::cause::{DeliveryFailure, FailureClass};
+use crate::cause::DeliveryFailure;
 use penstock_base::events::EventKind;
 use penstock_base::events::webhook_queues::QueueTotals;
 use penstock_base::time;
 use penstock_config::{Webhook, display_origin};
+use penstock_resources::export::Cause;
+use penstock_resources::webhook;
 use std::time::Duration;
-
-/// The state of a webhook.
-#[derive(Debug, Clone)]
-pub struct WebhookState {
-    /// Its name.
-    pub name: String,
-    /// Its scheme, host and port. The rest of a URL may have a token.
-    pub url: String,
-    /// The types of events that it gets.
-    pub events: Vec<&'static str>,
-    /// The number of events that wait.
-    pub waiting: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// When the oldest waiting event happened (RFC 3339).
-    pub oldest: Option<String>,
-    /// The number of events dropped because the queue was full, since the webhook was configured.
-    pub dropped: u64,
-    /// The number of events delivered since the webhook was configured.
-    pub delivered: u64,
-    /// When the last event was delivered (RFC 3339).
-    pub last_delivery: Option<String>,
-    /// Why the first event cannot be delivered, as text.
-    pub blocked: Option<String>,
-    /// The class of that cause.
-    pub blocked_by: Option<FailureClass>,
-    /// When the first event failed first since the start (RFC 3339).
-    pub blocked_since: Option<String>,
-    /// Failed attempts of the first event since the start.
-    pub attempts: u64,
-    /// When the next attempt is due (RFC 3339).
-    pub next_attempt: Option<String>,
-    /// Since when the webhook is disabled because the receiver answered 410 Gone (RFC 3339).
-    pub disabled_since: Option<String>,
-}
 
 /// What a worker knows about its webhook.
 #[derive(Debug, Default)]
@@ -53,7 +20,7 @@ pub(super) struct WorkerState {
 struct FailingEvent {
     failures: u64,
     cause: String,
-    class: FailureClass,
+    class: Cause,
     since: String,
     next_attempt: String,
 }
@@ -98,11 +65,11 @@ impl WorkerState {
         settings: &Webhook,
         totals: QueueTotals,
         oldest: Option<String>,
-    ) -> WebhookState {
+    ) -> webhook::Webhook {
         let QueueTotals { waiting, bytes, dropped, delivered, last_delivery, .. } = totals;
         let failing = self.failing.as_ref();
         let is_enabled = self.disabled_since.is_none();
-        WebhookState {
+        webhook::Webhook {
             name: name.to_owned(),
             url: display_origin(&settings.url),
             events: settings.events.iter().copied().map(EventKind::name).collect(),

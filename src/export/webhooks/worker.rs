@@ -2,12 +2,13 @@
 use super::client::{SendFailure, WebhookClient};
 use super::{ConfiguredWebhook, Parts};
 use crate::backoff::FailureLogLimit;
-use crate::cause::{DeliveryFailure, FailureClass};
+use crate::cause::DeliveryFailure;
 use crate::deliver::SHUTDOWN_GRACE;
 use penstock_base::error::GatewayError;
 use penstock_base::events::webhook_queues::{QueuePage, WaitingEvent, read_queue_page};
 use penstock_base::shared::Shared;
 use penstock_base::time;
+use penstock_resources::export::Cause;
 use penstock_store::Error;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -253,7 +254,7 @@ impl WebhookWorker {
                 }
                 state.record_failure(failure, |failures| {
                     let delay = timings.next_delay(failure, failures);
-                    let is_clock = *class == FailureClass::Clock;
+                    let is_clock = *class == Cause::Clock;
                     let delay = if is_clock { delay.min(MAX_CLOCK_DELAY) } else { delay };
                     delay.max(retry_after.unwrap_or_default())
                 })

@@ -1,7 +1,8 @@
 //! The memory that all bodies may use at once, and the slots of unauthenticated clients.
 use crate::problem::Problem;
-use penstock_base::memory::{Level, Memory};
+use penstock_base::memory::Memory;
 use penstock_base::network;
+use penstock_resources::gateway::MemoryLevel;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -138,7 +139,7 @@ impl BodyPermit {
 }
 
 fn is_memory_short(memory: Option<&Memory>) -> bool {
-    memory.is_some_and(|memory| memory.current_level() == Level::Short)
+    memory.is_some_and(|memory| memory.current_level() == MemoryLevel::Short)
 }
 
 /// 503: the process has used nearly all of its memory limit.

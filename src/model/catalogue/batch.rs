@@ -8,11 +8,12 @@ use super::{
     Catalogue, DefinedGraph, DryRunEnd, Entry, Requester, ShapesHook, delete_entry, deletion,
 };
 use crate::change_feed::WatchedDefinitions;
-use crate::namespace::{Generator, NamespaceDefinition};
+use crate::namespace::Namespace;
 use crate::natural_key::{self, KeyBuilds, NaturalKey, OtherKeys};
 use crate::resource::{Compiled, CompiledDefinition};
 use crate::shapes_graphs::NewGraph;
 use penstock_base::error::GatewayError;
+use penstock_resources::namespace::{DefinedNamespace, Generator};
 use penstock_store::{Error, Transaction};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, MutexGuard};
@@ -83,7 +84,7 @@ impl Batch<'_> {
         &self,
         by: Requester<'_>,
         mut new: CompiledDefinition,
-        namespaces: &[NamespaceDefinition],
+        namespaces: &[DefinedNamespace],
     ) -> Result<Option<PreparedDefinition>, GatewayError> {
         let before = self.catalogue.read_entries().find_by_name(&new.definition.name).cloned();
         self.catalogue.check_guards(by, before.as_ref(), &mut new)?;
@@ -105,7 +106,7 @@ impl Batch<'_> {
         &mut self,
         by: Requester<'_>,
         prepared: &[&PreparedDefinition],
-        namespaces: &[NamespaceDefinition],
+        namespaces: &[DefinedNamespace],
     ) -> Result<Vec<Result<(), GatewayError>>, GatewayError> {
         let keys = self.collect_new_keys(prepared, namespaces)?;
         let mut distinct = Vec::new();
@@ -128,13 +129,14 @@ impl Batch<'_> {
     fn collect_new_keys(
         &self,
         prepared: &[&PreparedDefinition],
-        namespaces: &[NamespaceDefinition],
+        namespaces: &[DefinedNamespace],
     ) -> Result<Vec<Vec<NaturalKey>>, GatewayError> {
         let collect = |transaction: &mut Transaction<'_>| -> Result<_, Error> {
             // The transaction of the batch reports the error of a definition.
             for definition in namespaces {
                 let base = self.catalogue.default_base(&definition.name);
-                let new = definition.clone().into_namespace(base, Generator::default());
+                let new =
+                    Namespace::from_definition(definition.clone(), base, Generator::default());
                 let _ = self.catalogue.put_namespace(transaction, new);
             }
             let mut keys = Vec::with_capacity(prepared.len());

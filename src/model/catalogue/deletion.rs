@@ -12,26 +12,18 @@ use super::{Action, Catalogue, Change, CommitHook, IfMatch, Requester, check_ver
 use crate::change_feed;
 use crate::ingest::{self, Body, Mode, OnError, RemovedMembers, Request, ReviewStep};
 use crate::members;
-use crate::resource::{BusinessObject, Compiled, Deletion, Review};
+use crate::resource::{BusinessObject, Compiled, Deletion};
 use penstock_base::commit::{NoClient, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::{EventBus, EventKind};
-use penstock_base::managed::{DefinitionKind, check_editable};
+use penstock_base::managed::check_editable;
+use penstock_resources::business_object::{DeletionCount, Review};
+use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Format, SubjectFilter};
 use std::sync::Arc;
 
 /// The caller in the ingestion records of a deletion if the requester is not known.
 const UNKNOWN_CALLER: &str = "local";
-
-/// What the deletion of a Business Object with its objects would do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DeletionCount {
-    /// The number of members that it would delete.
-    pub objects: u64,
-    /// The number of members that it would keep, because they also belong to another Business Object, or are nested in
-    /// an object that requires a review.
-    pub kept: u64,
-}
 
 /// Returns the error of a request for a Business Object that is being deleted with its objects.
 pub(crate) fn being_deleted_error(object: &BusinessObject) -> GatewayError {

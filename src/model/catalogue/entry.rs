@@ -1,9 +1,10 @@
 //! The stored form of a Business Object, and the entries of the catalogue in memory.
 use crate::mapping;
-use crate::resource::{BusinessObject, Compiled, Condition, Definition, Validation};
+use crate::resource::{BusinessObject, Compiled, Definition, condition_to_terms};
 use oxrdf::{NamedNode, Term};
 use penstock_base::collections;
 use penstock_base::table::{AsJson, Row, Table};
+use penstock_resources::business_object::{Condition, Validation};
 use penstock_store::{Error, Read, Transaction};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +56,7 @@ impl StoredDefinition {
     fn into_parts(self) -> (BusinessObject, Result<Vec<(NamedNode, Term)>, String>) {
         let Self { mut object, given_conditions, .. } = self;
         let Definition { conditions, .. } = &mut object.definition;
-        let terms = conditions.iter().map(Condition::to_terms).collect();
+        let terms = conditions.iter().map(condition_to_terms).collect();
         if let Some(given) = given_conditions {
             *conditions = given;
         }

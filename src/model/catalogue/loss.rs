@@ -1,10 +1,11 @@
 //! The guard against a definition that removes objects from a Business Object by mistake.
 use super::Catalogue;
 use crate::members::{self, Loss};
-use crate::namespace::{self, NamespaceDefinition};
+use crate::namespace;
 use crate::resource::{Compiled, CompiledDefinition, Conditions};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_resources::namespace::DefinedNamespace;
 use penstock_store::{Error, Read as _, SubjectFilter};
 
 impl Catalogue {
@@ -17,7 +18,7 @@ impl Catalogue {
         &self,
         before: &Compiled,
         CompiledDefinition { definition, mapping, conditions }: &CompiledDefinition,
-        namespaces: &[NamespaceDefinition],
+        namespaces: &[DefinedNamespace],
         force: bool,
     ) -> Result<Option<Loss>, GatewayError> {
         let (old_root, root) = (&before.mapping.root.namespace, &mapping.root.namespace);

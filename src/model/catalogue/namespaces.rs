@@ -1,9 +1,11 @@
 //! The namespaces that a definition defines or its mapping names.
 use super::Catalogue;
 use crate::mapping::Mapping;
-use crate::namespace::{self, Namespace, NamespaceDefinition};
+use crate::namespace::{self, Namespace};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::managed::{DefinitionKind, check_editable};
+use penstock_base::managed::check_editable;
+use penstock_resources::definitions::DefinitionKind;
+use penstock_resources::namespace::DefinedNamespace;
 use penstock_store::{Read, Transaction};
 
 /// The maximum number of namespaces that an error names.
@@ -13,12 +15,12 @@ impl Catalogue {
     /// Returns whether the stored namespaces equal the defined ones.
     pub(super) fn has_namespaces(
         &self,
-        defined: &[NamespaceDefinition],
+        defined: &[DefinedNamespace],
     ) -> Result<bool, GatewayError> {
         let read = self.store.read();
         for definition in defined {
             let there = namespace::get(&read, &definition.name)?;
-            if !there.is_some_and(|there| definition.matches(&there)) {
+            if !there.is_some_and(|there| there.matches(definition)) {
                 return Ok(false);
             }
         }
@@ -31,13 +33,13 @@ impl Catalogue {
         &self,
         transaction: &mut Transaction<'_>,
         business_object: Option<&str>,
-        defined: &[NamespaceDefinition],
+        defined: &[DefinedNamespace],
         mapping: &Mapping,
     ) -> Result<Vec<(Namespace, bool)>, GatewayError> {
         let mut changed = Vec::new();
         for (index, definition) in defined.iter().enumerate() {
             let there = namespace::get(transaction, &definition.name)?;
-            if there.is_some_and(|there| definition.matches(&there)) {
+            if there.is_some_and(|there| there.matches(definition)) {
                 continue;
             }
             let default_base = self.default_base(&definition.name);
@@ -68,7 +70,7 @@ impl Catalogue {
         }
         for name in missing {
             let base = self.default_base(&name);
-            let definition = NamespaceDefinition { name, uri_base: None, generator: None };
+            let definition = DefinedNamespace { name, uri_base: None, generator: None };
             changed.push(namespace::define_namespace(
                 transaction,
                 self.watch.namespaces(),

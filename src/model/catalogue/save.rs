@@ -5,13 +5,15 @@ use super::protections::check_omitted_protections;
 use super::{Action, Catalogue, Change, Requester, deletion};
 use crate::change_feed;
 use crate::members::Loss;
-use crate::namespace::NamespaceDefinition;
 use crate::natural_key::{self, KeyBuilds};
-use crate::resource::{BusinessObject, Compiled, CompiledDefinition, Review};
+use crate::resource::{BusinessObject, Compiled, CompiledDefinition};
 use crate::shapes_graphs::check_exist;
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::managed::{DefinitionKind, check_editable};
+use penstock_base::managed::check_editable;
+use penstock_resources::business_object::Review;
+use penstock_resources::definitions::DefinitionKind;
+use penstock_resources::namespace::DefinedNamespace;
 use penstock_store::{Format, Transaction};
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard};
@@ -113,7 +115,7 @@ impl Catalogue {
         by: Requester<'_>,
         before: Option<Entry>,
         new: CompiledDefinition,
-        namespaces: &[NamespaceDefinition],
+        namespaces: &[DefinedNamespace],
     ) -> Result<PreparedDefinition, GatewayError> {
         let loss = match before.as_ref().and_then(|before| before.compiled.as_ref()) {
             Some(there) => self.check_loss(there, &new, namespaces, by.force)?,

@@ -8,13 +8,15 @@
 //! stored. What it protects must not become unprotected: all changes of its objects are refused.
 use super::entry::{BUSINESS_OBJECTS, StoredDefinition, list_shapes_users};
 use super::{Action, Catalogue, IfMatch, Requester};
-use crate::resource::{Definition, Validation, ValidationMode};
+use crate::resource::Definition;
 use crate::shapes_graphs::{
     self, GraphMetadata, MAX_GRAPHS, MAX_TOTAL_BYTES, NewGraph, StoredGraph,
 };
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::managed::{DefinitionKind, check_editable};
+use penstock_base::managed::check_editable;
+use penstock_resources::business_object::{Validation, ValidationMode};
+use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Error, Read, Transaction};
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -1,11 +1,12 @@
 use super::entry::StoredDefinition;
 use super::*;
-use crate::namespace::Generator;
-use crate::resource::{NewDefinition, Review};
+use crate::resource::NewDefinition;
 use crate::testing::{catalogue_settings, open_store, put_namespace};
 use oxrdf::{NamedNode, Quad};
 use penstock_base::commit::NoClient;
 use penstock_base::error::Place;
+use penstock_resources::business_object::Review;
+use penstock_resources::namespace::Generator;
 use penstock_store::{Format, Options};
 use serde_json::{Value, json};
 

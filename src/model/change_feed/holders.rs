@@ -1,5 +1,5 @@
 //! Finds the objects that hold an object nested, at any depth of a mapping.
-use crate::mapping::{FieldKind, Property, Shape, Value};
+use crate::mapping::Shape;
 use oxrdf::{NamedNode, NamedOrBlankNode, Term};
 use penstock_base::error::GatewayError;
 use penstock_store::{Error, Pattern, Read};
@@ -19,14 +19,8 @@ impl HolderLinks {
         let mut shapes = 1;
         let mut waiting = vec![(root, 0)];
         while let Some((shape, number)) = waiting.pop() {
-            for field in &shape.fields {
-                let FieldKind::Property(Property {
-                    predicate, value: Value::Object(nested), ..
-                }) = &field.kind
-                else {
-                    continue;
-                };
-                let leads = links.by_property.entry(predicate.clone()).or_default();
+            for (_, property, nested) in shape.iter_nested() {
+                let leads = links.by_property.entry(property.predicate.clone()).or_default();
                 leads.push((shapes, number));
                 waiting.push((nested, shapes));
                 shapes += 1;

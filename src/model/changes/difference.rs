@@ -1,13 +1,15 @@
 //! What a change would do: each object before and after it, and the quads that it adds and removes.
 use super::compression::compress;
 use super::open::hash_subject;
-use crate::ingest::{Answer, Request, Status, Warning};
+use crate::ingest::{Answer, Request};
 use crate::mapping::Shape;
 use crate::resource::Compiled;
 use crate::view;
 use crate::visible::VisibleObjects;
 use oxrdf::{NamedNode, Quad};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::change::ChangedObject;
+use penstock_resources::ingestion::{IngestedStatus, Warning};
 use penstock_store::{Pattern, Read, Transaction};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -26,7 +28,7 @@ pub struct DifferenceItem {
     /// Its URI.
     pub uri: String,
     /// What the change does with it. An object of the request that only changes in a nested one counts as updated.
-    pub status: Status,
+    pub status: IngestedStatus,
     /// Its index in the request, where the request names it first; `None` for nested objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<usize>,
@@ -43,6 +45,13 @@ pub struct DifferenceItem {
     pub added: Vec<String>,
     /// The quads about it that are removed.
     pub removed: Vec<String>,
+}
+
+impl From<DifferenceItem> for ChangedObject {
+    fn from(item: DifferenceItem) -> Self {
+        let DifferenceItem { uri, status, index, orphaned, before, after, added, removed } = item;
+        Self { uri, status, index, orphaned, before, after, added, removed }
+    }
 }
 
 /// A difference, in pages.
@@ -118,7 +127,7 @@ pub(crate) fn for_each_item(
     let (mut is_stopped, mut skipped) = (false, 0);
     for outcome in &answer.objects {
         let uri = NamedNode::new_unchecked(&outcome.uri);
-        let is_same = matches!(outcome.status, Status::Unchanged | Status::Absent);
+        let is_same = matches!(outcome.status, IngestedStatus::Unchanged | IngestedStatus::Absent);
         if !requested.insert(&outcome.uri) || is_same && !changed.contains(&uri) {
             continue;
         }
@@ -176,10 +185,10 @@ fn compare_quads(
     let old = write(before.quads_about(&subject)?);
     let new = write(after.quads_about(&subject)?);
     let status = match (old.is_empty(), new.is_empty()) {
-        (true, false) => Status::Created,
-        (false, true) => Status::Deleted,
-        (true, true) => Status::Absent,
-        (false, false) => Status::Updated,
+        (true, false) => IngestedStatus::Created,
+        (false, true) => IngestedStatus::Deleted,
+        (true, true) => IngestedStatus::Absent,
+        (false, false) => IngestedStatus::Updated,
     };
     Ok(DifferenceItem {
         uri: uri.as_str().to_owned(),

@@ -4,9 +4,10 @@
 //! an object, without reading all changes.
 use super::read::read_part;
 use super::storage::Part;
-use super::{Change, OPEN, State};
+use super::{Change, OPEN};
 use crate::namespace::moving::list_earlier_iris;
 use penstock_base::error::GatewayError;
+use penstock_resources::change::ChangeState;
 use penstock_store::{Read, ReadStore, Transaction};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -25,7 +26,7 @@ pub struct OpenChange {
     /// The Business Object's id.
     pub business_object: String,
     /// Its state.
-    pub state: State,
+    pub state: ChangeState,
     /// The account that sent it.
     pub author: String,
 }

@@ -2,12 +2,14 @@
 use super::compression::decompress;
 use super::difference::DifferenceItem;
 use super::storage::{Part, read_stored};
-use super::{CHANGES, Change, OPEN, PARTS, State};
+use super::{CHANGES, Change, OPEN, PARTS};
 use crate::catalogue;
 use crate::change_feed::Watch;
-use crate::ingest::{MintedIdentifier, Warning};
+use crate::ingest::MintedIdentifier;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::principal::Principal;
+use penstock_resources::change::ChangeState;
+use penstock_resources::ingestion::Warning;
 use penstock_store::{Read, ReadStore};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
@@ -51,7 +53,7 @@ pub struct ListedChanges {
 pub fn find_change(read: &impl Read, id: &str) -> Result<Option<Change>, GatewayError> {
     let Some(mut change) = read_stored(read, id)? else { return Ok(None) };
     if is_abandoned(read, &change)? {
-        change.state = State::Withdrawn;
+        change.state = ChangeState::Withdrawn;
     }
     Ok(Some(change))
 }
@@ -124,7 +126,7 @@ pub fn list_changes(
                 };
                 is_stored.insert(object.clone(), is_there);
                 if !is_there {
-                    change.state = State::Withdrawn;
+                    change.state = ChangeState::Withdrawn;
                 }
             }
             let approvers = definitions.approvers_of(&change.business_object);

@@ -2,8 +2,8 @@
 use crate::ingest::Mode;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::principal::Principal;
+use penstock_resources::change::{ChangeState, ChangeStep};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use uuid::Uuid;
 
 /// The maximum number of entries in a history. Beyond it the oldest rebase without a comment is removed.
@@ -18,7 +18,7 @@ pub struct Change {
     /// Its id, which is that of the ingestion once it is published.
     pub id: String,
     /// Its state.
-    pub state: State,
+    pub state: ChangeState,
     /// 1 at its creation, incremented by each step. The `ETag` is this number in quotes.
     pub version: u64,
     /// The Business Object's id.
@@ -80,22 +80,6 @@ pub struct Change {
     pub(crate) bytes: u64,
 }
 
-/// The state of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// Its author has not submitted it yet.
-    Draft,
-    /// It waits for an approver.
-    Submitted,
-    /// It was approved and published.
-    Approved,
-    /// An approver has rejected it.
-    Rejected,
-    /// Its author or an owner has withdrawn it, or its Business Object was deleted.
-    Withdrawn,
-}
-
 /// What an ingestion does, in objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ChangeCounts {
@@ -119,7 +103,7 @@ pub struct HistoryEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// The state after it.
-    pub state: State,
+    pub state: ChangeState,
     /// Whether the difference was computed again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rebased: bool,
@@ -143,46 +127,6 @@ pub enum ChangeAction {
     Rebase,
 }
 
-impl State {
-    /// All states.
-    pub const ALL: [Self; 5] =
-        [Self::Draft, Self::Submitted, Self::Approved, Self::Rejected, Self::Withdrawn];
-
-    /// Returns its name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::Submitted => "submitted",
-            Self::Approved => "approved",
-            Self::Rejected => "rejected",
-            Self::Withdrawn => "withdrawn",
-        }
-    }
-
-    /// Returns the state of this name.
-    ///
-    /// # Errors
-    /// Says which names there are.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|state| state.name() == name).ok_or_else(|| {
-            format!(
-                "there is no state {name:?}; use draft, submitted, approved, rejected or withdrawn"
-            )
-        })
-    }
-
-    /// Returns whether a step can still change it.
-    pub fn is_open(self) -> bool {
-        matches!(self, Self::Draft | Self::Submitted)
-    }
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 impl ChangeAction {
     /// All actions.
     pub const ALL: [Self; 5] =
@@ -200,20 +144,20 @@ impl ChangeAction {
     }
 
     /// Returns the state after it.
-    pub fn state(self) -> State {
+    pub fn state(self) -> ChangeState {
         match self {
-            Self::Submit | Self::Rebase => State::Submitted,
-            Self::Approve => State::Approved,
-            Self::Reject => State::Rejected,
-            Self::Withdraw => State::Withdrawn,
+            Self::Submit | Self::Rebase => ChangeState::Submitted,
+            Self::Approve => ChangeState::Approved,
+            Self::Reject => ChangeState::Rejected,
+            Self::Withdraw => ChangeState::Withdrawn,
         }
     }
 
     /// Returns whether it leads from this state to another one.
-    pub fn is_allowed_from(self, state: State) -> bool {
+    pub fn is_allowed_from(self, state: ChangeState) -> bool {
         match self {
-            Self::Submit => state == State::Draft,
-            Self::Approve | Self::Reject => state == State::Submitted,
+            Self::Submit => state == ChangeState::Draft,
+            Self::Approve | Self::Reject => state == ChangeState::Submitted,
             Self::Withdraw | Self::Rebase => state.is_open(),
         }
     }
@@ -241,10 +185,16 @@ impl ChangeAction {
     }
 }
 
+impl From<HistoryEntry> for ChangeStep {
+    fn from(HistoryEntry { at, by, state, rebased, comment }: HistoryEntry) -> Self {
+        Self { at, by, state, rebased, comment }
+    }
+}
+
 impl Change {
     /// Returns who approved it.
     pub fn approved_by(&self) -> Option<&str> {
-        let last = self.history.iter().rev().find(|entry| entry.state == State::Approved)?;
+        let last = self.history.iter().rev().find(|entry| entry.state == ChangeState::Approved)?;
         last.by.as_deref()
     }
 

@@ -6,11 +6,11 @@ use super::read::{
 };
 use super::storage::{Part, put_change, read_stored, release_identifiers};
 use super::submit::Computed;
-use super::{Change, ChangeAction, HistoryEntry, OPEN, State};
+use super::{Change, ChangeAction, HistoryEntry, OPEN};
 use crate::change_feed::{self, Watch};
 use crate::ingest::{
-    Applied, Body, Limits, MintedIdentifier, OnError, Record, Replay, Request, ReviewStep,
-    WrittenObjects, apply_whole_request, check_versions, store_approved_record,
+    Applied, Body, Limits, MintedIdentifier, OnError, Replay, Request, ReviewStep, WrittenObjects,
+    apply_whole_request, check_versions, store_approved_record,
 };
 use crate::resource::Compiled;
 use penstock_base::IfMatch;
@@ -18,6 +18,8 @@ use penstock_base::commit::{CommitCheck, GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::{EventBus, EventKind};
 use penstock_base::principal::Principal;
+use penstock_resources::change::ChangeState;
+use penstock_resources::ingestion::IngestionRecord;
 use penstock_store::{Error, Transaction};
 use std::collections::BTreeSet;
 
@@ -214,7 +216,7 @@ pub fn publish_change(
     Ok(change)
 }
 
-fn publish_record(review: &Review<'_>, record: &Record) {
+fn publish_record(review: &Review<'_>, record: &IngestionRecord) {
     if let Some(events) = review.events {
         events.publish_in_trace(review.traceparent, EventKind::Ingestion, &record.id, record);
     }
@@ -251,7 +253,7 @@ pub fn rebase_change(
         let request = stored.to_request(review, decision, &before);
         let (_, computed) =
             run_again(transaction, decision.limits, &request).map_err(to_conflict)?;
-        let is_same = before.state == State::Submitted && computed.digest == before.digest;
+        let is_same = before.state == ChangeState::Submitted && computed.digest == before.digest;
         if is_same && review.comment.is_none() {
             transaction.discard_changes();
             return Ok((before, false));
@@ -442,7 +444,7 @@ pub fn withdraw_abandoned(
                 change.add_step(HistoryEntry {
                     at: watch.stamp().to_rfc3339(),
                     by: None,
-                    state: State::Withdrawn,
+                    state: ChangeState::Withdrawn,
                     rebased: false,
                     comment: Some("The Business Object was deleted.".to_owned()),
                 })?;

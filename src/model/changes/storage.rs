@@ -4,13 +4,14 @@
 //! a new one. Open ones, and those that an approver has decided about, are kept for `service.review.history`.
 use super::open::update_open_changes;
 use super::read::read_minted;
-use super::{CHANGES, CLOSED, Change, PARTS, State, TOTALS};
+use super::{CHANGES, CLOSED, Change, PARTS, TOTALS};
 use crate::ingest::Limits;
 use crate::namespace::{self, moving::list_rebases_since};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::store_as_fields;
 use penstock_base::table::{AsJson, Row, encode};
+use penstock_resources::change::ChangeState;
 use penstock_store::{Error, Format, Read, Transaction};
 use std::time::Duration;
 use uuid::Uuid;
@@ -126,7 +127,7 @@ pub(super) fn put_change(
     transaction.require_format(Format::V3);
     let id = after.uuid()?;
     if before.is_some_and(|before| before.state.is_open()) && !after.state.is_open() {
-        let kind = if after.state == State::Withdrawn { WITHDRAWN } else { DECIDED };
+        let kind = if after.state == ChangeState::Withdrawn { WITHDRAWN } else { DECIDED };
         let sequence = transaction.sequence();
         CLOSED.put(transaction, (&after.author, kind, sequence, id), now)?;
     }

@@ -2,12 +2,13 @@
 use super::compression::compress;
 use super::difference::{Difference, compute_difference};
 use super::storage::{Part, keep_limits, put_change};
-use super::{Change, ChangeCounts, HistoryEntry, PARTS, State};
+use super::{Change, ChangeCounts, HistoryEntry, PARTS};
 use crate::ingest::{Answer, Applied, Limits, Request, Submission};
 use crate::namespace::MintingState;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::{Audience, EventBus, EventKind};
 use penstock_base::principal::Principal;
+use penstock_resources::change::ChangeState;
 use penstock_store::{Error, Transaction};
 use serde::Serialize;
 
@@ -115,7 +116,7 @@ pub(crate) fn store_submission(
     let text = compress(request.body.text())?;
     let object = &request.business_object.object;
     let at = request.watch.stamp().to_rfc3339();
-    let state = if submission.is_draft { State::Draft } else { State::Submitted };
+    let state = if submission.is_draft { ChangeState::Draft } else { ChangeState::Submitted };
     let scope = |all: &[&crate::resource::Compiled]| {
         all.iter().map(|one| one.object.id.clone()).collect::<Vec<_>>()
     };
@@ -173,7 +174,7 @@ impl ChangeCounts {
 struct ChangeEvent<'c> {
     id: &'c str,
     business_object: &'c str,
-    state: State,
+    state: ChangeState,
 }
 
 impl Change {
@@ -193,11 +194,11 @@ impl Change {
 
     fn event_kind(&self) -> EventKind {
         match self.state {
-            State::Draft => EventKind::ChangeDraft,
-            State::Submitted => EventKind::ChangeSubmitted,
-            State::Approved => EventKind::ChangeApproved,
-            State::Rejected => EventKind::ChangeRejected,
-            State::Withdrawn => EventKind::ChangeWithdrawn,
+            ChangeState::Draft => EventKind::ChangeDraft,
+            ChangeState::Submitted => EventKind::ChangeSubmitted,
+            ChangeState::Approved => EventKind::ChangeApproved,
+            ChangeState::Rejected => EventKind::ChangeRejected,
+            ChangeState::Withdrawn => EventKind::ChangeWithdrawn,
         }
     }
 

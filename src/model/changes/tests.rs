@@ -12,6 +12,7 @@ use crate::testing::{
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::principal::Principal;
+use penstock_resources::change::ChangeState;
 use penstock_store::{Read as _, Store, Transaction};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -47,7 +48,7 @@ impl Plant {
         let (dir, store) = open_store();
         let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
         let pumps = put_definition(&catalogue, &definition(review, generator));
-        Self { dir, store, catalogue, pumps, limits: LIMITS }
+        Self { dir, store, catalogue, pumps, limits: *LIMITS }
     }
 
     /// Closes the store and opens it again.
@@ -162,7 +163,7 @@ fn a_change_reaches_the_graph_only_when_it_is_approved_and_then_exactly_as_shown
 
     let plant = Plant::new("required", "counter");
     let answer = plant.ingest(Mode::Add, PUMP);
-    assert_eq!((answer.change, answer.created), (Some(State::Submitted), 1));
+    assert_eq!((answer.change, answer.created), (Some(ChangeState::Submitted), 1));
     assert_eq!(answer.objects[0].uri, "http://x/pump/1");
     let id = answer.ingestion_id.as_str();
     assert_eq!(plant.quads(), Vec::<String>::new());
@@ -179,7 +180,7 @@ fn a_change_reaches_the_graph_only_when_it_is_approved_and_then_exactly_as_shown
     let stale = plant.take(id, ChangeAction::Approve, IfMatch::Version(7)).unwrap_err();
     assert_eq!(stale.class, ErrorClass::PreconditionFailed);
     let approved = plant.approve(id).unwrap();
-    assert_eq!((approved.state, approved.approved_by()), (State::Approved, Some("bob")));
+    assert_eq!((approved.state, approved.approved_by()), (ChangeState::Approved, Some("bob")));
     let stored: Vec<String> = plant.quads().iter().map(|quad| format!("{quad} .")).collect();
     assert_eq!(stored, added);
     assert_eq!(plant.quads(), direct.quads());
@@ -242,7 +243,7 @@ fn a_change_that_would_do_something_else_is_refused_until_it_is_rebased() {
     assert!(error.detail.contains("rebase"), "{error}");
     let before = plant.find(&id);
     let rebased = plant.take(&id, ChangeAction::Rebase, IfMatch::Version(1)).unwrap();
-    assert_eq!((rebased.state, rebased.version), (State::Submitted, 2));
+    assert_eq!((rebased.state, rebased.version), (ChangeState::Submitted, 2));
     assert!(rebased.base > before.base && rebased.history[1].rebased);
     assert!(plant.difference(&id)[0].before.as_ref().unwrap().get().contains("other"));
     plant.approve(&id).unwrap();
@@ -253,7 +254,7 @@ fn a_change_that_would_do_something_else_is_refused_until_it_is_rebased() {
     plant.ingest(Mode::Delete, r#"{"uri": "http://x/pump/1"}"#);
     let error = plant.approve(&id).unwrap_err();
     assert_eq!(error.class, ErrorClass::Conflict);
-    assert_eq!((plant.find(&id).state, plant.find(&id).version), (State::Submitted, 1));
+    assert_eq!((plant.find(&id).state, plant.find(&id).version), (ChangeState::Submitted, 1));
 }
 
 #[test]
@@ -275,7 +276,7 @@ fn rebases_without_an_effect_change_nothing_and_no_comment_is_lost() {
     }
     let history = plant.find(&id).history;
     assert_eq!((history.len(), history[1].comment.as_deref()), (100, Some("first")));
-    assert_eq!(history[0].state, State::Submitted);
+    assert_eq!(history[0].state, ChangeState::Submitted);
     let error = (0..200).find_map(|_| rebase(Some("again")).err()).unwrap();
     assert_eq!(error.class, ErrorClass::Conflict);
     plant.approve(&id).unwrap();
@@ -287,17 +288,19 @@ fn a_state_allows_only_its_actions() {
     let plant = Plant::new("optional", "counter");
     let draft = ReviewStep::Submit(Submission { owners: &[], is_draft: true });
     let taken = |id: &str, action| plant.take(id, action, IfMatch::Any).map(|change| change.state);
-    for (closing, closed) in
-        [(Approve, State::Approved), (Reject, State::Rejected), (Withdraw, State::Withdrawn)]
-    {
+    for (closing, closed) in [
+        (Approve, ChangeState::Approved),
+        (Reject, ChangeState::Rejected),
+        (Withdraw, ChangeState::Withdrawn),
+    ] {
         let id = plant.send(Mode::Add, r#"{"name": "a"}"#, draft).unwrap().ingestion_id;
-        assert_eq!(plant.find(&id).state, State::Draft);
+        assert_eq!(plant.find(&id).state, ChangeState::Draft);
         for action in [Approve, Reject] {
             assert_eq!(taken(&id, action).unwrap_err().class, ErrorClass::Conflict, "{action:?}");
         }
-        assert_eq!(taken(&id, Submit), Ok(State::Submitted));
+        assert_eq!(taken(&id, Submit), Ok(ChangeState::Submitted));
         let version = plant.find(&id).version;
-        assert_eq!(taken(&id, Submit), Ok(State::Submitted));
+        assert_eq!(taken(&id, Submit), Ok(ChangeState::Submitted));
         assert_eq!(plant.find(&id).version, version, "a repeated action changes nothing");
         assert_eq!(taken(&id, closing), Ok(closed));
         for action in ChangeAction::ALL {
@@ -352,12 +355,12 @@ fn deleting_the_business_object_withdraws_its_changes() {
     let id = plant.submit(Mode::Add, r#"{"name": "a"}"#).ingestion_id;
     let requester = crate::catalogue::Requester::new(&NoClient, "local");
     plant.catalogue.delete(requester, "Pump", IfMatch::Any).unwrap();
-    assert_eq!(plant.find(&id).state, State::Withdrawn, "before it is stored");
+    assert_eq!(plant.find(&id).state, ChangeState::Withdrawn, "before it is stored");
     let events = penstock_base::events::EventBus::default();
     let store = GuardedStore::from(plant.store.clone());
     let withdraw = || withdraw_abandoned(&store, plant.catalogue.watch(), &events, &|_, _| Ok(()));
     assert_eq!((withdraw().unwrap(), withdraw().unwrap()), (1, 0));
-    assert_eq!(plant.find(&id).state, State::Withdrawn);
+    assert_eq!(plant.find(&id).state, ChangeState::Withdrawn);
     assert_eq!(read_totals(&plant.store.read()).unwrap().open, 0);
 }
 
@@ -475,7 +478,7 @@ fn the_index_has_exactly_the_open_changes_and_each_knows_its_objects() {
         };
         iter_open_changes(&plant.store).map(show).collect::<Vec<_>>()
     };
-    let open = |id: &str| (id.to_owned(), State::Submitted, "ada".to_owned());
+    let open = |id: &str| (id.to_owned(), ChangeState::Submitted, "ada".to_owned());
     let all = [&nested, &ids[3], &ids[2], &ids[1], &ids[0]].map(|id| open(id));
     assert_eq!(list(&plant), all);
 

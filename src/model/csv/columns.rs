@@ -3,11 +3,11 @@ use super::CsvFormat;
 use super::header::{ColumnName, CsvHeader, MAX_FINDINGS, refuse_header};
 use super::records::{Cell, read_cells, record_error};
 use crate::ingest::quote_excerpt;
-use crate::mapping::{Field, FieldKind, Literal, Mapping, Property, Shape, UnknownFields, Value};
-use crate::view::Number;
+use crate::mapping::{Field, Form, Mapping, Property, Shape, UnknownFields, Value};
 use penstock_base::error::{Finding, GatewayError};
 use penstock_base::json::Json;
 use penstock_base::nearest::find_nearest;
+use penstock_rdf::number::NumberKey;
 
 /// The columns of a CSV text, as a tree of the fields that they hold.
 #[derive(Debug)]
@@ -33,23 +33,12 @@ enum Content {
 /// What the cells of a column hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CellKind {
-    pub(super) value: CellValue,
+    pub(super) form: Form,
     pub(super) is_array: bool,
 }
 
-/// The values in the cells of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CellValue {
-    /// Text, with the white space around it.
-    Text,
-    /// Text without the white space around it, such as a date or an IRI.
-    Token,
-    Number,
-    Boolean,
-}
-
 impl CellKind {
-    pub(super) const TEXT: Self = Self { value: CellValue::Text, is_array: false };
+    pub(super) const TEXT: Self = Self { form: Form::Text, is_array: false };
 }
 
 impl Columns {
@@ -132,30 +121,30 @@ impl Columns {
     /// Returns the JSON of a cell; `None` if it is empty.
     fn convert_cell(&self, kind: CellKind, text: &str) -> Option<Json> {
         if !kind.is_array {
-            return self.convert_value(kind.value, text);
+            return self.convert_value(kind.form, text);
         }
         let elements: Vec<Json> = match self.format.array_delimiter {
             Some(delimiter) => text
                 .split(delimiter)
-                .filter_map(|text| self.convert_value(kind.value, text))
+                .filter_map(|text| self.convert_value(kind.form, text))
                 .collect(),
-            None => self.convert_value(kind.value, text).into_iter().collect(),
+            None => self.convert_value(kind.form, text).into_iter().collect(),
         };
         (!elements.is_empty()).then_some(Json::Array(elements))
     }
 
-    fn convert_value(&self, kind: CellValue, text: &str) -> Option<Json> {
-        let token = match kind {
-            CellValue::Text => text,
-            CellValue::Token | CellValue::Number | CellValue::Boolean => text.trim(),
+    fn convert_value(&self, form: Form, text: &str) -> Option<Json> {
+        let token = match form {
+            Form::Text => text,
+            Form::Token | Form::Number | Form::Boolean => text.trim(),
         };
         if token.is_empty() {
             return None;
         }
-        let converted = match kind {
-            CellValue::Number => self.read_number(token).map(Json::Number),
-            CellValue::Boolean => read_boolean(token).map(Json::Bool),
-            CellValue::Text | CellValue::Token => None,
+        let converted = match form {
+            Form::Number => self.read_number(token).map(Json::Number),
+            Form::Boolean => read_boolean(token).map(Json::Bool),
+            Form::Text | Form::Token => None,
         };
         Some(converted.unwrap_or_else(|| Json::String(token.to_owned())))
     }
@@ -168,7 +157,7 @@ impl Columns {
         } else {
             text.to_owned()
         };
-        Number::parse(&text).is_some().then_some(text)
+        NumberKey::parse(&text).is_some().then_some(text)
     }
 }
 
@@ -289,10 +278,10 @@ fn find_cell<'s, 'n>(
     name: &'n str,
 ) -> Result<(Vec<&'n str>, CellKind), FieldError<'s, 'n>> {
     if shape.is_id(name) {
-        let kind = CellKind { value: CellValue::Token, is_array: false };
+        let kind = CellKind { form: Form::Token, is_array: false };
         return Ok((vec![name], kind));
     }
-    if let Some(Field { kind: FieldKind::Property(property), .. }) = shape.find_field(name) {
+    if let Some(property) = shape.find_field(name).and_then(Field::property) {
         return match find_kind(property) {
             Some(kind) => Ok((vec![name], kind)),
             None => Err(FieldError::Unusable(describe_objects(name, property))),
@@ -301,10 +290,7 @@ fn find_cell<'s, 'n>(
     let mut error = None;
     for (dot, _) in name.match_indices('.') {
         let (parent, nested) = (name.get(..dot).unwrap_or_default(), name.get(dot + 1..));
-        let Some(Field { kind: FieldKind::Property(property), .. }) = shape.find_field(parent)
-        else {
-            continue;
-        };
+        let Some(property) = shape.find_field(parent).and_then(Field::property) else { continue };
         let (Value::Object(shape), false) = (&property.value, property.is_array) else {
             error = Some(FieldError::Unusable(describe_objects(parent, property)));
             continue;
@@ -322,16 +308,8 @@ fn find_cell<'s, 'n>(
 
 /// Returns the kind of a field's cells; `None` if it holds objects.
 fn find_kind(property: &Property) -> Option<CellKind> {
-    let value = match &property.value {
-        Value::Object(_) => return None,
-        Value::Literal(Literal::String | Literal::Typed(_) | Literal::Language(_)) => {
-            CellValue::Text
-        }
-        Value::Literal(Literal::Number | Literal::Integer) => CellValue::Number,
-        Value::Literal(Literal::Boolean) => CellValue::Boolean,
-        Value::Resource | Value::Literal(Literal::Date | Literal::DateTime) => CellValue::Token,
-    };
-    Some(CellKind { value, is_array: property.is_array })
+    let is_cell = property.value.shape().is_none();
+    is_cell.then(|| CellKind { form: property.value.kind().form, is_array: property.is_array })
 }
 
 fn describe_objects(name: &str, property: &Property) -> String {

@@ -1,12 +1,13 @@
 //! Reads samples of CSV, of which neither the format nor the types are known.
-use super::columns::{CellKind, CellValue, Columns};
+use super::columns::{CellKind, Columns};
 use super::header::MAX_COLUMNS;
 use super::records::{Cell, RecordScanner, count_blank_bytes, read_cells, trim_record};
 use super::{CsvFormat, CsvHeader};
-use crate::view;
+use crate::mapping::Form;
 use memchr::memchr_iter;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::json::{Json, SampleLimits};
+use penstock_rdf::number::to_json_number;
 use std::ops::Range;
 
 /// The delimiters that are guessed, the most probable first.
@@ -171,36 +172,36 @@ fn guess_columns(header: &CsvHeader, records: &[(&[u8], u64)]) -> Result<Columns
                 (kind, None) => kind,
                 (None, guessed) => guessed,
                 (one, other) if one == other => one,
-                _ => Some(CellValue::Text),
+                _ => Some(Form::Text),
             };
         }
     }
     let mut kinds = kinds.into_iter();
     Columns::build(header, |name| {
-        let value = kinds.next().flatten().unwrap_or(CellValue::Text);
+        let form = kinds.next().flatten().unwrap_or(Form::Text);
         let levels = name.split('.').count();
         if levels > MAX_LEVELS {
             return Err(format!("the name has {levels} levels; the maximum is {MAX_LEVELS}"));
         }
-        Ok((name.split('.').collect(), CellKind { value, is_array: false }))
+        Ok((name.split('.').collect(), CellKind { form, is_array: false }))
     })
 }
 
 /// Returns the kind of a cell; `None` if it is empty.
-fn guess_value(text: &str, format: CsvFormat) -> Option<CellValue> {
+fn guess_value(text: &str, format: CsvFormat) -> Option<Form> {
     let text = text.trim();
     let number = if format.decimal_comma { text.replace(',', ".") } else { text.to_owned() };
     match text {
         "" => None,
-        "true" | "false" | "TRUE" | "FALSE" => Some(CellValue::Boolean),
-        _ if format.decimal_comma && text.contains('.') => Some(CellValue::Text),
+        "true" | "false" | "TRUE" | "FALSE" => Some(Form::Boolean),
+        _ if format.decimal_comma && text.contains('.') => Some(Form::Text),
         // `007` is probably a name.
-        _ if is_number(&number) => Some(CellValue::Number),
-        _ => Some(CellValue::Text),
+        _ if is_number(&number) => Some(Form::Number),
+        _ => Some(Form::Text),
     }
 }
 
 /// Returns whether a text is a number as JSON writes it.
 fn is_number(text: &str) -> bool {
-    view::to_json_number(text).is_some_and(|json| json == text)
+    to_json_number(text).is_some_and(|json| json == text)
 }

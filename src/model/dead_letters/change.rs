@@ -4,10 +4,11 @@ use super::shares::{
     Eviction, OriginQueue, Share, count_removed, evict_excess, list_origins, read_share,
     update_share,
 };
-use super::{BY_INGESTION, BY_ORIGIN, DeadLetter, LETTERS, ObjectError, OrderKey, TEXTS};
+use super::{BY_INGESTION, BY_ORIGIN, DeadLetter, LETTERS, OrderKey, TEXTS};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::metrics;
+use penstock_resources::problem::Finding;
 use penstock_store::{Error, Format, Transaction};
 use std::collections::HashSet;
 use uuid::Uuid;
@@ -108,7 +109,7 @@ pub(super) fn remove_entry(
 pub(crate) fn replace_errors(
     transaction: &mut Transaction<'_>,
     letter: DeadLetter,
-    errors: Vec<ObjectError>,
+    errors: Vec<Finding>,
     max_bytes: u64,
 ) -> Result<u64, GatewayError> {
     let letter = DeadLetter { errors, ..letter };

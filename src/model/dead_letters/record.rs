@@ -2,8 +2,9 @@
 use super::OrderKey;
 use crate::csv::{CsvFormat, CsvHeader};
 use crate::ingest::Mode;
-use penstock_base::error::{Finding, GatewayError, Place, ViolatedConstraint};
+use penstock_base::error::GatewayError;
 use penstock_base::store_as_fields;
+use penstock_resources::problem::Finding;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,8 +41,8 @@ pub struct DeadLetter {
     /// The message of a source that it was in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<MessageForm>,
-    /// The errors of the last attempt, at most [`ObjectError::MAX_LISTED`].
-    pub errors: Vec<ObjectError>,
+    /// The errors of the last attempt, at most [`MAX_LISTED_ERRORS`](super::MAX_LISTED_ERRORS).
+    pub errors: Vec<Finding>,
     /// The bytes of its text.
     pub text_bytes: u64,
     /// The journal's sequence of its commit.
@@ -120,100 +121,6 @@ impl fmt::Display for Origin {
             Self::Source(name) => ("source", name),
         };
         write!(f, "{kind}:{id}")
-    }
-}
-
-/// An error of a rejected object, with its place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ObjectError {
-    /// JSON Pointer (RFC 6901) into the request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pointer: Option<String>,
-    /// The line, from 1, if the text is not JSON; with a pointer, the first line of the record in CSV.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<u64>,
-    /// The column in characters, from 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub column: Option<u64>,
-    /// What is wrong, and how to fix it.
-    pub message: String,
-    /// Which constraint is violated, if the error is about a shape.
-    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
-    pub violation: Option<Box<ViolatedConstraint>>,
-}
-
-impl ObjectError {
-    /// The maximum number of errors that are kept of one object.
-    pub const MAX_LISTED: usize = 10;
-    /// The maximum length of a pointer or a message that is kept, in bytes.
-    const MAX_TEXT_BYTES: usize = 500;
-
-    /// Returns the error of an object whose errors are no longer stored.
-    pub(crate) fn not_stored() -> Self {
-        let message =
-            "the object was rejected; only the first answer to the request had its errors";
-        Self::whole(message.to_owned())
-    }
-
-    /// Returns an error of the whole object.
-    fn whole(message: String) -> Self {
-        Self { pointer: None, line: None, column: None, message, violation: None }
-    }
-
-    /// Returns about how many bytes the error takes.
-    pub(crate) fn byte_len(&self) -> usize {
-        let violation = self.violation.as_ref().map_or(0, |violation| {
-            let ViolatedConstraint { focus_node, path, value, shape, constraint, severity } =
-                &**violation;
-            let optional = [path, value].map(|text| text.as_ref().map_or(0, String::len));
-            let texts = [focus_node, shape, constraint, severity].map(String::len);
-            texts.iter().chain(&optional).sum()
-        });
-        self.message.len() + self.pointer.as_ref().map_or(0, String::len) + violation
-    }
-
-    /// Returns the first errors of an object.
-    pub(crate) fn list_first(error: &GatewayError) -> Vec<Self> {
-        if error.findings.is_empty() {
-            return vec![Self::whole(cut_text(error.detail.clone()))];
-        }
-        error.findings.iter().take(Self::MAX_LISTED).cloned().map(Self::from).collect()
-    }
-}
-
-impl From<Finding> for ObjectError {
-    fn from(Finding { place, record_line, message, violation, .. }: Finding) -> Self {
-        let (pointer, line, column) = match place {
-            Place::Pointer(pointer) => (Some(pointer), record_line, None),
-            Place::Line { line, column } => (None, Some(line), Some(column)),
-            Place::Whole => (None, None, None),
-        };
-        let mut violation = violation;
-        if let Some(violation) = &mut violation {
-            violation.value = violation.value.take().map(cut_text);
-        }
-        Self { pointer: pointer.map(cut_text), line, column, message: cut_text(message), violation }
-    }
-}
-
-/// Shortens what is too long to be kept: names of fields are in errors, and come from outside.
-fn cut_text(mut text: String) -> String {
-    if text.len() > ObjectError::MAX_TEXT_BYTES {
-        text.truncate(text.floor_char_boundary(ObjectError::MAX_TEXT_BYTES));
-        text.push_str("...");
-    }
-    text
-}
-
-impl From<ObjectError> for Finding {
-    fn from(error: ObjectError) -> Self {
-        let (place, record_line) = match (&error.pointer, error.line, error.column) {
-            (Some(pointer), line, _) => (Place::Pointer(pointer.clone()), line),
-            (None, Some(line), Some(column)) => (Place::Line { line, column }, None),
-            _ => (Place::Whole, None),
-        };
-        let ObjectError { message, violation, .. } = error;
-        Self { place, record_line, message, violation, ..Self::default() }
     }
 }
 

@@ -1,8 +1,9 @@
 //! The answer to an ingestion.
-use super::Mode;
-use crate::changes::State;
-use crate::dead_letters::ObjectError;
-use penstock_base::error::{Finding, ViolatedConstraint};
+use super::{Mode, OnError};
+use penstock_base::error::Finding;
+use penstock_resources::change::{ChangeState, SubmittedChange};
+use penstock_resources::dead_letter::RejectedObject;
+use penstock_resources::ingestion::{IngestedObject, IngestedStatus, Ingestion, Warning};
 use serde::{Deserialize, Serialize};
 
 /// The answer to an ingestion.
@@ -15,7 +16,7 @@ pub struct Answer {
     pub mode: Mode,
     /// The change that the request became: its id is `ingestion_id`, and the graph stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub change: Option<State>,
+    pub change: Option<ChangeState>,
     /// The number of objects of the request that did not exist before.
     pub created: u64,
     /// The number of existing objects of the request that changed, themselves or in a nested object.
@@ -25,78 +26,12 @@ pub struct Answer {
     /// The number of removed objects, including nested ones that nothing refers to any more.
     pub deleted: u64,
     /// The outcome of each object, in the order of the request.
-    pub objects: Vec<Outcome>,
+    pub objects: Vec<IngestedObject>,
     /// The objects that were left out because of errors, in the order of the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<RejectedObject>,
     /// Warnings for the caller. What the request gave is stored nevertheless, except fields that the mapping ignores.
     pub warnings: Vec<Warning>,
-}
-
-/// An object that was left out because of errors.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RejectedObject {
-    /// The id of the dead letter. `None` if none was stored: in the mode VALIDATE, or beyond the limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    /// Its index in the request or stream, from 0.
-    pub index: usize,
-    /// Its line in the stream, from 1; `None` in a JSON body.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<u64>,
-    /// Its first errors.
-    pub errors: Vec<ObjectError>,
-}
-
-/// The outcome of one object of the request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcome {
-    /// Its index in `data`, from 0.
-    pub index: usize,
-    /// Its URI, given or minted.
-    pub uri: String,
-    /// What the ingestion did with it.
-    pub status: Status,
-    /// The objects nested in it. A second mention of an object in the same request lists only those with a URI.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nested: Vec<Nested>,
-}
-
-/// What the ingestion did with an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// It did not exist before.
-    Created,
-    /// It existed and changed.
-    Updated,
-    /// It existed and did not change.
-    Unchanged,
-    /// It was removed.
-    Deleted,
-    /// A DELETE named it, but it did not exist.
-    Absent,
-}
-
-/// One nested object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Nested {
-    /// Its position in the request (JSON Pointer).
-    pub pointer: String,
-    /// Its URI, given or minted.
-    pub uri: String,
-}
-
-/// A warning for the caller.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Warning {
-    /// The position in the request (JSON Pointer).
-    pub pointer: String,
-    /// The message in plain text.
-    pub message: String,
-    /// Which constraint is violated, if the warning is about a shape.
-    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
-    pub violation: Option<ViolatedConstraint>,
 }
 
 impl Answer {
@@ -115,15 +50,50 @@ impl Answer {
         }
     }
 
-    pub(super) fn push(&mut self, outcome: Outcome) {
+    pub(super) fn push(&mut self, outcome: IngestedObject) {
         match outcome.status {
-            Status::Created => self.created += 1,
-            Status::Updated => self.updated += 1,
-            Status::Unchanged => self.unchanged += 1,
-            Status::Deleted => self.deleted += 1,
-            Status::Absent => {}
+            IngestedStatus::Created => self.created += 1,
+            IngestedStatus::Updated => self.updated += 1,
+            IngestedStatus::Unchanged => self.unchanged += 1,
+            IngestedStatus::Deleted => self.deleted += 1,
+            IngestedStatus::Absent => {}
         }
         self.objects.push(outcome);
+    }
+
+    /// Returns the response, without the result of each object unless `lists_objects`. There may be a hundred thousand of
+    /// these, so they are moved.
+    pub fn into_ingestion(self, lists_objects: bool, on_error: OnError) -> Ingestion {
+        // A repeated request gets the first answer, whatever its `onError` is now.
+        let lists_rejected = on_error == OnError::Skip || !self.rejected.is_empty();
+        Ingestion {
+            ingestion_id: self.ingestion_id,
+            mode: self.mode,
+            first_index: None,
+            last_index: None,
+            created: self.created,
+            updated: self.updated,
+            unchanged: self.unchanged,
+            deleted: self.deleted,
+            objects: lists_objects.then_some(self.objects),
+            rejected: lists_rejected.then_some(self.rejected),
+            warnings: self.warnings,
+        }
+    }
+
+    /// Returns the response of an ingestion that became a change in this state.
+    pub fn into_submitted_change(self, state: ChangeState, lists_objects: bool) -> SubmittedChange {
+        SubmittedChange {
+            id: self.ingestion_id,
+            state,
+            mode: self.mode,
+            created: self.created,
+            updated: self.updated,
+            unchanged: self.unchanged,
+            deleted: self.deleted,
+            objects: lists_objects.then_some(self.objects),
+            warnings: self.warnings,
+        }
     }
 }
 

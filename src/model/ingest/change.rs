@@ -1,5 +1,5 @@
 //! The work of one request inside its transaction: from the body, object by object, to the answer.
-use super::answer::{Outcome, Status, Warnings};
+use super::answer::Warnings;
 use super::convert::{Converter, IgnoredFields, format_value};
 use super::delete::Deletion;
 use super::findings::Findings;
@@ -9,6 +9,7 @@ use super::objects::{ReadObject, read_objects};
 use super::orphans::{Orphans, RemovedOrphans};
 use super::rejections::{Rejection, Rejections};
 use super::repeats::RepeatedObjects;
+use super::request::validation_limits;
 use super::request_uris::RequestUris;
 use super::retry::list_moves_since_receipt;
 use super::review::is_under_review;
@@ -16,7 +17,7 @@ use super::shared_keys::find_shared_keys;
 use super::violations::{PlacedViolation, Places};
 use super::write::RequestWriter;
 use super::{Answer, Limits, Mode, Request, ReviewStep};
-use crate::dead_letters::ObjectError;
+use crate::dead_letters::{MAX_LISTED_ERRORS, keep_error, list_first_errors};
 use crate::mapping::{Shape, UnknownFields};
 use crate::namespace::moving::list_rebases_since;
 use crate::protection::{check_reviewed_untouched, find_violations};
@@ -26,6 +27,7 @@ use crate::{change_feed, members};
 use oxrdf::{NamedNode, Quad, Term};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::Json;
+use penstock_resources::ingestion::{IngestedObject, IngestedStatus};
 use penstock_store::{Pattern, Read as _, SubjectFilter, Transaction};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -178,7 +180,7 @@ pub(super) fn apply_objects(
         let finding = Finding { record_line: request.body.record_line(index), ..finding };
         match (rejections.as_deref_mut(), texts.get(&index).cloned()) {
             (Some(rejections), Some((line, range))) => {
-                let errors = vec![ObjectError::from(finding)];
+                let errors = vec![keep_error(finding)];
                 rejections.add(index, Rejection { line, range, errors });
             }
             (Some(_), None) => {}
@@ -187,7 +189,7 @@ pub(super) fn apply_objects(
     }
     let mut not_validated = Vec::new();
     if request.mode != Mode::Delete {
-        let validation = limits.of_validation();
+        let validation = validation_limits(limits);
         let found = find_violations(transaction, &definitions, &validation, request.bypass)?;
         not_validated = found.bypassed;
         for why in found.not_validated {
@@ -214,7 +216,7 @@ pub(super) fn apply_objects(
     if let Some(error) = findings.take_error() {
         return Err(error);
     }
-    let time = limits.validation_time;
+    let time = limits.shapes.time;
     let mut bypassed =
         check_reviewed_untouched(transaction, &definitions, own_id, time, request.bypass)?;
     for name in &bypassed {
@@ -246,21 +248,21 @@ fn apply_or_reject<'m>(
     shape: &'m Shape,
     object: ReadObject,
     rejections: &mut Rejections,
-) -> Result<Option<Outcome>, GatewayError> {
+) -> Result<Option<IngestedObject>, GatewayError> {
     let ReadObject { index, line, range, json } = object;
     if rejections.contains(index) {
         return Ok(None);
     }
     writer.set_savepoint();
     let errors = match json {
-        Err(error) => ObjectError::list_first(&error),
+        Err(error) => list_first_errors(&error),
         Ok(json) => {
             let outcome = apply_object(writer, shape, index, json)?;
             let findings = writer.findings.take_all();
             if findings.is_empty() {
                 return Ok(outcome);
             }
-            findings.into_iter().take(ObjectError::MAX_LISTED).map(ObjectError::from).collect()
+            findings.into_iter().take(MAX_LISTED_ERRORS).map(keep_error).collect()
         }
     };
     writer.roll_back_to_savepoint()?;
@@ -303,7 +305,8 @@ pub(super) fn remove_objects<'a>(
             warnings: &mut warnings,
         };
         let outcome = deletion.delete(shape, 0, uri.clone())?;
-        deleted += u64::from(outcome.is_ok_and(|outcome| outcome.status == Status::Deleted));
+        deleted +=
+            u64::from(outcome.is_ok_and(|outcome| outcome.status == IngestedStatus::Deleted));
     }
     let RemovedOrphans { removed, kept } = orphans.remove_orphans(transaction, &WriteScope::ALL)?;
     Ok(RemovedObjects { deleted: deleted + removed.len() as u64, kept })
@@ -315,7 +318,7 @@ fn apply_object<'m>(
     shape: &'m Shape,
     index: usize,
     json: Json,
-) -> Result<Option<Outcome>, GatewayError> {
+) -> Result<Option<IngestedObject>, GatewayError> {
     let before = writer.findings.count();
     let mut converter = Converter {
         findings: &mut writer.findings,
@@ -460,7 +463,7 @@ fn warn_of_non_members(
 ) -> Result<(), GatewayError> {
     for outcome in &answer.objects {
         // A created object has a value in the root graph, and without conditions no more is required.
-        if business_object.conditions.is_empty() && outcome.status == Status::Created {
+        if business_object.conditions.is_empty() && outcome.status == IngestedStatus::Created {
             continue;
         }
         let uri = NamedNode::new_unchecked(&outcome.uri);

@@ -3,11 +3,14 @@ use super::answer::Warnings;
 use super::findings::{Findings, quote_excerpt};
 use super::literal::{describe_mismatch, to_iri, to_literal};
 use super::node::{GivenField, GivenObject, GivenValue};
-use crate::mapping::{self, Field, FieldKind, Property, Shape};
-use crate::view::{Number, find_owning_field};
+use crate::mapping::{self, Form, Property, Shape};
+use crate::view::find_owning_field;
 use oxrdf::Term;
 use penstock_base::json::{Json, push_pointer};
+use penstock_rdf::number::NumberKey;
 use std::collections::HashSet;
+
+const DECIMAL_COMMA_HINT: &str = "; if its comma is the decimal point, send ?decimalComma=true";
 
 /// Checks and converts JSON; `pointer` is the JSON Pointer of the current position.
 #[derive(Debug)]
@@ -124,7 +127,7 @@ impl Converter<'_> {
             ));
             return;
         };
-        let FieldKind::Property(property) = &field.kind else { return };
+        let Some(property) = field.property() else { return };
         let first = node.given.len();
         match value {
             Json::Null if self.null_clears => {
@@ -154,11 +157,7 @@ impl Converter<'_> {
     /// Checks that nested objects lie in the namespace of their field, if the namespace decides which field they
     /// belong to.
     fn check_namespaces(&mut self, shape: &Shape, given: &GivenField<'_>) {
-        let Some(Field { kind: FieldKind::Property(property), .. }) =
-            shape.fields.get(given.field_index)
-        else {
-            return;
-        };
+        let Some(property) = shape.property_at(given.field_index) else { return };
         let mapping::Value::Object(Shape { uri_prefix: Some(prefix), namespace, .. }) =
             &property.value
         else {
@@ -257,14 +256,17 @@ impl Converter<'_> {
 
     /// Returns a hint for a cell of CSV that is a number with a decimal comma, otherwise an empty text.
     fn suggest_decimal_comma(&self, property: &Property, json: &Json) -> &'static str {
-        match (&property.value, json) {
-            (mapping::Value::Literal(mapping::Literal::Number), Json::String(text))
-                if self.findings.record_line.is_some()
-                    && text.contains(',')
-                    && !text.contains('.')
-                    && Number::parse(&text.replace(',', ".")).is_some() =>
+        let kind = property.value.kind();
+        match json {
+            Json::String(text)
+                if kind.form == Form::Number && self.findings.record_line.is_some() =>
             {
-                "; if its comma is the decimal point, send ?decimalComma=true"
+                let number = text.replace(',', ".");
+                let is_number = number != *text
+                    && !text.contains('.')
+                    && NumberKey::parse(&number).is_some()
+                    && (kind.check_text)(&number).is_ok();
+                if is_number { DECIMAL_COMMA_HINT } else { "" }
             }
             _ => "",
         }

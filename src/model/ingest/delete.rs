@@ -1,10 +1,11 @@
 //! DELETE: removes whole objects and the nested ones that nothing refers to any more.
-use super::answer::{Outcome, Status, Warnings};
+use super::answer::Warnings;
 use super::orphans::Orphans;
 use crate::mapping::Shape;
 use crate::write_scope::WriteScope;
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
+use penstock_resources::ingestion::{IngestedObject, IngestedStatus};
 use penstock_store::{Read, Transaction};
 
 /// Deletes objects.
@@ -24,7 +25,7 @@ impl<'m> Deletion<'_, '_, 'm, '_> {
         shape: &'m Shape,
         index: usize,
         uri: NamedNode,
-    ) -> Result<Result<Outcome, String>, GatewayError> {
+    ) -> Result<Result<IngestedObject, String>, GatewayError> {
         let quads = self.transaction.quads_about(&uri.clone().into())?;
         if let Some(why) = self.scope.refusal_reason(self.transaction, &uri, &quads)? {
             return Ok(Err(why));
@@ -44,10 +45,10 @@ impl<'m> Deletion<'_, '_, 'm, '_> {
             self.warnings.push(&format!("/data/{index}"), message);
         }
         let status = match (removed.is_empty(), kept.is_empty()) {
-            (false, _) => Status::Deleted,
-            (true, true) => Status::Absent,
-            (true, false) => Status::Unchanged,
+            (false, _) => IngestedStatus::Deleted,
+            (true, true) => IngestedStatus::Absent,
+            (true, false) => IngestedStatus::Unchanged,
         };
-        Ok(Ok(Outcome { index, uri: uri.into_string(), status, nested: Vec::new() }))
+        Ok(Ok(IngestedObject { index, uri: uri.into_string(), status, nested: Vec::new() }))
     }
 }

@@ -13,7 +13,7 @@ use super::objects::{ObjectReader, read_objects};
 use super::rejections::{Rejection, Rejections};
 use super::resolve::find_key_uri;
 use super::{Limits, Mode, Request};
-use crate::dead_letters::ObjectError;
+use crate::dead_letters::keep_error;
 use crate::mapping::Shape;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::{Finding, GatewayError};
@@ -110,7 +110,7 @@ impl Accepted {
             uri.as_str()
         );
         let finding = Finding { record_line, ..Finding::at_pointer(pointer, message) };
-        let errors = vec![ObjectError::from(finding)];
+        let errors = vec![keep_error(finding)];
         Rejection { line: self.line, range: self.range.clone(), errors }
     }
 }

@@ -1,12 +1,13 @@
 //! Empties a Business Object that is deleted with its objects, as DELETEs that no client sent.
 use super::change::{RemovedObjects, remove_objects};
 use super::write_history::WrittenObjects;
-use super::{Answer, Mode, Record, Request, record};
+use super::{Answer, Mode, Request, record};
 use crate::change_feed::{self, WatchedDefinitions};
 use crate::members::{list_members, satisfies_any};
 use crate::resource::Deletion;
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
+use penstock_resources::ingestion::IngestionRecord;
 use penstock_store::{Read, SubjectFilter, Transaction};
 
 /// The number of URIs that are listed at a time, and the maximum number of members removed in one commit.
@@ -26,7 +27,7 @@ pub(crate) struct RemovedMembers {
     /// The URI of the last member that was looked at; `None` if there are no members after it.
     pub(crate) last_visited: Option<String>,
     /// The record of the deletion, once something was removed.
-    pub(crate) record: Option<Record>,
+    pub(crate) record: Option<IngestionRecord>,
 }
 
 /// Returns whether the deletion of a Business Object leaves an object in place: it satisfies one of the filters of the

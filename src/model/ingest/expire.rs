@@ -1,11 +1,12 @@
 //! Retention: removes expired objects, as a DELETE that no client sent.
 use super::change::remove_objects;
 use super::write_history::WrittenObjects;
-use super::{Answer, Limits, Mode, Record, Request, record};
+use super::{Answer, Limits, Mode, Request, record};
 use crate::{catalogue, change_feed};
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
 use penstock_base::events;
+use penstock_resources::ingestion::IngestionRecord;
 use penstock_store::{Store, Transaction};
 use std::collections::BTreeSet;
 
@@ -106,7 +107,7 @@ pub fn remove_expired(
     Ok(is_current)
 }
 
-fn log_removal(record: &Record) {
+fn log_removal(record: &IngestionRecord) {
     tracing::info!(
         ingestion_id = record.id,
         business_object = record.business_object_name.as_deref(),

@@ -6,14 +6,15 @@
 //! key.
 //!
 //! The 24 h are elapsed time (`Clock::elapsed`): setting a clock ahead does not cause a second execution.
-use super::answer::RejectedObject;
 use super::bounded::BoundedLog;
-use super::{Answer, Body, Limits, Outcome, Request, ReviewStep, Submission};
-use crate::dead_letters::{ObjectError, find_letter};
+use super::{Answer, Body, Limits, Request, ReviewStep, Submission};
+use crate::dead_letters::{count_error_bytes, find_letter, not_stored_error};
 use crate::namespace::moving::Rebase;
 use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::table::{AsJson, Row, Table};
+use penstock_resources::dead_letter::RejectedObject;
+use penstock_resources::ingestion::IngestedObject;
 use penstock_store::{Error, Read, Transaction};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -158,7 +159,7 @@ impl IdempotencyKey {
 fn drop_errors(rejected: &mut [RejectedObject]) {
     let mut bytes = 0;
     for RejectedObject { errors, .. } in rejected {
-        bytes += errors.iter().map(ObjectError::byte_len).sum::<usize>();
+        bytes += errors.iter().map(count_error_bytes).sum::<usize>();
         if bytes > MAX_STORED_ERROR_BYTES {
             errors.clear();
         }
@@ -175,7 +176,7 @@ fn add_errors(read: &impl Read, rejected: &mut [RejectedObject]) -> Result<(), G
             Some(id) => find_letter(read, id)?,
             None => None,
         };
-        *errors = letter.map_or_else(|| vec![ObjectError::not_stored()], |letter| letter.errors);
+        *errors = letter.map_or_else(|| vec![not_stored_error()], |letter| letter.errors);
     }
     Ok(())
 }
@@ -189,7 +190,7 @@ pub(crate) fn rewrite_stored_answer(
 ) -> Result<bool, GatewayError> {
     let (scope, mut stored) = row.entry()?;
     let mut changed = false;
-    for Outcome { index: _, uri, status: _, nested } in &mut stored.answer.objects {
+    for IngestedObject { index: _, uri, status: _, nested } in &mut stored.answer.objects {
         for uri in std::iter::once(uri).chain(nested.iter_mut().map(|nested| &mut nested.uri)) {
             if let Some(rewritten) = rebase.rewrite(uri) {
                 *uri = rewritten;

@@ -1,54 +1,22 @@
 //! Converts a JSON value into a literal, with its lexical form unchanged.
 use super::findings::quote_excerpt;
-use crate::mapping::Literal as Kind;
-use oxrdf::vocab::xsd;
+use crate::mapping::{Form, Literal as Kind};
 use oxrdf::{Literal, NamedNode};
-use oxsdatatypes::{Date, DateTime};
 use penstock_base::json::Json;
 use penstock_rdf::MAX_IRI_BYTES;
 
 /// Returns the literal of this kind for a JSON value, or an error message.
 pub(super) fn to_literal(kind: &Kind, json: Json) -> Result<Literal, String> {
-    let expected = match kind {
-        Kind::Number | Kind::Integer => "a number",
-        Kind::Boolean => "true or false",
-        _ => "a string",
+    let form = kind.kind().form;
+    let text = match (form, json) {
+        (Form::Text | Form::Token, Json::String(text)) | (Form::Number, Json::Number(text)) => text,
+        (Form::Boolean, Json::Bool(value)) => return Ok(Literal::from(value)),
+        (_, other) => return Err(describe_mismatch(form.describe(), &other)),
     };
-    match (kind, json) {
-        (Kind::String, Json::String(text)) => Ok(Literal::new_simple_literal(text)),
-        (Kind::Typed(datatype), Json::String(text)) => {
-            Ok(Literal::new_typed_literal(text, datatype.clone()))
-        }
-        (Kind::Language(tag), Json::String(text)) => {
-            Ok(Literal::new_language_tagged_literal_unchecked(text, tag.clone()))
-        }
-        (Kind::Date, Json::String(text)) => match text.parse::<Date>() {
-            Ok(_) => Ok(Literal::new_typed_literal(text, xsd::DATE)),
-            Err(_) => Err(format!(
-                "{} is not a date (xsd:date), such as \"2026-03-01\"",
-                quote_excerpt(&text)
-            )),
-        },
-        (Kind::DateTime, Json::String(text)) => match text.parse::<DateTime>() {
-            Ok(_) => Ok(Literal::new_typed_literal(text, xsd::DATE_TIME)),
-            Err(_) => Err(format!(
-                "{} is not a date and time (xsd:dateTime), such as \"2026-03-01T12:00:00Z\"",
-                quote_excerpt(&text)
-            )),
-        },
-        (Kind::Number, Json::Number(digits)) => {
-            let datatype = if digits.contains(['e', 'E']) { xsd::DOUBLE } else { xsd::DECIMAL };
-            Ok(Literal::new_typed_literal(digits, datatype))
-        }
-        (Kind::Integer, Json::Number(digits)) => {
-            if digits.contains(['.', 'e', 'E']) {
-                Err(format!("{digits} is not an integer: it has a fraction or an exponent"))
-            } else {
-                Ok(Literal::new_typed_literal(digits, xsd::INTEGER))
-            }
-        }
-        (Kind::Boolean, Json::Bool(value)) => Ok(Literal::from(value)),
-        (_, other) => Err(describe_mismatch(expected, &other)),
+    match (kind.kind().check_text)(&text) {
+        Ok(datatype) => Ok(kind.build(text, datatype)),
+        Err(error) if form == Form::Number => Err(format!("{text} {error}")),
+        Err(error) => Err(format!("{} {error}", quote_excerpt(&text))),
     }
 }
 
@@ -88,6 +56,7 @@ pub(super) fn describe_mismatch(expected: &str, found: &Json) -> String {
 mod tests {
     use super::*;
     use crate::testing::{insert_quad, open_store};
+    use oxrdf::vocab::xsd;
 
     #[test]
     fn numbers_keep_their_digits() {

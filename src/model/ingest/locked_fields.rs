@@ -1,7 +1,7 @@
 //! Finds the fields that a form cannot change, because a MERGE that sends what the view shows would lose stored values.
 use super::literal::to_literal;
-use crate::mapping::{FieldKind, Literal, Property, Shape, Value};
-use crate::view::{find_owning_field, to_json_number};
+use crate::mapping::{Literal, Property, Shape, Value};
+use crate::view::{ShownLiteral, find_owning_field};
 use oxrdf::{LiteralRef, NamedNode, TermRef};
 use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
@@ -95,13 +95,12 @@ impl<R: Read> LockFinder<'_, R> {
         for (place, term) in owned {
             stored.entry(place).or_default().insert(term);
         }
-        for (place, field) in shape.fields.iter().enumerate() {
-            let FieldKind::Property(property) = &field.kind else { continue };
+        for (place, field, property) in shape.iter_properties() {
             let reason = stored.get(&place).and_then(|terms| find_reason(property, terms));
             if let Some(reason) = reason {
                 self.found.lock(uri, &field.name, reason);
             }
-            if let Value::Object(inner) = &property.value {
+            if let Some(inner) = property.value.shape() {
                 let nested = match view.member(&field.name) {
                     Some(Json::Array(elements)) => elements.as_slice(),
                     Some(one) => std::slice::from_ref(one),
@@ -118,12 +117,9 @@ impl<R: Read> LockFinder<'_, R> {
 
 /// Returns why a field with these stored values is locked.
 fn find_reason(property: &Property, stored: &HashSet<TermRef<'_>>) -> Option<LockReason> {
-    let is_shown = |term: &TermRef<'_>| {
-        matches!(
-            (term, &property.value),
-            (TermRef::Literal(_), Value::Literal(_))
-                | (TermRef::NamedNode(_), Value::Resource | Value::Object(_))
-        )
+    let is_shown = |term: &TermRef<'_>| match property.value {
+        Value::Literal(_) => term.is_literal(),
+        Value::Resource | Value::Object(_) => term.is_named_node(),
     };
     if !stored.iter().all(is_shown) {
         return Some(LockReason::UnshownValues);
@@ -140,26 +136,16 @@ fn find_reason(property: &Property, stored: &HashSet<TermRef<'_>>) -> Option<Loc
     (!stored.iter().all(stays)).then_some(LockReason::OtherDatatypes)
 }
 
-/// Returns whether an ingestion of what the view shows writes the same literal.
+/// Returns whether an ingestion of what the view shows writes the same literal. The language of a text is the same in
+/// upper and lower case.
 fn is_sent_alike(kind: &Literal, literal: LiteralRef<'_>) -> bool {
-    let text = literal.value();
-    let shown = match kind {
-        Literal::Number | Literal::Integer => match to_json_number(text) {
-            Some(number) if number == text => Json::Number(text.to_owned()),
-            _ => return false,
-        },
-        Literal::Boolean => match text {
-            "true" => Json::Bool(true),
-            "false" => Json::Bool(false),
-            _ => return false,
-        },
-        // The language of a text is the same in upper and lower case.
-        Literal::Language(tag) => {
-            return literal.language().is_some_and(|language| language.eq_ignore_ascii_case(tag));
-        }
-        _ => Json::String(text.to_owned()),
-    };
-    to_literal(kind, shown).is_ok_and(|written| written.as_ref() == literal)
+    let shown = ShownLiteral::without_sort_key(kind, literal).to_json();
+    to_literal(kind, shown).is_ok_and(|written| {
+        written.value() == literal.value()
+            && written.datatype() == literal.datatype()
+            && written.language().map(str::to_ascii_lowercase)
+                == literal.language().map(str::to_ascii_lowercase)
+    })
 }
 
 #[cfg(test)]

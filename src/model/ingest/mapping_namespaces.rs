@@ -1,10 +1,11 @@
 //! The namespaces of a mapping, read once per request.
 use crate::change_feed::WatchedDefinitions;
 use crate::mapping::{Mapping, Shape};
-use crate::namespace::{self, Generator, Namespace};
+use crate::namespace::{self, Namespace};
 use crate::natural_key::{self, NaturalKey};
 use oxrdf::{GraphName, NamedNode};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::namespace::Generator;
 use penstock_store::Read;
 use std::collections::HashMap;
 

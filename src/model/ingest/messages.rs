@@ -10,7 +10,7 @@ use crate::csv::TextField;
 use crate::dead_letters::MessageForm;
 use crate::mapping::Mapping;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::json::{self, Json, MessageObjects, push_pointer};
+use penstock_base::json::{self, Json, MessageObjects, join_pointer};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -169,8 +169,7 @@ impl BatchedMessage {
                     })
                 });
             if let Err(message) = added {
-                let mut pointer = format!("/data/{index}");
-                push_pointer(&mut pointer, name);
+                let pointer = join_pointer(&format!("/data/{index}"), name);
                 findings.push(Finding::at_pointer(pointer, message));
             }
         }

@@ -4,7 +4,7 @@
 //! written. Counting references would keep a ring of objects that refer only to each other. So the gateway first
 //! collects everything that is reachable from the suspects through the mapping. An object of this set is alive if
 //! something outside the set, or another live object, refers to it. The others are removed.
-use crate::mapping::{FieldKind, Property, Shape, Value};
+use crate::mapping::Shape;
 use crate::members::satisfies_any;
 use crate::view::find_owning_field;
 use crate::write_scope::WriteScope;
@@ -166,8 +166,5 @@ fn is_referred_from_outside(
 /// Returns the shape of the nested object that a quad about an object of `shape` links to, if there is one.
 fn nested_shape<'m>(shape: &'m Shape, quad: &Quad) -> Option<&'m Shape> {
     let place = find_owning_field(shape, quad.predicate.as_ref(), quad.object.as_ref())?;
-    match &shape.fields.get(place)?.kind {
-        FieldKind::Property(Property { value: Value::Object(nested), .. }) => Some(nested),
-        _ => None,
-    }
+    shape.fields.get(place)?.shape()
 }

@@ -1,105 +1,23 @@
 //! The records of ingestions: what was ingested, who sent it, and the counts. A record is part of the ingestion's
-//! commit.
+//! commit. It is stored as it is shown.
 use super::bounded::BoundedLog;
 use super::write_history::WrittenObjects;
-use super::{Answer, Mode, Request};
+use super::{Answer, Request};
 use crate::change_feed::Watch;
-use penstock_base::clock::Doubt;
 use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::table::{AsJson, Table};
+use penstock_resources::ingestion::{IngestionRecord, QuadCounts, RecordMode};
 use penstock_store::{Error, Format, ReadStore, Transaction};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The records with the objects that the ingestions wrote, by sequence.
 const INGESTIONS: BoundedLog<Vec<u8>> = BoundedLog::new(collections::INGESTIONS);
 /// The records without the objects.
-pub(super) const RECORDS: Table<u64, (u64, AsJson<Record>)> = INGESTIONS.entries().with_values();
+pub(super) const RECORDS: Table<u64, (u64, AsJson<IngestionRecord>)> =
+    INGESTIONS.entries().with_values();
 /// The sequences, by id.
 const INGESTION_IDS: Table<String, u64> = Table::new(collections::INGESTION_IDS);
-
-/// The record of an ingestion, stored with the data.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Record {
-    /// The id of the ingestion.
-    pub id: String,
-    /// The Business Object's id; `None` for an update in SPARQL.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub business_object: Option<String>,
-    /// The Business Object's name at that time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub business_object_name: Option<String>,
-    /// The mode.
-    pub mode: RecordMode,
-    /// The account that sent the request.
-    pub caller: String,
-    /// The id of the API key of the request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_key: Option<String>,
-    /// The author of the change that it publishes, which is also the caller.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub author: Option<String>,
-    /// The account that approved the change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approved_by: Option<String>,
-    /// The trace that the request was part of (W3C Trace Context).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traceparent: Option<String>,
-    /// The time of the commit (RFC 3339, UTC), never before that of an earlier record.
-    pub at: String,
-    /// The reason why that time may be wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clock: Option<Doubt>,
-    /// The journal's sequence of the commit.
-    pub sequence: u64,
-    /// The size of the body in bytes.
-    pub bytes: u64,
-    /// As in [`Answer::created`].
-    pub created: u64,
-    /// As in [`Answer::updated`].
-    pub updated: u64,
-    /// As in [`Answer::unchanged`].
-    pub unchanged: u64,
-    /// As in [`Answer::deleted`].
-    pub deleted: u64,
-    /// The number of objects that were left out because of errors.
-    #[serde(default)]
-    pub rejected: u64,
-    /// What an update in SPARQL changed. Its objects are not counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quads: Option<QuadCounts>,
-}
-
-/// The mode of a recorded ingestion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RecordMode {
-    /// An update in SPARQL, or a graph that was written or deleted.
-    #[serde(rename = "SPARQL")]
-    Sparql,
-    /// An ingestion into a Business Object.
-    #[serde(untagged)]
-    Ingestion(Mode),
-}
-
-impl RecordMode {
-    /// Returns the name, in capitals.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sparql => "SPARQL",
-            Self::Ingestion(mode) => mode.name(),
-        }
-    }
-}
-
-/// The number of quads that an update changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct QuadCounts {
-    /// The quads that were not stored before.
-    pub inserted: u64,
-    /// The quads that are no longer stored.
-    pub removed: u64,
-}
 
 /// An update of quads to record: who sent it, and what it changed.
 #[derive(Debug, Clone, Copy)]
@@ -116,11 +34,11 @@ pub struct UpdateToRecord<'a> {
     pub quads: QuadCounts,
 }
 
-/// A record in its stored form. It is read as a [`Record`] or as a [`WrittenObjects`].
+/// A record in its stored form. It is read as an [`IngestionRecord`] or as a [`WrittenObjects`].
 #[derive(Serialize)]
 struct StoredRecord<'r> {
     #[serde(flatten)]
-    record: &'r Record,
+    record: &'r IngestionRecord,
     #[serde(flatten)]
     wrote: &'r WrittenObjects,
 }
@@ -132,7 +50,7 @@ pub(super) fn store_record(
     answer: &Answer,
     wrote: &WrittenObjects,
     max_records: usize,
-) -> Result<Record, GatewayError> {
+) -> Result<IngestionRecord, GatewayError> {
     store_approved_record(transaction, request, answer, wrote, None, max_records)
 }
 
@@ -144,11 +62,11 @@ pub(crate) fn store_approved_record(
     wrote: &WrittenObjects,
     approved_by: Option<&str>,
     max_records: usize,
-) -> Result<Record, GatewayError> {
+) -> Result<IngestionRecord, GatewayError> {
     let sequence = transaction.sequence();
     let stamp = request.watch.stamp();
     let object = &request.business_object.object;
-    let record = Record {
+    let record = IngestionRecord {
         id: answer.ingestion_id.clone(),
         business_object: Some(object.id.clone()),
         business_object_name: Some(object.definition.name.clone()),
@@ -180,11 +98,11 @@ pub fn store_update_record(
     update: &UpdateToRecord<'_>,
     watch: &Watch,
     max_records: usize,
-) -> Result<Record, GatewayError> {
+) -> Result<IngestionRecord, GatewayError> {
     let changed = transaction.changed_subjects()?;
     let wrote = WrittenObjects::from_uris(changed.iter().map(|(iri, _)| iri.as_str()));
     let stamp = watch.stamp();
-    let record = Record {
+    let record = IngestionRecord {
         id: uuid::Uuid::now_v7().to_string(),
         business_object: None,
         business_object_name: None,
@@ -215,7 +133,7 @@ pub fn store_update_record(
 
 fn add_record(
     transaction: &mut Transaction<'_>,
-    record: &Record,
+    record: &IngestionRecord,
     wrote: &WrittenObjects,
     max_records: usize,
 ) -> Result<(), Error> {
@@ -237,7 +155,7 @@ fn add_record(
 /// A record that was removed since stays removed.
 pub(super) fn update_record<'u>(
     transaction: &mut Transaction<'_>,
-    record: &Record,
+    record: &IngestionRecord,
     uris: impl Iterator<Item = &'u str>,
 ) -> Result<(), Error> {
     let entry = INGESTIONS.entries().get(transaction, record.sequence)?;
@@ -249,7 +167,7 @@ pub(super) fn update_record<'u>(
 
 fn put_entry(
     transaction: &mut Transaction<'_>,
-    record: &Record,
+    record: &IngestionRecord,
     wrote: &WrittenObjects,
 ) -> Result<(), Error> {
     let value = serde_json::to_vec(&StoredRecord { record, wrote });
@@ -258,7 +176,7 @@ fn put_entry(
 }
 
 /// Returns the record with this id.
-pub fn read_record(store: &ReadStore, id: &str) -> Result<Option<Record>, GatewayError> {
+pub fn read_record(store: &ReadStore, id: &str) -> Result<Option<IngestionRecord>, GatewayError> {
     let read = store.read();
     let Some(sequence) = INGESTION_IDS.get(&read, id)? else { return Ok(None) };
     Ok(RECORDS.get(&read, sequence)?.map(|(_, record)| record))
@@ -272,7 +190,7 @@ pub fn list_records(
     store: &ReadStore,
     after: Option<&str>,
     limit: usize,
-) -> Result<Vec<Record>, GatewayError> {
+) -> Result<Vec<IngestionRecord>, GatewayError> {
     let read = store.read();
     let after = match after {
         None => None,

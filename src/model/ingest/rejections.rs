@@ -1,10 +1,12 @@
 //! The objects of a request that are left out because they have errors.
-use super::answer::RejectedObject;
 use super::{Answer, Body, Limits, Request};
 use crate::dead_letters::{
-    CsvRecordForm, DeadLetter, NewDeadLetter, ObjectError, Origin, Retention, add_letters,
+    CsvRecordForm, DeadLetter, MAX_LISTED_ERRORS, NewDeadLetter, Origin, Retention, add_letters,
+    count_error_bytes,
 };
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_resources::dead_letter::RejectedObject;
+use penstock_resources::problem;
 use penstock_store::Transaction;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -30,7 +32,7 @@ pub(super) struct Rejection {
     /// Where its text is in the body, in bytes.
     pub(super) range: Range<usize>,
     /// Why it was rejected.
-    pub(super) errors: Vec<ObjectError>,
+    pub(super) errors: Vec<problem::Finding>,
 }
 
 impl Rejections {
@@ -44,7 +46,7 @@ impl Rejections {
         if self.error_bytes > MAX_ERROR_BYTES {
             rejection.errors.truncate(1);
         }
-        self.error_bytes += rejection.errors.iter().map(ObjectError::byte_len).sum::<usize>();
+        self.error_bytes += rejection.errors.iter().map(count_error_bytes).sum::<usize>();
         self.by_index.insert(index, rejection);
         self.newest.push(index);
     }
@@ -55,15 +57,15 @@ impl Rejections {
         index: usize,
         line: Option<u64>,
         range: Range<usize>,
-        error: ObjectError,
+        error: problem::Finding,
     ) {
         match self.by_index.get_mut(&index) {
             None => self.add(index, Rejection { line, range, errors: vec![error] }),
             Some(rejection)
-                if rejection.errors.len() < ObjectError::MAX_LISTED
+                if rejection.errors.len() < MAX_LISTED_ERRORS
                     && self.error_bytes <= MAX_ERROR_BYTES =>
             {
-                self.error_bytes += error.byte_len();
+                self.error_bytes += count_error_bytes(&error);
                 rejection.errors.push(error);
             }
             Some(_) => {}
@@ -176,10 +178,11 @@ impl Rejections {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_base::error::ViolatedConstraint;
+    use crate::dead_letters::keep_error;
+    use penstock_resources::problem::ViolatedConstraint;
 
     /// An error about a shape whose value is as long as a chunk.
-    fn long_error() -> ObjectError {
+    fn long_error() -> problem::Finding {
         let text = |length| "x".repeat(length);
         let violation = ViolatedConstraint {
             focus_node: "urn:pump".to_owned(),
@@ -190,28 +193,27 @@ mod tests {
             severity: "violation".to_owned(),
         };
         let finding = Finding::at_pointer(text(9000), text(9000));
-        ObjectError::from(Finding { violation: Some(Box::new(violation)), ..finding })
+        keep_error(Finding { violation: Some(Box::new(violation)), ..finding })
     }
 
     #[test]
     fn the_errors_of_a_request_are_bounded() {
         let mut rejections = Rejections::default();
         for index in 0..1000 {
-            let errors = vec![long_error(); ObjectError::MAX_LISTED / 2];
+            let errors = vec![long_error(); MAX_LISTED_ERRORS / 2];
             rejections.add(index, Rejection { line: None, range: 0..1, errors });
-            for _ in 0..ObjectError::MAX_LISTED {
+            for _ in 0..MAX_LISTED_ERRORS {
                 rejections.add_error(index, None, 0..1, long_error());
             }
         }
         let listed = rejections.list();
-        let bytes = |object: &RejectedObject| {
-            object.errors.iter().map(ObjectError::byte_len).sum::<usize>()
-        };
+        let bytes =
+            |object: &RejectedObject| object.errors.iter().map(count_error_bytes).sum::<usize>();
         let total: usize = listed.iter().map(bytes).sum();
         assert_eq!(total, rejections.error_bytes);
         // Beyond the limit, each object has one error of less than 2,000 bytes.
         assert!(total < MAX_ERROR_BYTES + 1000 * 2000, "{total}");
         assert!(listed.iter().all(|object| !object.errors.is_empty()));
-        assert_eq!(listed[0].errors.len(), ObjectError::MAX_LISTED);
+        assert_eq!(listed[0].errors.len(), MAX_LISTED_ERRORS);
     }
 }

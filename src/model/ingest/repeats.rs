@@ -4,7 +4,7 @@
 //! request. Mentions are compared property by property, because one object can occur under two shapes (a plant as an
 //! object of the request and nested in another one). Only properties of both shapes are compared.
 use super::node::{GivenField, GivenObject, GivenValue};
-use crate::mapping::{self, Literal, Property, Shape};
+use crate::mapping::{self, Property, Shape};
 use oxrdf::NamedNode;
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
@@ -129,8 +129,6 @@ fn hash_kind(value: &mapping::Value, state: &mut DefaultHasher) {
     match value {
         mapping::Value::Object(Shape { uri_prefix: Some(prefix), .. }) => prefix.hash(state),
         mapping::Value::Resource | mapping::Value::Object(_) => 0_u8.hash(state),
-        mapping::Value::Literal(Literal::Language(tag)) => tag.hash(state),
-        mapping::Value::Literal(Literal::Typed(datatype)) => datatype.as_str().hash(state),
-        mapping::Value::Literal(kind) => std::mem::discriminant(kind).hash(state),
+        mapping::Value::Literal(kind) => kind.hash(state),
     }
 }

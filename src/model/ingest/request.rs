@@ -5,48 +5,20 @@ use crate::csv::CsvHeader;
 use crate::resource::Compiled;
 use penstock_base::commit::CommitCheck;
 use penstock_base::events::EventBus;
+use penstock_config::{Limits, ShapesLimits};
 use penstock_shapes::Cancellation;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// The limits of one request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// The setting `service.limits.nesting`.
-    pub nesting: usize,
-    /// The setting `service.limits.objects`.
-    pub objects: usize,
-    /// The setting `service.limits.values`.
-    pub values: usize,
-    /// The setting `service.limits.idempotency-keys`: the maximum number of stored answers. They are kept for 24 h, and
-    /// the oldest is removed first.
-    pub idempotency_keys: usize,
-    /// The setting `service.limits.idempotency-bytes`: the maximum size of those answers. The newest is always kept.
-    pub idempotency_bytes: u64,
-    /// The setting `service.limits.history`: the maximum number of ingestion records.
-    pub history: usize,
-    /// The setting `service.limits.rejected.bytes`: the maximum size of all dead letters.
-    pub rejected_bytes: u64,
-    /// The setting `service.limits.changes`: the maximum number of open changes.
-    pub changes: u64,
-    /// The setting `service.limits.change-bytes`: the maximum size of all changes.
-    pub change_bytes: u64,
-    /// The setting `service.limits.shapes.time`: the maximum time of a validation.
-    pub validation_time: Duration,
-    /// The setting `service.limits.shapes.memory`: the maximum memory of a validation, in bytes.
-    pub validation_memory: u64,
-}
-
-impl Limits {
-    /// Returns the limits of a validation that begins now.
-    pub(super) fn of_validation(&self) -> penstock_shapes::Limits {
-        penstock_shapes::Limits {
-            time: self.validation_time,
-            deadline: Some(Instant::now() + self.validation_time),
-            memory: self.validation_memory,
-            violations: MAX_VIOLATIONS,
-            cancellation: Cancellation::default(),
-        }
+/// Returns the limits of a validation that begins now.
+pub(super) fn validation_limits(limits: &Limits) -> penstock_shapes::Limits {
+    let ShapesLimits { time, memory } = limits.shapes;
+    penstock_shapes::Limits {
+        time,
+        deadline: Some(Instant::now() + time),
+        memory,
+        violations: MAX_VIOLATIONS,
+        cancellation: Cancellation::default(),
     }
 }
 

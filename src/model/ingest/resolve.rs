@@ -1,12 +1,13 @@
 //! Finds the URI of an object of a request: given, of the object with its natural key, linked from its parent, or minted.
 use super::mapping_namespaces::MappingNamespaces;
 use super::node::{GivenObject, GivenValue};
-use super::write::{ObjectName, RequestWriter, field_pointer};
+use super::write::{ObjectName, RequestWriter};
 use crate::mapping::{Property, Shape};
-use crate::namespace::Generator;
 use crate::natural_key::{self, KeyMatch};
 use oxrdf::{NamedNode, NamedNodeRef, Quad, Term};
 use penstock_base::error::GatewayError;
+use penstock_base::json::join_pointer;
+use penstock_resources::namespace::Generator;
 use penstock_store::Read as _;
 
 /// The key that an object of the request gives.
@@ -90,7 +91,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             Ok(None) => GivenKey::Incomplete,
             Err((field, why)) => {
                 let message = format!("the value cannot be in the key of the object: {why}");
-                self.findings.add_invalid(&field_pointer(&node.pointer, field), message);
+                self.findings.add_invalid(&join_pointer(&node.pointer, field), message);
                 GivenKey::Invalid
             }
         }
@@ -231,7 +232,7 @@ pub(super) fn find_key_uri<'m>(
     for index in &fields.indexes {
         let given = node.given.iter().find(|given| given.field_index == *index);
         let (Some(GivenValue::Term(term)), Some(property)) =
-            (given.and_then(|given| given.values.first()), node.shape.key_property(*index))
+            (given.and_then(|given| given.values.first()), node.shape.property_at(*index))
         else {
             return Ok(None);
         };

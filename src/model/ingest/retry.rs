@@ -1,7 +1,7 @@
 //! Retries of dead letters: an ingestion whose success removes the dead letter in the same commit. After an error the dead
 //! letter stays, with the new errors.
 use super::{Limits, Request, ReviewStep};
-use crate::dead_letters::{DeadLetter, ObjectError, find_letter, replace_errors};
+use crate::dead_letters::{DeadLetter, find_letter, list_first_errors, replace_errors};
 use crate::namespace::moving::{self, Rebase};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::Transaction;
@@ -58,5 +58,5 @@ pub(super) fn keep_letter(
     if !matches!(error.class, ErrorClass::Malformed | ErrorClass::Conflict | ErrorClass::Invalid) {
         return Err(error.clone());
     }
-    replace_errors(transaction, letter, ObjectError::list_first(error), limits.rejected_bytes)
+    replace_errors(transaction, letter, list_first_errors(error), limits.rejected_bytes)
 }

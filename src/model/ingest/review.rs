@@ -2,9 +2,9 @@
 use super::identifiers::MintedIdentifier;
 use super::{Body, Mode, OnError, Request};
 use crate::changes::Change;
-use crate::resource::Review;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::principal::Principal;
+use penstock_resources::business_object::Review;
 use penstock_store::Transaction;
 use std::fmt;
 

@@ -7,8 +7,8 @@ use super::rejections::Rejections;
 use super::review::find_submission;
 use super::write_history::WrittenObjects;
 use super::{
-    Answer, AuditHook, AuditedStep, Limits, Mode, OnError, Record, Request, Submission, record,
-    retry, value_limit,
+    Answer, AuditHook, AuditedStep, Limits, Mode, OnError, Request, Submission, record, retry,
+    value_limit,
 };
 use crate::changes::{Change, store_submission};
 use crate::{change_feed, dead_letters};
@@ -17,6 +17,7 @@ use penstock_base::commit::GuardedStore;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::{self, EventBus};
 use penstock_base::telemetry::metrics;
+use penstock_resources::ingestion::IngestionRecord;
 use penstock_store::{Commit, Error, Transaction, Unsynced};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -41,7 +42,7 @@ enum Completion {
 /// An ingestion whose changes were committed.
 struct Committed {
     answer: Answer,
-    record: Record,
+    record: IngestionRecord,
     /// The nested objects that were removed because nothing refers to them any more.
     removed: Vec<NamedNode>,
     /// The number of dead letters that had to make place for those of this ingestion.
@@ -125,7 +126,7 @@ struct Counts {
 
 /// What is reported once it is durable.
 enum Notice {
-    Ingested(Box<Record>),
+    Ingested(Box<IngestionRecord>),
     Submitted(Box<Change>),
     RemovedOrphans(Vec<NamedNode>),
     EvictedLetters(u64),
@@ -404,7 +405,7 @@ impl Report {
         result
     }
 
-    fn publish_record(&self, record: &Record) {
+    fn publish_record(&self, record: &IngestionRecord) {
         if let Some(events) = &self.events {
             let trace = record.traceparent.as_deref();
             events.publish_in_trace(trace, events::EventKind::Ingestion, &record.id, record);

@@ -1,11 +1,11 @@
 //! Places the violations of shapes in the request.
 use super::Request;
-use super::answer::{Answer, Warning};
+use super::answer::Answer;
 use super::findings::quote_excerpt;
-use crate::mapping::{FieldKind, Property, Shape, Value};
+use crate::mapping::Shape;
 use crate::protection::FoundViolation;
 use oxrdf::{NamedNode, Term};
-use penstock_base::error::{Finding, Place};
+use penstock_base::error::Finding;
 use penstock_base::json::unescape_token;
 use penstock_shapes::Violation;
 use std::collections::HashMap;
@@ -149,16 +149,6 @@ impl<'a> Places<'a> {
     }
 }
 
-impl From<Finding> for Warning {
-    fn from(Finding { place, message, violation, .. }: Finding) -> Self {
-        let pointer = match place {
-            Place::Pointer(pointer) => pointer,
-            Place::Line { .. } | Place::Whole => String::new(),
-        };
-        Self { pointer, message, violation: violation.map(|violation| *violation) }
-    }
-}
-
 /// Returns the shape of the object at a pointer `/data/<index>/...`.
 fn find_shape<'m>(root: &'m Shape, pointer: &str) -> Option<&'m Shape> {
     let mut shape = root;
@@ -174,19 +164,12 @@ fn find_shape<'m>(root: &'m Shape, pointer: &str) -> Option<&'m Shape> {
 }
 
 fn find_nested<'m>(shape: &'m Shape, token: &str) -> Option<&'m Shape> {
-    let name = unescape_token(token);
-    let field = shape.fields.iter().find(|field| field.name == name)?;
-    match &field.kind {
-        FieldKind::Property(Property { value: Value::Object(nested), .. }) => Some(nested),
-        _ => None,
-    }
+    shape.find_field(&unescape_token(token))?.shape()
 }
 
 /// Returns the first field with this property, as a token of a JSON Pointer.
 fn find_field(shape: &Shape, predicate: &NamedNode) -> Option<String> {
-    let field = shape.fields.iter().find(|field| {
-        matches!(&field.kind, FieldKind::Property(property) if property.predicate == *predicate)
-    })?;
+    let field = shape.find_field_of(predicate)?;
     Some(field.name.replace('~', "~0").replace('/', "~1"))
 }
 

@@ -3,7 +3,7 @@
 //! An object's own quads, including its links, are written before its nested objects. Each object is read again before
 //! it is written. So several mentions of one object in a request see each other, as if they were separate requests.
 use super::Mode;
-use super::answer::{Nested, Outcome, Status, Warnings};
+use super::answer::Warnings;
 use super::condition::ObjectCondition;
 use super::convert::{IgnoredFields, format_both, format_value};
 use super::findings::Findings;
@@ -14,7 +14,7 @@ use super::orphans::Orphans;
 use super::repeats::{Mention, RepeatedObjects};
 use super::request_uris::RequestUris;
 use super::resolve::keep_stored_value;
-use crate::mapping::{self, FieldKind, Property, Shape};
+use crate::mapping::{self, Property, Shape};
 use crate::namespace::moving::Rebase;
 use crate::view::find_owning_field;
 use crate::visible::VisibleObjects;
@@ -22,6 +22,8 @@ use crate::write_scope::WriteScope;
 use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term};
 use penstock_base::error::GatewayError;
+use penstock_base::json::join_pointer;
+use penstock_resources::ingestion::{IngestedObject, IngestedStatus, NestedObject};
 use penstock_store::{Read, Transaction};
 use std::collections::HashSet;
 
@@ -53,7 +55,7 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     /// The nested objects with given URIs that this request created. If they follow as objects of the request itself,
     /// they count as created too.
     pub(super) created_nested: HashSet<NamedNode>,
-    pub(super) nested: Vec<Nested>,
+    pub(super) nested: Vec<NestedObject>,
 }
 
 /// A URI, and whether it was just minted. An object with a new URI has no quads yet.
@@ -118,7 +120,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         &mut self,
         index: usize,
         node: GivenObject<'m>,
-    ) -> Result<Option<Outcome>, GatewayError> {
+    ) -> Result<Option<IngestedObject>, GatewayError> {
         let before = self.findings.count();
         self.nested.clear();
         if node.uri.is_none() && node.shape.key_fields().is_none() {
@@ -142,12 +144,12 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             return Ok(None);
         }
         let status = match change {
-            ObjectChange { new: true, .. } => Status::Created,
-            ObjectChange { changed: true, .. } => Status::Updated,
-            ObjectChange { .. } => Status::Unchanged,
+            ObjectChange { new: true, .. } => IngestedStatus::Created,
+            ObjectChange { changed: true, .. } => IngestedStatus::Updated,
+            ObjectChange { .. } => IngestedStatus::Unchanged,
         };
         let uri = name.uri.into_string();
-        Ok(Some(Outcome { index, uri, status, nested: std::mem::take(&mut self.nested) }))
+        Ok(Some(IngestedObject { index, uri, status, nested: std::mem::take(&mut self.nested) }))
     }
 
     fn write_object(
@@ -158,8 +160,10 @@ impl<'m> RequestWriter<'_, '_, 'm> {
     ) -> Result<ObjectChange, GatewayError> {
         let subject: NamedOrBlankNode = name.uri.clone().into();
         if !root {
-            self.nested
-                .push(Nested { pointer: node.pointer.clone(), uri: name.uri.as_str().to_owned() });
+            self.nested.push(NestedObject {
+                pointer: node.pointer.clone(),
+                uri: name.uri.as_str().to_owned(),
+            });
             if node.is_reference() {
                 return Ok(ObjectChange { new: false, changed: false });
             }
@@ -191,8 +195,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         let mut children = Vec::new();
         let mut changed = false;
         let mut given = node.given.into_iter().peekable();
-        for (place, field) in shape.fields.iter().enumerate() {
-            let FieldKind::Property(property) = &field.kind else { continue };
+        for (place, field, property) in shape.iter_properties() {
             let mut given = given.next_if(|given| given.field_index == place);
             let current: Vec<&Quad> =
                 owned.iter().filter(|(owner, _)| *owner == place).map(|(_, quad)| quad).collect();
@@ -206,7 +209,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                     format_value(&stored),
                     name.uri.as_str()
                 );
-                self.findings.add_invalid(&field_pointer(&node.pointer, field), message);
+                self.findings.add_invalid(&join_pointer(&node.pointer, field), message);
                 continue;
             }
             changed |=
@@ -297,7 +300,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             && let Some(there) = current.first()
             && !current.iter().any(|quad| quad.object == *term)
         {
-            let pointer = field_pointer(target.pointer, field);
+            let pointer = join_pointer(target.pointer, field);
             let (has, given) = format_both(&there.object, term);
             let message = format!(
                 "the field holds one value, and {} already has {has}, not {given}; use UPDATE or REPLACE to change it",
@@ -350,7 +353,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                          namespaces",
                         format_value(&quad.object)
                     );
-                    self.warnings.push(&field_pointer(target.pointer, field), message);
+                    self.warnings.push(&join_pointer(target.pointer, field), message);
                 }
                 continue;
             }
@@ -363,7 +366,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             {
                 self.orphans.suspect(uri.clone(), shape);
                 if self.mode == Mode::Merge && !kept.contains(&quad.object) {
-                    self.unlinked.push((field_pointer(target.pointer, field), (*quad).clone()));
+                    self.unlinked.push((join_pointer(target.pointer, field), (*quad).clone()));
                 }
             }
         }
@@ -387,7 +390,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             Mode::Add | Mode::Validate | Mode::Delete => current.is_empty(),
         };
         if lacking {
-            let pointer = field_pointer(target.pointer, field);
+            let pointer = join_pointer(target.pointer, field);
             self.findings.add_invalid(&pointer, "the field is required and has no value");
         }
     }
@@ -415,16 +418,10 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                 "the request gives {} twice with different values; give its values once, and only {{\"uri\": ...}} elsewhere",
                 target.name.uri.as_str()
             );
-            self.findings.add_invalid(&field_pointer(target.pointer, field), message);
+            self.findings.add_invalid(&join_pointer(target.pointer, field), message);
         }
         mention
     }
-}
-
-pub(super) fn field_pointer(object: &str, field: &str) -> String {
-    let mut pointer = object.to_owned();
-    penstock_base::json::push_pointer(&mut pointer, field);
-    pointer
 }
 
 /// Returns the object that a single nested object without a URI refers to: the one that its parent links to.

@@ -6,13 +6,15 @@
 //!
 //! If an identifier was minted as a UUID, the time in it shows which ingestion minted it, even a large one. This works
 //! because ids of ingestions are UUIDs of the same kind, and writers run one after the other.
-use super::answer::{Answer, Status};
-use super::record::{RECORDS, Record};
-use crate::namespace::{self, Generator};
+use super::answer::Answer;
+use super::record::RECORDS;
+use crate::namespace;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use penstock_base::error::GatewayError;
 use penstock_base::table::AsJson;
+use penstock_resources::ingestion::{IngestedStatus, IngestionRecord};
+use penstock_resources::namespace::Generator;
 use penstock_store::ReadStore;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -39,9 +41,9 @@ pub(crate) struct WrittenObjects {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WriteHistory {
     /// The ingestion that minted its URI.
-    pub minted_by: Option<Record>,
+    pub minted_by: Option<IngestionRecord>,
     /// The newest 20 ingestions that wrote it or the object that it is nested in, newest first.
-    pub named_by: Vec<Record>,
+    pub named_by: Vec<IngestionRecord>,
     /// The number of ingestions whose records have no hashes; they may have written it.
     pub without_hashes: u64,
     /// The time of the oldest recorded ingestion (RFC 3339).
@@ -51,10 +53,9 @@ pub struct WriteHistory {
 impl WrittenObjects {
     /// Returns the objects that an answer reports as changed.
     pub(crate) fn from_answer(answer: &Answer) -> Self {
-        let changed = answer
-            .objects
-            .iter()
-            .filter(|object| !matches!(object.status, Status::Unchanged | Status::Absent));
+        let changed = answer.objects.iter().filter(|object| {
+            !matches!(object.status, IngestedStatus::Unchanged | IngestedStatus::Absent)
+        });
         Self::from_uris(changed.flat_map(|object| {
             let nested = object.nested.iter().map(|nested| nested.uri.as_str());
             std::iter::once(object.uri.as_str()).chain(nested)
@@ -128,7 +129,7 @@ pub fn find_write_history(store: &ReadStore, uri: &str) -> Result<WriteHistory, 
     // An ingestion that ended before the identifier was created cannot have minted it. Then the one that did is no
     // longer recorded.
     let time = minted.as_deref().and_then(uuid_time_ms);
-    let is_plausible = |record: &Record| {
+    let is_plausible = |record: &IngestionRecord| {
         let ended: Option<jiff::Timestamp> = record.at.parse().ok();
         time.zip(ended).is_some_and(|(time, ended)| time <= ended.as_millisecond())
     };

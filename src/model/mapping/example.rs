@@ -1,6 +1,6 @@
 //! Builds an object that a mapping accepts, for the documentation of a Business Object.
-use super::{Field, FieldKind, Literal, Mapping, Property, Shape, Value};
-use penstock_base::json::Json;
+use super::{Field, Mapping, Property, Shape, Value};
+use penstock_base::json::{self, Json};
 
 /// The number of fields of an object that needs none.
 const SHOWN_FIELDS: usize = 3;
@@ -15,11 +15,8 @@ fn build_object(shape: &Shape) -> Json {
     let key = shape.key_names();
     let is_needed = |field: &&Field| field.is_required() || key.contains(&field.name.as_str());
     let needs_any = shape.fields.iter().any(|field| is_needed(&field));
-    let properties = shape.fields.iter().filter_map(|field| match &field.kind {
-        FieldKind::Property(property) => Some((field, property)),
-        FieldKind::Id => None,
-    });
-    let is_object = |property: &Property| matches!(property.value, Value::Object(_));
+    let properties = shape.iter_properties().map(|(_, field, property)| (field, property));
+    let is_object = |property: &Property| property.value.shape().is_some();
     let has_values = properties.clone().any(|(_, property)| !is_object(property));
     let count = match (needs_any, has_values) {
         (true, _) => usize::MAX,
@@ -38,18 +35,9 @@ fn build_object(shape: &Shape) -> Json {
 }
 
 fn build_value(property: &Property) -> Json {
-    let string = |text: &str| Json::String(text.to_owned());
     let value = match &property.value {
         Value::Object(shape) => build_object(shape),
-        Value::Resource => string("https://example.com/1"),
-        Value::Literal(literal) => match literal {
-            Literal::String | Literal::Typed(_) | Literal::Language(_) => string("text"),
-            Literal::Number => Json::Number("12.5".to_owned()),
-            Literal::Integer => Json::Number("1".to_owned()),
-            Literal::Boolean => Json::Bool(true),
-            Literal::Date => string("2026-03-01"),
-            Literal::DateTime => string("2026-03-01T12:00:00Z"),
-        },
+        value => json::parse(value.kind().example.as_bytes(), 1).unwrap_or(Json::Null),
     };
     if property.is_array { Json::Array(vec![value]) } else { value }
 }

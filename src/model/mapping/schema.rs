@@ -1,5 +1,5 @@
 //! Writes the JSON Schema (2020-12) of one object.
-use super::{Field, FieldKind, KeyScope, Literal, Mapping, Property, Shape, UnknownFields, Value};
+use super::{Detail, Field, FieldKind, KeyScope, Mapping, Property, Shape, UnknownFields};
 use serde_json::{Map, Value as Json, json};
 
 /// Returns the JSON Schema (2020-12) of one object, in the form that a request's `data` accepts and the view returns. A
@@ -42,12 +42,8 @@ fn build_members(shape: &Shape, accepts_others: bool) -> Map<String, Json> {
 }
 
 fn list_required_fields(shape: &Shape) -> Vec<&str> {
-    shape
-        .fields
-        .iter()
-        .filter(|field| matches!(&field.kind, FieldKind::Property(property) if property.required))
-        .map(|field| field.name.as_str())
-        .collect()
+    let required = shape.fields.iter().filter(|field| field.is_required());
+    required.map(|field| field.name.as_str()).collect()
 }
 
 fn build_uri_schema(shape: &Shape) -> Json {
@@ -105,15 +101,13 @@ fn build_type(kind: &str, required: bool) -> Json {
 
 fn describe_property(property: &Property) -> String {
     let predicate = &property.predicate;
-    match &property.value {
-        Value::Literal(Literal::Language(tag)) => format!("{predicate} in the language {tag}"),
-        Value::Literal(Literal::Typed(datatype)) => {
-            format!("{predicate} of the datatype {datatype}")
-        }
-        Value::Object(shape) => {
+    match property.value.detail() {
+        Detail::Language(tag) => format!("{predicate} in the language {tag}"),
+        Detail::Datatype(datatype) => format!("{predicate} of the datatype {datatype}"),
+        Detail::Objects(shape) => {
             format!("{predicate} leading to objects of the namespace {}", shape.namespace)
         }
-        _ => predicate.to_string(),
+        Detail::None => predicate.to_string(),
     }
 }
 
@@ -122,41 +116,26 @@ fn build_value_schema(
     property: &Property,
     accepts_others: bool,
 ) -> (&'static str, Map<String, Json>) {
+    let (kind, format) = property.value.kind().json_schema;
     let mut more = Map::new();
-    let kind = match &property.value {
-        Value::Resource => {
-            more.insert("format".to_owned(), json!("iri"));
-            "string"
-        }
-        Value::Literal(Literal::String | Literal::Typed(_) | Literal::Language(_)) => "string",
-        Value::Literal(Literal::Number) => "number",
-        Value::Literal(Literal::Integer) => "integer",
-        Value::Literal(Literal::Boolean) => "boolean",
-        Value::Literal(Literal::Date) => {
-            more.insert("format".to_owned(), json!("date"));
-            "string"
-        }
-        Value::Literal(Literal::DateTime) => {
-            more.insert("format".to_owned(), json!("date-time"));
-            "string"
-        }
-        Value::Object(shape) => {
-            more = build_members(shape, accepts_others);
-            let required = list_required_fields(shape);
-            if !required.is_empty() {
-                let ids = shape.fields.iter().filter(|field| field.kind == FieldKind::Id);
-                let ids = ids.map(|field| field.name.as_str()).filter(|name| *name != "uri");
-                let reference = |id| json!({"required": [id], "maxProperties": 1});
-                let mut forms = vec![json!({ "required": required }), reference("uri")];
-                forms.extend(ids.map(reference));
-                if !property.is_array && !property.required {
-                    forms.push(json!({"type": "null"}));
-                }
-                more.insert("anyOf".to_owned(), json!(forms));
+    if let Some(format) = format {
+        more.insert("format".to_owned(), json!(format));
+    }
+    if let Some(shape) = property.value.shape() {
+        more = build_members(shape, accepts_others);
+        let required = list_required_fields(shape);
+        if !required.is_empty() {
+            let ids = shape.fields.iter().filter(|field| field.kind == FieldKind::Id);
+            let ids = ids.map(|field| field.name.as_str()).filter(|name| *name != "uri");
+            let reference = |id| json!({"required": [id], "maxProperties": 1});
+            let mut forms = vec![json!({ "required": required }), reference("uri")];
+            forms.extend(ids.map(reference));
+            if !property.is_array && !property.required {
+                forms.push(json!({"type": "null"}));
             }
-            "object"
+            more.insert("anyOf".to_owned(), json!(forms));
         }
-    };
+    }
     (kind, more)
 }
 

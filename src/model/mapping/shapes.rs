@@ -20,8 +20,8 @@ mod tests;
 pub use shacl::build_shacl;
 pub use shex::write_shex;
 
-use super::{Field, FieldKind, Literal, Mapping, Property, Shape, Value};
-use oxrdf::vocab::{rdf, xsd};
+use super::{Detail, Field, Mapping, Property, Shape, Value};
+use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, NamedNodeRef, Term};
 use penstock_base::prefixes::WELL_KNOWN_PREFIXES;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -86,8 +86,8 @@ impl<'a> ShapeSource<'a> {
         if let Some(class) = root.types.first() {
             return Target::WrittenClass(class);
         }
-        let key = root.key_fields().and_then(|key| root.key_property(*key.indexes.first()?));
-        let required = || iter_properties(root).map(|(_, _, property)| property);
+        let key = root.key_fields().and_then(|key| root.property_at(*key.indexes.first()?));
+        let required = || root.iter_properties().map(|(_, _, property)| property);
         match key.or_else(|| required().find(|property| property.required)) {
             Some(property) => Target::RequiredProperty(&property.predicate),
             None => Target::AnyProperty(
@@ -151,18 +151,14 @@ impl<'m> PropertyGroup<'m> {
     /// Returns the only field, if it owns all values of the property: texts in other languages belong to others.
     fn sole_owner(&self) -> Option<(usize, &'m Field, &'m Property)> {
         match self.fields.as_slice() {
-            [(_, _, Property { value: Value::Literal(Literal::Language(_)), .. })] => None,
-            [only] => Some(*only),
+            [only] if only.2.value.language().is_none() => Some(*only),
             _ => None,
         }
     }
 
     /// Returns the languages of the fields.
     fn languages(&self) -> impl Iterator<Item = &'m str> {
-        self.fields.iter().filter_map(|(_, _, property)| match &property.value {
-            Value::Literal(Literal::Language(tag)) => Some(tag.as_str()),
-            _ => None,
-        })
+        self.fields.iter().filter_map(|(_, _, property)| property.value.language())
     }
 
     /// Returns the namespaces of other fields that lie in that of this one.
@@ -182,18 +178,10 @@ fn is_plain_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Returns the fields with a property, each with its index.
-fn iter_properties(shape: &Shape) -> impl Iterator<Item = (usize, &Field, &Property)> {
-    shape.fields.iter().enumerate().filter_map(|(index, field)| match &field.kind {
-        FieldKind::Property(property) => Some((index, field, property)),
-        FieldKind::Id => None,
-    })
-}
-
 /// Groups the fields by their properties, in the order of the fields.
 fn group_by_predicate(shape: &Shape) -> Vec<PropertyGroup<'_>> {
     let mut groups: Vec<PropertyGroup<'_>> = Vec::new();
-    for field in iter_properties(shape) {
+    for field in shape.iter_properties() {
         let predicate = &field.2.predicate;
         match groups.iter_mut().find(|group| group.predicate == predicate) {
             Some(group) => group.fields.push(field),
@@ -233,16 +221,15 @@ fn nested_iri(field: &NamedNode) -> NamedNode {
 
 /// Returns the datatypes of the literals of a field; none if it writes texts in a language, or texts that are not
 /// checked against their datatype.
-fn list_datatypes(literal: &Literal) -> Vec<NamedNodeRef<'_>> {
-    match literal {
-        Literal::String => vec![xsd::STRING],
-        Literal::Typed(datatype) if datatype.as_str().starts_with(XSD_NAMESPACE) => Vec::new(),
-        Literal::Typed(datatype) => vec![datatype.as_ref()],
-        Literal::Language(_) => Vec::new(),
-        Literal::Number => vec![xsd::DECIMAL, xsd::DOUBLE],
-        Literal::Integer => vec![xsd::INTEGER],
-        Literal::Boolean => vec![xsd::BOOLEAN],
-        Literal::Date => vec![xsd::DATE],
-        Literal::DateTime => vec![xsd::DATE_TIME],
+fn list_datatypes(value: &Value) -> Vec<NamedNodeRef<'_>> {
+    match value.detail() {
+        Detail::Datatype(datatype) if is_unchecked(datatype) => Vec::new(),
+        Detail::Datatype(datatype) => vec![datatype.as_ref()],
+        _ => value.kind().datatypes.to_vec(),
     }
+}
+
+/// Returns whether the texts of a datatype that a field names could be checked against it, but are not.
+fn is_unchecked(datatype: &NamedNode) -> bool {
+    datatype.as_str().starts_with(XSD_NAMESPACE)
 }

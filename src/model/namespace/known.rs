@@ -195,9 +195,10 @@ pub(super) fn record_change(transaction: &mut Transaction<'_>, name: &str) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::namespace::{Generator, delete};
+    use crate::namespace::delete;
     use crate::testing::{open_store, put_namespace};
     use penstock_base::error::GatewayError;
+    use penstock_resources::namespace::Generator;
 
     const BASES: &[&str] = &[
         "http://e/",

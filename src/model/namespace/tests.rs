@@ -225,10 +225,9 @@ fn lists_by_name_in_pages() {
 #[test]
 fn reads_the_body_of_a_put() {
     let read = |body: &str| {
-        let definition = NamespaceDefinition::from_json("Plant", body.as_bytes())?;
-        Ok::<_, GatewayError>(
-            definition.into_namespace("urn:default:".to_owned(), Generator::default()),
-        )
+        let definition = parse_definition("Plant", body.as_bytes())?;
+        let base = "urn:default:".to_owned();
+        Ok::<_, GatewayError>(Namespace::from_definition(definition, base, Generator::default()))
     };
     let plain = namespace("Plant", "urn:default:", Generator::Uuid);
     assert_eq!(read("{}").unwrap(), plain);
@@ -258,8 +257,5 @@ fn reads_the_body_of_a_put() {
     assert_eq!(pointers(r#"{"uriBase": 5}"#), ["/uriBase"]);
     assert_eq!(pointers("[]"), [""]);
     assert_eq!(read("{").unwrap_err().class, ErrorClass::Malformed);
-    assert_eq!(
-        NamespaceDefinition::from_json("a:b", b"{}").unwrap_err().class,
-        ErrorClass::Invalid
-    );
+    assert_eq!(parse_definition("a:b", b"{}").unwrap_err().class, ErrorClass::Invalid);
 }

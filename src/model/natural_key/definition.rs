@@ -4,9 +4,10 @@ use super::{KeyParent, KeyPart, NaturalKey};
 use crate::catalogue;
 use crate::change_feed::Watch;
 use crate::mapping::{KeyDefinition, KeyScope, Mapping, Shape};
-use crate::namespace::{self, Generator, KnownNamespaces, Namespace};
+use crate::namespace::{self, KnownNamespaces, Namespace};
 use crate::resource::Compiled;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_resources::namespace::Generator;
 use penstock_store::{Error, Read, Store, Transaction};
 use std::collections::BTreeSet;
 
@@ -83,7 +84,7 @@ impl NaturalKey {
             }
             _ => None,
         };
-        let properties = fields.indexes.iter().filter_map(|index| shape.key_property(*index));
+        let properties = fields.indexes.iter().filter_map(|index| shape.property_at(*index));
         let parts = properties.map(|property| KeyPart {
             predicate: property.predicate.clone(),
             value: property.value.clone(),

@@ -3,7 +3,7 @@
 //! An entry is verified when it is used, so one that is out of date does no harm. Entries of a key that no definition has
 //! any more are removed after the definitions change.
 use super::NaturalKey;
-use crate::mapping::{Literal, Value};
+use crate::mapping::{Detail, Value};
 use oxrdf::NamedNode;
 use penstock_base::collections;
 use penstock_base::table::Table;
@@ -191,17 +191,11 @@ fn digest_uri(uri: &NamedNode) -> [u8; 16] {
 
 /// Returns a name of the kind of value. It is part of stored digests, so it never changes.
 pub(super) fn describe_value(value: &Value) -> Cow<'_, str> {
-    match value {
-        Value::Resource => "resource".into(),
-        Value::Literal(Literal::String) => "string".into(),
-        Value::Literal(Literal::Typed(datatype)) => {
-            format!("datatype {}", datatype.as_str()).into()
-        }
-        Value::Literal(Literal::Language(tag)) => format!("language {tag}").into(),
-        Value::Literal(Literal::Integer) => "integer".into(),
-        Value::Literal(Literal::Date) => "date".into(),
-        Value::Literal(Literal::DateTime) => "dateTime".into(),
+    match value.detail() {
+        Detail::Datatype(datatype) => format!("datatype {}", datatype.as_str()).into(),
+        Detail::Language(tag) => format!("language {tag}").into(),
+        _ if value.kind().key_text.is_some() => value.kind().name.into(),
         // No key has them.
-        Value::Literal(Literal::Number | Literal::Boolean) | Value::Object(_) => "".into(),
+        _ => "".into(),
     }
 }

@@ -3,7 +3,7 @@ mod index;
 
 use crate::catalogue::{Catalogue, IfMatch, Requester};
 use crate::change_feed;
-use crate::ingest::{Answer, Body, Mode, OnError, Request, Status, ingest};
+use crate::ingest::{Answer, Body, Mode, OnError, Request, ingest};
 use crate::natural_key::index::ENTRIES;
 use crate::resource::{Compiled, CompiledDefinition};
 use crate::testing::{
@@ -12,6 +12,7 @@ use crate::testing::{
 use oxrdf::{Literal, NamedNode, Quad, Term};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::ingestion::IngestedStatus;
 use penstock_store::{Store, Transaction};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -88,7 +89,7 @@ fn uris(answer: &Answer) -> Vec<&str> {
         .collect()
 }
 
-fn statuses(answer: &Answer) -> Vec<Status> {
+fn statuses(answer: &Answer) -> Vec<IngestedStatus> {
     answer.objects.iter().map(|object| object.status).collect()
 }
 
@@ -156,10 +157,10 @@ fn the_same_key_is_the_same_object() {
     let (gateway, pumps) = Gateway::with("Pumps", PUMP);
     let pump = r#"{"site": "N", "number": 7, "parts": [{"position": "a"}, {"position": "b"}]}"#;
     let twice = gateway.send(&pumps, Mode::Add, &format!("{pump}, {pump}")).unwrap();
-    assert_eq!(statuses(&twice), [Status::Created, Status::Unchanged]);
+    assert_eq!(statuses(&twice), [IngestedStatus::Created, IngestedStatus::Unchanged]);
     let before = gateway.quads();
     let again = gateway.send(&pumps, Mode::Add, pump).unwrap();
-    assert_eq!(statuses(&again), [Status::Unchanged]);
+    assert_eq!(statuses(&again), [IngestedStatus::Unchanged]);
     assert_eq!(gateway.quads(), before);
     let other = gateway.send(
         &pumps,
@@ -181,7 +182,7 @@ fn integers_count_by_value_and_keep_their_stored_form() {
     insert_quad(&gateway.store, pump.as_str(), "http://e/number", seven, &graph);
     insert_quad(&gateway.store, pump.as_str(), "http://e/site", Literal::from("N"), &graph);
     let answer = gateway.send(&pumps, Mode::Replace, r#"{"site": "N", "number": 7}"#).unwrap();
-    assert_eq!(statuses(&answer), [Status::Unchanged]);
+    assert_eq!(statuses(&answer), [IngestedStatus::Unchanged]);
     assert!(gateway.quads().iter().any(|quad| quad.contains("\"+007\"")));
 }
 
@@ -212,7 +213,10 @@ fn a_given_uri_is_kept_and_found_by_its_key() {
     assert_eq!(uris(&answer), ["urn:p:1", "urn:p:1"]);
     assert_eq!(gateway.entries(), 1);
     let answer = gateway.send(&pumps, Mode::Merge, r#"{"tag": "P-1", "power": 4}"#).unwrap();
-    assert_eq!((uris(&answer), statuses(&answer)), (vec!["urn:p:1"], vec![Status::Updated]));
+    assert_eq!(
+        (uris(&answer), statuses(&answer)),
+        (vec!["urn:p:1"], vec![IngestedStatus::Updated])
+    );
     let error = gateway.send(&pumps, Mode::Add, r#"{"uri": "urn:p:2", "tag": "P-1"}"#).unwrap_err();
     assert_eq!(error.class, ErrorClass::Invalid);
     assert!(messages(&error).contains("urn:p:1 has its key (tag) already"), "{error}");
@@ -241,9 +245,9 @@ fn only_an_existing_object_is_updated_by_its_key() {
     assert!(messages(&error).contains("no object has this key"), "{error}");
     gateway.send(&pumps, Mode::Add, r#"{"tag": "P-1"}"#).unwrap();
     let answer = gateway.send(&pumps, Mode::Update, r#"{"tag": "P-1", "power": 1}"#).unwrap();
-    assert_eq!(statuses(&answer), [Status::Updated]);
+    assert_eq!(statuses(&answer), [IngestedStatus::Updated]);
     let absent = gateway.send(&pumps, Mode::Delete, r#"{"tag": "P-9"}"#).unwrap();
-    assert_eq!(statuses(&absent), [Status::Absent]);
+    assert_eq!(statuses(&absent), [IngestedStatus::Absent]);
     let error = gateway.send(&pumps, Mode::Delete, r#"{"tag": "P-1", "power": 1}"#).unwrap_err();
     assert!(
         messages(&error).contains("DELETE takes only the uri or the fields of the key"),

@@ -1,9 +1,9 @@
 //! Writes or deletes one graph in one commit.
 use super::LoadOptions;
 use super::read::{DocumentReader, ReadRules};
-use crate::ingest::QuadCounts;
 use oxrdf::{GraphName, Quad};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::ingestion::QuadCounts;
 use penstock_store::{Error, Pattern, Read, Transaction};
 use std::ops::ControlFlow;
 

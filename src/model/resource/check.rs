@@ -1,11 +1,9 @@
 //! Validates a definition and compiles its mapping. Reports every error in it, in the order of its members.
 use super::read::invalid_definition_error;
 use super::review::MAX_APPROVERS;
-use super::{
-    CompiledDefinition, Condition, Conditions, Definition, NewDefinition, PushTarget, Validation,
-};
+use super::{CompiledDefinition, Conditions, Definition, NewDefinition};
 use crate::mapping::{self, Mapping, Prefixes};
-use crate::namespace::{self, NamespaceDefinition};
+use crate::namespace;
 use crate::shapes_graphs::MAX_GRAPHS;
 use oxrdf::{NamedNode, Term};
 use penstock_base::bucket_name::check_bucket_name;
@@ -13,6 +11,8 @@ use penstock_base::characters::is_deceptive;
 use penstock_base::error::{Finding, GatewayError, Place};
 use penstock_base::json::MAX_FINDINGS;
 use penstock_base::principal::Principal;
+use penstock_resources::business_object::{Condition, PushTarget, Validation};
+use penstock_resources::namespace::DefinedNamespace;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::collections::HashSet;
 use std::iter::Peekable;
@@ -72,26 +72,26 @@ impl CompiledDefinition {
     }
 }
 
-impl Condition {
-    /// Returns the condition as terms. It must not have prefixes.
-    ///
-    /// # Errors
-    /// Returns which part is not an absolute IRI.
-    pub fn to_terms(&self) -> Result<(NamedNode, Term), String> {
-        let iri = |text: &str| {
-            NamedNode::new(text)
-                .map_err(|error| format!("{text:?} is not an absolute IRI: {error}"))
-        };
-        Ok((iri(&self.predicate)?, iri(&self.value)?.into()))
-    }
+/// Returns a condition as terms. It must not have prefixes.
+///
+/// # Errors
+/// Returns which part is not an absolute IRI.
+pub(crate) fn condition_to_terms(condition: &Condition) -> Result<(NamedNode, Term), String> {
+    let iri = |text: &str| {
+        NamedNode::new(text).map_err(|error| format!("{text:?} is not an absolute IRI: {error}"))
+    };
+    Ok((iri(&condition.predicate)?, iri(&condition.value)?.into()))
+}
 
-    /// Returns the condition as terms, with its prefixes expanded.
-    ///
-    /// # Errors
-    /// Returns which part is not an IRI.
-    pub fn expand_terms(&self, prefixes: &Prefixes) -> Result<(NamedNode, Term), String> {
-        Ok((prefixes.expand_iri(&self.predicate)?, prefixes.expand_iri(&self.value)?.into()))
-    }
+/// Returns a condition as terms, with its prefixes expanded.
+///
+/// # Errors
+/// Returns which part is not an IRI.
+pub fn expand_condition(
+    Condition { predicate, value }: &Condition,
+    prefixes: &Prefixes,
+) -> Result<(NamedNode, Term), String> {
+    Ok((prefixes.expand_iri(predicate)?, prefixes.expand_iri(value)?.into()))
 }
 
 /// The findings of a definition. It merges what was found while the definition was read with the errors of its values.
@@ -203,10 +203,10 @@ fn compile_config(config: &str, report: &mut Report) -> Option<Mapping> {
     }
 }
 
-fn check_namespaces(namespaces: &[NamespaceDefinition], report: &mut Report) {
+fn check_namespaces(namespaces: &[DefinedNamespace], report: &mut Report) {
     let mut seen = HashSet::new();
     report.check_each("namespaces", namespaces, |report, place, namespace| {
-        let NamespaceDefinition { name, uri_base, .. } = namespace;
+        let DefinedNamespace { name, uri_base, .. } = namespace;
         report.check(&format!("{place}/name"), || {
             namespace::check_name(name)?;
             if !seen.insert(name) {
@@ -238,7 +238,7 @@ fn check_conditions(
             report.check(&format!("{place}/{name}"), || prefixes.expand_iri(text).map(drop));
         }
     });
-    conditions.iter().filter_map(|condition| condition.expand_terms(prefixes).ok()).collect()
+    conditions.iter().filter_map(|condition| expand_condition(condition, prefixes).ok()).collect()
 }
 
 fn check_targets(

@@ -1,9 +1,11 @@
 //! Reads a definition from JSON. `check` validates what was read.
-use super::review::read_approvers;
-use super::{Condition, Definition, NewDefinition, PushTarget, Review, Validation};
-use crate::namespace::NamespaceDefinition;
+use super::review::{read_approvers, read_review};
+use super::validation::read_validation;
+use super::{Definition, NewDefinition};
+use crate::namespace;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::json::{self, Json, MAX_NESTING, Members, push_pointer};
+use penstock_base::json::{self, Json, MAX_NESTING, Members, join_pointer};
+use penstock_resources::business_object::{Condition, PushTarget};
 
 /// The members of an answer that are not part of the definition. A request may contain them, so that an answer can be
 /// changed and sent back; they have no effect.
@@ -35,7 +37,7 @@ impl NewDefinition {
             description: members.take_string("description").unwrap_or_default(),
             enabled: members.take_boolean("enabled").unwrap_or(true),
             config: read_config(&mut members),
-            namespaces: read_objects(&mut members, "namespaces", NamespaceDefinition::read_members),
+            namespaces: read_objects(&mut members, "namespaces", namespace::read_defined),
             conditions: read_objects(&mut members, "conditions", |members| {
                 let mut iri =
                     |name| take_required(members, name, "expected an IRI without angle brackets");
@@ -53,8 +55,8 @@ impl NewDefinition {
             export_on_change: members.take_boolean("exportOnChange").unwrap_or(false),
             debounce: members.take_string("debounce"),
             retention: members.take_string("retention"),
-            validation: Validation::read_member(&mut members),
-            review: Review::read_member(&mut members),
+            validation: read_validation(&mut members),
+            review: read_review(&mut members),
             approvers: read_approvers(&mut members),
         };
         for name in ANSWER_MEMBERS {
@@ -113,8 +115,7 @@ fn read_objects<T: Default>(
     let base = members.pointer_to(name);
     let elements = members.take_array(name).unwrap_or_default();
     let read_element = |(index, element): (usize, Json)| {
-        let mut pointer = base.clone();
-        push_pointer(&mut pointer, &index.to_string());
+        let pointer = join_pointer(&base, &index.to_string());
         let Some(mut element) = Members::of_object(element, &pointer, members.findings()) else {
             return T::default();
         };

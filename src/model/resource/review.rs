@@ -3,53 +3,15 @@ use super::Definition;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{Json, Members};
 use penstock_base::principal::Principal;
-use serde::{Deserialize, Serialize};
+use penstock_resources::business_object::Review;
 
 /// The maximum number of approvers of a Business Object.
 pub(super) const MAX_APPROVERS: usize = 100;
 
-/// Which ingestions into a Business Object become changes under review.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Review {
-    /// None.
-    #[default]
-    Off,
-    /// The ingestions that ask for it.
-    Optional,
-    /// All of them. No other commit may change the objects.
-    Required,
-}
-
-impl Review {
-    /// All values.
-    pub const ALL: [Self; 3] = [Self::Off, Self::Optional, Self::Required];
-
-    /// Returns its name, as definitions write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Optional => "optional",
-            Self::Required => "required",
-        }
-    }
-
-    /// Returns the value of this name.
-    ///
-    /// # Errors
-    /// Says which names there are.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|review| review.name() == name)
-            .ok_or_else(|| format!("there is no review {name:?}; use off, optional or required"))
-    }
-
-    /// Reads the member `review` of a definition.
-    pub(super) fn read_member(members: &mut Members<'_>) -> Option<Self> {
-        let parsed = Self::parse(&members.take_string("review")?);
-        parsed.map_err(|why| members.add_finding("review", why)).ok()
-    }
+/// Reads the member `review` of a definition.
+pub(super) fn read_review(members: &mut Members<'_>) -> Option<Review> {
+    let parsed = Review::parse(&members.take_string("review")?);
+    parsed.map_err(|why| members.add_finding("review", why)).ok()
 }
 
 /// Reads the member `approvers` of a definition.

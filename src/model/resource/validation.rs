@@ -2,76 +2,27 @@
 use super::Definition;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{Json, Members};
-use serde::{Deserialize, Serialize};
+use penstock_resources::business_object::{Validation, ValidationMode};
 
-/// Which shapes graphs validate the objects of a Business Object, and what a violation does.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Validation {
-    /// The names of the shapes graphs.
-    pub shapes: Vec<String>,
-    /// What a violation does.
-    pub mode: ValidationMode,
-}
-
-/// What a violation does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ValidationMode {
-    /// The request is refused.
-    Reject,
-    /// The answer has a warning.
-    Warn,
-    /// Nothing; objects are not validated.
-    #[default]
-    Off,
-}
-
-impl ValidationMode {
-    /// All modes.
-    pub const ALL: [Self; 3] = [Self::Reject, Self::Warn, Self::Off];
-
-    /// Returns its name, as definitions write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reject => "reject",
-            Self::Warn => "warn",
-            Self::Off => "off",
+/// Reads the member `validation` of a definition.
+pub(super) fn read_validation(members: &mut Members<'_>) -> Option<Validation> {
+    let value = members.take("validation")?;
+    let pointer = members.pointer_to("validation");
+    let mut inner = Members::of_object(value, &pointer, members.findings())?;
+    let shapes = read_names(&mut inner);
+    let mode = match inner.take_string("mode").map(|name| ValidationMode::parse(&name)) {
+        Some(Ok(mode)) => mode,
+        Some(Err(why)) => {
+            inner.add_finding("mode", why);
+            ValidationMode::default()
         }
-    }
-
-    /// Returns the mode of this name.
-    ///
-    /// # Errors
-    /// Says which names there are.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|mode| mode.name() == name)
-            .ok_or_else(|| format!("there is no mode {name:?}; use reject, warn or off"))
-    }
-}
-
-impl Validation {
-    /// Reads the member `validation` of a definition.
-    pub(super) fn read_member(members: &mut Members<'_>) -> Option<Self> {
-        let value = members.take("validation")?;
-        let pointer = members.pointer_to("validation");
-        let mut inner = Members::of_object(value, &pointer, members.findings())?;
-        let shapes = read_names(&mut inner);
-        let mode = match inner.take_string("mode").map(|name| ValidationMode::parse(&name)) {
-            Some(Ok(mode)) => mode,
-            Some(Err(why)) => {
-                inner.add_finding("mode", why);
-                ValidationMode::default()
-            }
-            None => {
-                inner.report_missing("mode", "expected reject, warn or off");
-                ValidationMode::default()
-            }
-        };
-        inner.report_unknown();
-        Some(Self { shapes, mode })
-    }
+        None => {
+            inner.report_missing("mode", "expected reject, warn or off");
+            ValidationMode::default()
+        }
+    };
+    inner.report_unknown();
+    Some(Validation { shapes, mode })
 }
 
 fn read_names(members: &mut Members<'_>) -> Vec<String> {

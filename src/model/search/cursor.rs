@@ -1,8 +1,9 @@
 //! Cursors as text: opaque, and valid only for the listing that returned them.
-use super::order::{ListPosition, Order, ValueKind};
+use super::order::{ListPosition, Order};
 use crate::mapping::Shape;
 use penstock_base::cursor::{decode_cursor, encode_cursor};
 use penstock_base::error::{self, GatewayError};
+use penstock_rdf::compare::ValueOrder;
 
 /// Decodes the texts in a cursor of this list.
 pub(super) fn decode_own_cursor<const N: usize>(
@@ -27,7 +28,7 @@ impl ListPosition {
         cursor: &str,
         shape: &Shape,
         order: Order,
-        kind: Option<ValueKind>,
+        kind: Option<ValueOrder>,
     ) -> Result<Self, GatewayError> {
         let [Some(name), value, Some(uri)] = decode_own_cursor(cursor)? else {
             return Err(foreign_cursor_error());

@@ -1,8 +1,8 @@
 //! Filters: conditions that an object must fulfil.
-use super::order::ValueKind as Order;
-use crate::mapping::{FieldKind, Property, Shape, Value};
+use crate::mapping::{Property, Shape, Value};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::nearest::find_nearest;
+use penstock_rdf::compare::ValueOrder;
 
 /// A condition on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,10 +65,8 @@ impl Filter {
                 [more, ..] => Err(unknown_field_error(more, &[])),
             };
         }
-        let field = shape.fields.iter().position(|field| field.name == *name);
-        let Some((field, FieldKind::Property(property))) =
-            field.and_then(|place| Some((place, &shape.fields.get(place)?.kind)))
-        else {
+        let mut fields = shape.iter_properties();
+        let Some((field, _, property)) = fields.find(|(_, field, _)| field.name == *name) else {
             let known: Vec<&str> = shape.fields.iter().map(|field| field.name.as_str()).collect();
             return Err(unknown_field_error(name, &known));
         };
@@ -95,10 +93,10 @@ impl Filter {
                 filters.iter().try_for_each(|filter| filter.check_shape(shape))
             }
             Self::Not(filter) => filter.check_shape(shape),
-            Self::Uri(test) => test.check_values("uri", Order::Text),
+            Self::Uri(test) => test.check_values("uri", ValueOrder::Text),
             Self::Field { field, test } => {
                 let (name, property) = find_property(shape, *field)?;
-                test.check_values(name, Order::of_property(property))
+                test.check_values(name, property.value.kind().order)
             }
             Self::Nested { field, filter } => match find_property(shape, *field)? {
                 (_, Property { value: Value::Object(nested), .. }) => filter.check_shape(nested),
@@ -111,10 +109,10 @@ impl Filter {
 }
 
 impl ValueTest {
-    fn check_values(&self, name: &str, order: Order) -> Result<(), GatewayError> {
+    fn check_values(&self, name: &str, order: ValueOrder) -> Result<(), GatewayError> {
         let wanted: &[String] = match self {
             Self::In(wanted) => wanted,
-            Self::Before(wanted) | Self::After(wanted) if order == Order::Text => {
+            Self::Before(wanted) | Self::After(wanted) if order == ValueOrder::Text => {
                 return Err(invalid_filter_error(format!(
                     "the field {name} holds neither numbers nor dates, so it cannot be compared with {wanted:?}"
                 )));
@@ -139,17 +137,12 @@ pub(super) fn find_property(
     shape: &Shape,
     field: usize,
 ) -> Result<(&str, &Property), GatewayError> {
-    match shape.fields.get(field) {
-        Some(field) => match &field.kind {
-            FieldKind::Property(property) => Ok((&field.name, property)),
-            FieldKind::Id => {
-                Err(invalid_filter_error(format!("the field {} is the object's URI", field.name)))
-            }
-        },
-        None => {
-            Err(invalid_filter_error("the filter belongs to another Business Object".to_owned()))
-        }
-    }
+    let Some(field) = shape.fields.get(field) else {
+        let error = "the filter belongs to another Business Object";
+        return Err(invalid_filter_error(error.to_owned()));
+    };
+    let is_uri = || invalid_filter_error(format!("the field {} is the object's URI", field.name));
+    Ok((&field.name, field.property().ok_or_else(is_uri)?))
 }
 
 fn unknown_field_error(name: &str, known: &[&str]) -> GatewayError {

@@ -1,11 +1,11 @@
 //! Tests whether an object passes a filter.
 use super::budget::SearchBudget;
 use super::filter::{Filter, ValueTest, find_property};
-use super::order::{SortKey, ValueKind};
 use crate::mapping::{Shape, Value};
 use crate::view::{FieldValues, NestingPath, ShownValues};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad};
 use penstock_base::error::GatewayError;
+use penstock_rdf::compare::{SortKey, ValueOrder};
 use penstock_store::{Pattern, Read};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ pub(super) enum Matcher {
     Any(Vec<Matcher>),
     Not(Box<Matcher>),
     Uri(ValueCheck),
-    Field { field: usize, kind: ValueKind, check: ValueCheck },
+    Field { field: usize, order: ValueOrder, check: ValueCheck },
     Nested { field: usize, matcher: Box<Matcher>, needs: RequiredQuads },
 }
 
@@ -83,10 +83,10 @@ impl Matcher {
             Filter::All(filters) => Self::All(all(filters)?),
             Filter::Any(filters) => Self::Any(all(filters)?),
             Filter::Not(filter) => Self::Not(Box::new(Self::compile_filter(filter, shape)?)),
-            Filter::Uri(test) => Self::Uri(ValueCheck::new(test, ValueKind::Text)),
+            Filter::Uri(test) => Self::Uri(ValueCheck::new(test, ValueOrder::Text)),
             Filter::Field { field, test } => {
-                let kind = ValueKind::of_property(find_property(shape, *field)?.1);
-                Self::Field { field: *field, kind, check: ValueCheck::new(test, kind) }
+                let order = find_property(shape, *field)?.1.value.kind().order;
+                Self::Field { field: *field, order, check: ValueCheck::new(test, order) }
             }
             Filter::Nested { field, filter } => {
                 let Value::Object(nested) = &find_property(shape, *field)?.1.value else {
@@ -192,17 +192,11 @@ impl<R: Read> TestedObject<'_, R> {
                 Ok(false)
             }
             Matcher::Not(matcher) => Ok(!self.passes_with_values(matcher, owned)?),
-            Matcher::Uri(check) => Ok(check.matches_text(self.path.uri.as_str(), ValueKind::Text)),
-            Matcher::Field { field, kind, check } => {
+            Matcher::Uri(check) => Ok(check.matches_text(self.path.uri.as_str(), ValueOrder::Text)),
+            Matcher::Field { field, order, check } => {
                 let (_, property) = find_property(self.shape, *field)?;
-                Ok(match owned.collect_shown(*field, property) {
-                    ShownValues::Literals(shown) => {
-                        shown.iter().any(|shown| check.matches_text(&shown.text, *kind))
-                    }
-                    ShownValues::Iris(iris) => {
-                        iris.iter().any(|iri| check.matches_text(iri.as_str(), *kind))
-                    }
-                })
+                let shown = owned.collect_shown(*field, property);
+                Ok(shown.texts().any(|text| check.matches_text(text, *order)))
             }
             Matcher::Nested { field, matcher, needs } => {
                 let (_, property) = find_property(self.shape, *field)?;
@@ -232,34 +226,34 @@ impl<R: Read> TestedObject<'_, R> {
 }
 
 impl ValueCheck {
-    fn new(test: &ValueTest, kind: ValueKind) -> Self {
+    fn new(test: &ValueTest, order: ValueOrder) -> Self {
         match test {
-            ValueTest::In(wanted) if kind == ValueKind::Text => {
+            ValueTest::In(wanted) if order == ValueOrder::Text => {
                 Self::In(wanted.iter().cloned().collect())
             }
             ValueTest::In(wanted) => {
-                Self::Equal(wanted.iter().map(|text| kind.sort_key(text)).collect())
+                Self::Equal(wanted.iter().map(|text| order.sort_key(text)).collect())
             }
             ValueTest::Contains(part) => Self::Contains(part.clone()),
             ValueTest::ContainsAnyCase(part) => Self::ContainsAnyCase(part.to_lowercase()),
-            ValueTest::Before(text) => Self::Before(kind.sort_key(text)),
-            ValueTest::After(text) => Self::After(kind.sort_key(text)),
+            ValueTest::Before(text) => Self::Before(order.sort_key(text)),
+            ValueTest::After(text) => Self::After(order.sort_key(text)),
             ValueTest::Exists => Self::Exists,
         }
     }
 
-    fn matches_text(&self, text: &str, kind: ValueKind) -> bool {
+    fn matches_text(&self, text: &str, order: ValueOrder) -> bool {
         let comparable = |key: &SortKey| !matches!(key, SortKey::Text(_));
         match self {
             Self::In(wanted) => wanted.contains(text),
-            Self::Equal(wanted) => wanted.contains(&kind.sort_key(text)),
+            Self::Equal(wanted) => wanted.contains(&order.sort_key(text)),
             Self::Contains(part) => text.contains(part),
             Self::ContainsAnyCase(part) => text.to_lowercase().contains(part),
             Self::Before(limit) => {
-                Some(kind.sort_key(text)).filter(comparable).is_some_and(|key| key < *limit)
+                Some(order.sort_key(text)).filter(comparable).is_some_and(|key| key < *limit)
             }
             Self::After(limit) => {
-                Some(kind.sort_key(text)).filter(comparable).is_some_and(|key| key > *limit)
+                Some(order.sort_key(text)).filter(comparable).is_some_and(|key| key > *limit)
             }
             Self::Exists => true,
         }

@@ -1,11 +1,10 @@
-//! How values compare, and the position of an object in a listing.
+//! The position of an object in a listing.
 use super::filter::find_property;
-use crate::mapping::{FieldKind, Literal, Property, Shape, Value};
-use crate::view::{Number, ShownValues};
-use oxsdatatypes::{Date, DateTime, TimezoneOffset};
+use crate::mapping::{FieldKind, Shape};
+use crate::view::ShownValues;
 use penstock_base::error::{self, GatewayError};
+use penstock_rdf::compare::{SortKey, ValueOrder};
 use std::cmp::Ordering;
-use std::str::FromStr;
 
 /// The number of characters of a text that are compared. If these are equal, the URI decides the order.
 const MAX_KEY_CHARACTERS: usize = 256;
@@ -39,15 +38,15 @@ impl Order {
     }
 
     /// Returns how the values compare; `None` if the order is by URI.
-    pub(super) fn value_kind(self, shape: &Shape) -> Result<Option<ValueKind>, GatewayError> {
+    pub(super) fn value_kind(self, shape: &Shape) -> Result<Option<ValueOrder>, GatewayError> {
         let Some(field) = self.field else { return Ok(None) };
         let (name, property) = find_property(shape, field)?;
-        if property.is_array || matches!(property.value, Value::Object(_)) {
+        if property.is_array || property.value.shape().is_some() {
             return Err(invalid_order_error(format!(
                 "objects cannot be ordered by {name}, because it holds arrays or objects"
             )));
         }
-        Ok(Some(ValueKind::of_property(property)))
+        Ok(Some(property.value.kind().order))
     }
 
     /// Returns a name that distinguishes cursors of this order from others.
@@ -60,89 +59,6 @@ impl Order {
             _ => "",
         };
         format!("{sign}{name}")
-    }
-}
-
-/// How the values of a field compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ValueKind {
-    Number,
-    Date,
-    DateTime,
-    Text,
-}
-
-impl ValueKind {
-    pub(crate) fn of_property(property: &Property) -> Self {
-        match &property.value {
-            Value::Literal(Literal::Number | Literal::Integer) => Self::Number,
-            Value::Literal(Literal::Date) => Self::Date,
-            Value::Literal(Literal::DateTime) => Self::DateTime,
-            _ => Self::Text,
-        }
-    }
-
-    /// Returns the sort key of a text as the view shows it.
-    pub(crate) fn sort_key(self, text: &str) -> SortKey {
-        match self {
-            Self::Number => Number::parse(text).map(SortKey::Number),
-            Self::Date => Date::from_str(text)
-                .ok()
-                .and_then(|date| DateTime::try_from(date).ok())
-                .and_then(Moment::from_date_time)
-                .map(SortKey::Moment),
-            Self::DateTime => {
-                DateTime::from_str(text).ok().and_then(Moment::from_date_time).map(SortKey::Moment)
-            }
-            Self::Text => None,
-        }
-        .unwrap_or_else(|| SortKey::Text(text.to_owned()))
-    }
-
-    /// Returns whether a text can be compared with the values.
-    pub(super) fn can_parse(self, text: &str) -> bool {
-        self == Self::Text || !matches!(self.sort_key(text), SortKey::Text(_))
-    }
-
-    pub(super) fn describe_mismatch(self) -> &'static str {
-        match self {
-            Self::Number => "not a number",
-            Self::Date => "not a date (2026-03-01)",
-            Self::DateTime => "not a date and time (2026-03-01T12:00:00Z)",
-            Self::Text => "not a text",
-        }
-    }
-}
-
-/// The sort key of a value. Numbers come first, then moments, then values that an ingestion of the field would
-/// refuse.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum SortKey {
-    Number(Number),
-    Moment(Moment),
-    Text(String),
-}
-
-/// A moment in UTC. A time without a time zone is taken as UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moment(DateTime);
-
-impl Moment {
-    fn from_date_time(time: DateTime) -> Option<Self> {
-        time.adjust(Some(TimezoneOffset::UTC)).map(Self)
-    }
-}
-
-impl Ord for Moment {
-    fn cmp(&self, other: &Self) -> Ordering {
-        // All are in UTC, where two moments always compare.
-        self.0.partial_cmp(&other.0).unwrap_or(Ordering::Equal)
-    }
-}
-
-impl PartialOrd for Moment {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
     }
 }
 
@@ -159,21 +75,17 @@ impl ListPosition {
     /// Returns the position of an object that shows these values in the field that it is ordered by.
     pub(super) fn of_object(
         order: Order,
-        kind: ValueKind,
+        kind: ValueOrder,
         values: &ShownValues<'_>,
         uri: &str,
     ) -> Self {
-        let text = match values {
-            ShownValues::Literals(shown) => shown.first().map(|shown| shown.text.to_string()),
-            ShownValues::Iris(iris) => iris.first().map(|iri| iri.as_str().to_owned()),
-        };
-        Self::at_value(order, Some(kind), text, uri)
+        Self::at_value(order, Some(kind), values.texts().next().map(str::to_owned), uri)
     }
 
     /// Returns the position of an object with this value.
     pub(super) fn at_value(
         order: Order,
-        kind: Option<ValueKind>,
+        kind: Option<ValueOrder>,
         text: Option<String>,
         uri: &str,
     ) -> Self {

@@ -3,12 +3,13 @@ use super::budget::SearchBudget;
 use super::filter::{Filter, find_property};
 use super::matching::{Matcher, RequiredQuads, TestedObject};
 use super::narrow::CandidateSource;
-use super::order::{ListPosition, Order, ValueKind};
+use super::order::{ListPosition, Order};
 use crate::members;
 use crate::resource::Compiled;
 use crate::view::{FieldValues, NestingPath};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_rdf::compare::ValueOrder;
 use penstock_store::Read;
 use std::collections::BTreeSet;
 
@@ -191,7 +192,7 @@ impl<'r, R: Read> PageSearch<'r, R> {
     fn list_sorted(
         &self,
         order: Order,
-        kind: Option<ValueKind>,
+        kind: Option<ValueOrder>,
         after: Option<&ListPosition>,
         limit: usize,
     ) -> Result<Vec<ListPosition>, GatewayError> {

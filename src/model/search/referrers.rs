@@ -2,7 +2,7 @@
 use super::budget::SearchBudget;
 use super::cursor;
 use super::narrow::find_subjects_linking_to;
-use crate::mapping::{FieldKind, Property, Shape, Value};
+use crate::mapping::{Property, Shape, Value};
 use crate::members;
 use crate::resource::Compiled;
 use crate::view::find_owning_field;
@@ -145,10 +145,7 @@ impl<R: Read> ReferrerSearch<'_, R> {
         steps: &mut Vec<Step<'s>>,
         links: &mut Vec<Link<'s>>,
     ) -> Result<(), GatewayError> {
-        for (place, field) in shape.fields.iter().enumerate() {
-            let FieldKind::Property(Property { predicate, value, .. }) = &field.kind else {
-                continue;
-            };
+        for (place, field, Property { predicate, value, .. }) in shape.iter_properties() {
             if matches!(value, Value::Literal(_)) {
                 continue;
             }
@@ -159,7 +156,7 @@ impl<R: Read> ReferrerSearch<'_, R> {
                     Some(holds) => *holds,
                     None => self.has_target_under(predicate)?,
                 };
-            let nested = if let Value::Object(nested) = value { Some(nested) } else { None };
+            let nested = value.shape();
             if holds || nested.is_some() {
                 let dot = if above.is_empty() { "" } else { "." };
                 let path = format!("{above}{dot}{}", field.name);

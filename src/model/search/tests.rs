@@ -2,10 +2,10 @@
 use super::*;
 use crate::ingest::{Body, Mode};
 use crate::mapping;
-use crate::namespace::Generator;
 use crate::testing::Fixture;
 use oxrdf::NamedNode;
 use penstock_base::error::ErrorClass;
+use penstock_resources::namespace::Generator;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -341,13 +341,13 @@ fn errors_name_what_does_not_fit() {
 
 #[test]
 fn dates_are_compared_by_their_moment() {
-    use super::order::ValueKind;
-    let key = |text: &str| ValueKind::DateTime.sort_key(text);
+    use penstock_rdf::compare::ValueOrder;
+    let key = |text: &str| ValueOrder::DateTime.sort_key(text);
     assert_eq!(key("2024-01-01T00:00:00Z"), key("2024-01-01T01:00:00+01:00"));
     assert_eq!(key("2024-01-01T00:00:00"), key("2024-01-01T00:00:00Z"));
     assert!(key("2024-01-01T00:30:00+01:00") < key("2023-12-31T23:45:00Z"));
     assert!(key("9999-01-01T00:00:00Z") < key("no date"));
-    let date = |text: &str| ValueKind::Date.sort_key(text);
+    let date = |text: &str| ValueOrder::Date.sort_key(text);
     assert!(date("2024-01-01+01:00") < date("2024-01-01"));
     assert!(date("2024-01-01") < date("2024-01-02+14:00"));
 }

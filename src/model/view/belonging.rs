@@ -4,9 +4,8 @@
 //! field cannot show causes a warning. Fields that share a property divide its values by datatype and language, and
 //! objects by the namespace that contains their URI. If several namespaces contain it, the longest base decides. A text
 //! in one language never belongs to a field with another language, because another view may use that language.
-use crate::mapping::{FieldKind, Literal, Property, Shape, Value};
-use oxrdf::vocab::xsd;
-use oxrdf::{LiteralRef, NamedNodeRef, TermRef};
+use crate::mapping::{Property, Shape, Value};
+use oxrdf::{NamedNodeRef, TermRef};
 
 /// Returns the index in `shape.fields` of the field that a property's value belongs to.
 pub(crate) fn find_owning_field(
@@ -15,8 +14,7 @@ pub(crate) fn find_owning_field(
     object: TermRef<'_>,
 ) -> Option<usize> {
     let mut best: Option<(usize, usize)> = None;
-    for (place, field) in shape.fields.iter().enumerate() {
-        let FieldKind::Property(Property { predicate, value, .. }) = &field.kind else { continue };
+    for (place, _, Property { predicate, value, .. }) in shape.iter_properties() {
         if predicate.as_ref() == property
             && let Some(affinity) = compute_affinity(value, object)
             && best.is_none_or(|(most, _)| affinity > most)
@@ -42,68 +40,20 @@ fn compute_affinity(value: &Value, term: TermRef<'_>) -> Option<usize> {
         (Value::Literal(kind), TermRef::Literal(literal)) => (kind, literal),
         _ => return Some(0),
     };
-    Some(match kind {
-        Literal::Language(tag) => match literal.language() {
-            Some(language) if language.eq_ignore_ascii_case(tag) => 3,
-            Some(_) => return None,
-            None => 0,
-        },
-        Literal::String if is_plain(literal) => 3,
-        Literal::String => 1,
-        kind if has_exact_datatype(kind, literal) => 3,
-        Literal::Number if is_numeric(literal.datatype()) => 2,
-        _ => 0,
-    })
-}
-
-/// Returns whether a literal has exactly the datatype that a field of this kind writes.
-pub(super) fn has_exact_datatype(kind: &Literal, literal: LiteralRef<'_>) -> bool {
-    let datatype = literal.datatype();
-    match kind {
-        Literal::String => true,
-        Literal::Typed(named) => datatype == named.as_ref(),
-        Literal::Language(tag) => {
-            literal.language().is_some_and(|language| language.eq_ignore_ascii_case(tag))
-        }
-        Literal::Number => datatype == xsd::DECIMAL || datatype == xsd::DOUBLE,
-        Literal::Integer => datatype == xsd::INTEGER,
-        Literal::Boolean => datatype == xsd::BOOLEAN,
-        Literal::Date => datatype == xsd::DATE,
-        Literal::DateTime => datatype == xsd::DATE_TIME,
+    if kind.has_type_of(literal) {
+        Some(3)
+    } else if kind.language().is_some() && literal.language().is_some() {
+        None
+    } else {
+        Some((kind.kind().rate_datatype)(literal.datatype()))
     }
-}
-
-fn is_plain(literal: LiteralRef<'_>) -> bool {
-    literal.datatype() == xsd::STRING
-}
-
-/// Returns whether a datatype is one of the numeric types of XML Schema.
-pub(super) fn is_numeric(datatype: NamedNodeRef<'_>) -> bool {
-    [
-        xsd::DECIMAL,
-        xsd::DOUBLE,
-        xsd::FLOAT,
-        xsd::INTEGER,
-        xsd::LONG,
-        xsd::INT,
-        xsd::SHORT,
-        xsd::BYTE,
-        xsd::NON_NEGATIVE_INTEGER,
-        xsd::NON_POSITIVE_INTEGER,
-        xsd::NEGATIVE_INTEGER,
-        xsd::POSITIVE_INTEGER,
-        xsd::UNSIGNED_LONG,
-        xsd::UNSIGNED_INT,
-        xsd::UNSIGNED_SHORT,
-        xsd::UNSIGNED_BYTE,
-    ]
-    .contains(&datatype)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapping::Field;
+    use crate::mapping::{Field, FieldKind, Literal};
+    use oxrdf::vocab::xsd;
     use oxrdf::{Literal as Rdf, NamedNode, Term};
 
     fn shape(kinds: Vec<Literal>) -> Shape {

@@ -3,7 +3,7 @@ use super::MAX_WARNINGS;
 use super::budget::{MAX_OBJECT_SIZE, NestedForm, ViewBudget};
 use super::shown::ShownLiteral;
 use super::values::{FieldValues, ShownValues};
-use crate::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
+use crate::mapping::{Field, FieldKind, Property, Shape, Value};
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, NamedNodeRef, TermRef};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -180,7 +180,10 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
                     self.warn_left_out(what, object, path);
                 }
             }
-            Value::Literal(Literal::Language(tag)) if owned.values_at(place).is_empty() => {
+            value
+                if let Some(tag) = value.language()
+                    && owned.values_at(place).is_empty() =>
+            {
                 let languages: BTreeSet<_> = unowned
                     .filter_map(|value| match value {
                         TermRef::Literal(literal) => literal.language(),
@@ -428,10 +431,8 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
 
 /// Returns whether this is the first field with its property.
 fn is_first_with_property(shape: &Shape, place: usize, property: &Property) -> bool {
-    shape.fields.iter().take(place).all(|field| match &field.kind {
-        FieldKind::Property(before) => before.predicate != property.predicate,
-        FieldKind::Id => true,
-    })
+    let mut before = shape.fields.iter().take(place).filter_map(Field::property);
+    before.all(|before| before.predicate != property.predicate)
 }
 
 /// Returns whether a JSON string can hold the text without escapes (RFC 8259, section 7).

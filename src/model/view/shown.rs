@@ -1,9 +1,8 @@
 //! One literal as JSON, and how it is ordered among other values.
-use super::belonging::{has_exact_datatype, is_numeric};
-use super::number;
-use crate::mapping::Literal as Kind;
+use crate::mapping::{Form, Kind, Literal};
 use oxrdf::LiteralRef;
-use oxrdf::vocab::xsd;
+use penstock_base::json::{self, Json};
+use penstock_rdf::number::{NumberKey, is_numeric, to_json_number};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -11,7 +10,7 @@ use std::cmp::Ordering;
 /// by code point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownLiteral<'q> {
-    pub(crate) number: Option<number::NumberKey>,
+    pub(crate) number: Option<NumberKey>,
     /// The text that is written: unchanged if `raw`, otherwise as a JSON string.
     pub text: Cow<'q, str>,
     /// Whether the text already is JSON: a number, `true` or `false`.
@@ -23,46 +22,50 @@ pub struct ShownLiteral<'q> {
 }
 
 impl<'q> ShownLiteral<'q> {
-    pub(super) fn new(kind: &Kind, literal: LiteralRef<'q>) -> Self {
+    pub(super) fn new(kind: &Literal, literal: LiteralRef<'q>) -> Self {
         let shown = Self::without_sort_key(kind, literal);
-        let is_number = shown.raw && *kind != Kind::Boolean;
-        Self {
-            number: is_number.then(|| number::NumberKey::parse(literal.value())).flatten(),
-            ..shown
-        }
+        let is_number = shown.raw && kind.kind().form == Form::Number;
+        Self { number: is_number.then(|| NumberKey::parse(literal.value())).flatten(), ..shown }
     }
 
     /// Creates one without a sort key, for a field with a single value.
-    pub(super) fn without_sort_key(kind: &Kind, literal: LiteralRef<'q>) -> Self {
+    pub(crate) fn without_sort_key(kind: &Literal, literal: LiteralRef<'q>) -> Self {
         let lexical = literal.value();
-        match kind {
-            Kind::String => Self::new_string(literal, None),
-            Kind::Number | Kind::Integer => match number::to_json_number(lexical) {
+        let Kind { name, form, check_text, rate_datatype, .. } = kind.kind();
+        let misfit = match form {
+            Form::Number => match to_json_number(lexical) {
                 Some(text) if is_numeric(literal.datatype()) => {
-                    let whole = !text.contains(['.', 'e', 'E']);
-                    let doubt = (*kind == Kind::Integer && !whole)
-                        .then(|| format!("{text} is not an integer"));
-                    Self { number: None, text, raw: true, misfit: doubt, term: literal }
+                    let misfit = check_text(&text).is_err();
+                    let misfit = misfit.then(|| format!("{text} is not an {name}"));
+                    return Self { number: None, text, raw: true, misfit, term: literal };
                 }
-                _ => Self::new_string(literal, Some(describe_misfit("a JSON number", literal))),
+                _ => Some("a JSON number"),
             },
-            Kind::Boolean => match (lexical, literal.datatype() == xsd::BOOLEAN) {
-                ("true" | "1", true) => Self::new_boolean("true", literal),
-                ("false" | "0", true) => Self::new_boolean("false", literal),
-                _ => Self::new_string(literal, Some(describe_misfit("true or false", literal))),
+            Form::Boolean => match (lexical, kind.has_type_of(literal)) {
+                ("true" | "1", true) => return Self::new_boolean("true", literal),
+                ("false" | "0", true) => return Self::new_boolean("false", literal),
+                _ => Some("true or false"),
             },
-            Kind::Typed(_) | Kind::Language(_) | Kind::Date | Kind::DateTime => {
-                let other = !has_exact_datatype(kind, literal);
-                Self::new_string(
-                    literal,
-                    other.then(|| describe_misfit("what the field holds", literal)),
-                )
+            Form::Text | Form::Token => {
+                let fits = kind.has_type_of(literal) || rate_datatype(literal.datatype()) > 0;
+                (!fits).then_some("what the field holds")
             }
+        };
+        Self {
+            number: None,
+            text: Cow::Borrowed(lexical),
+            raw: false,
+            misfit: misfit.map(|wanted| describe_misfit(wanted, literal)),
+            term: literal,
         }
     }
 
-    fn new_string(term: LiteralRef<'q>, misfit: Option<String>) -> Self {
-        Self { number: None, text: Cow::Borrowed(term.value()), raw: false, misfit, term }
+    /// Returns the JSON that is written.
+    pub(crate) fn to_json(&self) -> Json {
+        match self.raw.then(|| json::parse(self.text.as_bytes(), 1)) {
+            Some(Ok(json)) => json,
+            _ => Json::String(self.text.to_string()),
+        }
     }
 
     fn new_boolean(text: &'static str, term: LiteralRef<'q>) -> Self {

@@ -23,6 +23,17 @@ pub enum ShownValues<'q> {
     Iris(Vec<NamedNodeRef<'q>>),
 }
 
+impl ShownValues<'_> {
+    /// Returns the texts of the values, in order.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let (literals, iris): (&[ShownLiteral<'_>], &[NamedNodeRef<'_>]) = match self {
+            Self::Literals(literals) => (literals, &[]),
+            Self::Iris(iris) => (&[], iris),
+        };
+        literals.iter().map(|one| &*one.text).chain(iris.iter().map(|iri| iri.as_str()))
+    }
+}
+
 impl<'q> FieldValues<'q> {
     /// Groups the stored properties and values of an object of this shape.
     pub(crate) fn new(

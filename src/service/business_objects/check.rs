@@ -1,15 +1,16 @@
 //! Tries a definition out before it is saved: its mapping, its namespaces, and what it would store of a sample.
 use super::check_approvers;
-use super::mapping_tree::MappingTree;
+use super::mapping_tree::{MappingTree, count_fields};
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{Finding, GatewayError};
 use penstock_model::derive::{self, SampleBody};
 use penstock_model::ingest::{self, Body, DryRun, Limits};
-use penstock_model::mapping::{self, FieldKind, Mapping, Property, Shape, Value};
+use penstock_model::mapping::{self, Mapping};
 use penstock_model::namespace;
-use penstock_model::resource::{BusinessObject, Compiled, Condition, Definition};
+use penstock_model::resource::{BusinessObject, Compiled, Definition, expand_condition};
+use penstock_resources::business_object::Condition;
 use penstock_store::Transaction;
 use std::sync::Arc;
 
@@ -89,7 +90,7 @@ pub async fn check_definition(
 
 /// Compiles a Business Object that is not stored, without its invalid conditions.
 fn compile_unsaved(id: String, mut definition: Definition, mapping: Mapping) -> Compiled {
-    let expand = |condition: &Condition| condition.expand_terms(&mapping.prefixes).ok();
+    let expand = |condition: &Condition| expand_condition(condition, &mapping.prefixes).ok();
     definition.conditions.retain(|condition| expand(condition).is_some());
     let conditions = definition.conditions.iter().filter_map(expand).collect();
     let object = BusinessObject {
@@ -136,8 +137,7 @@ fn run_dry_run(
         rejected_bytes: 0,
         changes: 0,
         change_bytes: 0,
-        validation_time: gateway.settings.limits.shapes.time,
-        validation_memory: gateway.settings.limits.shapes.memory,
+        ..gateway.settings.limits
     };
     let ((bases, tried), warnings) = gateway.catalogue.dry_run(compiled, |transaction| {
         let bases = list_bases(transaction, &compiled.mapping)?;
@@ -184,12 +184,4 @@ fn list_bases(
             Ok(there.map_or_else(String::new, |there| there.uri_base))
         })
         .collect()
-}
-
-fn count_fields(shape: &Shape) -> usize {
-    let nested = shape.fields.iter().map(|field| match &field.kind {
-        FieldKind::Property(Property { value: Value::Object(inner), .. }) => count_fields(inner),
-        _ => 0,
-    });
-    shape.fields.len() + nested.sum::<usize>()
 }

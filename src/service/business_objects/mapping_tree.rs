@@ -1,5 +1,5 @@
 //! A mapping as a tree: its fields with their types and properties, as people read them.
-use penstock_model::mapping::{FieldKind, Literal, Mapping, Property, Shape, Value};
+use penstock_model::mapping::{Detail, FieldKind, Mapping, Property, Shape, Value};
 
 /// The maximum number of fields of a tree. With aliases, a short text can have very many.
 const MAX_NODES: usize = 500;
@@ -57,14 +57,9 @@ impl MappingTree {
 }
 
 /// Counts the fields of a shape, with those of nested objects.
-fn count_fields(shape: &Shape) -> usize {
-    let counts = shape.fields.iter().map(|field| match &field.kind {
-        FieldKind::Property(Property { value: Value::Object(nested), .. }) => {
-            1 + count_fields(nested)
-        }
-        FieldKind::Property(_) | FieldKind::Id => 1,
-    });
-    counts.sum()
+pub(super) fn count_fields(shape: &Shape) -> usize {
+    let nested = shape.iter_nested().map(|(_, _, nested)| count_fields(nested));
+    shape.fields.len() + nested.sum::<usize>()
 }
 
 fn add_fields(mapping: &Mapping, shape: &Shape, label: Option<&str>, nodes: &mut Vec<TreeNode>) {
@@ -119,19 +114,12 @@ fn add_nested_fields(mapping: &Mapping, nested: &Shape, nodes: &mut Vec<TreeNode
 }
 
 fn describe_value(value: &Value) -> String {
-    match value {
-        Value::Resource => "IRI".to_owned(),
-        Value::Object(nested) => format!("object in {}", nested.namespace),
-        Value::Literal(literal) => match literal {
-            Literal::String => "string".to_owned(),
-            Literal::Typed(datatype) => format!("string of {}", datatype.as_str()),
-            Literal::Language(language) => format!("string in {language}"),
-            Literal::Number => "number".to_owned(),
-            Literal::Integer => "integer".to_owned(),
-            Literal::Boolean => "boolean".to_owned(),
-            Literal::Date => "date".to_owned(),
-            Literal::DateTime => "dateTime".to_owned(),
-        },
+    match (value, value.detail()) {
+        (Value::Resource, _) => "IRI".to_owned(),
+        (_, Detail::Objects(nested)) => format!("object in {}", nested.namespace),
+        (_, Detail::Datatype(datatype)) => format!("string of {}", datatype.as_str()),
+        (_, Detail::Language(language)) => format!("string in {language}"),
+        (_, Detail::None) => value.kind().name.to_owned(),
     }
 }
 

@@ -4,9 +4,9 @@ use crate::gateway::Gateway;
 use penstock_auth::Caller;
 use penstock_auth::keys::Key;
 use penstock_base::error::GatewayError;
-use penstock_export::{ExportEntry, Status};
-use penstock_model::catalogue::DeletionCount;
 use penstock_model::resource::Compiled;
+use penstock_resources::business_object::DeletionCount;
+use penstock_resources::export::{Export, ExportStatus};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -42,7 +42,8 @@ pub async fn collect_deletion_effects(
         let mut waiting_export_count = 0;
         for entry in gateway.exporter.iterate(None).take(MAX_READ_EXPORTS) {
             let entry = entry?;
-            let is_waiting = entry.business_object == *id && entry.status != Status::Delivered;
+            let is_waiting =
+                entry.business_object == *id && entry.status != ExportStatus::Delivered;
             waiting_export_count += usize::from(is_waiting);
         }
         let keys = gateway.auth.keys.list(&by, None, usize::MAX);
@@ -63,9 +64,7 @@ fn names_business_object(key: &Key, id: &String) -> bool {
 ///
 /// # Errors
 /// The errors of the store.
-pub async fn list_last_exports(
-    gateway: &Gateway,
-) -> Result<HashMap<String, ExportEntry>, GatewayError> {
+pub async fn list_last_exports(gateway: &Gateway) -> Result<HashMap<String, Export>, GatewayError> {
     let exporter = gateway.exporter.clone();
     run_blocking(move || {
         let mut last = HashMap::new();

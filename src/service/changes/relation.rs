@@ -5,6 +5,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::Audience;
 use penstock_base::principal::Principal;
 use penstock_model::changes::{Change, ChangeAction};
+use penstock_resources::change::ChangeRole;
 use penstock_store::Transaction;
 
 /// What a caller is to a change.
@@ -32,6 +33,16 @@ pub enum RelationFilter {
     Approver,
     /// The changes that it may approve: not its own, unless `service.review.self-approval` is true.
     Decider,
+}
+
+impl From<ChangeRole> for RelationFilter {
+    fn from(role: ChangeRole) -> Self {
+        match role {
+            ChangeRole::Author => Self::Author,
+            ChangeRole::Owner => Self::Owner,
+            ChangeRole::Approver => Self::Approver,
+        }
+    }
 }
 
 impl Relation {

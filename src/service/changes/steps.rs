@@ -5,7 +5,7 @@ use super::{VisibleChange, add_unknown_owners, find_visible, show_in_list};
 use crate::audit::change_event;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
-use crate::ingestions::{build_limits, find_compiled};
+use crate::ingestions::find_compiled;
 use penstock_auth::audit::Event;
 use penstock_auth::{Authorized, Caller, Requester as _, Role};
 use penstock_base::IfMatch;
@@ -13,9 +13,10 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::principal::Principal;
 use penstock_base::telemetry::trace::Trace;
 use penstock_model::changes::{
-    self, Change, ChangeAction, Decision, Review, State, current_approvers, missing_change_error,
+    self, Change, ChangeAction, Decision, Review, current_approvers, missing_change_error,
 };
 use penstock_model::resource::Compiled;
+use penstock_resources::change::ChangeState;
 use penstock_store::Transaction;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +71,7 @@ pub async fn take_step(
         let store = &gateway.store;
         let change = match step.action {
             // Repeating it publishes nothing, so it needs no space and no definition.
-            ChangeAction::Approve if seen.state != State::Approved => {
+            ChangeAction::Approve if seen.state != ChangeState::Approved => {
                 gateway.disk.check_reserve()?;
                 with_hooks(&gateway, &by, &step, |review| {
                     with_definitions(&gateway, &seen, |decision| {
@@ -125,7 +126,7 @@ fn with_hooks<T>(
         // Memory may not know yet that the account was demoted.
         by.check_role(transaction)?;
         relation.check_action(step.action, allows_self_approval)?;
-        if step.action == ChangeAction::Approve && change.state == State::Submitted {
+        if step.action == ChangeAction::Approve && change.state == ChangeState::Submitted {
             check_author(gateway, transaction, change)?;
         }
         Ok(())
@@ -178,11 +179,10 @@ pub(super) fn with_definitions<T>(
         change.write_scope.as_deref().map(|ids| find_compiled(gateway, ids, &business_object));
     let scope: Option<Vec<&Compiled>> =
         scope.as_ref().map(|found: &Vec<Arc<Compiled>>| found.iter().map(|one| &**one).collect());
-    let limits = build_limits(gateway);
     take(Decision {
         business_object: &business_object,
         write_scope: scope.as_deref(),
-        limits: &limits,
+        limits: &gateway.settings.limits,
     })
 }
 
@@ -230,7 +230,8 @@ fn bypass_event(by: &Caller, change: &Change, names: &[String]) -> Event {
 
 /// Builds the audit event of a new change.
 pub(crate) fn submission_event(by: &Caller, change: &Change) -> Event {
-    let what = if change.state == State::Draft { "change.drafted" } else { "change.submitted" };
+    let what =
+        if change.state == ChangeState::Draft { "change.drafted" } else { "change.submitted" };
     let owners: Vec<String> = change.owners.iter().map(ToString::to_string).collect();
     let owners = match owners.as_slice() {
         [] => String::new(),

@@ -4,8 +4,9 @@ use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::GatewayError;
-use penstock_model::changes::{ChangeTotals, State, iter_open_changes, read_totals};
-use penstock_model::resource::Review;
+use penstock_model::changes::{ChangeTotals, iter_open_changes, read_totals};
+use penstock_resources::business_object::Review;
+use penstock_resources::change::ChangeState;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -96,7 +97,7 @@ fn count_waiting(
     if !approved.is_empty() {
         for open in iter_open_changes(&gateway.store) {
             let open = open?;
-            let is_waiting = open.state == State::Submitted
+            let is_waiting = open.state == ChangeState::Submitted
                 && own != Some(open.author.as_str())
                 && approved.contains(&open.business_object);
             count += usize::from(is_waiting);

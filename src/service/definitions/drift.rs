@@ -1,44 +1,12 @@
 //! Finds definitions that are no longer as their files define them.
-use super::DefinitionId;
 use crate::blocking::run_in_place;
 use crate::gateway::Gateway;
 use penstock_base::error::GatewayError;
-use penstock_base::managed::{DefinitionKind, find_managed, list_managed};
+use penstock_base::managed::{find_managed, list_managed};
 use penstock_model::namespace;
+use penstock_resources::definitions::{DefinitionId, DefinitionKind};
+use penstock_resources::gateway::{Drift, DriftState};
 use penstock_store::Read;
-
-/// A definition that is not as its file defines it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drift {
-    /// The definition.
-    pub id: DefinitionId,
-    /// The name of its file, as it was applied last.
-    pub file: String,
-    /// How it differs.
-    pub state: DriftState,
-}
-
-/// How a definition differs from its file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DriftState {
-    /// It was changed since the file was applied.
-    Changed,
-    /// It was deleted since the file was applied.
-    Deleted,
-    /// No file has it any more.
-    Unmanaged,
-}
-
-impl DriftState {
-    /// Returns its name, as answers write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Changed => "changed",
-            Self::Deleted => "deleted",
-            Self::Unmanaged => "unmanaged",
-        }
-    }
-}
 
 /// Returns the number of definitions in files, and each definition that differs from its file. Blocking.
 ///
@@ -59,7 +27,7 @@ pub fn find_drift(gateway: &Gateway) -> Result<(usize, Vec<Drift>), GatewayError
             Some(stored) if stored == record.fingerprint => continue,
             Some(_) => DriftState::Changed,
         };
-        drifts.push(Drift { id, file: record.file, state });
+        drifts.push(Drift { kind: id.kind, name: id.name, file: record.file, state });
     }
     Ok((managed, drifts))
 }

@@ -1,10 +1,10 @@
 //! Reads the files of a folder. Only root and the user of the service may be able to write them, because they can change
 //! every definition.
-use super::DefinitionFile;
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_model::source_text;
+use penstock_resources::definitions::DefinitionFile;
 use std::fs::{Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt as _};

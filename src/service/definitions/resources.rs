@@ -1,15 +1,15 @@
 //! Reads the definitions in files, each as its PUT takes it, and gives every error its file, line and column.
-use super::{DefinitionFile, DefinitionId};
 use crate::gateway::Gateway;
 use penstock_auth::groups::NewGroup;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_base::json::Json;
-use penstock_base::managed::DefinitionKind;
-use penstock_model::namespace::NamespaceDefinition;
+use penstock_model::namespace;
 use penstock_model::rdf::Format;
 use penstock_model::resource::{CompiledDefinition, NewDefinition};
 use penstock_model::shapes_graphs::{NewGraph, TextFormat};
 use penstock_model::source_text::{SourceText, SourceValue};
+use penstock_resources::definitions::{DefinitionFile, DefinitionId, DefinitionKind};
+use penstock_resources::namespace::DefinedNamespace;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub(super) struct Resource<'s> {
 /// The content of a definition.
 #[derive(Debug)]
 pub(super) enum Content {
-    Namespace(NamespaceDefinition),
+    Namespace(DefinedNamespace),
     Shapes(NewGraph),
     Group(NewGroup),
     BusinessObject(Box<CompiledDefinition>),
@@ -273,7 +273,7 @@ fn read_content(
     let name = &id.name;
     Ok(match id.kind {
         DefinitionKind::Namespace => {
-            Content::Namespace(NamespaceDefinition::from_value(name, Json::Object(members))?)
+            Content::Namespace(namespace::read_definition(name, Json::Object(members))?)
         }
         DefinitionKind::Group => {
             let body = Json::Object(members).to_string();

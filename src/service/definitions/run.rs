@@ -3,10 +3,10 @@ mod abandoned;
 mod describe;
 mod errors;
 
+use super::ApplyOptions;
 use super::difference::compare_lines;
 use super::drift::find_fingerprint;
 use super::resources::{Content, Resource, parse_files, read_resources};
-use super::{AppliedChange, ApplyAction, ApplyOptions, ApplyReport, DefinitionFile, DefinitionId};
 use crate::audit::change_event;
 use crate::business_objects::{add_audit_events, report_withdrawal};
 use crate::changes::withdraw_abandoned;
@@ -17,13 +17,16 @@ use errors::Errors;
 use penstock_auth::groups::GroupsBatch;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{Finding, GatewayError};
-use penstock_base::managed::{
-    DefinitionKind, ManagedDefinition, check_editable, find_managed, list_managed,
-};
+use penstock_base::managed::{ManagedDefinition, check_editable, find_managed, list_managed};
 use penstock_model::catalogue::{Action, Batch, Change, PreparedDefinition, Requester, ShapesHook};
-use penstock_model::namespace::{Generator, NamespaceDefinition};
+use penstock_model::namespace::Namespace;
 use penstock_model::resource::CompiledDefinition;
 use penstock_model::shapes_graphs::GraphMetadata;
+use penstock_resources::definitions::{
+    AppliedDefinition, AppliedDefinitions, ApplyAction, DefinitionFile, DefinitionId,
+    DefinitionKind,
+};
+use penstock_resources::namespace::{DefinedNamespace, Generator};
 use penstock_store::Transaction;
 use std::collections::BTreeSet;
 
@@ -43,7 +46,7 @@ pub fn apply_files(
     by: &Authorized,
     files: &[DefinitionFile],
     options: &ApplyOptions,
-) -> Result<ApplyReport, GatewayError> {
+) -> Result<AppliedDefinitions, GatewayError> {
     by.require_role(Role::Admin)?;
     if !options.is_dry_run
         && let Err(full) = gateway.disk.check_reserve()
@@ -74,7 +77,7 @@ pub fn apply_files(
         options,
         catalogue,
         groups: gateway.auth.groups.begin_batch(),
-        report: ApplyReport::default(),
+        report: AppliedDefinitions::default(),
         has_changes: false,
         new_names: BTreeSet::new(),
     };
@@ -124,7 +127,7 @@ fn prepare_all(
     resources: &[Resource<'_>],
     is_dry_run: bool,
 ) -> Result<Vec<Option<PreparedDefinition>>, GatewayError> {
-    let namespaces: Vec<NamespaceDefinition> = resources
+    let namespaces: Vec<DefinedNamespace> = resources
         .iter()
         .filter_map(|resource| match &resource.content {
             Content::Namespace(definition) => Some(definition.clone()),
@@ -169,7 +172,7 @@ struct Run<'r> {
     options: &'r ApplyOptions,
     catalogue: Batch<'r>,
     groups: GroupsBatch<'r>,
-    report: ApplyReport,
+    report: AppliedDefinitions,
     /// Whether a definition or a record of what files define has changed.
     has_changes: bool,
     /// The names of the definitions that no file had before this run.
@@ -262,7 +265,7 @@ impl Run<'_> {
                 check_editable(transaction, *kind, name)?;
             }
             let after = self.describe_new(transaction, resource)?;
-            self.report.changes.push(AppliedChange {
+            self.report.changes.push(AppliedDefinition {
                 action,
                 id: resource.id.clone(),
                 file: resource.place.file.to_owned(),
@@ -307,7 +310,8 @@ impl Run<'_> {
         let after = match &resource.content {
             Content::Namespace(definition) => {
                 let base = self.gateway.catalogue.default_base(name);
-                let new = definition.clone().into_namespace(base, Generator::default());
+                let new =
+                    Namespace::from_definition(definition.clone(), base, Generator::default());
                 let (after, _) = write_namespace(self.gateway, self.by, transaction, new)?;
                 Some(after.fingerprint()).filter(|after| before.as_ref() != Some(after))
             }
@@ -339,7 +343,8 @@ impl Run<'_> {
         if !self.has_changes {
             return Ok(());
         }
-        let describe = |change: &AppliedChange| format!("{} {}", change.action.name(), change.id);
+        let describe =
+            |change: &AppliedDefinition| format!("{} {}", change.action.name(), change.id);
         let all = &self.report.changes;
         let mut changes: Vec<String> = all.iter().take(MAX_NAMED_CHANGES).map(describe).collect();
         if all.len() > MAX_NAMED_CHANGES {

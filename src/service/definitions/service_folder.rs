@@ -1,11 +1,12 @@
 //! Applies the folder `service.definitions.dir`, at the start and at SIGHUP. An error stops neither: the definitions of the
 //! last good run stay. The gateway serves requests meanwhile.
-use super::{ApplyOptions, ApplyReport, apply_files, read_folder};
+use super::{ApplyOptions, apply_files, read_folder};
 use crate::gateway::Gateway;
 use penstock_auth::Authorized;
 use penstock_base::error::{Finding, GatewayError};
 use penstock_base::managed::list_managed;
 use penstock_base::time;
+use penstock_resources::definitions::AppliedDefinitions;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -47,8 +48,8 @@ pub struct FolderOutcome {
 }
 
 impl FolderOutcome {
-    fn of_report(report: ApplyReport) -> Self {
-        let ApplyReport { mut warnings, .. } = report;
+    fn of_report(report: AppliedDefinitions) -> Self {
+        let AppliedDefinitions { mut warnings, .. } = report;
         let warning_count = warnings.len();
         warnings.truncate(MAX_LISTED);
         Self { warnings, warning_count, ..Self::default() }
@@ -143,7 +144,7 @@ fn apply_folder(
     gateway: &Gateway,
     by: &Authorized,
     folder: &Path,
-) -> Result<ApplyReport, GatewayError> {
+) -> Result<AppliedDefinitions, GatewayError> {
     // The service runs as the owner of its data directory.
     let owner = std::fs::metadata(&gateway.settings.data_dir).map_or(0, |found| found.uid());
     let files = read_folder(folder, owner)?;
@@ -154,7 +155,7 @@ fn apply_folder(
     apply_files(gateway, by, &files, &options)
 }
 
-fn log_report(report: &ApplyReport) {
+fn log_report(report: &AppliedDefinitions) {
     for change in &report.changes {
         let (kind, name) = (change.id.kind.name(), change.id.name.as_str());
         let (file, action) = (change.file.as_str(), change.action.name());

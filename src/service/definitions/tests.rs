@@ -12,10 +12,12 @@ use penstock_auth::groups::NewGroup;
 use penstock_base::IfMatch;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::ingest::Mode;
-use penstock_model::namespace::NamespaceDefinition;
 use penstock_model::resource::NewDefinition;
 use penstock_model::shapes_graphs::TextFormat;
 use penstock_model::testing::ingest_body;
+use penstock_resources::definitions::{AppliedDefinitions, DefinitionFile};
+use penstock_resources::gateway::DriftState;
+use penstock_resources::namespace::DefinedNamespace;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -74,12 +76,12 @@ fn apply(
     gateway: &Gateway,
     files: &[DefinitionFile],
     options: &ApplyOptions,
-) -> Result<ApplyReport, GatewayError> {
+) -> Result<AppliedDefinitions, GatewayError> {
     apply_files(gateway, &Authorized::local(), files, options)
 }
 
 /// Returns the lines of a report: the action, the kind and the name.
-fn actions(report: &ApplyReport) -> Vec<String> {
+fn actions(report: &AppliedDefinitions) -> Vec<String> {
     report.changes.iter().map(|change| format!("{} {}", change.action.name(), change.id)).collect()
 }
 
@@ -324,7 +326,7 @@ fn definitions_of_the_command_stay_editable_and_drift_is_found() {
     runtime.block_on(delete_business_object(&gateway, &by, "Pumps", IfMatch::Any)).unwrap();
     let (_, drifts) = find_drift(&gateway).unwrap();
     let shown: Vec<_> =
-        drifts.iter().map(|one| (one.id.name.as_str(), one.state, one.file.as_str())).collect();
+        drifts.iter().map(|one| (one.name.as_str(), one.state, one.file.as_str())).collect();
     assert_eq!(
         shown,
         [("leaders", DriftState::Changed, "b.yaml"), ("Pumps", DriftState::Deleted, "a.yaml")]

@@ -5,7 +5,8 @@ use super::read_entry;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_base::error::GatewayError;
-use penstock_export::{ExportEntry, Exporter, Kind, Status};
+use penstock_export::Exporter;
+use penstock_resources::export::{Export, ExportKind, ExportStatus};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ const MAX_READ_EXPORTS: usize = 2_000;
 #[derive(Debug, Default)]
 pub struct ExportDifference {
     /// The newest export that it is compared with; `None` if consumers had no object before.
-    pub previous: Option<ExportEntry>,
+    pub previous: Option<Export>,
     /// The sequence of the oldest export that it is compared with.
     pub oldest_sequence: Option<u64>,
     /// The URIs of objects that the consumer did not have.
@@ -108,9 +109,9 @@ pub async fn compare_export(
         let entry = read_entry(&gateway.exporter, &id)?;
         let files = Files { exporter: &gateway.exporter };
         match entry.kind {
-            Kind::Full => files.compare_full(&entry),
-            Kind::Incremental => files.compare_changes(&entry),
-            Kind::Deleted => Ok(files
+            ExportKind::Full => files.compare_full(&entry),
+            ExportKind::Incremental => files.compare_changes(&entry),
+            ExportKind::Deleted => Ok(files
                 .list_first(&entry)
                 .map(|removed| ExportDifference { removed, ..ExportDifference::default() })),
         }
@@ -128,7 +129,7 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    fn open_file(&self, entry: &ExportEntry) -> Result<ObjectReader, String> {
+    fn open_file(&self, entry: &Export) -> Result<ObjectReader, String> {
         let opened = self.exporter.open_content(&entry.id).map_err(|error| {
             format!("the file of export {} is not kept: {}", entry.sequence, error.detail)
         })?;
@@ -136,10 +137,7 @@ impl Files<'_> {
     }
 
     /// Returns the earlier exports for the same target, the newest first.
-    fn list_earlier(
-        &self,
-        entry: &ExportEntry,
-    ) -> impl Iterator<Item = Result<ExportEntry, GatewayError>> {
+    fn list_earlier(&self, entry: &Export) -> impl Iterator<Item = Result<Export, GatewayError>> {
         let all = self.exporter.iterate(Some(entry.id.clone())).take(MAX_READ_EXPORTS);
         let (target, name, sequence) =
             (entry.target.clone(), entry.business_object_name.clone(), entry.sequence);
@@ -155,14 +153,14 @@ impl Files<'_> {
     /// Compares all objects with those of the full export before. Both files have the order of the URIs.
     fn compare_full(
         &self,
-        entry: &ExportEntry,
+        entry: &Export,
     ) -> Result<Result<ExportDifference, String>, GatewayError> {
         let mut reaches_first = entry.sequence == 1;
         for earlier in self.list_earlier(entry) {
             let earlier = earlier?;
             reaches_first |= earlier.sequence == 1;
             // Consumers do not have what is parked.
-            if earlier.kind == Kind::Full && earlier.status != Status::Parked {
+            if earlier.kind == ExportKind::Full && earlier.status != ExportStatus::Parked {
                 return Ok(self.merge_files(earlier, entry));
             }
         }
@@ -175,7 +173,7 @@ impl Files<'_> {
     }
 
     /// Lists the first objects of a file. Their number is known without reading the others.
-    fn list_first(&self, entry: &ExportEntry) -> Result<DifferenceList<String>, String> {
+    fn list_first(&self, entry: &Export) -> Result<DifferenceList<String>, String> {
         let mut reader = self.open_file(entry)?;
         let mut list = DifferenceList::default();
         while !list.is_full()
@@ -186,11 +184,7 @@ impl Files<'_> {
         Ok(DifferenceList { count: entry.object_count, ..list })
     }
 
-    fn merge_files(
-        &self,
-        previous: ExportEntry,
-        entry: &ExportEntry,
-    ) -> Result<ExportDifference, String> {
+    fn merge_files(&self, previous: Export, entry: &Export) -> Result<ExportDifference, String> {
         let (mut old, mut new) = (
             SortedReader::new(self.open_file(&previous)?),
             SortedReader::new(self.open_file(entry)?),
@@ -231,7 +225,7 @@ impl Files<'_> {
     /// Compares changed objects with their last version in the exports before, back to the last full one.
     fn compare_changes(
         &self,
-        entry: &ExportEntry,
+        entry: &Export,
     ) -> Result<Result<ExportDifference, String>, GatewayError> {
         let mut pending = match self.read_pending(entry) {
             Ok(objects) => objects,
@@ -244,13 +238,13 @@ impl Files<'_> {
             let earlier = earlier?;
             reaches_base |= earlier.sequence == 1;
             // Consumers do not have what is parked.
-            if earlier.status == Status::Parked {
+            if earlier.status == ExportStatus::Parked {
                 continue;
             }
             if let Err(why) = self.find_in_file(&earlier, &mut pending, &mut found, &mut budget) {
                 return Ok(Err(why));
             }
-            let is_full = earlier.kind == Kind::Full;
+            let is_full = earlier.kind == ExportKind::Full;
             reaches_base |= is_full;
             found.oldest_sequence = Some(earlier.sequence);
             found.previous.get_or_insert(earlier);
@@ -267,7 +261,7 @@ impl Files<'_> {
         Ok(Ok(found))
     }
 
-    fn read_pending(&self, entry: &ExportEntry) -> Result<PendingObjects, String> {
+    fn read_pending(&self, entry: &Export) -> Result<PendingObjects, String> {
         if entry.object_count > MAX_CHANGED_OBJECTS || entry.bytes > MAX_CHANGED_BYTES {
             return Err(format!(
                 "only exports of up to {MAX_CHANGED_OBJECTS} changed objects and {} MiB are compared here",
@@ -287,7 +281,7 @@ impl Files<'_> {
     /// Compares the pending objects that an earlier export has.
     fn find_in_file(
         &self,
-        earlier: &ExportEntry,
+        earlier: &Export,
         pending: &mut PendingObjects,
         found: &mut ExportDifference,
         budget: &mut u64,
@@ -296,7 +290,7 @@ impl Files<'_> {
         let mut reader = self.open_file(earlier)?;
         while let Some(before) = reader.next_object()? {
             let Some(text) = pending.remove(&before.uri) else { continue };
-            if earlier.kind == Kind::Deleted {
+            if earlier.kind == ExportKind::Deleted {
                 found.added.add_uri(&before.uri);
             } else {
                 found.compare(&before, &ExportObject::parse(text.as_bytes())?);

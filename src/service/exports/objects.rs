@@ -1,5 +1,5 @@
 //! Reads the objects of an export file one after the other, so that a long file needs little memory.
-use penstock_export::OpenedExport;
+use penstock_export::{ExportExt as _, OpenedExport};
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -2,8 +2,8 @@
 //! and the texts of its fields. A text that is not changed leaves its value as it was, digit by digit, and what the form does
 //! not show stays.
 use super::patch::URI;
-use penstock_base::json::{self, Json, push_pointer, unescape_token};
-use penstock_model::mapping::{FieldKind, Literal, Property, Shape, Value};
+use penstock_base::json::{self, Json, join_pointer, unescape_token};
+use penstock_model::mapping::{Form, Property, Shape, Value};
 
 /// What the name of a field of the form begins with, before the JSON Pointer of its value.
 pub const VALUE_FIELD: &str = "v";
@@ -25,9 +25,8 @@ struct FormReading<'f> {
 
 impl FormReading<'_> {
     fn read_object(&self, shape: &Shape, object: &mut Json, pointer: &str) {
-        for field in &shape.fields {
-            let FieldKind::Property(property) = &field.kind else { continue };
-            let here = join(pointer, &field.name);
+        for (_, field, property) in shape.iter_properties() {
+            let here = join_pointer(pointer, &field.name);
             if let Some(text) = (self.texts)(&format!("{JSON_FIELD}{here}")) {
                 let value = self.read_json(&text, object.member(&field.name));
                 set_member(object, &field.name, value);
@@ -90,20 +89,18 @@ fn read_text(property: &Property, text: &str, old: Option<&Json>) -> Option<Json
         return None;
     }
     let keep = || Some(Json::String(trimmed.to_owned()));
-    match &property.value {
-        Value::Literal(Literal::Number | Literal::Integer) => {
-            match json::parse(trimmed.as_bytes(), 1) {
-                Ok(number @ Json::Number(_)) => Some(number),
-                _ => keep(),
-            }
-        }
-        Value::Literal(Literal::Boolean) => match trimmed {
+    match property.value.kind().form {
+        Form::Number => match json::parse(trimmed.as_bytes(), 1) {
+            Ok(number @ Json::Number(_)) => Some(number),
+            _ => keep(),
+        },
+        Form::Boolean => match trimmed {
             "true" => Some(Json::Bool(true)),
             "false" => Some(Json::Bool(false)),
             _ => keep(),
         },
-        Value::Literal(Literal::Date | Literal::DateTime) | Value::Resource => keep(),
-        Value::Literal(_) | Value::Object(_) => Some(Json::String(text.to_owned())),
+        Form::Token => keep(),
+        Form::Text => Some(Json::String(text.to_owned())),
     }
 }
 
@@ -160,13 +157,9 @@ pub fn remove_at(shape: &Shape, draft: &mut Json, pointer: &str) {
 
 /// Removes what has no value: empty elements, and nested objects without URI and values.
 pub fn remove_empty(shape: &Shape, object: &mut Json) {
-    for field in &shape.fields {
-        let FieldKind::Property(property) = &field.kind else { continue };
+    for (_, field, property) in shape.iter_properties() {
         let Some(value) = member_mut(object, &field.name) else { continue };
-        let inner = match &property.value {
-            Value::Object(inner) => Some(inner),
-            _ => None,
-        };
+        let inner = property.value.shape();
         if let Json::Array(elements) = value {
             for element in elements.iter_mut() {
                 if let Some(inner) = inner {
@@ -222,22 +215,13 @@ fn find_field<'s, 'd>(
 }
 
 fn find_property<'s>(shape: &'s Shape, name: &str) -> Option<&'s Property> {
-    match &shape.find_field(name)?.kind {
-        FieldKind::Property(property) => Some(property),
-        FieldKind::Id => None,
-    }
+    shape.find_field(name)?.property()
 }
 
 /// Returns the value at a JSON Pointer that names only members.
 fn find_member<'j>(value: &'j Json, pointer: &str) -> Option<&'j Json> {
     let mut names = pointer.split('/').skip(1);
     names.try_fold(value, |value, name| value.member(&unescape_token(name)))
-}
-
-fn join(pointer: &str, name: &str) -> String {
-    let mut joined = pointer.to_owned();
-    push_pointer(&mut joined, name);
-    joined
 }
 
 fn member_mut<'j>(value: &'j mut Json, name: &str) -> Option<&'j mut Json> {

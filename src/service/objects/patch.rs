@@ -1,7 +1,7 @@
 //! What a person has changed in an object, as a MERGE (RFC 7396): only the fields that differ. So saving keeps what was
 //! not changed, also stored values that the view does not show.
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::json::{Json, push_pointer};
+use penstock_base::json::{Json, join_pointer};
 use penstock_model::ingest::{LockReason, LockedFields};
 use penstock_model::mapping::{FieldKind, Property, Shape, Value};
 use std::collections::{HashMap, HashSet};
@@ -65,14 +65,12 @@ impl PatchBuilder<'_> {
         pointer: &str,
         changes: &mut Vec<(String, Json)>,
     ) {
-        for field in &shape.fields {
-            let FieldKind::Property(property) = &field.kind else { continue };
+        for (_, field, property) in shape.iter_properties() {
             let (before, after) = (base.member(&field.name), draft.member(&field.name));
             if is_same(before, after) {
                 continue;
             }
-            let mut here = pointer.to_owned();
-            push_pointer(&mut here, &field.name);
+            let here = join_pointer(pointer, &field.name);
             if let Some(reason) = self.locked.find(base, &field.name) {
                 self.findings.push(Finding::at_pointer(&here, explain_lock(reason)));
                 continue;

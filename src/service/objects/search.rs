@@ -4,7 +4,7 @@ use crate::gateway::Gateway;
 use penstock_auth::Caller;
 use penstock_base::account_slots::AccountSlot;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_model::mapping::{FieldKind, Mapping};
+use penstock_model::mapping::Mapping;
 use penstock_model::resource::Compiled;
 use penstock_model::search::{
     self, Filter, FoundObject, ObjectCount, Order, Search, SearchBudget, SearchPage,
@@ -106,21 +106,13 @@ pub async fn search_objects(
 impl FoundRow {
     fn from_values(mapping: &Mapping, values: &FieldValues<'_>) -> Self {
         let mut fields = Vec::new();
-        for (index, field) in mapping.root.fields.iter().enumerate() {
-            let FieldKind::Property(property) = &field.kind else { continue };
+        for (index, field, property) in mapping.root.iter_properties() {
             if field.contains_objects() {
                 continue;
             }
-            let (texts, holds_iris) = match values.collect_shown(index, property) {
-                ShownValues::Literals(shown) => {
-                    let shown = shown.into_iter().take(MAX_LISTED_VALUES);
-                    (shown.map(|one| one.text.into_owned()).collect(), false)
-                }
-                ShownValues::Iris(iris) => {
-                    let iris = iris.iter().take(MAX_LISTED_VALUES);
-                    (iris.map(|iri| iri.as_str().to_owned()).collect(), true)
-                }
-            };
+            let shown = values.collect_shown(index, property);
+            let texts = shown.texts().take(MAX_LISTED_VALUES).map(str::to_owned).collect();
+            let holds_iris = matches!(shown, ShownValues::Iris(_));
             fields.push(FoundField { name: field.name.clone(), texts, holds_iris });
         }
         Self { label: view::find_label(mapping, values), fields }

@@ -1,5 +1,5 @@
 //! The sources as clients see them, and the test of a connection.
-use super::{ConnectionState, ConnectionTest, NotStored, check_connectable};
+use super::{ConnectionState, NotStored, check_connectable};
 use crate::audit::change_event;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
@@ -7,189 +7,161 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::time::format_rfc3339;
 use penstock_config::{Source, Subscription};
 use penstock_model::csv::check_text_field;
+use penstock_resources::source::{
+    self, ConnectionStatus, SourceConnection, SourceSubscription, SourceTest,
+};
 use std::time::Duration;
 
-/// A source.
-#[derive(Debug, Clone)]
-pub struct SourceInfo {
-    /// Its name.
-    pub name: String,
-    /// The URL of its broker.
-    pub url: String,
-    /// The id of its account; `None` before its first message.
-    pub account: Option<String>,
-    /// Whether an Admin has disabled its account.
-    pub is_revoked: bool,
-    /// What it subscribes to.
-    pub subscriptions: Vec<Subscription>,
-    /// Its connections, one for each Business Object.
-    pub connections: Vec<ConnectionInfo>,
-    /// What an operator should look at.
-    pub warnings: Vec<String>,
-}
-
-/// The connection of a source for one Business Object.
-#[derive(Debug, Clone)]
-pub struct ConnectionInfo {
-    /// The Business Object as the settings name it.
-    pub business_object: String,
-    /// The id of the Business Object; `None` if it is not defined.
-    pub business_object_id: Option<String>,
-    /// Whether it is connected.
-    pub status: ConnectionStatus,
-    /// The number of messages that the last minute brought.
-    pub messages_per_minute: u64,
-    /// What the connection reports.
-    pub state: ConnectionState,
-}
-
-/// Whether a source is connected for a Business Object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConnectionStatus {
-    /// It is connected.
-    Connected,
-    /// It is not connected. The gateway retries.
-    Disconnected,
-    /// It stays disconnected, because the Business Object requires a review.
-    Off,
-}
-
-impl ConnectionStatus {
-    /// Returns the name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Connected => "connected",
-            Self::Disconnected => "disconnected",
-            Self::Off => "off",
-        }
+/// Returns a source as clients see it.
+fn show_source(gateway: &Gateway, name: &str, source: &Source) -> source::Source {
+    let scheme = if source.url.uses_tls { "mqtts" } else { "mqtt" };
+    let host = &source.url.host;
+    let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+    let account = gateway.auth.find_source_account(name);
+    let is_revoked = account.as_ref().is_some_and(|account| !account.enabled);
+    let (mut connections, mut warnings) = (Vec::new(), Vec::new());
+    for (business_object, state, messages_per_minute) in gateway.sources.list(name) {
+        warnings.extend(list_warnings(gateway, name, source, &business_object, &state));
+        connections.push(show_connection(gateway, business_object, state, messages_per_minute));
+    }
+    if gateway.settings.limits.rejected_bytes == 0 {
+        warnings.push(format!(
+            "invalid messages of the source {name:?} are acknowledged and dropped, because \
+             service.limits.rejected.bytes is 0"
+        ));
+    }
+    if is_revoked {
+        warnings.push(format!(
+            "the account of the source {name:?} is disabled, so its messages wait at the broker"
+        ));
+    }
+    source::Source {
+        name: name.to_owned(),
+        r#type: "mqtt",
+        url: format!("{scheme}://{host}:{}", source.url.port),
+        account: account.map(|account| account.id.clone()),
+        enabled: !is_revoked,
+        subscriptions: source.subscriptions.iter().map(show_subscription).collect(),
+        connections,
+        warnings,
     }
 }
 
-impl SourceInfo {
-    fn collect(gateway: &Gateway, name: &str, source: &Source) -> Self {
-        let scheme = if source.uses_tls { "mqtts" } else { "mqtt" };
-        let host = &source.host;
-        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-        let account = gateway.auth.find_source_account(name);
-        let is_revoked = account.as_ref().is_some_and(|account| !account.enabled);
-        let states = gateway.sources.list(name).into_iter();
-        let connections: Vec<_> = states
-            .map(|(business_object, state, messages_per_minute)| {
-                ConnectionInfo::new(gateway, business_object, state, messages_per_minute)
-            })
-            .collect();
-        let mut warnings: Vec<String> = connections
-            .iter()
-            .flat_map(|connection| connection.list_warnings(gateway, name, source))
-            .collect();
-        if gateway.settings.limits.rejected_bytes == 0 {
+fn show_subscription(subscription: &Subscription) -> SourceSubscription {
+    SourceSubscription {
+        topic: subscription.topic.clone(),
+        business_object: subscription.business_object.clone(),
+        mode: subscription.mode,
+        fields: subscription.fields.clone(),
+    }
+}
+
+/// Returns the connection for this Business Object as clients see it.
+fn show_connection(
+    gateway: &Gateway,
+    business_object: String,
+    state: ConnectionState,
+    messages_per_minute: u64,
+) -> SourceConnection {
+    let compiled = gateway.catalogue.get(&business_object);
+    let (error, error_at) = match state.error {
+        Some(error) => (Some(error.message), Some(format_rfc3339(error.at))),
+        None => (None, None),
+    };
+    SourceConnection {
+        business_object_id: compiled.map(|compiled| compiled.object.id.clone()),
+        state: match check_connectable(gateway, &business_object) {
+            _ if state.connected_since.is_some() => ConnectionStatus::Connected,
+            Ok(()) => ConnectionStatus::Disconnected,
+            Err(_) => ConnectionStatus::Off,
+        },
+        business_object,
+        client_id: state.client_id,
+        protocol: state.protocol,
+        connected_since: state.connected_since.map(format_rfc3339),
+        messages_per_minute,
+        received: state.received,
+        acknowledged: state.acknowledged,
+        dead_letters: state.dead_letters,
+        dropped: state.dropped,
+        waiting_messages: state.waiting_messages,
+        waiting_bytes: state.waiting_bytes,
+        last_message: state.last_message_at.map(format_rfc3339),
+        error,
+        error_at,
+    }
+}
+
+/// Lists what an operator should look at in the connection of a source for the Business Object `object`.
+fn list_warnings(
+    gateway: &Gateway,
+    name: &str,
+    source: &Source,
+    object: &str,
+    state: &ConnectionState,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Err(NotStored { message, .. }) = check_connectable(gateway, object) {
+        warnings.push(format!("the source {name:?} stays off for {object:?}: {message}"));
+        return warnings;
+    }
+    match (gateway.catalogue.get(object), &state.error) {
+        (_, Some(error)) if state.connected_since.is_some() => {
+            let message = &error.message;
             warnings.push(format!(
-                "invalid messages of the source {name:?} are acknowledged and dropped, because \
-                 service.limits.rejected.bytes is 0"
+                "messages of the source {name:?} for {object:?} are not stored, and wait: {message}"
             ));
         }
-        if is_revoked {
-            warnings.push(format!(
-                "the account of the source {name:?} is disabled, so its messages wait at the broker"
-            ));
+        (_, Some(error)) => {
+            let message = &error.message;
+            warnings.push(format!("the source {name:?} is not connected for {object:?}: {message}"));
         }
-        Self {
-            name: name.to_owned(),
-            url: format!("{scheme}://{host}:{}", source.port),
-            account: account.map(|account| account.id.clone()),
-            is_revoked,
-            subscriptions: source.subscriptions.clone(),
-            connections,
-            warnings,
-        }
+        (None, None) => warnings.push(format!(
+            "the source {name:?} ingests into {object:?}, which is not defined; its messages wait until it is"
+        )),
+        (Some(_), None) => {}
     }
-}
-
-impl ConnectionInfo {
-    fn new(
-        gateway: &Gateway,
-        business_object: String,
-        state: ConnectionState,
-        messages_per_minute: u64,
-    ) -> Self {
-        let is_connected = state.connected_since.is_some();
-        let status = match check_connectable(gateway, &business_object) {
-            Err(_) if !is_connected => ConnectionStatus::Off,
-            _ if is_connected => ConnectionStatus::Connected,
-            _ => ConnectionStatus::Disconnected,
-        };
-        let compiled = gateway.catalogue.get(&business_object);
-        Self {
-            business_object_id: compiled.map(|compiled| compiled.object.id.clone()),
-            business_object,
-            status,
-            messages_per_minute,
-            state,
-        }
+    if let Some(at) = state.session_lost_at {
+        let at = format_rfc3339(at);
+        warnings.push(format!(
+            "the broker of the source {name:?} lost the session for {object:?}, noticed at {at}; messages may be missing"
+        ));
     }
-
-    fn list_warnings(&self, gateway: &Gateway, name: &str, source: &Source) -> Vec<String> {
-        let object = &self.business_object;
-        let mut warnings = Vec::new();
-        if let Err(NotStored { message, .. }) = check_connectable(gateway, object) {
-            warnings.push(format!("the source {name:?} stays off for {object:?}: {message}"));
-            return warnings;
-        }
-        match (gateway.catalogue.get(object), &self.state.error) {
-            (_, Some(error)) if self.status == ConnectionStatus::Connected => {
-                let message = &error.message;
+    if let Some(granted) = state.shorter_expiry {
+        warnings.push(format!(
+            "the broker of the source {name:?} keeps the session for {object:?} only {} s without a connection, which is \
+             shorter than session-expiry",
+            granted.as_secs()
+        ));
+    }
+    if let Some(compiled) = gateway.catalogue.get(object)
+        && compiled.mapping.root.key_fields().is_none()
+    {
+        warnings.push(format!(
+            "{object:?}, which the source {name:?} ingests into, has no key; objects without uri become dead letters"
+        ));
+    }
+    let own = source.subscriptions.iter().filter(|one| one.business_object == *object);
+    if let Some(compiled) = gateway.catalogue.get(object) {
+        for field in own.flat_map(|one| one.fields.keys()) {
+            if let Err(why) = check_text_field(&compiled.mapping, field) {
                 warnings.push(format!(
-                    "messages of the source {name:?} for {object:?} are not stored, and wait: {message}"
+                    "the source {name:?} takes the field {field:?} of {object:?} from the topic: {why}"
                 ));
             }
-            (_, Some(error)) => {
-                let message = &error.message;
-                warnings.push(format!("the source {name:?} is not connected for {object:?}: {message}"));
-            }
-            (None, None) => warnings.push(format!(
-                "the source {name:?} ingests into {object:?}, which is not defined; its messages wait until it is"
-            )),
-            (Some(_), None) => {}
         }
-        if let Some(at) = self.state.session_lost_at {
-            let at = format_rfc3339(at);
-            warnings.push(format!(
-                "the broker of the source {name:?} lost the session for {object:?}, noticed at {at}; messages may be missing"
-            ));
-        }
-        if let Some(granted) = self.state.shorter_expiry {
-            warnings.push(format!(
-                "the broker of the source {name:?} keeps the session for {object:?} only {} s without a connection, which is \
-                 shorter than session-expiry",
-                granted.as_secs()
-            ));
-        }
-        if let Some(compiled) = gateway.catalogue.get(object)
-            && compiled.mapping.root.key_fields().is_none()
-        {
-            warnings.push(format!(
-                "{object:?}, which the source {name:?} ingests into, has no key; objects without uri become dead letters"
-            ));
-        }
-        let own = source.subscriptions.iter().filter(|one| one.business_object == *object);
-        if let Some(compiled) = gateway.catalogue.get(object) {
-            for field in own.flat_map(|one| one.fields.keys()) {
-                if let Err(why) = check_text_field(&compiled.mapping, field) {
-                    warnings.push(format!(
-                        "the source {name:?} takes the field {field:?} of {object:?} from the topic: {why}"
-                    ));
-                }
-            }
-        }
-        warnings
     }
+    warnings
 }
 
 /// Lists all sources, by name.
 ///
 /// # Errors
 /// `ErrorClass::Forbidden` if the caller is no User.
-pub fn list_sources(gateway: &Gateway, by: &Authorized) -> Result<Vec<SourceInfo>, GatewayError> {
+pub fn list_sources(
+    gateway: &Gateway,
+    by: &Authorized,
+) -> Result<Vec<source::Source>, GatewayError> {
     by.require_role(Role::User)?;
     Ok(collect_sources(gateway))
 }
@@ -202,9 +174,9 @@ pub fn read_source(
     gateway: &Gateway,
     by: &Authorized,
     name: &str,
-) -> Result<SourceInfo, GatewayError> {
+) -> Result<source::Source, GatewayError> {
     by.require_role(Role::User)?;
-    Ok(SourceInfo::collect(gateway, name, require_source(gateway, name)?))
+    Ok(show_source(gateway, name, require_source(gateway, name)?))
 }
 
 /// Returns the settings of a source.
@@ -221,9 +193,9 @@ pub(crate) fn require_source<'g>(
 }
 
 /// Collects all sources, by name.
-pub(crate) fn collect_sources(gateway: &Gateway) -> Vec<SourceInfo> {
+pub(crate) fn collect_sources(gateway: &Gateway) -> Vec<source::Source> {
     let all = gateway.settings.sources.iter();
-    all.map(|(name, source)| SourceInfo::collect(gateway, name, source)).collect()
+    all.map(|(name, source)| show_source(gateway, name, source)).collect()
 }
 
 /// Tests the connection of a source, with its settings and a session of its own that the test ends.
@@ -235,7 +207,7 @@ pub async fn test_source(
     gateway: &Gateway,
     by: &Authorized,
     name: &str,
-) -> Result<ConnectionTest, GatewayError> {
+) -> Result<SourceTest, GatewayError> {
     by.require_role(Role::Admin)?;
     require_source(gateway, name)?;
     let tester = gateway.sources.tester().ok_or_else(|| {

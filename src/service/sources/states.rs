@@ -2,6 +2,7 @@
 use jiff::Timestamp;
 use penstock_base::time;
 use penstock_config::Source;
+use penstock_resources::source::SourceTest;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -70,20 +71,7 @@ impl Rate {
 
 /// Tests the connection of the source with this name.
 pub type ConnectionTester =
-    dyn Fn(String) -> Pin<Box<dyn Future<Output = ConnectionTest> + Send>> + Send + Sync;
-
-/// The result of a test of a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConnectionTest {
-    /// Whether the broker accepted the connection.
-    pub ok: bool,
-    /// The version of the protocol that the broker speaks: `5` or `3.1.1`.
-    pub protocol: Option<&'static str>,
-    /// Why it failed.
-    pub cause: Option<String>,
-    /// How long it took.
-    pub duration: Duration,
-}
+    dyn Fn(String) -> Pin<Box<dyn Future<Output = SourceTest> + Send>> + Send + Sync;
 
 /// The state of the connection of one source for one Business Object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -180,12 +168,6 @@ impl SourceStates {
             (business_object.clone(), state.clone(), rate.per_minute(now))
         })
         .collect()
-    }
-
-    /// Returns the states of all connections, by source and Business Object.
-    pub fn list_all(&self) -> Vec<((String, String), ConnectionState)> {
-        let connections = self.lock_connections();
-        connections.iter().map(|(key, one)| (key.clone(), one.state.clone())).collect()
     }
 
     /// Sets what tests connections.

@@ -3,16 +3,17 @@ use crate::gateway::Gateway;
 use crate::ingestions::{IngestionRequest, ingest_objects};
 use penstock_auth::Authorized;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::memory::Level;
 use penstock_base::telemetry::trace::Trace;
 use penstock_base::topic::Template;
-use penstock_config::{Source, Subscription};
+use penstock_config::Source;
 use penstock_model::ingest::{
     Answer, BatchedMessage, Body, MAX_TOPIC_COPIES_BYTES, MessageBatch, Mode, OnError,
-    count_message_values,
+    count_message_values, parse_mode,
 };
 use penstock_model::messages::Message;
-use penstock_model::resource::{Compiled, Review};
+use penstock_model::resource::Compiled;
+use penstock_resources::business_object::Review;
+use penstock_resources::gateway::MemoryLevel;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, MutexGuard};
@@ -122,7 +123,7 @@ pub fn store_messages(
 /// Checks that there is memory for messages of this many bytes. While memory is short, only some are stored, one batch at
 /// a time; the result is the permit for that.
 fn check_memory(gateway: &Gateway, bytes: usize) -> Result<Option<MutexGuard<'_, ()>>, NotStored> {
-    if gateway.memory.current_level() < Level::Short {
+    if gateway.memory.current_level() < MemoryLevel::Short {
         return Ok(None);
     }
     let permit = gateway.sources.try_store_while_memory_short();
@@ -187,7 +188,8 @@ impl Templates {
             // The settings were checked at the start.
             Some((field.clone(), text.parse().ok()?))
         };
-        let fields = |one: &Subscription| one.fields.iter().filter_map(parse).collect();
+        let fields =
+            |one: &penstock_config::Subscription| one.fields.iter().filter_map(parse).collect();
         Self(source.subscriptions.iter().map(fields).collect())
     }
 
@@ -248,7 +250,7 @@ impl Storing<'_> {
         templates: &Templates,
     ) -> Prepared<'m> {
         let subscription = message.subscription.and_then(|index| settings.subscriptions.get(index));
-        let mode = subscription.and_then(|one| one.mode.parse().ok()).unwrap_or(Mode::Merge);
+        let mode = subscription.and_then(|one| parse_mode(&one.mode).ok()).unwrap_or(Mode::Merge);
         let limits = &self.gateway.settings.limits;
         let values = count_message_values(&message.payload, limits.values);
         let too_large = |detail| GatewayError::new(ErrorClass::TooLarge, detail);

@@ -1,7 +1,8 @@
 //! The permits of queries and updates: two run and eight wait, at most one and two for each account. While there is not
 //! enough memory for another one, it waits too.
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::memory::{Level, Memory, return_unused_pages};
+use penstock_base::memory::{Memory, return_unused_pages};
+use penstock_resources::gateway::MemoryLevel;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -112,7 +113,7 @@ impl SparqlPermits {
     fn has_memory(&self, queue: &Queue) -> bool {
         let Shared { memory, request_bytes, .. } = &*self.0;
         let needed = request_bytes.saturating_mul(2 * (queue.running.len() as u64 + 1));
-        memory.current_level() < Level::Short
+        memory.current_level() < MemoryLevel::Short
             && memory.remaining_bytes().is_none_or(|remaining| remaining >= needed)
     }
 

@@ -1,7 +1,8 @@
 //! The reports that are kept: one file each, within a number and a size. A report can have megabytes, is derived from
 //! the store, and is needed for some time. As a document of the store, it would be in each new base and in each backup.
-use super::report::{Validation, read_header};
+use super::report::read_header;
 use penstock_base::files::{create_folders, write_atomically};
+use penstock_resources::validation::Validation;
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
@@ -104,8 +105,9 @@ fn remove_file(path: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::{Findings, Progress, SeverityCounts, ValidationState};
+    use super::super::report::Findings;
     use super::*;
+    use penstock_resources::validation::{Progress, SeverityCounts, ValidationState};
 
     fn validation(number: usize) -> Validation {
         Validation {

@@ -3,7 +3,10 @@
 //! A file has two zstd frames with checksums. The first one is the [`Report`] as JSON, the second one a line of JSON for
 //! each listed violation.
 use oxrdf::{NamedNode, Term};
-use penstock_base::error::{ErrorClass, GatewayError, ViolatedConstraint};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::validation::{
+    ConstraintCount, ListedViolation, SeverityCounts, Validation,
+};
 use penstock_shapes::{Severity, Violation};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -23,125 +26,6 @@ const MAX_HEADER_BYTES: u64 = 128 << 20;
 /// The fastest level that compresses well.
 const COMPRESSION_LEVEL: i32 = 1;
 
-/// The state of a validation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum ValidationState {
-    /// It waits.
-    Queued,
-    /// It runs.
-    Running,
-    /// It has a report.
-    Finished,
-    /// An error ended it.
-    Failed,
-    /// A client ended it.
-    Cancelled,
-}
-
-impl ValidationState {
-    /// Returns its name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Finished => "finished",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Returns whether it waits or runs.
-    pub fn is_open(self) -> bool {
-        matches!(self, Self::Queued | Self::Running)
-    }
-}
-
-/// A validation of everything that a Business Object has. Its JSON is that of its resource and its event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Validation {
-    /// Its id.
-    pub id: String,
-    /// The id of the Business Object.
-    pub business_object: String,
-    /// The name of the Business Object when it was queued.
-    pub business_object_name: String,
-    /// Its state.
-    pub state: ValidationState,
-    /// The account that requested it: its id, or `local`.
-    pub requested_by: String,
-    /// When it was queued (RFC 3339, UTC).
-    pub queued_at: String,
-    /// When it began to run (RFC 3339, UTC).
-    pub started_at: Option<String>,
-    /// When it ended (RFC 3339, UTC).
-    pub ended_at: Option<String>,
-    /// The sequence of the newest commit that it validates.
-    pub commit: Option<u64>,
-    /// The shapes graphs.
-    pub shapes: Vec<UsedShapes>,
-    /// The members of the Business Object.
-    pub progress: Progress,
-    /// Whether nothing was found, of whatever severity; `None` unless it is finished.
-    pub conforms: Option<bool>,
-    /// What was found so far.
-    pub counts: SeverityCounts,
-    /// The number of violations that the report lists.
-    pub listed: u64,
-    /// Why it failed.
-    pub error: Option<String>,
-}
-
-/// A shapes graph that a validation uses.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UsedShapes {
-    /// Its name.
-    pub name: String,
-    /// Its version.
-    pub version: u64,
-}
-
-/// The progress of a validation, in members.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
-    /// The number of validated ones.
-    pub validated: u64,
-    /// The number of all; `None` before they are counted.
-    pub expected: Option<u64>,
-}
-
-/// The number of violations by severity.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeverityCounts {
-    /// `sh:Violation`
-    pub violation: u64,
-    /// `sh:Warning`
-    pub warning: u64,
-    /// `sh:Info`
-    pub info: u64,
-}
-
-impl SeverityCounts {
-    /// Returns the number of all.
-    pub fn total(self) -> u64 {
-        self.violation + self.warning + self.info
-    }
-}
-
-/// How often a constraint of a shape is violated.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConstraintCount {
-    /// The IRI of the shape.
-    pub shape: String,
-    /// The constraint component.
-    pub constraint: String,
-    /// The severity.
-    pub severity: Severity,
-    /// The number of violations.
-    pub count: u64,
-}
-
 /// A validation, with its counts by shape and constraint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -155,19 +39,9 @@ pub struct Report {
     pub other_count: u64,
 }
 
-/// A violation that a report lists.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedViolation {
-    /// The constraint, and what violates it.
-    pub violation: ViolatedConstraint,
-    /// What is wrong.
-    pub message: String,
-}
-
-impl From<&Violation> for ListedViolation {
-    fn from(violation: &Violation) -> Self {
-        Self { violation: violation.into(), message: violation.message(&[]).to_owned() }
-    }
+/// Returns a violation as a report shows it.
+pub(super) fn show_violation(violation: &Violation) -> ListedViolation {
+    ListedViolation { message: violation.message(&[]).to_owned(), violation: violation.into() }
 }
 
 /// What a validation has found so far, within the limits of its report.
@@ -215,20 +89,17 @@ impl Findings {
 
     /// Returns the content of the file that keeps an ended validation.
     pub(super) fn into_file(self, validation: Validation) -> io::Result<Vec<u8>> {
-        let counted = self.by_constraint.into_iter();
-        let mut constraints: Vec<_> = counted
+        let mut counted: Vec<_> = self.by_constraint.into_iter().collect();
+        counted.sort_by(|(a, a_count), (b, b_count)| b_count.cmp(a_count).then_with(|| a.cmp(b)));
+        let counted = counted.into_iter();
+        let constraints = counted
             .map(|((shape, constraint, severity), count)| ConstraintCount {
                 shape,
                 constraint: constraint.into_string(),
-                severity,
+                severity: severity.name().to_owned(),
                 count,
             })
             .collect();
-        constraints.sort_by(|a, b| {
-            b.count.cmp(&a.count).then_with(|| {
-                (&a.shape, &a.constraint, a.severity).cmp(&(&b.shape, &b.constraint, b.severity))
-            })
-        });
         let report = Report { validation, constraints, other_count: self.other_count };
         let mut file = Vec::new();
         write_frame(&mut file, &serde_json::to_vec(&report)?)?;
@@ -352,6 +223,7 @@ fn damaged_error(path: &Path, error: &io::Error) -> GatewayError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_resources::validation::{Progress, ValidationState};
 
     fn violation(number: usize, severity: Severity) -> Violation {
         Violation {

@@ -1,12 +1,13 @@
 //! Runs validations, one after the other, on a thread of its own.
 use super::kept::write_file;
-use super::report::{Findings, Progress, UsedShapes, Validation, ValidationState};
+use super::report::Findings;
 use crate::gateway::Gateway;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::EventKind;
 use penstock_base::telemetry::metrics::count_validation;
 use penstock_base::time::format_rfc3339;
 use penstock_model::validation::StoredValidation;
+use penstock_resources::validation::{Progress, UsedShapes, Validation, ValidationState};
 use penstock_shapes::{Cancellation, Limits, VALIDATION_STACK_BYTES};
 use std::sync::atomic::Ordering;
 use std::thread;

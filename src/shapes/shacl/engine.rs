@@ -4,9 +4,9 @@
 //! a text instead of its characters, and matches regular expressions without a limit.
 use super::quick::{text_of, to_folded};
 use super::{Patterns, pattern_key, to_named_node};
-use crate::compare::{compare, fold_language, is_valid};
 use crate::data::Data;
 use oxrdf::{NamedNode, Term};
+use penstock_rdf::compare::{compare, fold_language, is_valid};
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::SHACLPath;
 use rudof_rdf::rdf_core::term::Object;

@@ -2,12 +2,12 @@
 //! storing it takes. This check reads each object once and says "conforms" only if that is certain: for the frequent
 //! constraints, and values of the frequent datatypes. rudof validates the other data, and alone decides what violates.
 use super::{Patterns, pattern_key};
-use crate::compare::{fold_language, is_valid, to_decimal};
 use crate::data::Data;
 use crate::patterns::Pattern;
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, NamedNodeRef, Term};
 use oxsdatatypes::Decimal;
+use penstock_rdf::compare::{fold_language, is_valid, to_decimal};
 use rudof_rdf::rdf_core::term::Object;
 use rudof_rdf::rdf_core::term::literal::ConcreteLiteral;
 use shacl::ir::{IRComponent, IRSchema, ShapeLabelIdx};

@@ -4,10 +4,11 @@
 //!
 //! In the schema that rudof compiles, each of them is a semantic action of its node constraint. So it counts wherever a
 //! node constraint can be, whether within NOT, OR or a nested shape.
-use crate::compare::{compare, is_numeric, is_valid};
 use crate::patterns::{MAX_PATTERNS, Pattern};
 use oxrdf::{Literal, NamedNode, NamedNodeRef, Term};
 use penstock_base::error::Finding;
+use penstock_rdf::compare::{compare, is_valid};
+use penstock_rdf::number::is_numeric;
 use prefixmap::IriRef;
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::term::Object;

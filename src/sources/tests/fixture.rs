@@ -6,7 +6,7 @@ use crate::packets::ConnectRequest;
 use crate::session::{Session, Timings};
 use crate::subscriptions::Subscriptions;
 use penstock_base::error::GatewayError;
-use penstock_config::{Source, Subscription};
+use penstock_config::{BrokerUrl, Source, Subscription};
 use penstock_service::sources::{
     ConnectionState, Message, NotStored, NotStoredCode, Stored, StoredSession,
 };
@@ -183,18 +183,19 @@ impl Setup {
         let subscription = |topic: &&str| Subscription {
             topic: (*topic).to_owned(),
             business_object: BUSINESS_OBJECT.to_owned(),
-            mode: "MERGE".to_owned(),
+            mode: "MERGE",
             fields: BTreeMap::new(),
         };
         let source = Source {
-            host: "127.0.0.1".to_owned(),
-            port,
-            uses_tls: false,
+            kind: "mqtt",
+            url: BrokerUrl { uses_tls: false, host: "127.0.0.1".to_owned(), port },
             client_id: None,
             username: None,
             password: None,
             ca_file: None,
             client_certificate: None,
+            client_key: None,
+            is_insecure: false,
             session_expiry: Duration::from_hours(1),
             receive_maximum: 1_000,
             subscriptions: topics.iter().map(subscription).collect(),

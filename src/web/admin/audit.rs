@@ -3,11 +3,12 @@ use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
-use penstock_auth::audit::{Filter, Record};
+use penstock_auth::audit::Filter;
 use penstock_auth::{Auth, Caller};
 use penstock_http::caller::caller;
-use penstock_http::query::Query;
+use penstock_http::query::{NumberCursor, Query};
 use penstock_http::state::gateway;
+use penstock_resources::audit::AuditEvent;
 use penstock_service::audit::list_events;
 use salvo::{Depot, Request, handler};
 
@@ -91,14 +92,14 @@ pub(crate) async fn show_audit_trail(req: &mut Request, depot: &mut Depot) -> Pa
     let gateway = gateway(depot)?;
     let text = |name: &str| query.get(name).map(str::to_owned);
     let filter = Filter { account: text("account"), what: text("what"), ..Filter::default() };
-    let before = query.read_number_cursor()?;
-    let mut records =
+    let before = query.read_cursor::<NumberCursor>()?;
+    let mut events =
         list_events(&gateway, caller(depot), filter, before, ROWS_PER_PAGE + 1).await?;
     let frame = Frame::new(req, depot, Section::Audit);
-    let id = |record: &Record| record.id.to_string();
+    let id = |event: &AuditEvent| event.id.clone();
     Ok(PageReply::show(&Trail {
-        pager: Pager::for_rows(&frame, "/admin/audit", &query, &mut records, ROWS_PER_PAGE, id),
-        rows: records.into_iter().map(|record| build_row(record, &gateway.auth)).collect(),
+        pager: Pager::for_rows(&frame, "/admin/audit", &query, &mut events, ROWS_PER_PAGE, id),
+        rows: events.into_iter().map(|event| build_row(event, &gateway.auth)).collect(),
         account: text("account").unwrap_or_default(),
         what: text("what").unwrap_or_default(),
         kinds: KINDS,
@@ -106,15 +107,15 @@ pub(crate) async fn show_audit_trail(req: &mut Request, depot: &mut Depot) -> Pa
     }))
 }
 
-fn build_row(record: Record, auth: &Auth) -> Row {
+fn build_row(event: AuditEvent, auth: &Auth) -> Row {
     Row {
-        at: words::format_second(&record.at),
-        is_refusal: record.what.ends_with(".refused"),
-        what: record.what,
-        account: Who::from_id(record.account.as_deref(), auth),
-        by: Who::from_id(record.by.as_deref(), auth),
-        from: record.from.map(|from| from.to_string()).unwrap_or_default(),
-        detail: record.detail,
-        times: if record.count > 1 { words::format_number(record.count) } else { String::new() },
+        at: words::format_second(&event.at),
+        is_refusal: event.what.ends_with(".refused"),
+        what: event.what,
+        account: Who::from_id(event.account.as_deref(), auth),
+        by: Who::from_id(event.by.as_deref(), auth),
+        from: event.from.unwrap_or_default(),
+        detail: event.detail,
+        times: if event.count > 1 { words::format_number(event.count) } else { String::new() },
     }
 }

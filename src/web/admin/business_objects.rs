@@ -7,18 +7,18 @@ use super::schedule::{ShownSchedule, describe_cron};
 use super::words;
 use askama::Template;
 use penstock_auth::{Caller, Role};
-use penstock_base::error::Finding;
-use penstock_base::managed::DefinitionKind;
-use penstock_export::{ExportEntry, PushResult};
 use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::query::Query;
 use penstock_http::service::{origin, trace};
 use penstock_http::state::{gateway, state};
-use penstock_model::catalogue::DeletionCount;
 use penstock_model::ingest::Mode;
 use penstock_model::mapping::{Mapping, build_example};
-use penstock_model::resource::{BusinessObject, Compiled, Definition, Review};
+use penstock_model::resource::{BusinessObject, Compiled, Definition};
+use penstock_resources::business_object::{DeletionCount, Review};
+use penstock_resources::definitions::DefinitionKind;
+use penstock_resources::export::{Export, Push};
+use penstock_resources::warning::Warning;
 use penstock_service::business_objects::{
     self, DeletionEffects, MAX_COUNTED_OBJECTS, find_business_object,
 };
@@ -138,9 +138,9 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
     let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
     let base = origin(depot).base_url(state(depot).settings()).unwrap_or_default();
     let mut last = business_objects::list_last_exports(&gateway).await?;
-    let checked = business_objects::collect_warnings(&gateway, compiled).await?;
-    let object = checked.compiled.object.clone();
-    let address = build_ingestion_address(&base, &checked.compiled);
+    let shown = business_objects::show_business_object(&gateway, Arc::clone(&compiled)).await?;
+    let object = compiled.object.clone();
+    let address = build_ingestion_address(&base, &compiled);
     let page = One {
         schedule: describe_schedule(&object.definition),
         cron: object.definition.schedule.clone().filter(|cron| describe_cron(cron).is_some()),
@@ -161,10 +161,10 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
             })
             .collect(),
         at: words::format_utc(&object.updated_at),
-        namespaces: checked.compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
-        warnings: checked.warnings.into_iter().map(describe_warning).collect(),
+        namespaces: compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
+        warnings: shown.warnings.into_iter().map(describe_warning).collect(),
         deleting: describe_progress(&object),
-        command: build_command(&address, "KEY", &checked.compiled.mapping),
+        command: build_command(&address, "KEY", &compiled.mapping),
         address,
         frame: frame.with_source_of(depot, DefinitionKind::BusinessObject, &object.definition.name),
         last: last.remove(&object.id).map(|entry| Last::from_entry(&entry)),
@@ -198,7 +198,7 @@ pub(crate) async fn push_business_object(req: &mut Request, depot: &mut Depot) -
     let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
     let page = format!("/admin/business-objects/{}", compiled.object.id);
     let (by, trace) = (caller(depot), trace(depot).to_string());
-    let PushResult { exports, reason } =
+    let Push { exports, reason } =
         match exports::push_business_object(&gateway, by, compiled, trace).await {
             Ok(pushed) => pushed,
             Err(error) => return Ok(PageReply::redirect_with_error(page, error.detail)),
@@ -285,7 +285,7 @@ pub(crate) async fn delete_business_object(req: &mut Request, depot: &mut Depot)
 }
 
 impl Last {
-    fn from_entry(entry: &ExportEntry) -> Self {
+    fn from_entry(entry: &Export) -> Self {
         Self {
             id: entry.id.clone(),
             age: words::format_age(&entry.created_at),
@@ -304,8 +304,8 @@ pub(super) fn describe_updater(
     Some(words::name_requester(gateway, by, id))
 }
 
-fn describe_warning(finding: Finding) -> String {
-    match check::split_warning(finding) {
+fn describe_warning(warning: Warning) -> String {
+    match check::split_warning(warning) {
         (Some((line, column)), message) => {
             format!("Line {line}, column {column} of the mapping: {message}")
         }

@@ -12,10 +12,11 @@ use penstock_base::json::unescape_token;
 use penstock_base::principal::Principal;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
-use penstock_http::query::{Query, cursor_after};
+use penstock_http::query::{NumbersCursor, Query, cursor_after};
 use penstock_http::service::trace;
 use penstock_http::state::{gateway, state};
-use penstock_model::changes::{Change, ChangeAction, ChangeCounts, HistoryEntry, State};
+use penstock_model::changes::{Change, ChangeAction, ChangeCounts, HistoryEntry};
+use penstock_resources::change::ChangeState;
 use penstock_service::changes::{
     self, ChangeDetails, Relation, Step, VisibleChange, list_allowed_actions,
 };
@@ -106,13 +107,13 @@ impl ChangeRow {
 }
 
 /// Returns the state in words, and its class.
-fn describe_state(state: State) -> (&'static str, &'static str) {
+fn describe_state(state: ChangeState) -> (&'static str, &'static str) {
     match state {
-        State::Draft => ("draft", ""),
-        State::Submitted => ("waits for approval", "warn"),
-        State::Approved => ("approved and published", "good"),
-        State::Rejected => ("rejected", "bad"),
-        State::Withdrawn => ("withdrawn", ""),
+        ChangeState::Draft => ("draft", ""),
+        ChangeState::Submitted => ("waits for approval", "warn"),
+        ChangeState::Approved => ("approved and published", "good"),
+        ChangeState::Rejected => ("rejected", "bad"),
+        ChangeState::Withdrawn => ("withdrawn", ""),
     }
 }
 
@@ -154,7 +155,7 @@ fn describe_author(change: &Change, gateway: &Gateway, by: &Caller, relation: Re
 #[handler]
 pub(crate) async fn show_change(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
-    let place = match query.read_numbers_cursor()? {
+    let place = match query.read_cursor::<NumbersCursor>()? {
         Some((version, last)) => (Some(version), last.saturating_add(1)),
         None => (None, 0),
     };
@@ -295,7 +296,7 @@ impl One {
         let label = compiled.as_ref().and_then(|one| one.mapping.find_label_field());
         let label = label.map(|(_, field)| field.name.as_str());
         let (is_published, nesting) =
-            (change.state == State::Approved, gateway.settings.limits.nesting);
+            (change.state == ChangeState::Approved, gateway.settings.limits.nesting);
         let (requested, nested): (Vec<_>, Vec<_>) =
             difference.into_iter().partition(|item| item.index.is_some());
         let show = |item| ChangedObject::from_item(item, label, is_published, nesting, &frame);
@@ -384,14 +385,14 @@ impl Progress {
 
 fn describe_step(entry: &HistoryEntry, is_first: bool) -> &'static str {
     match entry.state {
-        State::Draft if is_first => "sent it as a draft",
-        State::Submitted if is_first => "sent it",
+        ChangeState::Draft if is_first => "sent it as a draft",
+        ChangeState::Submitted if is_first => "sent it",
         _ if entry.rebased => "rebased it",
-        State::Draft => "changed it to a draft",
-        State::Submitted => "submitted it",
-        State::Approved => "approved it, which published it",
-        State::Rejected => "rejected it",
-        State::Withdrawn => "withdrew it",
+        ChangeState::Draft => "changed it to a draft",
+        ChangeState::Submitted => "submitted it",
+        ChangeState::Approved => "approved it, which published it",
+        ChangeState::Rejected => "rejected it",
+        ChangeState::Withdrawn => "withdrew it",
     }
 }
 

@@ -12,7 +12,9 @@ use penstock_base::json;
 use penstock_http::caller::caller;
 use penstock_http::problem::Problem;
 use penstock_http::state::gateway;
-use penstock_model::ingest::{DryRun, Status};
+use penstock_model::ingest::DryRun;
+use penstock_resources::ingestion::IngestedStatus;
+use penstock_resources::warning::Warning;
 use penstock_service::business_objects::{
     DefinitionCheck, MappingTree, NamespaceCheck, SampleCheck, check_definition,
 };
@@ -134,7 +136,11 @@ impl Checked {
             whole: result.error.as_ref().map(describe_error),
             fields: result.field_count,
             namespaces: result.namespaces,
-            warnings: result.warnings.into_iter().map(split_warning).collect(),
+            warnings: result
+                .warnings
+                .into_iter()
+                .map(|finding| split_warning(finding.into()))
+                .collect(),
             tree: result.tree,
             sample: match result.sample {
                 None => Sample::Untried,
@@ -175,8 +181,8 @@ impl Tried {
             tried.objects.push(Object {
                 number: outcome.index + 1,
                 status: match outcome.status {
-                    Status::Created => "new",
-                    Status::Updated => "exists, would be extended",
+                    IngestedStatus::Created => "new",
+                    IngestedStatus::Updated => "exists, would be extended",
                     _ => "exists, would not change",
                 },
                 nested: nested.collect(),
@@ -232,13 +238,14 @@ fn to_mapping_error(finding: Finding) -> MappingError {
 }
 
 /// Converts a warning: its line and column in the mapping, if known, and the message.
-pub(super) fn split_warning(finding: Finding) -> (Option<(u64, u64)>, String) {
-    match finding.place {
-        Place::Line { line, column } => {
-            let message = finding.message.strip_prefix("config: ").unwrap_or(&finding.message);
-            (Some((line, column)), message.to_owned())
+pub(super) fn split_warning(
+    Warning { line, column, message, .. }: Warning,
+) -> (Option<(u64, u64)>, String) {
+    match line.zip(column) {
+        Some(place) => {
+            (Some(place), message.strip_prefix("config: ").unwrap_or(&message).to_owned())
         }
-        Place::Pointer(_) | Place::Whole => (None, finding.message),
+        None => (None, message),
     }
 }
 

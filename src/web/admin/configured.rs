@@ -79,8 +79,7 @@ impl SettingGroup {
         let table = format!("{TARGETS}<bucketName>.");
         let known = SETTINGS.iter().filter_map(|setting| {
             let part = setting.name.strip_prefix(table.as_str())?;
-            let applies = setting.kinds.is_empty() || setting.kinds.contains(&kind);
-            applies.then_some((part, setting.meaning))
+            setting.applies_to(kind).then_some((part, &*setting.meaning))
         });
         let targets = &settings.targets;
         let default = if targets.named.is_empty() && targets.default.is_none() {
@@ -104,7 +103,7 @@ impl SettingGroup {
     pub(super) fn of_source(settings: &Settings, name: &str) -> Self {
         let table = format!("{SOURCES}<source>.");
         let known = SETTINGS.iter().filter_map(|setting| {
-            Some((setting.name.strip_prefix(table.as_str())?, setting.meaning))
+            Some((setting.name.strip_prefix(table.as_str())?, &*setting.meaning))
         });
         let prefix = format!("{SOURCES}{name}.");
         let add = format!("Add the settings, such as {prefix}type.");

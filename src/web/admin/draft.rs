@@ -4,11 +4,11 @@ use super::schedule::ShownSchedule;
 use chrono::Utc;
 use penstock_base::error::Finding;
 use penstock_base::principal::Principal;
-use penstock_model::namespace::{Generator, NamespaceDefinition};
-use penstock_model::resource::{
-    BusinessObject, Condition, Definition, NewDefinition, PushTarget, Review, Validation,
-    ValidationMode,
+use penstock_model::resource::{BusinessObject, Definition, NewDefinition};
+use penstock_resources::business_object::{
+    Condition, PushTarget, Review, Validation, ValidationMode,
 };
+use penstock_resources::namespace::{DefinedNamespace, Generator};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -172,7 +172,7 @@ impl Draft {
             parsed.map_err(|why| findings.push(Finding::at_pointer(place, why))).ok()
         };
         let namespaces = self.namespaces.iter().enumerate();
-        let namespaces = namespaces.map(|(row, [name, base, kind])| NamespaceDefinition {
+        let namespaces = namespaces.map(|(row, [name, base, kind])| DefinedNamespace {
             name: name.clone(),
             uri_base: some(base),
             generator: generator(row, kind),

@@ -9,15 +9,16 @@ use askama::Template;
 use penstock_auth::Authorized;
 use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
-use penstock_base::managed::DefinitionKind;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::state::gateway;
 use penstock_model::derive::DerivationNote;
-use penstock_model::namespace::Generator;
-use penstock_model::resource::{BusinessObject, Compiled, ValidationMode};
+use penstock_model::resource::{BusinessObject, Compiled};
+use penstock_resources::business_object::ValidationMode;
+use penstock_resources::definitions::DefinitionKind;
+use penstock_resources::namespace::Generator;
 use penstock_service::business_objects::{
     SaveConditions, define_business_object, find_business_object, redefine_business_object,
 };

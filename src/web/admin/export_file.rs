@@ -2,7 +2,7 @@
 use super::frame::Frame;
 use super::object::{find_distinct_label, object_link};
 use super::words;
-use penstock_export::Kind;
+use penstock_resources::export::ExportKind;
 use penstock_service::exports::{ChangedObject, DifferenceList, ExportDifference, ExportObject};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
@@ -95,7 +95,7 @@ pub(super) struct ShownDifference {
     pub(super) previous: Option<(String, u64)>,
     /// The sequence of the oldest export that was read, if it is another one.
     pub(super) back_to: Option<u64>,
-    pub(super) kind: Kind,
+    pub(super) kind: ExportKind,
     pub(super) added: ObjectLinks,
     pub(super) removed: ObjectLinks,
     pub(super) changed: Vec<ShownChange>,
@@ -154,7 +154,7 @@ impl ShownDifference {
     pub(super) fn new(
         difference: ExportDifference,
         labels: &HashMap<String, String>,
-        kind: Kind,
+        kind: ExportKind,
         frame: &Frame,
     ) -> Self {
         let ExportDifference {

@@ -8,12 +8,13 @@ use askama::Template;
 use penstock_auth::Caller;
 use penstock_base::Role;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_export::{ExportEntry, Kind, Status, TargetState};
+use penstock_export::ExportExt as _;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
-use penstock_http::query::{Query, cursor_after};
+use penstock_http::query::{Query, UuidCursor, cursor_after};
 use penstock_http::state::gateway;
+use penstock_resources::export::{Export, ExportKind, ExportStatus, Target};
 use penstock_service::exports::{self, ExportAction, ExportFilter, ExportPreview, ExportSearch};
 use penstock_service::gateway::Gateway;
 use penstock_service::objects::find_labels;
@@ -35,16 +36,21 @@ const MAX_SHOWN_OBJECTS: usize = 20;
 const DIFFERENCE: &str = "difference";
 
 /// The choices of the filter by state: the value, its label, and the states of the exports; `None` for all.
-const STATES: [(&str, &str, Option<&[Status]>); 5] = [
+const STATES: [(&str, &str, Option<&[ExportStatus]>); 5] = [
     ("", "All, newest first", None),
     (
         QUEUE,
         "Waiting, in order",
-        Some(&[Status::Waiting, Status::Queued, Status::Delivering, Status::Blocked]),
+        Some(&[
+            ExportStatus::Waiting,
+            ExportStatus::Queued,
+            ExportStatus::Delivering,
+            ExportStatus::Blocked,
+        ]),
     ),
-    ("blocked", "Blocked", Some(&[Status::Blocked])),
-    ("parked", "Parked", Some(&[Status::Parked])),
-    ("delivered", "Delivered", Some(&[Status::Delivered])),
+    ("blocked", "Blocked", Some(&[ExportStatus::Blocked])),
+    ("parked", "Parked", Some(&[ExportStatus::Parked])),
+    ("delivered", "Delivered", Some(&[ExportStatus::Delivered])),
 ];
 /// The choice that shows the queues of the targets.
 const QUEUE: &str = "queue";
@@ -100,13 +106,13 @@ struct Row {
 }
 
 /// The status of an export, as it is shown.
-pub(super) struct StatusLabel(Status);
+pub(super) struct StatusLabel(ExportStatus);
 
 #[derive(Template)]
 #[template(path = "admin/export.html")]
 struct One {
     frame: Frame,
-    entry: ExportEntry,
+    entry: Export,
     state: StatusLabel,
     kind: &'static str,
     created: String,
@@ -155,36 +161,36 @@ impl Shown {
 }
 
 impl StatusLabel {
-    pub(super) fn from_status(status: Status) -> Self {
+    pub(super) fn from_status(status: ExportStatus) -> Self {
         Self(status)
     }
 
     pub(super) fn words(&self) -> &'static str {
         match self.0 {
-            Status::Waiting => "waiting for space",
-            Status::Queued => "queued",
-            Status::Delivering => "delivering",
-            Status::Delivered => "delivered",
-            Status::Blocked => "blocked",
-            Status::Parked => "parked",
+            ExportStatus::Waiting => "waiting for space",
+            ExportStatus::Queued => "queued",
+            ExportStatus::Delivering => "delivering",
+            ExportStatus::Delivered => "delivered",
+            ExportStatus::Blocked => "blocked",
+            ExportStatus::Parked => "parked",
         }
     }
 
     pub(super) fn class(&self) -> &'static str {
         match self.0 {
-            Status::Delivered => "good",
-            Status::Waiting | Status::Parked => "warn",
-            Status::Blocked => "bad",
-            Status::Queued | Status::Delivering => "",
+            ExportStatus::Delivered => "good",
+            ExportStatus::Waiting | ExportStatus::Parked => "warn",
+            ExportStatus::Blocked => "bad",
+            ExportStatus::Queued | ExportStatus::Delivering => "",
         }
     }
 }
 
 impl Row {
-    fn from_entry(place: usize, entry: ExportEntry) -> Self {
+    fn from_entry(place: usize, entry: Export) -> Self {
         Self {
             place,
-            is_entry: entry.status != Status::Waiting,
+            is_entry: entry.status != ExportStatus::Waiting,
             id: entry.id,
             business_object: entry.business_object_name,
             target: entry.target,
@@ -198,11 +204,11 @@ impl Row {
     }
 }
 
-fn kind_label(kind: Kind) -> &'static str {
+fn kind_label(kind: ExportKind) -> &'static str {
     match kind {
-        Kind::Full => "full",
-        Kind::Incremental => "changes",
-        Kind::Deleted => "deletions",
+        ExportKind::Full => "full",
+        ExportKind::Incremental => "changes",
+        ExportKind::Deleted => "deletions",
     }
 }
 
@@ -210,7 +216,7 @@ fn kind_label(kind: Kind) -> &'static str {
 #[handler]
 pub(crate) async fn list_exports(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["state", "businessObject", "target", "cursor"])?;
-    let after = query.read_uuid_cursor()?;
+    let after = query.read_cursor::<UuidCursor>()?;
     let query = query.without_empty();
     let parameters = ["state", "businessObject", "target"].map(|name| (name, query.get(name)));
     let [state, business_object, target] = parameters.map(|(_, value)| value);
@@ -261,7 +267,7 @@ pub(crate) async fn list_exports(req: &mut Request, depot: &mut Depot) -> PageRe
 /// Returns the queues with exports that the filter selects.
 async fn list_queues(
     gateway: &Gateway,
-    targets: &[TargetState],
+    targets: &[Target],
     filter: &ExportFilter,
 ) -> Result<Vec<TargetQueue>, GatewayError> {
     let mut lines = Vec::new();
@@ -332,7 +338,7 @@ fn build_page(frame: Frame, gateway: &Gateway, by: &Caller, preview: ExportPrevi
         Err(cause) => Shown::Gone(cause),
     };
     let is_kept = matches!(content, Shown::Text { .. });
-    let waits = matches!(entry.status, Status::Queued | Status::Blocked);
+    let waits = matches!(entry.status, ExportStatus::Queued | ExportStatus::Blocked);
     let may = frame.may(Role::Admin);
     One {
         state: StatusLabel(entry.status),
@@ -343,9 +349,9 @@ fn build_page(frame: Frame, gateway: &Gateway, by: &Caller, preview: ExportPrevi
         objects: words::format_count(entry.object_count, "object", "objects"),
         by: entry.pushed_by.as_deref().map(|id| words::name_requester(gateway, by, id)),
         file: entry.file_name(),
-        may_retry: may && (waits || entry.status == Status::Parked),
+        may_retry: may && (waits || entry.status == ExportStatus::Parked),
         may_park: may && waits,
-        may_replay: may && is_kept && entry.status == Status::Delivered,
+        may_replay: may && is_kept && entry.status == ExportStatus::Delivered,
         table: objects.map(|objects| FileTable::new(&objects, &frame)),
         difference: None,
         content,

@@ -8,15 +8,16 @@ use penstock_auth::Caller;
 use penstock_auth::groups::{NewGroup, missing_group_error};
 use penstock_base::IfMatch;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
-use penstock_base::managed::DefinitionKind;
 use penstock_base::principal::Principal;
 use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::problem::Problem;
-use penstock_http::query::Query;
+use penstock_http::query::{Query, TextCursor};
 use penstock_http::state::gateway;
+use penstock_resources::definitions::DefinitionKind;
+use penstock_resources::group::Group;
 use penstock_service::gateway::Gateway;
-use penstock_service::groups::{self, GroupDetails, VisibleGroup};
+use penstock_service::groups;
 use salvo::{Depot, Request, handler};
 use serde_json::json;
 
@@ -68,16 +69,15 @@ struct Row {
 
 impl Row {
     /// Converts a group that an Admin sees.
-    fn from_visible(visible: VisibleGroup, gateway: &Gateway, by: &Caller) -> Option<Self> {
-        let GroupDetails { members, group } = visible.details?;
+    fn from_group(group: Group, gateway: &Gateway, by: &Caller) -> Option<Self> {
         Some(Self {
-            path: page_path(&visible.name),
-            name: visible.name,
-            members: members.iter().map(|id| name_member(gateway, id)).collect(),
-            claim_values: group.claim_values.clone(),
-            version: group.version,
-            changed: words::format_minute(&group.updated_at),
-            changed_by: words::name_actor(gateway, by, &group.updated_by),
+            path: page_path(&group.name),
+            name: group.name,
+            members: group.members?.iter().map(|id| name_member(gateway, id)).collect(),
+            claim_values: group.claim_values?,
+            version: group.version?,
+            changed: words::format_minute(&group.updated_at?),
+            changed_by: words::name_actor(gateway, by, &group.updated_by?),
         })
     }
 
@@ -106,8 +106,7 @@ fn page_path(name: &str) -> String {
 fn find_row(req: &Request, depot: &Depot) -> Result<Row, Problem> {
     let (gateway, name) = (gateway(depot)?, path_parameter(req, "name"));
     let found = groups::find_group(&gateway, caller(depot), name)?;
-    Ok(Row::from_visible(found, &gateway, caller(depot))
-        .ok_or_else(|| missing_group_error(name))?)
+    Ok(Row::from_group(found, &gateway, caller(depot)).ok_or_else(|| missing_group_error(name))?)
 }
 
 /// Reads the group in a form.
@@ -148,17 +147,14 @@ fn describe_refusal(mut error: GatewayError, is_new: bool) -> FormErrors {
 #[handler]
 pub(crate) async fn list_groups(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
-    let (after, gateway) = (query.read_cursor()?, gateway(depot)?);
+    let (after, gateway) = (query.read_cursor::<TextCursor>()?, gateway(depot)?);
     let by = caller(depot);
     let mut listed = groups::list_groups(&gateway, by, after.as_deref(), ROWS_PER_PAGE + 1);
     let frame = Frame::new(req, depot, Section::Groups);
-    let name = |group: &VisibleGroup| group.name.clone();
+    let name = |group: &Group| group.name.clone();
     Ok(PageReply::show(&List {
         pager: Pager::for_rows(&frame, "/admin/groups", &query, &mut listed, ROWS_PER_PAGE, name),
-        rows: listed
-            .into_iter()
-            .filter_map(|group| Row::from_visible(group, &gateway, by))
-            .collect(),
+        rows: listed.into_iter().filter_map(|group| Row::from_group(group, &gateway, by)).collect(),
         frame,
     }))
 }

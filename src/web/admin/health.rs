@@ -3,10 +3,9 @@ use super::frame::Frame;
 use super::words;
 use jiff::Timestamp;
 use penstock_base::Role;
-use penstock_base::memory::Level;
-use penstock_export::TargetState;
-use penstock_service::gateway::status::Status;
-use penstock_service::sources::{ConnectionInfo, ConnectionStatus, SourceInfo};
+use penstock_resources::export::Target;
+use penstock_resources::gateway::{MemoryLevel, Status};
+use penstock_resources::source::{ConnectionStatus, Source, SourceConnection};
 
 /// A certificate that expires within this time (in seconds) causes a warning.
 const CERTIFICATE_WARNING_SECONDS: i64 = 30 * 24 * 60 * 60;
@@ -54,10 +53,11 @@ impl Concern {
     }
 }
 
-/// Returns all problems, the most severe first. `first_password` is the id of the account whose password is
-/// still the initial one, from its file.
+/// Returns all problems, the most severe first. `configuration_warnings` is the number of warnings of the configuration,
+/// and `first_password` the id of the account whose password is still the initial one, from its file.
 pub(super) fn collect_concerns(
     status: &Status,
+    configuration_warnings: usize,
     first_password: Option<&str>,
     frame: &Frame,
 ) -> Vec<Concern> {
@@ -71,9 +71,8 @@ pub(super) fn collect_concerns(
     concerns.extend(check_definitions(status, frame));
     if frame.may(Role::Admin) {
         concerns.extend(check_initial_password(first_password, frame));
-        if status.configuration_warnings > 0 {
-            let count =
-                words::format_count(status.configuration_warnings as u64, "warning", "warnings");
+        if configuration_warnings > 0 {
+            let count = words::format_count(configuration_warnings as u64, "warning", "warnings");
             let words = format!("The configuration caused {count} at the start.");
             let concern = Concern::new(Severity::Warning, "The configuration has warnings.", words);
             concerns.push(concern.with_link("/admin/settings", "Settings"));
@@ -87,7 +86,7 @@ pub(super) fn collect_concerns(
 fn check_definitions(status: &Status, frame: &Frame) -> Vec<Concern> {
     let definitions = &status.definitions;
     let mut concerns = Vec::new();
-    if let Some(error) = definitions.folder.errors.first() {
+    if let Some(error) = definitions.errors.first() {
         let words = format!("The definitions of the last good run stay. The first error: {error}");
         let heading = "The definition files were not applied.";
         concerns.push(Concern::new(Severity::Warning, heading, words));
@@ -129,7 +128,7 @@ fn check_store(status: &Status) -> Vec<Concern> {
     concerns
 }
 
-fn check_target(target: &TargetState) -> Option<Concern> {
+fn check_target(target: &Target) -> Option<Concern> {
     let why = target.blocked.as_ref()?;
     let since = target.blocked_since.as_deref().map(words::format_age).unwrap_or_default();
     let waiting = words::format_count(target.depth, "export waits", "exports wait");
@@ -139,10 +138,10 @@ fn check_target(target: &TargetState) -> Option<Concern> {
     Some(concern.with_link(format!("/admin/targets/{}", target.name), "Details and remedy"))
 }
 
-fn check_source(source: &SourceInfo) -> Vec<Concern> {
-    let check = |connection: &ConnectionInfo| {
+fn check_source(source: &Source) -> Vec<Concern> {
+    let check = |connection: &SourceConnection| {
         let (name, object) = (&source.name, &connection.business_object);
-        let heading = match (connection.status, &connection.state.error) {
+        let heading = match (connection.state, &connection.error) {
             (ConnectionStatus::Connected, None) => return None,
             (ConnectionStatus::Connected, Some(_)) => {
                 format!("Messages of the source {name} wait.")
@@ -152,11 +151,11 @@ fn check_source(source: &SourceInfo) -> Vec<Concern> {
             }
             (ConnectionStatus::Off, _) => format!("The source {name} is off."),
         };
-        let words = match &connection.state.error {
-            _ if connection.status == ConnectionStatus::Off => {
+        let words = match &connection.error {
+            _ if connection.state == ConnectionStatus::Off => {
                 format!("{object} requires a review.")
             }
-            Some(error) => format!("{object}: {}", error.message),
+            Some(error) => format!("{object}: {error}"),
             None => format!("It has not connected for {object} yet."),
         };
         let concern = Concern::new(Severity::Error, heading, words);
@@ -190,7 +189,7 @@ fn check_queue(status: &Status) -> Vec<Concern> {
 }
 
 fn check_rejected(status: &Status, frame: &Frame) -> Option<Concern> {
-    let count = status.rejected.totals.letters;
+    let count = status.rejected.dead_letters;
     if count == 0 {
         return None;
     }
@@ -207,17 +206,17 @@ fn check_rejected(status: &Status, frame: &Frame) -> Option<Concern> {
 fn check_machine(status: &Status) -> Vec<Concern> {
     let mut concerns = Vec::new();
     match status.memory.level {
-        Level::Short => concerns.push(Concern::new(
+        MemoryLevel::Short => concerns.push(Concern::new(
             Severity::Error,
             "Memory is short.",
             "The gateway refuses most data until more is free; clients can retry later.",
         )),
-        Level::Low => concerns.push(Concern::new(
+        MemoryLevel::Low => concerns.push(Concern::new(
             Severity::Warning,
             "Memory is low.",
             "Three quarters of the memory limit are in use.",
         )),
-        Level::Ample => {}
+        MemoryLevel::Ample => {}
     }
     if status.clock.synchronised == Some(false) {
         concerns.push(Concern::new(

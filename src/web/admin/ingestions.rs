@@ -7,7 +7,7 @@ use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::query::Query;
 use penstock_http::state::gateway;
-use penstock_model::ingest::Record;
+use penstock_resources::ingestion::IngestionRecord;
 use penstock_service::ingestions::find_ingestion;
 use salvo::{Depot, Request, handler};
 
@@ -53,7 +53,7 @@ pub(crate) async fn show_ingestion(req: &mut Request, depot: &mut Depot) -> Page
 }
 
 /// Names an ingestion: what it did, and when.
-pub(super) fn describe_record(record: &Record) -> String {
+pub(super) fn describe_record(record: &IngestionRecord) -> String {
     let at = words::format_utc(&record.at);
     match &record.business_object_name {
         Some(name) => format!("{} into {name}, {at}", record.mode.name()),
@@ -61,7 +61,7 @@ pub(super) fn describe_record(record: &Record) -> String {
     }
 }
 
-fn list_counts(record: &Record) -> Vec<(&'static str, String)> {
+fn list_counts(record: &IngestionRecord) -> Vec<(&'static str, String)> {
     let counts = match record.quads {
         Some(quads) => vec![("Quads inserted", quads.inserted), ("Quads removed", quads.removed)],
         None => vec![

@@ -6,15 +6,16 @@ use super::pager::Pager;
 use super::words;
 use askama::Template;
 use jiff::Timestamp;
-use penstock_auth::keys::{Key, NewApiKey};
+use penstock_auth::keys::NewApiKey;
 use penstock_auth::{Auth, Role};
 use penstock_base::json::Json;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
-use penstock_http::query::Query;
+use penstock_http::query::{Query, UuidCursor};
 use penstock_http::service::origin;
 use penstock_http::state::{gateway, state};
 use penstock_model::resource::Compiled;
+use penstock_resources::api_key::ApiKey;
 use penstock_service::api_keys::{self, find_key};
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
@@ -98,7 +99,7 @@ struct Row {
 }
 
 impl Row {
-    fn from_key(key: &Key, gateway: &Gateway, now: Timestamp) -> Self {
+    fn from_key(key: &ApiKey, gateway: &Gateway, now: Timestamp) -> Self {
         let at = key.expires_at.as_deref().and_then(|at| at.parse::<Timestamp>().ok());
         let (owner, owner_path) = describe_owner(key.owner.as_deref(), &gateway.auth);
         let name_of = |id: &String| {
@@ -137,12 +138,12 @@ fn describe_owner(id: Option<&str>, auth: &Auth) -> (String, Option<String>) {
 #[handler]
 pub(crate) async fn list_keys(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
-    let (after, gateway) = (query.read_uuid_cursor()?, gateway(depot)?);
+    let (after, gateway) = (query.read_cursor::<UuidCursor>()?, gateway(depot)?);
     let mut keys =
         api_keys::list_keys(&gateway, caller(depot), after.as_deref(), ROWS_PER_PAGE + 1);
     let now = gateway.clock.now();
     let frame = Frame::new(req, depot, Section::Keys);
-    let id = |key: &Arc<Key>| key.id.clone();
+    let id = |key: &ApiKey| key.id.clone();
     Ok(PageReply::show(&List {
         pager: Pager::for_rows(&frame, "/admin/keys", &query, &mut keys, ROWS_PER_PAGE, id),
         rows: keys.iter().map(|key| Row::from_key(key, &gateway, now)).collect(),
@@ -227,7 +228,7 @@ pub(crate) async fn create_key(req: &mut Request, depot: &mut Depot) -> PageResu
 
 /// Returns the commands that send an example to each Business Object of the key, or the one that reads the status if the
 /// key is not made for ingestion into some of them.
-fn build_commands(gateway: &Gateway, key: &Key, secret: &str, base: &str) -> Vec<String> {
+fn build_commands(gateway: &Gateway, key: &ApiKey, secret: &str, base: &str) -> Vec<String> {
     let may_ingest = matches!(key.role, Role::Contributor | Role::Admin);
     let ids = key.business_objects.as_deref().unwrap_or_default().iter().filter(|_| may_ingest);
     let found = ids.take(MAX_COMMANDS).filter_map(|id| gateway.catalogue.get(id));

@@ -6,15 +6,16 @@ use super::words;
 use askama::Template;
 use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
-use penstock_base::managed::DefinitionKind;
 use penstock_base::{Preconditions, Role};
 use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
-use penstock_http::query::Query;
+use penstock_http::query::{Query, TextCursor};
 use penstock_http::state::gateway;
-use penstock_model::namespace::{self, Generator, Namespace, NamespaceDefinition};
+use penstock_model::namespace;
+use penstock_resources::definitions::DefinitionKind;
+use penstock_resources::namespace::{DefinedNamespace, Generator, Namespace};
 use penstock_service::gateway::Gateway;
-use penstock_service::namespaces::{self, CheckedNamespace, NamespaceUse};
+use penstock_service::namespaces::{self, NamespaceUse};
 use salvo::{Depot, Request, handler};
 
 /// Rows of one page.
@@ -97,20 +98,20 @@ fn page_path(name: &str) -> String {
 }
 
 /// Reads the definition of the namespace with this name from the form.
-fn read_definition(form: &Form, name: &str) -> Result<NamespaceDefinition, GatewayError> {
+fn read_definition(form: &Form, name: &str) -> Result<DefinedNamespace, GatewayError> {
     let members = form.to_members(&["uriBase", "generator"]);
-    NamespaceDefinition::from_value(name, Json::Object(members))
+    namespace::read_definition(name, Json::Object(members))
 }
 
 /// Shows the list.
 #[handler]
 pub(crate) async fn list_namespaces(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
-    let after = query.read_cursor()?;
+    let after = query.read_cursor::<TextCursor>()?;
     let mut listed =
         namespaces::list_namespaces(&gateway(depot)?, after, ROWS_PER_PAGE + 1).await?;
     let frame = Frame::new(req, depot, Section::Namespaces);
-    let name = |listed: &CheckedNamespace| listed.namespace.name.clone();
+    let name = |listed: &Namespace| listed.name.clone();
     Ok(PageReply::show(&List {
         pager: Pager::for_rows(
             &frame,
@@ -120,7 +121,7 @@ pub(crate) async fn list_namespaces(req: &mut Request, depot: &mut Depot) -> Pag
             ROWS_PER_PAGE,
             name,
         ),
-        rows: listed.iter().map(|listed| Row::from(&listed.namespace)).collect(),
+        rows: listed.iter().map(Row::from).collect(),
         frame,
     }))
 }
@@ -246,7 +247,7 @@ pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> Pa
     let found = namespaces::find_namespace(&gateway(depot)?, name).await?;
     let frame = Frame::new(req, depot, Section::Namespaces);
     let frame = frame.with_source_of(depot, DefinitionKind::Namespace, name);
-    Ok(PageReply::show(&Deletion { frame, row: Row::from(&found.namespace) }))
+    Ok(PageReply::show(&Deletion { frame, row: Row::from(&found) }))
 }
 
 /// Deletes a namespace that is not used.

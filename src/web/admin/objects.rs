@@ -13,7 +13,7 @@ use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::query::Query;
 use penstock_http::state::gateway;
-use penstock_model::mapping::{Field, FieldKind, Literal, Mapping, Property, Shape, Value};
+use penstock_model::mapping::{Field, FieldKind, Mapping, Property, Shape, Value};
 use penstock_model::resource::Compiled;
 use penstock_model::search::ObjectCount;
 use penstock_service::business_objects::find_business_object;
@@ -208,8 +208,7 @@ fn describe_total(count: ObjectCount, is_searched: bool) -> String {
 
 /// Collects the fields that have values, each as a JSON Pointer and as its names.
 fn collect_search_fields(shape: &Shape, path: &mut Vec<String>, found: &mut Vec<SearchField>) {
-    for field in &shape.fields {
-        let FieldKind::Property(Property { value, .. }) = &field.kind else { continue };
+    for (_, field, Property { value, .. }) in shape.iter_properties() {
         path.push(field.name.clone());
         if let Value::Object(inner) = value {
             collect_search_fields(inner, path, found);
@@ -241,25 +240,13 @@ fn list_columns(mapping: &Mapping) -> Vec<&Field> {
     };
     let fields = || mapping.root.fields.iter().filter(holds_values);
     let mut columns: Vec<&Field> = fields().take(MAX_COLUMNS).collect();
-    if !columns.iter().any(|field| is_time(field))
-        && let Some(time) = fields().find(|field| is_time(field))
+    if !columns.iter().any(|field| field.is_single_time())
+        && let Some(time) = fields().find(|field| field.is_single_time())
     {
         columns.truncate(MAX_COLUMNS - 1);
         columns.push(time);
     }
     columns
-}
-
-/// Whether a field holds one date or time.
-fn is_time(field: &Field) -> bool {
-    matches!(
-        &field.kind,
-        FieldKind::Property(Property {
-            is_array: false,
-            value: Value::Literal(Literal::Date | Literal::DateTime),
-            ..
-        })
-    )
 }
 
 /// Returns the IRIs in these columns.

@@ -10,13 +10,13 @@ use penstock_base::Role;
 use penstock_base::telemetry::metrics::{
     Levels, PeriodCounts, RecentCounts, recent_counts, recent_levels,
 };
-use penstock_export::TargetState;
 use penstock_http::caller::caller;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::state::{gateway, state};
+use penstock_resources::export;
+use penstock_resources::gateway::Status;
 use penstock_service::gateway::Gateway;
-use penstock_service::gateway::status::Status;
 use salvo::{Depot, Request, handler};
 use std::time::Duration;
 
@@ -79,11 +79,13 @@ pub(crate) async fn show_overview(req: &mut Request, depot: &mut Depot) -> PageR
     let gateway = gateway(depot)?;
     let all = gateway.catalogue.list();
     let first = gateway.auth.accounts.find_with_initial_password();
-    let status = state(depot).collect_status(caller(depot)).await?;
+    let state = state(depot);
+    let status = state.collect_status(caller(depot)).await?;
+    let warnings = state.settings().warnings.len();
     let first = first.as_ref().map(|account| account.id.as_str());
     let recent = recent_counts();
     let page = Overview {
-        concerns: collect_concerns(&status, first, &frame),
+        concerns: collect_concerns(&status, warnings, first, &frame),
         summary: build_summary(&status, all.len() as u64, &recent),
         data: all
             .iter()
@@ -155,7 +157,7 @@ fn build_summary(status: &Status, defined: u64, recent: &RecentCounts) -> String
     sentences.join(" ")
 }
 
-fn target_row(target: &TargetState) -> Target {
+fn target_row(target: &export::Target) -> Target {
     let ago = |moment: &str| format!("{} ago", words::format_age(moment));
     Target {
         name: target.name.clone(),

@@ -6,17 +6,19 @@ use super::pager::Pager;
 use super::words;
 use askama::Template;
 use penstock_base::Role;
-use penstock_base::error::{ErrorClass, ViolatedConstraint};
+use penstock_base::error::ErrorClass;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
-use penstock_http::query::{Query, cursor_after};
+use penstock_http::query::{NumberCursor, Query, UuidCursor, cursor_after};
 use penstock_http::state::gateway;
+use penstock_resources::problem::ViolatedConstraint;
+use penstock_resources::validation::{
+    ConstraintCount, ListedViolation, SeverityCounts, Validation, ValidationState,
+};
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
 use penstock_service::objects::{IriNames, find_labels};
-use penstock_service::validations::{
-    self, ConstraintCount, ListedViolation, Report, SeverityCounts, Validation, ValidationState,
-};
+use penstock_service::validations::{self, Report};
 use salvo::{Depot, Request, handler};
 
 /// Rows of one page of validations.
@@ -84,7 +86,7 @@ struct CountBar {
     shape_iri: String,
     constraint: String,
     class: &'static str,
-    severity: &'static str,
+    severity: String,
     count: String,
     /// Its length in percent of the longest one.
     length: u64,
@@ -158,8 +160,8 @@ fn count_bars(constraints: Vec<ConstraintCount>, names: &IriNames) -> Vec<CountB
     let most = constraints.first().map_or(1, |first| first.count.max(1));
     let bar = |counted: ConstraintCount| CountBar {
         constraint: shorten_constraint(&counted.constraint),
-        class: severity_class(counted.severity.name()),
-        severity: counted.severity.name(),
+        class: severity_class(&counted.severity),
+        severity: counted.severity,
         count: words::format_number(counted.count),
         length: (counted.count.saturating_mul(100) / most).max(1),
         shape: names.shorten(&counted.shape).unwrap_or_else(|| counted.shape.clone()),
@@ -172,7 +174,7 @@ fn count_bars(constraints: Vec<ConstraintCount>, names: &IriNames) -> Vec<CountB
 #[handler]
 pub(crate) async fn list_validations(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["businessObject", "cursor"])?;
-    let after = query.read_uuid_cursor()?;
+    let after = query.read_cursor::<UuidCursor>()?;
     let (gateway, frame) = (gateway(depot)?, Frame::new(req, depot, Section::Quality));
     let (wanted, after) = (query.get("businessObject"), after.as_deref());
     let mut found = validations::list_validations(&gateway, wanted, after, ROWS_PER_PAGE + 1);
@@ -223,7 +225,7 @@ pub(crate) async fn start_validation(_req: &mut Request, depot: &mut Depot) -> P
 #[handler]
 pub(crate) async fn show_validation(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
-    let skipped = query.read_number_cursor()?;
+    let skipped = query.read_cursor::<NumberCursor>()?;
     let (gateway, frame) = (gateway(depot)?, Frame::new(req, depot, Section::Quality));
     let id = path_parameter(req, "id");
     let Report { validation, constraints, other_count } =

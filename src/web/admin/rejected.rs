@@ -11,7 +11,7 @@ use penstock_http::accept::read_languages;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
-use penstock_http::query::{Query, cursor_after};
+use penstock_http::query::{Query, UuidCursor, cursor_after};
 use penstock_http::service::trace;
 use penstock_http::state::{gateway, run_blocking, state};
 use penstock_model::dead_letters::{DeadLetter, Origin};
@@ -112,7 +112,7 @@ fn describe_origin(origin: &Origin, gateway: &Gateway, by: &Caller) -> String {
 #[handler]
 pub(crate) async fn list_rejected(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["ingestion", "source", "cursor"])?.without_empty();
-    let after = query.read_uuid_cursor()?;
+    let after = query.read_cursor::<UuidCursor>()?;
     let (gateway, by) = (gateway(depot)?, caller(depot));
     let (ingestion, is_first) = (query.get("ingestion").map(str::to_owned), after.is_none());
     let source = query.get("source").map(str::to_owned);

@@ -4,8 +4,9 @@ use super::frame::{Frame, PageReply, PageResult, Section};
 use askama::Template;
 use penstock_http::query::Query;
 use penstock_http::state::{gateway, state};
+use penstock_resources::gateway::{Drift, DriftState};
 use penstock_service::blocking::run_blocking;
-use penstock_service::definitions::{Drift, DriftState, find_drift};
+use penstock_service::definitions::find_drift;
 use salvo::{Depot, Request, handler};
 
 /// The maximum number of definitions that are listed as not being as their files define them.
@@ -42,13 +43,13 @@ struct DriftRow {
 }
 
 impl From<Drift> for DriftRow {
-    fn from(Drift { id, file, state }: Drift) -> Self {
+    fn from(Drift { kind, name, file, state }: Drift) -> Self {
         let state = match state {
             DriftState::Changed => "Changed since the file was applied",
             DriftState::Deleted => "Deleted since the file was applied",
             DriftState::Unmanaged => "No file has it any more",
         };
-        Self { kind: id.kind.label(), name: id.name, file, state }
+        Self { kind: kind.label(), name, file, state }
     }
 }
 

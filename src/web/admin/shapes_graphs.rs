@@ -5,14 +5,15 @@ use super::pager::Pager;
 use super::words;
 use askama::Template;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
-use penstock_base::managed::DefinitionKind;
 use penstock_base::{IfMatch, Role};
 use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
-use penstock_http::query::Query;
+use penstock_http::query::{Query, TextCursor};
 use penstock_http::state::gateway;
 use penstock_model::shapes_graphs::{self as model, TextFormat};
-use penstock_service::shapes_graphs::{self, CheckedGraph, SaveConditions};
+use penstock_resources::definitions::DefinitionKind;
+use penstock_resources::shapes_graph::ShapesGraph;
+use penstock_service::shapes_graphs::{self, SaveConditions};
 use salvo::{Depot, Request, handler};
 
 /// Rows of one page.
@@ -64,27 +65,27 @@ struct Row {
     name: String,
     /// The address of its page, without the prefix.
     path: String,
-    format: &'static str,
+    format: String,
     used_by: Vec<String>,
     changed: String,
     /// Why it cannot be used, if so.
     warnings: Vec<String>,
 }
 
-impl From<CheckedGraph> for Row {
-    fn from(CheckedGraph { metadata, used_by, warnings }: CheckedGraph) -> Self {
+impl From<ShapesGraph> for Row {
+    fn from(graph: ShapesGraph) -> Self {
         Self {
-            path: page_path(&metadata.name),
-            format: describe_format(metadata.format.media_type()),
-            used_by,
-            changed: words::format_minute(&metadata.updated_at),
-            warnings: warnings.iter().map(ToString::to_string).collect(),
-            name: metadata.name,
+            path: page_path(&graph.name),
+            format: describe_format(&graph.media_type).to_owned(),
+            used_by: graph.used_by,
+            changed: words::format_minute(&graph.updated_at),
+            warnings: graph.warnings.iter().map(ToString::to_string).collect(),
+            name: graph.name,
         }
     }
 }
 
-fn describe_format(media_type: &'static str) -> &'static str {
+fn describe_format(media_type: &str) -> &str {
     FORMATS.iter().find(|(known, _)| *known == media_type).map_or(media_type, |(_, words)| words)
 }
 
@@ -128,11 +129,11 @@ fn read_format(form: &Form) -> Result<TextFormat, GatewayError> {
 #[handler]
 pub(crate) async fn list_shapes_graphs(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
-    let after = query.read_cursor()?;
+    let after = query.read_cursor::<TextCursor>()?;
     let mut listed =
         shapes_graphs::list_shapes_graphs(&gateway(depot)?, after, ROWS_PER_PAGE + 1).await?;
     let frame = Frame::new(req, depot, Section::Shapes);
-    let name = |listed: &CheckedGraph| listed.metadata.name.clone();
+    let name = |listed: &ShapesGraph| listed.name.clone();
     Ok(PageReply::show(&List {
         pager: Pager::for_rows(&frame, "/admin/shapes", &query, &mut listed, ROWS_PER_PAGE, name),
         rows: listed.into_iter().map(Row::from).collect(),

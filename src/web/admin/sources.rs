@@ -3,16 +3,15 @@ use super::configured::SettingGroup;
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::words;
 use askama::Template;
-use jiff::Timestamp;
 use penstock_base::Role;
-use penstock_config::Subscription;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::query::Query;
 use penstock_http::state::{gateway, state};
-use penstock_service::sources::{
-    self, ConnectionInfo, ConnectionStatus, ConnectionTest, SourceInfo,
+use penstock_resources::source::{
+    ConnectionStatus, Source, SourceConnection, SourceSubscription, SourceTest,
 };
+use penstock_service::sources;
 use salvo::{Depot, Request, handler};
 
 #[derive(Template)]
@@ -62,7 +61,7 @@ struct One {
 struct SubscriptionRow {
     topic: String,
     business_object: String,
-    mode: String,
+    mode: &'static str,
     fields: String,
 }
 
@@ -72,7 +71,7 @@ pub(crate) async fn list_sources(req: &mut Request, depot: &mut Depot) -> PageRe
     Query::read(req, &[])?;
     let frame = Frame::new(req, depot, Section::Sources);
     let all = sources::list_sources(&gateway(depot)?, caller(depot))?;
-    let rows = all.into_iter().flat_map(|SourceInfo { name, connections, .. }| {
+    let rows = all.into_iter().flat_map(|Source { name, connections, .. }| {
         connections.into_iter().map(move |connection| Row::from_connection(&name, connection))
     });
     Ok(PageReply::show(&List { rows: rows.collect(), frame }))
@@ -84,12 +83,9 @@ pub(crate) async fn show_source(req: &mut Request, depot: &mut Depot) -> PageRes
     Query::read(req, &[])?;
     let name = path_parameter(req, "name");
     let source = sources::read_source(&gateway(depot)?, caller(depot), name)?;
-    let SourceInfo { name, url, account, warnings, connections, subscriptions, .. } = source;
+    let Source { name, url, account, warnings, connections, subscriptions, .. } = source;
     // The sections of the connections have their errors.
-    let errors: Vec<_> = connections
-        .iter()
-        .filter_map(|one| Some(one.state.error.as_ref()?.message.clone()))
-        .collect();
+    let errors: Vec<_> = connections.iter().filter_map(|one| one.error.clone()).collect();
     let is_shown = |warning: &String| errors.iter().any(|error| warning.ends_with(error.as_str()));
     let warnings = warnings.into_iter().filter(|warning| !is_shown(warning)).collect();
     let connections =
@@ -114,12 +110,11 @@ pub(crate) async fn test_source(req: &mut Request, depot: &mut Depot) -> PageRes
     let name = path_parameter(req, "name").to_owned();
     let result = sources::test_source(&gateway(depot)?, caller(depot), &name).await?;
     let page = format!("/admin/sources/{name}");
-    let ConnectionTest { ok, protocol, cause, duration } = result;
+    let SourceTest { ok, protocol, cause, milliseconds, .. } = result;
     Ok(if ok {
         let words = format!(
-            "The broker accepted a connection with MQTT {} in {} ms.",
-            protocol.unwrap_or("5"),
-            duration.as_millis()
+            "The broker accepted a connection with MQTT {} in {milliseconds} ms.",
+            protocol.unwrap_or("5")
         );
         PageReply::redirect(&page, words)
     } else {
@@ -129,59 +124,54 @@ pub(crate) async fn test_source(req: &mut Request, depot: &mut Depot) -> PageRes
 }
 
 impl Row {
-    fn from_connection(source: &str, connection: ConnectionInfo) -> Self {
-        let ConnectionInfo {
-            business_object,
-            business_object_id,
-            status,
-            state,
-            messages_per_minute,
-        } = connection;
-        let (class, words) = match status {
-            ConnectionStatus::Connected if state.error.is_some() => ("warn", "waiting"),
+    fn from_connection(source: &str, connection: SourceConnection) -> Self {
+        let (class, words) = match connection.state {
+            ConnectionStatus::Connected if connection.error.is_some() => ("warn", "waiting"),
             ConnectionStatus::Connected => ("good", "connected"),
             ConnectionStatus::Disconnected => ("bad", "disconnected"),
             ConnectionStatus::Off => ("warn", "off"),
         };
-        let age = |at: Timestamp| words::format_duration(words::seconds_since(at));
         Self {
             source: source.to_owned(),
-            business_object,
-            id: business_object_id,
+            business_object: connection.business_object,
+            id: connection.business_object_id,
             class,
             state: words,
-            error_age: state.error.as_ref().map(|error| age(error.at)).unwrap_or_default(),
-            error: state.error.map(|error| error.message.replace('`', "")),
-            connected: state.connected_since.map_or_else(|| "–".to_owned(), age),
-            protocol: match state.protocol {
+            error_age: connection.error_at.as_deref().map(words::format_age).unwrap_or_default(),
+            error: connection.error.map(|error| error.replace('`', "")),
+            connected: connection
+                .connected_since
+                .map_or_else(|| "–".to_owned(), |at| words::format_age(&at)),
+            protocol: match connection.protocol {
                 Some("3.1.1") => "MQTT 3.1.1",
                 Some(_) => "MQTT 5",
                 None => "–",
             },
-            rate: words::format_number(messages_per_minute),
-            last: state
-                .last_message_at
-                .map_or_else(|| "none yet".to_owned(), |at| format!("{} ago", age(at))),
-            received: words::format_number(state.received),
-            acknowledged: words::format_number(state.acknowledged),
-            dead_letters: words::format_number(state.dead_letters),
-            dropped: words::format_number(state.dropped),
-            waiting: match state.waiting_messages {
+            rate: words::format_number(connection.messages_per_minute),
+            last: connection.last_message.map_or_else(
+                || "none yet".to_owned(),
+                |at| format!("{} ago", words::format_age(&at)),
+            ),
+            received: words::format_number(connection.received),
+            acknowledged: words::format_number(connection.acknowledged),
+            dead_letters: words::format_number(connection.dead_letters),
+            dropped: words::format_number(connection.dropped),
+            waiting: match connection.waiting_messages {
                 0 => "none".to_owned(),
                 messages => format!(
                     "{}, {}",
                     words::format_number(messages),
-                    words::format_size(state.waiting_bytes)
+                    words::format_size(connection.waiting_bytes)
                 ),
             },
-            client_id: state.client_id,
+            client_id: connection.client_id,
         }
     }
 }
 
-impl From<Subscription> for SubscriptionRow {
-    fn from(subscription: Subscription) -> Self {
-        let Subscription { topic, business_object, mode, fields } = subscription;
+impl From<SourceSubscription> for SubscriptionRow {
+    fn from(subscription: SourceSubscription) -> Self {
+        let SourceSubscription { topic, business_object, mode, fields } = subscription;
         let fields: Vec<String> =
             fields.into_iter().map(|(field, value)| format!("{field}: {value}")).collect();
         Self { topic, business_object, mode, fields: fields.join(", ") }

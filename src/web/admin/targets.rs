@@ -6,11 +6,12 @@ use super::target_state::{Remedy, StateLabel, describe_kind};
 use super::words;
 use askama::Template;
 use penstock_base::Role;
-use penstock_export::{ExportEntry, ProbeResult, TargetState, WebhookState, WebhookTest};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::query::Query;
 use penstock_http::state::{gateway, state};
+use penstock_resources::export::{self, Export, TargetTest};
+use penstock_resources::webhook::{self, WebhookTest};
 use penstock_service::{exports, targets, webhooks};
 use salvo::{Depot, Request, handler};
 
@@ -156,7 +157,7 @@ pub(crate) async fn show_target(req: &mut Request, depot: &mut Depot) -> PageRes
 #[handler]
 pub(crate) async fn test_target(req: &mut Request, depot: &mut Depot) -> PageResult {
     let name = path_parameter(req, "bucketName");
-    let ProbeResult { target, kind, ok, cause, caused_by, answer, milliseconds, .. } =
+    let TargetTest { target, kind, ok, cause, caused_by, answer, milliseconds, .. } =
         targets::test_target(&gateway(depot)?, caller(depot), name).await?;
     let page = format!("/admin/targets/{target}");
     let cause = cause.unwrap_or_default();
@@ -179,7 +180,7 @@ pub(crate) async fn test_target(req: &mut Request, depot: &mut Depot) -> PageRes
 }
 
 impl Target {
-    fn from_state(target: TargetState) -> Self {
+    fn from_state(target: export::Target) -> Self {
         let label = StateLabel::of_target(&target);
         let remedy = target.blocked_by.map(|class| Remedy::of_failure(class, target.kind));
         let blocked = target.blocked.map(|cause| Blocked {
@@ -210,7 +211,7 @@ impl Target {
 }
 
 impl Webhook {
-    fn from_state(webhook: WebhookState) -> Self {
+    fn from_state(webhook: webhook::Webhook) -> Self {
         let state = StateLabel::of_webhook(&webhook);
         let blocked = webhook.blocked.map(|cause| Blocked {
             cause,
@@ -237,8 +238,8 @@ impl Webhook {
     }
 }
 
-impl From<ExportEntry> for First {
-    fn from(entry: ExportEntry) -> Self {
+impl From<Export> for First {
+    fn from(entry: Export) -> Self {
         Self {
             words: format!("Export {} of {}", entry.sequence, entry.business_object_name),
             state: StatusLabel::from_status(entry.status),

@@ -11,7 +11,7 @@ use penstock_base::json::Json;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
-use penstock_http::query::Query;
+use penstock_http::query::{Query, UuidCursor};
 use penstock_http::state::gateway;
 use penstock_service::accounts::{self, find_account};
 use penstock_service::api_keys::list_keys;
@@ -97,6 +97,7 @@ impl From<Arc<Account>> for Shown {
                 AccountSource::BuiltIn => "Built in",
                 AccountSource::OpenIdConnect => "OpenID Connect",
                 AccountSource::ServiceAccount => "Access token",
+                AccountSource::ApiKey => "API key",
             },
             first_login: words::format_minute_or_never(account.first_login.as_deref()),
             last_login: words::format_minute_or_never(account.last_login.as_deref()),
@@ -161,7 +162,7 @@ fn page_path(account: &Account) -> String {
 #[handler]
 pub(crate) async fn list_users(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
-    let (after, gateway) = (query.read_uuid_cursor()?, gateway(depot)?);
+    let (after, gateway) = (query.read_cursor::<UuidCursor>()?, gateway(depot)?);
     let mut accounts =
         accounts::list_accounts(&gateway, caller(depot), after.as_deref(), ROWS_PER_PAGE + 1)?;
     let frame = Frame::new(req, depot, Section::Users);

@@ -1,46 +1,48 @@
 //! `POST /logout`, and the page after it.
 use super::pages::{Message, redirect, show_static_page};
-use super::password::parse_form_fields;
+use super::password::{FORM_MEDIA_TYPE, parse_form_fields};
 use super::session;
 use penstock_http::accept::accepts_html;
+use penstock_http::access::MinimumRole;
 use penstock_http::body;
 use penstock_http::credential;
+use penstock_http::operation::Operation;
 use penstock_http::problem::Problem;
 use penstock_http::sender_page::check_session_sender;
 use penstock_http::service::origin;
 use penstock_http::state::state;
-use salvo::http::StatusCode;
+use salvo::http::{Method, StatusCode};
 use salvo::{Depot, Request, Response, handler};
-use salvo_oapi::{ToSchema, endpoint};
+use schemars::JsonSchema;
 
 /// The form to sign out.
-#[derive(ToSchema)]
-#[salvo(schema(name = "SignOutForm"))]
+#[derive(JsonSchema)]
 #[expect(dead_code, reason = "it describes the form, whose fields are read by name")]
 struct SignOutForm {
     /// The session's token.
-    #[salvo(schema(rename = "_csrf", required = false))]
-    csrf: String,
+    #[schemars(rename = "_csrf")]
+    csrf: Option<String>,
 }
 
-/// Ends the session, and redirects a browser to end it at the provider, if the provider supports that.
-///
-/// With a session, the request must come from the gateway's own pages, or carry the session's token in
-/// `X-CSRF-Token` or in the form's field `_csrf`.
-#[endpoint(
-    operation_id = "signOut",
-    tags("Sign-in"),
-    request_body(content = SignOutForm, content_type = "application/x-www-form-urlencoded"),
-    responses(
-        (status_code = 204, description = "Signed out, or was not signed in."),
-        (status_code = 303, description = "Signed out; the redirect of a browser that asks for a page."),
-    ),
-)]
-pub(crate) async fn sign_out(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+/// Declares how a client signs out.
+pub(crate) fn sign_out_operation() -> Operation {
+    Operation::with_handler(Method::POST, "/logout", MinimumRole::Anyone, sign_out)
+        .describe(
+            "signOut",
+            "Sign-in",
+            "Ends the session, and redirects a browser to end it at the provider, if the provider supports that.\n\n\
+             With a session, the request must come from the gateway's own pages, or carry the session's token in \
+             `X-CSRF-Token` or in the form's field `_csrf`.",
+        )
+        .body_as::<SignOutForm>(FORM_MEDIA_TYPE)
+        .describe_body("", false)
+        .empty_answer(204, "Signed out, or was not signed in.")
+        .empty_answer(303, "Signed out; the redirect of a browser that asks for a page.")
+        .problems(&[400, 408, 413])
+}
+
+#[handler]
+async fn sign_out(req: &mut Request, depot: &mut Depot, res: &mut Response) -> Result<(), Problem> {
     let state = state(depot);
     let auth = &state.gateway()?.auth;
     let sent = body::read_unauthenticated_body(req, &state, origin(depot)).await?;

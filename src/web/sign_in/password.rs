@@ -4,25 +4,26 @@ use super::pages::{
 };
 use super::session;
 use penstock_auth::{Auth, AuthError};
+use penstock_http::access::MinimumRole;
 use penstock_http::body;
 use penstock_http::caller::find_visitor;
+use penstock_http::operation::Operation;
 use penstock_http::problem::Problem;
 use penstock_http::query::parse_form;
 use penstock_http::reply::Reply;
 use penstock_http::return_path::ReturnPath;
 use penstock_http::service::origin;
 use penstock_http::state::state;
-use salvo::http::StatusCode;
 use salvo::http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
-use salvo::{Depot, Request, Response, Scribe};
-use salvo_oapi::{ToSchema, endpoint};
+use salvo::http::{Method, StatusCode};
+use salvo::{Depot, Request, Response, Scribe, handler};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The credentials of a sign-in.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[salvo(schema(name = "Credentials"))]
 struct Credentials {
     /// The email of a built-in account; that of the first one is `admin`.
     email: String,
@@ -31,8 +32,7 @@ struct Credentials {
 }
 
 /// The account that has signed in.
-#[derive(Serialize, ToSchema)]
-#[salvo(schema(name = "SignedIn"))]
+#[derive(Serialize, JsonSchema)]
 struct SignedIn {
     /// The account's identifier.
     id: String,
@@ -42,17 +42,46 @@ struct SignedIn {
     roles: [&'static str; 1],
 }
 
-/// Shows the page to sign in; redirects if already signed in.
-#[endpoint(
-    operation_id = "signInPage",
-    tags("Sign-in"),
-    parameters(("return" = Option<String>, Query, description = "The path of this gateway to redirect to after signing in.")),
-    responses(
-        (status_code = 200, description = "The page.", body = String, content_type = "text/html"),
-        (status_code = 303, description = "The browser is already signed in."),
-    ),
-)]
-pub(crate) async fn show_sign_in(
+/// The media type of a form.
+pub(super) const FORM_MEDIA_TYPE: &str = "application/x-www-form-urlencoded";
+
+/// Declares how a client signs in. The answer to a form is a page.
+pub(crate) fn sign_in_operations() -> Vec<Operation> {
+    vec![
+        Operation::with_handler(Method::GET, "/login", MinimumRole::Anyone, show_sign_in)
+            .describe(
+                "signInPage",
+                "Sign-in",
+                "Shows the page to sign in; redirects if already signed in.",
+            )
+            .query::<String>(
+                "return",
+                "The path of this gateway to redirect to after signing in.",
+            )
+            .empty_answer(200, "The page.")
+            .answer_as::<String>("text/html")
+            .empty_answer(303, "The browser is already signed in.")
+            .problem_as::<String>(&[503], "text/html"),
+        Operation::with_handler(Method::POST, "/login", MinimumRole::Anyone, sign_in)
+            .describe(
+                "signIn",
+                "Sign-in",
+                "Signs in with a password, sent by the page's form or as JSON. Starts a session, in a cookie.\n\n\
+                 The response to a form is a page, or a redirect to the path in its field `return`. With sign-in at a \
+                 provider there are no passwords (404).",
+            )
+            .body::<Credentials>()
+            .body_as::<Credentials>(FORM_MEDIA_TYPE)
+            .answer::<SignedIn>(200, "Signed in.")
+            .answer_header("Set-Cookie", "The session.")
+            .empty_answer(303, "Signed in, by the form.")
+            .problems(&[400, 401, 404, 408, 413, 415, 429])
+            .problem_as::<String>(&[401, 403, 429, 503], "text/html"),
+    ]
+}
+
+#[handler]
+async fn show_sign_in(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -84,25 +113,8 @@ pub(crate) async fn show_sign_in(
     Ok(())
 }
 
-/// Signs in with a password, sent by the page's form or as JSON. Starts a session, in a cookie.
-///
-/// The response to a form is a page, or a redirect to the path in its field `return`. With sign-in at a
-/// provider there are no passwords (404).
-#[endpoint(
-    operation_id = "signIn",
-    tags("Sign-in"),
-    request_body(content = Credentials, content_type = "application/json"),
-    responses(
-        (status_code = 200, description = "Signed in.", body = SignedIn,
-            headers(("Set-Cookie" = String, description = "The session."))),
-        (status_code = 303, description = "Signed in, by the form."),
-    ),
-)]
-pub(crate) async fn sign_in(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+#[handler]
+async fn sign_in(req: &mut Request, depot: &mut Depot, res: &mut Response) -> Result<(), Problem> {
     let state = state(depot);
     let auth = &state.gateway()?.auth;
     if auth.oidc.is_some() {
@@ -208,7 +220,7 @@ async fn sign_in_with_form(
 fn is_form(req: &Request) -> bool {
     let declared = req.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let name = declared.and_then(|text| text.split(';').next()).unwrap_or_default();
-    name.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded")
+    name.trim().eq_ignore_ascii_case(FORM_MEDIA_TYPE)
 }
 
 /// Parses the fields of a form (URL Standard, 5.1).

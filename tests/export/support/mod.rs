@@ -9,12 +9,14 @@ pub(crate) mod sparql;
 use oxrdf::{Literal, NamedNode, Quad};
 use penstock_base::error::GatewayError;
 use penstock_config::{ExportFormat, KeyTemplate, Target, TargetKind, Targets};
-use penstock_export::{ExportEntry, ExportOptions, ExportRequester, Exporter, Status, TargetState};
+use penstock_export::{ExportOptions, ExportRequester, Exporter};
 use penstock_model::catalogue::Catalogue;
 use penstock_model::mapping::{self, Field, FieldKind, Mapping, Property, Shape};
-use penstock_model::namespace::Generator;
-use penstock_model::resource::{Compiled, PushTarget};
+use penstock_model::resource::Compiled;
 use penstock_model::testing::{catalogue_settings, compile_object, put_namespace};
+use penstock_resources::business_object::PushTarget;
+use penstock_resources::export::{self, Export, ExportStatus};
+use penstock_resources::namespace::Generator;
 use penstock_store::Store;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -259,8 +261,8 @@ impl Running {
 pub(crate) async fn until(
     exporter: &Exporter,
     id: &str,
-    condition: impl Fn(&ExportEntry) -> bool,
-) -> ExportEntry {
+    condition: impl Fn(&Export) -> bool,
+) -> Export {
     let begun = Instant::now();
     loop {
         let entry = exporter.get(id).unwrap().unwrap();
@@ -272,18 +274,18 @@ pub(crate) async fn until(
     }
 }
 
-pub(crate) async fn until_status(exporter: &Exporter, id: &str, status: Status) -> ExportEntry {
+pub(crate) async fn until_status(exporter: &Exporter, id: &str, status: ExportStatus) -> Export {
     until(exporter, id, |entry| entry.status == status).await
 }
 
 /// Returns the state of a target.
-pub(crate) fn find_target(exporter: &Exporter, name: &str) -> TargetState {
+pub(crate) fn find_target(exporter: &Exporter, name: &str) -> export::Target {
     let targets = exporter.list_targets().unwrap();
     targets.into_iter().find(|target| target.name == name).unwrap()
 }
 
 /// Pushes and expects one export.
-pub(crate) fn push_one(exporter: &Exporter, business_object: &Compiled) -> ExportEntry {
+pub(crate) fn push_one(exporter: &Exporter, business_object: &Compiled) -> Export {
     let push = exporter.push(business_object, ExportRequester::gateway()).unwrap();
     assert_eq!(push.reason, None);
     assert_eq!(push.exports.len(), 1);

@@ -1,7 +1,8 @@
 //! The real S3 servers: checks the content of their buckets, and sets permissions.
 use super::{Plant, embedded};
 use penstock_config::{Compression, ExportFormat, KeyTemplate, Target, TargetKind, Targets};
-use penstock_export::{DeliveryTimings, ExportEntry, Exporter, FailureClass};
+use penstock_export::{DeliveryTimings, ExportExt as _, Exporter};
+use penstock_resources::export::{Cause, Export};
 use s3::region::Region;
 use s3::signing;
 use std::fmt::Write as _;
@@ -261,9 +262,9 @@ impl Server {
     }
 
     /// Checks that the bucket has exactly these exports, each once and byte for byte.
-    pub(crate) async fn check(&self, bucket: &str, entries: &[ExportEntry]) {
+    pub(crate) async fn check(&self, bucket: &str, entries: &[Export]) {
         use sha2::{Digest as _, Sha256};
-        let keys_of = |entry: &ExportEntry| [Some(entry.key.clone()), entry.metadata_key()];
+        let keys_of = |entry: &Export| [Some(entry.key.clone()), entry.metadata_key()];
         let mut expected: Vec<_> = entries.iter().flat_map(keys_of).flatten().collect();
         expected.sort();
         assert_eq!(self.keys(bucket).await, expected);
@@ -306,14 +307,9 @@ pub(crate) fn admin(arguments: &[&str]) {
 }
 
 /// Waits until the target is blocked with this class and with a cause that contains `words` and no secret.
-pub(crate) async fn blocked(
-    exporter: &Exporter,
-    entry: &ExportEntry,
-    class: FailureClass,
-    words: &str,
-) {
+pub(crate) async fn blocked(exporter: &Exporter, entry: &Export, class: Cause, words: &str) {
     let has_cause =
-        |entry: &ExportEntry| entry.last_error.as_ref().is_some_and(|cause| cause.contains(words));
+        |entry: &Export| entry.last_error.as_ref().is_some_and(|cause| cause.contains(words));
     let entry = super::until(exporter, &entry.id, has_cause).await;
     assert!(!entry.last_error.unwrap().contains("SECRET"));
     let target = super::find_target(exporter, &entry.target);

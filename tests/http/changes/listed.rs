@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// The members of a pending change in GraphQL.
 const MEMBERS: &str = "id state version businessObject businessObjectName mode author changeOwners approvers bypass \
-    createdAt updatedAt created updated unchanged deleted";
+    createdAt updatedAt base created updated unchanged deleted changedObjects requestBytes";
 
 async fn ask(server: &Server, who: &Person, query: &str) -> Value {
     let body = json!({ "query": query }).to_string();
@@ -28,9 +28,10 @@ async fn graphql_lists_the_open_changes_that_the_caller_may_see() {
     for member in MEMBERS.split_whitespace() {
         expected[member] = known[member].clone();
     }
+    expected["history"] = known["history"].clone();
     assert_eq!(expected["changeOwners"], json!([format!("user:{}", owner.id)]));
     let query = format!(
-        "{{ all: penstockPendingChanges {{ {MEMBERS} }} \
+        "{{ all: penstockPendingChanges {{ {MEMBERS} history {{ at by state rebased }} }} \
             pumps: penstockPendingChanges(businessObject: \"Pump\") {{ id }} \
             others: penstockPendingChanges(businessObject: \"Other\") {{ id }} }}"
     );

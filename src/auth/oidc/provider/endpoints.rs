@@ -11,7 +11,7 @@ use openidconnect::{
     AdditionalProviderMetadata, AuthType, AuthUrl, EndSessionUrl, IssuerUrl, ProviderMetadata,
     TokenUrl,
 };
-use penstock_config::{self as config, ClientAuthentication, SettingKind};
+use penstock_config::{self as config, ClientAuthentication, is_endpoint};
 use reqwest::Client;
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +83,7 @@ impl Endpoints {
         let metadata: Metadata = fetched.map_err(discovery_error)?;
         let own = |given: &Option<String>, found: Option<&String>| {
             let url = given.as_ref().or(found).cloned();
-            url.filter(|url| SettingKind::Endpoint.accepts_text(url)).ok_or_else(|| {
+            url.filter(|url| is_endpoint(url)).ok_or_else(|| {
                 let words = "names an endpoint that is not an https URL, or lacks one";
                 SignInError::Untrusted(format!("{} {words}", **issuer))
             })
@@ -105,7 +105,7 @@ impl Endpoints {
             token: TokenUrl::new(own(&settings.token_uri, token)?).map_err(url)?,
             keys: own(&settings.jwk_set_uri, Some(metadata.jwks_uri()))?,
             user_info: own(&settings.user_info_uri, user_info).ok(),
-            end_session: end_session.filter(|url| SettingKind::Endpoint.accepts_text(url)),
+            end_session: end_session.filter(|url| is_endpoint(url)),
             names_issuer: more.authorization_response_iss_parameter_supported,
             auth_type: select_auth_type(
                 settings,

@@ -1,6 +1,6 @@
-use crate::catalogue::{Catalogue, Change, CompiledDefinition, DeletionCount, IfMatch, Requester};
+use crate::catalogue::{Catalogue, Change, CompiledDefinition, IfMatch, Requester};
 use crate::change_feed;
-use crate::ingest::{Body, Limits, Mode, RecordMode, find_write_history, ingest, list_records};
+use crate::ingest::{Body, Limits, Mode, find_write_history, ingest, list_records};
 use crate::resource::Compiled;
 use crate::testing::{
     LIMITS, catalogue_settings, ingest_body, list_members, list_quads, local_request, open_store,
@@ -9,6 +9,8 @@ use crate::testing::{
 use penstock_base::commit::{CommitCheck, GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::EventBus;
+use penstock_resources::business_object::DeletionCount;
+use penstock_resources::ingestion::RecordMode;
 use penstock_store::faults::{Failure, Faults};
 use penstock_store::{Error, Options, Read, Store, Transaction};
 use serde_json::{Value, json};
@@ -435,7 +437,7 @@ fn a_record_of_a_deletion_that_was_removed_does_not_return() {
     let body = json!({"data": [pump(500, &["urn:hot"])]}).to_string();
     let watch = fixture.catalogue.watch();
     let request = local_request(watch, &other, Mode::Add, Body::Json(body.as_bytes()));
-    ingest(&store, &Limits { history: 1, ..LIMITS }, &request).unwrap();
+    ingest(&store, &Limits { history: 1, ..*LIMITS }, &request).unwrap();
     let newest = list_records(&fixture.store, None, 10).unwrap();
     assert_eq!((newest.len(), newest[0].mode), (1, RecordMode::Ingestion(Mode::Add)));
     while step(1).unwrap() {}

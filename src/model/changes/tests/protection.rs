@@ -72,7 +72,7 @@ fn two_business_objects_that_require_reviews_of_the_same_objects_bypass_each_oth
     assert_eq!(error.class, ErrorClass::Conflict);
     assert!(error.detail.contains("bypass=true"), "{error}");
     let sent = plant.bypass("Pump", Mode::Add, PUMP).unwrap();
-    assert_eq!(sent.change, Some(State::Submitted), "its own review is not bypassed");
+    assert_eq!(sent.change, Some(ChangeState::Submitted), "its own review is not bypassed");
     let warnings = |answer: &Answer| -> Vec<String> {
         answer.warnings.iter().map(|warning| warning.message.clone()).collect()
     };

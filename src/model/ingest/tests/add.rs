@@ -1,9 +1,10 @@
 use super::fixture::{field, machine, many, number, required, shape, string};
-use crate::ingest::{Mode, Status};
+use crate::ingest::Mode;
 use crate::mapping::{Field, FieldKind, Literal, Value};
-use crate::namespace::Generator;
 use crate::testing::Fixture;
 use penstock_base::error::ErrorClass;
+use penstock_resources::ingestion::IngestedStatus;
+use penstock_resources::namespace::Generator;
 
 #[test]
 fn nested_objects_get_identifiers_and_graphs_of_their_own() {
@@ -16,7 +17,7 @@ fn nested_objects_get_identifiers_and_graphs_of_their_own() {
     assert_eq!(answer.warnings, []);
     let outcome = &answer.objects[0];
     assert_eq!((outcome.index, outcome.uri.as_str()), (0, "http://x/Machine/1"));
-    assert_eq!(outcome.status, Status::Created);
+    assert_eq!(outcome.status, IngestedStatus::Created);
     let nested: Vec<_> =
         outcome.nested.iter().map(|n| (n.pointer.as_str(), n.uri.as_str())).collect();
     assert_eq!(
@@ -76,7 +77,7 @@ fn adding_values_keeps_existing_ones() {
     let fixture = Fixture::new(machine());
     fixture.add(r#"{"uri": "urn:m", "name": "Press", "tags": ["a"]}"#);
     let answer = fixture.add(r#"{"id": "urn:m", "weight": 5, "tags": ["b"]}"#);
-    assert_eq!(answer.objects[0].status, Status::Updated);
+    assert_eq!(answer.objects[0].status, IngestedStatus::Updated);
     assert_eq!(
         fixture.view("urn:m"),
         r#"{"uri":"urn:m","id":"urn:m","name":"Press","weight":5,"tags":["a","b"],"parts":[]}"#

@@ -1,8 +1,9 @@
 use super::fixture::{field, machine, shape, string};
-use crate::ingest::{Mode, Status};
+use crate::ingest::Mode;
 use crate::mapping::Value;
 use crate::testing::Fixture;
 use penstock_base::error::ErrorClass;
+use penstock_resources::ingestion::IngestedStatus;
 
 #[test]
 fn an_object_is_removed_with_its_unshared_nested_objects() {
@@ -14,8 +15,8 @@ fn an_object_is_removed_with_its_unshared_nested_objects() {
     );
     let answer = fixture.send(Mode::Delete, r#"{"uri": "urn:m"}, {"id": "urn:unknown"}"#).unwrap();
     assert_eq!((answer.deleted, answer.objects.len()), (3, 2));
-    assert_eq!(answer.objects[0].status, Status::Deleted);
-    assert_eq!(answer.objects[1].status, Status::Absent);
+    assert_eq!(answer.objects[0].status, IngestedStatus::Deleted);
+    assert_eq!(answer.objects[1].status, IngestedStatus::Absent);
     assert_eq!(
         fixture.quads(),
         [

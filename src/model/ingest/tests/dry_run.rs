@@ -1,10 +1,11 @@
 //! Dry runs of sample data.
 use super::fixture::machine;
 use crate::catalogue::Catalogue;
-use crate::ingest::{Body, DryRun, Status, dry_run_ingestion};
-use crate::namespace::Generator;
+use crate::ingest::{Body, DryRun, dry_run_ingestion};
 use crate::testing::{Fixture, catalogue_settings};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::ingestion::IngestedStatus;
+use penstock_resources::namespace::Generator;
 
 fn dry_run(fixture: &Fixture, data: &str) -> Result<DryRun, GatewayError> {
     let catalogue = Catalogue::open(fixture.store.clone(), catalogue_settings()).unwrap();
@@ -48,7 +49,7 @@ fn a_dry_run_shows_what_would_be_stored_and_stores_nothing() {
             result.answer.objects[1].uri, "http://x/Machine/1",
             "the counter has not changed"
         );
-        assert_eq!(result.answer.objects[1].status, Status::Created);
+        assert_eq!(result.answer.objects[1].status, IngestedStatus::Created);
     }
     assert_eq!((fixture.quads(), fixture.store.stats().sequence), (quads, sequence));
     assert_eq!(fixture.add(r#"{"name": "b"}"#).objects[0].uri, "http://x/Machine/1");

@@ -1,19 +1,19 @@
 //! MERGE, and what mappings and requests say about single objects: `types`, `unknownFields`, `If-Match`.
 use super::fixture::{field, machine, many, required, shape, string};
 use crate::catalogue::Catalogue;
-use crate::ingest::{Body, Mode, ObjectCondition, Request, Status};
+use crate::ingest::{Body, Mode, ObjectCondition, Request};
 use crate::mapping::{UnknownFields, Value};
 use crate::testing::{Fixture, catalogue_settings, ingest_body, open_store, put_definition};
 use crate::view::compute_etag;
 use oxrdf::NamedNode;
 use penstock_base::commit::GuardedStore;
 use penstock_base::error::ErrorClass;
+use penstock_resources::ingestion::{IngestedStatus, Warning};
 use penstock_store::Read;
 use serde_json::json;
 
 fn warnings(answer: &crate::ingest::Answer) -> Vec<String> {
-    let text =
-        |warning: &crate::ingest::Warning| format!("{} {}", warning.pointer, warning.message);
+    let text = |warning: &Warning| format!("{} {}", warning.pointer, warning.message);
     answer.warnings.iter().map(text).collect()
 }
 
@@ -21,9 +21,15 @@ fn warnings(answer: &crate::ingest::Answer) -> Vec<String> {
 fn merge_creates_an_object_or_replaces_the_given_fields() {
     let fixture = Fixture::new(machine());
     let created = r#"{"uri": "urn:m", "name": "Press", "weight": 1, "tags": ["a"], "motor": {"uri": "urn:e", "power": 1}}"#;
-    assert_eq!(fixture.send(Mode::Merge, created).unwrap().objects[0].status, Status::Created);
+    assert_eq!(
+        fixture.send(Mode::Merge, created).unwrap().objects[0].status,
+        IngestedStatus::Created
+    );
     let changed = r#"{"uri": "urn:m", "weight": 2, "tags": ["b"], "motor": {"name": "e"}}"#;
-    assert_eq!(fixture.send(Mode::Merge, changed).unwrap().objects[0].status, Status::Updated);
+    assert_eq!(
+        fixture.send(Mode::Merge, changed).unwrap().objects[0].status,
+        IngestedStatus::Updated
+    );
     assert_eq!(
         fixture.view("urn:m"),
         r#"{"uri":"urn:m","id":"urn:m","name":"Press","weight":2,"tags":["b"],"motor":{"uri":"urn:e","name":"e","power":1},"parts":[]}"#

@@ -1,12 +1,12 @@
 use super::fixture::machine;
 use crate::change_feed::Watch;
 use crate::ingest::{
-    Mode, QuadCounts, RecordMode, UpdateToRecord, find_write_history, list_records, read_record,
-    store_update_record,
+    Mode, UpdateToRecord, find_write_history, list_records, read_record, store_update_record,
 };
 use crate::testing::Fixture;
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::ingestion::{QuadCounts, RecordMode};
 use penstock_store::Format;
 
 #[test]

@@ -1,9 +1,10 @@
 use super::fixture::{field, machine, many, number, required, shape, string};
-use crate::dead_letters::{self, DeadLetter, ObjectError};
+use crate::dead_letters::{self, DeadLetter, count_error_bytes};
 use crate::ingest::{Answer, Body, Mode, OnError, Request, list_records};
 use crate::mapping::{Shape, Value};
 use crate::testing::Fixture;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::dead_letter::RejectedObject;
 use penstock_store::{DocumentRange, Read as _, ReadStore};
 use proptest::prelude::*;
 
@@ -355,9 +356,8 @@ fn the_errors_of_a_request_are_bounded() {
     let members: Vec<String> = (0..10).map(|n| format!("\"{}{n}\": 1", "x".repeat(2000))).collect();
     let object = format!("{{{}}}", members.join(","));
     let answer = fixture.skip(Mode::Add, &vec![object; 500].join(",")).unwrap();
-    let bytes = |rejected: &crate::ingest::RejectedObject| {
-        rejected.errors.iter().map(ObjectError::byte_len).sum::<usize>()
-    };
+    let bytes =
+        |rejected: &RejectedObject| rejected.errors.iter().map(count_error_bytes).sum::<usize>();
     assert_eq!(answer.rejected.len(), 500);
     assert!(answer.rejected.iter().all(|rejected| !rejected.errors.is_empty()));
     assert!(answer.rejected.iter().map(bytes).sum::<usize>() < 2 << 20);

@@ -1,7 +1,8 @@
 use super::fixture::{machine, many, number, required, shape, string};
-use crate::ingest::{Mode, Status};
+use crate::ingest::Mode;
 use crate::testing::Fixture;
 use penstock_base::error::ErrorClass;
+use penstock_resources::ingestion::IngestedStatus;
 
 #[test]
 fn given_fields_are_replaced_and_others_stay() {
@@ -13,7 +14,7 @@ fn given_fields_are_replaced_and_others_stay() {
             r#"{"uri": "urn:m", "weight": 2, "tags": ["b", "c"], "motor": {"power": 9}}"#,
         )
         .unwrap();
-    assert_eq!(answer.objects[0].status, Status::Updated);
+    assert_eq!(answer.objects[0].status, IngestedStatus::Updated);
     assert_eq!(
         fixture.view("urn:m"),
         r#"{"uri":"urn:m","id":"urn:m","name":"Press","weight":2,"tags":["b","c"],"motor":{"uri":"urn:e","name":"e","power":9},"parts":[]}"#

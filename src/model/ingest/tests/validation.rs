@@ -11,6 +11,7 @@ use crate::testing::{
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use penstock_base::commit::GuardedStore;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_config::ShapesLimits;
 use penstock_store::Store;
 use serde_json::json;
 use std::sync::Arc;
@@ -83,11 +84,11 @@ impl Plant {
     }
 
     fn run(&self, request: &Request<'_>) -> Result<Answer, GatewayError> {
-        self.run_within(LIMITS.validation_time, request)
+        self.run_within(LIMITS.shapes.time, request)
     }
 
     fn run_within(&self, time: Duration, request: &Request<'_>) -> Result<Answer, GatewayError> {
-        let limits = Limits { validation_time: time, ..LIMITS };
+        let limits = Limits { shapes: ShapesLimits { time, ..LIMITS.shapes }, ..*LIMITS };
         crate::ingest::ingest(&GuardedStore::from(self.store.clone()), &limits, request)
     }
 
@@ -297,7 +298,7 @@ fn a_commit_that_is_no_ingestion_must_not_touch_protected_objects() {
         let mut result = Ok(Vec::new());
         let rolled_back = plant.store.transact(|t| -> Result<(), GatewayError> {
             t.insert(quad.as_ref())?;
-            result = check_untouched(t, watch, LIMITS.validation_time, overridden);
+            result = check_untouched(t, watch, LIMITS.shapes.time, overridden);
             Err(GatewayError::new(ErrorClass::Internal, "rolled back"))
         });
         assert!(rolled_back.is_err());
@@ -422,8 +423,8 @@ fn too_many_members_are_refused_or_a_warning() {
             );
             t.insert(quad.as_ref())?;
             let watch = plant.catalogue.watch();
-            assert!(check_untouched(t, watch, LIMITS.validation_time, false).is_err());
-            assert_eq!(check_untouched(t, watch, LIMITS.validation_time, true)?, ["Pump"]);
+            assert!(check_untouched(t, watch, LIMITS.shapes.time, false).is_err());
+            assert_eq!(check_untouched(t, watch, LIMITS.shapes.time, true)?, ["Pump"]);
             Ok(())
         })
         .unwrap();

@@ -1,8 +1,8 @@
 //! Finding the ingestions that wrote an object.
 use super::fixture::machine;
 use crate::ingest::{Mode, WriteHistory, find_write_history};
-use crate::namespace::Generator;
 use crate::testing::Fixture;
+use penstock_resources::namespace::Generator;
 
 fn named(fixture: &Fixture, uri: &str) -> Vec<String> {
     find_write_history(&fixture.store, uri)

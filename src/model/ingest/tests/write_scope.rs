@@ -1,8 +1,7 @@
 //! Changes with an API key that is limited to certain Business Objects.
 use super::fixture::{machine, pointers};
 use crate::catalogue::{Catalogue, IfMatch, Requester};
-use crate::ingest::{Answer, Body, Mode, ObjectCondition, Request, Status, ingest};
-use crate::namespace::Generator;
+use crate::ingest::{Answer, Body, Mode, ObjectCondition, Request, ingest};
 use crate::resource::Compiled;
 use crate::testing::{
     Fixture, LIMITS, catalogue_settings, local_request, open_store, put_definition, put_namespace,
@@ -11,6 +10,8 @@ use crate::view::compute_etag;
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::ingestion::IngestedStatus;
+use penstock_resources::namespace::Generator;
 
 const BOILER: [&str; 3] = [
     "<urn:boiler> <http://p/name> \"secret\" <http://x/Boiler/>",
@@ -259,7 +260,7 @@ fn quads_of_the_unnamed_graph_and_of_graphs_of_no_namespace_stay() {
     insert_into_unnamed_graph(&fixture, "urn:u", "http://p/name", "u");
     insert_into_unnamed_graph(&fixture, "http://x/Boiler/7", "http://p/name", "boiler");
     let answer = send(&fixture, true, Mode::Delete, r#"{"uri": "urn:u"}"#).unwrap();
-    assert_eq!((answer.objects[0].status, answer.deleted), (Status::Unchanged, 0));
+    assert_eq!((answer.objects[0].status, answer.deleted), (IngestedStatus::Unchanged, 0));
     for mode in [Mode::Add, Mode::Delete] {
         let name = if mode == Mode::Add { r#", "weight": 1"# } else { "" };
         let data = format!(r#"{{"uri": "http://x/Boiler/7"{name}}}"#);

@@ -1,58 +1,56 @@
 //! Compiles a field according to its type.
 use super::definition::{Definition, Position, format_list};
 use super::{Checked, Compiler, ErrorReported};
+use crate::mapping::kind::{STRINGS, find_kind};
 use crate::mapping::path::{self, Path};
 use crate::mapping::yaml::{Content, Location, Node};
-use crate::mapping::{FieldKind, Literal, Property, Value};
+use crate::mapping::{FieldKind, KINDS, Literal, Property, Value};
 use oxrdf::NamedNode;
-use oxrdf::vocab::{rdf, xsd};
+use oxrdf::vocab::rdf;
 use penstock_base::nearest::find_nearest;
 
 /// The maximum number of warnings about one mapping.
 pub(super) const MAX_WARNINGS: usize = 20;
 
-/// The values of `type`.
-const TYPES: &[(&str, Type)] = &[
-    ("object", Type::Object),
-    ("id", Type::Id),
-    ("resource", Type::Resource),
-    ("string", Type::String),
-    ("array", Type::Array),
-    ("number", Type::Number),
-    ("integer", Type::Integer),
-    ("boolean", Type::Boolean),
-    ("date", Type::Date),
-    ("dateTime", Type::DateTime),
-];
+/// The types that are no kind of values.
+const STRUCTURES: [&str; 3] = ["object", "id", "array"];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What `type` names.
+#[derive(Debug, Clone, Copy)]
 enum Type {
     Object,
     Id,
-    Resource,
-    String,
     Array,
-    Number,
-    Integer,
-    Boolean,
-    Date,
-    DateTime,
+    Value(&'static Value),
 }
 
 impl Type {
-    /// Returns the keys that a definition of this type takes, as a field and as an element.
-    fn allowed_keys(self) -> (&'static [&'static str], &'static [&'static str]) {
-        match self {
-            Self::Object => (
-                &["type", "path", "fields", "required", "key", "keyScope", "types"],
-                &["type", "path", "fields", "key", "keyScope", "types"],
-            ),
-            Self::String => (
-                &["type", "path", "datatype", "language", "required"],
-                &["type", "path", "datatype", "language"],
-            ),
-            _ => (&["type", "path", "required"], &["type", "path"]),
-        }
+    fn find(name: &str) -> Option<Self> {
+        Some(match name {
+            "object" => Self::Object,
+            "id" => Self::Id,
+            "array" => Self::Array,
+            _ => Self::Value(find_kind(name)?),
+        })
+    }
+
+    /// Returns the keys that a definition of this type takes as an element; as a field, it also takes `required`.
+    fn element_keys(self) -> Vec<&'static str> {
+        let mut keys = self.field_keys();
+        keys.retain(|key| *key != "required");
+        keys
+    }
+
+    fn field_keys(self) -> Vec<&'static str> {
+        let own = match self {
+            Self::Object => {
+                return vec!["type", "path", "fields", "required", "key", "keyScope", "types"];
+            }
+            Self::Value(value) => value.kind().keys,
+            Self::Id | Self::Array => &[],
+        };
+        let parts: [&[&str]; 3] = [&["type", "path"], own, &["required"]];
+        parts.concat()
     }
 }
 
@@ -80,7 +78,7 @@ impl Compiler {
             }
             Type::Array => self.compile_array(&definition, place).map(FieldKind::Property),
             _ => {
-                self.check_keys(&definition, kind.allowed_keys().0, place);
+                self.check_keys(&definition, &kind.field_keys(), place);
                 let required = self.read_required(&definition, place);
                 let path = self.read_path(&definition, place);
                 let value = self.compile_value(kind, &definition, path, place);
@@ -117,7 +115,8 @@ impl Compiler {
                     "the path leads to objects; define them under `elements`, with `type: object`",
                 ));
             }
-            let (predicate, value) = self.compile_value(Type::String, definition, own, place)?;
+            let (predicate, value) =
+                self.compile_value(Type::Value(&STRINGS), definition, own, place)?;
             let predicate = self.require_predicate(predicate, definition.at, place)?;
             return Ok(Property { predicate, is_array: true, required: required?, value });
         };
@@ -149,7 +148,7 @@ impl Compiler {
                     "an `id` is the object's own URI and cannot be an element; other URIs are of type `resource`",
                 ));
             }
-            _ => self.check_keys(&elements, kind.allowed_keys().1, &place),
+            _ => self.check_keys(&elements, &kind.element_keys(), &place),
         }
         let path = self.read_path(&elements, &place);
         let path = self.merge_paths(own, path, &place);
@@ -165,8 +164,9 @@ impl Compiler {
         at: Location,
         place: &Position<'_>,
     ) -> Checked<Type> {
-        match TYPES.iter().find(|(known, _)| *known == name) {
-            Some((_, Type::Object | Type::Array | Type::Id)) | None => {
+        match Type::find(name) {
+            Some(kind @ Type::Value(_)) => Ok(kind),
+            _ => {
                 let message = format!(
                     "`{name}` is not a type of \
                      single values; write `elements: string`, or for objects \
@@ -174,7 +174,6 @@ impl Compiler {
                 );
                 Err(self.report_error(at, place, message))
             }
-            Some((_, kind)) => Ok(*kind),
         }
     }
 
@@ -252,13 +251,8 @@ impl Compiler {
                 let shape = self.compile_shape(definition, namespace, fields, place);
                 return Ok((path?.and_then(|(_, path)| path.predicate), Value::Object(shape?)));
             }
-            Type::Resource => Ok(Value::Resource),
-            Type::String => self.compile_string(definition, place).map(Value::Literal),
-            Type::Number => Ok(Value::Literal(Literal::Number)),
-            Type::Integer => Ok(Value::Literal(Literal::Integer)),
-            Type::Boolean => Ok(Value::Literal(Literal::Boolean)),
-            Type::Date => Ok(Value::Literal(Literal::Date)),
-            Type::DateTime => Ok(Value::Literal(Literal::DateTime)),
+            Type::Value(value) if value.kind().keys.is_empty() => Ok(value.clone()),
+            Type::Value(_) => self.compile_string(definition, place).map(Value::Literal),
             Type::Id | Type::Array => Err(ErrorReported),
         };
         let predicate = match path? {
@@ -306,21 +300,20 @@ impl Compiler {
         let datatype = self.read_text(definition, "datatype", place);
         let language = self.read_text(definition, "language", place);
         match (datatype?, language?) {
-            (None, None) => Ok(Literal::String),
+            (None, None) => Ok(Literal::default()),
             (Some((at, text)), None) => match path::parse_iri(text, &mut self.prefixes) {
                 Ok(datatype) if datatype == rdf::LANG_STRING => Err(self.report_error(
                     at,
                     place,
                     "a string of this datatype needs its language; write `language: en` instead of `datatype`",
                 )),
-                Ok(datatype) if datatype == xsd::STRING => Ok(Literal::String),
-                Ok(datatype) => Ok(Literal::Typed(datatype)),
+                Ok(datatype) => Ok(Literal::of_datatype(datatype)),
                 Err(why) => {
                     Err(self.report_error(at, place, format!("the datatype `{text}` is invalid: {why}")))
                 }
             },
             (None, Some((at, tag))) => match oxrdf::Literal::new_language_tagged_literal("", tag) {
-                Ok(_) => Ok(Literal::Language(tag.to_ascii_lowercase())),
+                Ok(_) => Ok(Literal::of_language(tag)),
                 Err(error) => Err(self.report_error(
                     at,
                     place,
@@ -336,13 +329,14 @@ impl Compiler {
     }
 
     fn read_type(&mut self, definition: &Definition<'_>, place: &Position<'_>) -> Checked<Type> {
-        let names: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
+        let kinds = KINDS.iter().map(|value| value.kind().name);
+        let names: Vec<&str> = STRUCTURES.into_iter().chain(kinds).collect();
         let Some((at, text)) = self.read_text(definition, "type", place)? else {
             let message = format!("`type` is missing; write one of {}", format_list(&names));
             return Err(self.report_error(definition.at, place, message));
         };
-        if let Some((_, kind)) = TYPES.iter().find(|(name, _)| *name == text) {
-            return Ok(*kind);
+        if let Some(kind) = Type::find(text) {
+            return Ok(kind);
         }
         let message = match find_nearest(text, names.iter().copied()) {
             Some(near) => format!("there is no type `{text}`; did you mean `{near}`?"),

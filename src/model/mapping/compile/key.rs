@@ -4,12 +4,9 @@ use super::field::MAX_WARNINGS;
 use super::{Checked, Compiler};
 use crate::mapping::path;
 use crate::mapping::yaml::{Content, Location, Node};
-use crate::mapping::{FieldKind, KeyDefinition, KeyFields, KeyScope, Literal, Shape, Value};
+use crate::mapping::{FieldKind, KINDS, KeyDefinition, KeyFields, KeyScope, Shape, Value};
 use oxrdf::NamedNode;
 use oxrdf::vocab::rdf;
-
-/// The types of fields that a key can have.
-const KEY_TYPES: &[&str] = &["string", "integer", "date", "dateTime", "resource"];
 
 impl Compiler {
     /// Reads `key` and `keyScope` of an object with the fields of `shape`.
@@ -165,11 +162,10 @@ fn find_key_field(shape: &Shape, name: &str) -> Result<usize, String> {
     if property.is_array {
         return Err("it is an array, and a key has single values".to_owned());
     }
-    if matches!(
-        &property.value,
-        Value::Literal(Literal::Number | Literal::Boolean) | Value::Object(_)
-    ) {
-        return Err(format!("a key has fields of the types {}", format_list(KEY_TYPES)));
+    if property.value.kind().key_text.is_none() {
+        let kinds = KINDS.iter().map(Value::kind).filter(|kind| kind.key_text.is_some());
+        let names: Vec<&str> = kinds.map(|kind| kind.name).collect();
+        return Err(format!("a key has fields of the types {}", format_list(&names)));
     }
     if !property.required {
         return Err("it is not required; add `required: true`".to_owned());

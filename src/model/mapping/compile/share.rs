@@ -2,8 +2,7 @@
 use super::definition::Position;
 use super::{Checked, Compiler};
 use crate::mapping::yaml::Location;
-use crate::mapping::{Field, FieldKind, Literal, Value};
-use oxrdf::vocab::xsd;
+use crate::mapping::{Detail, Field, FieldKind, Kind, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -56,19 +55,16 @@ const RESOURCE_KIND: &str = "IRI";
 
 /// Returns the kinds of values that belong to a field: datatypes, a language, a namespace, or IRIs.
 fn list_value_kinds(value: &Value) -> Vec<Cow<'_, str>> {
-    let datatypes: &[oxrdf::NamedNodeRef<'static>] = match value {
-        Value::Resource => return vec![RESOURCE_KIND.into()],
-        Value::Object(shape) => {
-            return vec![format!("{RESOURCE_KIND} of {}", shape.namespace).into()];
+    match (value, value.detail()) {
+        (Value::Resource, _) => vec![RESOURCE_KIND.into()],
+        (_, Detail::Objects(shape)) => {
+            vec![format!("{RESOURCE_KIND} of {}", shape.namespace).into()]
         }
-        Value::Literal(Literal::Language(tag)) => return vec![format!("@{tag}").into()],
-        Value::Literal(Literal::Typed(datatype)) => return vec![datatype.as_str().into()],
-        Value::Literal(Literal::String) => &[xsd::STRING],
-        Value::Literal(Literal::Number) => &[xsd::DECIMAL, xsd::DOUBLE, xsd::INTEGER],
-        Value::Literal(Literal::Integer) => &[xsd::INTEGER],
-        Value::Literal(Literal::Boolean) => &[xsd::BOOLEAN],
-        Value::Literal(Literal::Date) => &[xsd::DATE],
-        Value::Literal(Literal::DateTime) => &[xsd::DATE_TIME],
-    };
-    datatypes.iter().map(|datatype| datatype.as_str().into()).collect()
+        (_, Detail::Language(tag)) => vec![format!("@{tag}").into()],
+        (_, Detail::Datatype(datatype)) => vec![datatype.as_str().into()],
+        (_, Detail::None) => {
+            let Kind { datatypes, claimed_datatypes, .. } = value.kind();
+            datatypes.iter().chain(*claimed_datatypes).map(|one| one.as_str().into()).collect()
+        }
+    }
 }

@@ -1,22 +1,21 @@
 //! Builds SHACL Core.
 use super::{
     PropertyGroup, SHACL_NAMESPACE, ShapeSource, Target, field_iri, group_by_predicate,
-    list_datatypes, nested_iri, requires_something, shared_iri,
+    is_unchecked, list_datatypes, nested_iri, requires_something, shared_iri,
 };
 use crate::mapping::schema::escape_pattern;
-use crate::mapping::{Literal, Property, Shape, Value};
-use oxrdf::Literal as RdfLiteral;
+use crate::mapping::{Detail, Property, Shape, Value};
 use oxrdf::vocab::{rdf, rdfs, xsd};
-use oxrdf::{BlankNode, GraphName, NamedNode, NamedNodeRef, NamedOrBlankNode, Quad, Term};
+use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedNodeRef, NamedOrBlankNode, Quad, Term};
 
 /// Returns the shapes of a Business Object as triples.
 pub fn build_shacl(source: &ShapeSource<'_>) -> Vec<Quad> {
     let mut builder = Builder::default();
     let root = source.root_iri();
     builder.add(&root, rdf::TYPE, sh("NodeShape"));
-    builder.add(&root, rdfs::LABEL, RdfLiteral::from(source.name));
+    builder.add(&root, rdfs::LABEL, Literal::from(source.name));
     let target = source.find_target();
-    builder.add(&root, rdfs::COMMENT, RdfLiteral::from(target.describe()));
+    builder.add(&root, rdfs::COMMENT, Literal::from(target.describe()));
     match target {
         Target::ConditionClass(class) | Target::WrittenClass(class) => {
             builder.add(&root, sh("targetClass"), class.clone());
@@ -141,7 +140,7 @@ impl Builder {
         let mut alternatives: Vec<Term> = Vec::new();
         let mut has_languages = false;
         for (_, _, property) in &group.fields {
-            if let Value::Literal(Literal::Language(_)) = &property.value {
+            if property.value.language().is_some() {
                 has_languages = true;
                 continue;
             }
@@ -153,12 +152,10 @@ impl Builder {
             let node = self.create_node();
             self.add(&node, sh("datatype"), rdf::LANG_STRING.into_owned());
             alternatives.push(node.into());
-            let is_single = |property: &Property| {
-                !matches!(property.value, Value::Literal(Literal::Language(_)))
-                    || !property.is_array
-            };
+            let is_single =
+                |property: &Property| property.value.language().is_none() || !property.is_array;
             if group.fields.iter().all(|(_, _, property)| is_single(property)) {
-                self.add(&iri, sh("uniqueLang"), RdfLiteral::from(true));
+                self.add(&iri, sh("uniqueLang"), Literal::from(true));
             }
         }
         let list = self.add_list(alternatives);
@@ -169,7 +166,7 @@ impl Builder {
     fn add_field(&mut self, iri: &NamedNode, index: usize, name: &str, property: &Property) {
         self.add(iri, rdf::TYPE, sh("PropertyShape"));
         self.add(iri, sh("path"), property.predicate.clone());
-        self.add(iri, sh("name"), RdfLiteral::from(name));
+        self.add(iri, sh("name"), Literal::from(name));
         self.add_count(iri, "order", index);
     }
 
@@ -179,7 +176,7 @@ impl Builder {
         name: &str,
         count: usize,
     ) {
-        self.add(subject, sh(name), RdfLiteral::new_typed_literal(count.to_string(), xsd::INTEGER));
+        self.add(subject, sh(name), Literal::new_typed_literal(count.to_string(), xsd::INTEGER));
     }
 
     /// Counts those values of a shared property that belong to a field. `sh:uniqueLang` counts texts in a language,
@@ -193,7 +190,7 @@ impl Builder {
     ) {
         let minimum = usize::from(counts_required && property.required);
         let has_maximum = !property.is_array
-            && !matches!(property.value, Value::Literal(Literal::Language(_)))
+            && property.value.language().is_none()
             && !has_unchecked_text(property);
         if has_unchecked_text(property) {
             // A value of the field cannot be told from the others without a check of its text.
@@ -218,9 +215,9 @@ impl Builder {
         group: &PropertyGroup<'_>,
         property: &Property,
     ) {
-        match &property.value {
-            Value::Resource => self.add(subject, sh("nodeKind"), sh("IRI")),
-            Value::Object(nested) => {
+        match (&property.value, property.value.language()) {
+            (Value::Resource, _) => self.add(subject, sh("nodeKind"), sh("IRI")),
+            (Value::Object(nested), _) => {
                 self.add(subject, sh("nodeKind"), sh("IRI"));
                 if let Some(prefix) = &nested.uri_prefix {
                     self.add(subject, sh("pattern"), begins_with(prefix));
@@ -231,12 +228,12 @@ impl Builder {
                     }
                 }
             }
-            Value::Literal(Literal::Language(tag)) => {
+            (_, Some(tag)) => {
                 self.add(subject, sh("datatype"), rdf::LANG_STRING.into_owned());
-                let list = self.add_list([RdfLiteral::from(tag.as_str()).into()]);
+                let list = self.add_list([Literal::from(tag).into()]);
                 self.add(subject, sh("languageIn"), list);
             }
-            Value::Literal(literal) => match list_datatypes(literal).as_slice() {
+            (value, None) => match list_datatypes(value).as_slice() {
                 [] => self.add(subject, sh("nodeKind"), sh("Literal")),
                 [datatype] => self.add(subject, sh("datatype"), datatype.into_owned()),
                 several => self.add_any_datatype(subject, several),
@@ -301,10 +298,10 @@ impl Builder {
 
 /// Returns whether the texts of a field are not checked against their datatype.
 fn has_unchecked_text(property: &Property) -> bool {
-    matches!(&property.value, Value::Literal(literal @ Literal::Typed(_)) if list_datatypes(literal).is_empty())
+    matches!(property.value.detail(), Detail::Datatype(datatype) if is_unchecked(datatype))
 }
 
 /// Returns a regular expression for IRIs that begin so.
-fn begins_with(prefix: &str) -> RdfLiteral {
-    RdfLiteral::from(format!("^{}", escape_pattern(prefix)))
+fn begins_with(prefix: &str) -> Literal {
+    Literal::from(format!("^{}", escape_pattern(prefix)))
 }

@@ -3,7 +3,7 @@ use super::{
     PropertyGroup, ShapeSource, field_iri, group_by_predicate, is_plain_name, list_datatypes,
     nested_iri, requires_something,
 };
-use crate::mapping::{Literal, Property, Shape, Value};
+use crate::mapping::{Property, Shape, Value};
 use oxrdf::NamedNode;
 use oxrdf::vocab::rdf;
 use std::fmt::Write;
@@ -97,18 +97,18 @@ impl Writer<'_> {
         group: &PropertyGroup<'_>,
         property: &Property,
     ) -> String {
-        match &property.value {
-            Value::Resource => "IRI".to_owned(),
-            Value::Object(nested) => {
+        match (&property.value, property.value.language()) {
+            (Value::Resource, _) => "IRI".to_owned(),
+            (Value::Object(nested), _) => {
                 let shape = nested_iri(&field_iri(object, field));
                 let Some(prefix) = &nested.uri_prefix else { return format!("@{shape}") };
                 let mut stems = vec![format!("<{prefix}>~")];
                 stems.extend(group.inner_prefixes(prefix).map(|inner| format!("<{inner}>~")));
                 format!("([{}] AND @{shape})", stems.join(" - "))
             }
-            Value::Literal(Literal::Language(tag)) => format!("[@{tag}]"),
-            Value::Literal(literal) => {
-                let datatypes = list_datatypes(literal);
+            (_, Some(tag)) => format!("[@{tag}]"),
+            (value, None) => {
+                let datatypes = list_datatypes(value);
                 let names: Vec<_> =
                     datatypes.iter().map(|iri| self.shorten(&iri.into_owned())).collect();
                 match names.as_slice() {

@@ -1,10 +1,12 @@
 //! What becomes of definitions that no file has any more.
 use super::super::drift::find_fingerprint;
-use super::super::{AppliedChange, ApplyAction, DefinitionId};
 use super::Run;
 use crate::namespaces::erase_namespace;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::managed::{DefinitionKind, ManagedDefinition, forget_managed};
+use penstock_base::managed::{ManagedDefinition, forget_managed};
+use penstock_resources::definitions::{
+    AppliedDefinition, ApplyAction, DefinitionId, DefinitionKind,
+};
 use penstock_store::Transaction;
 use std::collections::BTreeSet;
 
@@ -35,7 +37,7 @@ impl Run<'_> {
             self.has_changes = true;
             return Ok(forget_managed(transaction, id.kind, &id.name)?);
         }
-        let mut change = AppliedChange {
+        let mut change = AppliedDefinition {
             action: ApplyAction::Unmanaged,
             id,
             file: record.file.clone(),

@@ -1,12 +1,11 @@
 //! The definitions as lines of text, whose difference a dry run shows.
-use super::super::DefinitionId;
 use super::super::resources::{Content, Resource};
 use super::Run;
 use penstock_auth::groups::Group;
 use penstock_base::error::GatewayError;
-use penstock_base::managed::DefinitionKind;
 use penstock_model::resource::Definition;
 use penstock_model::{namespace, shapes_graphs};
+use penstock_resources::definitions::{DefinitionId, DefinitionKind};
 use penstock_store::Read;
 use serde_json::Value;
 

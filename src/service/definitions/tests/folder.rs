@@ -40,9 +40,8 @@ fn definitions_of_the_service_folder_are_read_only() {
         let any = shapes::SaveConditions::default();
         let put = shapes::define_shapes_graph(&gateway, &by, "names", text, turtle, any);
         refused(put.await.map(drop), "names.ttl");
-        let generator =
-            namespaces::find_namespace(&gateway, "Pump").await.unwrap().namespace.generator;
-        let renamed = NamespaceDefinition {
+        let generator = namespaces::find_namespace(&gateway, "Pump").await.unwrap().generator;
+        let renamed = DefinedNamespace {
             name: "Pump".to_owned(),
             uri_base: Some("https://other.example/".to_owned()),
             generator: Some(generator),
@@ -123,8 +122,8 @@ fn the_status_shows_a_run_and_does_not_wait_for_it() {
     let setting = write_folder(dir.path(), &plant_files());
     let gateway = open_gateway(dir.path(), std::slice::from_ref(&setting));
     let by = Authorized::local();
-    let folder = || gateway.collect_status(&by).unwrap().definitions.folder;
-    assert_eq!((folder().is_running, folder().applied_at), (false, None));
+    let folder = || gateway.collect_status(&by).unwrap().definitions;
+    assert_eq!((folder().running, folder().applied_at), (false, None));
     // The run waits for this change of the catalogue.
     let other = gateway.catalogue.begin_batch();
     let run = gateway.definition_files.begin_run();
@@ -133,12 +132,12 @@ fn the_status_shows_a_run_and_does_not_wait_for_it() {
             apply_service_folder(&gateway, &by);
             drop(run);
         });
-        assert_eq!((folder().is_running, folder().applied_at), (true, None));
+        assert_eq!((folder().running, folder().applied_at), (true, None));
         assert!(gateway.catalogue.get("Pumps").is_none());
         drop(other);
         applied.join().unwrap();
     });
     let ended = folder();
-    assert!(!ended.is_running && ended.applied_at.is_some(), "{ended:?}");
+    assert!(!ended.running && ended.applied_at.is_some(), "{ended:?}");
     assert!(gateway.catalogue.get("Pumps").is_some());
 }

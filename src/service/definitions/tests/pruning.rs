@@ -1,9 +1,10 @@
 use super::*;
 use penstock_base::Preconditions;
-use penstock_base::managed::DefinitionKind;
+use penstock_resources::definitions::{ApplyAction, DefinitionKind};
+use penstock_resources::gateway::Drift;
 
 /// Applies files, and prunes what the dry run before it lists, as `penstock apply --prune` does.
-fn apply_and_prune(gateway: &Gateway, files: &[DefinitionFile]) -> ApplyReport {
+fn apply_and_prune(gateway: &Gateway, files: &[DefinitionFile]) -> AppliedDefinitions {
     let dry_run = ApplyOptions { is_dry_run: true, ..in_folder() };
     let prune = apply(gateway, files, &dry_run).unwrap().prunable;
     apply(gateway, files, &ApplyOptions { prune, ..in_folder() }).unwrap()
@@ -77,7 +78,7 @@ fn pruning_deletes_what_files_created_and_never_data() {
     // A definition that a client created before.
     let by = Authorized::local();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let tank = NamespaceDefinition { name: "Tank".to_owned(), ..NamespaceDefinition::default() };
+    let tank = DefinedNamespace { name: "Tank".to_owned(), ..DefinedNamespace::default() };
     runtime
         .block_on(namespaces::define_namespace(&gateway, &by, tank, Preconditions::default()))
         .unwrap();
@@ -90,7 +91,7 @@ fn pruning_deletes_what_files_created_and_never_data() {
 
     // Another folder has nothing to do with it.
     let other = ApplyOptions { folder: "/others".to_owned(), ..ApplyOptions::default() };
-    assert_eq!(apply(&gateway, &[], &other).unwrap(), ApplyReport::default());
+    assert_eq!(apply(&gateway, &[], &other).unwrap(), AppliedDefinitions::default());
 
     let report = apply(&gateway, &[], &in_folder()).unwrap();
     assert_eq!((report.changes.len(), report.prunable.len()), (5, 4), "{report:?}");
@@ -113,8 +114,7 @@ fn pruning_deletes_what_files_created_and_never_data() {
     assert!(gateway.catalogue.get("Pumps").is_none());
     assert!(gateway.auth.groups.get("leaders").is_none());
     assert_eq!(gateway.store.stats().quads, 1, "the data stays");
-    let names =
-        |drifts: Vec<Drift>| drifts.into_iter().map(|drift| drift.id.name).collect::<Vec<_>>();
+    let names = |drifts: Vec<Drift>| drifts.into_iter().map(|drift| drift.name).collect::<Vec<_>>();
     assert_eq!(names(find_drift(&gateway).unwrap().1), ["Pump", "Tank"]);
     // The files can come back.
     let report = apply(&gateway, &plant, &in_folder()).unwrap();

@@ -4,7 +4,7 @@ use super::super::words;
 use crate::admin::frame::Frame;
 use penstock_base::json::{self, Json};
 use penstock_model::changes::DifferenceItem;
-use penstock_model::ingest::Status;
+use penstock_resources::ingestion::IngestedStatus;
 use penstock_service::objects::URI;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
@@ -70,8 +70,8 @@ impl ChangedObject {
             _ => None,
         };
         let is_there = match item.status {
-            Status::Created => is_published,
-            Status::Deleted => !is_published,
+            IngestedStatus::Created => is_published,
+            IngestedStatus::Deleted => !is_published,
             _ => true,
         };
         let (status, class) = describe_status(item.status);
@@ -102,12 +102,12 @@ impl ChangedObject {
     }
 }
 
-fn describe_status(status: Status) -> (&'static str, &'static str) {
+fn describe_status(status: IngestedStatus) -> (&'static str, &'static str) {
     match status {
-        Status::Created => ("new", "good"),
-        Status::Deleted => ("removed", "bad"),
-        Status::Updated => ("changed", "warn"),
-        Status::Unchanged | Status::Absent => ("not changed", ""),
+        IngestedStatus::Created => ("new", "good"),
+        IngestedStatus::Deleted => ("removed", "bad"),
+        IngestedStatus::Updated => ("changed", "warn"),
+        IngestedStatus::Unchanged | IngestedStatus::Absent => ("not changed", ""),
     }
 }
 

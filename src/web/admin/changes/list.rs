@@ -6,9 +6,9 @@ use askama::Template;
 use penstock_auth::Role;
 use penstock_http::caller::caller;
 use penstock_http::problem::Problem;
-use penstock_http::query::{Query, cursor_after};
+use penstock_http::query::{Query, UuidCursor, cursor_after};
 use penstock_http::state::gateway;
-use penstock_model::changes::State;
+use penstock_resources::change::ChangeState;
 use penstock_service::changes::{self, ChangeFilter, RelationFilter};
 use salvo::{Depot, Request, handler};
 
@@ -51,7 +51,7 @@ struct Choice {
 #[handler]
 pub(crate) async fn list_changes(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["role", "state", "businessObject", "cursor"])?.without_empty();
-    let after = query.read_uuid_cursor()?;
+    let after = query.read_cursor::<UuidCursor>()?;
     let parameters = ["role", "state", "businessObject"].map(|name| (name, query.get(name)));
     let [role, state, business_object] = parameters.map(|(_, value)| value);
     let relation = match role {
@@ -63,7 +63,7 @@ pub(crate) async fn list_changes(req: &mut Request, depot: &mut Depot) -> PageRe
         Some(other) => return Err(Problem::malformed(format!("there is no role {other:?}"))),
     };
     let filter = ChangeFilter {
-        state: state.map(State::parse).transpose().map_err(Problem::malformed)?,
+        state: state.map(ChangeState::parse).transpose().map_err(Problem::malformed)?,
         only_open: false,
         business_object: business_object.map(str::to_owned),
         relation,
@@ -78,7 +78,8 @@ pub(crate) async fn list_changes(req: &mut Request, depot: &mut Depot) -> PageRe
         value,
         words,
     };
-    let states = State::ALL.map(|one| (one.name().to_owned(), describe_state(one).0.to_owned()));
+    let states =
+        ChangeState::ALL.map(|one| (one.name().to_owned(), describe_state(one).0.to_owned()));
     let objects = gateway.catalogue.list();
     let objects =
         objects.iter().map(|one| (one.object.id.clone(), one.object.definition.name.clone()));

@@ -13,8 +13,10 @@ use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::service::trace;
 use penstock_http::state::{gateway, run_blocking, state};
-use penstock_model::ingest::{Answer, Mode, OnError, Preview, Status};
-use penstock_model::resource::{Compiled, Review};
+use penstock_model::ingest::{Answer, Mode, OnError, Preview};
+use penstock_model::resource::Compiled;
+use penstock_resources::business_object::Review;
+use penstock_resources::ingestion::IngestedStatus;
 use penstock_service::business_objects::find_business_object;
 use penstock_service::ingestions::{IngestionRequest, NewChange};
 use penstock_service::objects::{preview_edit, save_edit};
@@ -104,7 +106,7 @@ impl Difference {
         frame: &Frame,
     ) -> Self {
         let Preview { answer, items, omitted } = preview;
-        let has_new = items.iter().any(|item| item.status == Status::Created);
+        let has_new = items.iter().any(|item| item.status == IngestedStatus::Created);
         let label = compiled.mapping.find_label_field().map(|(_, field)| field.name.as_str());
         let show = |item| ChangedObject::from_item(item, label, false, nesting, frame);
         let (named, others): (Vec<_>, Vec<_>) =

@@ -3,7 +3,8 @@ use crate::admin::frame::Frame;
 use crate::admin::words;
 use penstock_auth::Caller;
 use penstock_base::Role;
-use penstock_model::ingest::{Record, WriteHistory};
+use penstock_model::ingest::WriteHistory;
+use penstock_resources::ingestion::IngestionRecord;
 use penstock_service::gateway::Gateway;
 
 /// The recorded ingestions that wrote an object.
@@ -43,7 +44,7 @@ impl Written {
         writers: WriteHistory,
         frame: &Frame,
     ) -> Self {
-        let of = |record: Record| Ingestion::from_record(gateway, by, record, frame);
+        let of = |record: IngestionRecord| Ingestion::from_record(gateway, by, record, frame);
         Self {
             minted_by: writers.minted_by.map(of),
             named_by: writers.named_by.into_iter().map(of).collect(),
@@ -55,7 +56,7 @@ impl Written {
 }
 
 impl Ingestion {
-    fn from_record(gateway: &Gateway, by: &Caller, record: Record, frame: &Frame) -> Self {
+    fn from_record(gateway: &Gateway, by: &Caller, record: IngestionRecord, frame: &Frame) -> Self {
         let is_own = |id: &str| id == by.id();
         Self {
             at: words::format_utc(&record.at),
@@ -73,7 +74,7 @@ impl Ingestion {
     }
 }
 
-fn describe_counts(record: &Record) -> String {
+fn describe_counts(record: &IngestionRecord) -> String {
     if let Some(quads) = record.quads {
         let [inserted, removed] = [quads.inserted, quads.removed].map(words::format_number);
         return format!("{inserted} quads inserted, {removed} removed");

@@ -1,8 +1,8 @@
 //! The fields of the form that changes an object, from its draft and its mapping.
 use penstock_base::error::{Finding, Place};
-use penstock_base::json::{self, Json, push_pointer};
+use penstock_base::json::{self, Json, join_pointer};
 use penstock_model::ingest::LockedFields;
-use penstock_model::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
+use penstock_model::mapping::{Field, Form, Property, Shape, Value};
 use penstock_model::tree::describe_type;
 use penstock_service::objects::{
     JSON_FIELD, URI, VALUE_FIELD, explain_lock, show_json, show_value,
@@ -12,7 +12,7 @@ mod item;
 
 pub(super) use item::{FormItem, Input, InputKind};
 
-use item::{example, explain};
+use item::explain;
 
 /// The number of levels of nested objects that have fields of their own; deeper ones are JSON.
 const MAX_LEVELS: usize = 2;
@@ -97,9 +97,8 @@ struct FormBuilder<'b> {
 impl FormBuilder<'_> {
     fn add_object(&mut self, shape: &Shape, object: &Json, pointer: &str, level: usize) {
         let exists = object.member(URI).is_some();
-        for (place, field) in shape.fields.iter().enumerate() {
-            let FieldKind::Property(property) = &field.kind else { continue };
-            let here = join(pointer, &field.name);
+        for (place, field, property) in shape.iter_properties() {
+            let here = join_pointer(pointer, &field.name);
             let value = object.member(&field.name);
             let is_key = shape.key_fields().is_some_and(|key| key.indexes.contains(&place));
             if is_key && exists {
@@ -208,15 +207,14 @@ impl FormBuilder<'_> {
         remove: Option<String>,
     ) {
         let text = show_value(value);
-        let kind = match &property.value {
-            Value::Literal(Literal::Boolean) if matches!(&*text, "" | "true" | "false") => {
-                InputKind::Choice
-            }
+        let kind = match property.value.kind().form {
+            Form::Boolean if matches!(&*text, "" | "true" | "false") => InputKind::Choice,
             _ if text.contains('\n') || text.chars().count() > LONG_TEXT_CHARS => InputKind::Lines,
             _ => InputKind::Line,
         };
         let required = if property.required { ", required" } else { "" };
-        let hint = format!("{}{required}{}", describe_type(&property.value), example(property));
+        let example = property.value.kind().hint;
+        let hint = format!("{}{required}{example}", describe_type(&property.value));
         let error = self.take_error(here, &caption, &|message| explain(property, value, message));
         self.push_input(VALUE_FIELD, here, Input::new(caption, hint, text, kind, error, remove));
     }
@@ -324,13 +322,6 @@ fn has_unsendable_text(value: &Json) -> bool {
         Json::Array(elements) => elements.iter().any(has_unsendable_text),
         _ => false,
     }
-}
-
-/// Returns the JSON Pointer of a member.
-fn join(pointer: &str, name: &str) -> String {
-    let mut joined = pointer.to_owned();
-    push_pointer(&mut joined, name);
-    joined
 }
 
 fn elements(value: Option<&Json>) -> &[Json] {

@@ -1,7 +1,6 @@
 //! The order of a list of objects: the parameter `sort` of the address, a field or `uri`, with `-` before it for descending.
-use super::is_time;
 use penstock_base::error::GatewayError;
-use penstock_model::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
+use penstock_model::mapping::{Field, FieldKind, Form, Property, Shape};
 use penstock_model::search::Order;
 
 /// The name that orders by URI.
@@ -88,7 +87,7 @@ impl Sorting {
         }
         for field in columns {
             headers.push(if is_sortable(field) {
-                self.build_header(&field.name, &field.name, is_time(field), address)
+                self.build_header(&field.name, &field.name, field.is_single_time(), address)
             } else {
                 SortHeader { name: field.name.clone(), link: None, direction: None }
             });
@@ -131,11 +130,10 @@ fn is_sortable(field: &Field) -> bool {
 /// Returns what comes first in ascending and in descending order.
 fn describe_directions(field: &Field) -> [&'static str; 2] {
     match &field.kind {
-        _ if is_time(field) => ["oldest first", "newest first"],
-        FieldKind::Property(Property {
-            value: Value::Literal(Literal::Number | Literal::Integer),
-            ..
-        }) => ["lowest first", "highest first"],
+        _ if field.is_single_time() => ["oldest first", "newest first"],
+        FieldKind::Property(property) if property.value.kind().form == Form::Number => {
+            ["lowest first", "highest first"]
+        }
         _ => ["ascending", "descending"],
     }
 }

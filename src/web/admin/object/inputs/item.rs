@@ -1,6 +1,6 @@
 //! The parts of the form that changes an object, and their words.
 use penstock_base::json::Json;
-use penstock_model::mapping::{Literal, Property, Value};
+use penstock_model::mapping::Property;
 
 /// A part of the form, in the order of the page.
 pub(in crate::admin::object) enum FormItem {
@@ -63,26 +63,10 @@ impl Input {
     }
 }
 
-/// Returns what a value looks like, for types that people may write in other ways.
-pub(super) fn example(property: &Property) -> &'static str {
-    match &property.value {
-        Value::Literal(Literal::Number) => ", such as 12.5",
-        Value::Literal(Literal::Date) => ", such as 2026-03-01",
-        Value::Literal(Literal::DateTime) => ", such as 2026-03-01T12:00:00Z",
-        Value::Resource => ": an IRI",
-        _ => "",
-    }
-}
-
 /// Returns the message of an error at a value. A text that is not of its type was sent as a string.
 pub(super) fn explain(property: &Property, value: Option<&Json>, message: &str) -> String {
-    match (&property.value, value) {
-        (Value::Literal(Literal::Number), Some(Json::String(text))) => {
-            format!("{text:?} is not a number; write digits with a point, such as 12.5")
-        }
-        (Value::Literal(Literal::Integer), Some(Json::String(text))) => {
-            format!("{text:?} is not a whole number")
-        }
+    match (property.value.kind().text_error, value) {
+        (Some(error), Some(Json::String(text))) => format!("{text:?} is {error}"),
         _ => message.to_owned(),
     }
 }

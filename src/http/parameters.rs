@@ -1,0 +1,285 @@
+//! Typed query parameters. The declaration of a parameter is its reading, its error and its description.
+use super::operation::{Parameter, Place, SchemaFn};
+use super::problem::Problem;
+use super::query::{CursorKey, MAX_LIMIT, Query, cursor_after};
+use penstock_model::ingest::{Mode, OnError, parse_mode, parse_on_error};
+use penstock_resources::Page;
+use penstock_resources::change::{ChangeRole, ChangeState};
+use salvo::Request;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+/// The query parameters of an operation. [`parameters!`](crate::parameters!) declares them.
+pub trait Parameters: Sized + Send + 'static {
+    /// Describes each parameter.
+    fn describe() -> Vec<Parameter>;
+
+    /// Reads the parameters.
+    ///
+    /// # Errors
+    /// 400 with the parameter, its value and what it must be.
+    fn read(query: &Query) -> Result<Self, Problem>;
+
+    /// Reads the parameters of a request; `described` is what [`Self::describe`] returns.
+    ///
+    /// # Errors
+    /// 400 for an unknown or repeated parameter, or as [`Self::read`].
+    fn read_request(req: &Request, described: &[Parameter]) -> Result<Self, Problem> {
+        let known: Vec<_> =
+            described.iter().map(|parameter| (parameter.name, parameter.is_list)).collect();
+        Self::read(&Query::read_known(req, &known)?)
+    }
+}
+
+/// The value of a query parameter.
+pub trait ParameterValue: Sized {
+    /// Whether the parameter may be repeated.
+    const IS_LIST: bool = false;
+
+    /// Returns the JSON Schema of the value.
+    fn schema(generator: &mut SchemaGenerator) -> Schema;
+
+    /// Reads the value of the parameter with this name.
+    ///
+    /// # Errors
+    /// 400 with the parameter, its value and what it must be.
+    fn read(query: &Query, name: &str) -> Result<Self, Problem>;
+}
+
+impl ParameterValue for Option<String> {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<String>()
+    }
+
+    fn read(query: &Query, name: &str) -> Result<Self, Problem> {
+        Ok(query.get(name).map(str::to_owned))
+    }
+}
+
+impl ParameterValue for Vec<String> {
+    const IS_LIST: bool = true;
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<Self>()
+    }
+
+    fn read(query: &Query, name: &str) -> Result<Self, Problem> {
+        Ok(query.get_all(name).to_vec())
+    }
+}
+
+impl ParameterValue for bool {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<Self>()
+    }
+
+    fn read(query: &Query, name: &str) -> Result<Self, Problem> {
+        query.read_flag(name)
+    }
+}
+
+impl ParameterValue for Option<bool> {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<bool>()
+    }
+
+    fn read(query: &Query, name: &str) -> Result<Self, Problem> {
+        query.get(name).map(|_| query.read_flag(name)).transpose()
+    }
+}
+
+/// A value out of a few names.
+pub trait Choice: Sized + JsonSchema {
+    /// Returns the value with this name.
+    ///
+    /// # Errors
+    /// What the names are.
+    fn parse(name: &str) -> Result<Self, String>;
+}
+
+impl Choice for Mode {
+    fn parse(name: &str) -> Result<Self, String> {
+        parse_mode(name).map_err(|error| error.detail)
+    }
+}
+
+impl Choice for OnError {
+    fn parse(name: &str) -> Result<Self, String> {
+        parse_on_error(name).map_err(|error| error.detail)
+    }
+}
+
+impl Choice for ChangeState {
+    fn parse(name: &str) -> Result<Self, String> {
+        Self::parse(name)
+    }
+}
+
+impl Choice for ChangeRole {
+    fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "author" => Ok(Self::Author),
+            "owner" => Ok(Self::Owner),
+            "approver" => Ok(Self::Approver),
+            _ => Err(format!(
+                "the query parameter role is {name:?}; it must be author, owner or approver"
+            )),
+        }
+    }
+}
+
+impl<T: Choice> ParameterValue for Option<T> {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<T>()
+    }
+
+    fn read(query: &Query, name: &str) -> Result<Self, Problem> {
+        query.get(name).map(T::parse).transpose().map_err(Problem::malformed)
+    }
+}
+
+/// Declares the query parameters of an operation as a struct of [`ParameterValue`]s: for each its name, its
+/// description and the field that it becomes. `..page: PageQuery<…>` adds those of a page.
+///
+/// ```text
+/// parameters! {
+///     /// Which changes are listed.
+///     pub(super) struct ChangesQuery {
+///         "role" => role: Option<ChangeRole>, "Only changes to which the caller has this relation.";
+///         ..page: PageQuery<UuidCursor>
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! parameters {
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis struct $name:ident {
+            $($parameter:literal => $field:ident: $type:ty, $description:literal;)*
+            $(..$rest:ident: $rest_type:ty)?
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Debug)]
+        $visibility struct $name {
+            $($field: $type,)*
+            $($rest: $rest_type,)?
+        }
+
+        impl $crate::parameters::Parameters for $name {
+            fn describe() -> Vec<$crate::operation::Parameter> {
+                let mut described = vec![$($crate::operation::Parameter::query::<$type>($parameter, $description)),*];
+                $(described.extend(<$rest_type as $crate::parameters::Parameters>::describe());)?
+                described
+            }
+
+            fn read(query: &$crate::query::Query) -> Result<Self, $crate::problem::Problem> {
+                Ok(Self {
+                    $($field: $crate::parameters::ParameterValue::read(query, $parameter)?,)*
+                    $($rest: $crate::parameters::Parameters::read(query)?,)?
+                })
+            }
+        }
+    };
+}
+
+/// The key in `cursor`, if there is one: where a page begins.
+#[derive(Debug)]
+pub struct After<C: CursorKey>(pub Option<C::Key>);
+
+impl<C: CursorKey> ParameterValue for After<C> {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<String>()
+    }
+
+    fn read(query: &Query, name: &str) -> Result<Self, Problem> {
+        debug_assert_eq!(name, "cursor");
+        query.read_cursor::<C>().map(Self)
+    }
+}
+
+/// The parameters of a page of a list.
+#[derive(Debug)]
+pub struct PageQuery<C: CursorKey> {
+    /// The maximum number of items of the page.
+    pub limit: usize,
+    /// The key of the last item of the previous page.
+    pub after: Option<C::Key>,
+}
+
+impl<C: CursorKey> Parameters for PageQuery<C> {
+    fn describe() -> Vec<Parameter> {
+        vec![
+            Parameter {
+                name: "limit",
+                place: Place::Query,
+                description: "Items of a page, 1 to 1000; 100 when absent.",
+                is_required: false,
+                is_list: false,
+                schema: |_| json_schema!({"type": "integer", "minimum": 1, "maximum": MAX_LIMIT}),
+            },
+            Parameter::query::<After<C>>("cursor", "The `next` of the previous page."),
+        ]
+    }
+
+    fn read(query: &Query) -> Result<Self, Problem> {
+        Ok(Self { limit: query.read_limit()?, after: query.read_cursor::<C>()? })
+    }
+}
+
+impl<C: CursorKey> PageQuery<C> {
+    /// Creates the page of these items, of which there is one more than `limit` if a further page follows.
+    pub fn page<T>(&self, mut items: Vec<T>, key: impl Fn(&T) -> String) -> Page<T> {
+        let has_more = items.len() > self.limit;
+        items.truncate(self.limit);
+        let next = items.last().filter(|_| has_more).map(|last| cursor_after(&key(last)));
+        Page { items, next }
+    }
+}
+
+/// Any query parameters: the handler reads them.
+#[derive(Debug)]
+pub struct AnyQuery;
+
+impl Parameters for AnyQuery {
+    fn describe() -> Vec<Parameter> {
+        Vec::new()
+    }
+
+    fn read(_query: &Query) -> Result<Self, Problem> {
+        Ok(Self)
+    }
+
+    fn read_request(_req: &Request, _described: &[Parameter]) -> Result<Self, Problem> {
+        Ok(Self)
+    }
+}
+
+/// The parameters, or why they cannot be read, for a handler that reports the error.
+impl<Q: Parameters> Parameters for Result<Q, Problem> {
+    fn describe() -> Vec<Parameter> {
+        Q::describe()
+    }
+
+    fn read(query: &Query) -> Result<Self, Problem> {
+        Ok(Q::read(query))
+    }
+
+    fn read_request(req: &Request, described: &[Parameter]) -> Result<Self, Problem> {
+        Ok(Q::read_request(req, described))
+    }
+}
+
+impl Parameter {
+    /// Describes a query parameter.
+    pub fn query<T: ParameterValue>(name: &'static str, description: &'static str) -> Self {
+        let schema: SchemaFn = T::schema;
+        Self {
+            name,
+            place: Place::Query,
+            description,
+            is_required: false,
+            is_list: T::IS_LIST,
+            schema,
+        }
+    }
+}

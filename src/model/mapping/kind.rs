@@ -1,0 +1,236 @@
+//! The kinds of values, in one table: the type in a mapping, and everything that another part of the gateway must know of
+//! it.
+//!
+//! A new kind is a variant of [`Literal`], its place in [`KINDS`], and its entry in `table`.
+mod table;
+
+use super::Shape;
+use oxrdf::vocab::xsd;
+use oxrdf::{LiteralRef, NamedNode, NamedNodeRef};
+use penstock_rdf::compare::ValueOrder;
+use std::borrow::Cow;
+use table::{BOOLEAN, DATE, DATE_TIME, DETAILED_STRING, INTEGER, NUMBER, OBJECT, RESOURCE, STRING};
+
+/// The type of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// An IRI, as a JSON string.
+    Resource,
+    /// A literal.
+    Literal(Literal),
+    /// A nested object, which is linked to its parent.
+    Object(Shape),
+}
+
+/// The type of a literal, and its form in JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum Literal {
+    /// `xsd:string`, as a JSON string.
+    #[default]
+    String,
+    /// Any other datatype named with `datatype`, as a JSON string.
+    Typed(NamedNode),
+    /// `rdf:langString` with the tag named with `language` (lower case), as a JSON string.
+    Language(String),
+    /// `xsd:decimal`, or with an exponent `xsd:double`, as a JSON number.
+    Number,
+    /// `xsd:integer`, as a JSON number.
+    Integer,
+    /// `xsd:boolean`, as `true` or `false`.
+    Boolean,
+    /// `xsd:date`, as a JSON string.
+    Date,
+    /// `xsd:dateTime`, as a JSON string.
+    DateTime,
+}
+
+/// What the values of a kind have in common.
+#[derive(Debug)]
+pub struct Kind {
+    /// The `type` in a mapping.
+    pub name: &'static str,
+    /// The keys of a definition that only this type takes.
+    pub(super) keys: &'static [&'static str],
+    /// How a value is written as JSON and as text.
+    pub form: Form,
+    /// The `type` and the `format` in JSON Schema.
+    pub(super) json_schema: (&'static str, Option<&'static str>),
+    /// The datatypes of the literals that an ingestion writes, if the field does not name one.
+    pub(super) datatypes: &'static [NamedNodeRef<'static>],
+    /// Other datatypes whose literals belong to a field of this kind if it shares its property.
+    pub(super) claimed_datatypes: &'static [NamedNodeRef<'static>],
+    /// Checks the text of a literal. Returns its datatype, or what is wrong with it.
+    pub(crate) check_text: fn(&str) -> Result<NamedNodeRef<'static>, &'static str>,
+    /// Returns how well a stored literal of another datatype fits, from 2 down. At 0, it is shown with a warning.
+    pub(crate) rate_datatype: fn(NamedNodeRef<'_>) -> usize,
+    /// How values compare.
+    pub order: ValueOrder,
+    /// Returns the text of a value in a key; `None` if a key cannot have such values.
+    pub(crate) key_text: Option<fn(&str) -> Cow<'_, str>>,
+    /// The type in GraphQL.
+    pub graphql: Scalar,
+    /// A value as JSON.
+    pub(super) example: &'static str,
+    /// What a form adds to the name of the type.
+    pub hint: &'static str,
+    /// What a form says of a text that is not of the type.
+    pub text_error: Option<&'static str>,
+}
+
+/// How a value is written as JSON, and as text in a cell of CSV or a field of a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A string, with the white space around it.
+    Text,
+    /// A string without the white space around it, such as a date or an IRI.
+    Token,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+}
+
+/// A type of values in GraphQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scalar {
+    /// Its name.
+    pub name: &'static str,
+    /// Its description and the address of its specification; `None` for a type of GraphQL itself.
+    pub about: Option<(&'static str, &'static str)>,
+    /// The name of its filter.
+    pub filter: &'static str,
+    /// The tests of its filter.
+    pub tests: &'static [&'static str],
+}
+
+/// What the values of one field have in common besides their kind.
+#[derive(Debug, Clone, Copy)]
+pub enum Detail<'v> {
+    /// Nothing.
+    None,
+    /// The datatype that the field names.
+    Datatype(&'v NamedNode),
+    /// The language that the field names, in lower case.
+    Language(&'v str),
+    /// The shape of the nested objects.
+    Objects(&'v Shape),
+}
+
+/// The values with a type of their own in a mapping, without nested objects.
+pub static KINDS: [Value; 7] = [
+    Value::Literal(Literal::String),
+    Value::Literal(Literal::Number),
+    Value::Literal(Literal::Integer),
+    Value::Literal(Literal::Boolean),
+    Value::Literal(Literal::Date),
+    Value::Literal(Literal::DateTime),
+    Value::Resource,
+];
+
+/// The values of an array that does not say more.
+pub(super) static STRINGS: Value = Value::Literal(Literal::String);
+
+/// Returns the type of values that a mapping calls so.
+pub(crate) fn find_kind(name: &str) -> Option<&'static Value> {
+    KINDS.iter().find(|value| value.kind().name == name)
+}
+
+impl Value {
+    /// Returns what all values of the kind have in common.
+    pub fn kind(&self) -> &'static Kind {
+        match self {
+            Self::Resource => &RESOURCE,
+            Self::Literal(literal) => literal.kind(),
+            Self::Object(_) => &OBJECT,
+        }
+    }
+
+    /// Returns what distinguishes the values from others of their kind.
+    pub fn detail(&self) -> Detail<'_> {
+        match self {
+            Self::Literal(Literal::Typed(datatype)) => Detail::Datatype(datatype),
+            Self::Literal(Literal::Language(tag)) => Detail::Language(tag),
+            Self::Object(shape) => Detail::Objects(shape),
+            Self::Resource | Self::Literal(_) => Detail::None,
+        }
+    }
+
+    /// Returns the shape of nested objects; `None` for other values.
+    pub fn shape(&self) -> Option<&Shape> {
+        if let Self::Object(shape) = self { Some(shape) } else { None }
+    }
+
+    /// Returns the language of the texts, if the field names one.
+    pub fn language(&self) -> Option<&str> {
+        if let Self::Literal(literal) = self { literal.language() } else { None }
+    }
+
+    /// Returns whether the values are strings, of any datatype or language.
+    pub(super) fn is_string(&self) -> bool {
+        self.kind().name == STRING.name
+    }
+}
+
+impl Form {
+    /// Describes the JSON of a value.
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Self::Text | Self::Token => "a string",
+            Self::Number => "a number",
+            Self::Boolean => "true or false",
+        }
+    }
+}
+
+impl Literal {
+    /// Returns the type of strings of a datatype.
+    pub(super) fn of_datatype(datatype: NamedNode) -> Self {
+        if datatype == xsd::STRING { Self::String } else { Self::Typed(datatype) }
+    }
+
+    /// Returns the type of texts in a language.
+    pub(super) fn of_language(tag: &str) -> Self {
+        Self::Language(tag.to_ascii_lowercase())
+    }
+
+    /// Returns what all values of the kind have in common.
+    pub(crate) fn kind(&self) -> &'static Kind {
+        match self {
+            Self::String => &STRING,
+            Self::Typed(_) | Self::Language(_) => &DETAILED_STRING,
+            Self::Number => &NUMBER,
+            Self::Integer => &INTEGER,
+            Self::Boolean => &BOOLEAN,
+            Self::Date => &DATE,
+            Self::DateTime => &DATE_TIME,
+        }
+    }
+
+    /// Returns the literal of a text that was checked, which is of this datatype unless the field names another one.
+    pub(crate) fn build(&self, text: String, datatype: NamedNodeRef<'_>) -> oxrdf::Literal {
+        match self {
+            Self::String => oxrdf::Literal::new_simple_literal(text),
+            Self::Typed(datatype) => oxrdf::Literal::new_typed_literal(text, datatype.clone()),
+            Self::Language(tag) => {
+                oxrdf::Literal::new_language_tagged_literal_unchecked(text, tag.clone())
+            }
+            _ => oxrdf::Literal::new_typed_literal(text, datatype),
+        }
+    }
+
+    /// Returns the language that the field names, in lower case.
+    pub(crate) fn language(&self) -> Option<&str> {
+        if let Self::Language(tag) = self { Some(tag) } else { None }
+    }
+
+    /// Returns whether an ingestion writes literals of the same datatype or language.
+    pub(crate) fn has_type_of(&self, literal: LiteralRef<'_>) -> bool {
+        match self {
+            Self::Typed(datatype) => literal.datatype() == datatype.as_ref(),
+            Self::Language(tag) => {
+                literal.language().is_some_and(|language| language.eq_ignore_ascii_case(tag))
+            }
+            _ => self.kind().datatypes.contains(&literal.datatype()),
+        }
+    }
+}

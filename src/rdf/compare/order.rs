@@ -1,0 +1,90 @@
+//! The order of values by the texts that are shown for them. Every text has a place in it.
+use crate::number::NumberKey;
+use oxsdatatypes::{Date, DateTime, TimezoneOffset};
+use std::cmp::Ordering;
+
+/// How values compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueOrder {
+    /// By number, exactly.
+    Number,
+    /// By the moment when the date begins.
+    Date,
+    /// By moment.
+    DateTime,
+    /// By code point.
+    Text,
+}
+
+impl ValueOrder {
+    /// Returns whether the values are dates or times.
+    pub fn is_time(self) -> bool {
+        matches!(self, Self::Date | Self::DateTime)
+    }
+
+    /// Returns the sort key of a text as the view shows it.
+    pub fn sort_key(self, text: &str) -> SortKey {
+        let moment = |time: DateTime| SortKey::Moment(Moment::new(time));
+        match self {
+            Self::Number => NumberKey::parse(text).map(SortKey::Number),
+            Self::Date => {
+                let date = text.parse::<Date>().ok();
+                date.and_then(|date| DateTime::try_from(date).ok()).map(moment)
+            }
+            Self::DateTime => text.parse().ok().map(moment),
+            Self::Text => None,
+        }
+        .unwrap_or_else(|| SortKey::Text(text.to_owned()))
+    }
+
+    /// Returns whether a text can be compared with the values.
+    pub fn can_parse(self, text: &str) -> bool {
+        self == Self::Text || !matches!(self.sort_key(text), SortKey::Text(_))
+    }
+
+    /// Describes a text that cannot be compared with the values.
+    pub fn describe_mismatch(self) -> &'static str {
+        match self {
+            Self::Number => "not a number",
+            Self::Date => "not a date (2026-03-01)",
+            Self::DateTime => "not a date and time (2026-03-01T12:00:00Z)",
+            Self::Text => "not a text",
+        }
+    }
+}
+
+/// The sort key of a value. Numbers come first, then moments, then values that an ingestion of the field would
+/// refuse.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SortKey {
+    /// A number.
+    Number(NumberKey),
+    /// A date or a time.
+    Moment(Moment),
+    /// Anything else.
+    Text(String),
+}
+
+/// A moment in UTC. A time without a time zone is taken as UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment(DateTime);
+
+impl Moment {
+    /// Returns the moment of a time.
+    pub fn new(time: DateTime) -> Self {
+        Self(time.adjust(Some(TimezoneOffset::UTC)).unwrap_or(time))
+    }
+}
+
+impl Ord for Moment {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // All are in UTC, where two moments always compare.
+        self.0.partial_cmp(&other.0).unwrap_or(Ordering::Equal)
+    }
+}
+
+impl PartialOrd for Moment {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}

@@ -17,17 +17,19 @@ use super::deferred_writes::DeferredWrites;
 use super::password;
 use super::{Account, AccountSource, AuthError, Identity, Profile, Role};
 use entries::AccountIndex;
+use penstock_base::collections;
 use penstock_base::commit::{CommitCheck, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::shared::Shared;
+use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
-use penstock_store::{Corruption, DocumentRange, Format, Read, Store, Transaction};
+use penstock_store::{Error, Format, Store, Transaction};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-/// The collection of the documents: id to JSON.
-pub const COLLECTION: &str = "accounts";
+/// The accounts, by id.
+pub(super) const ACCOUNTS: Table<String, AsJson<Account>> = Table::new(collections::ACCOUNTS);
 
 /// The maximum number of accounts. Each takes about 2.5 KB of memory, including the memory of the store for it.
 const MAX_ACCOUNTS: usize = 10_000;
@@ -254,13 +256,12 @@ impl Accounts {
         account: Account,
         events: &[Event],
     ) -> Result<Arc<Account>, GatewayError> {
-        let document = encode_account(&account);
         self.inner.audit.commit_with_events(check, events, |transaction| {
             if !account.group_claims.is_empty() {
                 // An older version would drop them.
                 transaction.require_format(Format::V3);
             }
-            Ok(transaction.put_document(COLLECTION, account.id.as_bytes(), &document)?)
+            Ok(ACCOUNTS.put(transaction, &account.id, &account)?)
         })?;
         let account = Arc::new(account);
         self.lock_entries_mut().insert(account.clone());
@@ -325,47 +326,25 @@ fn write_last_login(
     seen: &str,
 ) -> Result<(), GatewayError> {
     // The account may have been deleted meanwhile.
-    let Some(document) = transaction.read_document(COLLECTION, id.as_bytes())? else {
-        return Ok(());
-    };
-    let Ok(mut account) = decode_account(id.as_bytes(), &document) else { return Ok(()) };
+    let Some(mut account) = ACCOUNTS.get_readable(transaction, id)? else { return Ok(()) };
     account.first_login.get_or_insert_with(|| seen.to_owned());
     account.last_login = Some(seen.to_owned());
-    Ok(transaction.put_document(COLLECTION, id.as_bytes(), &encode_account(&account))?)
-}
-
-/// Reads an account from the store.
-pub(super) fn read_account(read: &impl Read, id: &str) -> Result<Option<Account>, GatewayError> {
-    let document = read.read_document(COLLECTION, id.as_bytes())?;
-    Ok(document.map(|document| decode_account(id.as_bytes(), &document)).transpose()?)
+    Ok(ACCOUNTS.put(transaction, id, &account)?)
 }
 
 fn load_accounts(store: &Store) -> Result<AccountIndex, GatewayError> {
-    let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-    let documents = store.read().read_documents(COLLECTION, range)?;
     let mut entries = AccountIndex::default();
-    for (id, document) in documents {
-        match decode_account(&id, &document) {
+    for row in ACCOUNTS.scan().read_all(&store.read())? {
+        match row.value() {
             Ok(account) => entries.insert(Arc::new(account)),
             // A later version may have written it. The other accounts must still work.
             Err(error) => {
+                let error = Error::from(error);
                 tracing::error!(%error, "An account could not be read and is ignored; it cannot sign in.");
             }
         }
     }
     Ok(entries)
-}
-
-fn encode_account(account: &Account) -> Vec<u8> {
-    serde_json::to_vec(account).expect("an account contains only strings, numbers and enum names")
-}
-
-fn decode_account(id: &[u8], document: &[u8]) -> Result<Account, penstock_store::Error> {
-    serde_json::from_slice(document).map_err(|error| {
-        let path = PathBuf::from(COLLECTION).join(&*String::from_utf8_lossy(id));
-        let what = format!("the account is not readable: {error}");
-        Corruption { path, offset: 0, what }.into()
-    })
 }
 
 #[cfg(test)]

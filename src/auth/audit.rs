@@ -10,12 +10,14 @@ mod shares;
 
 use super::Caller;
 use super::deferred_writes::DeferredWrites;
+use penstock_base::collections;
 use penstock_base::commit::{CommitCheck, GuardedStore, NoClient, commit};
-use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::error::GatewayError;
 use penstock_base::network;
+use penstock_base::table::{AsJson, Row, Table};
 use penstock_base::time;
 use penstock_resources::audit::AuditEvent;
-use penstock_store::{DocumentRange, Read, Store, Transaction};
+use penstock_store::{Read, Store, Transaction, UnreadableDocument};
 use rate_limit::AccountLimit;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -24,9 +26,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The collection of the documents: the event's number, big-endian, to JSON. Numbers begin at 1 and grow. Deleted
-/// events leave gaps.
-pub const COLLECTION: &str = "audit";
+/// The events, by number. Numbers begin at 1 and grow. Deleted events leave gaps.
+const EVENTS: Table<u64, AsJson<Record>> = Table::new(collections::AUDIT);
 
 /// The maximum number of refusals of the same kind, address (for IPv6 its /64) and account that are stored one by one
 /// in each [`REFUSAL_WINDOW`]. Further ones are counted.
@@ -235,28 +236,15 @@ impl Audit {
         // The list must include the events of recent actions.
         self.deferred_writes.flush();
         let mut found = Vec::new();
-        let mut after = before.map(u64::to_be_bytes);
-        while found.len() < limit {
-            let read = self.store.read();
-            let range = DocumentRange {
-                after: after.as_ref().map(<[u8; 8]>::as_slice),
-                reverse: true,
-                limit: EVENTS_PER_READ,
-                ..DocumentRange::default()
-            };
-            let piece = read.read_documents(COLLECTION, range)?;
-            drop(read);
-            for (key, value) in &piece {
-                let record = decode_record(key, value)?;
-                if filter.matches_record(&record) && found.len() < limit {
-                    found.push(record);
-                }
+        let mut rows =
+            EVENTS.scan().after(before).reverse().pages(|| self.store.read(), EVENTS_PER_READ);
+        while found.len() < limit
+            && let Some(row) = rows.next().transpose()?
+        {
+            let record = Record::from_row(&row)?;
+            if filter.matches_record(&record) {
+                found.push(record);
             }
-            let Some(last) = piece.last().and_then(|(key, _)| key.as_slice().try_into().ok())
-            else {
-                break;
-            };
-            after = Some(last);
         }
         Ok(found)
     }
@@ -349,6 +337,11 @@ impl Record {
             count,
         }
     }
+
+    fn from_row(row: &Row<u64, AsJson<Self>>) -> Result<Self, UnreadableDocument> {
+        let (id, record) = row.entry()?;
+        Ok(Self { id, ..record })
+    }
 }
 
 impl From<Record> for AuditEvent {
@@ -393,34 +386,16 @@ fn store_record(
     if max_events == 0 {
         return Ok(());
     }
-    let number = 1 + read_event_number(transaction, true)?.unwrap_or_default();
-    let value = serde_json::to_vec(record).map_err(|error| {
-        GatewayError::new(ErrorClass::Internal, format!("writing an event failed: {error}"))
-    })?;
-    transaction.put_document(COLLECTION, &number.to_be_bytes(), &value)?;
+    let number = 1 + read_last_number(transaction)?.unwrap_or_default();
+    EVENTS.put(transaction, number, record)?;
     shares::append_to_list(transaction, record, number)?;
     shares::evict_excess(transaction, max_events as u64)
 }
 
-/// Returns the number of the first or the last event.
-fn read_event_number(read: &impl Read, last: bool) -> Result<Option<u64>, GatewayError> {
-    let range = DocumentRange { reverse: last, limit: 1, ..DocumentRange::default() };
-    let found = read.read_documents(COLLECTION, range)?;
-    Ok(found.first().and_then(|(key, _)| key.as_slice().try_into().ok()).map(u64::from_be_bytes))
-}
-
-fn decode_record(key: &[u8], value: &[u8]) -> Result<Record, GatewayError> {
-    let number = key.try_into().map(u64::from_be_bytes).unwrap_or_default();
-    match serde_json::from_slice::<Record>(value) {
-        Ok(record) => Ok(Record { id: number, ..record }),
-        Err(error) => {
-            tracing::error!(%error, number, "An event of the audit trail could not be read.");
-            Err(GatewayError::new(
-                ErrorClass::Internal,
-                "an event of the audit trail could not be read; the log says why",
-            ))
-        }
-    }
+/// Returns the number of the last event.
+fn read_last_number(read: &impl Read) -> Result<Option<u64>, GatewayError> {
+    let last = EVENTS.scan().reverse().first(read)?;
+    Ok(last.map(|row| row.key()).transpose()?)
 }
 
 #[cfg(test)]

@@ -9,21 +9,23 @@ use super::audit::{Audit, Event};
 use super::{Account, Caller, Requester};
 use penstock_base::IfMatch;
 use penstock_base::characters::is_deceptive;
+use penstock_base::collections;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
 use penstock_base::managed::check_editable;
 use penstock_base::principal::Principal;
 use penstock_base::shared::Shared;
+use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
 use penstock_resources::definitions::DefinitionKind;
-use penstock_store::{DocumentRange, Format, Read, Store, Transaction};
+use penstock_store::{Error, Format, Store, Transaction, UnreadableDocument};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-/// The collection of the documents: name to JSON.
-pub const COLLECTION: &str = "groups";
+/// The groups, by name.
+const GROUPS: Table<String, AsJson<Group>> = Table::new(collections::GROUPS);
 
 /// The maximum number of groups.
 const MAX_GROUPS: usize = 1000;
@@ -186,11 +188,11 @@ impl Groups {
         accounts: &Accounts,
         audit: &Audit,
     ) -> Result<Self, GatewayError> {
-        let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
         let mut entries = BTreeMap::new();
-        for (name, document) in store.read().read_documents(COLLECTION, range)? {
-            if let Some(group) = decode_group(&name, &document) {
-                entries.insert(group.name.clone(), Arc::new(group));
+        for row in GROUPS.scan().read_all(&store.read())? {
+            match row.value() {
+                Ok(group) => _ = entries.insert(group.name.clone(), Arc::new(group)),
+                Err(error) => log_unreadable(&String::from_utf8_lossy(row.key_bytes()), &error),
             }
         }
         let inner = Inner {
@@ -290,7 +292,7 @@ impl Groups {
         let event = change_event(by.caller(), "group.deleted", format!("{name:?}"));
         self.inner.audit.commit_with_events(by, &[event], |transaction| {
             check_editable(transaction, DefinitionKind::Group, name)?;
-            Ok(transaction.delete_document(COLLECTION, name.as_bytes())?)
+            Ok(GROUPS.delete(transaction, name)?)
         })?;
         self.inner.entries.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         Ok(())
@@ -315,7 +317,7 @@ impl Groups {
         account: &str,
         principals: &[Principal],
     ) -> Result<bool, GatewayError> {
-        let Some(account) = accounts::read_account(transaction, account)?.filter(|it| it.enabled)
+        let Some(account) = accounts::ACCOUNTS.get(transaction, account)?.filter(|it| it.enabled)
         else {
             return Ok(false);
         };
@@ -323,8 +325,13 @@ impl Groups {
             let is_meant = match principal {
                 Principal::User(user) => self.is_user(&account, user),
                 Principal::Group(name) => {
-                    let document = transaction.read_document(COLLECTION, name.as_bytes())?;
-                    let group = document.and_then(|found| decode_group(name.as_bytes(), &found));
+                    let group = match GROUPS.get(transaction, name) {
+                        Err(Error::Unreadable(error)) => {
+                            log_unreadable(name, &error);
+                            None
+                        }
+                        group => group?,
+                    };
                     group.is_some_and(|group| group.has_member(&account))
                 }
             };
@@ -437,7 +444,7 @@ impl GroupsBatch<'_> {
         by: &Caller,
         name: &str,
     ) -> Result<(), GatewayError> {
-        transaction.delete_document(COLLECTION, name.as_bytes())?;
+        GROUPS.delete(transaction, name)?;
         let event = change_event(by, "group.deleted", format!("{name:?}"));
         self.groups.inner.audit.add_event(transaction, &event)?;
         self.changes.insert(name.to_owned(), None);
@@ -481,8 +488,7 @@ fn build_group(
 /// Stores a group.
 fn store_group(transaction: &mut Transaction<'_>, group: &Group) -> Result<(), GatewayError> {
     transaction.require_format(Format::V3);
-    let document = encode_group(group)?;
-    Ok(transaction.put_document(COLLECTION, group.name.as_bytes(), &document)?)
+    Ok(GROUPS.put(transaction, &group.name, group)?)
 }
 
 /// Checks that there may be one group more than this number.
@@ -540,20 +546,8 @@ fn change_event(by: &Caller, what: &'static str, detail: String) -> Event {
     Event { what, account: None, by: Some(by.actor_id().to_owned()), from: by.from, detail }
 }
 
-fn encode_group(group: &Group) -> Result<Vec<u8>, GatewayError> {
-    serde_json::to_vec(group).map_err(|error| {
-        GatewayError::new(ErrorClass::Internal, format!("serializing a group failed: {error}"))
-    })
-}
-
-fn decode_group(name: &[u8], document: &[u8]) -> Option<Group> {
-    let decoded = serde_json::from_slice(document);
-    decoded
-        .map_err(|error| {
-            let name = String::from_utf8_lossy(name);
-            tracing::error!(%name, %error, "A group could not be read and has no members.");
-        })
-        .ok()
+fn log_unreadable(name: &str, error: &UnreadableDocument) {
+    tracing::error!(%name, %error, "A group could not be read and has no members.");
 }
 
 #[cfg(test)]
@@ -618,7 +612,7 @@ mod tests {
         };
         assert!(is_meant());
         let remove = |transaction: &mut Transaction<'_>| {
-            Ok::<_, GatewayError>(transaction.delete_document(COLLECTION, b"shift 1")?)
+            Ok::<_, GatewayError>(GROUPS.delete(transaction, "shift 1")?)
         };
         fixture.store.transact(remove).unwrap();
         assert!(fixture.auth.groups.is_any_of(&ada, &meant) && !is_meant());

@@ -162,7 +162,7 @@ impl Auth {
             Credential::ApiKey { id, .. } => self.keys.current_role_in(transaction, id),
             Credential::Bearer { .. } | Credential::Source { .. } => {
                 let Some(account) = &caller.account else { return Ok(None) };
-                let account = super::accounts::read_account(transaction, &account.id)?;
+                let account = super::accounts::ACCOUNTS.get(transaction, &account.id)?;
                 let account = account.filter(|account| account.enabled && self.is_current(caller));
                 Ok(account.map(|account| account.role.min(caller.role)))
             }
@@ -192,7 +192,7 @@ impl Requester for Caller {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::Fixture;
-    use super::super::{Account, accounts, keys};
+    use super::super::{Account, keys};
     use super::*;
     use crate::accounts::AccountEdit;
     use jiff::{SignedDuration, Timestamp};
@@ -283,8 +283,8 @@ mod tests {
             let all = [session, key, token];
             assert!(all.iter().all(|by| commit_error(&fixture, by).is_none()), "{members}");
             match members {
-                Value::Null => remove_document(&fixture, accounts::COLLECTION, &account.id),
-                _ => alter_document(&fixture, accounts::COLLECTION, &account.id, &members),
+                Value::Null => remove_document(&fixture, "accounts", &account.id),
+                _ => alter_document(&fixture, "accounts", &account.id, &members),
             }
             assert!(
                 all.iter().all(|by| by.with_current_role().is_ok()),
@@ -296,8 +296,8 @@ mod tests {
         for members in [Value::Null, json!({"expiresAt": "2020-01-01T00:00:00Z"})] {
             let (id, key) = authorize_key(&fixture, &local, Role::Admin);
             match members {
-                Value::Null => remove_document(&fixture, keys::COLLECTION, &id),
-                _ => alter_document(&fixture, keys::COLLECTION, &id, &members),
+                Value::Null => remove_document(&fixture, "api-keys", &id),
+                _ => alter_document(&fixture, "api-keys", &id, &members),
             }
             assert_eq!(commit_error(&fixture, &key), gone, "{members}");
         }
@@ -319,7 +319,7 @@ mod tests {
         let more = by.with_min_role(Role::Admin);
         assert_eq!(commit_error(&fixture, &more), None);
         let contributor = json!({"role": "Contributor"});
-        alter_document(&fixture, accounts::COLLECTION, &account.id, &contributor);
+        alter_document(&fixture, "accounts", &account.id, &contributor);
         let errors = [by, more].map(|by| commit_error(&fixture, &by));
         assert_eq!(errors, [None, Some(ErrorClass::Forbidden)]);
     }

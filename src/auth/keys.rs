@@ -11,27 +11,29 @@ mod stored_key;
 
 pub use new_key::{NewApiKey, unknown_role_message};
 
-use super::accounts::{Accounts, account_disabled_error};
+use super::accounts::{ACCOUNTS, Accounts, account_disabled_error};
 use super::audit::{Audit, Event};
 use super::deferred_writes::DeferredWrites;
 use super::{Account, AccountSource, AuthError, Authorized, Caller, Credential, Requester, Role};
 use jiff::Timestamp;
 use new_key::invalid_key_error;
 use penstock_base::clock::Clock;
+use penstock_base::collections;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::shared::Shared;
+use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
 use penstock_resources::{account, api_key};
-use penstock_store::{DocumentRange, Format, Read, Store, Transaction};
+use penstock_store::{Error, Format, Read, Store, Transaction};
 use secret::Secret;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
-use stored_key::{decode_key, encode_key};
+use stored_key::StoredKey;
 
-/// The collection of the documents: id to JSON.
-pub const COLLECTION: &str = "api-keys";
+/// The keys, by id.
+const KEYS: Table<String, AsJson<StoredKey>> = Table::new(collections::API_KEYS);
 
 /// The maximum number of keys.
 const MAX_KEYS: usize = 10_000;
@@ -147,15 +149,14 @@ impl ApiKeys {
         (accounts, audit, later): (&Accounts, &Audit, &DeferredWrites),
         clock: &Clock,
     ) -> Result<Self, GatewayError> {
-        let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
         let read = store.read();
-        let documents = read.read_documents(COLLECTION, range)?;
         let mut entries = Entries::default();
-        for (id, document) in documents {
-            let key = match decode_key(&id, &document) {
-                Ok(key) => key,
+        for row in KEYS.scan().read_all(&read)? {
+            let key = match row.value() {
+                Ok(key) => Key::from(key),
                 // A later version may have written it. The other keys must still work.
                 Err(error) => {
+                    let error = Error::from(error);
                     tracing::error!(%error, "An API key could not be read and is ignored; requests with it are refused.");
                     continue;
                 }
@@ -163,9 +164,8 @@ impl ApiKeys {
             match &key.owner {
                 Some(owner) if accounts.get(owner).is_none() => {
                     // An account that could not be read keeps its keys, which do not work meanwhile.
-                    if read.read_document(super::accounts::COLLECTION, owner.as_bytes())?.is_none()
-                    {
-                        later.enqueue_always(move |t| Ok(t.delete_document(COLLECTION, &id)?));
+                    if !ACCOUNTS.contains(&read, owner)? {
+                        later.enqueue_always(move |t| Ok(row.delete(t)?));
                     }
                 }
                 _ => entries.insert(Arc::new(key)),
@@ -216,12 +216,9 @@ impl ApiKeys {
         transaction: &Transaction<'_>,
         id: &str,
     ) -> Result<Option<Role>, GatewayError> {
-        let Some(document) = transaction.read_document(COLLECTION, id.as_bytes())? else {
-            return Ok(None);
-        };
-        let key = decode_key(id.as_bytes(), &document)?;
+        let Some(key) = KEYS.get(transaction, id)?.map(Key::from) else { return Ok(None) };
         let owner = match &key.owner {
-            Some(owner) => super::accounts::read_account(transaction, owner)?,
+            Some(owner) => ACCOUNTS.get(transaction, owner)?,
             None => None,
         };
         Ok(self.effective_role_with(&key, owner.map(Arc::new)).ok().map(|(_, role)| role))
@@ -353,14 +350,13 @@ impl ApiKeys {
         };
         let detail = format!("{:?} ({}) with the role {}", key.name, key.id, key.role);
         let created = key_event(by, "key.created", &key, detail);
-        let document = encode_key(&key);
         self.inner.audit.commit_with_events(requester, &[created], |transaction| {
             requester.check_role(transaction)?;
             if key.business_objects.as_ref().is_some_and(|all| all.len() > 1) {
                 // An older version would know only the first of them.
                 transaction.require_format(Format::V3);
             }
-            Ok(transaction.put_document(COLLECTION, key.id.as_bytes(), &document)?)
+            Ok(KEYS.put(transaction, &key.id, &StoredKey::from(&key))?)
         })?;
         let key = Arc::new(key);
         self.lock_entries_mut().insert(key.clone());
@@ -421,7 +417,7 @@ impl ApiKeys {
         let revoked = key_event(by.caller(), "key.revoked", &key, detail);
         self.inner.audit.commit_with_events(by, &[revoked], |transaction| {
             by.check_role(transaction)?;
-            Ok(transaction.delete_document(COLLECTION, id.as_bytes())?)
+            Ok(KEYS.delete(transaction, id)?)
         })?;
         self.lock_entries_mut().remove(id);
         Ok(())
@@ -443,8 +439,7 @@ impl ApiKeys {
         let ids: Vec<String> =
             self.lock_entries().iter_owned_by(&owner.id).map(|key| key.id.clone()).collect();
         self.inner.store.transact::<_, GatewayError>(|transaction| {
-            ids.iter()
-                .try_for_each(|id| Ok(transaction.delete_document(COLLECTION, id.as_bytes())?))
+            ids.iter().try_for_each(|id| Ok(KEYS.delete(transaction, id)?))
         })?;
         let mut entries = self.lock_entries_mut();
         for id in &ids {
@@ -518,8 +513,7 @@ impl Entries {
 /// Returns the id of the account that owns the key with this id; `None` if there is no such key, or if it belongs to local
 /// administration.
 pub(super) fn read_owner(read: &impl Read, id: &str) -> Result<Option<String>, GatewayError> {
-    let Some(document) = read.read_document(COLLECTION, id.as_bytes())? else { return Ok(None) };
-    Ok(decode_key(id.as_bytes(), &document).ok().and_then(|key| key.owner))
+    Ok(KEYS.get_readable(read, id)?.and_then(|key| key.owner))
 }
 
 fn is_expired(key: &Key, now: Timestamp) -> bool {
@@ -557,12 +551,9 @@ fn write_last_use(
     at: &str,
 ) -> Result<(), GatewayError> {
     // The key may have been revoked meanwhile.
-    let Some(document) = transaction.read_document(COLLECTION, id.as_bytes())? else {
-        return Ok(());
-    };
-    let Ok(mut key) = decode_key(id.as_bytes(), &document) else { return Ok(()) };
+    let Some(mut key) = KEYS.get_readable(transaction, id)? else { return Ok(()) };
     key.last_used = Some(at.to_owned());
-    Ok(transaction.put_document(COLLECTION, id.as_bytes(), &encode_key(&key))?)
+    Ok(KEYS.put(transaction, id, &key)?)
 }
 
 #[cfg(test)]

@@ -163,7 +163,7 @@ impl Auth {
         if id == "local" {
             return Ok(Some(Role::Admin));
         }
-        if let Some(account) = accounts::read_account(transaction, id)? {
+        if let Some(account) = accounts::ACCOUNTS.get(transaction, id)? {
             return Ok(account.enabled.then_some(account.role));
         }
         self.keys.current_role_in(transaction, id)

@@ -14,10 +14,12 @@ use super::audit::{Audit, Event};
 use super::deferred_writes::DeferredWrites;
 use super::{Account, AuthError, Caller, Credential, Role};
 use era::Era;
+use penstock_base::collections;
 use penstock_base::error::GatewayError;
 use penstock_base::shared::Shared;
+use penstock_base::table::{AsJson, Table};
 use penstock_config::SessionLimits;
-use penstock_store::{DocumentRange, Read, Store, Transaction};
+use penstock_store::{Store, Transaction};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -29,8 +31,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 
-/// The collection of the documents: the hash of the id to JSON.
-pub const COLLECTION: &str = "sessions";
+/// The sessions, by the hash of their ids.
+const SESSIONS: Table<String, AsJson<StoredSession>> = Table::new(collections::SESSIONS);
 
 /// The maximum number of sessions in total and for each account. Beyond it, the gateway ends the session that has been
 /// idle longest.
@@ -113,12 +115,12 @@ impl Sessions {
 
     fn load_sessions(&self, store: &Store) -> Result<(), GatewayError> {
         let now = era::time_since_boot();
-        let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-        let documents = store.read().read_documents(COLLECTION, range)?;
+        let rows = SESSIONS.scan().read_all(&store.read())?;
         let mut sessions = self.lock_sessions();
-        for (key, document) in documents {
-            let hash = String::from_utf8_lossy(&key).into_owned();
-            let session = serde_json::from_slice::<StoredSession>(&document)
+        for row in rows {
+            let hash = String::from_utf8_lossy(row.key_bytes()).into_owned();
+            let session = row
+                .value()
                 .ok()
                 .filter(|document| document.era == self.inner.era.name())
                 .map(|document| Session {
@@ -225,7 +227,7 @@ impl Sessions {
         hash: &str,
     ) -> Result<Option<Role>, GatewayError> {
         let Some(session) = self.lock_sessions().get(hash).cloned() else { return Ok(None) };
-        let account = super::accounts::read_account(transaction, &session.account)?.map(Arc::new);
+        let account = super::accounts::ACCOUNTS.get(transaction, &session.account)?.map(Arc::new);
         let account = self.check_session_with(&session, account, era::time_since_boot());
         Ok(account.ok().map(|account| account.role))
     }
@@ -275,13 +277,7 @@ impl Sessions {
     /// The errors of the store.
     pub fn end_all_sessions(&self, store: &Store) -> Result<(), GatewayError> {
         self.lock_sessions().clear();
-        let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-        store.transact::<_, penstock_store::Error>(|transaction| {
-            for (hash, _) in transaction.read_documents(COLLECTION, range)? {
-                transaction.delete_document(COLLECTION, &hash)?;
-            }
-            Ok(())
-        })?;
+        store.transact(|transaction| SESSIONS.scan().delete(transaction, usize::MAX))?;
         Ok(())
     }
 
@@ -339,17 +335,12 @@ impl Sessions {
             began: u64::try_from(session.began.as_millis()).unwrap_or(u64::MAX),
             era: self.inner.era.name().to_owned(),
         };
-        let Ok(document) = serde_json::to_vec(&document) else { return };
         let key = hash.to_owned();
-        self.inner
-            .deferred_writes
-            .enqueue_always(move |t| Ok(t.put_document(COLLECTION, key.as_bytes(), &document)?));
+        self.inner.deferred_writes.enqueue_always(move |t| Ok(SESSIONS.put(t, &key, &document)?));
     }
 
     fn delete_session(&self, hash: String) {
-        self.inner
-            .deferred_writes
-            .enqueue_always(move |t| Ok(t.delete_document(COLLECTION, hash.as_bytes())?));
+        self.inner.deferred_writes.enqueue_always(move |t| Ok(SESSIONS.delete(t, &hash)?));
     }
 
     fn record_event(

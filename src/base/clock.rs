@@ -19,25 +19,26 @@
 //!
 //! The state is a document of the store. The gateway writes it within a minute after another commit, and once an hour
 //! if there is none.
+use crate::collections;
 use crate::commit::{CommitCheck, NoClient, commit};
-use crate::error::{ErrorClass, GatewayError};
+use crate::error::GatewayError;
+use crate::table::{AsJson, Table};
 use crate::time;
 use jiff::Timestamp;
 use nix::time::{ClockId, clock_gettime};
 use penstock_resources::export::Doubt;
 use penstock_resources::gateway::ClockStatus;
-use penstock_store::{Read as _, Store};
+use penstock_store::{Error, Store};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::time::MissedTickBehavior;
 
-/// The collection of documents about the gateway itself: its identifier, its clock, the counter of its starts.
-pub const GATEWAY_COLLECTION: &str = "gateway";
-
+/// The state of the clock, among the documents about the gateway itself.
+const CLOCK: Table<String, AsJson<ClockState>> = Table::new(collections::GATEWAY);
 /// The document's key.
-const DOCUMENT_KEY: &[u8] = b"clock";
+const DOCUMENT_KEY: &str = "clock";
 /// The file that systemd-timesyncd touches each time its server answers (systemd-timesyncd.service(8)).
 const SYNCHRONISED_FILE: &str = "/run/systemd/timesync/synchronized";
 /// The maximum age in milliseconds at which the file is trusted: three of timesyncd's longest intervals.
@@ -120,14 +121,13 @@ struct KnownTime {
 impl Clock {
     /// Reads the state from the store; at the first start creates and writes it.
     pub fn open(store: Store) -> Result<Self, GatewayError> {
-        let kept = store.read().read_document(GATEWAY_COLLECTION, DOCUMENT_KEY)?;
-        let kept = kept.and_then(|bytes| match serde_json::from_slice::<ClockState>(&bytes) {
-            Ok(kept) => Some(kept),
-            Err(error) => {
+        let kept = match CLOCK.get(&store.read(), DOCUMENT_KEY) {
+            Err(Error::Unreadable(error)) => {
                 tracing::error!(%error, "Reading the stored state of the clock failed; the clock starts from the system's time.");
                 None
             }
-        });
+            kept => kept?,
+        };
         let is_first = kept.is_none();
         let known = ClockState::continue_at(kept, &Reading::read_clocks());
         let clock = Self { store, state: Arc::new(Mutex::new(known)) };
@@ -239,9 +239,7 @@ impl Clock {
         let reading = Reading::read_clocks();
         commit(&self.store, check, |change| -> Result<(), GatewayError> {
             let known = self.lock_state().at_reading(&reading);
-            let value = serde_json::to_vec(&known)
-                .map_err(|error| GatewayError::new(ErrorClass::Internal, error.to_string()))?;
-            Ok(change.put_document(GATEWAY_COLLECTION, DOCUMENT_KEY, &value)?)
+            Ok(CLOCK.put(change, DOCUMENT_KEY, &known)?)
         })?;
         Ok(())
     }

@@ -3,7 +3,7 @@ use crate::disk::{describe_shortage, format_mebibytes};
 use penstock_resources::ingestion;
 use penstock_resources::problem::{self, ViolatedConstraint};
 use penstock_resources::warning::Warning;
-use penstock_store::LostCause;
+use penstock_store::{LostCause, UnreadableDocument};
 use std::fmt;
 use std::time::Duration;
 
@@ -268,10 +268,33 @@ impl From<penstock_store::Error> for GatewayError {
                 ErrorClass::Unavailable(Duration::from_secs(2)),
                 "the store is reopening after a failed write to the disk or damage of its index; retry in a few seconds",
             ),
+            Error::Unreadable(error) => {
+                log_unreadable(error);
+                let (first, rest) = error.document.split_at(1);
+                Self::new(
+                    ErrorClass::Internal,
+                    format!(
+                        "{}{rest} could not be read; the log has the cause",
+                        first.to_lowercase()
+                    ),
+                )
+            }
             _ => {
                 tracing::error!(%error, "The store failed.");
                 Self::new(ErrorClass::Internal, "the store failed; the gateway's log has the cause")
             }
         }
+    }
+}
+
+/// Logs that a document could not be read.
+pub(crate) fn log_unreadable(error: &UnreadableDocument) {
+    let UnreadableDocument { document, place, .. } = error;
+    tracing::error!(%error, place, "{document} could not be read.");
+}
+
+impl From<UnreadableDocument> for GatewayError {
+    fn from(error: UnreadableDocument) -> Self {
+        penstock_store::Error::from(error).into()
     }
 }

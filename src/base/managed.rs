@@ -2,13 +2,16 @@
 //!
 //! A record is written in the commit that applies its file. It stays when the file is gone (`is_unmanaged`), because
 //! `penstock apply --prune` deletes only what files created.
+use crate::collections;
 use crate::error::{ErrorClass, GatewayError};
+use crate::table::{AsJson, Table};
 use penstock_resources::definitions::DefinitionKind;
-use penstock_store::{DocumentRange, Error, Format, Read, Transaction};
+use penstock_store::{Error, Format, Read, Transaction};
 use serde::{Deserialize, Serialize};
 
-/// The collection of the documents: the kind, a slash and the name, to JSON.
-pub const COLLECTION: &str = "managed-definitions";
+/// The records, by the kind, a slash and the name.
+const DEFINITIONS: Table<String, AsJson<ManagedDefinition>> =
+    Table::new(collections::MANAGED_DEFINITIONS);
 
 /// A definition that comes from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,19 +41,13 @@ impl ManagedDefinition {
     /// # Errors
     /// The errors of the store.
     pub fn store(&self, transaction: &mut Transaction<'_>) -> Result<bool, GatewayError> {
-        let document = serde_json::to_vec(self).map_err(|error| {
-            GatewayError::new(
-                ErrorClass::Internal,
-                format!("serializing the record of a definition failed: {error}"),
-            )
-        })?;
         let key = document_key(self.kind, &self.name);
-        if transaction.read_document(COLLECTION, &key)?.as_ref() == Some(&document) {
+        if DEFINITIONS.get_readable(transaction, &key)?.as_ref() == Some(self) {
             return Ok(false);
         }
         // An older version would ignore it, and let clients change what only a file may change.
         transaction.require_format(Format::V3);
-        transaction.put_document(COLLECTION, &key, &document)?;
+        DEFINITIONS.put(transaction, &key, self)?;
         Ok(true)
     }
 }
@@ -60,11 +57,8 @@ impl ManagedDefinition {
 /// # Errors
 /// The errors of the store.
 pub fn list_managed(read: &impl Read) -> Result<Vec<ManagedDefinition>, Error> {
-    let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-    let documents = read.read_documents(COLLECTION, range)?;
-    let decoded =
-        documents.iter().filter_map(|(_, document)| serde_json::from_slice(document).ok());
-    let mut all: Vec<ManagedDefinition> = decoded.collect();
+    let rows = DEFINITIONS.scan().read_all(read)?;
+    let mut all: Vec<ManagedDefinition> = rows.iter().filter_map(|row| row.value().ok()).collect();
     all.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
     Ok(all)
 }
@@ -78,8 +72,7 @@ pub fn find_managed(
     kind: DefinitionKind,
     name: &str,
 ) -> Result<Option<ManagedDefinition>, Error> {
-    let document = read.read_document(COLLECTION, &document_key(kind, name))?;
-    Ok(document.and_then(|document| serde_json::from_slice(&document).ok()))
+    DEFINITIONS.get_readable(read, &document_key(kind, name))
 }
 
 /// Removes the record of a definition.
@@ -91,7 +84,7 @@ pub fn forget_managed(
     kind: DefinitionKind,
     name: &str,
 ) -> Result<(), Error> {
-    transaction.delete_document(COLLECTION, &document_key(kind, name))
+    DEFINITIONS.delete(transaction, &document_key(kind, name))
 }
 
 /// Checks that a definition may be changed by other means than a file of `service.definitions.dir`. A commit calls it for
@@ -122,8 +115,8 @@ fn read_only_error(managed: &ManagedDefinition) -> GatewayError {
     )
 }
 
-fn document_key(kind: DefinitionKind, name: &str) -> Vec<u8> {
-    format!("{}/{name}", kind.name()).into_bytes()
+fn document_key(kind: DefinitionKind, name: &str) -> String {
+    format!("{}/{name}", kind.name())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The history: delivered entries and their files are kept for reading and replay, up to a limit. The oldest
 //! are removed first.
 use super::queue::HistoryLimits;
-use super::record;
+use super::record::{EXPORT_IDS, EXPORTS};
 use super::state::QueueState;
 use penstock_store::{Error, Transaction};
 
@@ -49,15 +49,16 @@ impl HistoryRemovals {
     /// Adds the removals to the commit.
     pub(super) fn add_to_commit(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Error> {
         for &order in &self.records {
-            if let Some(record) = record::read_by_order(transaction, order)? {
-                record::delete_record(transaction, order, &record.entry.id)?;
+            if let Some(record) = EXPORTS.get_or_log(transaction, order)? {
+                EXPORTS.delete(transaction, order)?;
+                EXPORT_IDS.delete(transaction, &record.entry.id)?;
                 self.file_names.push(record.spool_file_name());
             }
         }
         for &order in &self.files {
-            if let Some(mut record) = record::read_by_order(transaction, order)? {
+            if let Some(mut record) = EXPORTS.get_or_log(transaction, order)? {
                 record.kept = false;
-                record::put_record(transaction, order, &record)?;
+                EXPORTS.put(transaction, order, &record)?;
                 self.file_names.push(record.spool_file_name());
             }
         }

@@ -73,7 +73,6 @@ mod webhooks;
 pub use backoff::DeliveryTimings;
 pub use key::ExportExt;
 pub use pushes::PushPermit;
-pub use record::EXPORT_SEQUENCES;
 pub use runs::EmptyRun;
 pub use webhooks::Webhooks;
 

@@ -3,9 +3,10 @@
 use super::file::{DataFile, FinishedFile, MetadataSource};
 use super::key;
 use super::queue::{self, EnqueueError, NewExport, NewExports, QueueTarget, TargetFile};
+use super::record::{self, EXPORT_SEQUENCES};
 use super::render::{self, ChangedFiles, RenderOutput, Rendered, RenderedState, Rendering};
 use super::spool::{self, Spool};
-use super::{ExportRequester, Inner, PushResult, record, target};
+use super::{ExportRequester, Inner, PushResult, target};
 use penstock_base::clock::Stamp;
 use penstock_base::commit::{CommitCheck, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -94,11 +95,7 @@ pub(super) fn targets_without_full(
     let name = &business_object.object.definition.name;
     let mut lacking = Vec::new();
     for target in targets.drain(..) {
-        let sequence = record::read_number(
-            &read,
-            record::EXPORT_SEQUENCES,
-            &record::sequence_key(&target, name),
-        )?;
+        let sequence = EXPORT_SEQUENCES.get(&read, (&target, name))?;
         let known = cursor.targets.get(&target).is_some_and(|known| {
             known.place == target::identify_place(&inner.options, &target)
                 && known.sequence == sequence.unwrap_or(0)
@@ -152,7 +149,7 @@ pub(super) fn create_full_export(
         }
         mark_targets_current(inner, t, name, &mut cursor, targets)?;
         cursor.exports += 1;
-        change_feed::write_cursor(t, id, &cursor)
+        change_feed::CURSORS.put(t, id, &cursor)
     };
     // If there are changes, the file is queued even without objects: a target that still lacks its full export
     // would block the changes for the other targets.
@@ -174,7 +171,7 @@ pub(super) fn create_full_export(
             if is_for_all {
                 cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
             }
-            Ok(change_feed::write_cursor(t, id, &cursor)?)
+            Ok(change_feed::CURSORS.put(t, id, &cursor)?)
         })?;
         inner.record_empty_run(id, &reason, false);
         return Ok(PushResult { exports: Vec::new(), reason: Some(reason) });
@@ -227,7 +224,7 @@ pub(super) fn create_incremental_export(
             let known: Vec<String> = cursor.targets.keys().cloned().collect();
             mark_targets_current(inner, t, name, &mut cursor, &known)?;
         }
-        change_feed::write_cursor(t, id, &cursor)
+        change_feed::CURSORS.put(t, id, &cursor)
     };
     builder.drop_empty_files([changed.is_some(), removed.is_some()]);
     let files: Vec<(ExportKind, Rendered)> =
@@ -256,8 +253,7 @@ fn mark_targets_current(
     targets: &[String],
 ) -> Result<(), Error> {
     for target in targets {
-        let key = record::sequence_key(target, name);
-        let sequence = record::read_number(read, record::EXPORT_SEQUENCES, &key)?.unwrap_or(0);
+        let sequence = EXPORT_SEQUENCES.get(read, (target, name))?.unwrap_or(0);
         let place = target::identify_place(&inner.options, target);
         cursor.targets.insert(target.clone(), KnownTarget { place, sequence });
     }
@@ -462,9 +458,8 @@ impl<'a> ExportBuilder<'a> {
 
     /// Returns the last sequence of a target. The queue refuses the export if another one takes the next sequence.
     fn read_last_sequence(&self, to: &QueueTarget) -> Result<u64, Error> {
-        let key = record::sequence_key(&to.name, self.source.object_type);
         let read = self.inner.queue.store.read();
-        Ok(record::read_number(&read, record::EXPORT_SEQUENCES, &key)?.unwrap_or(0))
+        Ok(EXPORT_SEQUENCES.get(&read, (&to.name, self.source.object_type))?.unwrap_or(0))
     }
 
     /// Gives a target a file of its own, because the metadata in it is extended.

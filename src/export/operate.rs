@@ -1,6 +1,6 @@
 //! Operator actions on an entry: retry, park, replay, and reading its file.
 use super::queue::ExportQueue;
-use super::record::{self, Record};
+use super::record::{EXPORTS, Record};
 use super::state::QueueState;
 use penstock_base::commit::{CommitCheck, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -129,7 +129,7 @@ impl ExportQueue {
         record: &Record,
     ) -> Result<(), GatewayError> {
         self.commit_checked(check, |t| {
-            record::put_record(t, order, record)?;
+            EXPORTS.put(t, order, record)?;
             self.store_event(t, &record.entry)
         })
     }

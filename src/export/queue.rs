@@ -16,7 +16,9 @@ use super::delivery::DeliveryOutcome;
 use super::file::{FinishedFile, MetadataSource};
 use super::history::HistoryRemovals;
 use super::key::{ExportExt as _, KeyValues};
-use super::record::{self, Record};
+use super::record::{
+    EXPORT_DELIVERED, EXPORT_IDS, EXPORT_OBJECT_COUNTS, EXPORT_SEQUENCES, EXPORTS, Record,
+};
 use super::spool::Spool;
 use super::state::{FailingEntry, QueueState};
 use super::target::FileSettings;
@@ -33,6 +35,9 @@ use penstock_store::{Error, Format, Store, Transaction};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+
+/// The number of records that are read at a time.
+const RECORDS_PER_READ: usize = 200;
 
 /// The queues of all targets.
 #[derive(Debug)]
@@ -138,7 +143,10 @@ impl ExportQueue {
         events: EventBus,
     ) -> Result<Self, GatewayError> {
         let mut loaded = LoadedRecords::default();
-        record::scan_records(&store, &mut |order, record| loaded.add(order, record, &spool))?;
+        for row in EXPORTS.scan().pages(|| store.read(), RECORDS_PER_READ) {
+            let row = row?;
+            loaded.add(row.key()?, row.value_or_log(), &spool);
+        }
         loaded.store_corrections(&store)?;
         loaded.clean_up_spool(&spool)?;
         loaded.expect_interrupted_deliveries();
@@ -178,20 +186,18 @@ impl ExportQueue {
                         // An older version would deliver lines without their metadata, and quads into a bucket.
                         t.require_format(Format::V3);
                     }
-                    let id = target_file.id.as_bytes();
-                    t.put_document(record::EXPORT_IDS, id, &order.to_be_bytes())?;
-                    record::put_record(t, order, &record)?;
+                    EXPORT_IDS.put(t, &target_file.id, order)?;
+                    EXPORTS.put(t, order, &record)?;
                     records.push((order, record));
+                    let key = (to.name.as_str(), new.source.object_type);
                     let count = match export.kind {
                         ExportKind::Full => export.objects,
                         ExportKind::Incremental => {
-                            record::read_object_count(t, &to.name, new.source.object_type)?
-                                + export.objects
+                            EXPORT_OBJECT_COUNTS.get(t, key)?.unwrap_or(0) + export.objects
                         }
                         ExportKind::Deleted => continue,
                     };
-                    let key = record::sequence_key(&to.name, new.source.object_type);
-                    t.put_document(record::EXPORT_OBJECT_COUNTS, &key, &count.to_be_bytes())?;
+                    EXPORT_OBJECT_COUNTS.put(t, key, count)?;
                 }
             }
             for (_, record) in &records {
@@ -234,7 +240,7 @@ impl ExportQueue {
     pub(super) fn may_have_objects(&self, targets: &[String], name: &str) -> Result<bool, Error> {
         let read = self.store.read();
         for target in targets {
-            if record::read_object_count(&read, target, name)? > 0 {
+            if EXPORT_OBJECT_COUNTS.get(&read, (target, name))?.is_some_and(|count| count > 0) {
                 return Ok(true);
             }
         }
@@ -251,18 +257,16 @@ impl ExportQueue {
         let read = self.store.read();
         let after = match after {
             None => None,
-            Some(id) => Some(record::read_order(&read, id)?.ok_or_else(|| {
+            Some(id) => Some(EXPORT_IDS.get(&read, id)?.ok_or_else(|| {
                 GatewayError::new(
                     error::ErrorClass::Invalid,
                     format!("there is no export `{id}` to continue after"),
                 )
             })?),
         };
-        let records = record::read_page(&read, after, true, limit)?;
-        Ok(records
-            .into_iter()
-            .map(|(order, record)| state.current_entry(order, record.entry))
-            .collect())
+        let rows = EXPORTS.scan().after(after).reverse().read(&read, limit)?;
+        let records = rows.iter().filter_map(|row| Some((row.key().ok()?, row.value_or_log()?)));
+        Ok(records.map(|(order, record)| state.current_entry(order, record.entry)).collect())
     }
 
     /// Returns the first entries of a target's queue, and the length of the queue.
@@ -276,7 +280,7 @@ impl ExportQueue {
         let read = self.store.read();
         let mut entries = Vec::new();
         for &(order, _) in target_queue.waiting.values().take(limit) {
-            if let Some(record) = record::read_by_order(&read, order)? {
+            if let Some(record) = EXPORTS.get_or_log(&read, order)? {
                 entries.push(state.current_entry(order, record.entry));
             }
         }
@@ -290,8 +294,8 @@ impl ExportQueue {
         id: &str,
     ) -> Result<Option<(u64, Record, Export)>, GatewayError> {
         let read = self.store.read();
-        let Some(order) = record::read_order(&read, id)? else { return Ok(None) };
-        let Some(record) = record::read_by_order(&read, order)? else { return Ok(None) };
+        let Some(order) = EXPORT_IDS.get(&read, id)? else { return Ok(None) };
+        let Some(record) = EXPORTS.get_or_log(&read, order)? else { return Ok(None) };
         let entry = state.current_entry(order, record.entry.clone());
         Ok(Some((order, record, entry)))
     }
@@ -316,7 +320,7 @@ impl ExportQueue {
         let Some((_, &(order, _))) = target_queue.waiting.first_key_value() else {
             return Ok(None);
         };
-        let record = record::read_by_order(&self.store.read(), order)?.ok_or_else(|| {
+        let record = EXPORTS.get_or_log(&self.store.read(), order)?.ok_or_else(|| {
             GatewayError::new(
                 error::ErrorClass::Internal,
                 format!("the record of export number {order} is missing"),
@@ -379,7 +383,7 @@ impl ExportQueue {
             since: before.map_or_else(time::now_rfc3339, |failing| failing.since),
             next_attempt: time::rfc3339_after(wait),
         });
-        if is_new_class && let Ok(Some(record)) = record::read_by_order(&self.store.read(), order) {
+        if is_new_class && let Ok(Some(record)) = EXPORTS.get_or_log(&self.store.read(), order) {
             self.publish_unstored_entry(&state.current_entry(order, record.entry));
         }
         (failures, wait)
@@ -401,7 +405,7 @@ impl ExportQueue {
         outcome: &DeliveryOutcome,
     ) -> Result<Export, GatewayError> {
         let mut state = self.lock_state();
-        let Some(mut record) = record::read_by_order(&self.store.read(), order)? else {
+        let Some(mut record) = EXPORTS.get_or_log(&self.store.read(), order)? else {
             return Err(GatewayError::new(
                 error::ErrorClass::Internal,
                 "the record of the export is missing",
@@ -420,7 +424,7 @@ impl ExportQueue {
         let mut removals =
             HistoryRemovals::find_removals(&state, self.limits, order, record.entry.bytes);
         self.store.transact::<_, Error>(|t| {
-            record::put_record(t, order, &record)?;
+            EXPORTS.put(t, order, &record)?;
             if record.entry.graph().is_some() {
                 record_delivered_sequence(t, &record.entry)?;
             }
@@ -445,12 +449,12 @@ impl ExportQueue {
 
 /// Records the sequence that a SPARQL store has, unless it had a higher one.
 fn record_delivered_sequence(t: &mut Transaction<'_>, entry: &Export) -> Result<(), Error> {
-    let key = record::sequence_key(&entry.target, &entry.business_object_name);
-    let before = record::read_number(t, record::EXPORT_DELIVERED, &key)?;
+    let key = (entry.target.as_str(), entry.business_object_name.as_str());
+    let before = EXPORT_DELIVERED.get(t, key)?;
     if before.is_some_and(|before| before >= entry.sequence) {
         return Ok(());
     }
-    t.put_document(record::EXPORT_DELIVERED, &key, &entry.sequence.to_be_bytes())
+    EXPORT_DELIVERED.put(t, key, entry.sequence)
 }
 
 /// Forgets what the target has, so that its next automatic export is full.
@@ -458,7 +462,7 @@ fn require_full_export(t: &mut Transaction<'_>, entry: &Export) -> Result<(), Er
     let id = entry.business_object.as_str();
     let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
     if cursor.targets.remove(&entry.target).is_some() {
-        change_feed::write_cursor(t, id, &cursor)?;
+        change_feed::CURSORS.put(t, id, &cursor)?;
     }
     Ok(())
 }
@@ -505,16 +509,14 @@ impl NewExports<'_> {
     ) -> Result<Record, EnqueueError> {
         let source = self.source;
         let name = source.object_type;
-        let sequence_key = record::sequence_key(&to.name, name);
-        let sequence =
-            record::read_number(t, record::EXPORT_SEQUENCES, &sequence_key)?.unwrap_or(0) + 1;
+        let sequence = EXPORT_SEQUENCES.get(t, (&to.name, name))?.unwrap_or(0) + 1;
         if sequence_in_file.is_some_and(|in_file| in_file != sequence) {
             return Err(EnqueueError::Refused(GatewayError::new(
                 error::ErrorClass::Unavailable(Duration::from_secs(1)),
                 format!("another export of `{name}` was queued at the same time; try again"),
             )));
         }
-        t.put_document(record::EXPORT_SEQUENCES, &sequence_key, &sequence.to_be_bytes())?;
+        EXPORT_SEQUENCES.put(t, (&to.name, name), sequence)?;
         let FinishedFile { objects, bytes, ref data_checksum, ref sha256 } = *finished;
         let key = KeyValues {
             prefix: &to.files.prefix,
@@ -572,7 +574,7 @@ mod tests {
         let store = Store::open(&dir.path().join("store"), options, &mut |_| {}).unwrap();
         let of_the_future = br#"{"entries":[]}"#;
         let put = |t: &mut Transaction<'_>| {
-            t.put_document(record::EXPORTS, &7_u64.to_be_bytes(), of_the_future)
+            t.put_document("exports", &7_u64.to_be_bytes(), of_the_future)
         };
         store.transact::<_, Error>(put).unwrap();
         let spool = Spool::open(dir.path().join("spool")).unwrap();

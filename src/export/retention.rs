@@ -9,7 +9,8 @@
 //! Objects in a parked export are not removed.
 //!
 //! Consumers are not notified and keep what they have. A later full export contains the remaining objects.
-use super::{Inner, make, record};
+use super::record::EXPORTS;
+use super::{Inner, make};
 use oxrdf::NamedNode;
 use penstock_base::commit::NoClient;
 use penstock_base::error::GatewayError;
@@ -109,7 +110,7 @@ fn start_ages(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(
             if change_feed::has_changes(t, id, &cursor)? { cursor.open } else { cursor.done };
         for uri in uris {
             if change_feed::read_age(t, id, uri.as_str())?.is_none() {
-                change_feed::write_age(t, id, uri.as_str(), now, last | OR_BEFORE_FLAG)?;
+                change_feed::AGES.put(t, (id, uri.as_str()), (now, last | OR_BEFORE_FLAG))?;
             }
         }
         Ok(())
@@ -209,7 +210,7 @@ impl DeliveredState {
         for orders in orders.chunks(URIS_PER_PAGE) {
             let read = inner.queue.store.read();
             for order in orders {
-                match record::read_by_order(&read, *order)? {
+                match EXPORTS.get_or_log(&read, *order)? {
                     Some(record) if record.entry.business_object != id => {}
                     Some(record) if record.entry.status == ExportStatus::Delivered => {}
                     Some(record) => undelivered.push(record.covers.unwrap_or((0, u64::MAX))),

@@ -4,16 +4,15 @@
 //! Missed runs are replaced by one run, whether the gateway was off or busy or the clock was set ahead. After
 //! the clock is set back by more than 5 minutes, the schedule restarts at the new time. After a smaller step, nothing
 //! runs until the clock reaches the old time again, so that no run happens twice.
-//!
-//! | collection | key | value |
-//! |---|---|---|
-//! | `schedules` | Business Object id | `ScheduleProgress` as JSON |
 use chrono::{DateTime, TimeDelta, Utc};
+use penstock_base::collections;
+use penstock_base::table::{AsJson, Table};
 use penstock_model::resource::{Definition, Schedule};
-use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
+use penstock_store::{Error, Store, Transaction};
 use serde::{Deserialize, Serialize};
 
-const SCHEDULES: &str = "schedules";
+/// The progress, by the id of the Business Object.
+const SCHEDULES: Table<String, AsJson<ScheduleProgress>> = Table::new(collections::SCHEDULES);
 
 /// How far the clock may be set back without restarting the schedule.
 const MAX_CLOCK_SETBACK: TimeDelta = TimeDelta::minutes(5);
@@ -36,10 +35,7 @@ pub(super) fn next_run(
     schedule: &Schedule,
     now: DateTime<Utc>,
 ) -> Result<Option<DateTime<Utc>>, Error> {
-    let progress = store.read().read_document(SCHEDULES, id.as_bytes())?;
-    let progress: Option<ScheduleProgress> =
-        progress.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let progress = progress.filter(|progress| {
+    let progress = SCHEDULES.get_readable(&store.read(), id)?.filter(|progress| {
         Some(&progress.schedule) == definition.schedule.as_ref()
             && progress.timezone == definition.timezone
     });
@@ -72,26 +68,18 @@ pub(super) fn record_runs(
         timezone: definition.timezone.clone(),
         done: now.timestamp(),
     };
-    let value = serde_json::to_vec(&progress).expect("it has only strings and a number");
-    transaction.put_document(SCHEDULES, id.as_bytes(), &value)
+    SCHEDULES.put(transaction, id, &progress)
 }
 
 /// Removes the records of the Business Objects for which `keep` returns false. So the runs that were due while one
 /// is disabled or removed do not count as missed.
 pub(super) fn retain_schedules(store: &Store, keep: impl Fn(&str) -> bool) -> Result<(), Error> {
-    let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-    let records = store.read().read_documents(SCHEDULES, range)?;
-    let removed: Vec<Vec<u8>> = records
-        .into_iter()
-        .map(|(key, _)| key)
-        .filter(|key| std::str::from_utf8(key).is_ok_and(|id| !keep(id)))
-        .collect();
-    if removed.is_empty() {
+    let mut rows = SCHEDULES.scan().read_all(&store.read())?;
+    rows.retain(|row| row.key().is_ok_and(|id| !keep(&id)));
+    if rows.is_empty() {
         return Ok(());
     }
-    store.transact::<_, Error>(|t| {
-        removed.iter().try_for_each(|key| t.delete_document(SCHEDULES, key))
-    })?;
+    store.transact::<_, Error>(|t| rows.iter().try_for_each(|row| row.delete(t)))?;
     Ok(())
 }
 

@@ -31,7 +31,7 @@ use super::deliver::run_blocking;
 use super::delivery::{Delivery, DeliveryOutcome, ObjectContent};
 use super::graph_lines;
 use super::key::ExportExt as _;
-use super::record;
+use super::record::{EXPORT_DELIVERED, EXPORT_SEQUENCES};
 use super::transport::{self, HttpAnswer, LostRequest, RequestTimeouts};
 use super::uplink::Uplink;
 use client::StoreClient;
@@ -339,13 +339,12 @@ async fn read_known(
     entry: &Export,
     exporter: &Shared<Inner>,
 ) -> Result<KnownSequences, DeliveryFailure> {
-    let key = record::sequence_key(&entry.target, &entry.business_object_name);
+    let (target, name) = (entry.target.clone(), entry.business_object_name.clone());
     let known = run_blocking(exporter, move |inner| {
         let read = inner.queue.store.read();
-        let number = |collection| record::read_number(&read, collection, &key);
         Ok(KnownSequences {
-            assigned: number(record::EXPORT_SEQUENCES)?.unwrap_or(0),
-            delivered: number(record::EXPORT_DELIVERED)?.unwrap_or(0),
+            assigned: EXPORT_SEQUENCES.get(&read, (&target, &name))?.unwrap_or(0),
+            delivered: EXPORT_DELIVERED.get(&read, (&target, &name))?.unwrap_or(0),
         })
     });
     known.await.map_err(|error| DeliveryFailure::of_gateway(error.to_string()))

@@ -1,5 +1,6 @@
 //! The state of each target, for the operator.
-use super::{Exporter, Inner, make, record, target};
+use super::record::EXPORTS;
+use super::{Exporter, Inner, make, target};
 use penstock_base::error::GatewayError;
 use penstock_resources::export::{Cause, Target};
 use std::collections::BTreeSet;
@@ -58,7 +59,7 @@ impl Inner {
                 Some(failing.next_attempt.clone()).filter(|_| target_queue.delivering.is_none());
         }
         if let Some((_, (order, _))) = target_queue.waiting.first_key_value() {
-            let head = record::read_by_order(&queue.store.read(), *order)?;
+            let head = EXPORTS.get_or_log(&queue.store.read(), *order)?;
             target.oldest = head.map(|record| record.entry.created_at);
             target.oldest_age_seconds = target.oldest.as_deref().map(|at| self.age_seconds(at));
         }

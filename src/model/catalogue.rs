@@ -45,16 +45,13 @@ use tokio::sync::Notify;
 pub use batch::{Batch, SavedDefinition};
 pub(super) use deletion::being_deleted_error;
 pub(super) use entry::{
-    find_namespace_user, list_definitions_with_key, list_keyed_namespaces, list_named_namespaces,
-    list_stored, read_version,
+    BUSINESS_OBJECTS, find_namespace_user, list_definitions_with_key, list_keyed_namespaces,
+    list_named_namespaces, list_stored, read_version,
 };
 pub(super) use rebase::{RebasePreview, preview_rebase, rewrite_definition};
 pub use requester::{Action, Change, CommitHook, Requester};
 pub use save::PreparedDefinition;
 pub use shapes_graphs::{DefinedGraph, ShapesHook};
-
-/// The collection of the documents: id to JSON.
-pub const COLLECTION: &str = "business-objects";
 
 /// The settings of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -398,7 +395,7 @@ fn delete_entry(
     entry: &Entry,
 ) -> Result<(), GatewayError> {
     change_feed::stop_watching(transaction, &entry.id)?;
-    transaction.delete_document(COLLECTION, entry.id.as_bytes())?;
+    BUSINESS_OBJECTS.delete(transaction, &entry.id)?;
     by.add_to_commit(transaction, &Change::of_entry(Action::Deleted, entry))
 }
 

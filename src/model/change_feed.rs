@@ -11,13 +11,6 @@
 //! depth of the mapping. It is enough to follow the links as they are after the commit: a link that the commit
 //! removed is itself a change of the object that held it.
 //!
-//! | collection | key | value |
-//! |---|---|---|
-//! | `change-cursors` | Business Object id. | [`ExportCursor`] as JSON. Exists while the Business Object is watched. |
-//! | `changes` | id, 0, generation (u64, big endian), URI. | Number of exports before the object became a member (u64), or empty. |
-//! | `object-ages` | id, 0, URI (empty for all objects). | Elapsed time of the last change, generation (u64 each). For all objects, the generation `u64::MAX` means that earlier ages are invalid. |
-//! | `watched` | Empty. | A number that differs after each change of a definition (u64). |
-//!
 //! # Generations
 //! Changes are recorded in the open generation. An export first closes it, in a commit of its own, and then reads:
 //! changes that it misses are recorded in the next generation. The commit of the export marks the generation as
@@ -36,10 +29,7 @@ mod watch;
 
 pub(crate) use cursor::change_watched_number;
 pub use cursor::{ChangedObject, clean_up, clean_up_all, has_changes, list_changed};
-pub use cursor::{
-    ExportCursor, KnownTarget, close_generation, delete_age, read_age, read_cursor, write_age,
-    write_cursor,
-};
+pub use cursor::{ExportCursor, KnownTarget, close_generation, read_age, read_cursor};
 pub(super) use cursor::{rewrite_age, rewrite_change, stop_watching, update_watching};
 pub(crate) use holders::HolderLinks;
 pub(super) use record::require_full_exports;
@@ -48,15 +38,17 @@ pub use record::{record_changes, record_changes_except};
 pub(crate) use watch::WatchedDefinitions;
 pub use watch::{ChangeMark, Watch};
 
-/// The collection of [`ExportCursor`]s.
-const CURSORS: &str = "change-cursors";
-/// The collection of changed objects.
-pub(super) const CHANGES: &str = "changes";
-/// The collection of the times of the objects' last changes.
-pub(super) const AGES: &str = "object-ages";
-/// The collection with the number of the definitions.
-const WATCHED: &str = "watched";
+use penstock_base::collections;
+use penstock_base::table::{AsJson, Table};
 
-fn decode_u64(bytes: &[u8]) -> Option<u64> {
-    bytes.try_into().ok().map(u64::from_be_bytes)
-}
+/// The progress of each Business Object, by id. Exists while the Business Object is watched.
+pub const CURSORS: Table<String, AsJson<ExportCursor>> = Table::new(collections::CHANGE_CURSORS);
+/// The changed objects: by the id of the Business Object, the generation and the URI, the number of exports before the
+/// object became a member in this generation, if it did.
+pub(super) const CHANGES: Table<(String, u64, String), Option<u64>> =
+    Table::new(collections::CHANGES);
+/// The elapsed time of the last change of an object and its generation, by the id of the Business Object and the URI. An
+/// empty URI stands for all objects, and then the generation `u64::MAX` means that earlier ages are invalid.
+pub const AGES: Table<(String, String), (u64, u64)> = Table::new(collections::OBJECT_AGES);
+/// A number that differs after each change of a definition.
+const WATCHED: Table<(), u64> = Table::new(collections::WATCHED);

@@ -7,15 +7,7 @@
 //! `record` has the stored form, `difference` what a change would do, `storage` the documents and their limits. `open` has
 //! the index of the open changes, `submit` and `review` the steps, `read` lists and pages.
 //!
-//! | collection | key | value |
-//! |---|---|---|
-//! | `reviewed-changes` | id (16 bytes) | [`Change`] as JSON |
-//! | `reviewed-changes.open` | id of an open change | its Business Object, state and author ([`OpenChange`]) as JSON |
-//! | `reviewed-changes.parts` | id, kind (1 byte), number (u32) | a part ([`storage::Part`]), compressed |
-//! | `reviewed-changes.closed` | account, 0, 0 if it was withdrawn or 1 if it was decided, sequence of the commit that closed it (u64), id | elapsed milliseconds then (u64) |
-//! | `reviewed-changes.totals` | account; empty for all together | open changes, their bytes, closed changes, their bytes (u64 each) |
-//!
-//! Numbers are big endian. A change whose Business Object is not stored any more counts as withdrawn, also before
+//! A change whose Business Object is not stored any more counts as withdrawn, also before
 //! [`withdraw_abandoned`] stores that.
 
 mod compression;
@@ -31,7 +23,7 @@ mod tests;
 
 pub use difference::DifferenceItem;
 pub(crate) use difference::for_each_item;
-pub use open::{OpenChange, SubjectHashes, is_touched, list_open_changes};
+pub use open::{OpenChange, SubjectHashes, is_touched, iter_open_changes};
 pub use read::{
     ChangeContent, ListedChanges, Selection, current_approvers, find_change, list_changes,
     read_content, read_difference,
@@ -44,16 +36,19 @@ pub use review::{
 pub use storage::{ChangeTotals, expire_changes, read_totals};
 pub(crate) use submit::store_submission;
 
-const CHANGES: &str = "reviewed-changes";
-const OPEN: &str = "reviewed-changes.open";
-const PARTS: &str = "reviewed-changes.parts";
-const CLOSED: &str = "reviewed-changes.closed";
-const TOTALS: &str = "reviewed-changes.totals";
+use penstock_base::collections;
+use penstock_base::table::{AsJson, Table};
+use uuid::Uuid;
 
-/// The bytes of an id: a UUID of version 7.
-type IdBytes = [u8; 16];
-
-/// Returns the bytes of an id, or `None` if the text is not one.
-fn parse_id(id: &str) -> Option<IdBytes> {
-    uuid::Uuid::parse_str(id).ok().map(uuid::Uuid::into_bytes)
-}
+/// The changes, by id.
+const CHANGES: Table<Uuid, AsJson<Change>> = Table::new(collections::REVIEWED_CHANGES);
+/// The open changes, by id.
+const OPEN: Table<Uuid, AsJson<OpenChange>> = Table::new(collections::REVIEWED_CHANGES_OPEN);
+/// The compressed parts ([`storage::Part`]), by the id of the change, their kind and their number.
+const PARTS: Table<(Uuid, u8, u32), Vec<u8>> = Table::new(collections::REVIEWED_CHANGES_PARTS);
+/// The elapsed milliseconds when a change was closed, by account, kind (0 if it was withdrawn, 1 if it was decided),
+/// sequence of the commit, and id.
+const CLOSED: Table<(String, u8, u64, Uuid), u64> =
+    Table::new(collections::REVIEWED_CHANGES_CLOSED);
+/// The totals, by account; those of all together have an empty name.
+const TOTALS: Table<String, ChangeTotals> = Table::new(collections::REVIEWED_CHANGES_TOTALS);

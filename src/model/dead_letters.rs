@@ -4,16 +4,7 @@
 //! The commit of an ingestion stores its dead letters, so neither exists without the other. `record` has their stored
 //! form, `errors` that of their errors, `shares` the limits, `change` adds and removes them.
 //!
-//! | collection | key | value |
-//! |---|---|---|
-//! | `dead-letters` | id (16 bytes) | [`DeadLetter`] as JSON |
-//! | `dead-letters.texts` | id | the text, as received |
-//! | `dead-letters.by-ingestion` | id of the ingestion (16 bytes), id | empty |
-//! | `dead-letters.by-origin` | account, 0, origin, 0, sequence of the commit (u64), number in the commit (u32) | id, id of the ingestion, bytes (u64), elapsed milliseconds (u64) |
-//! | `dead-letters.totals` | account, 0, origin; empty for all together | letters, bytes (u64 each) |
-//! | `dead-letters.removed` | empty | evicted, expired (u64 each) |
-//!
-//! Numbers are big endian. Dead letters are evicted in the order of their sequences, because a clock can be set back.
+//! Dead letters are evicted in the order of their sequences, because a clock can be set back.
 //! They expire by elapsed time, so setting a clock ahead removes nothing. A removal needs only the entry in
 //! `dead-letters.by-origin`, so it does not fail because a dead letter cannot be read.
 
@@ -37,21 +28,28 @@ pub use read::{
 pub use record::{CsvRecordForm, DeadLetter, MessageForm, Origin};
 pub use shares::Totals;
 
-const LETTERS: &str = "dead-letters";
-const TEXTS: &str = "dead-letters.texts";
-const BY_INGESTION: &str = "dead-letters.by-ingestion";
-const BY_ORIGIN: &str = "dead-letters.by-origin";
-const TOTALS: &str = "dead-letters.totals";
-const REMOVED: &str = "dead-letters.removed";
+use penstock_base::collections;
+use penstock_base::table::{AsJson, Table};
+use record::OrderEntry;
+use shares::Share;
+use uuid::Uuid;
 
-/// The bytes of an id: a UUID of version 7.
-type IdBytes = [u8; 16];
+/// The dead letters, by id.
+const LETTERS: Table<Uuid, AsJson<DeadLetter>> = Table::new(collections::DEAD_LETTERS);
+/// The texts as received, by id.
+const TEXTS: Table<Uuid, Vec<u8>> = Table::new(collections::DEAD_LETTER_TEXTS);
+/// The ids of each ingestion: its id, and that of the dead letter.
+const BY_INGESTION: Table<(Uuid, Uuid), ()> = Table::new(collections::DEAD_LETTERS_BY_INGESTION);
+/// The order of each origin: the sequence of the commit, and the number in the commit.
+const BY_ORIGIN: Table<(OriginKey, u64, u32), OrderEntry> =
+    Table::new(collections::DEAD_LETTERS_BY_ORIGIN);
+/// The totals of each origin; without one, of all together.
+const TOTALS: Table<Option<OriginKey>, Share> = Table::new(collections::DEAD_LETTER_TOTALS);
+/// The numbers of evicted and of expired dead letters.
+const REMOVED: Table<(), (u64, u64)> = Table::new(collections::DEAD_LETTERS_REMOVED);
 
-/// Returns the bytes of an id, or `None` if the text is not one.
-fn parse_id(id: &str) -> Option<IdBytes> {
-    uuid::Uuid::parse_str(id).ok().map(uuid::Uuid::into_bytes)
-}
+/// The account that sent dead letters, and the text of their origin. No id contains the byte 0.
+type OriginKey = (String, String);
 
-fn format_id(id: IdBytes) -> String {
-    uuid::Uuid::from_bytes(id).to_string()
-}
+/// The key of an entry in the order of an origin.
+type OrderKey<'k> = ((&'k str, &'k str), u64, u32);

@@ -81,7 +81,7 @@ pub use dry_run::{DryRun, RenderedObject, dry_run_ingestion};
 pub(super) use empty::{RemovedMembers, is_kept, remove_next_members};
 pub use expire::{KeptObjects, remove_expired};
 pub(crate) use findings::quote_excerpt;
-pub(crate) use idempotency::{ANSWERS_BY_SCOPE, rewrite_stored_answer};
+pub(crate) use idempotency::{ANSWERS, rewrite_stored_answer};
 pub use identifiers::MintedIdentifier;
 pub use locked_fields::{LockReason, LockedFields, find_locked_fields};
 pub use messages::{BatchedMessage, MAX_TOPIC_COPIES_BYTES, MessageBatch, count_message_values};

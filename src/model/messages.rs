@@ -1,18 +1,18 @@
 //! Messages of sources, as they came from a broker, and what the sessions at brokers are subscribed to.
-//!
-//! | collection | key | value |
-//! |---|---|---|
-//! | `source-sessions` | source, 0, client id | [`StoredSession`] as JSON |
 use bytes::Bytes;
 use jiff::Timestamp;
+use penstock_base::collections;
 use penstock_base::commit::{GuardedStore, NoClient};
-use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{DocumentRange, Read as _, ReadStore, Transaction};
+use penstock_base::error::GatewayError;
+use penstock_base::table::{AsJson, Table};
+use penstock_store::ReadStore;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-const SESSIONS: &str = "source-sessions";
+/// The sessions, by source and client id.
+const SESSIONS: Table<(String, String), AsJson<StoredSession>> =
+    Table::new(collections::SOURCE_SESSIONS);
 
 /// A message of a source.
 #[derive(Debug, Clone)]
@@ -36,18 +36,6 @@ pub struct SessionId {
     pub source: String,
     /// The client id at its broker.
     pub client_id: String,
-}
-
-impl SessionId {
-    fn to_key(&self) -> Vec<u8> {
-        format!("{}\0{}", self.source, self.client_id).into_bytes()
-    }
-
-    fn parse_key(key: Vec<u8>) -> Option<Self> {
-        let key = String::from_utf8(key).ok()?;
-        let (source, client_id) = key.split_once('\0')?;
-        Some(Self { source: source.to_owned(), client_id: client_id.to_owned() })
-    }
 }
 
 impl fmt::Display for SessionId {
@@ -77,8 +65,7 @@ pub fn read_session(
     store: &ReadStore,
     id: &SessionId,
 ) -> Result<Option<StoredSession>, GatewayError> {
-    let document = store.read().read_document(SESSIONS, &id.to_key())?;
-    Ok(document.and_then(|document| serde_json::from_slice(&document).ok()))
+    Ok(SESSIONS.get_readable(&store.read(), (&id.source, &id.client_id))?)
 }
 
 /// Returns the ids of all stored sessions.
@@ -86,9 +73,9 @@ pub fn read_session(
 /// # Errors
 /// The errors of the store.
 pub fn list_sessions(store: &ReadStore) -> Result<Vec<SessionId>, GatewayError> {
-    let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-    let documents = store.read().read_documents(SESSIONS, range)?;
-    Ok(documents.into_iter().filter_map(|(key, _)| SessionId::parse_key(key)).collect())
+    let rows = SESSIONS.scan().read_all(&store.read())?;
+    let keys = rows.iter().filter_map(|row| row.key().ok());
+    Ok(keys.map(|(source, client_id)| SessionId { source, client_id }).collect())
 }
 
 /// Stores this session; `None` removes it.
@@ -100,18 +87,10 @@ pub fn write_session(
     id: &SessionId,
     session: Option<&StoredSession>,
 ) -> Result<(), GatewayError> {
-    let document = session.map(serde_json::to_vec).transpose().map_err(|error| {
-        GatewayError::new(ErrorClass::Internal, format!("serializing a session failed: {error}"))
-    })?;
-    store.commit(&NoClient, |transaction: &mut Transaction<'_>| -> Result<(), GatewayError> {
-        let key = id.to_key();
-        match &document {
-            Some(document) => transaction.put_document(SESSIONS, &key, document)?,
-            None => {
-                transaction.delete_document(SESSIONS, &key)?;
-            }
-        }
-        Ok(())
+    let key = (id.source.as_str(), id.client_id.as_str());
+    store.commit::<_, GatewayError>(&NoClient, |transaction| match session {
+        Some(session) => Ok(SESSIONS.put(transaction, key, session)?),
+        None => Ok(SESSIONS.delete(transaction, key)?),
     })?;
     Ok(())
 }

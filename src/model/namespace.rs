@@ -19,18 +19,19 @@ use super::{catalogue, natural_key};
 use moving::Rebase;
 use oxrdf::{GraphName, NamedNode, NamedNodeRef};
 use penstock_base::characters::is_deceptive;
+use penstock_base::collections;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
+use penstock_base::table::{AsJson, Row, Table};
 use penstock_resources::namespace::{DefinedNamespace, Generator};
-use penstock_store::{Corruption, DocumentRange, Error, Pattern, Read, Transaction};
+use penstock_store::{Error, Pattern, Read, Transaction};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
-/// The collection of documents with the namespaces: name to JSON.
-pub const COLLECTION: &str = "namespaces";
+/// The namespaces, by name.
+const NAMESPACES: Table<String, AsJson<Namespace>> = Table::new(collections::NAMESPACES);
 
 /// The characters of a name that are percent-encoded in a URI: all but the unreserved ones (RFC 3986, 2.3).
 const PERCENT_ENCODED: &AsciiSet =
@@ -194,16 +195,13 @@ fn read_generator(members: &mut Members<'_>) -> Option<Generator> {
 
 /// Reads a namespace by name.
 pub fn get(read: &impl Read, name: &str) -> Result<Option<Namespace>, Error> {
-    let document = read.read_document(COLLECTION, name.as_bytes())?;
-    document.map(|document| decode_namespace(name.as_bytes(), &document)).transpose()
+    NAMESPACES.get(read, name)
 }
 
 /// Reads up to `limit` namespaces after the name `after`, ordered by name.
 pub fn list(read: &impl Read, after: Option<&str>, limit: usize) -> Result<Vec<Namespace>, Error> {
-    let range =
-        DocumentRange { after: after.map(str::as_bytes), limit, ..DocumentRange::default() };
-    let documents = read.read_documents(COLLECTION, range)?;
-    documents.iter().map(|(name, document)| decode_namespace(name, document)).collect()
+    let rows = NAMESPACES.scan().after(after).read(read, limit)?;
+    rows.iter().map(|row| Ok(row.value()?)).collect()
 }
 
 /// Creates a namespace, or changes one that is not used yet. Returns it, and true if it was created. Writing the same
@@ -291,11 +289,7 @@ fn put_for_business_object(
     drop(known);
     namespace.created_at =
         before.as_ref().map_or_else(penstock_base::time::now_rfc3339, |b| b.created_at.clone());
-    transaction.put_document(
-        COLLECTION,
-        namespace.name.as_bytes(),
-        &encode_namespace(&namespace),
-    )?;
+    NAMESPACES.put(transaction, &namespace.name, &namespace)?;
     record_change(transaction, &namespace.name)?;
     Ok((namespace, before.is_none()))
 }
@@ -334,7 +328,7 @@ pub fn delete(transaction: &mut Transaction<'_>, name: &str) -> Result<(), Gatew
             format!("the namespace {name:?} is used: {why}"),
         ));
     }
-    transaction.delete_document(COLLECTION, name.as_bytes())?;
+    NAMESPACES.delete(transaction, name)?;
     record_change(transaction, name)?;
     Ok(())
 }
@@ -411,7 +405,7 @@ fn unchangeable_reason_except(
     if let Some(why) = undeletable_reason_except(read, namespace, business_object)? {
         return Ok(Some(why));
     }
-    let has_counter = read.read_document(COUNTERS, namespace.uri_base.as_bytes())?.is_some();
+    let has_counter = COUNTERS.contains(read, &namespace.uri_base)?;
     Ok(has_counter.then(|| "its counter has issued numbers".to_owned()))
 }
 
@@ -444,28 +438,15 @@ pub fn has_data(read: &impl Read, namespace: &Namespace) -> Result<bool, Error> 
 fn rewrite_namespace(
     transaction: &mut Transaction<'_>,
     rebase: &Rebase,
-    name: &[u8],
+    row: &Row<String, AsJson<Namespace>>,
 ) -> Result<bool, GatewayError> {
-    let Some(document) = transaction.read_document(COLLECTION, name)? else { return Ok(false) };
-    let stored = decode_namespace(name, &document)?;
+    let stored = row.value()?;
     if stored.name != rebase.to().name || stored.uri_base == rebase.to().uri_base {
         return Ok(false);
     }
     // No gateway is running that has the namespaces in memory, so their number stays.
-    transaction.put_document(COLLECTION, name, &encode_namespace(rebase.to()))?;
+    NAMESPACES.put(transaction, &stored.name, rebase.to())?;
     Ok(true)
-}
-
-fn encode_namespace(namespace: &Namespace) -> Vec<u8> {
-    serde_json::to_vec(namespace).expect("a namespace holds only strings")
-}
-
-fn decode_namespace(name: &[u8], document: &[u8]) -> Result<Namespace, Error> {
-    serde_json::from_slice(document).map_err(|error| {
-        let path = PathBuf::from(COLLECTION).join(&*String::from_utf8_lossy(name));
-        Corruption { path, offset: 0, what: format!("the namespace cannot be read: {error}") }
-            .into()
-    })
 }
 
 #[cfg(test)]

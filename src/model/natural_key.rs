@@ -19,7 +19,7 @@ pub(super) use definition::{
     OtherKeys, check_keys, check_moved_base, check_new_base, check_omitted_key, collect_keys,
     merge_key, remove_unused_entries,
 };
-pub(super) use index::{COLLECTION, GainedKey, KeyMatch};
+pub(super) use index::{GainedKey, KeyMatch};
 
 use crate::mapping::Value;
 use crate::namespace::{Namespace, encode_segment};
@@ -44,7 +44,7 @@ pub(super) struct NaturalKey {
     /// If the key is unique only in the parent.
     parent: Option<KeyParent>,
     /// The beginning of its entries in the index.
-    digest: [u8; index::KEY_DIGEST_BYTES],
+    digest: index::KeyDigest,
 }
 
 /// One property of a key.

@@ -10,18 +10,21 @@ pub(crate) use rebase::{preview_rebase, rewrite_shapes};
 use crate::change_feed::change_watched_number;
 use crate::rdf::Format;
 use penstock_base::characters::is_deceptive;
+use penstock_base::collections;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::table::{AsJson, Row, Table};
 use penstock_resources::business_object::Validation;
 pub use penstock_shapes::MAX_GRAPH_BYTES;
 use penstock_shapes::{ShapesFormat, ShapesGraph};
-use penstock_store::{DocumentRange, Error, Format as StoreFormat, Read, Transaction};
+use penstock_store::{Error, Format as StoreFormat, Read, Transaction};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The collection of the documents: name to JSON.
-pub const COLLECTION: &str = "shapes-graphs";
+/// The shapes graphs, by name.
+pub const SHAPES_GRAPHS: Table<String, AsJson<StoredGraph>> =
+    Table::new(collections::SHAPES_GRAPHS);
 
 /// The maximum number of shapes graphs.
 pub const MAX_GRAPHS: usize = 100;
@@ -216,12 +219,6 @@ pub fn check_name(name: &str) -> Result<(), String> {
     Err(format!("{name:?} cannot be the name of a shapes graph: {why}"))
 }
 
-/// Reads a shapes graph by name; `None` if there is none that this version can read.
-pub fn read_graph(read: &impl Read, name: &str) -> Result<Option<StoredGraph>, Error> {
-    let document = read.read_document(COLLECTION, name.as_bytes())?;
-    Ok(document.and_then(|document| serde_json::from_slice(&document).ok()))
-}
-
 /// Compiled shapes graphs, by the digest of their format and text.
 #[derive(Debug, Default)]
 pub(crate) struct CompiledGraphs(HashMap<[u8; 32], Arc<ShapesGraph>>);
@@ -242,7 +239,8 @@ impl CompiledGraphs {
                 format!("this version cannot use the shapes graph {name:?}: {why}; replace it");
             GatewayError::new(ErrorClass::Damaged, detail)
         };
-        let stored = read_graph(from, name)?.ok_or_else(|| damaged("it cannot be read"))?;
+        let stored =
+            SHAPES_GRAPHS.get_readable(from, name)?.ok_or_else(|| damaged("it cannot be read"))?;
         let StoredGraph { metadata, text } = stored;
         let digest = Sha256::new()
             .chain_update(metadata.format.media_type())
@@ -262,28 +260,11 @@ impl CompiledGraphs {
     }
 }
 
-/// Calls `visit` for each stored shapes graph, with its name and the reason why it cannot be read, if so.
-pub(crate) fn for_each_graph(
+/// Iterates over all stored shapes graphs.
+pub(crate) fn iter_rows(
     read: &impl Read,
-    mut visit: impl FnMut(&str, Result<StoredGraph, String>),
-) -> Result<(), Error> {
-    let mut after: Option<Vec<u8>> = None;
-    loop {
-        let range = DocumentRange {
-            after: after.as_deref(),
-            limit: DOCUMENTS_PER_READ,
-            ..DocumentRange::default()
-        };
-        let page = read.read_documents(COLLECTION, range)?;
-        for (name, document) in &page {
-            let stored = serde_json::from_slice(document).map_err(|error| error.to_string());
-            visit(&String::from_utf8_lossy(name), stored);
-        }
-        match page.into_iter().last() {
-            Some((name, _)) => after = Some(name),
-            None => return Ok(()),
-        }
-    }
+) -> impl Iterator<Item = Result<Row<String, AsJson<StoredGraph>>, Error>> {
+    SHAPES_GRAPHS.scan().pages(move || read, DOCUMENTS_PER_READ)
 }
 
 /// Stores a shapes graph.
@@ -293,9 +274,8 @@ pub(crate) fn store_graph(
 ) -> Result<(), Error> {
     // An older version would ignore it, and store what it forbids.
     transaction.require_format(StoreFormat::V3);
-    let document = serde_json::to_vec(graph).expect("it contains only strings and numbers");
     change_watched_number(transaction)?;
-    transaction.put_document(COLLECTION, graph.metadata.name.as_bytes(), &document)
+    SHAPES_GRAPHS.put(transaction, &graph.metadata.name, graph)
 }
 
 /// Checks that all shapes graphs that a definition names exist.
@@ -308,7 +288,7 @@ pub(crate) fn check_exist(
 ) -> Result<(), GatewayError> {
     let mut findings = Vec::new();
     for (index, name) in validation.iter().flat_map(|validation| &validation.shapes).enumerate() {
-        if read.read_document(COLLECTION, name.as_bytes())?.is_none() {
+        if !SHAPES_GRAPHS.contains(read, name)? {
             let message = format!("there is no shapes graph {name:?}");
             findings.push(Finding::at_pointer(format!("/validation/shapes/{index}"), message));
         }
@@ -317,7 +297,9 @@ pub(crate) fn check_exist(
         return Ok(());
     }
     let mut known = Vec::new();
-    for_each_graph(read, |name, _| known.push(format!("{name:?}")))?;
+    for row in iter_rows(read) {
+        known.push(format!("{:?}", row?.key()?));
+    }
     let more = if known.len() > MAX_NAMED { " and more" } else { "" };
     known.truncate(MAX_NAMED);
     let known = if known.is_empty() {

@@ -14,7 +14,8 @@ use crate::validations::Validations;
 use crate::webhooks;
 use nix::unistd::geteuid;
 use penstock_auth::Auth;
-use penstock_base::clock::{Clock, GATEWAY_COLLECTION};
+use penstock_base::clock::Clock;
+use penstock_base::collections;
 use penstock_base::commit::GuardedStore;
 use penstock_base::disk::{Disk, describe_shortage};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -22,12 +23,13 @@ use penstock_base::events::{self, EventBus};
 use penstock_base::files::{create_folders, sync_folder, write_atomically};
 use penstock_base::memory::Memory;
 use penstock_base::shared::Shared;
+use penstock_base::table::Table;
 use penstock_config::Settings;
 use penstock_export::{self as export, Exporter, Webhooks};
 use penstock_model::catalogue::{Catalogue, CatalogueSettings};
+use penstock_model::ingest;
 use penstock_model::namespace::moving::find_pending_move;
-use penstock_model::{ingest, namespace};
-use penstock_store::{DiskFull, Options, Progress, Read as _, SnapshotLimits, Store, Transaction};
+use penstock_store::{DiskFull, Options, Progress, SnapshotLimits, Store, Transaction};
 use restored::finish_restore;
 use std::io;
 use std::ops::Deref;
@@ -43,12 +45,16 @@ const VALIDATIONS_FOLDER: &str = "validations";
 /// The file in the data directory with the gateway's identifier.
 const GATEWAY_ID_FILE: &str = "gateway-id";
 
-/// The key in [`COLLECTION`] of the last epoch of event identifiers.
-const EVENT_EPOCH_KEY: &[u8] = b"event-epoch";
+/// A copy of the gateway's identifier, among the documents about the gateway.
+const GATEWAY_ID: Table<String, String> = Table::new(collections::GATEWAY);
+/// The last epoch of event identifiers, among the documents about the gateway.
+const EVENT_EPOCH: Table<String, u32> = Table::new(collections::GATEWAY);
+const EVENT_EPOCH_KEY: &str = "event-epoch";
 
 /// The collections of counters. A restore advances them beyond the backup, so that no number issued after the backup
 /// is issued again.
-pub const COUNTER_COLLECTIONS: [&str; 2] = [namespace::COUNTERS, export::EXPORT_SEQUENCES];
+pub const COUNTER_COLLECTIONS: [&str; 2] =
+    [collections::COUNTERS.name, collections::EXPORT_SEQUENCES.name];
 
 /// Returns the path of the store in a data directory.
 pub fn store_path(data_dir: &Path) -> PathBuf {
@@ -264,13 +270,10 @@ fn warn_if_accessible(dir: &Path) {
 /// Returns the identifier from the data directory, and generates it at the first start. The store has a copy, so that
 /// no other identifier is generated silently when the file is lost.
 fn load_or_create_id(dir: &Path, store: &Store) -> Result<String, GatewayError> {
-    let copy = store.read().read_document(GATEWAY_COLLECTION, GATEWAY_ID_FILE.as_bytes())?;
-    let copy = copy.and_then(|bytes| String::from_utf8(bytes).ok());
+    let copy = GATEWAY_ID.get_readable(&store.read(), GATEWAY_ID_FILE)?;
     let id = read_or_create_id_file(dir, copy.as_deref())?;
     if copy.as_deref() != Some(&id) {
-        let put = |change: &mut Transaction<'_>| {
-            change.put_document(GATEWAY_COLLECTION, GATEWAY_ID_FILE.as_bytes(), id.as_bytes())
-        };
+        let put = |change: &mut Transaction<'_>| GATEWAY_ID.put(change, GATEWAY_ID_FILE, &id);
         if let Err(error) = store.transact::<_, penstock_store::Error>(put) {
             tracing::warn!(%error, "Copying the gateway's identifier into the store failed; the next start tries again.");
         }
@@ -281,10 +284,9 @@ fn load_or_create_id(dir: &Path, store: &Store) -> Result<String, GatewayError> 
 /// Returns an epoch for event identifiers that is greater than that of any earlier start, even if the clock went back.
 fn next_event_epoch(store: &Store) -> u32 {
     let next = |change: &mut Transaction<'_>| -> Result<u32, penstock_store::Error> {
-        let kept = change.read_document(GATEWAY_COLLECTION, EVENT_EPOCH_KEY)?;
-        let kept = kept.and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
+        let kept = EVENT_EPOCH.get_readable(change, EVENT_EPOCH_KEY)?.unwrap_or(0);
         let epoch = kept.saturating_add(1).max(seconds_since_1970());
-        change.put_document(GATEWAY_COLLECTION, EVENT_EPOCH_KEY, &epoch.to_be_bytes())?;
+        EVENT_EPOCH.put(change, EVENT_EPOCH_KEY, epoch)?;
         Ok(epoch)
     };
     match store.transact(next) {

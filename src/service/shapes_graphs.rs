@@ -61,7 +61,9 @@ pub async fn find_shapes_graph(gateway: &Gateway, name: &str) -> Result<ShapesGr
 pub async fn read_shapes_graph(gateway: &Gateway, name: &str) -> Result<StoredGraph, GatewayError> {
     let (store, name) = (gateway.store.clone(), name.to_owned());
     run_blocking(move || {
-        shapes_graphs::read_graph(&store.read(), &name)?.ok_or_else(|| unknown_graph_error(&name))
+        shapes_graphs::SHAPES_GRAPHS
+            .get_readable(&store.read(), &name)?
+            .ok_or_else(|| unknown_graph_error(&name))
     })
     .await
 }

@@ -40,6 +40,9 @@ pub enum Error {
     /// Bytes on the medium differ from what was written.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
+    /// The layer that owns a collection cannot read a document of it, for example because a newer version wrote it.
+    #[error("{} could not be read ({}): {}", .0.document, .0.place, .0.cause)]
+    Unreadable(#[from] UnreadableDocument),
     /// An earlier write or sync failed, so the state of the medium is unknown; or the index is about to be
     /// rebuilt. Commits are refused until the store is reopened. Lack of disk space does not poison the store
     /// if nothing of the write remains.
@@ -164,4 +167,16 @@ pub struct Corruption {
     pub offset: u64,
     /// What was found, and what was expected.
     pub what: String,
+}
+
+/// A document whose bytes have not the form that the layer of its collection expects. The store does not create it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{cause}")]
+pub struct UnreadableDocument {
+    /// What the document is, as the beginning of a sentence, such as `An account`.
+    pub document: &'static str,
+    /// The collection and the key.
+    pub place: String,
+    /// What was found, and what was expected.
+    pub cause: String,
 }

@@ -40,7 +40,7 @@ mod verify;
 
 pub use backup::{Backup, BackupFile, Restored, SEQUENCE_JUMP};
 pub use coded::{CodeReader, CodedQuads};
-pub use error::{Corruption, Error, LostCause};
+pub use error::{Corruption, Error, LostCause, UnreadableDocument};
 pub use files::{DiskFull, free_bytes};
 pub use format::Format;
 pub use index::{CodedPattern, CodedQuad, TermCode, panic_is_caught};

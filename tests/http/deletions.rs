@@ -1,7 +1,7 @@
 //! Business Objects that are deleted with their objects.
 use penstock_base::IfMatch;
 use penstock_base::commit::NoClient;
-use penstock_model::catalogue::{COLLECTION, Catalogue, Requester};
+use penstock_model::catalogue::{Catalogue, Requester};
 use penstock_model::testing::catalogue_settings;
 use penstock_store::{Error, Options, Read, Store};
 use penstock_test_support::prelude::*;
@@ -86,9 +86,9 @@ async fn the_objects_are_deleted_except_those_of_other_business_objects() {
 /// known which objects belong to it, so a deletion makes no progress.
 fn break_definition(store: &Store, id: &str) {
     let change = store.transact::<_, Error>(|t| {
-        let document = t.read_document(COLLECTION, id.as_bytes())?.unwrap();
+        let document = t.read_document("business-objects", id.as_bytes())?.unwrap();
         let text = String::from_utf8(document).unwrap().replace("path: Pump:.", "path: Pump");
-        t.put_document(COLLECTION, id.as_bytes(), text.as_bytes())
+        t.put_document("business-objects", id.as_bytes(), text.as_bytes())
     });
     change.unwrap();
 }

@@ -2,7 +2,7 @@
 use super::super::audit::Event;
 use super::super::password::{self, Hash};
 use super::super::{Account, AccountSource, Caller, Credential, Requester, Role};
-use super::{Accounts, COLLECTION, new_account};
+use super::{ACCOUNTS, Accounts, new_account};
 use penstock_base::IfMatch;
 use penstock_base::characters;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -411,7 +411,7 @@ impl Accounts {
         let deleted =
             event_by_requester(by.caller(), "account.deleted", &account, account.email.clone());
         self.inner.audit.commit_with_events(by, &[deleted], |transaction| {
-            Ok(transaction.delete_document(COLLECTION, account.id.as_bytes())?)
+            Ok(ACCOUNTS.delete(transaction, &account.id)?)
         })?;
         self.lock_entries_mut().delete(&account.id);
         self.discard_initial_password(&account);

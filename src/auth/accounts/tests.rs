@@ -5,6 +5,7 @@ use crate::audit;
 use crate::password::Hash;
 use penstock_base::IfMatch;
 use penstock_base::error::Place;
+use penstock_store::Read as _;
 use std::net::{IpAddr, Ipv4Addr};
 
 const HERE: Option<IpAddr> = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
@@ -75,7 +76,7 @@ async fn a_power_cut_before_the_first_account_leaves_no_invalid_password() {
     let id = auth.accounts.find_by_id_or_email("admin").unwrap().id.clone();
     drop(auth);
     store
-        .transact::<_, GatewayError>(|t| Ok(t.delete_document(COLLECTION, id.as_bytes())?))
+        .transact::<_, GatewayError>(|t| Ok(t.delete_document("accounts", id.as_bytes())?))
         .unwrap();
     drop(store);
     let fixture = Fixture::open(dir, &[]);
@@ -411,13 +412,13 @@ async fn an_account_that_cannot_be_read_is_ignored_and_not_deleted() {
     fixture.create_account("kept", Role::User);
     let newer = b"{\"id\": \"x\", \"role\": \"Emperor\"}";
     let put = |t: &mut Transaction<'_>| {
-        Ok::<_, GatewayError>(t.put_document(COLLECTION, lost.id.as_bytes(), newer)?)
+        Ok::<_, GatewayError>(t.put_document("accounts", lost.id.as_bytes(), newer)?)
     };
     fixture.store.transact(put).unwrap();
     let fixture = fixture.restart(&[]);
     assert!(!signs_in(&fixture, "lost", PASSWORD).await);
     assert!(signs_in(&fixture, "kept", PASSWORD).await);
-    let document = fixture.store.read().read_document(COLLECTION, lost.id.as_bytes()).unwrap();
+    let document = fixture.store.read().read_document("accounts", lost.id.as_bytes()).unwrap();
     assert_eq!(document.as_deref(), Some(newer.as_slice()));
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use penstock_store::Options;
+use penstock_store::{DocumentRange, Options};
 
 fn fixture(max_events: usize) -> (tempfile::TempDir, Store, Audit) {
     let dir = tempfile::tempdir().unwrap();
@@ -63,10 +63,7 @@ fn a_flood_of_refusals_is_counted() {
     assert_eq!(list_all(&audit).len(), usize::try_from(MAX_STORED_PER_SOURCE).unwrap() + 1);
     // Dropping the trail stores the event with the count.
     drop(audit);
-    let read = store.read();
-    let range = DocumentRange { reverse: true, limit: 1, ..DocumentRange::default() };
-    let last = read.read_documents(COLLECTION, range).unwrap();
-    let last = decode_record(&last[0].0, &last[0].1).unwrap();
+    let last = EVENTS.scan().reverse().first(&store.read()).unwrap().unwrap().value().unwrap();
     assert_eq!((last.count, last.account.as_deref()), (1000 - MAX_STORED_PER_SOURCE, Some("a")));
 }
 
@@ -162,7 +159,7 @@ fn no_account_evicts_the_events_of_others() {
     let key = r#"{"id":"key-7","name":"k","role":"Contributor","owner":"contributor","businessObject":null,"createdAt":"2026-01-01T00:00:00Z","expiresAt":null,"lastUsed":null,"digest":"00"}"#;
     store
         .transact::<_, GatewayError>(|t| {
-            Ok(t.put_document(crate::keys::COLLECTION, b"key-7", key.as_bytes())?)
+            Ok(t.put_document("api-keys", b"key-7", key.as_bytes())?)
         })
         .unwrap();
     let record = |what, by: &str, count| {
@@ -203,7 +200,7 @@ fn events_of_an_earlier_version_are_listed_by_kind() {
         let value = serde_json::to_vec(&Record::from_event(new_event(what, "a"), 1)).unwrap();
         store
             .transact::<_, GatewayError>(|t| {
-                Ok(t.put_document(COLLECTION, &number.to_be_bytes(), &value)?)
+                Ok(t.put_document("audit", &number.to_be_bytes(), &value)?)
             })
             .unwrap();
     };

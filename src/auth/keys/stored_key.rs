@@ -1,19 +1,17 @@
 //! The stored form of an API key. Its JSON must stay readable: data directories of every released version have such
 //! records.
-use super::{COLLECTION, Key};
+use super::Key;
 use crate::Role;
-use penstock_store::Corruption;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 
 /// The document of a key.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct StoredKey {
+pub(super) struct StoredKey {
     id: String,
     name: String,
     role: Role,
-    owner: Option<String>,
+    pub(super) owner: Option<String>,
     /// The only Business Object, or the first of several: a reader that does not know `business_objects` must not take
     /// the key for one without a limit.
     business_object: Option<String>,
@@ -22,7 +20,7 @@ struct StoredKey {
     business_objects: Vec<String>,
     created_at: String,
     expires_at: Option<String>,
-    last_used: Option<String>,
+    pub(super) last_used: Option<String>,
     digest: String,
 }
 
@@ -66,24 +64,10 @@ impl From<StoredKey> for Key {
     }
 }
 
-/// Returns the document of a key.
-pub(super) fn encode_key(key: &Key) -> Vec<u8> {
-    serde_json::to_vec(&StoredKey::from(key)).expect("a key contains only strings and enum names")
-}
-
-/// Reads the document of the key with this id.
-pub(super) fn decode_key(id: &[u8], document: &[u8]) -> Result<Key, penstock_store::Error> {
-    serde_json::from_slice::<StoredKey>(document).map(Key::from).map_err(|error| {
-        let path = PathBuf::from(COLLECTION).join(&*String::from_utf8_lossy(id));
-        let what = format!("the API key is not readable: {error}");
-        Corruption { path, offset: 0, what }.into()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     const BEFORE: &str = r#"{"id":"k","name":"line 4","role":"Contributor","owner":null,"#;
     const AFTER: &str =
@@ -112,14 +96,14 @@ mod tests {
             (Some(&["1", "2"]), r#""businessObject":"1","businessObjects":["1","2"],"#),
         ] {
             let text = [BEFORE, member, AFTER].concat();
-            assert_eq!(String::from_utf8(encode_key(&key(limit))).unwrap(), text);
-            assert_eq!(decode_key(b"k", text.as_bytes()).unwrap(), key(limit));
+            assert_eq!(serde_json::to_string(&StoredKey::from(&key(limit))).unwrap(), text);
+            assert_eq!(Key::from(serde_json::from_str::<StoredKey>(&text).unwrap()), key(limit));
         }
     }
 
     #[test]
     fn a_reader_of_earlier_records_sees_a_limit_for_a_key_with_several_business_objects() {
-        let stored: Value = serde_json::from_slice(&encode_key(&key(Some(&["2", "1"])))).unwrap();
+        let stored = serde_json::to_value(StoredKey::from(&key(Some(&["2", "1"])))).unwrap();
         assert_eq!(stored["businessObject"], json!("2"));
     }
 }

@@ -46,7 +46,7 @@ fn a_key_is_shown_once_and_kept_hashed() {
     let who = fixture.auth.keys.authenticate_key(&secret).unwrap();
     assert_eq!((who.id(), who.role), (ada.id.as_str(), Role::Contributor));
     let document =
-        fixture.store.read().read_document(COLLECTION, key.id.as_bytes()).unwrap().unwrap();
+        fixture.store.read().read_document("api-keys", key.id.as_bytes()).unwrap().unwrap();
     assert!(!String::from_utf8(document).unwrap().contains(&secret[12..40]));
     let events = fixture.auth.audit.list(&audit::Filter::default(), None, 100).unwrap();
     assert!(events.iter().any(|event| event.what == "key.created"));
@@ -94,8 +94,7 @@ fn a_key_never_exceeds_its_owners_current_role() {
     fixture.auth.delete_account(&local, &ada.id, IfMatch::Any).unwrap();
     assert!(matches!(role(&user), Err(AuthError::Invalid(_))));
     assert!(keys.list(&local, None, 10).is_empty());
-    let range = DocumentRange { limit: 10, ..DocumentRange::default() };
-    assert!(fixture.store.read().read_documents(COLLECTION, range).unwrap().is_empty());
+    assert!(KEYS.scan().read_all(&fixture.store.read()).unwrap().is_empty());
 }
 
 #[test]

@@ -23,9 +23,8 @@ fn a_session_belongs_to_its_account_until_it_ends_and_is_stored_hashed() {
     assert_eq!((caller.id(), caller.role), (account.id.as_str(), Role::User));
     assert_eq!(caller.credential, Credential::Session(hash_id(&first.id)));
     fixture.auth.flush_deferred();
-    let range = DocumentRange { limit: 10, ..DocumentRange::default() };
-    for (key, document) in fixture.store.read().read_documents(COLLECTION, range).unwrap() {
-        let kept = [key, document].concat();
+    for row in SESSIONS.scan().read_all(&fixture.store.read()).unwrap() {
+        let kept = [row.key_bytes(), row.value_bytes()].concat();
         let kept = String::from_utf8(kept).unwrap();
         assert!(!kept.contains(&first.id) && !kept.contains(&first.csrf), "{kept}");
     }
@@ -53,8 +52,7 @@ fn sessions_survive_a_restart_but_not_another_era_or_their_end() {
     let fixture = fixture.restart(&[]);
     assert!(has_ended(&fixture, &kept));
     fixture.auth.flush_deferred();
-    let range = DocumentRange { limit: 10, ..DocumentRange::default() };
-    assert!(fixture.store.read().read_documents(COLLECTION, range).unwrap().is_empty());
+    assert!(SESSIONS.scan().read_all(&fixture.store.read()).unwrap().is_empty());
 }
 
 #[test]

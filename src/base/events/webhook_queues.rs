@@ -3,11 +3,6 @@
 //! An event about something that is committed is stored in the same commit ([`EventBus::store`](super::EventBus::store)).
 //! Other events wait in memory until [`WebhookQueues::store_pending`] commits them, which follows within moments.
 //!
-//! | collection | key | value |
-//! |---|---|---|
-//! | `webhook-events` | webhook, 0, number (u64, big endian) | the event in JSON |
-//! | `webhook-queues` | webhook | [`QueueTotals`] as JSON |
-//!
 //! Invariants:
 //! - Numbers are assigned in the order of the events. An event can be committed after one with a higher number. So a
 //!   reader first calls [`WebhookQueues::store_pending`], and then reads only up to the number that it returned. Of
@@ -23,11 +18,11 @@ pub use stored::{QueuePage, QueueTotals, WaitingEvent, read_queue_page, read_que
 
 use super::{EventKind, render_event};
 use pending::{PendingEvent, PendingEvents};
-use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
+use penstock_store::{Error, Store, Transaction};
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use stored::{EVENTS, QUEUES, delete_some_events, event_key, parse_totals, put_totals};
+use stored::{EVENTS, QUEUES, delete_some_events};
 use tokio::sync::watch;
 
 /// The webhooks and the limits of their queues.
@@ -150,7 +145,7 @@ impl WebhookQueues {
                 for name in self.list_names(*kind) {
                     let mut totals = read_queue_totals(transaction, name)?;
                     count_dropped(name, &mut totals, *count);
-                    put_totals(transaction, name, &totals)?;
+                    QUEUES.put(transaction, name, &totals)?;
                 }
             }
             Ok(())
@@ -188,7 +183,7 @@ impl WebhookQueues {
                 let number = self.take_number();
                 self.store_loss_if_due(transaction, name, number, &mut totals)?;
             }
-            put_totals(transaction, name, &totals)
+            QUEUES.put(transaction, name, &totals)
         })?;
         Ok(())
     }
@@ -210,7 +205,7 @@ impl WebhookQueues {
                     }
                     totals.count_dropped(deleted.len() as u64);
                     if !deleted.is_empty() {
-                        put_totals(transaction, &webhook.name, &totals)?;
+                        QUEUES.put(transaction, &webhook.name, &totals)?;
                     }
                     Ok(deleted.len())
                 })?;
@@ -229,12 +224,11 @@ impl WebhookQueues {
     /// # Errors
     /// The errors of the store.
     pub fn delete_removed_queues(&self, store: &Store) -> Result<Vec<(String, u64)>, Error> {
-        let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
         // Not in the head of the loop: a reader that stays open would block the commits below.
-        let queues = store.read().read_documents(QUEUES, range)?;
+        let queues = QUEUES.scan().read_all(&store.read())?;
         let mut deleted = Vec::new();
-        for (key, value) in queues {
-            let name = String::from_utf8_lossy(&key).into_owned();
+        for row in queues {
+            let name = row.key()?;
             if self.options.webhooks.iter().any(|webhook| webhook.name == name) {
                 continue;
             }
@@ -243,12 +237,12 @@ impl WebhookQueues {
                 (has_more, _) = store.transact::<_, Error>(|transaction| {
                     let found = delete_some_events(transaction, &name)?;
                     if found.is_empty() {
-                        transaction.delete_document(QUEUES, &key)?;
+                        row.delete(transaction)?;
                     }
                     Ok(!found.is_empty())
                 })?;
             }
-            deleted.push((name, parse_totals(&value).waiting));
+            deleted.push((name, row.value().unwrap_or_default().waiting));
         }
         Ok(deleted)
     }
@@ -261,20 +255,20 @@ impl WebhookQueues {
         json: &str,
     ) -> Result<(), Error> {
         for name in self.list_names(kind) {
-            let key = event_key(name, number);
+            let key = (name, number);
             // After an error it can be unknown whether the commit exists. Then it is repeated.
-            if transaction.read_document(EVENTS, &key)?.is_some() {
+            if EVENTS.contains(transaction, key)? {
                 continue;
             }
             let mut totals = read_queue_totals(transaction, name)?;
             self.store_loss_if_due(transaction, name, number - 1, &mut totals)?;
             if totals.missed == 0 && self.has_capacity_for(&totals, json) {
                 totals.add(json.len());
-                transaction.put_document(EVENTS, &key, json.as_bytes())?;
+                EVENTS.put(transaction, key, json.as_bytes())?;
             } else {
                 count_dropped(name, &mut totals, 1);
             }
-            put_totals(transaction, name, &totals)?;
+            QUEUES.put(transaction, name, &totals)?;
         }
         Ok(())
     }
@@ -298,7 +292,7 @@ impl WebhookQueues {
         let json = render_event(&id, &self.source, None, EventKind::Lost, "events", &data);
         totals.missed = 0;
         totals.add(json.len());
-        transaction.put_document(EVENTS, &event_key(name, number), json.as_bytes())
+        EVENTS.put(transaction, (name, number), json.as_bytes())
     }
 
     /// Returns the names of the webhooks that get events of this kind.
@@ -349,9 +343,9 @@ fn take_event(
     number: u64,
     totals: &mut QueueTotals,
 ) -> Result<bool, Error> {
-    let key = event_key(name, number);
-    let Some(json) = transaction.read_document(EVENTS, &key)? else { return Ok(false) };
-    transaction.delete_document(EVENTS, &key)?;
+    let key = (name, number);
+    let Some(json) = EVENTS.get(transaction, key)? else { return Ok(false) };
+    EVENTS.delete(transaction, key)?;
     totals.remove(json.len());
     Ok(true)
 }

@@ -1,7 +1,7 @@
 //! A model of a consumer, which applies the files of each target in sequence order.
 use crate::Exporter;
 use crate::key::ExportExt as _;
-use crate::record;
+use crate::record::{EXPORT_IDS, EXPORTS};
 use crate::verify;
 use penstock_config::ExportFormat;
 use penstock_resources::export::{Export, ExportKind, ExportStatus};
@@ -87,8 +87,8 @@ fn read_data(exporter: &Exporter, entry: &Export) -> Vec<Value> {
         }
         ExportFormat::JsonLines => {
             let queue = &exporter.inner.queue;
-            let order = record::read_order(&queue.store.read(), &entry.id).unwrap().unwrap();
-            let record = record::read_by_order(&queue.store.read(), order).unwrap().unwrap();
+            let order = EXPORT_IDS.get(&queue.store.read(), &entry.id).unwrap().unwrap();
+            let record = EXPORTS.get(&queue.store.read(), order).unwrap().unwrap();
             let metadata = record.metadata.unwrap();
             let metadata = verify::read_metadata_document(metadata.as_bytes()).unwrap();
             let data = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -2,7 +2,7 @@
 use super::action::TestDefinition;
 use super::fixture::{Fixture, NAMES, TARGETS, test_uri};
 use crate::ExportRequester;
-use crate::{record, retention};
+use crate::retention;
 use penstock_base::commit::NoClient;
 use penstock_model::ingest::Mode;
 use penstock_model::testing::{list_members, put_definition};
@@ -212,14 +212,11 @@ fn objects_not_exported_when_the_retention_is_set_are_kept() {
 fn nothing_is_removed_while_a_queue_record_is_unreadable() {
     let mut fixture = two_plants();
     let order = (1_u64 << 40).to_be_bytes();
-    fixture
-        .store()
-        .transact::<_, Error>(|t| t.put_document(record::EXPORTS, &order, b"{}"))
-        .unwrap();
+    fixture.store().transact::<_, Error>(|t| t.put_document("exports", &order, b"{}")).unwrap();
     fixture = fixture.restart();
     fixture.days_pass(20);
     assert_eq!(fixture.remaining_plants(), [test_uri(0), test_uri(1)]);
-    fixture.store().transact::<_, Error>(|t| t.delete_document(record::EXPORTS, &order)).unwrap();
+    fixture.store().transact::<_, Error>(|t| t.delete_document("exports", &order)).unwrap();
     let fixture = fixture.restart();
     assert_eq!(fixture.remaining_plants(), Vec::<String>::new());
 }

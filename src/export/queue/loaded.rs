@@ -1,5 +1,5 @@
 //! Opening the queue: the records of the store, compared with the files of the spool.
-use crate::record::{self, Record};
+use crate::record::{EXPORTS, Record};
 use crate::spool::Spool;
 use crate::state::QueueState;
 use penstock_base::error::GatewayError;
@@ -66,7 +66,7 @@ impl LoadedRecords {
         }
         store.transact::<_, Error>(|t| {
             let mut corrections = self.corrections.iter();
-            corrections.try_for_each(|(order, record)| record::put_record(t, *order, record))
+            corrections.try_for_each(|(order, record)| EXPORTS.put(t, *order, record))
         })?;
         Ok(())
     }

@@ -7,8 +7,8 @@
 //! Invariant: an object that belongs to another Business Object stays, and so does one that is nested in a member and
 //! belongs to another. A Business Object that is being deleted with its objects keeps none. Each commit holds the lock
 //! of the catalogue's changes, so the definitions in memory are those in the store.
-use super::entry::{Entry, store_definition};
-use super::{Action, COLLECTION, Catalogue, Change, CommitHook, IfMatch, Requester, check_version};
+use super::entry::{BUSINESS_OBJECTS, Entry, store_definition};
+use super::{Action, Catalogue, Change, CommitHook, IfMatch, Requester, check_version};
 use crate::change_feed;
 use crate::ingest::{self, Body, Mode, OnError, RemovedMembers, Request, ReviewStep};
 use crate::members;
@@ -220,7 +220,7 @@ impl Catalogue {
             if let Some(next) = &next {
                 store_definition(t, &compiled.with_deletion(next.clone()))?;
             } else {
-                t.delete_document(COLLECTION, id.as_bytes())?;
+                BUSINESS_OBJECTS.delete(t, id)?;
                 if let Some(record) = &deletion.record {
                     events.store(t, None, EventKind::Ingestion, &record.id, record)?;
                 }

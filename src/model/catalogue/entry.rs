@@ -1,14 +1,19 @@
 //! The stored form of a Business Object, and the entries of the catalogue in memory.
-use super::COLLECTION;
 use crate::mapping;
 use crate::resource::{BusinessObject, Compiled, Definition, condition_to_terms};
 use oxrdf::{NamedNode, Term};
+use penstock_base::collections;
+use penstock_base::table::{AsJson, Row, Table};
 use penstock_resources::business_object::{Condition, Validation};
-use penstock_store::{DocumentRange, Error, Read, Transaction};
+use penstock_store::{Error, Read, Transaction};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::sync::Arc;
+
+/// The definitions, by id.
+pub(crate) const BUSINESS_OBJECTS: Table<String, AsJson<StoredDefinition>> =
+    Table::new(collections::BUSINESS_OBJECTS);
 
 /// The number of documents per read.
 const DOCUMENTS_PER_READ: usize = 64;
@@ -18,7 +23,7 @@ const DOCUMENTS_PER_READ: usize = 64;
 /// Conditions are stored with full IRIs, because older versions do not expand prefixes in them.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct StoredDefinition {
+pub(crate) struct StoredDefinition {
     pub(super) object: BusinessObject,
     /// The namespaces that the definition names, so that their use can be checked without compiling the mapping.
     namespaces: Vec<String>,
@@ -57,14 +62,10 @@ impl StoredDefinition {
         }
         (object, terms)
     }
-
-    pub(super) fn encode(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("it contains only strings, booleans and numbers")
-    }
 }
 
 /// What a stored definition uses. Reading it is several times faster than reading the whole definition.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StoredUse {
     object: User,
@@ -74,7 +75,7 @@ struct StoredUse {
 }
 
 /// The Business Object of a [`StoredUse`].
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct User {
     name: String,
     #[serde(default)]
@@ -142,16 +143,16 @@ pub(super) struct Entries {
 impl Entries {
     pub(super) fn read_all(read: &impl Read) -> Result<Self, Error> {
         let mut entries = Self::default();
-        for_each_document(read, |id, document| {
-            match serde_json::from_slice::<StoredDefinition>(document) {
+        for row in iter_rows(read) {
+            let row = row?;
+            match row.value() {
                 Ok(stored) => entries.insert(Entry::compile_stored(read, stored)),
                 Err(error) => {
-                    let id = String::from_utf8_lossy(id);
+                    let id = row.key()?;
                     tracing::error!(%id, %error, "A stored Business Object was not readable and is not served.");
                 }
             }
-            ControlFlow::Continue(())
-        })?;
+        }
         Ok(entries)
     }
 
@@ -202,25 +203,20 @@ pub(crate) fn find_namespace_user(
     namespace: &str,
     except: Option<&str>,
 ) -> Result<Option<String>, Error> {
-    let mut user = None;
-    for_each_document(read, |id, document| {
-        match serde_json::from_slice::<StoredUse>(document) {
-            _ if except.is_some_and(|except| except.as_bytes() == id) => ControlFlow::Continue(()),
-            Ok(stored) if !stored.namespaces.iter().any(|name| name == namespace) => {
-                ControlFlow::Continue(())
-            }
-            Ok(stored) => {
-                user = Some(stored.object.name);
-                ControlFlow::Break(())
-            }
-            // The namespaces of an unreadable definition are unknown, so it counts as a user of every namespace.
-            Err(_) => {
-                user = Some(String::from_utf8_lossy(id).into_owned());
-                ControlFlow::Break(())
-            }
+    for row in iter_rows(read) {
+        let row = row?;
+        let id = row.key()?;
+        if except == Some(id.as_str()) {
+            continue;
         }
-    })?;
-    Ok(user)
+        match row.value_as::<AsJson<StoredUse>>() {
+            Ok(stored) if !stored.namespaces.iter().any(|name| name == namespace) => {}
+            Ok(stored) => return Ok(Some(stored.object.name)),
+            // The namespaces of an unreadable definition are unknown, so it counts as a user of every namespace.
+            Err(_) => return Ok(Some(id)),
+        }
+    }
+    Ok(None)
 }
 
 /// The Business Objects that name shapes graphs.
@@ -244,17 +240,17 @@ impl ShapesUsers {
 /// Returns which stored definitions name which shapes graphs.
 pub(crate) fn list_shapes_users(read: &impl Read) -> Result<ShapesUsers, Error> {
     let mut users = ShapesUsers::default();
-    for_each_document(read, |id, document| {
-        match serde_json::from_slice::<StoredUse>(document) {
+    for row in iter_rows(read) {
+        let row = row?;
+        match row.value_as::<AsJson<StoredUse>>() {
             Ok(StoredUse { object: User { name, validation }, .. }) => {
                 for graph in validation.into_iter().flat_map(|validation| validation.shapes) {
                     users.by_graph.entry(graph).or_default().push(name.clone());
                 }
             }
-            Err(_) => users.unreadable.push(String::from_utf8_lossy(id).into_owned()),
+            Err(_) => users.unreadable.push(row.key()?),
         }
-        ControlFlow::Continue(())
-    })?;
+    }
     for names in users.by_graph.values_mut() {
         names.sort_unstable();
     }
@@ -264,13 +260,12 @@ pub(crate) fn list_shapes_users(read: &impl Read) -> Result<ShapesUsers, Error> 
 /// Returns each namespace whose objects have a key in a stored definition, with the name of its Business Object.
 pub(crate) fn list_keyed_namespaces(read: &impl Read) -> Result<Vec<(String, String)>, Error> {
     let mut all = Vec::new();
-    for_each_document(read, |_, document| {
-        if let Ok(stored) = serde_json::from_slice::<StoredUse>(document) {
+    for row in iter_rows(read) {
+        if let Ok(stored) = row?.value_as::<AsJson<StoredUse>>() {
             let name = &stored.object.name;
             all.extend(stored.keyed_namespaces.into_iter().map(|keyed| (keyed, name.clone())));
         }
-        ControlFlow::Continue(())
-    })?;
+    }
     Ok(all)
 }
 
@@ -280,16 +275,17 @@ pub(crate) fn list_definitions_with_key(
     namespaces: &BTreeSet<&str>,
 ) -> Result<Vec<Compiled>, Error> {
     let mut all = Vec::new();
-    for_each_document(read, |_, document| {
+    for row in iter_rows(read) {
+        let row = row?;
         let is_keyed = |name: &String| namespaces.contains(name.as_str());
-        if serde_json::from_slice::<StoredUse>(document)
+        if row
+            .value_as::<AsJson<StoredUse>>()
             .is_ok_and(|stored| stored.keyed_namespaces.iter().any(is_keyed))
-            && let Ok(stored) = serde_json::from_slice::<StoredDefinition>(document)
+            && let Ok(stored) = row.value()
         {
             all.extend(compile_definition(read, stored));
         }
-        ControlFlow::Continue(())
-    })?;
+    }
     Ok(all)
 }
 
@@ -298,29 +294,19 @@ pub(crate) fn list_stored(
     read: &impl Read,
 ) -> Result<Vec<(BusinessObject, Option<Compiled>)>, Error> {
     let mut all = Vec::new();
-    for_each_document(read, |_, document| {
+    for row in iter_rows(read) {
         // Catalogue::open has logged the ones that cannot be read.
-        if let Ok(stored) = serde_json::from_slice::<StoredDefinition>(document) {
+        if let Ok(stored) = row?.value() {
             let object = stored.object.clone();
             all.push((object, compile_definition(read, stored).ok()));
         }
-        ControlFlow::Continue(())
-    })?;
+    }
     Ok(all)
-}
-
-/// Returns the stored definition with this id, or `None` if there is no readable one.
-pub(super) fn read_definition(
-    read: &impl Read,
-    id: &str,
-) -> Result<Option<StoredDefinition>, Error> {
-    let document = read.read_document(COLLECTION, id.as_bytes())?;
-    Ok(document.and_then(|document| serde_json::from_slice(&document).ok()))
 }
 
 /// Returns the namespaces that a stored definition names, also if it does not compile.
 pub(crate) fn list_named_namespaces(read: &impl Read, id: &str) -> Result<Vec<String>, Error> {
-    Ok(read_definition(read, id)?.map(|stored| stored.namespaces).unwrap_or_default())
+    Ok(BUSINESS_OBJECTS.get_readable(read, id)?.map(|stored| stored.namespaces).unwrap_or_default())
 }
 
 /// Stores a definition.
@@ -328,35 +314,18 @@ pub(crate) fn store_definition(
     transaction: &mut Transaction<'_>,
     compiled: &Compiled,
 ) -> Result<(), Error> {
-    let document = StoredDefinition::from_compiled(compiled).encode();
-    transaction.put_document(COLLECTION, compiled.object.id.as_bytes(), &document)
+    let stored = StoredDefinition::from_compiled(compiled);
+    BUSINESS_OBJECTS.put(transaction, &compiled.object.id, &stored)
 }
 
 /// Returns the stored version of a definition, or `None` if there is no readable one.
 pub(crate) fn read_version(read: &impl Read, id: &str) -> Result<Option<u64>, Error> {
-    Ok(read_definition(read, id)?.map(|stored| stored.object.version))
+    Ok(BUSINESS_OBJECTS.get_readable(read, id)?.map(|stored| stored.object.version))
 }
 
-pub(super) fn for_each_document(
+/// Iterates over all stored definitions.
+pub(super) fn iter_rows(
     read: &impl Read,
-    mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-) -> Result<(), Error> {
-    let mut after: Option<Vec<u8>> = None;
-    loop {
-        let range = DocumentRange {
-            after: after.as_deref(),
-            limit: DOCUMENTS_PER_READ,
-            ..DocumentRange::default()
-        };
-        let page = read.read_documents(COLLECTION, range)?;
-        for (id, document) in &page {
-            if visit(id, document).is_break() {
-                return Ok(());
-            }
-        }
-        match page.into_iter().last() {
-            Some((id, _)) => after = Some(id),
-            None => return Ok(()),
-        }
-    }
+) -> impl Iterator<Item = Result<Row<String, AsJson<StoredDefinition>>, Error>> {
+    BUSINESS_OBJECTS.scan().pages(move || read, DOCUMENTS_PER_READ)
 }

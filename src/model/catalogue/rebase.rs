@@ -4,16 +4,15 @@
 //! properties with IRIs of the namespace, written in full or with a prefix: the quads get the new IRIs, and the mapping
 //! must still find them. The rewritten text counts only if it compiles to the same mapping with the new IRIs;
 //! otherwise the move is refused before it begins.
-use super::COLLECTION;
-use super::entry::{StoredDefinition, for_each_document};
+use super::entry::{BUSINESS_OBJECTS, StoredDefinition, iter_rows};
 use crate::mapping::{self, Mapping};
 use crate::namespace::moving::{Rebase, begins_iri};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::table::{AsJson, Row};
 use penstock_base::time;
 use penstock_store::{Error, Read, Transaction};
 use std::cell::RefCell;
-use std::ops::ControlFlow;
 
 /// The account that a rewritten definition names as that of its last change.
 const UPDATED_BY: &str = "local";
@@ -30,35 +29,31 @@ pub(crate) struct RebasePreview {
 /// Rewrites all definitions without storing them.
 pub(crate) fn preview_rebase(read: &impl Read, rebase: &Rebase) -> Result<RebasePreview, Error> {
     let mut preview = RebasePreview::default();
-    for_each_document(read, |id, document| {
-        match serde_json::from_slice::<StoredDefinition>(document) {
+    for row in iter_rows(read) {
+        let row = row?;
+        match row.value() {
             Ok(mut stored) => match rewrite(&mut stored, rebase) {
                 Ok(rewritten) => preview.warnings.extend(rewritten.warning),
                 Err(why) => preview.refused.push(why),
             },
-            Err(error) => {
-                let id = String::from_utf8_lossy(id);
-                preview.refused.push(format!(
-                    "the stored Business Object {id} cannot be read, so its IRIs are unknown ({error}); replace or \
-                     delete it first"
-                ));
-            }
+            Err(error) => preview.refused.push(format!(
+                "the stored Business Object {} cannot be read, so its IRIs are unknown ({error}); replace or delete it \
+                 first",
+                row.key()?
+            )),
         }
-        ControlFlow::Continue(())
-    })?;
+    }
     Ok(preview)
 }
 
-/// Rewrites and stores the definition with this id, as its next version. Returns whether this changes it.
+/// Rewrites and stores the definition as its next version. Returns whether this changes it.
 pub(crate) fn rewrite_definition(
     transaction: &mut Transaction<'_>,
     rebase: &Rebase,
-    id: &[u8],
+    row: &Row<String, AsJson<StoredDefinition>>,
 ) -> Result<bool, GatewayError> {
-    let Some(document) = transaction.read_document(COLLECTION, id)? else { return Ok(false) };
+    let mut stored = row.value()?;
     let internal = |why: String| GatewayError::new(ErrorClass::Internal, why);
-    let mut stored: StoredDefinition =
-        serde_json::from_slice(&document).map_err(|error| internal(error.to_string()))?;
     if !rewrite(&mut stored, rebase).map_err(internal)?.is_changed {
         return Ok(false);
     }
@@ -66,7 +61,7 @@ pub(crate) fn rewrite_definition(
     object.version += 1;
     object.updated_at = time::now_rfc3339();
     object.updated_by = Some(UPDATED_BY.to_owned());
-    transaction.put_document(COLLECTION, id, &stored.encode())?;
+    BUSINESS_OBJECTS.put(transaction, &row.key()?, &stored)?;
     Ok(true)
 }
 

@@ -1,5 +1,5 @@
 //! Saves a definition: what comes before its commit, what is in it, and what memory shows after it.
-use super::entry::{Entry, read_definition, store_definition};
+use super::entry::{BUSINESS_OBJECTS, Entry, store_definition};
 use super::namespaces::list_created;
 use super::protections::check_omitted_protections;
 use super::{Action, Catalogue, Change, Requester, deletion};
@@ -264,7 +264,7 @@ impl Catalogue {
         if let Some(there) = &before.compiled {
             return check_omitted_protections(&there.object.definition, Some(&there.mapping), new);
         }
-        match read_definition(&self.store.read(), &before.id)? {
+        match BUSINESS_OBJECTS.get_readable(&self.store.read(), &before.id)? {
             Some(stored) => check_omitted_protections(&stored.object.definition, None, new),
             None => Ok(()),
         }

@@ -6,7 +6,7 @@
 //!
 //! A stored graph that this version cannot compile does not prevent the start. An ERROR line names it, and it stays
 //! stored. What it protects must not become unprotected: all changes of its objects are refused.
-use super::entry::{StoredDefinition, list_shapes_users, read_definition};
+use super::entry::{BUSINESS_OBJECTS, StoredDefinition, list_shapes_users};
 use super::{Action, Catalogue, IfMatch, Requester};
 use crate::resource::Definition;
 use crate::shapes_graphs::{
@@ -53,27 +53,31 @@ pub(super) type DefinedGraphs = BTreeMap<String, Arc<DefinedGraph>>;
 /// Reads all stored shapes graphs, and checks whether they compile.
 pub(super) fn read_all(read: &impl Read) -> Result<DefinedGraphs, Error> {
     let mut all = DefinedGraphs::new();
-    shapes_graphs::for_each_graph(read, |name, stored| match stored {
-        Ok(StoredGraph { metadata, text }) => {
-            let fault = shapes_graphs::compile_text(&text, metadata.format).err();
-            if let Some(error) = &fault {
+    for row in shapes_graphs::iter_rows(read) {
+        let row = row?;
+        let name = row.key()?;
+        match row.value() {
+            Ok(StoredGraph { metadata, text }) => {
+                let fault = shapes_graphs::compile_text(&text, metadata.format).err();
+                if let Some(error) = &fault {
+                    tracing::error!(
+                        name, why = %describe_cause(error),
+                        "A stored shapes graph did not compile; Business Objects that reject violations of it refuse all \
+                         changes. Replace it."
+                    );
+                }
+                let defined = DefinedGraph { metadata, bytes: text.len(), fault };
+                all.insert(name, Arc::new(defined));
+            }
+            Err(why) => {
                 tracing::error!(
-                    name, why = %describe_cause(error),
-                    "A stored shapes graph did not compile; Business Objects that reject violations of it refuse all \
+                    name, %why,
+                    "A stored shapes graph was not readable; Business Objects that reject violations of it refuse all \
                      changes. Replace it."
                 );
             }
-            let defined = DefinedGraph { metadata, bytes: text.len(), fault };
-            all.insert(name.to_owned(), Arc::new(defined));
         }
-        Err(why) => {
-            tracing::error!(
-                name, %why,
-                "A stored shapes graph was not readable; Business Objects that reject violations of it refuse all \
-                 changes. Replace it."
-            );
-        }
-    })?;
+    }
     Ok(all)
 }
 
@@ -119,7 +123,8 @@ impl Catalogue {
             }
         }
         for id in not_compiled {
-            if let Some(StoredDefinition { object, .. }) = read_definition(&self.store.read(), &id)?
+            if let Some(StoredDefinition { object, .. }) =
+                BUSINESS_OBJECTS.get_readable(&self.store.read(), &id)?
             {
                 add(&object.definition.name, object.definition.validation.as_ref());
             }
@@ -180,7 +185,8 @@ impl Catalogue {
     ) -> Result<bool, GatewayError> {
         Ok(there.metadata.format == new.format
             && there.fault.is_none()
-            && shapes_graphs::read_graph(&self.store.read(), &new.name)?
+            && shapes_graphs::SHAPES_GRAPHS
+                .get_readable(&self.store.read(), &new.name)?
                 .is_some_and(|old| old.text == new.text))
     }
 
@@ -298,7 +304,7 @@ pub(super) fn erase_graph(
     if !users.is_empty() {
         return Err(used_graph_error(name, &users));
     }
-    transaction.delete_document(shapes_graphs::COLLECTION, name.as_bytes())?;
+    shapes_graphs::SHAPES_GRAPHS.delete(transaction, name)?;
     on_commit(transaction, Action::Deleted, &there.metadata)
 }
 
@@ -306,14 +312,15 @@ pub(super) fn erase_graph(
 fn check_room(read: &impl Read, new: &NewGraph) -> Result<(), GatewayError> {
     let (mut count, mut others) = (0, 0);
     let mut is_new = true;
-    shapes_graphs::for_each_graph(read, |name, stored| {
-        if name == new.name {
+    for row in shapes_graphs::iter_rows(read) {
+        let row = row?;
+        if row.key()? == new.name {
             is_new = false;
         } else {
             count += 1;
-            others += stored.map_or(0, |stored| stored.text.len());
+            others += row.value().map_or(0, |stored| stored.text.len());
         }
-    })?;
+    }
     if is_new && count >= MAX_GRAPHS {
         return Err(GatewayError::new(
             ErrorClass::Conflict,

@@ -276,8 +276,8 @@ fn an_uncompilable_definition_stays_stored_until_it_is_replaced() {
     let unreadable = ("0", b"{\"of\": \"another version\"}");
     f.store
         .transact(|t| {
-            t.put_document(COLLECTION, plants.object.id.as_bytes(), &stored.encode())?;
-            t.put_document(COLLECTION, unreadable.0.as_bytes(), unreadable.1)
+            BUSINESS_OBJECTS.put(t, &plants.object.id, &stored)?;
+            t.put_document("business-objects", unreadable.0.as_bytes(), unreadable.1)
         })
         .unwrap();
     let reopened = Fixture {
@@ -291,7 +291,7 @@ fn an_uncompilable_definition_stays_stored_until_it_is_replaced() {
         reopened.put(&body("Plants", "Plant", &json!({})), IfMatch::Version(1)).unwrap();
     assert!(!created);
     assert_eq!((&replaced.object.id, replaced.object.version), (&plants.object.id, 2));
-    let kept = f.store.read().read_document(COLLECTION, b"0").unwrap();
+    let kept = f.store.read().read_document("business-objects", b"0").unwrap();
     assert_eq!(kept.as_deref(), Some(unreadable.1.as_slice()));
 }
 
@@ -302,8 +302,8 @@ fn a_definition_that_does_not_compile_keeps_its_protections() {
     let plants = f.put(&body("Plants", "Plant", &protected), IfMatch::Any).unwrap().0;
     let mut compiled = Compiled::clone(&plants);
     compiled.object.definition.config = "type: tree".to_owned();
-    let stored = StoredDefinition::from_compiled(&compiled).encode();
-    f.store.transact(|t| t.put_document(COLLECTION, plants.object.id.as_bytes(), &stored)).unwrap();
+    let stored = StoredDefinition::from_compiled(&compiled);
+    f.store.transact(|t| BUSINESS_OBJECTS.put(t, &plants.object.id, &stored)).unwrap();
     let catalogue = Catalogue::open(f.store.clone(), defaults(true)).unwrap();
     let put = |more: &Value, force| {
         let new = CompiledDefinition::from_json(&body("Plants", "Plant", more)).unwrap();
@@ -381,7 +381,9 @@ fn a_definition_without_prefixes_keeps_its_meaning_until_it_is_saved() {
     let f = fixture(true);
     let id = "0199d0c0-0000-7000-8000-000000000000";
     f.store
-        .transact::<_, Error>(|t| t.put_document(COLLECTION, id.as_bytes(), &earlier_record(id)))
+        .transact::<_, Error>(|t| {
+            t.put_document("business-objects", id.as_bytes(), &earlier_record(id))
+        })
         .unwrap();
     let catalogue = Catalogue::open(f.store.clone(), defaults(true)).unwrap();
     let there = catalogue.get("Plants").unwrap();
@@ -412,7 +414,7 @@ fn a_definition_without_prefixes_keeps_its_meaning_until_it_is_saved() {
     assert_eq!(f.reopened(), std::slice::from_ref(&saved));
 
     // Older versions do not expand prefixes in conditions and need the full IRI.
-    let stored = f.store.read().read_document(COLLECTION, id.as_bytes()).unwrap().unwrap();
+    let stored = f.store.read().read_document("business-objects", id.as_bytes()).unwrap().unwrap();
     let stored: Value = serde_json::from_slice(&stored).unwrap();
     assert_eq!(stored["object"]["conditions"][0]["predicate"], rdf_type);
 }

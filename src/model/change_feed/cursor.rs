@@ -1,11 +1,12 @@
 //! The export progress of a Business Object, and the set of changed objects.
 use super::watch::Watch;
-use super::{AGES, CHANGES, CURSORS, WATCHED, decode_u64};
+use super::{AGES, CHANGES, CURSORS, WATCHED};
 use crate::namespace::moving::Rebase;
 use crate::natural_key;
 use crate::resource::{BusinessObject, Definition};
 use penstock_base::error::GatewayError;
-use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
+use penstock_base::table::{Row, Table};
+use penstock_store::{Error, Read, Store, Transaction};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 /// The maximum number of documents that one cleanup commit removes.
 const CLEANUP_BATCH_DOCUMENTS: usize = 1000;
 /// The URI in the key of an age of all objects of the Business Object ([`AGES`]).
-const ALL_OBJECTS: &str = "";
+pub(super) const ALL_OBJECTS: &str = "";
 /// The generation in an age of all objects that makes all earlier ages invalid.
 const UNKNOWN_BEFORE: u64 = u64::MAX;
 
@@ -62,10 +63,6 @@ pub struct ChangedObject {
 }
 
 impl ExportCursor {
-    fn encode(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("a cursor has only string keys")
-    }
-
     /// Returns whether there are more changes than are recorded, so that a full export is needed.
     pub fn needs_full_export(&self) -> bool {
         self.full_since > self.done
@@ -88,27 +85,18 @@ impl Default for ExportCursor {
 
 /// Reads the cursor of a Business Object; `None` while it is not watched.
 pub fn read_cursor(read: &impl Read, id: &str) -> Result<Option<ExportCursor>, Error> {
-    let document = read.read_document(CURSORS, id.as_bytes())?;
-    Ok(document.map(|bytes| {
-        serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+    match CURSORS.get(read, id) {
+        Err(Error::Unreadable(error)) => {
             // A full export of everything loses no change.
             tracing::error!(
                 business_object = id,
                 %error,
                 "Reading the export progress of a Business Object failed. Its next exports are full exports."
             );
-            ExportCursor { open: u64::MAX / 4, ..ExportCursor::default() }
-        })
-    }))
-}
-
-/// Writes the cursor of a Business Object.
-pub fn write_cursor(
-    transaction: &mut Transaction<'_>,
-    id: &str,
-    cursor: &ExportCursor,
-) -> Result<(), Error> {
-    transaction.put_document(CURSORS, id.as_bytes(), &cursor.encode())
+            Ok(Some(ExportCursor { open: u64::MAX / 4, ..ExportCursor::default() }))
+        }
+        cursor => cursor,
+    }
 }
 
 /// Closes the open generation of a Business Object, so that further changes are recorded in the next one.
@@ -120,7 +108,7 @@ pub fn close_generation(store: &Store, id: &str) -> Result<Option<ExportCursor>,
             cursor.closed_at = t.sequence();
         }
         cursor.open += 1;
-        write_cursor(t, id, &cursor)?;
+        CURSORS.put(t, id, &cursor)?;
         Ok(Some(cursor))
     })?;
     Ok(closed)
@@ -131,11 +119,10 @@ pub fn has_changes(read: &impl Read, id: &str, cursor: &ExportCursor) -> Result<
     if cursor.needs_full_export() {
         return Ok(true);
     }
-    let from = generation_key(id, cursor.done.saturating_add(1));
-    let prefix = key_prefix(id);
-    // Keys of changes sort after their generation's key, because the URI makes them longer.
-    let range = DocumentRange { prefix: &prefix, after: Some(&from), reverse: false, limit: 1 };
-    Ok(!read.read_documents(CHANGES, range)?.is_empty())
+    // The keys of the changes in a generation are after the key with an empty URI.
+    let done = (id, cursor.done.saturating_add(1), "");
+    let first = CHANGES.scan().prefix::<String>(id).after(Some(done)).first(read)?;
+    Ok(first.is_some())
 }
 
 /// Returns up to `limit` changed objects of a generation after the URI `after`, in the order of their URIs.
@@ -146,60 +133,21 @@ pub fn list_changed(
     after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<ChangedObject>, Error> {
-    let prefix = generation_key(id, generation);
-    let after = after.map(|uri| [prefix.as_slice(), uri.as_bytes()].concat());
-    let range = DocumentRange { prefix: &prefix, after: after.as_deref(), reverse: false, limit };
-    let documents = read.read_documents(CHANGES, range)?;
-    Ok(documents
-        .into_iter()
-        .filter_map(|(key, value)| {
-            let uri = String::from_utf8(key.get(prefix.len()..)?.to_vec()).ok()?;
-            Some(ChangedObject { uri, new_at: decode_u64(&value) })
-        })
-        .collect())
+    let rows = CHANGES.scan().prefix::<(String, u64)>((id, generation));
+    let rows = rows.after(after.map(|uri| (id, generation, uri))).read(read, limit)?;
+    let entries = rows.iter().filter_map(|row| row.entry().ok());
+    Ok(entries.map(|((_, _, uri), new_at)| ChangedObject { uri, new_at }).collect())
 }
 
 /// Returns when an object last changed, as elapsed time in milliseconds, and the generation of that change. Returns
 /// `None` if they are unknown.
 pub fn read_age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
-    let Some(own) = read_stored_age(read, id, uri)? else { return Ok(None) };
-    Ok(match read_stored_age(read, id, ALL_OBJECTS)? {
+    let Some(own) = AGES.get_readable(read, (id, uri))? else { return Ok(None) };
+    Ok(match AGES.get_readable(read, (id, ALL_OBJECTS))? {
         Some((since, UNKNOWN_BEFORE)) => (own.0 >= since).then_some(own),
         Some(all) => Some(own.max(all)),
         None => Some(own),
     })
-}
-
-fn read_stored_age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
-    let Some(value) = read.read_document(AGES, &age_key(id, uri))? else { return Ok(None) };
-    Ok(value.split_at_checked(8).and_then(|(at, in_)| Some((decode_u64(at)?, decode_u64(in_)?))))
-}
-
-/// Records that any object may have changed.
-pub(super) fn write_age_of_all(
-    transaction: &mut Transaction<'_>,
-    id: &str,
-    at: u64,
-    generation: u64,
-) -> Result<(), Error> {
-    write_age(transaction, id, ALL_OBJECTS, at, generation)
-}
-
-/// Records the last change of an object.
-pub fn write_age(
-    transaction: &mut Transaction<'_>,
-    id: &str,
-    uri: &str,
-    at: u64,
-    generation: u64,
-) -> Result<(), Error> {
-    let value = [at.to_be_bytes(), generation.to_be_bytes()].concat();
-    transaction.put_document(AGES, &age_key(id, uri), &value)
-}
-
-/// Removes the record of an object's last change.
-pub fn delete_age(transaction: &mut Transaction<'_>, id: &str, uri: &str) -> Result<(), Error> {
-    transaction.delete_document(AGES, &age_key(id, uri))
 }
 
 /// Removes the records of generations that are done, and all records of a Business Object that is not watched, in
@@ -208,29 +156,18 @@ pub fn clean_up(store: &Store, id: &str) -> Result<(), Error> {
     loop {
         let (removed, _) = store.transact::<_, Error>(|t| {
             let cursor = read_cursor(t, id)?;
-            let prefix = key_prefix(id);
-            let range = DocumentRange {
-                prefix: &prefix,
-                limit: CLEANUP_BATCH_DOCUMENTS,
-                ..DocumentRange::default()
-            };
             let mut removed = 0;
-            for (key, _) in t.read_documents(CHANGES, range)? {
-                let generation = key.get(prefix.len()..prefix.len() + 8).and_then(decode_u64);
-                let done = cursor.as_ref().is_none_or(|cursor| {
-                    generation.is_none_or(|generation| generation <= cursor.done)
-                });
-                if !done {
+            for row in CHANGES.scan().prefix::<String>(id).read(t, CLEANUP_BATCH_DOCUMENTS)? {
+                let is_after =
+                    |done: u64| row.key().is_ok_and(|(_, generation, _)| generation > done);
+                if cursor.as_ref().is_some_and(|cursor| is_after(cursor.done)) {
                     break;
                 }
-                t.delete_document(CHANGES, &key)?;
+                row.delete(t)?;
                 removed += 1;
             }
             if cursor.is_none() && removed < CLEANUP_BATCH_DOCUMENTS {
-                for (key, _) in t.read_documents(AGES, range)? {
-                    t.delete_document(AGES, &key)?;
-                    removed += 1;
-                }
+                removed += AGES.scan().prefix::<String>(id).delete(t, CLEANUP_BATCH_DOCUMENTS)?;
             }
             Ok(removed)
         })?;
@@ -244,18 +181,16 @@ pub fn clean_up(store: &Store, id: &str) -> Result<(), Error> {
 /// natural keys. Blocking.
 pub fn clean_up_all(store: &Store, watch: &Watch) -> Result<(), GatewayError> {
     natural_key::remove_unused_entries(store, watch)?;
-    for collection in [CHANGES, AGES] {
+    for collection in [CHANGES.collection(), AGES.collection()] {
+        let table = Table::<(String, Vec<u8>), Vec<u8>>::new(collection);
         let mut after = Vec::new();
         loop {
-            let range = DocumentRange { after: Some(&after), limit: 1, ..DocumentRange::default() };
-            let found = store.read().read_documents(collection, range)?;
-            let Some((key, _)) = found.first() else { break };
-            let id = key.split(|byte| *byte == 0).next().unwrap_or_default();
+            let row = table.scan().after_bytes(after).first(&store.read())?;
+            let Some(row) = row else { break };
+            let (id, _) = row.key()?;
+            clean_up(store, &id)?;
             // An id is followed by 0, so this sorts after all of its keys.
-            after = [id, &[1]].concat();
-            if let Ok(id) = std::str::from_utf8(id) {
-                clean_up(store, id)?;
-            }
+            after = [id.as_bytes(), &[1]].concat();
         }
     }
     Ok(())
@@ -286,9 +221,9 @@ pub(crate) fn update_watching(
     let had_ages = before.is_some_and(|before| before.definition.retention.is_some());
     if definition.retention.is_some() && !had_ages {
         // The ages of an earlier retention are out of date, because nothing has updated them since it ended.
-        write_age_of_all(transaction, &object.id, now, UNKNOWN_BEFORE)?;
+        AGES.put(transaction, (&object.id, ALL_OBJECTS), (now, UNKNOWN_BEFORE))?;
     }
-    write_cursor(transaction, &object.id, &cursor)?;
+    CURSORS.put(transaction, &object.id, &cursor)?;
     change_watched_number(transaction)
 }
 
@@ -301,7 +236,7 @@ fn has_same_view(before: &Definition, after: &Definition) -> bool {
 
 /// Stops watching a definition that this commit removes, or that no longer needs to be watched.
 pub(crate) fn stop_watching(transaction: &mut Transaction<'_>, id: &str) -> Result<(), Error> {
-    transaction.delete_document(CURSORS, id.as_bytes())?;
+    CURSORS.delete(transaction, id)?;
     change_watched_number(transaction)
 }
 
@@ -315,67 +250,38 @@ pub(super) fn is_watched(object: &BusinessObject) -> bool {
 /// Reads the number of the stored definitions. Each change of one gives them another number; it is 0 before the first
 /// change, and in data of versions that numbered only the watched definitions.
 pub(super) fn read_watched_number(read: &impl Read) -> Result<u64, Error> {
-    Ok(read.read_document(WATCHED, b"")?.as_deref().and_then(decode_u64).unwrap_or(0))
+    Ok(WATCHED.get_readable(read, ())?.unwrap_or(0))
 }
 
 /// Gives the stored definitions a new random number. It is random and not the next one, because the number of a failed commit
 /// may still be in memory. The next commit must not get the same number.
 pub(crate) fn change_watched_number(transaction: &mut Transaction<'_>) -> Result<(), Error> {
     let number: u64 = rand::rng().random_range(1..=u64::MAX);
-    transaction.put_document(WATCHED, b"", &number.to_be_bytes())
+    WATCHED.put(transaction, (), number)
 }
 
 /// Rewrites the URI in the key of a changed object. Returns whether this changes it.
 pub(crate) fn rewrite_change(
     transaction: &mut Transaction<'_>,
     rebase: &Rebase,
-    key: &[u8],
+    row: &Row<(String, u64, String), Option<u64>>,
 ) -> Result<bool, GatewayError> {
-    // The URI follows the id, a zero and the generation. A generation can have zeros; an id has none.
-    rewrite_key(transaction, rebase, CHANGES, key, 1 + 8)
+    let ((id, generation, uri), new_at) = row.entry()?;
+    let Some(uri) = rebase.rewrite(&uri) else { return Ok(false) };
+    row.delete(transaction)?;
+    CHANGES.put(transaction, (&id, generation, &uri), new_at)?;
+    Ok(true)
 }
 
 /// Rewrites the URI in the key of an age. Returns whether this changes it.
 pub(crate) fn rewrite_age(
     transaction: &mut Transaction<'_>,
     rebase: &Rebase,
-    key: &[u8],
+    row: &Row<(String, String), (u64, u64)>,
 ) -> Result<bool, GatewayError> {
-    rewrite_key(transaction, rebase, AGES, key, 1)
-}
-
-/// Rewrites a URI that begins `distance` bytes after the id.
-fn rewrite_key(
-    transaction: &mut Transaction<'_>,
-    rebase: &Rebase,
-    collection: &str,
-    key: &[u8],
-    distance: usize,
-) -> Result<bool, GatewayError> {
-    let id = key.iter().position(|byte| *byte == 0).unwrap_or(key.len());
-    let Some((start, uri)) = key.split_at_checked(id + distance) else { return Ok(false) };
-    let rewritten = std::str::from_utf8(uri).ok().and_then(|uri| rebase.rewrite(uri));
-    let (Some(uri), Some(value)) = (rewritten, transaction.read_document(collection, key)?) else {
-        return Ok(false);
-    };
-    transaction.delete_document(collection, key)?;
-    transaction.put_document(collection, &[start, uri.as_bytes()].concat(), &value)?;
+    let ((id, uri), age) = row.entry()?;
+    let Some(uri) = rebase.rewrite(&uri) else { return Ok(false) };
+    row.delete(transaction)?;
+    AGES.put(transaction, (&id, &uri), age)?;
     Ok(true)
-}
-
-fn key_prefix(id: &str) -> Vec<u8> {
-    [id.as_bytes(), &[0]].concat()
-}
-
-fn generation_key(id: &str, generation: u64) -> Vec<u8> {
-    [id.as_bytes(), &[0], &generation.to_be_bytes()].concat()
-}
-
-/// Returns the key of a changed object.
-pub(super) fn change_key(id: &str, generation: u64, uri: &str) -> Vec<u8> {
-    [generation_key(id, generation).as_slice(), uri.as_bytes()].concat()
-}
-
-fn age_key(id: &str, uri: &str) -> Vec<u8> {
-    [id.as_bytes(), &[0], uri.as_bytes()].concat()
 }

@@ -1,14 +1,12 @@
 //! Updates, in the commit that changes the graph, the index of natural keys, and records which objects of which Business
 //! Objects the commit changes.
-use super::CHANGES;
-use super::cursor::{
-    ExportCursor, change_key, delete_age, read_cursor, write_age, write_age_of_all, write_cursor,
-};
+use super::cursor::{ALL_OBJECTS, ExportCursor, read_cursor};
 use super::watch::{Watch, WatchedView};
+use super::{AGES, CHANGES, CURSORS};
 use crate::natural_key::{GainedKey, NaturalKey};
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
-use penstock_store::{Read, Transaction};
+use penstock_store::Transaction;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Updates the index of natural keys, and records the changed objects of each watched Business Object. Every transaction
@@ -88,17 +86,15 @@ pub(crate) fn record_changed_objects(
         for (uri, root) in &roots {
             let uri = uri.as_str();
             if view.exports_on_change {
-                let key = change_key(&view.id, cursor.open, uri);
-                if transaction.read_document(CHANGES, &key)?.is_none() {
-                    let new_at = cursor.exports.to_be_bytes();
-                    let value: &[u8] = if root.new { &new_at } else { b"" };
-                    transaction.put_document(CHANGES, &key, value)?;
+                let key = (view.id.as_str(), cursor.open, uri);
+                if !CHANGES.contains(transaction, key)? {
+                    CHANGES.put(transaction, key, root.new.then_some(cursor.exports))?;
                 }
             }
             if view.keeps_ages && root.belongs {
-                write_age(transaction, &view.id, uri, watch.elapsed(), cursor.open)?;
+                AGES.put(transaction, (&view.id, uri), (watch.elapsed(), cursor.open))?;
             } else if view.keeps_ages {
-                delete_age(transaction, &view.id, uri)?;
+                AGES.delete(transaction, (&view.id, uri))?;
             }
         }
         if !is_complete {
@@ -168,11 +164,11 @@ fn require_full_export(
     mut cursor: ExportCursor,
 ) -> Result<(), GatewayError> {
     if view.keeps_ages {
-        write_age_of_all(transaction, &view.id, watch.elapsed(), cursor.open)?;
+        AGES.put(transaction, (&view.id, ALL_OBJECTS), (watch.elapsed(), cursor.open))?;
     }
     if cursor.full_since != cursor.open {
         cursor.full_since = cursor.open;
-        write_cursor(transaction, &view.id, &cursor)?;
+        CURSORS.put(transaction, &view.id, &cursor)?;
     }
     Ok(())
 }

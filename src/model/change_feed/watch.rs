@@ -385,7 +385,7 @@ mod tests {
         };
         let rolled_back = store.transact(|t| -> Result<(), GatewayError> {
             change_feed::stop_watching(t, &first.object.id)?;
-            t.delete_document(catalogue::COLLECTION, first.object.id.as_bytes())?;
+            catalogue::BUSINESS_OBJECTS.delete(t, &first.object.id)?;
             let current = watch.current_definitions(t)?;
             assert_eq!(ids(&current), Vec::<String>::new());
             Err(GatewayError::new(ErrorClass::Internal, "the sync failed"))

@@ -4,14 +4,16 @@
 //! an object, without reading all changes.
 use super::read::read_part;
 use super::storage::Part;
-use super::{Change, OPEN, parse_id};
+use super::{Change, OPEN};
 use crate::namespace::moving::list_earlier_iris;
-use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::error::GatewayError;
 use penstock_resources::change::ChangeState;
-use penstock_store::{DocumentRange, Read, Transaction};
+use penstock_store::{Read, ReadStore, Transaction};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+/// The number of open changes that are read at a time.
+const CHANGES_PER_READ: usize = 200;
 /// The bytes of a hash of an object.
 const HASH_BYTES: usize = 8;
 
@@ -38,34 +40,20 @@ pub(super) fn update_open_changes(
     transaction: &mut Transaction<'_>,
     change: &Change,
 ) -> Result<(), GatewayError> {
-    let key = change.id_bytes()?;
+    let key = change.uuid()?;
     if !change.state.is_open() {
-        return Ok(transaction.delete_document(OPEN, &key)?);
+        return Ok(OPEN.delete(transaction, key)?);
     }
     let Change { id, business_object, state, author, .. } = change.clone();
-    let document = serde_json::to_vec(&OpenChange { id, business_object, state, author });
-    let document = document.map_err(|error| {
-        let detail = format!("serializing an open change failed: {error}");
-        GatewayError::new(ErrorClass::Internal, detail)
-    })?;
-    Ok(transaction.put_document(OPEN, &key, &document)?)
+    Ok(OPEN.put(transaction, key, &OpenChange { id, business_object, state, author })?)
 }
 
-/// Lists the open changes, newest first: at most `limit` after the one with the id `after`.
-///
-/// # Errors
-/// The errors of the store.
-pub fn list_open_changes(
-    read: &impl Read,
-    after: Option<&str>,
-    limit: usize,
-) -> Result<Vec<OpenChange>, GatewayError> {
-    let after = after.and_then(parse_id);
-    let after = after.as_ref().map(<[u8; 16]>::as_slice);
-    let range = DocumentRange { after, reverse: true, limit, ..DocumentRange::default() };
-    let documents = read.read_documents(OPEN, range)?.into_iter();
-    // What cannot be read is missing in counts, and does not hide the others.
-    Ok(documents.filter_map(|(_, value)| serde_json::from_slice(&value).ok()).collect())
+/// Iterates over the open changes, newest first. What cannot be read is missing, and does not hide the others.
+pub fn iter_open_changes(
+    store: &ReadStore,
+) -> impl Iterator<Item = Result<OpenChange, GatewayError>> {
+    let rows = OPEN.scan().reverse().pages(move || store.read(), CHANGES_PER_READ);
+    rows.filter_map(|row| row.map(|row| row.value().ok()).map_err(Into::into).transpose())
 }
 
 impl SubjectHashes {

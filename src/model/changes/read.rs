@@ -2,7 +2,7 @@
 use super::compression::decompress;
 use super::difference::DifferenceItem;
 use super::storage::{Part, read_stored};
-use super::{CHANGES, Change, OPEN, PARTS, parse_id};
+use super::{CHANGES, Change, OPEN, PARTS};
 use crate::catalogue;
 use crate::change_feed::Watch;
 use crate::ingest::MintedIdentifier;
@@ -10,7 +10,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::principal::Principal;
 use penstock_resources::change::ChangeState;
 use penstock_resources::ingestion::Warning;
-use penstock_store::{DocumentRange, Read, ReadStore};
+use penstock_store::{Read, ReadStore};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 
@@ -65,7 +65,7 @@ pub(super) fn is_abandoned(read: &impl Read, change: &Change) -> Result<bool, Ga
 
 /// Returns whether the Business Object with this id is stored.
 pub(super) fn is_defined(read: &impl Read, business_object: &str) -> Result<bool, GatewayError> {
-    Ok(read.read_document(catalogue::COLLECTION, business_object.as_bytes())?.is_some())
+    Ok(catalogue::BUSINESS_OBJECTS.contains(read, business_object)?)
 }
 
 /// Returns the users and groups that approve a change now; none if Admins do.
@@ -96,30 +96,28 @@ pub fn list_changes(
     is_wanted: &mut dyn FnMut(&Change, &[Principal]) -> bool,
 ) -> Result<ListedChanges, GatewayError> {
     let mut found = ListedChanges::default();
-    let mut after = after.and_then(parse_id).map(|id| id.to_vec());
+    let ids = match selection {
+        Selection::Open => OPEN.with_values(),
+        Selection::All => CHANGES,
+    };
+    let mut rows = ids.scan().after(after.and_then(|id| id.parse().ok())).reverse();
     let mut is_stored: HashMap<String, bool> = HashMap::new();
     let mut page_bytes = 0;
     loop {
         let read = store.read();
         let definitions = watch.current_definitions(&read)?;
-        let range = DocumentRange {
-            after: after.as_deref(),
-            reverse: true,
-            limit: CHANGES_PER_READ,
-            ..DocumentRange::default()
-        };
-        let collection = if selection == Selection::Open { OPEN } else { CHANGES };
-        let page = read.read_documents(collection, range)?;
-        let Some((last, _)) = page.last() else { return Ok(found) };
-        after = Some(last.clone());
-        for (id, value) in page {
-            let value = match selection {
-                Selection::All => Some(value),
-                Selection::Open => read.read_document(CHANGES, &id)?,
+        let page = rows.next_page(&read, CHANGES_PER_READ)?;
+        if page.is_empty() {
+            return Ok(found);
+        }
+        for row in page {
+            let row = match selection {
+                Selection::All => Some(row),
+                Selection::Open => CHANGES.row(&read, row.key()?)?,
             };
-            let Some(value) = value else { continue };
+            let Some(row) = row else { continue };
             // What cannot be read is logged, and does not hide the others.
-            let Ok(mut change) = Change::decode(&value) else { continue };
+            let Some(mut change) = row.value_or_log() else { continue };
             if change.state.is_open() {
                 let object = &change.business_object;
                 let is_there = match is_stored.get(object) {
@@ -135,7 +133,7 @@ pub fn list_changes(
             if !is_wanted(&change, approvers.unwrap_or(&change.approvers)) {
                 continue;
             }
-            page_bytes += value.len();
+            page_bytes += row.value_bytes().len();
             if found.changes.len() == limit
                 || page_bytes > MAX_PAGE_BYTES && !found.changes.is_empty()
             {
@@ -196,7 +194,7 @@ pub(super) fn read_part(
     change: &Change,
     part: Part,
 ) -> Result<Vec<u8>, GatewayError> {
-    let document = read.read_document(PARTS, &part.key(change.id_bytes()?))?;
+    let document = PARTS.get(read, part.key(change.uuid()?))?;
     decompress(&document.ok_or_else(|| unreadable_error(change))?)
 }
 

@@ -1,10 +1,10 @@
 //! The stored form of a change.
-use super::{IdBytes, parse_id};
 use crate::ingest::Mode;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::principal::Principal;
 use penstock_resources::change::{ChangeState, ChangeStep};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// The maximum number of entries in a history. Beyond it the oldest rebase without a comment is removed.
 const MAX_HISTORY: usize = 100;
@@ -228,27 +228,10 @@ impl Change {
         Ok(())
     }
 
-    pub(super) fn id_bytes(&self) -> Result<IdBytes, GatewayError> {
-        parse_id(&self.id).ok_or_else(|| {
+    pub(super) fn uuid(&self) -> Result<Uuid, GatewayError> {
+        Uuid::parse_str(&self.id).map_err(|_| {
             let detail = format!("the id of the change {:?} is not a UUID", self.id);
             GatewayError::new(ErrorClass::Internal, detail)
-        })
-    }
-
-    pub(super) fn encode(&self) -> Result<Vec<u8>, GatewayError> {
-        serde_json::to_vec(self).map_err(|error| {
-            let detail = format!("serializing a change failed: {error}");
-            GatewayError::new(ErrorClass::Internal, detail)
-        })
-    }
-
-    pub(super) fn decode(value: &[u8]) -> Result<Self, GatewayError> {
-        serde_json::from_slice(value).map_err(|error| {
-            tracing::error!(%error, "A change could not be read.");
-            GatewayError::new(
-                ErrorClass::Internal,
-                "a change could not be read; the log has the cause",
-            )
         })
     }
 }

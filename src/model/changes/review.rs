@@ -1,13 +1,12 @@
 //! The steps of a change: submitting, approving, rejecting, withdrawing, and computing its difference again.
 //!
 //! Each step is one commit, which checks who takes it, the state, and the version.
-use super::open::list_open_changes;
 use super::read::{
     current_approvers, find_change, is_abandoned, is_defined, read_minted, read_part,
 };
 use super::storage::{Part, put_change, read_stored, release_identifiers};
 use super::submit::Computed;
-use super::{Change, ChangeAction, HistoryEntry};
+use super::{Change, ChangeAction, HistoryEntry, OPEN};
 use crate::change_feed::{self, Watch};
 use crate::ingest::{
     Applied, Body, Limits, MintedIdentifier, OnError, Replay, Request, ReviewStep, WrittenObjects,
@@ -417,14 +416,15 @@ pub fn withdraw_abandoned(
     on_commit: StepHook<'_>,
 ) -> Result<u64, GatewayError> {
     let mut withdrawn = 0;
-    let mut after: Option<String> = None;
+    let mut rows = OPEN.scan().reverse();
     loop {
         let read = store.read();
-        let page = list_open_changes(&read, after.as_deref(), CHANGES_PER_COMMIT)?;
-        let Some(last) = page.last() else { return Ok(withdrawn) };
-        after = Some(last.id.clone());
+        let page = rows.next_page(&read, CHANGES_PER_COMMIT)?;
+        if page.is_empty() {
+            return Ok(withdrawn);
+        }
         let mut abandoned = Vec::new();
-        for open in page {
+        for open in page.iter().filter_map(|row| row.value().ok()) {
             if !is_defined(&read, &open.business_object)? {
                 abandoned.push(open.id);
             }

@@ -4,19 +4,25 @@
 //! a new one. Open ones, and those that an approver has decided about, are kept for `service.review.history`.
 use super::open::update_open_changes;
 use super::read::read_minted;
-use super::{CHANGES, CLOSED, Change, IdBytes, PARTS, TOTALS, parse_id};
+use super::{CHANGES, CLOSED, Change, PARTS, TOTALS};
 use crate::ingest::Limits;
 use crate::namespace::{self, moving::list_rebases_since};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::store_as_fields;
+use penstock_base::table::{AsJson, Row, encode};
 use penstock_resources::change::ChangeState;
-use penstock_store::{DocumentRange, Format, Read, Transaction};
+use penstock_store::{Error, Format, Read, Transaction};
 use std::time::Duration;
+use uuid::Uuid;
 
 /// The part of the limits that one account may have.
 const SHARE: u64 = 10;
 /// The maximum number of changes that expire in one commit.
 const MAX_EXPIRED_PER_COMMIT: usize = 100;
+/// The kinds of entries in the list of closed changes.
+const WITHDRAWN: u8 = 0;
+const DECIDED: u8 = 1;
 /// How long a client waits before it sends a change again that was refused because of a limit.
 const RETRY_DELAY: Duration = Duration::from_mins(1);
 
@@ -37,7 +43,7 @@ pub(super) enum Part {
 
 impl Part {
     /// Returns its key.
-    pub(super) fn key(self, id: IdBytes) -> Vec<u8> {
+    pub(super) fn key(self, id: Uuid) -> (Uuid, u8, u32) {
         let (kind, number) = match self {
             Self::Request => (0, 0),
             Self::Minted => (1, 0),
@@ -45,7 +51,7 @@ impl Part {
             Self::Page(number) => (3, number),
             Self::Subjects => (4, 0),
         };
-        [id.as_slice(), &[kind], &u32::to_be_bytes(number)].concat()
+        (id, kind, number)
     }
 }
 
@@ -63,19 +69,6 @@ pub struct ChangeTotals {
 }
 
 impl ChangeTotals {
-    fn decode(value: &[u8]) -> Self {
-        let (numbers, _) = value.as_chunks::<8>();
-        let &[open, open_bytes, closed, closed_bytes] = numbers else { return Self::default() };
-        let [open, open_bytes, closed, closed_bytes] =
-            [open, open_bytes, closed, closed_bytes].map(u64::from_be_bytes);
-        Self { open, open_bytes, closed, closed_bytes }
-    }
-
-    fn encode(self) -> Vec<u8> {
-        let Self { open, open_bytes, closed, closed_bytes } = self;
-        [open, open_bytes, closed, closed_bytes].map(u64::to_be_bytes).concat()
-    }
-
     /// Returns the bytes of all of them.
     pub fn bytes(self) -> u64 {
         self.open_bytes.saturating_add(self.closed_bytes)
@@ -102,24 +95,25 @@ impl ChangeTotals {
     }
 }
 
+store_as_fields!(ChangeTotals: open: u64, open_bytes: u64, closed: u64, closed_bytes: u64);
+
 /// Returns the totals of all changes.
 ///
 /// # Errors
 /// The errors of the store.
 pub fn read_totals(read: &impl Read) -> Result<ChangeTotals, GatewayError> {
-    read_totals_of(read, "")
+    Ok(read_totals_of(read, "")?)
 }
 
 /// Reads the totals of an account; of all together if it is empty.
-fn read_totals_of(read: &impl Read, account: &str) -> Result<ChangeTotals, GatewayError> {
-    let document = read.read_document(TOTALS, account.as_bytes())?;
-    Ok(document.map(|document| ChangeTotals::decode(&document)).unwrap_or_default())
+fn read_totals_of(read: &impl Read, account: &str) -> Result<ChangeTotals, Error> {
+    Ok(TOTALS.get(read, account)?.unwrap_or_default())
 }
 
 /// Reads a stored change, without looking at its Business Object.
 pub(super) fn read_stored(read: &impl Read, id: &str) -> Result<Option<Change>, GatewayError> {
-    let Some(id) = parse_id(id) else { return Ok(None) };
-    read.read_document(CHANGES, &id)?.as_deref().map(Change::decode).transpose()
+    let Ok(id) = Uuid::parse_str(id) else { return Ok(None) };
+    Ok(CHANGES.get(read, id)?)
 }
 
 /// Stores a change, and updates the totals. `before` is what is stored of it.
@@ -131,36 +125,36 @@ pub(super) fn put_change(
 ) -> Result<(), GatewayError> {
     // An older version would show a change to everybody, or drop it.
     transaction.require_format(Format::V3);
-    let id = after.id_bytes()?;
+    let id = after.uuid()?;
     if before.is_some_and(|before| before.state.is_open()) && !after.state.is_open() {
-        let kind = ClosedKind::of(after.state);
-        let (prefix, sequence) = (kind.prefix(&after.author), transaction.sequence());
-        let key = [&prefix[..], &sequence.to_be_bytes(), &id].concat();
-        transaction.put_document(CLOSED, &key, &now.to_be_bytes())?;
+        let kind = if after.state == ChangeState::Withdrawn { WITHDRAWN } else { DECIDED };
+        let sequence = transaction.sequence();
+        CLOSED.put(transaction, (&after.author, kind, sequence, id), now)?;
     }
-    after.bytes = after.part_bytes.saturating_add(after.encode()?.len() as u64);
-    transaction.put_document(CHANGES, &id, &after.encode()?)?;
+    after.bytes = after.part_bytes.saturating_add(encode::<AsJson<Change>>(after).len() as u64);
+    CHANGES.put(transaction, id, after)?;
     update_open_changes(transaction, after)?;
     update_totals(transaction, &after.author, |totals| {
         if let Some(before) = before {
             totals.remove(before);
         }
         totals.add(after);
-    })
+    })?;
+    Ok(())
 }
 
 fn update_totals(
     transaction: &mut Transaction<'_>,
     account: &str,
     update: impl Fn(&mut ChangeTotals),
-) -> Result<(), GatewayError> {
+) -> Result<(), Error> {
     for key in [account, ""] {
         let mut totals = read_totals_of(transaction, key)?;
         update(&mut totals);
         if totals == ChangeTotals::default() {
-            transaction.delete_document(TOTALS, key.as_bytes())?;
+            TOTALS.delete(transaction, key)?;
         } else {
-            transaction.put_document(TOTALS, key.as_bytes(), &totals.encode())?;
+            TOTALS.put(transaction, key, &totals)?;
         }
     }
     Ok(())
@@ -236,80 +230,36 @@ fn remove_oldest_withdrawn(
     transaction: &mut Transaction<'_>,
     account: &str,
 ) -> Result<bool, GatewayError> {
-    let oldest = read_oldest_closed(transaction, ClosedKind::Withdrawn, account, 1)?;
+    let oldest = read_oldest_closed(transaction, WITHDRAWN, account, 1)?;
     let Some(oldest) = oldest.into_iter().next() else { return Ok(false) };
-    remove_closed(transaction, account, &oldest)?;
+    remove_closed(transaction, &oldest)?;
     Ok(true)
 }
 
-/// How a change was closed.
-#[derive(Debug, Clone, Copy)]
-enum ClosedKind {
-    Withdrawn,
-    Decided,
-}
-
-impl ClosedKind {
-    const ALL: [Self; 2] = [Self::Withdrawn, Self::Decided];
-
-    fn of(state: ChangeState) -> Self {
-        if state == ChangeState::Withdrawn { Self::Withdrawn } else { Self::Decided }
-    }
-
-    fn prefix(self, account: &str) -> Vec<u8> {
-        [account.as_bytes(), &[0, u8::from(matches!(self, Self::Decided))]].concat()
-    }
-}
-
 /// An entry of the list of closed changes.
-struct ClosedEntry {
-    key: Vec<u8>,
-    id: IdBytes,
-    /// The elapsed milliseconds when it was closed.
-    at: u64,
-}
+type ClosedRow = Row<(String, u8, u64, Uuid), u64>;
 
 fn read_oldest_closed(
     read: &impl Read,
-    kind: ClosedKind,
+    kind: u8,
     account: &str,
     limit: usize,
-) -> Result<Vec<ClosedEntry>, GatewayError> {
-    let prefix = kind.prefix(account);
-    let range = DocumentRange { prefix: &prefix, limit, ..DocumentRange::default() };
-    let entries = read.read_documents(CLOSED, range)?.into_iter();
-    let decode = |(key, value): (Vec<u8>, Vec<u8>)| {
-        let id = *key.last_chunk::<16>()?;
-        let at = u64::from_be_bytes(value.try_into().ok()?);
-        Some(ClosedEntry { key, id, at })
-    };
-    Ok(entries.filter_map(decode).collect())
+) -> Result<Vec<ClosedRow>, Error> {
+    CLOSED.scan().prefix::<(String, u8)>((account, kind)).read(read, limit)
 }
 
 /// Removes a closed change with its parts.
-fn remove_closed(
-    transaction: &mut Transaction<'_>,
-    account: &str,
-    entry: &ClosedEntry,
-) -> Result<(), GatewayError> {
-    transaction.delete_document(CLOSED, &entry.key)?;
-    let Some(document) = transaction.read_document(CHANGES, &entry.id)? else { return Ok(()) };
+fn remove_closed(transaction: &mut Transaction<'_>, entry: &ClosedRow) -> Result<(), GatewayError> {
+    let (account, _, _, id) = entry.key()?;
+    entry.delete(transaction)?;
+    let Some(row) = CHANGES.row(transaction, id)? else { return Ok(()) };
     // What cannot be read is logged, and does not keep the others from being removed.
-    if let Ok(change) = Change::decode(&document) {
+    if let Some(change) = row.value_or_log() {
         release_identifiers(transaction, &change)?;
-        update_totals(transaction, account, |totals| totals.remove(&change))?;
+        update_totals(transaction, &account, |totals| totals.remove(&change))?;
     }
-    transaction.delete_document(CHANGES, &entry.id)?;
-    loop {
-        let range = DocumentRange { prefix: &entry.id, limit: 4, ..DocumentRange::default() };
-        let parts = transaction.read_documents(PARTS, range)?;
-        if parts.is_empty() {
-            break;
-        }
-        for (key, _) in parts {
-            transaction.delete_document(PARTS, &key)?;
-        }
-    }
+    row.delete(transaction)?;
+    while PARTS.scan().prefix::<Uuid>(id).delete(transaction, 4)? > 0 {}
     Ok(())
 }
 
@@ -338,14 +288,15 @@ pub(super) fn release_identifiers(
 /// # Errors
 /// The errors of the store.
 pub fn expire_changes(store: &GuardedStore, now: u64, max_age: u64) -> Result<u64, GatewayError> {
-    let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-    let accounts = store.read().read_documents(TOTALS, range)?;
+    let accounts = TOTALS.scan().read_all(&store.read())?;
     let mut expired = 0;
-    for (account, _) in accounts {
-        let Ok(account) = String::from_utf8(account) else { continue };
-        for kind in ClosedKind::ALL {
+    for row in accounts {
+        let account = row.key()?;
+        for kind in [WITHDRAWN, DECIDED] {
             loop {
-                let is_old = |entry: &ClosedEntry| now.saturating_sub(entry.at) > max_age;
+                let is_old = |entry: &ClosedRow| {
+                    entry.value().is_ok_and(|at| now.saturating_sub(at) > max_age)
+                };
                 if !read_oldest_closed(&store.read(), kind, &account, 1)?.iter().any(is_old) {
                     break;
                 }
@@ -354,7 +305,7 @@ pub fn expire_changes(store: &GuardedStore, now: u64, max_age: u64) -> Result<u6
                         let most = MAX_EXPIRED_PER_COMMIT;
                         let oldest = read_oldest_closed(transaction, kind, &account, most)?;
                         let old = oldest.into_iter().take_while(is_old);
-                        old.map(|entry| remove_closed(transaction, &account, &entry))
+                        old.map(|entry| remove_closed(transaction, &entry))
                             .try_fold(0, |count, removed| removed.map(|()| count + 1))
                     })?;
                 expired += count;

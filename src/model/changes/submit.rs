@@ -64,7 +64,7 @@ impl Computed {
     ) -> Result<Change, GatewayError> {
         transaction.discard_changes();
         self.minting.store(transaction)?;
-        let id = change.id_bytes()?;
+        let id = change.uuid()?;
         let pages = self.parts.iter().filter(|(part, _)| matches!(part, Part::Page(_))).count();
         change.counts = self.counts;
         change.bypassed = change.bypassed.is_some().then_some(self.bypassed);
@@ -75,12 +75,12 @@ impl Computed {
         change.part_bytes = change.request_part_bytes + self.minting.reserved_bytes();
         change.max_part_bytes = 0;
         for (part, EncodedPart { compressed, size }) in &self.parts {
-            transaction.put_document(PARTS, &part.key(id), compressed)?;
+            PARTS.put(transaction, part.key(id), compressed)?;
             change.part_bytes += compressed.len() as u64;
             change.max_part_bytes = change.max_part_bytes.max(*size);
         }
         for page in change.pages..before.map_or(0, |before| before.pages) {
-            transaction.delete_document(PARTS, &Part::Page(page).key(id))?;
+            PARTS.delete(transaction, Part::Page(page).key(id))?;
         }
         put_change(transaction, before, &mut change, now)?;
         keep_limits(transaction, before, &change, limits)?;
@@ -155,9 +155,9 @@ pub(crate) fn store_submission(
         max_part_bytes: 0,
         bytes: 0,
     };
-    let id = change.id_bytes()?;
+    let id = change.uuid()?;
     let change = computed.store(transaction, None, change, limits, request.watch.elapsed())?;
-    transaction.put_document(PARTS, &Part::Request.key(id), &text)?;
+    PARTS.put(transaction, Part::Request.key(id), &text)?;
     Ok(change)
 }
 

@@ -4,13 +4,14 @@ use super::shares::{
     Eviction, OriginQueue, Share, count_removed, evict_excess, list_origins, read_share,
     update_share,
 };
-use super::{BY_INGESTION, BY_ORIGIN, DeadLetter, IdBytes, LETTERS, TEXTS, format_id, parse_id};
+use super::{BY_INGESTION, BY_ORIGIN, DeadLetter, LETTERS, OrderKey, TEXTS};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::metrics;
 use penstock_resources::problem::Finding;
-use penstock_store::{Format, Read as _, Transaction};
+use penstock_store::{Error, Format, Transaction};
 use std::collections::HashSet;
+use uuid::Uuid;
 
 /// The maximum number of dead letters that expire or are evicted in one commit that no client waits for.
 const MAX_REMOVED_PER_COMMIT: usize = 500;
@@ -38,12 +39,12 @@ pub(crate) fn add_letters<'t>(
     letters: impl IntoIterator<Item = NewDeadLetter<'t>>,
     retention: Retention,
 ) -> Result<(Vec<Option<String>>, u64), GatewayError> {
-    let before = read_share(transaction, b"")?.bytes;
+    let before = read_share(transaction, None)?.bytes;
     let mut ids = Vec::new();
     for (number, NewDeadLetter { letter, text }) in (0..).zip(letters) {
-        let id = uuid::Uuid::now_v7().into_bytes();
+        let id = Uuid::now_v7();
         let sequence = transaction.sequence();
-        let letter = DeadLetter { id: format_id(id), sequence, number, ..letter };
+        let letter = DeadLetter { id: id.to_string(), sequence, number, ..letter };
         if retention.max_bytes > 0 {
             transaction.require_format(Format::V3);
             add_letter(transaction, id, &letter, text, retention.now)?;
@@ -54,34 +55,29 @@ pub(crate) fn add_letters<'t>(
         return Ok((vec![None; ids.len()], 0));
     }
     let eviction = Eviction::of_client(before, retention.max_bytes);
-    let evicted: HashSet<IdBytes> = evict_excess(transaction, eviction)?.into_iter().collect();
-    let ids = ids.into_iter().map(|id| (!evicted.contains(&id)).then(|| format_id(id))).collect();
+    let evicted: HashSet<Uuid> = evict_excess(transaction, eviction)?.into_iter().collect();
+    let ids = ids.into_iter().map(|id| (!evicted.contains(&id)).then(|| id.to_string())).collect();
     Ok((ids, evicted.len() as u64))
 }
 
 fn add_letter(
     transaction: &mut Transaction<'_>,
-    id: IdBytes,
+    id: Uuid,
     letter: &DeadLetter,
     text: &[u8],
     now: u64,
 ) -> Result<(), GatewayError> {
-    let ingestion = parse_id(&letter.ingestion_id).ok_or_else(|| {
+    let ingestion = Uuid::parse_str(&letter.ingestion_id).map_err(|_| {
         let detail = format!("the id of the ingestion {:?} is not a UUID", letter.ingestion_id);
         GatewayError::new(ErrorClass::Internal, detail)
     })?;
-    let value = letter.encode()?;
-    let bytes = (value.len() + text.len()) as u64;
-    transaction.put_document(LETTERS, &id, &value)?;
-    transaction.put_document(TEXTS, &id, text)?;
-    let entry = OrderEntry { id, ingestion, bytes, at: now };
-    transaction.put_document(BY_INGESTION, &ingestion_key(&entry), b"")?;
-    transaction.put_document(BY_ORIGIN, &letter.order_key(), &entry.encode())?;
-    update_share(transaction, &letter.totals_key(), |share| share.add(bytes))
-}
-
-fn ingestion_key(entry: &OrderEntry) -> Vec<u8> {
-    [entry.ingestion, entry.id].concat()
+    let bytes = LETTERS.put_sized(transaction, id, letter)? + text.len() as u64;
+    TEXTS.put(transaction, id, text)?;
+    BY_INGESTION.put(transaction, (ingestion, id), ())?;
+    let origin = letter.origin.to_string();
+    let key = letter.order_key(&origin);
+    BY_ORIGIN.put(transaction, key, &OrderEntry { id, ingestion, bytes, at: now })?;
+    Ok(update_share(transaction, key.0, |share| share.add(bytes))?)
 }
 
 /// Removes a dead letter.
@@ -89,24 +85,23 @@ pub(crate) fn remove_letter(
     transaction: &mut Transaction<'_>,
     letter: &DeadLetter,
 ) -> Result<(), GatewayError> {
-    let key = letter.order_key();
-    let entry = transaction.read_document(BY_ORIGIN, &key)?;
-    let Some(entry) = entry.as_deref().and_then(OrderEntry::decode) else { return Ok(()) };
-    remove_entry(transaction, &letter.totals_key(), &key, entry)
+    let origin = letter.origin.to_string();
+    let key = letter.order_key(&origin);
+    let Some(entry) = BY_ORIGIN.get_readable(transaction, key)? else { return Ok(()) };
+    Ok(remove_entry(transaction, key, entry)?)
 }
 
-/// Removes the dead letter with this entry in the order of its origin. `origin` is the key of its totals.
+/// Removes the dead letter with this entry in the order of its origin.
 pub(super) fn remove_entry(
     transaction: &mut Transaction<'_>,
-    origin: &[u8],
-    key: &[u8],
+    key: OrderKey<'_>,
     entry: OrderEntry,
-) -> Result<(), GatewayError> {
-    transaction.delete_document(LETTERS, &entry.id)?;
-    transaction.delete_document(TEXTS, &entry.id)?;
-    transaction.delete_document(BY_INGESTION, &ingestion_key(&entry))?;
-    transaction.delete_document(BY_ORIGIN, key)?;
-    update_share(transaction, origin, |share| share.remove(entry.bytes))
+) -> Result<(), Error> {
+    LETTERS.delete(transaction, entry.id)?;
+    TEXTS.delete(transaction, entry.id)?;
+    BY_INGESTION.delete(transaction, (entry.ingestion, entry.id))?;
+    BY_ORIGIN.delete(transaction, key)?;
+    update_share(transaction, key.0, |share| share.remove(entry.bytes))
 }
 
 /// Replaces the errors of a dead letter after a retry that failed, and evicts other dead letters if it is larger now and
@@ -117,18 +112,15 @@ pub(crate) fn replace_errors(
     errors: Vec<Finding>,
     max_bytes: u64,
 ) -> Result<u64, GatewayError> {
-    let key = letter.order_key();
-    let entry = transaction.read_document(BY_ORIGIN, &key)?;
-    let Some(entry) = entry.as_deref().and_then(OrderEntry::decode) else { return Ok(0) };
-    let before = read_share(transaction, b"")?.bytes;
     let letter = DeadLetter { errors, ..letter };
-    let value = letter.encode()?;
-    let bytes = (value.len() as u64).saturating_add(letter.text_bytes);
-    transaction.put_document(LETTERS, &entry.id, &value)?;
-    transaction.put_document(BY_ORIGIN, &key, &OrderEntry { bytes, ..entry }.encode())?;
-    update_share(transaction, &letter.totals_key(), |share: Share| {
-        share.remove(entry.bytes).add(bytes)
-    })?;
+    let origin = letter.origin.to_string();
+    let key = letter.order_key(&origin);
+    let Some(entry) = BY_ORIGIN.get_readable(transaction, key)? else { return Ok(0) };
+    let before = read_share(transaction, None)?.bytes;
+    let bytes =
+        LETTERS.put_sized(transaction, entry.id, &letter)?.saturating_add(letter.text_bytes);
+    BY_ORIGIN.put(transaction, key, &OrderEntry { bytes, ..entry })?;
+    update_share(transaction, key.0, |share: Share| share.remove(entry.bytes).add(bytes))?;
     let eviction = Eviction::of_client(before, max_bytes);
     let evicted = evict_excess(transaction, Eviction { kept: Some(entry.id), ..eviction })?;
     Ok(evicted.len() as u64)
@@ -155,12 +147,12 @@ pub fn expire_letters(store: &GuardedStore, now: u64, max_age: u64) -> Result<u6
     let origins = list_origins(&store.read())?;
     for (origin, _) in origins {
         loop {
-            let oldest = OriginQueue::new(origin.clone()).read_oldest(&store.read())?;
+            let oldest = OriginQueue::new(&origin).read_oldest(&store.read())?;
             if !oldest.is_some_and(|oldest| is_expired(&oldest)) {
                 break;
             }
             let (count, _) = store.commit(&NoClient, |transaction| -> Result<_, GatewayError> {
-                let mut queue = OriginQueue::new(origin.clone());
+                let mut queue = OriginQueue::new(&origin);
                 let mut count = 0;
                 while count < MAX_REMOVED_PER_COMMIT
                     && queue.remove_oldest(transaction, &is_expired)?.is_some()
@@ -185,7 +177,7 @@ pub fn expire_letters(store: &GuardedStore, now: u64, max_age: u64) -> Result<u6
 pub fn evict_letters(store: &GuardedStore, max_bytes: u64) -> Result<u64, GatewayError> {
     let eviction = Eviction { max_bytes, max_letters: MAX_REMOVED_PER_COMMIT, kept: None };
     let mut evicted = 0;
-    while read_share(&store.read(), b"")?.bytes > max_bytes {
+    while read_share(&store.read(), None)?.bytes > max_bytes {
         let (count, _) = store.commit(&NoClient, |transaction| -> Result<_, GatewayError> {
             Ok(evict_excess(transaction, eviction)?.len() as u64)
         })?;

@@ -1,8 +1,9 @@
 //! Reads dead letters, in pages.
 use super::shares::{Share, read_removed, read_share};
-use super::{BY_INGESTION, DeadLetter, LETTERS, Origin, TEXTS, Totals, parse_id};
+use super::{BY_INGESTION, DeadLetter, LETTERS, Origin, TEXTS, Totals};
 use penstock_base::error::GatewayError;
-use penstock_store::{DocumentRange, Read, ReadStore};
+use penstock_store::{Error, Read, ReadStore};
+use uuid::Uuid;
 
 /// The number of entries that are read at a time.
 const ENTRIES_PER_READ: usize = 200;
@@ -18,19 +19,19 @@ pub struct ListedLetters {
 
 /// Returns the dead letter with this id.
 pub fn find_letter(read: &impl Read, id: &str) -> Result<Option<DeadLetter>, GatewayError> {
-    let Some(id) = parse_id(id) else { return Ok(None) };
-    read.read_document(LETTERS, &id)?.as_deref().map(DeadLetter::decode).transpose()
+    let Ok(id) = Uuid::parse_str(id) else { return Ok(None) };
+    Ok(LETTERS.get(read, id)?)
 }
 
 /// Returns the text of the dead letter with this id, as received.
 pub fn read_text(read: &impl Read, id: &str) -> Result<Option<Vec<u8>>, GatewayError> {
-    let Some(id) = parse_id(id) else { return Ok(None) };
-    Ok(read.read_document(TEXTS, &id)?)
+    let Ok(id) = Uuid::parse_str(id) else { return Ok(None) };
+    Ok(TEXTS.get(read, id)?)
 }
 
 /// Returns the totals of all dead letters.
 pub fn read_totals(read: &impl Read) -> Result<Totals, GatewayError> {
-    let Share { letters, bytes } = read_share(read, b"")?;
+    let Share { letters, bytes } = read_share(read, None)?;
     let (evicted, expired) = read_removed(read)?;
     Ok(Totals { letters, bytes, evicted, expired })
 }
@@ -44,10 +45,14 @@ pub fn list_ingestion_letters(
     after: Option<&str>,
     limit: usize,
 ) -> Result<ListedLetters, GatewayError> {
-    let Some(ingestion) = parse_id(ingestion) else { return Ok(ListedLetters::default()) };
-    let after = after.and_then(parse_id).map(|after| [ingestion, after].concat());
-    let page = Page { collection: BY_INGESTION, prefix: &ingestion, is_reverse: false };
-    page.list(store, origin, after, limit)
+    let Ok(ingestion) = Uuid::parse_str(ingestion) else { return Ok(ListedLetters::default()) };
+    let after = after.and_then(|after| Some((ingestion, after.parse().ok()?)));
+    let rows = BY_INGESTION.scan().prefix::<Uuid>(ingestion).after(after);
+    let letters = rows.pages(|| store.read(), ENTRIES_PER_READ).map(|row| {
+        let (_, id) = row?.key()?;
+        LETTERS.get_or_log(&store.read(), id)
+    });
+    collect_letters(letters, origin, limit)
 }
 
 /// Lists dead letters of all ingestions, newest first, those before the id `after`: at most `limit`, and only those of
@@ -58,9 +63,9 @@ pub fn list_letters(
     after: Option<&str>,
     limit: usize,
 ) -> Result<ListedLetters, GatewayError> {
-    let after = after.and_then(parse_id).map(|after| after.to_vec());
-    let page = Page { collection: LETTERS, prefix: &[], is_reverse: true };
-    page.list(store, origin, after, limit)
+    let rows = LETTERS.scan().after(after.and_then(|id| id.parse().ok())).reverse();
+    let letters = rows.pages(|| store.read(), ENTRIES_PER_READ);
+    collect_letters(letters.map(|row| Ok(row?.value_or_log())), origin, limit)
 }
 
 /// Lists dead letters of one origin, oldest first, those after the id `after`: at most `limit`.
@@ -70,55 +75,28 @@ pub fn list_oldest_letters(
     after: Option<&str>,
     limit: usize,
 ) -> Result<ListedLetters, GatewayError> {
-    let after = after.and_then(parse_id).map(|after| after.to_vec());
-    let page = Page { collection: LETTERS, prefix: &[], is_reverse: false };
-    page.list(store, Some(origin), after, limit)
+    let rows = LETTERS.scan().after(after.and_then(|id| id.parse().ok()));
+    let letters = rows.pages(|| store.read(), ENTRIES_PER_READ);
+    collect_letters(letters.map(|row| Ok(row?.value_or_log())), Some(origin), limit)
 }
 
-/// A list whose keys end with the id of a dead letter.
-struct Page<'p> {
-    collection: &'static str,
-    prefix: &'p [u8],
-    is_reverse: bool,
-}
-
-impl Page<'_> {
-    fn list(
-        &self,
-        store: &ReadStore,
-        origin: Option<&Origin>,
-        mut after: Option<Vec<u8>>,
-        limit: usize,
-    ) -> Result<ListedLetters, GatewayError> {
-        let mut found = ListedLetters::default();
-        loop {
-            let read = store.read();
-            let range = DocumentRange {
-                prefix: self.prefix,
-                after: after.as_deref(),
-                reverse: self.is_reverse,
-                limit: ENTRIES_PER_READ,
-            };
-            let entries = read.read_documents(self.collection, range)?;
-            let Some((last, _)) = entries.last() else { return Ok(found) };
-            after = Some(last.clone());
-            for (key, value) in &entries {
-                let value = match key.get(self.prefix.len()..) {
-                    Some(id) if !self.prefix.is_empty() => read.read_document(LETTERS, id)?,
-                    _ => Some(value.clone()),
-                };
-                // What cannot be read is logged, and does not hide the others.
-                let letter = value.as_deref().and_then(|value| DeadLetter::decode(value).ok());
-                let Some(letter) = letter else { continue };
-                if origin.is_some_and(|origin| letter.origin != *origin) {
-                    continue;
-                }
-                if found.letters.len() == limit {
-                    found.next = found.letters.last().map(|letter| letter.id.clone());
-                    return Ok(found);
-                }
-                found.letters.push(letter);
-            }
+/// Collects the dead letters of this origin, if one is given. Those that cannot be read are `None`, and hide no others.
+fn collect_letters(
+    letters: impl Iterator<Item = Result<Option<DeadLetter>, Error>>,
+    origin: Option<&Origin>,
+    limit: usize,
+) -> Result<ListedLetters, GatewayError> {
+    let mut found = ListedLetters::default();
+    for letter in letters {
+        let Some(letter) = letter? else { continue };
+        if origin.is_some_and(|origin| letter.origin != *origin) {
+            continue;
         }
+        if found.letters.len() == limit {
+            found.next = found.letters.last().map(|letter| letter.id.clone());
+            break;
+        }
+        found.letters.push(letter);
     }
+    Ok(found)
 }

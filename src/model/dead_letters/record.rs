@@ -1,12 +1,14 @@
 //! The stored form of a dead letter.
-use super::IdBytes;
+use super::OrderKey;
 use crate::csv::{CsvFormat, CsvHeader};
 use crate::ingest::Mode;
-use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::error::GatewayError;
+use penstock_base::store_as_fields;
 use penstock_resources::problem::Finding;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use uuid::Uuid;
 
 /// A dead letter without its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,11 +111,6 @@ impl Origin {
             None => Self::Account(caller.to_owned()),
         }
     }
-
-    /// Returns the key of its totals. `account` is the account that sent the dead letters. No id contains the byte 0.
-    pub(super) fn totals_key(&self, account: &str) -> Vec<u8> {
-        format!("{account}\0{self}").into_bytes()
-    }
 }
 
 impl fmt::Display for Origin {
@@ -128,59 +125,22 @@ impl fmt::Display for Origin {
 }
 
 impl DeadLetter {
-    /// Returns the key of the totals that it counts in.
-    pub(super) fn totals_key(&self) -> Vec<u8> {
-        self.origin.totals_key(&self.caller)
-    }
-
-    /// Returns the key of its entry in the order of its origin.
-    pub(super) fn order_key(&self) -> Vec<u8> {
-        let (sequence, number) = (self.sequence.to_be_bytes(), self.number.to_be_bytes());
-        [self.totals_key().as_slice(), &[0], &sequence, &number].concat()
-    }
-
-    pub(super) fn encode(&self) -> Result<Vec<u8>, GatewayError> {
-        serde_json::to_vec(self).map_err(|error| {
-            let detail = format!("serializing a dead letter failed: {error}");
-            GatewayError::new(ErrorClass::Internal, detail)
-        })
-    }
-
-    pub(super) fn decode(value: &[u8]) -> Result<Self, GatewayError> {
-        serde_json::from_slice(value).map_err(|error| {
-            tracing::error!(%error, "A dead letter could not be read.");
-            GatewayError::new(
-                ErrorClass::Internal,
-                "a dead letter could not be read; the log has the cause",
-            )
-        })
+    /// Returns the key of its entry in the order of its origin, which has this text.
+    pub(super) fn order_key<'k>(&'k self, origin: &'k str) -> OrderKey<'k> {
+        ((&self.caller, origin), self.sequence, self.number)
     }
 }
 
 /// An entry of the order in which the dead letters of one origin are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OrderEntry {
-    pub(super) id: IdBytes,
+    pub(super) id: Uuid,
     /// The id of its ingestion.
-    pub(super) ingestion: IdBytes,
+    pub(super) ingestion: Uuid,
     /// The bytes that it counts for.
     pub(super) bytes: u64,
     /// When it was added, in elapsed milliseconds.
     pub(super) at: u64,
 }
 
-impl OrderEntry {
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let (bytes, at) = (self.bytes.to_be_bytes(), self.at.to_be_bytes());
-        [self.id.as_slice(), &self.ingestion, &bytes, &at].concat()
-    }
-
-    pub(super) fn decode(value: &[u8]) -> Option<Self> {
-        let (id, rest) = value.split_first_chunk()?;
-        let (ingestion, rest) = rest.split_first_chunk()?;
-        let (bytes, rest) = rest.split_first_chunk()?;
-        let (at, _) = rest.split_first_chunk()?;
-        let (bytes, at) = (u64::from_be_bytes(*bytes), u64::from_be_bytes(*at));
-        Some(Self { id: *id, ingestion: *ingestion, bytes, at })
-    }
-}
+store_as_fields!(OrderEntry: id: Uuid, ingestion: Uuid, bytes: u64, at: u64);

@@ -3,11 +3,13 @@
 //! many others and however many keys send. The same holds for the keys of one account.
 use super::change::remove_entry;
 use super::record::OrderEntry;
-use super::{BY_ORIGIN, IdBytes, REMOVED, TOTALS};
-use penstock_base::error::GatewayError;
-use penstock_store::{DocumentRange, Read, Transaction};
+use super::{BY_ORIGIN, OriginKey, REMOVED, TOTALS};
+use penstock_base::store_as_fields;
+use penstock_base::table::Scan;
+use penstock_store::{Error, Read, Transaction};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use uuid::Uuid;
 
 /// The number of entries that are read at a time.
 const ENTRIES_PER_READ: usize = 500;
@@ -33,11 +35,6 @@ pub(super) struct Share {
 }
 
 impl Share {
-    fn decode(value: &[u8]) -> Self {
-        let (letters, bytes) = decode_pair(value);
-        Self { letters, bytes }
-    }
-
     /// Returns the share with one more dead letter, of this many bytes.
     pub(super) fn add(self, bytes: u64) -> Self {
         Self { letters: self.letters.saturating_add(1), bytes: self.bytes.saturating_add(bytes) }
@@ -49,6 +46,8 @@ impl Share {
     }
 }
 
+store_as_fields!(Share: letters: u64, bytes: u64);
+
 /// What an eviction removes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Eviction {
@@ -57,7 +56,7 @@ pub(super) struct Eviction {
     /// The maximum number of dead letters that it removes.
     pub(super) max_letters: usize,
     /// The dead letter that stays whatever it takes.
-    pub(super) kept: Option<IdBytes>,
+    pub(super) kept: Option<Uuid>,
 }
 
 impl Eviction {
@@ -68,51 +67,51 @@ impl Eviction {
     }
 }
 
-/// Reads the share of the origin with this key; of all together if it is empty.
-pub(super) fn read_share(read: &impl Read, origin: &[u8]) -> Result<Share, GatewayError> {
-    Ok(read.read_document(TOTALS, origin)?.map(|value| Share::decode(&value)).unwrap_or_default())
+/// Reads the share of an origin; without one, of all together.
+pub(super) fn read_share(read: &impl Read, origin: Option<(&str, &str)>) -> Result<Share, Error> {
+    Ok(TOTALS.get(read, origin)?.unwrap_or_default())
 }
 
-/// Changes the totals of the origin with this key, and those of all together.
+/// Changes the totals of an origin, and those of all together.
 pub(super) fn update_share(
     transaction: &mut Transaction<'_>,
-    origin: &[u8],
+    origin: (&str, &str),
     change: impl Fn(Share) -> Share,
-) -> Result<(), GatewayError> {
-    for key in [origin, b""] {
+) -> Result<(), Error> {
+    for key in [Some(origin), None] {
         let share = change(read_share(transaction, key)?);
         if share.letters == 0 {
-            transaction.delete_document(TOTALS, key)?;
+            TOTALS.delete(transaction, key)?;
         } else {
-            transaction.put_document(TOTALS, key, &encode_pair(share.letters, share.bytes))?;
+            TOTALS.put(transaction, key, &share)?;
         }
     }
     Ok(())
 }
 
 /// Reads the numbers of dead letters that the limits removed: evicted and expired.
-pub(super) fn read_removed(read: &impl Read) -> Result<(u64, u64), GatewayError> {
-    Ok(read.read_document(REMOVED, b"")?.map(|value| decode_pair(&value)).unwrap_or_default())
+pub(super) fn read_removed(read: &impl Read) -> Result<(u64, u64), Error> {
+    Ok(REMOVED.get(read, ())?.unwrap_or_default())
 }
 
 pub(super) fn count_removed(
     transaction: &mut Transaction<'_>,
     evicted: u64,
     expired: u64,
-) -> Result<(), GatewayError> {
+) -> Result<(), Error> {
     let (before, expired_before) = read_removed(transaction)?;
-    let pair = encode_pair(before.saturating_add(evicted), expired_before.saturating_add(expired));
-    Ok(transaction.put_document(REMOVED, b"", &pair)?)
+    let numbers = (before.saturating_add(evicted), expired_before.saturating_add(expired));
+    REMOVED.put(transaction, (), numbers)
 }
 
 /// Evicts dead letters. Returns their ids.
 pub(super) fn evict_excess(
     transaction: &mut Transaction<'_>,
     eviction: Eviction,
-) -> Result<Vec<IdBytes>, GatewayError> {
+) -> Result<Vec<Uuid>, Error> {
     let Eviction { max_bytes, max_letters, kept } = eviction;
     let mut evicted = Vec::new();
-    let mut total = read_share(transaction, b"")?.bytes;
+    let mut total = read_share(transaction, None)?.bytes;
     if total <= max_bytes {
         return Ok(evicted);
     }
@@ -169,8 +168,8 @@ impl AccountQueue {
     fn remove_oldest(
         &mut self,
         transaction: &mut Transaction<'_>,
-        kept: Option<IdBytes>,
-    ) -> Result<Option<OrderEntry>, GatewayError> {
+        kept: Option<Uuid>,
+    ) -> Result<Option<OrderEntry>, Error> {
         while let Some(mut origin) = self.0.pop() {
             if origin.value.read_oldest(transaction)?.is_some_and(|oldest| Some(oldest.id) == kept)
             {
@@ -187,64 +186,51 @@ impl AccountQueue {
 }
 
 /// Returns the accounts of these origins.
-fn queue_accounts(origins: Vec<(Vec<u8>, u64)>) -> BinaryHeap<Weighted<AccountQueue>> {
-    let mut accounts: BTreeMap<Vec<u8>, Weighted<AccountQueue>> = BTreeMap::new();
+fn queue_accounts(origins: Vec<(OriginKey, u64)>) -> BinaryHeap<Weighted<AccountQueue>> {
+    let mut accounts: BTreeMap<String, Weighted<AccountQueue>> = BTreeMap::new();
     for (origin, bytes) in origins {
-        let account = origin.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
         let account = accounts
-            .entry(account)
+            .entry(origin.0.clone())
             .or_insert_with(|| Weighted { bytes: 0, value: AccountQueue::default() });
         account.bytes = account.bytes.saturating_add(bytes);
-        account.value.0.push(Weighted { bytes, value: OriginQueue::new(origin) });
+        account.value.0.push(Weighted { bytes, value: OriginQueue::new(&origin) });
     }
     accounts.into_values().collect()
 }
 
-/// Lists the keys of the origins that have dead letters, with their bytes.
-pub(super) fn list_origins(read: &impl Read) -> Result<Vec<(Vec<u8>, u64)>, GatewayError> {
-    let all = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-    let totals = read.read_documents(TOTALS, all)?;
-    let origins = totals.into_iter().filter(|(key, _)| !key.is_empty());
-    Ok(origins.map(|(key, value)| (key, Share::decode(&value).bytes)).collect())
+/// Lists the origins that have dead letters, with their bytes.
+pub(super) fn list_origins(read: &impl Read) -> Result<Vec<(OriginKey, u64)>, Error> {
+    let mut origins = Vec::new();
+    for row in TOTALS.scan().read_all(read)? {
+        let (origin, share) = row.entry()?;
+        origins.extend(origin.map(|origin| (origin, share.bytes)));
+    }
+    Ok(origins)
 }
 
 /// The dead letters of one origin, oldest first. They are read in pages, because each read of a transaction looks at all
 /// that it has changed in the collection.
 #[derive(Debug)]
 pub(super) struct OriginQueue {
-    origin: Vec<u8>,
     /// The entries that were read and not removed yet.
-    page: VecDeque<(Vec<u8>, OrderEntry)>,
-    /// The key of the last entry that was read.
-    after: Option<Vec<u8>>,
+    page: VecDeque<((OriginKey, u64, u32), OrderEntry)>,
+    rows: Scan<(OriginKey, u64, u32), OrderEntry>,
 }
 
 impl OriginQueue {
-    pub(super) fn new(origin: Vec<u8>) -> Self {
-        Self { origin, page: VecDeque::new(), after: None }
+    pub(super) fn new((account, origin): &OriginKey) -> Self {
+        let rows = BY_ORIGIN.scan().prefix::<OriginKey>((account, origin));
+        Self { page: VecDeque::new(), rows }
     }
 
     /// Returns the oldest entry.
-    pub(super) fn read_oldest(
-        &mut self,
-        read: &impl Read,
-    ) -> Result<Option<OrderEntry>, GatewayError> {
+    pub(super) fn read_oldest(&mut self, read: &impl Read) -> Result<Option<OrderEntry>, Error> {
         while self.page.is_empty() {
-            let prefix = [self.origin.as_slice(), &[0]].concat();
-            let range = DocumentRange {
-                prefix: &prefix,
-                after: self.after.as_deref(),
-                limit: ENTRIES_PER_READ,
-                ..DocumentRange::default()
-            };
-            let entries = read.read_documents(BY_ORIGIN, range)?;
-            if entries.is_empty() {
+            let rows = self.rows.next_page(read, ENTRIES_PER_READ)?;
+            if rows.is_empty() {
                 break;
             }
-            for (key, value) in entries {
-                self.after = Some(key.clone());
-                self.page.extend(OrderEntry::decode(&value).map(|entry| (key, entry)));
-            }
+            self.page.extend(rows.iter().filter_map(|row| row.entry().ok()));
         }
         Ok(self.page.front().map(|(_, entry)| *entry))
     }
@@ -259,22 +245,13 @@ impl OriginQueue {
         &mut self,
         transaction: &mut Transaction<'_>,
         is_removable: &dyn Fn(&OrderEntry) -> bool,
-    ) -> Result<Option<OrderEntry>, GatewayError> {
+    ) -> Result<Option<OrderEntry>, Error> {
         if !self.read_oldest(transaction)?.is_some_and(|oldest| is_removable(&oldest)) {
             return Ok(None);
         }
         let Some((key, oldest)) = self.page.pop_front() else { return Ok(None) };
-        remove_entry(transaction, &self.origin, &key, oldest)?;
+        let ((account, origin), sequence, number) = &key;
+        remove_entry(transaction, ((account, origin), *sequence, *number), oldest)?;
         Ok(Some(oldest))
     }
-}
-
-fn encode_pair(one: u64, other: u64) -> Vec<u8> {
-    [one.to_be_bytes(), other.to_be_bytes()].concat()
-}
-
-fn decode_pair(value: &[u8]) -> (u64, u64) {
-    let (numbers, _) = value.as_chunks::<8>();
-    let &[one, other] = numbers else { return (0, 0) };
-    (u64::from_be_bytes(one), u64::from_be_bytes(other))
 }

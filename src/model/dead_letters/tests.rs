@@ -3,9 +3,10 @@ use crate::ingest::{Answer, Body, Mode, OnError, Request};
 use crate::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
 use crate::testing::Fixture;
 use oxrdf::NamedNode;
+use penstock_base::collections::Collection;
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::ErrorClass;
-use penstock_store::{BackupFile, DocumentRange, Error, Options, Read as _, Store};
+use penstock_store::{BackupFile, Document, DocumentRange, Error, Options, Read as _, Store};
 use proptest::prelude::*;
 
 fn fixture() -> Fixture {
@@ -38,9 +39,10 @@ fn count_of(fixture: &Fixture, key: &str) -> u64 {
     share_of(fixture, "local", key).letters
 }
 
-fn share_of(fixture: &Fixture, account: &str, key: &str) -> shares::Share {
+fn share_of(fixture: &Fixture, account: &str, key: &str) -> Share {
     let origin = Origin::ApiKey(key.to_owned());
-    shares::read_share(&fixture.store.read(), &origin.totals_key(account)).unwrap()
+    let origin = origin.to_string();
+    shares::read_share(&fixture.store.read(), Some((account, &origin))).unwrap()
 }
 
 fn first_id(answer: &Answer) -> &str {
@@ -57,21 +59,21 @@ fn retry_with_long_errors(fixture: &Fixture, id: &str) {
     assert_eq!(fixture.run(&request).unwrap_err().class, ErrorClass::Invalid);
 }
 
-fn count_documents(fixture: &Fixture, collection: &str) -> usize {
+fn read_documents(fixture: &Fixture, collection: Collection) -> Vec<Document> {
     let all = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-    fixture.store.read().read_documents(collection, all).unwrap().len()
+    fixture.store.read().read_documents(collection.name, all).unwrap()
 }
 
 fn check_consistency(fixture: &Fixture) {
     let totals = read_totals(&fixture.store.read()).unwrap();
-    for collection in [LETTERS, TEXTS, BY_INGESTION, BY_ORIGIN] {
-        assert_eq!(count_documents(fixture, collection) as u64, totals.letters, "{collection}");
+    let (letters, texts) = (LETTERS.collection(), TEXTS.collection());
+    for collection in [letters, texts, BY_INGESTION.collection(), BY_ORIGIN.collection()] {
+        let count = read_documents(fixture, collection).len();
+        assert_eq!(count as u64, totals.letters, "{collection:?}");
     }
     let shares = shares::list_origins(&fixture.store.read()).unwrap();
     assert_eq!(shares.iter().map(|(_, bytes)| bytes).sum::<u64>(), totals.bytes);
-    let all = || DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-    let read = fixture.store.read();
-    let documents = [LETTERS, TEXTS].map(|name| read.read_documents(name, all()).unwrap());
+    let documents = [letters, texts].map(|collection| read_documents(fixture, collection));
     let stored: usize = documents.iter().flatten().map(|(_, value)| value.len()).sum();
     assert_eq!(stored as u64, totals.bytes);
 }
@@ -145,8 +147,8 @@ fn an_unreadable_dead_letter_hides_no_other_and_expires_too() {
     let store = GuardedStore::from(fixture.store.clone());
     let answer = reject(&fixture, "a", 3, 10);
     reject(&fixture, "b", 1, 10);
-    let id = parse_id(first_id(&answer)).unwrap();
-    fixture.store.transact::<_, Error>(|t| t.put_document(LETTERS, &id, b"{")).unwrap();
+    let id = Uuid::parse_str(first_id(&answer)).unwrap().into_bytes();
+    fixture.store.transact::<_, Error>(|t| t.put_document("dead-letters", &id, b"{")).unwrap();
     let listed =
         list_ingestion_letters(&fixture.store, &answer.ingestion_id, None, None, 9).unwrap();
     assert_eq!(listed.letters.len(), 2);

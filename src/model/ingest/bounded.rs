@@ -1,100 +1,66 @@
-//! A collection of documents in the order of their creation. It knows its size, so that callers can remove the oldest
-//! entries and keep the newest.
+//! A log that knows its size, so that callers can remove the oldest entries and keep the newest.
 //!
 //! The key is the journal's sequence and not a time, because a clock can be set back. The number of entries and their
-//! total bytes are in a separate document, because counting would take longer with each entry.
-use penstock_base::error::GatewayError;
-use penstock_store::{DocumentRange, Read, Transaction};
+//! total bytes are in a document of their own, because counting would take longer with each entry.
+use penstock_base::collections::{self, Collection};
+use penstock_base::table::{Codec, Table};
+use penstock_store::{Error, Read, Transaction};
 
-const TOTALS: &str = "bounded-sums";
+/// The number of entries and their bytes, by the name of the log's collection.
+const TOTALS: Table<String, (u64, u64)> = Table::new(collections::BOUNDED_SUMS);
 
-/// A bounded collection, with at most one new entry per transaction. An entry is stored as the number of bytes that it
-/// counts for (`u64`, big endian), followed by its value.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BoundedCollection(pub(super) &'static str);
-
-/// The totals of a collection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct CollectionTotals {
-    pub(super) entries: u64,
-    pub(super) bytes: u64,
-}
-
-/// One entry of a collection.
+/// A bounded log, with at most one new entry per transaction: by sequence, the number of bytes that an entry counts for,
+/// and its value.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) key: Vec<u8>,
-    pub(super) value: Vec<u8>,
-}
+pub(super) struct BoundedLog<V>(Table<u64, (u64, V)>);
 
-impl BoundedCollection {
-    /// Returns the key of the entry that the transaction with this sequence adds.
-    pub(super) fn entry_key(sequence: u64) -> [u8; 8] {
-        sequence.to_be_bytes()
+impl<V: Codec> BoundedLog<V> {
+    pub(super) const fn new(collection: Collection) -> Self {
+        Self(Table::new(collection))
+    }
+
+    /// Returns the entries as a table, for reading.
+    pub(super) const fn entries(&self) -> Table<u64, (u64, V)> {
+        self.0
     }
 
     /// Adds an entry that counts for `bytes` bytes.
     pub(super) fn add(
-        self,
+        &self,
         transaction: &mut Transaction<'_>,
         sequence: u64,
-        value: &[u8],
+        value: V::Ref<'_>,
         bytes: u64,
-    ) -> Result<(), GatewayError> {
-        let entry = [bytes.to_be_bytes().as_slice(), value].concat();
-        transaction.put_document(self.0, &Self::entry_key(sequence), &entry)?;
-        let CollectionTotals { entries, bytes: before } = self.read_totals(transaction)?;
-        let totals = CollectionTotals {
-            entries: entries.saturating_add(1),
-            bytes: before.saturating_add(bytes),
-        };
-        self.write_totals(transaction, totals)
+    ) -> Result<(), Error> {
+        self.0.put(transaction, sequence, (bytes, value))?;
+        let (entries, before) = self.read_totals(transaction)?;
+        let totals = (entries.saturating_add(1), before.saturating_add(bytes));
+        TOTALS.put(transaction, self.0.collection().name, totals)
     }
 
+    /// Removes the entry of this sequence, if there is one.
     pub(super) fn remove(
-        self,
+        &self,
         transaction: &mut Transaction<'_>,
-        key: &[u8],
-    ) -> Result<(), GatewayError> {
-        let Some(entry) = transaction.read_document(self.0, key)? else { return Ok(()) };
-        transaction.delete_document(self.0, key)?;
-        let CollectionTotals { entries, bytes } = self.read_totals(transaction)?;
-        let gone = entry.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-        let totals = CollectionTotals {
-            entries: entries.saturating_sub(1),
-            bytes: bytes.saturating_sub(gone),
-        };
-        self.write_totals(transaction, totals)
+        sequence: u64,
+    ) -> Result<(), Error> {
+        let entry = self.0.with_values::<(u64, Vec<u8>)>().get(transaction, sequence)?;
+        let Some((gone, _)) = entry else { return Ok(()) };
+        self.0.delete(transaction, sequence)?;
+        let (entries, bytes) = self.read_totals(transaction)?;
+        let totals = (entries.saturating_sub(1), bytes.saturating_sub(gone));
+        TOTALS.put(transaction, self.0.collection().name, totals)
     }
 
-    /// Returns the oldest entry.
-    pub(super) fn read_oldest(self, read: &impl Read) -> Result<Option<Entry>, GatewayError> {
-        let range = DocumentRange { limit: 1, ..DocumentRange::default() };
-        let oldest = read.read_documents(self.0, range)?.into_iter().next();
-        Ok(oldest.map(|(key, entry)| Entry { key, value: Self::entry_value(&entry).to_vec() }))
+    /// Returns the oldest entry: its sequence and its value.
+    pub(super) fn read_oldest(&self, read: &impl Read) -> Result<Option<(u64, V::Owned)>, Error> {
+        let Some(row) = self.0.scan().first(read)? else { return Ok(None) };
+        let (sequence, (_, value)) = row.entry()?;
+        Ok(Some((sequence, value)))
     }
 
-    /// Returns the value in an encoded entry.
-    pub(super) fn entry_value(entry: &[u8]) -> &[u8] {
-        entry.get(8..).unwrap_or_default()
-    }
-
-    pub(super) fn read_totals(self, read: &impl Read) -> Result<CollectionTotals, GatewayError> {
-        let totals = read.read_document(TOTALS, self.0.as_bytes())?.unwrap_or_default();
-        let (numbers, _) = totals.as_chunks::<8>();
-        let &[entries, bytes] = numbers else { return Ok(CollectionTotals::default()) };
-        Ok(CollectionTotals {
-            entries: u64::from_be_bytes(entries),
-            bytes: u64::from_be_bytes(bytes),
-        })
-    }
-
-    fn write_totals(
-        self,
-        transaction: &mut Transaction<'_>,
-        totals: CollectionTotals,
-    ) -> Result<(), GatewayError> {
-        let totals = [totals.entries.to_be_bytes(), totals.bytes.to_be_bytes()].concat();
-        Ok(transaction.put_document(TOTALS, self.0.as_bytes(), &totals)?)
+    /// Returns the number of entries, and their bytes.
+    pub(super) fn read_totals(&self, read: &impl Read) -> Result<(u64, u64), Error> {
+        Ok(TOTALS.get(read, self.0.collection().name)?.unwrap_or_default())
     }
 }

@@ -89,7 +89,7 @@ pub fn remove_expired(
         let id = &object.id;
         change_feed::record_changes_except(transaction, request.watch, id, &over)?;
         for uri in &over {
-            change_feed::delete_age(transaction, id, uri.as_str())?;
+            change_feed::AGES.delete(transaction, (id, uri.as_str()))?;
         }
         let wrote = WrittenObjects::from_uris(over.iter().map(NamedNode::as_str));
         let record = record::store_record(transaction, request, &answer, &wrote, limits.history)?;

@@ -6,21 +6,24 @@
 //! key.
 //!
 //! The 24 h are elapsed time (`Clock::elapsed`): setting a clock ahead does not cause a second execution.
-use super::bounded::BoundedCollection;
+use super::bounded::BoundedLog;
 use super::{Answer, Body, Limits, Request, ReviewStep, Submission};
 use crate::dead_letters::{count_error_bytes, find_letter, not_stored_error};
 use crate::namespace::moving::Rebase;
+use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::table::{AsJson, Row, Table};
 use penstock_resources::dead_letter::RejectedObject;
 use penstock_resources::ingestion::IngestedObject;
-use penstock_store::{Read, Transaction};
+use penstock_store::{Error, Read, Transaction};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Maps the digest of scope and key to the first answer.
-pub(crate) const ANSWERS_BY_SCOPE: &str = "idempotency";
-/// Maps the sequence to that digest and the time, oldest first.
-const ANSWER_ORDER: BoundedCollection = BoundedCollection("idempotency-order");
+/// The first answers, by the digest of scope and key.
+pub(crate) const ANSWERS: Table<[u8; 32], AsJson<StoredAnswer>> =
+    Table::new(collections::IDEMPOTENCY);
+/// The time and the digest of each answer.
+const ANSWER_ORDER: BoundedLog<(u64, [u8; 32])> = BoundedLog::new(collections::IDEMPOTENCY_ORDER);
 /// The time for which an answer is kept, in milliseconds.
 const RETENTION_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -40,7 +43,7 @@ pub(super) struct IdempotencyKey {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredAnswer {
+pub(crate) struct StoredAnswer {
     body: String,
     at: u64,
     sequence: u64,
@@ -98,7 +101,7 @@ impl IdempotencyKey {
         &self,
         transaction: &Transaction<'_>,
     ) -> Result<Option<Answer>, GatewayError> {
-        match self.read_stored_answer(transaction)? {
+        match ANSWERS.get(transaction, self.scope)? {
             Some(kept) if self.has_expired(kept.at) => Ok(None),
             Some(kept) if kept.body == self.body => {
                 let mut answer = kept.answer;
@@ -126,33 +129,25 @@ impl IdempotencyKey {
         if limits.idempotency_keys == 0 {
             return Ok(());
         }
-        if let Some(old) = self.read_stored_answer(transaction)? {
-            ANSWER_ORDER.remove(transaction, &BoundedCollection::entry_key(old.sequence))?;
+        if let Some(old) = ANSWERS.get(transaction, self.scope)? {
+            ANSWER_ORDER.remove(transaction, old.sequence)?;
         }
         let (at, sequence) = (self.now, transaction.sequence());
         let mut answer = answer.clone();
         drop_errors(&mut answer.rejected);
         let kept = StoredAnswer { body: self.body.clone(), at, sequence, answer };
-        let value = encode_answer(&kept)?;
-        transaction.put_document(ANSWERS_BY_SCOPE, &self.scope, &value)?;
-        let entry = [at.to_be_bytes().as_slice(), &self.scope].concat();
-        ANSWER_ORDER.add(transaction, sequence, &entry, value.len() as u64)?;
-        while let Some(oldest) = ANSWER_ORDER.read_oldest(transaction)? {
-            let Some((at, scope)) = oldest.value.split_first_chunk::<8>() else { break };
-            let totals = ANSWER_ORDER.read_totals(transaction)?;
-            let fits = totals.entries <= limits.idempotency_keys as u64
-                && (totals.bytes <= limits.idempotency_bytes || totals.entries == 1);
-            if fits && !self.has_expired(u64::from_be_bytes(*at)) {
+        put_answer(transaction, self.scope, &kept)?;
+        while let Some((oldest, (at, scope))) = ANSWER_ORDER.read_oldest(transaction)? {
+            let (entries, bytes) = ANSWER_ORDER.read_totals(transaction)?;
+            let fits = entries <= limits.idempotency_keys as u64
+                && (bytes <= limits.idempotency_bytes || entries == 1);
+            if fits && !self.has_expired(at) {
                 break;
             }
-            transaction.delete_document(ANSWERS_BY_SCOPE, scope)?;
-            ANSWER_ORDER.remove(transaction, &oldest.key)?;
+            ANSWERS.delete(transaction, scope)?;
+            ANSWER_ORDER.remove(transaction, oldest)?;
         }
         Ok(())
-    }
-
-    fn read_stored_answer(&self, read: &impl Read) -> Result<Option<StoredAnswer>, GatewayError> {
-        read_answer(read, &self.scope)
     }
 
     fn has_expired(&self, at: u64) -> bool {
@@ -191,9 +186,9 @@ fn add_errors(read: &impl Read, rejected: &mut [RejectedObject]) -> Result<(), G
 pub(crate) fn rewrite_stored_answer(
     transaction: &mut Transaction<'_>,
     rebase: &Rebase,
-    scope: &[u8],
+    row: &Row<[u8; 32], AsJson<StoredAnswer>>,
 ) -> Result<bool, GatewayError> {
-    let Some(mut stored) = read_answer(transaction, scope)? else { return Ok(false) };
+    let (scope, mut stored) = row.entry()?;
     let mut changed = false;
     for IngestedObject { index: _, uri, status: _, nested } in &mut stored.answer.objects {
         for uri in std::iter::once(uri).chain(nested.iter_mut().map(|nested| &mut nested.uri)) {
@@ -206,31 +201,18 @@ pub(crate) fn rewrite_stored_answer(
     if !changed {
         return Ok(false);
     }
-    let value = encode_answer(&stored)?;
-    transaction.put_document(ANSWERS_BY_SCOPE, scope, &value)?;
     // Its entry has the number of bytes that count against the limit.
-    let key = BoundedCollection::entry_key(stored.sequence);
-    ANSWER_ORDER.remove(transaction, &key)?;
-    let entry = [stored.at.to_be_bytes().as_slice(), scope].concat();
-    ANSWER_ORDER.add(transaction, stored.sequence, &entry, value.len() as u64)?;
+    ANSWER_ORDER.remove(transaction, stored.sequence)?;
+    put_answer(transaction, scope, &stored)?;
     Ok(true)
 }
 
-fn read_answer(read: &impl Read, scope: &[u8]) -> Result<Option<StoredAnswer>, GatewayError> {
-    let Some(value) = read.read_document(ANSWERS_BY_SCOPE, scope)? else {
-        return Ok(None);
-    };
-    serde_json::from_slice(&value).map(Some).map_err(|error| {
-        tracing::error!(%error, "A stored answer could not be read.");
-        GatewayError::new(
-            ErrorClass::Internal,
-            "a stored answer could not be read; the log has the cause",
-        )
-    })
-}
-
-fn encode_answer(stored: &StoredAnswer) -> Result<Vec<u8>, GatewayError> {
-    serde_json::to_vec(stored).map_err(|error| {
-        GatewayError::new(ErrorClass::Internal, format!("serializing an answer failed: {error}"))
-    })
+/// Stores an answer, and its entry in the order.
+fn put_answer(
+    transaction: &mut Transaction<'_>,
+    scope: [u8; 32],
+    stored: &StoredAnswer,
+) -> Result<(), Error> {
+    let bytes = ANSWERS.put_sized(transaction, scope, stored)?;
+    ANSWER_ORDER.add(transaction, stored.sequence, (stored.at, scope), bytes)
 }

@@ -1,19 +1,23 @@
 //! The records of ingestions: what was ingested, who sent it, and the counts. A record is part of the ingestion's
 //! commit. It is stored as it is shown.
-use super::bounded::BoundedCollection;
+use super::bounded::BoundedLog;
 use super::write_history::WrittenObjects;
 use super::{Answer, Request};
 use crate::change_feed::Watch;
+use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::table::{AsJson, Table};
 use penstock_resources::ingestion::{IngestionRecord, QuadCounts, RecordMode};
-use penstock_store::{DocumentRange, Format, Read, ReadStore, Transaction};
+use penstock_store::{Error, Format, ReadStore, Transaction};
 use serde::Serialize;
-use std::ops::ControlFlow;
 
-/// Maps the sequence to the record.
-const INGESTIONS: BoundedCollection = BoundedCollection("ingestions");
-/// Maps the identifier to the sequence.
-const INGESTION_IDS: &str = "ingestion-ids";
+/// The records with the objects that the ingestions wrote, by sequence.
+const INGESTIONS: BoundedLog<Vec<u8>> = BoundedLog::new(collections::INGESTIONS);
+/// The records without the objects.
+pub(super) const RECORDS: Table<u64, (u64, AsJson<IngestionRecord>)> =
+    INGESTIONS.entries().with_values();
+/// The sequences, by id.
+const INGESTION_IDS: Table<String, u64> = Table::new(collections::INGESTION_IDS);
 
 /// An update of quads to record: who sent it, and what it changed.
 #[derive(Debug, Clone, Copy)]
@@ -132,22 +136,17 @@ fn add_record(
     record: &IngestionRecord,
     wrote: &WrittenObjects,
     max_records: usize,
-) -> Result<(), GatewayError> {
+) -> Result<(), Error> {
     if max_records == 0 {
         return Ok(());
     }
-    let sequence = record.sequence;
-    let value = encode_record(record, wrote)?;
-    INGESTIONS.add(transaction, sequence, &value, value.len() as u64)?;
-    transaction.put_document(
-        INGESTION_IDS,
-        record.id.as_bytes(),
-        &BoundedCollection::entry_key(sequence),
-    )?;
-    while INGESTIONS.read_totals(transaction)?.entries > max_records as u64 {
-        let Some(oldest) = INGESTIONS.read_oldest(transaction)? else { break };
-        transaction.delete_document(INGESTION_IDS, decode_record(&oldest.value)?.id.as_bytes())?;
-        INGESTIONS.remove(transaction, &oldest.key)?;
+    put_entry(transaction, record, wrote)?;
+    INGESTION_IDS.put(transaction, &record.id, record.sequence)?;
+    while INGESTIONS.read_totals(transaction)?.0 > max_records as u64 {
+        let Some(oldest) = RECORDS.scan().first(transaction)? else { break };
+        let (sequence, (_, record)) = oldest.entry()?;
+        INGESTION_IDS.delete(transaction, &record.id)?;
+        INGESTIONS.remove(transaction, sequence)?;
     }
     Ok(())
 }
@@ -158,32 +157,29 @@ pub(super) fn update_record<'u>(
     transaction: &mut Transaction<'_>,
     record: &IngestionRecord,
     uris: impl Iterator<Item = &'u str>,
-) -> Result<(), GatewayError> {
-    let key = BoundedCollection::entry_key(record.sequence);
-    let Some(entry) = transaction.read_document(INGESTIONS.0, &key)? else { return Ok(()) };
-    let stored = BoundedCollection::entry_value(&entry);
-    let wrote = serde_json::from_slice::<WrittenObjects>(stored).unwrap_or_default();
-    let value = encode_record(record, &wrote.with_uris(uris))?;
-    INGESTIONS.remove(transaction, &key)?;
-    INGESTIONS.add(transaction, record.sequence, &value, value.len() as u64)
+) -> Result<(), Error> {
+    let entry = INGESTIONS.entries().get(transaction, record.sequence)?;
+    let Some((_, stored)) = entry else { return Ok(()) };
+    let wrote = serde_json::from_slice::<WrittenObjects>(&stored).unwrap_or_default();
+    INGESTIONS.remove(transaction, record.sequence)?;
+    put_entry(transaction, record, &wrote.with_uris(uris))
 }
 
-fn encode_record(
+fn put_entry(
+    transaction: &mut Transaction<'_>,
     record: &IngestionRecord,
     wrote: &WrittenObjects,
-) -> Result<Vec<u8>, GatewayError> {
-    serde_json::to_vec(&StoredRecord { record, wrote }).map_err(|error| {
-        GatewayError::new(ErrorClass::Internal, format!("serializing a record failed: {error}"))
-    })
+) -> Result<(), Error> {
+    let value = serde_json::to_vec(&StoredRecord { record, wrote });
+    let value = value.expect("a record has only texts as names of members");
+    INGESTIONS.add(transaction, record.sequence, &value, value.len() as u64)
 }
 
 /// Returns the record with this id.
 pub fn read_record(store: &ReadStore, id: &str) -> Result<Option<IngestionRecord>, GatewayError> {
     let read = store.read();
-    let Some(key) = read.read_document(INGESTION_IDS, id.as_bytes())? else { return Ok(None) };
-    read.read_document(INGESTIONS.0, &key)?
-        .map(|entry| decode_record(BoundedCollection::entry_value(&entry)))
-        .transpose()
+    let Some(sequence) = INGESTION_IDS.get(&read, id)? else { return Ok(None) };
+    Ok(RECORDS.get(&read, sequence)?.map(|(_, record)| record))
 }
 
 /// Lists records, newest first: those older than the one with the id `after`.
@@ -198,58 +194,13 @@ pub fn list_records(
     let read = store.read();
     let after = match after {
         None => None,
-        Some(id) => Some(read.read_document(INGESTION_IDS, id.as_bytes())?.ok_or_else(|| {
+        Some(id) => Some(INGESTION_IDS.get(&read, id)?.ok_or_else(|| {
             GatewayError::new(
                 ErrorClass::Malformed,
                 "the cursor names an unknown ingestion, or one that is no longer recorded; start again without it",
             )
         })?),
     };
-    let range =
-        DocumentRange { after: after.as_deref(), reverse: true, limit, ..DocumentRange::default() };
-    read.read_documents(INGESTIONS.0, range)?
-        .iter()
-        .map(|(_, entry)| decode_record(BoundedCollection::entry_value(entry)))
-        .collect()
-}
-
-/// The function that is called for each record.
-pub(super) type RecordVisitor<'v> = dyn FnMut(&[u8]) -> Result<ControlFlow<()>, GatewayError> + 'v;
-
-/// Calls `visit` with each stored record, newest first, until it breaks. The bytes decode as an [`IngestionRecord`] and
-/// as [`WrittenObjects`].
-pub(super) fn for_each_record(
-    store: &ReadStore,
-    visit: &mut RecordVisitor<'_>,
-) -> Result<(), GatewayError> {
-    const RECORDS_PER_PAGE: usize = 500;
-    let mut after: Option<Vec<u8>> = None;
-    loop {
-        let range = DocumentRange {
-            after: after.as_deref(),
-            reverse: true,
-            limit: RECORDS_PER_PAGE,
-            ..DocumentRange::default()
-        };
-        let page = store.read().read_documents(INGESTIONS.0, range)?;
-        for (_, entry) in &page {
-            if visit(BoundedCollection::entry_value(entry))?.is_break() {
-                return Ok(());
-            }
-        }
-        match page.into_iter().last() {
-            Some((key, _)) => after = Some(key),
-            None => return Ok(()),
-        }
-    }
-}
-
-pub(super) fn decode_record(value: &[u8]) -> Result<IngestionRecord, GatewayError> {
-    serde_json::from_slice(value).map_err(|error| {
-        tracing::error!(%error, "A record of an ingestion could not be read.");
-        GatewayError::new(
-            ErrorClass::Internal,
-            "a record of an ingestion could not be read; the log has the cause",
-        )
-    })
+    let rows = RECORDS.scan().after(after).reverse().read(&read, limit)?;
+    rows.iter().map(|row| Ok(row.value()?.1)).collect()
 }

@@ -7,23 +7,25 @@
 //! If an identifier was minted as a UUID, the time in it shows which ingestion minted it, even a large one. This works
 //! because ids of ingestions are UUIDs of the same kind, and writers run one after the other.
 use super::answer::Answer;
-use super::record;
+use super::record::RECORDS;
 use crate::namespace;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use penstock_base::error::GatewayError;
+use penstock_base::table::AsJson;
 use penstock_resources::ingestion::{IngestedStatus, IngestionRecord};
 use penstock_resources::namespace::Generator;
 use penstock_store::ReadStore;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::ops::ControlFlow;
 
 /// The maximum number of objects that a record has hashes of. So many hashes take about as many bytes as the rest of
 /// the record.
 const MAX_HASHED_OBJECTS: usize = 100;
 /// The number of bytes kept of a hash.
 const HASH_BYTES: usize = 5;
+/// The number of records that are read at a time.
+const RECORDS_PER_READ: usize = 500;
 /// The maximum number of ingestions listed for one object.
 const MAX_LISTED_INGESTIONS: usize = 20;
 
@@ -103,8 +105,9 @@ pub fn find_write_history(store: &ReadStore, uri: &str) -> Result<WriteHistory, 
     }
     let minted = find_minted_uuid(store, uri)?;
     let mut history = WriteHistory::default();
-    record::for_each_record(store, &mut |value| {
-        let record = record::decode_record(value)?;
+    for row in RECORDS.scan().reverse().pages(|| store.read(), RECORDS_PER_READ) {
+        let row = row?;
+        let (_, record) = row.value()?;
         // The ingestion that minted the identifier is the newest one that began before it.
         if let Some(id) = &minted
             && record.id < *id
@@ -114,18 +117,15 @@ pub fn find_write_history(store: &ReadStore, uri: &str) -> Result<WriteHistory, 
             history.minted_by = Some(record.clone());
         }
         history.since = Some(record.at.clone());
-        match serde_json::from_slice::<WrittenObjects>(value)
-            .unwrap_or_default()
-            .names_object(&wanted, record.sequence)
-        {
+        let wrote = row.value_as::<(u64, AsJson<WrittenObjects>)>().unwrap_or_default().1;
+        match wrote.names_object(&wanted, record.sequence) {
             Some(true) if history.named_by.len() < MAX_LISTED_INGESTIONS => {
                 history.named_by.push(record);
             }
             Some(_) => {}
             None => history.without_hashes += 1,
         }
-        Ok(ControlFlow::Continue(()))
-    })?;
+    }
     // An ingestion that ended before the identifier was created cannot have minted it. Then the one that did is no
     // longer recorded.
     let time = minted.as_deref().and_then(uuid_time_ms);

@@ -4,14 +4,16 @@
 //! changed. So what is in memory never differs from the store, and a change is read without the other namespaces.
 use super::{MAX_BASE_BYTES, Namespace, get, list};
 use oxrdf::NamedNodeRef;
+use penstock_base::collections;
+use penstock_base::table::{AsJson, Table};
 use penstock_store::{Error, Read, Transaction};
 use rand::Rng as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The collection of the one document with the last changes of namespaces: pairs of a number and a name, as JSON.
-const CHANGES: &str = "namespaces.changes";
+/// The last changes of namespaces: pairs of a number and a name.
+const CHANGES: Table<(), AsJson<Vec<(u64, String)>>> = Table::new(collections::NAMESPACE_CHANGES);
 
 /// The number of changes that are stored. After more, all namespaces are read again.
 const MAX_CHANGES: usize = 32;
@@ -178,8 +180,7 @@ impl NamespaceCache {
 
 /// Reads the last changes, the newest at the end. There are none before the first one.
 fn read_changes(read: &impl Read) -> Result<Vec<(u64, String)>, Error> {
-    let stored = read.read_document(CHANGES, b"")?;
-    Ok(stored.and_then(|stored| serde_json::from_slice(&stored).ok()).unwrap_or_default())
+    Ok(CHANGES.get_readable(read, ())?.unwrap_or_default())
 }
 
 /// Stores that a namespace changes in this commit. The number is random and not the next one: that of a commit that failed
@@ -187,10 +188,8 @@ fn read_changes(read: &impl Read) -> Result<Vec<(u64, String)>, Error> {
 pub(super) fn record_change(transaction: &mut Transaction<'_>, name: &str) -> Result<(), Error> {
     let mut changes = read_changes(transaction)?;
     changes.push((rand::rng().random_range(1..=u64::MAX), name.to_owned()));
-    let oldest = changes.len().saturating_sub(MAX_CHANGES);
-    let changes = changes.get(oldest..).unwrap_or_default();
-    let stored = serde_json::to_vec(changes).expect("it contains only numbers and strings");
-    transaction.put_document(CHANGES, b"", &stored)
+    changes.drain(..changes.len().saturating_sub(MAX_CHANGES));
+    CHANGES.put(transaction, (), &changes)
 }
 
 #[cfg(test)]

@@ -2,20 +2,21 @@
 use super::moving::Rebase;
 use super::{Generator, Namespace, get};
 use oxrdf::NamedNode;
+use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::table::{Row, Table};
 use penstock_store::{Error, Pattern, Read, Transaction};
 use rand::Rng;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// The collection of documents with the last number issued: URI base to a big-endian `u64`.
-/// A counter belongs to the base and is kept when a namespace is deleted, so that no identifier is ever issued twice.
-pub const COUNTERS: &str = "counters";
+/// The last number issued, by URI base. A counter belongs to the base and is kept when a namespace is deleted, so that no
+/// identifier is ever issued twice.
+pub const COUNTERS: Table<String, u64> = Table::new(collections::COUNTERS);
 
-/// The collection of documents with the identifiers that were minted for changes under review: URI to nothing. They are not
-/// minted again, even if their change is never published. The counter or the time in a UUID has the same effect for the
-/// other generators.
-pub const RESERVED: &str = "reserved-identifiers";
+/// The identifiers that were minted for changes under review. They are not minted again, even if their change is never
+/// published. The counter or the time in a UUID has the same effect for the other generators.
+pub const RESERVED: Table<String, ()> = Table::new(collections::RESERVED_IDENTIFIERS);
 
 /// Mints an identifier that does not occur in the store. The new state of a counter is part of the transaction.
 ///
@@ -28,8 +29,7 @@ pub fn mint_identifier(
     match namespace.generator {
         Generator::Uuid => Ok(namespace.build_identifier(&uuid::Uuid::now_v7().to_string())),
         Generator::Counter => {
-            let key = namespace.uri_base.as_bytes();
-            let mut number = read_counter(transaction, namespace)?;
+            let mut number = COUNTERS.get(transaction, &namespace.uri_base)?.unwrap_or(0);
             loop {
                 number = number.checked_add(1).ok_or_else(|| {
                     let name = &namespace.name;
@@ -40,15 +40,14 @@ pub fn mint_identifier(
                 })?;
                 let identifier = namespace.build_identifier(&number.to_string());
                 if !is_taken(transaction, &identifier)? {
-                    transaction.put_document(COUNTERS, key, &number.to_be_bytes())?;
+                    COUNTERS.put(transaction, &namespace.uri_base, number)?;
                     return Ok(identifier);
                 }
             }
         }
         Generator::Alphanumeric => loop {
             let identifier = namespace.build_identifier(&random_alphanumeric());
-            let is_reserved =
-                transaction.read_document(RESERVED, identifier.as_str().as_bytes())?.is_some();
+            let is_reserved = RESERVED.contains(transaction, identifier.as_str())?;
             if !is_reserved && !is_taken(transaction, &identifier)? {
                 return Ok(identifier);
             }
@@ -67,7 +66,7 @@ pub fn mint_identifier(
 #[derive(Debug, Default)]
 pub(crate) struct MintingState {
     /// The base and the last number of each counter.
-    counters: Vec<(String, Vec<u8>)>,
+    counters: Vec<(String, u64)>,
     /// The identifiers that were drawn at random.
     reserved: Vec<String>,
 }
@@ -87,7 +86,7 @@ impl MintingState {
                     let namespace = get(read, name)?;
                     if let Some(Namespace { uri_base, generator: Generator::Counter, .. }) =
                         &namespace
-                        && let Some(last) = read.read_document(COUNTERS, uri_base.as_bytes())?
+                        && let Some(last) = COUNTERS.get(read, uri_base)?
                     {
                         state.counters.push((uri_base.clone(), last));
                     }
@@ -109,10 +108,10 @@ impl MintingState {
     /// Stores the state.
     pub(crate) fn store(&self, transaction: &mut Transaction<'_>) -> Result<(), GatewayError> {
         for (base, last) in &self.counters {
-            transaction.put_document(COUNTERS, base.as_bytes(), last)?;
+            COUNTERS.put(transaction, base, *last)?;
         }
         for uri in &self.reserved {
-            transaction.put_document(RESERVED, uri.as_bytes(), b"")?;
+            RESERVED.put(transaction, uri, ())?;
         }
         Ok(())
     }
@@ -123,23 +122,10 @@ pub(crate) fn release_identifier(
     transaction: &mut Transaction<'_>,
     uri: &str,
 ) -> Result<(), GatewayError> {
-    if transaction.read_document(RESERVED, uri.as_bytes())?.is_some() {
-        transaction.delete_document(RESERVED, uri.as_bytes())?;
+    if RESERVED.contains(transaction, uri)? {
+        RESERVED.delete(transaction, uri)?;
     }
     Ok(())
-}
-
-fn read_counter(read: &impl Read, namespace: &Namespace) -> Result<u64, GatewayError> {
-    match read.read_document(COUNTERS, namespace.uri_base.as_bytes())? {
-        None => Ok(0),
-        Some(bytes) => bytes.as_slice().try_into().map(u64::from_be_bytes).map_err(|_| {
-            tracing::error!(namespace = %namespace.name, "The counter of a namespace could not be read.");
-            GatewayError::new(
-                ErrorClass::Internal,
-                format!("the counter of the namespace {:?} cannot be read", namespace.name),
-            )
-        }),
-    }
 }
 
 /// Returns whether the store has this identifier, as a subject or as an object.
@@ -153,17 +139,18 @@ pub(crate) fn is_taken(read: &impl Read, identifier: &NamedNode) -> Result<bool,
 pub(super) fn rewrite_counter(
     transaction: &mut Transaction<'_>,
     rebase: &Rebase,
-    base: &[u8],
+    row: &Row<String, u64>,
 ) -> Result<bool, GatewayError> {
     let (from, to) = (rebase.from(), rebase.to());
-    if base != from.uri_base.as_bytes() {
+    if row.key()? != from.uri_base {
         return Ok(false);
     }
-    let (issued, there) = (read_counter(transaction, from)?, read_counter(transaction, to)?);
+    let issued = row.value()?;
+    let there = COUNTERS.get(transaction, &to.uri_base)?.unwrap_or(0);
     if issued <= there {
         return Ok(false);
     }
-    transaction.put_document(COUNTERS, to.uri_base.as_bytes(), &issued.to_be_bytes())?;
+    COUNTERS.put(transaction, &to.uri_base, issued)?;
     Ok(true)
 }
 
@@ -171,15 +158,13 @@ pub(super) fn rewrite_counter(
 pub(super) fn rewrite_reserved(
     transaction: &mut Transaction<'_>,
     rebase: &Rebase,
-    uri: &[u8],
+    row: &Row<String, ()>,
 ) -> Result<bool, GatewayError> {
-    let Some(moved) = std::str::from_utf8(uri).ok().and_then(|uri| rebase.rewrite(uri)) else {
-        return Ok(false);
-    };
-    if transaction.read_document(RESERVED, moved.as_bytes())?.is_some() {
+    let Some(moved) = rebase.rewrite(&row.key()?) else { return Ok(false) };
+    if RESERVED.contains(transaction, &moved)? {
         return Ok(false);
     }
-    transaction.put_document(RESERVED, moved.as_bytes(), b"")?;
+    RESERVED.put(transaction, &moved, ())?;
     Ok(true)
 }
 

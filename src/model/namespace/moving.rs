@@ -11,13 +11,13 @@
 //!
 //! - `rebase` decides which IRIs are rewritten, and to what
 //! - `plan` checks a move and counts what it rewrites
-//! - `quads` rewrites the quads, `collections` lists all collections of documents and rewrites those with IRIs
+//! - `quads` rewrites the quads, `documents` rewrites the documents with IRIs
 //! - `record` stores the moves, finished ones for the history of objects
 //!
 //! Literals stay, with their datatypes. So do texts for people, such as the audit trail and the warnings in records,
 //! and the files of exports that are queued.
 
-mod collections;
+mod documents;
 mod plan;
 mod quads;
 mod rebase;
@@ -25,7 +25,6 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use collections::COLLECTIONS;
 pub use plan::{MovePlan, plan_move};
 pub use rebase::Rebase;
 pub(crate) use rebase::begins_iri;
@@ -37,7 +36,7 @@ use crate::{catalogue, natural_key};
 use penstock_base::disk::Disk;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Format, Store, Transaction};
-use record::{StoredMove, read_last_move};
+use record::{MOVES, StoredMove, read_last_move};
 pub(crate) use record::{list_earlier_iris, list_rebases_since};
 
 /// The store that a move works on.
@@ -79,7 +78,8 @@ pub fn begin_move(target: MoveTarget<'_>, plan: &MovePlan) -> Result<(), Gateway
         }
         // An older version would open a store with an unfinished move.
         transaction.require_format(Format::V3);
-        Ok(StoredMove::new(plan).write(transaction, transaction.sequence())?)
+        let sequence = transaction.sequence();
+        Ok(MOVES.put(transaction, sequence, &StoredMove::new(plan))?)
     })?;
     Ok(())
 }
@@ -128,7 +128,7 @@ impl Run<'_> {
         let (stored, _) = self.target.store.transact::<_, GatewayError>(|transaction| {
             let mut stored = self.stored.clone();
             work(transaction, &self.rebase, &mut stored)?;
-            stored.write(transaction, self.key)?;
+            MOVES.put(transaction, self.key, &stored)?;
             Ok(stored)
         })?;
         self.stored = stored;

@@ -1,5 +1,6 @@
 //! The natural keys of mappings. All mappings that give the objects of a namespace a key must agree on it.
-use super::{KeyParent, KeyPart, NaturalKey, index};
+use super::index::{self, ENTRIES};
+use super::{KeyParent, KeyPart, NaturalKey};
 use crate::catalogue;
 use crate::change_feed::Watch;
 use crate::mapping::{KeyDefinition, KeyScope, Mapping, Shape};
@@ -7,7 +8,7 @@ use crate::namespace::{self, KnownNamespaces, Namespace};
 use crate::resource::Compiled;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_resources::namespace::Generator;
-use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
+use penstock_store::{Error, Read, Store, Transaction};
 use std::collections::BTreeSet;
 
 /// The number of entries that one commit removes.
@@ -94,7 +95,7 @@ impl NaturalKey {
             namespace,
             parts: parts.collect(),
             parent,
-            digest: [0; index::KEY_DIGEST_BYTES],
+            digest: index::KeyDigest::default(),
         };
         key.digest = key.compute_digest();
         Ok(Some(key))
@@ -374,10 +375,9 @@ pub(crate) fn check_omitted_key(before: &Mapping, after: &Mapping) -> Result<(),
 pub(crate) fn remove_unused_entries(store: &Store, watch: &Watch) -> Result<(), GatewayError> {
     let mut after = Vec::new();
     loop {
-        let range = DocumentRange { after: Some(&after), limit: 1, ..DocumentRange::default() };
-        let found = store.read().read_documents(index::COLLECTION, range)?;
-        let Some((entry, _)) = found.into_iter().next() else { return Ok(()) };
-        let digest = entry.get(..index::KEY_DIGEST_BYTES).unwrap_or(&entry).to_vec();
+        let row = ENTRIES.scan().after_bytes(after).first(&store.read())?;
+        let Some(row) = row else { return Ok(()) };
+        let (digest, ..) = row.key()?;
         remove_entries(store, &digest, &|transaction| watch.uses_key_digest(transaction, &digest))?;
         // No entry of the digest sorts after this.
         after = [digest.as_slice(), &[u8::MAX; 32]].concat();
@@ -395,16 +395,7 @@ pub(super) fn remove_entries(
             if is_used(transaction)? {
                 return Ok(0);
             }
-            let range = DocumentRange {
-                prefix: digest,
-                limit: ENTRIES_PER_CLEANUP,
-                ..DocumentRange::default()
-            };
-            let entries = transaction.read_documents(index::COLLECTION, range)?;
-            for (entry, _) in &entries {
-                transaction.delete_document(index::COLLECTION, entry)?;
-            }
-            Ok(entries.len())
+            Ok(ENTRIES.scan().prefix::<Vec<u8>>(digest).delete(transaction, ENTRIES_PER_CLEANUP)?)
         })?;
         if removed < ENTRIES_PER_CLEANUP {
             return Ok(());

@@ -1,24 +1,22 @@
 //! The index of objects whose URI is not the URI of their key.
 //!
-//! | collection | key | value |
-//! |---|---|---|
-//! | `natural-keys` | digest of namespace, properties and scope (8 bytes), digest of the key's URI (16 bytes), URI of the object | Empty. |
-//!
 //! An entry is verified when it is used, so one that is out of date does no harm. Entries of a key that no definition has
 //! any more are removed after the definitions change.
 use super::NaturalKey;
 use crate::mapping::{Detail, Value};
 use oxrdf::NamedNode;
-use penstock_store::{DocumentRange, Error, Pattern, Read, Transaction};
+use penstock_base::collections;
+use penstock_base::table::Table;
+use penstock_store::{Error, Pattern, Read, Transaction};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The collection of the index.
-pub(crate) const COLLECTION: &str = "natural-keys";
-/// The bytes of an entry's key that identify the natural key.
-pub(super) const KEY_DIGEST_BYTES: usize = 8;
-const URI_DIGEST_BYTES: usize = 16;
+/// The entries: digest of namespace, properties and scope, digest of the key's URI, URI of the object.
+pub(crate) const ENTRIES: Table<(KeyDigest, [u8; 16], String), ()> =
+    Table::new(collections::NATURAL_KEYS);
+/// Identifies the natural key of an entry.
+pub(super) type KeyDigest = [u8; 8];
 /// The maximum number of objects with the same key that are found.
 const MAX_FOUND: usize = 10;
 
@@ -81,39 +79,24 @@ impl NaturalKey {
         key_uri: &NamedNode,
         found: &mut Vec<NamedNode>,
     ) -> Result<(), Error> {
-        let prefix = self.entry_prefix(key_uri);
-        let mut after: Option<Vec<u8>> = None;
-        while found.len() < MAX_FOUND {
-            let after_entry = after.as_deref();
-            let range = DocumentRange {
-                prefix: &prefix,
-                after: after_entry,
-                limit: MAX_FOUND,
-                ..DocumentRange::default()
-            };
-            let page = read.read_documents(COLLECTION, range)?;
-            for (entry, _) in &page {
-                let uri = entry.get(prefix.len()..).and_then(|uri| std::str::from_utf8(uri).ok());
-                let Some(uri) = uri.map(NamedNode::new_unchecked) else { continue };
-                if found.len() < MAX_FOUND
-                    && !found.contains(&uri)
-                    && self.read_key_uris(read, &uri)?.contains(key_uri)
-                {
-                    found.push(uri);
-                }
-            }
-            if page.len() < MAX_FOUND {
+        let prefix = (self.digest, digest_uri(key_uri));
+        let rows = ENTRIES.scan().prefix::<(KeyDigest, [u8; 16])>(prefix);
+        for row in rows.pages(|| read, MAX_FOUND) {
+            if found.len() >= MAX_FOUND {
                 break;
             }
-            after = page.into_iter().next_back().map(|(entry, _)| entry);
+            let Ok((_, _, uri)) = row?.key() else { continue };
+            let uri = NamedNode::new_unchecked(uri);
+            if !found.contains(&uri) && self.read_key_uris(read, &uri)?.contains(key_uri) {
+                found.push(uri);
+            }
         }
         Ok(())
     }
 
     /// Returns whether the index has an entry of this key.
     pub(crate) fn has_entries(&self, read: &impl Read) -> Result<bool, Error> {
-        let range = DocumentRange { prefix: &self.digest, limit: 1, ..DocumentRange::default() };
-        Ok(!read.read_documents(COLLECTION, range)?.is_empty())
+        Ok(ENTRIES.scan().prefix::<KeyDigest>(self.digest).first(read)?.is_some())
     }
 
     /// Adds entries for an object with these keys.
@@ -125,7 +108,7 @@ impl NaturalKey {
     ) -> Result<(), Error> {
         for key_uri in key_uris {
             if key_uri != uri {
-                transaction.put_document(COLLECTION, &self.entry_key(key_uri, uri), b"")?;
+                ENTRIES.put(transaction, self.entry_key(key_uri, uri), ())?;
             }
         }
         Ok(())
@@ -133,7 +116,7 @@ impl NaturalKey {
 
     /// Returns the digest that the entries of this key begin with. The links from parents are not part of it: entries of
     /// a link that no definition has any more are out of date, and those of the others stay valid.
-    pub(super) fn compute_digest(&self) -> [u8; KEY_DIGEST_BYTES] {
+    pub(super) fn compute_digest(&self) -> KeyDigest {
         let mut digest = Sha256::new();
         let mut add = |text: &str| {
             digest.update((text.len() as u64).to_be_bytes());
@@ -148,14 +131,12 @@ impl NaturalKey {
         digest.finalize().first_chunk().copied().unwrap_or_default()
     }
 
-    fn entry_prefix(&self, key_uri: &NamedNode) -> Vec<u8> {
-        let digest = Sha256::digest(key_uri.as_str());
-        let digest = digest.first_chunk::<URI_DIGEST_BYTES>().copied().unwrap_or_default();
-        [self.digest.as_slice(), &digest].concat()
-    }
-
-    fn entry_key(&self, key_uri: &NamedNode, uri: &NamedNode) -> Vec<u8> {
-        [self.entry_prefix(key_uri).as_slice(), uri.as_str().as_bytes()].concat()
+    fn entry_key<'u>(
+        &self,
+        key_uri: &NamedNode,
+        uri: &'u NamedNode,
+    ) -> (KeyDigest, [u8; 16], &'u str) {
+        (self.digest, digest_uri(key_uri), uri.as_str())
     }
 
     /// Returns the objects whose key the uncommitted change may affect: those with a changed value of the key, and those
@@ -195,13 +176,17 @@ impl NaturalKey {
             };
             self.add_entries(transaction, &uri, after.difference(&before))?;
             for key_uri in before.difference(&after).filter(|key_uri| **key_uri != uri) {
-                transaction.delete_document(COLLECTION, &self.entry_key(key_uri, &uri))?;
+                ENTRIES.delete(transaction, self.entry_key(key_uri, &uri))?;
             }
             let new = after.difference(&before).cloned();
             gained.extend(new.map(|key_uri| GainedKey { key: self, key_uri, uri: uri.clone() }));
         }
         Ok(gained)
     }
+}
+
+fn digest_uri(uri: &NamedNode) -> [u8; 16] {
+    Sha256::digest(uri.as_str()).first_chunk().copied().unwrap_or_default()
 }
 
 /// Returns a name of the kind of value. It is part of stored digests, so it never changes.

@@ -4,7 +4,7 @@ mod index;
 use crate::catalogue::{Catalogue, IfMatch, Requester};
 use crate::change_feed;
 use crate::ingest::{Answer, Body, Mode, OnError, Request, ingest};
-use crate::natural_key::index::COLLECTION;
+use crate::natural_key::index::ENTRIES;
 use crate::resource::{Compiled, CompiledDefinition};
 use crate::testing::{
     LIMITS, catalogue_settings, ingest_body, insert_quad, list_quads, local_request, open_store,
@@ -13,7 +13,7 @@ use oxrdf::{Literal, NamedNode, Quad, Term};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_resources::ingestion::IngestedStatus;
-use penstock_store::{DocumentRange, Read, Store, Transaction};
+use penstock_store::{Store, Transaction};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -77,8 +77,7 @@ impl Gateway {
     }
 
     fn entries(&self) -> usize {
-        let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-        self.store.read().read_documents(COLLECTION, range).unwrap().len()
+        ENTRIES.scan().read_all(&self.store.read()).unwrap().len()
     }
 }
 

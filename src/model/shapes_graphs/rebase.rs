@@ -3,12 +3,13 @@
 //! Shapes name objects (`sh:targetNode`), classes and properties. If those of the namespace kept their IRIs, the shapes
 //! would silently match nothing any more. The rewritten text counts only if it has the triples of the old one with the
 //! new IRIs; otherwise the move is refused before it begins.
-use super::{COLLECTION, StoredGraph, TextFormat, compile_text, for_each_graph, store_graph};
+use super::{StoredGraph, TextFormat, compile_text, iter_rows, store_graph};
 use crate::catalogue::RebasePreview;
 use crate::namespace::moving::Rebase;
 use crate::rdf::Format;
 use oxrdf::{BlankNode, GraphName, NamedOrBlankNode, Quad, Term};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::table::{AsJson, Row};
 use penstock_base::time;
 use penstock_rdf::{QuadReader, ReadOptions};
 use penstock_store::{Error, Read, Transaction};
@@ -20,33 +21,33 @@ const UPDATED_BY: &str = "local";
 /// Rewrites all shapes graphs without storing them.
 pub(crate) fn preview_rebase(read: &impl Read, rebase: &Rebase) -> Result<RebasePreview, Error> {
     let mut preview = RebasePreview::default();
-    for_each_graph(read, |name, stored| {
-        match stored {
-        Ok(stored) => match rewrite_text(&stored, rebase) {
-            Ok(Some(_)) => preview.warnings.push(format!(
-                "the shapes graph {name:?} names IRIs of the namespace; its text gets the new ones"
+    for row in iter_rows(read) {
+        let row = row?;
+        let name = row.key()?;
+        match row.value() {
+            Ok(stored) => match rewrite_text(&stored, rebase) {
+                Ok(Some(_)) => preview.warnings.push(format!(
+                    "the shapes graph {name:?} names IRIs of the namespace; its text gets the new ones"
+                )),
+                Ok(None) => {}
+                Err(why) => preview.refused.push(format!("the shapes graph {name:?} {why}")),
+            },
+            Err(why) => preview.refused.push(format!(
+                "the shapes graph {name:?} cannot be read, so its IRIs are unknown ({why}); replace it first"
             )),
-            Ok(None) => {}
-            Err(why) => preview.refused.push(format!("the shapes graph {name:?} {why}")),
-        },
-        Err(why) => preview.refused.push(format!(
-            "the shapes graph {name:?} cannot be read, so its IRIs are unknown ({why}); replace it first"
-        )),
+        }
     }
-    })?;
     Ok(preview)
 }
 
-/// Rewrites and stores the shapes graph of this name, as its next version. Returns whether this changes it.
+/// Rewrites and stores the shapes graph, as its next version. Returns whether this changes it.
 pub(crate) fn rewrite_shapes(
     transaction: &mut Transaction<'_>,
     rebase: &Rebase,
-    name: &[u8],
+    row: &Row<String, AsJson<StoredGraph>>,
 ) -> Result<bool, GatewayError> {
-    let Some(document) = transaction.read_document(COLLECTION, name)? else { return Ok(false) };
+    let mut stored = row.value()?;
     let internal = |why: String| GatewayError::new(ErrorClass::Internal, why);
-    let mut stored: StoredGraph =
-        serde_json::from_slice(&document).map_err(|error| internal(error.to_string()))?;
     let Some(text) = rewrite_text(&stored, rebase).map_err(internal)? else { return Ok(false) };
     stored.text = text;
     stored.metadata.version += 1;

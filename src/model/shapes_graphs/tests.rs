@@ -74,7 +74,7 @@ impl Fixture {
     fn store_raw(&self, name: &str, document: &str) {
         self.store
             .transact::<_, Error>(|t| {
-                t.put_document(COLLECTION, name.as_bytes(), document.as_bytes())
+                t.put_document("shapes-graphs", name.as_bytes(), document.as_bytes())
             })
             .unwrap();
     }
@@ -91,7 +91,7 @@ fn a_shapes_graph_keeps_its_text_and_survives_a_restart() {
     let (first, created) = f.put("pumps", NAMED, IfMatch::Any).unwrap();
     assert!(created);
     assert_eq!(f.store.format(), StoreFormat::V3);
-    let stored = read_graph(&f.store.read(), "pumps").unwrap().unwrap();
+    let stored = SHAPES_GRAPHS.get(&f.store.read(), "pumps").unwrap().unwrap();
     assert_eq!((stored.text.as_str(), &stored.metadata), (NAMED, &first.metadata));
     // The same text changes nothing.
     let (again, created) = f.put("pumps", NAMED, IfMatch::Version(1)).unwrap();
@@ -127,7 +127,7 @@ fn a_faulty_shapes_graph_changes_nothing() {
         let refused = NewGraph::check(name, NAMED.as_bytes(), TURTLE);
         assert_eq!(class_of(refused), ErrorClass::Invalid, "{name:?}");
     }
-    assert_eq!(read_graph(&f.store.read(), "pumps").unwrap().unwrap().text, NAMED);
+    assert_eq!(SHAPES_GRAPHS.get(&f.store.read(), "pumps").unwrap().unwrap().text, NAMED);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_stored_graph_that_does_not_compile_refuses_what_it_protects() {
     let place = |index: u8| Place::Pointer(format!("/validation/shapes/{index}"));
     assert!(places.contains(&place(1)) && places.contains(&place(2)), "{warnings:?}");
     // It stays stored, until it is replaced.
-    assert_eq!(read_graph(&f.store.read(), "newer").unwrap().unwrap().metadata.version, 4);
+    assert_eq!(SHAPES_GRAPHS.get(&f.store.read(), "newer").unwrap().unwrap().metadata.version, 4);
     for name in ["newer", "lost"] {
         let new = NewGraph::check(name, NAMED.as_bytes(), TURTLE).unwrap();
         let put =

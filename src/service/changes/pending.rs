@@ -5,14 +5,9 @@ use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::changes::{
-    ChangeAction, OpenChange, SubjectHashes, current_approvers, find_change, is_touched,
-    list_open_changes,
+    ChangeAction, SubjectHashes, current_approvers, find_change, is_touched, iter_open_changes,
 };
-use penstock_store::ReadStore;
-use std::ops::ControlFlow;
 
-/// The number of open changes that are read at a time.
-const CHANGES_PER_READ: usize = 200;
 /// The maximum number of open changes that are searched for an object.
 const MAX_SEARCHED_CHANGES: usize = 1000;
 /// The maximum number of objects in the differences that are searched for an object.
@@ -25,24 +20,6 @@ pub struct TouchingChanges {
     pub changes: Vec<VisibleChange>,
     /// Whether all open changes were searched, and could be read.
     pub is_complete: bool,
-}
-
-/// Calls `visit` for each open change, newest first, until it breaks.
-pub(super) fn for_each_open(
-    store: &ReadStore,
-    mut visit: impl FnMut(OpenChange) -> Result<ControlFlow<()>, GatewayError>,
-) -> Result<(), GatewayError> {
-    let mut after: Option<String> = None;
-    loop {
-        let page = list_open_changes(&store.read(), after.as_deref(), CHANGES_PER_READ)?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = Some(last.id.clone());
-        for open in page {
-            if visit(open)?.is_break() {
-                return Ok(());
-            }
-        }
-    }
 }
 
 /// Returns the steps that the caller may take with a change in its present state.
@@ -80,23 +57,23 @@ pub async fn list_touching_changes(
         let found = TouchingChanges { changes: Vec::new(), is_complete: true };
         let object = SubjectHashes::of_object(&gateway.store.read(), &uri)?;
         let mut search = Search { viewer, object, changes: 0, objects: 0, found };
-        for_each_open(&gateway.store, |open| {
+        for open in iter_open_changes(&gateway.store) {
+            let open = open?;
             if search.changes >= MAX_SEARCHED_CHANGES || search.objects >= MAX_SEARCHED_OBJECTS {
                 search.found.is_complete = false;
-                return Ok(ControlFlow::Break(()));
+                break;
             }
             match search.visit_change(&open.id) {
-                Ok(()) => Ok(ControlFlow::Continue(())),
+                Ok(()) => {}
                 // What cannot be read does not hide the others, nor the object.
                 Err(error) if error.class == ErrorClass::Internal => {
                     let (change, cause) = (&open.id, &error.detail);
                     tracing::warn!(change, cause, "An open change was left out of a search.");
                     search.found.is_complete = false;
-                    Ok(ControlFlow::Continue(()))
                 }
-                Err(error) => Err(error),
+                Err(error) => return Err(error),
             }
-        })?;
+        }
         Ok(search.found)
     })
     .await

@@ -1,15 +1,13 @@
 //! How many changes wait for the approval of a caller.
-use super::pending::for_each_open;
 use super::relation::Viewer;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::GatewayError;
-use penstock_model::changes::{ChangeTotals, read_totals};
+use penstock_model::changes::{ChangeTotals, iter_open_changes, read_totals};
 use penstock_resources::business_object::Review;
 use penstock_resources::change::ChangeState;
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -97,13 +95,16 @@ fn count_waiting(
     }
     let mut count = 0;
     if !approved.is_empty() {
-        for_each_open(&gateway.store, |open| {
+        for open in iter_open_changes(&gateway.store) {
+            let open = open?;
             let is_waiting = open.state == ChangeState::Submitted
                 && own != Some(open.author.as_str())
                 && approved.contains(&open.business_object);
             count += usize::from(is_waiting);
-            Ok(if count < max_count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-        })?;
+            if count >= max_count {
+                break;
+            }
+        }
     }
     Ok(Some(count).filter(|count| has_reviews || *count > 0))
 }

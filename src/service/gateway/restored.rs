@@ -6,11 +6,12 @@ use super::Gateway;
 use super::data_events::build_event;
 use jiff::{SignedDuration, Timestamp};
 use penstock_auth::{Auth, Caller, audit};
-use penstock_base::clock::GATEWAY_COLLECTION;
+use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::files::write_atomically;
+use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
-use penstock_store::{Backup, Read as _, ReadStore, Store, Transaction};
+use penstock_store::{Backup, ReadStore, Store, Transaction};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +21,9 @@ use std::path::Path;
 pub const NOTE_FILE: &str = "restored";
 
 /// The key of the document about the last restore, among those of the gateway.
-const DOCUMENT_KEY: &[u8] = b"restored";
+const DOCUMENT_KEY: &str = "restored";
+/// What the last restore brought back, among the documents about the gateway.
+const RESTORED: Table<String, AsJson<RestoredState>> = Table::new(collections::GATEWAY);
 /// The maximum number of keys, and of accounts, that are kept for the list.
 const MAX_KEPT: usize = 1000;
 /// The maximum number of keys, and of accounts, that a warning names.
@@ -152,12 +155,10 @@ fn record_restore(
             "Events that waited for webhooks were dropped, because a backup was restored; each webhook is sent their number."
         );
     }
-    let state = serde_json::to_vec(&RestoredState::of_now(auth, note)?).map_err(|error| {
-        GatewayError::new(ErrorClass::Internal, format!("the restore cannot be described: {error}"))
-    })?;
+    let state = RestoredState::of_now(auth, note)?;
     let event = build_event("data.restored", note.detail.clone());
     store.transact::<_, GatewayError>(|transaction: &mut Transaction<'_>| {
-        transaction.put_document(GATEWAY_COLLECTION, DOCUMENT_KEY, &state)?;
+        RESTORED.put(transaction, DOCUMENT_KEY, &state)?;
         audit::add_event_offline(transaction, max_events, &event)
     })?;
     std::fs::remove_file(data_dir.join(NOTE_FILE)).map_err(|error| {
@@ -186,9 +187,8 @@ impl RestoredState {
 }
 
 fn read_state(store: &ReadStore) -> Result<Option<RestoredState>, GatewayError> {
-    let document = store.read().read_document(GATEWAY_COLLECTION, DOCUMENT_KEY)?;
     // What cannot be read is only not listed.
-    Ok(document.and_then(|document| serde_json::from_slice(&document).ok()))
+    Ok(RESTORED.get_readable(&store.read(), DOCUMENT_KEY)?)
 }
 
 /// Describes what the last restore may have brought back and nobody has dealt with yet; `None` if there is nothing.

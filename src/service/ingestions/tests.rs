@@ -1,5 +1,5 @@
 use super::*;
-use penstock_auth::keys::{self, NewApiKey};
+use penstock_auth::keys::NewApiKey;
 use penstock_base::commit::NoClient;
 use penstock_model::testing::put_definition;
 use penstock_store::Read as _;
@@ -44,11 +44,11 @@ fn a_bypass_needs_an_admin_in_its_commit() {
     // The role is lower in the store, and memory does not know it yet.
     let demote = |transaction: &mut Transaction<'_>| {
         let id = key.id.as_bytes();
-        let stored = transaction.read_document(keys::COLLECTION, id)?.unwrap();
+        let stored = transaction.read_document("api-keys", id)?.unwrap();
         let mut document: Value = serde_json::from_slice(&stored).unwrap();
         document["role"] = json!("Contributor");
         let document = document.to_string();
-        Ok(transaction.put_document(keys::COLLECTION, id, document.as_bytes())?)
+        Ok(transaction.put_document("api-keys", id, document.as_bytes())?)
     };
     gateway.store.commit::<_, GatewayError>(&NoClient, demote).unwrap();
     assert_eq!(ingest(true).unwrap_err().class, ErrorClass::Forbidden);

@@ -1,9 +1,14 @@
 //! The documents of the queues.
-use penstock_store::{DocumentRange, Error, Read, Transaction};
+use crate::collections;
+use crate::table::{AsJson, Table};
+use penstock_store::{Error, Read, Transaction};
 use serde::{Deserialize, Serialize};
 
-pub(super) const EVENTS: &str = "webhook-events";
-pub(super) const QUEUES: &str = "webhook-queues";
+/// The events in JSON, by webhook and number. The name of a webhook never contains the byte 0.
+pub(super) const EVENTS: Table<(String, u64), Vec<u8>> = Table::new(collections::WEBHOOK_EVENTS);
+/// The totals, by webhook.
+pub(super) const QUEUES: Table<String, AsJson<QueueTotals>> =
+    Table::new(collections::WEBHOOK_QUEUES);
 /// The number of events that are deleted in one commit, when a whole queue is deleted.
 const EVENTS_PER_DELETION: usize = 1000;
 /// A page ends after the event that exceeds these bytes.
@@ -88,18 +93,14 @@ pub fn read_queue_page(
     limit: usize,
 ) -> Result<QueuePage, Error> {
     let mut page = QueuePage { totals: read_queue_totals(read, name)?, ..QueuePage::default() };
-    let prefix = queue_prefix(name);
-    let (mut after, mut bytes) = (None::<Vec<u8>>, 0);
-    while page.events.len() + page.unreadable.len() < limit && bytes < MAX_PAGE_BYTES {
-        // One at a time, because an event can be large.
-        let range = DocumentRange {
-            prefix: &prefix,
-            after: after.as_deref(),
-            limit: 1,
-            ..DocumentRange::default()
-        };
-        let Some((key, value)) = read.read_documents(EVENTS, range)?.pop() else { break };
-        let number = parse_number(&key);
+    let mut bytes = 0;
+    // One at a time, because an event can be large.
+    let mut rows = EVENTS.scan().prefix::<String>(name).pages(|| read, 1);
+    while page.events.len() + page.unreadable.len() < limit
+        && bytes < MAX_PAGE_BYTES
+        && let Some(row) = rows.next().transpose()?
+    {
+        let ((_, number), value) = row.entry()?;
         if number > until {
             break;
         }
@@ -108,7 +109,6 @@ pub fn read_queue_page(
             Some(event) => page.events.push(event),
             None => page.unreadable.push(number),
         }
-        after = Some(key);
     }
     Ok(page)
 }
@@ -118,16 +118,13 @@ pub fn read_queue_page(
 /// # Errors
 /// The errors of the store.
 pub fn read_queue_totals(read: &impl Read, name: &str) -> Result<QueueTotals, Error> {
-    let stored = read.read_document(QUEUES, name.as_bytes())?;
-    Ok(stored.as_deref().map(parse_totals).unwrap_or_default())
+    Ok(QUEUES.get_readable(read, name)?.unwrap_or_default())
 }
 
 /// Returns the highest number in the queue of a webhook.
 pub(super) fn read_last_number(read: &impl Read, name: &str) -> Result<Option<u64>, Error> {
-    let prefix = queue_prefix(name);
-    let range =
-        DocumentRange { prefix: &prefix, limit: 1, reverse: true, ..DocumentRange::default() };
-    Ok(read.read_documents(EVENTS, range)?.pop().map(|(key, _)| parse_number(&key)))
+    let last = EVENTS.scan().prefix::<String>(name).reverse().first(read)?;
+    Ok(last.map(|row| row.key()).transpose()?.map(|(_, number)| number))
 }
 
 /// Deletes some events of a queue. Returns the bytes of each.
@@ -135,45 +132,13 @@ pub(super) fn delete_some_events(
     transaction: &mut Transaction<'_>,
     name: &str,
 ) -> Result<Vec<usize>, Error> {
-    let prefix = queue_prefix(name);
-    let range =
-        DocumentRange { prefix: &prefix, limit: EVENTS_PER_DELETION, ..DocumentRange::default() };
-    let found = transaction.read_documents(EVENTS, range)?;
-    for (key, _) in &found {
-        transaction.delete_document(EVENTS, key)?;
-    }
-    Ok(found.into_iter().map(|(_, value)| value.len()).collect())
-}
-
-/// Returns the beginning of the keys of a webhook's events. Its name never contains the byte 0.
-fn queue_prefix(name: &str) -> Vec<u8> {
-    [name.as_bytes(), &[0]].concat()
-}
-
-pub(super) fn event_key(name: &str, number: u64) -> Vec<u8> {
-    [name.as_bytes(), &[0], &number.to_be_bytes()].concat()
-}
-
-/// Returns the number in a key of [`event_key`].
-fn parse_number(key: &[u8]) -> u64 {
-    key.last_chunk().copied().map_or(0, u64::from_be_bytes)
+    let found = EVENTS.scan().prefix::<String>(name).read(transaction, EVENTS_PER_DELETION)?;
+    found.iter().try_for_each(|row| row.delete(transaction))?;
+    Ok(found.iter().map(|row| row.value_bytes().len()).collect())
 }
 
 fn parse_event(number: u64, value: Vec<u8>) -> Option<WaitingEvent> {
     let json = String::from_utf8(value).ok()?;
     let EventHead { id, time } = serde_json::from_str(&json).ok()?;
     Some(WaitingEvent { number, id, time, json })
-}
-
-pub(super) fn parse_totals(bytes: &[u8]) -> QueueTotals {
-    serde_json::from_slice(bytes).unwrap_or_default()
-}
-
-pub(super) fn put_totals(
-    transaction: &mut Transaction<'_>,
-    name: &str,
-    totals: &QueueTotals,
-) -> Result<(), Error> {
-    let value = serde_json::to_vec(totals).expect("totals have only string keys");
-    transaction.put_document(QUEUES, name.as_bytes(), &value)
 }

@@ -1,4 +1,4 @@
-use crate::catalogue::{COLLECTION, Catalogue, Change, CompiledDefinition, IfMatch, Requester};
+use crate::catalogue::{Catalogue, Change, CompiledDefinition, IfMatch, Requester};
 use crate::change_feed;
 use crate::ingest::{Body, Limits, Mode, find_write_history, ingest, list_records};
 use crate::resource::Compiled;
@@ -310,9 +310,9 @@ fn it_does_not_begin_while_the_members_of_another_business_object_are_unknown() 
     fixture
         .store
         .transact::<_, Error>(|t| {
-            let document = t.read_document(COLLECTION, broken.as_bytes())?.unwrap();
+            let document = t.read_document("business-objects", broken.as_bytes())?.unwrap();
             let text = String::from_utf8(document).unwrap().replace("path: Pump:.", "path: Pump");
-            t.put_document(COLLECTION, broken.as_bytes(), text.as_bytes())
+            t.put_document("business-objects", broken.as_bytes(), text.as_bytes())
         })
         .unwrap();
     let reopened = Catalogue::open(fixture.store.clone(), catalogue_settings()).unwrap();

@@ -142,9 +142,9 @@ fn a_business_object_that_does_not_compile_protects_only_its_namespaces() {
 fn damage_definition(plant: &Plant, business_object: &Compiled, from: &str, to: &str) {
     let id = business_object.object.id.as_bytes();
     let damage = |transaction: &mut Transaction<'_>| {
-        let stored = transaction.read_document(crate::catalogue::COLLECTION, id)?.unwrap();
+        let stored = transaction.read_document("business-objects", id)?.unwrap();
         let text = String::from_utf8(stored).unwrap().replace(from, to);
-        transaction.put_document(crate::catalogue::COLLECTION, id, text.as_bytes())
+        transaction.put_document("business-objects", id, text.as_bytes())
     };
     plant.store.transact(damage).unwrap();
 }

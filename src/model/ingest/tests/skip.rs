@@ -1,6 +1,6 @@
 use super::fixture::{field, machine, many, number, required, shape, string};
 use crate::dead_letters::{self, DeadLetter, count_error_bytes};
-use crate::ingest::{ANSWERS_BY_SCOPE, Answer, Body, Mode, OnError, Request, list_records};
+use crate::ingest::{Answer, Body, Mode, OnError, Request, list_records};
 use crate::mapping::{Shape, Value};
 use crate::testing::Fixture;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -277,7 +277,7 @@ fn the_stored_answer_to_a_repeated_request_leaves_errors_to_the_dead_letters() {
     let first = fixture.run(&request).unwrap();
     assert_eq!(fixture.run(&request).unwrap(), first);
     let all = || DocumentRange { limit: 9, ..DocumentRange::default() };
-    let stored = fixture.store.read().read_documents(ANSWERS_BY_SCOPE, all()).unwrap();
+    let stored = fixture.store.read().read_documents("idempotency", all()).unwrap();
     assert!(stored[0].1.len() < 40_000, "{}", stored[0].1.len());
     // Without dead letters the errors beyond the limit are only in the first answer.
     fixture.limits.rejected_bytes = 0;

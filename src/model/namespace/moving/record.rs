@@ -1,19 +1,16 @@
 //! The documents of moves: the one in progress, and the finished ones.
-//!
-//! | collection | key | value |
-//! |---|---|---|
-//! | `namespace-moves` | sequence of the commit that began it (u64, big endian) | [`StoredMove`] as JSON |
 use super::{MovePlan, Rebase};
 use crate::namespace::{self, Namespace};
+use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{Corruption, DocumentRange, Error, Read, Transaction};
+use penstock_base::table::{AsJson, Table};
+use penstock_store::{Error, Read};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
 
-/// The collection of moves.
-pub(super) const MOVES: &str = "namespace-moves";
+/// The moves, by the sequence of the commit that began it.
+pub(super) const MOVES: Table<u64, AsJson<StoredMove>> = Table::new(collections::NAMESPACE_MOVES);
 
 /// The maximum number of earlier IRIs that are followed back for one object.
 const MAX_EARLIER_IRIS: usize = 20;
@@ -80,11 +77,6 @@ impl StoredMove {
         self.finished.is_some()
     }
 
-    pub(super) fn write(&self, transaction: &mut Transaction<'_>, key: u64) -> Result<(), Error> {
-        let value = serde_json::to_vec(self).expect("it has only strings and numbers");
-        transaction.put_document(MOVES, &key.to_be_bytes(), &value)
-    }
-
     /// Returns the change of the base, whether or not the namespace has its new base already.
     pub(super) fn read_rebase(&self, read: &impl Read) -> Result<Rebase, GatewayError> {
         let namespace = namespace::get(read, &self.name)?.ok_or_else(|| {
@@ -135,18 +127,16 @@ pub fn find_pending_move(read: &impl Read) -> Result<Option<PendingMove>, Error>
 
 /// Reads the newest move, the only one that can be in progress, with its key.
 pub(super) fn read_last_move(read: &impl Read) -> Result<Option<(u64, StoredMove)>, Error> {
-    let range = DocumentRange { reverse: true, limit: 1, ..DocumentRange::default() };
-    let last = read.read_documents(MOVES, range)?.into_iter().next();
-    last.map(|(key, value)| decode_move(&key, &value)).transpose()
+    let last = MOVES.scan().reverse().first(read)?;
+    Ok(last.map(|row| row.entry()).transpose()?)
 }
 
 /// Lists the IRIs that an object had before moves, newest first, each with the sequence of the first commit that no
 /// longer uses it.
 pub(crate) fn list_earlier_iris(read: &impl Read, iri: &str) -> Result<Vec<(String, u64)>, Error> {
-    let range = DocumentRange { reverse: true, limit: usize::MAX, ..DocumentRange::default() };
     let mut earlier: Vec<(String, u64)> = Vec::new();
-    for (key, value) in read.read_documents(MOVES, range)? {
-        let (began, stored) = decode_move(&key, &value)?;
+    for row in MOVES.scan().reverse().read_all(read)? {
+        let (began, stored) = row.entry()?;
         let base = |uri_base: String| Namespace {
             name: String::new(),
             uri_base,
@@ -175,27 +165,12 @@ pub(crate) fn list_rebases_since(
     read: &impl Read,
     sequence: u64,
 ) -> Result<Vec<Rebase>, GatewayError> {
-    let after = sequence.to_be_bytes();
-    let range =
-        DocumentRange { after: Some(&after), limit: usize::MAX, ..DocumentRange::default() };
     let mut rebases = Vec::new();
-    for (key, value) in read.read_documents(MOVES, range)? {
-        let (_, stored) = decode_move(&key, &value)?;
+    for row in MOVES.scan().after(Some(sequence)).read_all(read)? {
+        let stored = row.value()?;
         if namespace::get(read, &stored.name)?.is_some() {
             rebases.push(stored.read_rebase(read)?);
         }
     }
     Ok(rebases)
-}
-
-fn decode_move(key: &[u8], value: &[u8]) -> Result<(u64, StoredMove), Error> {
-    let damaged =
-        |what: String| Error::from(Corruption { path: PathBuf::from(MOVES), offset: 0, what });
-    let sequence = key
-        .try_into()
-        .map(u64::from_be_bytes)
-        .map_err(|_| damaged("a key is not a sequence".to_owned()))?;
-    let stored = serde_json::from_slice(value)
-        .map_err(|error| damaged(format!("a move of a namespace cannot be read: {error}")))?;
-    Ok((sequence, stored))
 }

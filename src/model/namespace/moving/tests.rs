@@ -1,7 +1,6 @@
 mod interrupted;
 mod waiting;
 
-use super::collections::Collection;
 use super::*;
 use crate::catalogue::{Catalogue, IfMatch, Requester};
 use crate::change_feed::{read_age, read_cursor};
@@ -17,6 +16,7 @@ use crate::testing::{
     put_definition, put_namespace, render_object,
 };
 use oxrdf::{Literal, NamedNode};
+use penstock_base::collections::{ALL, Collection};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_store::{DocumentRange, Options, Read};
 use serde_json::{Value, json};
@@ -150,7 +150,7 @@ impl Plant {
     fn documents(&self) -> BTreeMap<(String, String), String> {
         let read = self.store.read();
         let mut all = BTreeMap::new();
-        for Collection { name, .. } in COLLECTIONS {
+        for Collection { name, .. } in ALL {
             let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
             for (key, value) in read.read_documents(name, range).unwrap() {
                 let value = match serde_json::from_slice::<Value>(&value) {
@@ -340,7 +340,8 @@ fn shapes_graphs_follow_and_get_the_next_version() {
     assert!(plan.warnings.iter().any(|warning| warning.contains("\"pumps\"")), "{plan:?}");
     assert!(!plan.warnings.iter().any(|warning| warning.contains("\"others\"")), "{plan:?}");
     let (plant, _) = plant.move_to("Pump", NEW);
-    let read = |name: &str| shapes_graphs::read_graph(&plant.store.read(), name).unwrap().unwrap();
+    let read =
+        |name: &str| shapes_graphs::SHAPES_GRAPHS.get(&plant.store.read(), name).unwrap().unwrap();
     let pumps = read("pumps");
     for line in [
         format!("@prefix pump: <{NEW}> ."),

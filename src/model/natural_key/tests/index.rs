@@ -2,10 +2,9 @@
 use super::{BASE, Gateway, PUMP, TAGGED, UNKEYED, uris};
 use crate::change_feed;
 use crate::ingest::Mode;
-use crate::natural_key::{self, COLLECTION};
+use crate::natural_key::{self, index::ENTRIES};
 use oxrdf::{Literal, NamedNode, Quad};
-use penstock_base::error::GatewayError;
-use penstock_store::{DocumentRange, Read, Transaction};
+use penstock_store::Transaction;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -52,25 +51,12 @@ fn an_index_built_during_ingestion_is_complete() {
 fn entries_that_are_out_of_date_hide_no_object() {
     let (gateway, pumps) = Gateway::with("Pumps", TAGGED);
     gateway.send(&pumps, Mode::Add, r#"{"uri": "urn:z", "tag": "P-1"}"#).unwrap();
-    let entries = gateway
-        .store
-        .read()
-        .read_documents(COLLECTION, DocumentRange { limit: 1, ..DocumentRange::default() })
-        .unwrap();
-    let prefix = entries[0].0.strip_suffix(b"urn:z").unwrap();
-    gateway
-        .store
-        .transact::<_, GatewayError>(|t| {
-            for n in 10..40 {
-                t.put_document(
-                    COLLECTION,
-                    &[prefix, format!("urn:old:{n}").as_bytes()].concat(),
-                    b"",
-                )?;
-            }
-            Ok(())
-        })
-        .unwrap();
+    let entry = ENTRIES.scan().first(&gateway.store.read()).unwrap().unwrap();
+    let (key, key_uri, _) = entry.key().unwrap();
+    let put = |t: &mut Transaction<'_>| {
+        (10..40).try_for_each(|n| ENTRIES.put(t, (key, key_uri, &format!("urn:old:{n}")), ()))
+    };
+    gateway.store.transact(put).unwrap();
     assert_eq!(uris(&gateway.send(&pumps, Mode::Merge, r#"{"tag": "P-1"}"#).unwrap()), ["urn:z"]);
 }
 
@@ -169,7 +155,10 @@ proptest! {
                 change_feed::record_changes(t, gateway.catalogue.watch())
             }).unwrap();
         }
-        let entries = || gateway.store.read().read_documents(COLLECTION, DocumentRange { limit: usize::MAX, ..DocumentRange::default() }).unwrap();
+        let entries = || -> Vec<_> {
+            let rows = ENTRIES.scan().read_all(&gateway.store.read()).unwrap();
+            rows.iter().map(|row| row.key().unwrap()).collect()
+        };
         let kept = entries();
         natural_key::rebuild_index(&gateway.store).unwrap();
         prop_assert_eq!(kept, entries());

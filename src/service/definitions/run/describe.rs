@@ -67,7 +67,8 @@ fn describe_stored(
                 ]
             })
             .unwrap_or_default(),
-        DefinitionKind::Shapes => shapes_graphs::read_graph(read, name)?
+        DefinitionKind::Shapes => shapes_graphs::SHAPES_GRAPHS
+            .get_readable(read, name)?
             .map(|there| {
                 let head = format!("contentType: {}", there.metadata.format.media_type());
                 let lines = there.text.lines().map(str::to_owned);

@@ -159,6 +159,16 @@ impl<K: Codec, V: Codec> Row<K, V> {
         Ok((self.key()?, self.value()?))
     }
 
+    /// Decodes the key. If that fails, logs the error and returns `None`.
+    pub fn key_or_log(&self) -> Option<K::Owned> {
+        self.key().inspect_err(log_unreadable).ok()
+    }
+
+    /// Decodes key and value. If that fails, logs the error and returns `None`.
+    pub fn entry_or_log(&self) -> Option<(K::Owned, V::Owned)> {
+        self.entry().inspect_err(log_unreadable).ok()
+    }
+
     /// Returns the stored form of the key.
     pub fn key_bytes(&self) -> &[u8] {
         &self.key
@@ -250,18 +260,21 @@ impl<K: Codec, V: Codec> Scan<K, V> {
         rows_per_read: usize,
     ) -> impl Iterator<Item = Result<Row<K, V>, Error>> {
         let mut page = Vec::new().into_iter();
-        let mut has_failed = false;
+        let mut is_last_page = false;
         std::iter::from_fn(move || {
-            if has_failed {
-                return None;
-            }
             if let Some(row) = page.next() {
                 return Some(Ok(row));
             }
+            if is_last_page {
+                return None;
+            }
             match self.next_page(&open(), rows_per_read) {
-                Ok(rows) => page = rows.into_iter(),
+                Ok(rows) => {
+                    is_last_page = rows.len() < rows_per_read;
+                    page = rows.into_iter();
+                }
                 Err(error) => {
-                    has_failed = true;
+                    is_last_page = true;
                     return Some(Err(error));
                 }
             }

@@ -1,6 +1,6 @@
 //! Settings and the sections that they are declared in: a section is a struct whose fields are settings, or sections.
 use super::error::ConfigError;
-use super::kind::{Kind, RawValue};
+use super::kind::{Kind, PEM, RawValue};
 use super::load::RawSetting;
 use super::name::fill_name;
 use std::borrow::Cow;
@@ -148,13 +148,12 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Reports an error if a setting names a file that cannot be opened. The text of a PEM file is no name.
+    /// Reports an error if a setting names a file that cannot be opened. A setting of the kind PEM can have the text of one.
     pub(super) fn check_file(&mut self, key: &str) {
         let Some(entry) = self.find(key) else { return };
         let path = entry.raw.to_string();
-        if !path.contains("-----BEGIN")
-            && let Err(error) = std::fs::File::open(path.trim())
-        {
+        let is_text = entry.setting.kind.expected == PEM && path.contains("-----BEGIN");
+        if !is_text && let Err(error) = std::fs::File::open(path.trim()) {
             self.error(key, format!("it cannot be read: {error}"));
         }
     }

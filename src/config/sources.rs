@@ -4,7 +4,7 @@ use super::kind::RawValue;
 use super::setting::Report;
 use super::{properties, yaml};
 use nix::unistd::geteuid;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
@@ -130,23 +130,36 @@ pub(super) fn parse_file(
     errors: &mut Vec<ConfigError>,
 ) -> Vec<FoundValue> {
     let origin = display_path(path);
-    let parsed = if path.extension().is_some_and(|e| e == "properties") {
-        properties::parse(text).map_err(|lines| {
-            let error = |(line, why)| ConfigError::of_source(format!("{origin}, line {line}"), why);
-            lines.into_iter().map(error).collect()
-        })
-    } else {
-        yaml::parse(text).map_err(|why| vec![ConfigError::of_source(origin.clone(), why)])
-    };
-    let properties = parsed.unwrap_or_else(|found| {
-        errors.extend(found);
+    let source = SourceKind::File(path.to_owned());
+    if path.extension().is_some_and(|e| e == "properties") {
+        let properties =
+            properties::parse(text).unwrap_or_else(|lines| {
+                errors.extend(lines.into_iter().map(|(line, why)| {
+                    ConfigError::of_source(format!("{origin}, line {line}"), why)
+                }));
+                Vec::new()
+            });
+        let found = properties.into_iter().map(|property| FoundValue {
+            name: property.name,
+            value: property.value,
+            origin: format!("{origin}, line {}", property.line),
+            source: source.clone(),
+        });
+        return found.collect();
+    }
+    let pairs = yaml::parse(text).unwrap_or_else(|why| {
+        errors.push(ConfigError::of_source(origin.clone(), why));
         Vec::new()
     });
-    let found = properties.into_iter().map(|property| FoundValue {
-        name: property.name,
-        value: property.value,
-        origin: format!("{origin}, line {}", property.line),
-        source: SourceKind::File(path.to_owned()),
+    let lines = if pairs.is_empty() { HashMap::new() } else { yaml::find_lines(text) };
+    let found = pairs.into_iter().map(|(name, value)| FoundValue {
+        origin: match yaml::line_of_name(&lines, &name) {
+            Some(line) => format!("{origin}, line {line}"),
+            None => origin.clone(),
+        },
+        name,
+        value,
+        source: source.clone(),
     });
     found.collect()
 }

@@ -1,88 +1,283 @@
 //! Parses YAML files into flat names and values.
 use super::kind::RawValue;
-use super::properties::Property;
-use penstock_base::yaml::{self, Content, DuplicateKey, Location, Node};
+use saphyr_parser::{Event, Parser};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+use serde_yaml::Value;
+use std::collections::HashMap;
+use std::fmt;
 
-/// Parses all names and values, in order, each with the line of its name. Below an alias (`*name`), that is the line of the
-/// alias.
+/// Parses all names and values, in order.
 ///
 /// # Errors
-/// Describes the error, with its line.
-pub(super) fn parse(text: &str) -> Result<Vec<Property>, String> {
-    let mut duplicates = Vec::new();
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let parsed = yaml::parse_document(text, "configuration", &mut duplicates);
-    if let Some(duplicate) = duplicates.first() {
-        return Err(describe_duplicate(duplicate));
-    }
+/// Describes the error, with its line and column.
+pub(super) fn parse(text: &str) -> Result<Vec<(String, RawValue)>, String> {
+    let shape: Value = serde_yaml::from_str(text)
+        .map_err(|error| describe_duplicate_key(text).unwrap_or_else(|| error.to_string()))?;
+    let tree = TreeSeed(&shape)
+        .deserialize(serde_yaml::Deserializer::from_str(text))
+        .map_err(|e| e.to_string())?;
     let mut found = Vec::new();
-    if let Some(root) = parsed.map_err(|error| error.to_string())? {
-        if !matches!(root.content, Content::Mapping(_)) {
+    match tree {
+        Tree::Nothing => {}
+        Tree::Map(_) => flatten_tree(String::new(), tree, &mut found),
+        Tree::Scalar(_) | Tree::List(_) => {
             return Err(
                 "expected names with values at the top level, such as `server.port: 8080`".into()
             );
         }
-        flatten(String::new(), root.at, root, &mut found);
     }
     Ok(found)
 }
 
-fn describe_duplicate(DuplicateKey { key, first, is_at_top }: &DuplicateKey) -> String {
-    let remedy = if *is_at_top && key.name == "security" {
-        "write `security.mode` for the one with a value, such as `security.mode: oauth2`, or put `mode: oauth2` below \
-         the other one, beside `role`"
-    } else {
-        "move the keys of both below one of them"
-    };
-    format!(
-        "line {}: the duplicate key {:?}, which is in line {} already; {remedy}",
-        key.at.line, key.name, first.line
-    )
+/// Describes the first key that occurs twice in a mapping, because `serde_yaml` names neither line.
+fn describe_duplicate_key(text: &str) -> Option<String> {
+    /// The keys of an open mapping with their lines, and whether the next node is one.
+    struct Keys {
+        lines: HashMap<String, usize>,
+        is_next: bool,
+    }
+    let mut parser = Parser::new_from_str(text);
+    // A list has no keys.
+    let mut open: Vec<Option<Keys>> = Vec::new();
+    while let Some(Ok((event, span))) = parser.next_event() {
+        if matches!(event, Event::SequenceEnd | Event::MappingEnd) {
+            open.pop();
+            continue;
+        }
+        let is_node = matches!(
+            event,
+            Event::Scalar(..)
+                | Event::Alias(..)
+                | Event::SequenceStart(..)
+                | Event::MappingStart(..)
+        );
+        let (line, is_top) = (span.start.line(), open.len() == 1);
+        if is_node && let Some(Some(keys)) = open.last_mut() {
+            if keys.is_next
+                && let Event::Scalar(key, ..) = &event
+                && let Some(first) = keys.lines.insert(key.to_string(), line)
+            {
+                let remedy = if is_top && key == "security" {
+                    "write `security.mode` for the one with a value, such as `security.mode: oauth2`, or put \
+                     `mode: oauth2` below the other one, beside `role`"
+                } else {
+                    "move the keys of both below one of them"
+                };
+                return Some(format!(
+                    "line {line}: the duplicate key {key:?}, which is in line {first} already; {remedy}"
+                ));
+            }
+            keys.is_next = !keys.is_next;
+        }
+        match event {
+            Event::SequenceStart(..) => open.push(None),
+            Event::MappingStart(..) => {
+                open.push(Some(Keys { lines: HashMap::new(), is_next: true }));
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
-/// Adds the values in a node, whose name begins at `at`.
-fn flatten(name: String, at: Location, node: Node, into: &mut Vec<Property>) {
-    // What an alias copies has the positions of the original, which comes before.
-    let is_copy = node.at < at;
-    let place = |own: Location| if is_copy { at } else { own };
-    let value = match node.content {
-        Content::Null => RawValue::Text(String::new()),
-        Content::Scalar { text, .. } => RawValue::Text(text),
-        Content::Sequence(items)
-            if items.iter().all(|item| matches!(item.content, Content::Scalar { .. })) =>
-        {
-            let texts = items.into_iter().filter_map(|item| match item.content {
-                Content::Scalar { text, .. } => Some(text),
+/// The line of a name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NameLine {
+    /// Counted from 1.
+    number: usize,
+    /// Whether an alias (`*name`) is its value. The names below it have no lines of their own.
+    is_alias: bool,
+}
+
+/// Returns the line on which each name begins. Of a name that occurs twice, that is the last one, whose value is in force.
+pub(super) fn find_lines(text: &str) -> HashMap<String, NameLine> {
+    /// A mapping or list that is not closed yet.
+    enum Open {
+        /// Its name, and the name of the key whose value comes next.
+        Map { name: String, next: Option<String> },
+        /// Its name, and the index of the item that comes next.
+        List { name: String, index: usize },
+    }
+    let mut parser = Parser::new_from_str(text);
+    let (mut lines, mut open) = (HashMap::new(), Vec::<Open>::new());
+    while let Some(Ok((event, span))) = parser.next_event() {
+        if matches!(event, Event::SequenceEnd | Event::MappingEnd) {
+            open.pop();
+            continue;
+        }
+        if !matches!(
+            event,
+            Event::Scalar(..)
+                | Event::Alias(..)
+                | Event::SequenceStart(..)
+                | Event::MappingStart(..)
+        ) {
+            continue;
+        }
+        let name = match open.last_mut() {
+            None => String::new(),
+            Some(Open::List { name, index }) => {
+                let item = format!("{name}[{index}]");
+                *index += 1;
+                lines.insert(item.clone(), NameLine { number: span.start.line(), is_alias: false });
+                item
+            }
+            Some(Open::Map { name, next }) => match (next.take(), &event) {
+                (Some(full), _) => full,
+                (None, Event::Scalar(key, ..)) => {
+                    let full = join_names(name, key);
+                    let line = NameLine { number: span.start.line(), is_alias: false };
+                    lines.insert(full.clone(), line);
+                    *next = Some(full);
+                    continue;
+                }
+                // A key that is no text; reading the document has refused it.
+                (None, _) => return lines,
+            },
+        };
+        match event {
+            Event::SequenceStart(..) => open.push(Open::List { name, index: 0 }),
+            Event::MappingStart(..) => open.push(Open::Map { name, next: None }),
+            Event::Alias(..) => {
+                if let Some(line) = lines.get_mut(&name) {
+                    line.is_alias = true;
+                }
+            }
+            _ => {}
+        }
+    }
+    lines
+}
+
+/// Returns the line of a name, counted from 1. Below an alias, that is the line of the alias. `None` if it is unknown.
+pub(super) fn line_of_name(lines: &HashMap<String, NameLine>, name: &str) -> Option<usize> {
+    if let Some(line) = lines.get(name) {
+        return Some(line.number);
+    }
+    let mut above = name;
+    loop {
+        above = above.get(..above.rfind(['.', '['])?)?;
+        if let Some(line) = lines.get(above) {
+            return line.is_alias.then_some(line.number);
+        }
+    }
+}
+
+fn join_names(name: &str, key: &str) -> String {
+    if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") }
+}
+
+/// A document in which every scalar keeps its original text: `0123` and `1.10` keep their digits.
+enum Tree {
+    Nothing,
+    Scalar(String),
+    List(Vec<Tree>),
+    Map(Vec<(String, Tree)>),
+}
+
+fn flatten_tree(name: String, tree: Tree, into: &mut Vec<(String, RawValue)>) {
+    match tree {
+        Tree::Nothing => into.push((name, RawValue::Text(String::new()))),
+        Tree::Scalar(text) => into.push((name, RawValue::Text(text))),
+        Tree::List(items) if items.iter().all(|i| matches!(i, Tree::Scalar(_))) => {
+            let texts = items.into_iter().filter_map(|item| match item {
+                Tree::Scalar(text) => Some(text),
                 _ => None,
             });
-            RawValue::List(texts.collect())
+            into.push((name, RawValue::List(texts.collect())));
         }
-        Content::Sequence(items) => {
+        Tree::List(items) => {
             for (index, item) in items.into_iter().enumerate() {
-                flatten(format!("{name}[{index}]"), place(item.at.max(node.at)), item, into);
+                flatten_tree(format!("{name}[{index}]"), item, into);
             }
-            return;
         }
-        Content::Mapping(entries) => {
+        Tree::Map(entries) => {
             for (key, value) in entries {
-                let full = if name.is_empty() { key.name } else { format!("{name}.{}", key.name) };
-                flatten(full, place(key.at), value, into);
+                flatten_tree(join_names(&name, &key), value, into);
             }
-            return;
         }
-    };
-    into.push(Property { line: at.line, name, value });
+    }
+}
+
+/// Reads a document with the shape of this value, which has the types of the scalars.
+struct TreeSeed<'a>(&'a Value);
+
+impl<'de> DeserializeSeed<'de> for TreeSeed<'_> {
+    type Value = Tree;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
+        match self.0 {
+            Value::Null => IgnoredAny::deserialize(deserializer).map(|_| Tree::Nothing),
+            Value::Sequence(_) => deserializer.deserialize_seq(self),
+            Value::Mapping(_) => deserializer.deserialize_map(self),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                String::deserialize(deserializer).map(Tree::Scalar)
+            }
+            Value::Tagged(tagged) => Err(serde::de::Error::custom(format!(
+                "the tag {} is not supported in a configuration file",
+                tagged.tag
+            ))),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for TreeSeed<'_> {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the same document as before")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Tree, A::Error> {
+        let mut items = Vec::new();
+        for value in self.0.as_sequence().into_iter().flatten() {
+            items.extend(access.next_element_seed(TreeSeed(value))?);
+        }
+        Ok(Tree::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Tree, A::Error> {
+        let mut entries = Vec::new();
+        for (_, value) in self.0.as_mapping().into_iter().flatten() {
+            if let Some(key) = access.next_key()? {
+                entries.push((key, access.next_value_seed(TreeSeed(value))?));
+            }
+        }
+        Ok(Tree::Map(entries))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// What libyaml reads and other readers refuse, and files of running gateways have.
+    #[test]
+    fn every_layout_of_libyaml_is_read() {
+        for (text, name, value) in [
+            (
+                "server:\n  cors:\n    allowed-origins: [\n      \"https://a.example\",\n      \"https://b.example\"\n    ]\n",
+                "server.cors.allowed-origins",
+                "https://a.example,https://b.example",
+            ),
+            ("service:\n  limits: {\n    \"body\": \"1MiB\"\n  }\n", "service.limits.body", "1MiB"),
+            ("service:\n  base-url: \"https://a/\\\n  x\"\n", "service.base-url", "https://a/x"),
+            ("server.port:\t8081\n", "server.port", "8081"),
+            ("service.gateway-id: !!str 123\n", "service.gateway-id", "123"),
+        ] {
+            let found = parse(text).unwrap();
+            let [(found_name, found_value)] = found.as_slice() else { panic!("{text}") };
+            assert_eq!((found_name.as_str(), found_value.to_string().as_str()), (name, value));
+        }
+    }
+
     #[test]
     fn names_are_flat_and_scalars_keep_their_digits() {
         let text = "server:\n  port: 0123\n  cors.allowed-origins: [a, 'b,c']\nservice.gateway-id: 1.10\nservice:\n  base-url:\n  export: &x {targets: {'[my.bucket]': {type: s3}}}\nother: *x\n";
         let found: Vec<(String, String)> =
-            parse(text).unwrap().into_iter().map(|p| (p.name, p.value.to_string())).collect();
+            parse(text).unwrap().into_iter().map(|(n, v)| (n, format!("{v}"))).collect();
         let expected = [
             ("server.port", "0123"),
             ("server.cors.allowed-origins", "a,b,c"),
@@ -97,8 +292,8 @@ mod tests {
 
     #[test]
     fn every_name_has_a_line() {
-        let text = "# c\nserver:\n  port: 1\n\nservice:\n  base: &x {type: a}\n  list:\n  - topic: t\n    mode: m\n  - topic: u\nother: *x\ntext: |\n  a: 1\nlast: [p, q]\nitems:\n- *x\n";
-        let found = parse(text).unwrap();
+        let text = "# c\nserver:\n  port: 1\n\nservice:\n  base: &x {type: a}\n  list:\n  - topic: t\n    mode: m\n  - topic: u\nother: *x\ntext: |\n  a: 1\nlast: [p, q]\n";
+        let lines = find_lines(text);
         for (name, line) in [
             ("server.port", 3),
             ("service.base.type", 6),
@@ -108,18 +303,23 @@ mod tests {
             ("other.type", 11),
             ("text", 12),
             ("last", 14),
-            ("items[0].type", 16),
         ] {
-            let property = found.iter().find(|property| property.name == name).unwrap();
-            assert_eq!(property.line, line, "{name}");
+            assert_eq!(line_of_name(&lines, name), Some(line), "{name}");
+        }
+        assert_eq!(line_of_name(&lines, "nothing"), None);
+        assert_eq!(line_of_name(&lines, "server.address"), None);
+        for (name, _) in parse(text).unwrap() {
+            assert!(line_of_name(&lines, &name).is_some(), "{name}");
         }
     }
 
     #[test]
     fn the_line_of_a_name_is_that_of_its_value_in_force() {
-        let twice = parse("server.port: 1\nserver:\n  port: 2\n").unwrap();
-        let lines = twice.iter().map(|property| (property.name.as_str(), property.line));
-        assert_eq!(lines.collect::<Vec<_>>(), [("server.port", 1), ("server.port", 3)]);
+        let twice = find_lines("server.port: 1\nserver:\n  port: 2\n");
+        assert_eq!(line_of_name(&twice, "server.port"), Some(3));
+        let ended = find_lines("server:\n  port: 1\n  tls: [\n");
+        assert_eq!(line_of_name(&ended, "server.port"), Some(2));
+        assert_eq!(line_of_name(&ended, "server.address"), None);
     }
 
     #[test]

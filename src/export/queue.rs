@@ -145,7 +145,8 @@ impl ExportQueue {
         let mut loaded = LoadedRecords::default();
         for row in EXPORTS.scan().pages(|| store.read(), RECORDS_PER_READ) {
             let row = row?;
-            loaded.add(row.key()?, row.value_or_log(), &spool);
+            let Some(order) = row.key_or_log() else { continue };
+            loaded.add(order, row.value_or_log(), &spool);
         }
         loaded.store_corrections(&store)?;
         loaded.clean_up_spool(&spool)?;
@@ -193,7 +194,7 @@ impl ExportQueue {
                     let count = match export.kind {
                         ExportKind::Full => export.objects,
                         ExportKind::Incremental => {
-                            EXPORT_OBJECT_COUNTS.get(t, key)?.unwrap_or(0) + export.objects
+                            EXPORT_OBJECT_COUNTS.get_or_log(t, key)?.unwrap_or(0) + export.objects
                         }
                         ExportKind::Deleted => continue,
                     };
@@ -240,7 +241,10 @@ impl ExportQueue {
     pub(super) fn may_have_objects(&self, targets: &[String], name: &str) -> Result<bool, Error> {
         let read = self.store.read();
         for target in targets {
-            if EXPORT_OBJECT_COUNTS.get(&read, (target, name))?.is_some_and(|count| count > 0) {
+            if EXPORT_OBJECT_COUNTS
+                .get_or_log(&read, (target, name))?
+                .is_some_and(|count| count > 0)
+            {
                 return Ok(true);
             }
         }
@@ -450,7 +454,7 @@ impl ExportQueue {
 /// Records the sequence that a SPARQL store has, unless it had a higher one.
 fn record_delivered_sequence(t: &mut Transaction<'_>, entry: &Export) -> Result<(), Error> {
     let key = (entry.target.as_str(), entry.business_object_name.as_str());
-    let before = EXPORT_DELIVERED.get(t, key)?;
+    let before = EXPORT_DELIVERED.get_or_log(t, key)?;
     if before.is_some_and(|before| before >= entry.sequence) {
         return Ok(());
     }

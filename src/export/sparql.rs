@@ -344,7 +344,7 @@ async fn read_known(
         let read = inner.queue.store.read();
         Ok(KnownSequences {
             assigned: EXPORT_SEQUENCES.get(&read, (&target, &name))?.unwrap_or(0),
-            delivered: EXPORT_DELIVERED.get(&read, (&target, &name))?.unwrap_or(0),
+            delivered: EXPORT_DELIVERED.get_or_log(&read, (&target, &name))?.unwrap_or(0),
         })
     });
     known.await.map_err(|error| DeliveryFailure::of_gateway(error.to_string()))

@@ -135,8 +135,11 @@ pub fn list_changed(
 ) -> Result<Vec<ChangedObject>, Error> {
     let rows = CHANGES.scan().prefix::<(String, u64)>((id, generation));
     let rows = rows.after(after.map(|uri| (id, generation, uri))).read(read, limit)?;
-    let entries = rows.iter().filter_map(|row| row.entry().ok());
-    Ok(entries.map(|((_, _, uri), new_at)| ChangedObject { uri, new_at }).collect())
+    let changed = rows.iter().filter_map(|row| {
+        let (_, _, uri) = row.key_or_log()?;
+        Some(ChangedObject { uri, new_at: row.value_or_log().flatten() })
+    });
+    Ok(changed.collect())
 }
 
 /// Returns when an object last changed, as elapsed time in milliseconds, and the generation of that change. Returns
@@ -187,7 +190,10 @@ pub fn clean_up_all(store: &Store, watch: &Watch) -> Result<(), GatewayError> {
         loop {
             let row = table.scan().after_bytes(after).first(&store.read())?;
             let Some(row) = row else { break };
-            let (id, _) = row.key()?;
+            let Some((id, _)) = row.key_or_log() else {
+                after = row.key_bytes().to_vec();
+                continue;
+            };
             clean_up(store, &id)?;
             // An id is followed by 0, so this sorts after all of its keys.
             after = [id.as_bytes(), &[1]].concat();
@@ -266,7 +272,7 @@ pub(crate) fn rewrite_change(
     rebase: &Rebase,
     row: &Row<(String, u64, String), Option<u64>>,
 ) -> Result<bool, GatewayError> {
-    let ((id, generation, uri), new_at) = row.entry()?;
+    let Some(((id, generation, uri), new_at)) = row.entry_or_log() else { return Ok(false) };
     let Some(uri) = rebase.rewrite(&uri) else { return Ok(false) };
     row.delete(transaction)?;
     CHANGES.put(transaction, (&id, generation, &uri), new_at)?;
@@ -279,7 +285,7 @@ pub(crate) fn rewrite_age(
     rebase: &Rebase,
     row: &Row<(String, String), (u64, u64)>,
 ) -> Result<bool, GatewayError> {
-    let ((id, uri), age) = row.entry()?;
+    let Some(((id, uri), age)) = row.entry_or_log() else { return Ok(false) };
     let Some(uri) = rebase.rewrite(&uri) else { return Ok(false) };
     row.delete(transaction)?;
     AGES.put(transaction, (&id, &uri), age)?;

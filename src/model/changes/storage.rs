@@ -250,8 +250,8 @@ fn read_oldest_closed(
 
 /// Removes a closed change with its parts.
 fn remove_closed(transaction: &mut Transaction<'_>, entry: &ClosedRow) -> Result<(), GatewayError> {
-    let (account, _, _, id) = entry.key()?;
     entry.delete(transaction)?;
+    let Some((account, _, _, id)) = entry.key_or_log() else { return Ok(()) };
     let Some(row) = CHANGES.row(transaction, id)? else { return Ok(()) };
     // What cannot be read is logged, and does not keep the others from being removed.
     if let Some(change) = row.value_or_log() {

@@ -202,7 +202,7 @@ fn queue_accounts(origins: Vec<(OriginKey, u64)>) -> BinaryHeap<Weighted<Account
 pub(super) fn list_origins(read: &impl Read) -> Result<Vec<(OriginKey, u64)>, Error> {
     let mut origins = Vec::new();
     for row in TOTALS.scan().read_all(read)? {
-        let (origin, share) = row.entry()?;
+        let Some((origin, share)) = row.entry_or_log() else { continue };
         origins.extend(origin.map(|origin| (origin, share.bytes)));
     }
     Ok(origins)

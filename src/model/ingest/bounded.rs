@@ -55,12 +55,11 @@ impl<V: Codec> BoundedLog<V> {
     /// Returns the oldest entry: its sequence and its value.
     pub(super) fn read_oldest(&self, read: &impl Read) -> Result<Option<(u64, V::Owned)>, Error> {
         let Some(row) = self.0.scan().first(read)? else { return Ok(None) };
-        let (sequence, (_, value)) = row.entry()?;
-        Ok(Some((sequence, value)))
+        Ok(row.entry_or_log().map(|(sequence, (_, value))| (sequence, value)))
     }
 
     /// Returns the number of entries, and their bytes.
     pub(super) fn read_totals(&self, read: &impl Read) -> Result<(u64, u64), Error> {
-        Ok(TOTALS.get(read, self.0.collection().name)?.unwrap_or_default())
+        Ok(TOTALS.get_or_log(read, self.0.collection().name)?.unwrap_or_default())
     }
 }

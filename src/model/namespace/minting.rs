@@ -142,7 +142,7 @@ pub(super) fn rewrite_counter(
     row: &Row<String, u64>,
 ) -> Result<bool, GatewayError> {
     let (from, to) = (rebase.from(), rebase.to());
-    if row.key()? != from.uri_base {
+    if row.key_or_log().as_ref() != Some(&from.uri_base) {
         return Ok(false);
     }
     let issued = row.value()?;
@@ -160,7 +160,8 @@ pub(super) fn rewrite_reserved(
     rebase: &Rebase,
     row: &Row<String, ()>,
 ) -> Result<bool, GatewayError> {
-    let Some(moved) = rebase.rewrite(&row.key()?) else { return Ok(false) };
+    let moved = row.key_or_log().and_then(|uri| rebase.rewrite(&uri));
+    let Some(moved) = moved else { return Ok(false) };
     if RESERVED.contains(transaction, &moved)? {
         return Ok(false);
     }

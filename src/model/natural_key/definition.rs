@@ -377,7 +377,10 @@ pub(crate) fn remove_unused_entries(store: &Store, watch: &Watch) -> Result<(), 
     loop {
         let row = ENTRIES.scan().after_bytes(after).first(&store.read())?;
         let Some(row) = row else { return Ok(()) };
-        let (digest, ..) = row.key()?;
+        let Some((digest, ..)) = row.key_or_log() else {
+            after = row.key_bytes().to_vec();
+            continue;
+        };
         remove_entries(store, &digest, &|transaction| watch.uses_key_digest(transaction, &digest))?;
         // No entry of the digest sorts after this.
         after = [digest.as_slice(), &[u8::MAX; 32]].concat();

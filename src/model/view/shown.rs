@@ -47,7 +47,7 @@ impl<'q> ShownLiteral<'q> {
                 _ => Some("true or false"),
             },
             Form::Text | Form::Token => {
-                let fits = kind.has_type_of(literal) || rate_datatype(literal.datatype()) > 0;
+                let fits = rate_datatype(literal.datatype()) > 0 || kind.has_type_of(literal);
                 (!fits).then_some("what the field holds")
             }
         };

@@ -100,7 +100,7 @@ pub fn read_queue_page(
         && bytes < MAX_PAGE_BYTES
         && let Some(row) = rows.next().transpose()?
     {
-        let ((_, number), value) = row.entry()?;
+        let Some(((_, number), value)) = row.entry_or_log() else { continue };
         if number > until {
             break;
         }
@@ -124,7 +124,7 @@ pub fn read_queue_totals(read: &impl Read, name: &str) -> Result<QueueTotals, Er
 /// Returns the highest number in the queue of a webhook.
 pub(super) fn read_last_number(read: &impl Read, name: &str) -> Result<Option<u64>, Error> {
     let last = EVENTS.scan().prefix::<String>(name).reverse().first(read)?;
-    Ok(last.map(|row| row.key()).transpose()?.map(|(_, number)| number))
+    Ok(last.and_then(|row| row.key_or_log()).map(|(_, number)| number))
 }
 
 /// Deletes some events of a queue. Returns the bytes of each.

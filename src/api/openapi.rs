@@ -3,7 +3,7 @@
 use penstock_config::Settings;
 use penstock_http::access::MinimumRole;
 use penstock_http::credential::cookie_name;
-use penstock_http::operation::{Answer, Content, Operation, Parameter, Place};
+use penstock_http::operation::{Answer, Content, Operation, Parameter, Place, SchemaFn};
 use penstock_resources::problem::Problem;
 use schemars::SchemaGenerator;
 use schemars::generate::{Contract, SchemaSettings};
@@ -61,18 +61,19 @@ impl Schemas {
         definitions.extend(answers);
         for schema in definitions.values_mut() {
             merge_named_values(schema);
-            name_known_formats(schema);
+            adapt_to_generators(schema);
         }
         definitions
     }
 }
 
-/// Replaces the formats of unsigned integers, which OpenAPI does not define. `minimum` says that they are not negative.
-fn name_known_formats(schema: &mut Value) {
+/// Writes what client generators understand. Instead of the formats of unsigned integers, which OpenAPI does not define,
+/// it writes those of signed ones; `minimum` says that they are not negative. Any value is `{}` instead of `true`.
+fn adapt_to_generators(schema: &mut Value) {
     match schema {
-        Value::Array(items) => items.iter_mut().for_each(name_known_formats),
+        Value::Array(items) => items.iter_mut().for_each(adapt_to_generators),
         Value::Object(members) => {
-            members.values_mut().for_each(name_known_formats);
+            members.values_mut().for_each(adapt_to_generators);
             if let Some(Value::String(format)) = members.get_mut("format") {
                 match format.as_str() {
                     "uint" | "uint64" => "int64".clone_into(format),
@@ -80,9 +81,26 @@ fn name_known_formats(schema: &mut Value) {
                     _ => {}
                 }
             }
+            let of_members = members.get_mut("properties").and_then(Value::as_object_mut);
+            of_members.into_iter().flat_map(Map::values_mut).for_each(write_any_as_object);
+            members.get_mut("items").into_iter().for_each(write_any_as_object);
         }
         _ => {}
     }
+}
+
+fn write_any_as_object(schema: &mut Value) {
+    if *schema == Value::Bool(true) {
+        *schema = json!({});
+    }
+}
+
+/// Returns the schema of a parameter or of a body.
+fn describe_type(schema: SchemaFn, generator: &mut SchemaGenerator) -> Value {
+    let mut described = schema(generator).to_value();
+    write_any_as_object(&mut described);
+    adapt_to_generators(&mut described);
+    described
 }
 
 /// Describes that a member which an answer can leave out is never null.
@@ -223,13 +241,13 @@ fn describe_parameter(parameter: &Parameter, schemas: &mut Schemas) -> Value {
         },
         "description": parameter.description,
         "required": parameter.is_required,
-        "schema": (parameter.schema)(&mut schemas.bodies),
+        "schema": describe_type(parameter.schema, &mut schemas.bodies),
     })
 }
 
 fn describe_contents(contents: &[Content], generator: &mut SchemaGenerator) -> Map<String, Value> {
     let describe = |content: &Content| {
-        (content.media_type.to_owned(), json!({"schema": (content.schema)(generator)}))
+        (content.media_type.to_owned(), json!({"schema": describe_type(content.schema, generator)}))
     };
     contents.iter().map(describe).collect()
 }
@@ -246,7 +264,7 @@ fn describe_responses(
         problems.map(|status| (status.to_string(), describe_problem(*status, generator))).collect();
     for (status, content) in &operation.problem_contents {
         if let Some(response) = responses.get_mut(&status.to_string()) {
-            let schema = (content.schema)(generator);
+            let schema = describe_type(content.schema, generator);
             response["content"][content.media_type] = json!({ "schema": schema });
         }
     }
@@ -390,34 +408,34 @@ mod tests {
 
     fn list_members(name: &str, schema: &Value) -> String {
         let Some(members) = schema["properties"].as_object() else {
-            return format!("{name} = {}\n", describe_type(schema));
+            return format!("{name} = {}\n", describe_in_short(schema));
         };
         let required = schema["required"].as_array();
         let mut text = format!("{name}\n");
         for (member, schema) in members {
             let is_required = required.is_some_and(|names| names.iter().any(|name| name == member));
             let mark = if is_required { "" } else { "?" };
-            writeln!(text, "  {member}{mark}: {}", describe_type(schema)).unwrap();
+            writeln!(text, "  {member}{mark}: {}", describe_in_short(schema)).unwrap();
         }
         text
     }
 
     /// Describes a type in short: `Export[]`, `string | null`, `"full" | "deleted"`.
-    fn describe_type(schema: &Value) -> String {
+    fn describe_in_short(schema: &Value) -> String {
         if let Some(reference) = schema["$ref"].as_str() {
             return reference.rsplit('/').next().unwrap().to_owned();
         }
         let join = |types: Vec<String>| types.join(" | ");
         for choices in [&schema["anyOf"], &schema["oneOf"]] {
             if let Some(choices) = choices.as_array() {
-                return join(choices.iter().map(describe_type).collect());
+                return join(choices.iter().map(describe_in_short).collect());
             }
         }
         if let Some(names) = schema["enum"].as_array() {
             return join(names.iter().map(Value::to_string).collect());
         }
         let with_items = |name: &str| match name {
-            "array" => format!("{}[]", describe_type(&schema["items"])),
+            "array" => format!("{}[]", describe_in_short(&schema["items"])),
             name => name.to_owned(),
         };
         match &schema["type"] {

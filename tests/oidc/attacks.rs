@@ -106,7 +106,7 @@ async fn a_sign_in_redirects_only_to_the_gateway() {
             browser.get(format!("{}/oauth2/authorization/kc?return={evil}", gateway.url)).await;
         let back = browser.authenticate_at_provider(begun.redirect_location(), "alice").await;
         let done = browser.get(back.redirect_location()).await;
-        assert_eq!(done.redirect_location().as_str(), "/", "{evil}");
+        assert_eq!(done.redirect_location().as_str(), format!("{}/", gateway.url), "{evil}");
     }
 }
 

@@ -17,7 +17,8 @@ async fn a_sign_in_creates_an_account_and_a_session() {
         page.expect(200, &format!("<a class=\"button\" href=\"{link}\">Sign in with kc</a>"));
     let begun = browser.get(page.url.join(link).unwrap()).await;
     assert_eq!(begun.status, 303);
-    assert_eq!(begun.redirect_parameter("redirect_uri"), "/login/oauth2/code/kc");
+    let callback = format!("{}/login/oauth2/code/kc", gateway.url);
+    assert_eq!(begun.redirect_parameter("redirect_uri"), callback);
     assert_eq!(begun.redirect_parameter("scope"), "profile openid");
     assert_eq!(begun.redirect_parameter("response_type"), "code");
     assert_eq!(begun.redirect_parameter("code_challenge_method"), "S256");

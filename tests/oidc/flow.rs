@@ -61,7 +61,8 @@ async fn a_sign_in_creates_an_account_and_a_session() {
         "{}",
         out.redirect_location()
     );
-    assert_eq!(out.redirect_parameter("post_logout_redirect_uri"), "/signed-out");
+    let signed_out = format!("{}/signed-out", gateway.url);
+    assert_eq!(out.redirect_parameter("post_logout_redirect_uri"), signed_out);
     assert_eq!(out.redirect_parameter("client_id"), "penstock-web");
     assert_eq!(out.redirect_parameter("id_token_hint").split('.').count(), 3);
     let asked = browser.get(out.redirect_location()).await.expect(200, "Do you want to sign-out");
@@ -72,7 +73,7 @@ async fn a_sign_in_creates_an_account_and_a_session() {
             &format!("xsrf={xsrf}&logout=yes"),
         )
         .await;
-    assert_eq!(ended.redirect_location().as_str(), "/signed-out");
+    assert_eq!(ended.redirect_location().as_str(), signed_out);
     browser.get(ended.redirect_location()).await.expect(200, "You are signed out");
     assert_eq!(browser.get("/").await.redirect_path(), "/login");
     let refused = get_with_stolen_session().await;

@@ -1,4 +1,5 @@
-//! Parses YAML and JSON into nodes with their line and column, for mappings and for the configuration.
+//! Parses YAML and JSON into nodes with their line and column, for mappings. The configuration has a reader of its own
+//! (`src/config/yaml.rs`), because it must read every layout that earlier versions read.
 //!
 //! The nodes are built with an explicit stack, so no depth of the text can overflow the thread's stack. Aliases are
 //! expanded within a budget of nodes, which limits the growth of a text.

@@ -48,7 +48,7 @@ pub const CURSORS: Table<String, AsJson<ExportCursor>> = Table::new(collections:
 pub(super) const CHANGES: Table<(String, u64, String), Option<u64>> =
     Table::new(collections::CHANGES);
 /// The elapsed time of the last change of an object and its generation, by the id of the Business Object and the URI. An
-/// empty URI stands for all objects, and then the generation `u64::MAX` means that earlier ages are invalid.
+/// empty URI means all objects. Its generation `u64::MAX` means that earlier ages are invalid.
 pub const AGES: Table<(String, String), (u64, u64)> = Table::new(collections::OBJECT_AGES);
 /// A number that differs after each change of a definition.
 const WATCHED: Table<(), u64> = Table::new(collections::WATCHED);

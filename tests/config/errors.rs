@@ -112,6 +112,20 @@ fn an_invalid_bucket_name_is_reported_once() {
 }
 
 #[test]
+fn the_text_of_a_certificate_is_no_ca_file() {
+    let text = "-----BEGIN CERTIFICATE----- MIIB -----END CERTIFICATE-----";
+    let ca_file = format!("--service.export.targets.plant-a.ca-file={text}");
+    let found = load_errors(&with_arguments(&[
+        "--service.export.targets.plant-a.type=s3",
+        "--service.export.targets.plant-a.url=https://s3.example",
+        "--service.export.targets.plant-a.access-key-id=id",
+        "--service.export.targets.plant-a.secret-access-key=secret",
+        &ca_file,
+    ]));
+    assert!(found.iter().any(|error| error.contains("it cannot be read")), "{found:#?}");
+}
+
+#[test]
 fn related_settings_are_checked_together() {
     let found = load_errors(&with_arguments(&["--service.limits.body=128MiB"]));
     assert!(found.len() == 1 && found[0].starts_with("service.limits.in-flight"), "{found:#?}");

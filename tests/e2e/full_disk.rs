@@ -98,7 +98,7 @@ fn the_reserve_is_kept_for_operations_that_free_space() {
     assert_eq!(client.read("/api/v1/status")["disk"]["inReserve"], true);
     let metrics = client.get("/metrics").expect(200).body;
     assert!(String::from_utf8_lossy(&metrics).contains("penstock_disk_in_reserve 1"));
-    assert!(server.log().contains("full up to its reserve"), "{}", server.log());
+    server.wait_for_log("full up to its reserve");
 
     // Even on a completely full disk, no data is lost and no recovery is needed.
     std::fs::remove_file(filler).unwrap();

@@ -48,7 +48,7 @@ async fn a_wrong_state_code_or_issuer_is_refused() {
         expect_refused(page, &browser, status, words);
     }
     assert!(!gateway.events("sign-in.refused").await.is_empty());
-    assert!(gateway.log().contains("the answer names another issuer"), "{}", gateway.log());
+    gateway.wait_for_log("the answer names another issuer");
     assert!(gateway.users().await.is_empty());
     assert!(gateway.events("sign-in").await.is_empty());
 }

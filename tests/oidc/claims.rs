@@ -99,7 +99,7 @@ async fn without_an_issuer_the_configured_endpoints_suffice_and_the_log_names_th
         format!("{prefix}.jwk-set-uri={}/jwks", provider.issuer),
     ];
     let gateway = Gateway::start_with_provider(&provider, &lent(&more)).await;
-    assert!(gateway.log().contains("the issuer of ID tokens and of its answers is not checked"));
+    gateway.wait_for_log("the issuer of ID tokens and of its answers is not checked");
     let mut browser = gateway.browser();
     assert_eq!(browser.sign_in("bob").await.status, 303);
     let home = browser.get("/admin").await.expect(200, "Bob Baker");

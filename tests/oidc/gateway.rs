@@ -49,6 +49,12 @@ impl Gateway {
         self.server.log()
     }
 
+    /// Waits until the output of the gateway contains `text`.
+    #[track_caller]
+    pub(crate) fn wait_for_log(&self, text: &str) {
+        self.server.wait_for_log(text);
+    }
+
     /// Reads the password of the first account.
     pub(crate) fn initial_password(&self) -> String {
         let file = self.dir.path().join("data/initial-admin-password");

@@ -38,7 +38,7 @@ async fn a_slow_provider_causes_a_timeout() {
     provider.send_command("/delay?ms=60000").await;
     let page = gateway.browser().get(SIGN_IN).await;
     page.expect(503, UNAVAILABLE_TEXT);
-    assert!(gateway.log().contains("no answer within 5 s"), "{}", gateway.log());
+    gateway.wait_for_log("no answer within 5 s");
 }
 
 #[tokio::test]

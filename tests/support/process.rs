@@ -90,6 +90,12 @@ impl TestProcess {
         self.log.lock().unwrap().clone()
     }
 
+    /// Waits until its log contains `text`: a line is read some time after it is written.
+    #[track_caller]
+    pub fn wait_for_log(&self, text: &str) {
+        wait_for(&format!("the log contains {text:?}"), || self.log().contains(text));
+    }
+
     /// Returns its process id.
     pub fn id(&self) -> u32 {
         self.child.id()

@@ -2,6 +2,7 @@
 use crate::openapi;
 use bytes::Bytes;
 use flate2::read::GzDecoder;
+use parking_lot::Mutex;
 use penstock_http::accept::accepts_gzip;
 use penstock_http::operation::Operation;
 use penstock_http::service::origin;
@@ -14,7 +15,7 @@ use salvo::http::header::{
 use salvo::http::{ResBody, StatusCode};
 use salvo::{Depot, Request, Response, handler};
 use std::io::Read as _;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Responds with the OpenAPI document. The first request builds it, which takes 5 MB of memory. Only its JSON is
 /// kept, without the opening brace: all responses share these members, and put their own `servers` before them.
@@ -80,7 +81,7 @@ impl PackedFile {
 
     fn unpack(&self) -> Bytes {
         // While one request unpacks the file, others wait for it.
-        let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unpacked = self.unpacked.lock();
         let plain = unpacked.upgrade().unwrap_or_else(|| {
             let mut plain = Vec::new();
             GzDecoder::new(self.bytes)
@@ -197,6 +198,6 @@ mod tests {
         assert!(one.len() > packed.bytes.len());
         assert_eq!(one.as_ptr(), other.as_ptr());
         drop((one, other));
-        assert!(packed.unpacked.lock().unwrap().upgrade().is_none());
+        assert!(packed.unpacked.lock().upgrade().is_none());
     }
 }

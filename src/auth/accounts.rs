@@ -17,6 +17,7 @@ use super::deferred_writes::DeferredWrites;
 use super::password;
 use super::{Account, AccountSource, AuthError, Identity, Profile, Role};
 use entries::AccountIndex;
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use penstock_base::collections;
 use penstock_base::commit::{CommitCheck, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -25,7 +26,7 @@ use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
 use penstock_store::{Error, Format, Store, Transaction};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The accounts, by id.
@@ -270,16 +271,16 @@ impl Accounts {
 
     // A panic while this lock is held ends the process, so nothing sees a half-made change.
     fn lock_writer(&self) -> MutexGuard<'_, ()> {
-        self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.writer.lock()
     }
 
     // To avoid a deadlock, no transaction begins while this lock is held: a running transaction may wait for the lock.
     fn lock_entries(&self) -> RwLockReadGuard<'_, AccountIndex> {
-        self.inner.entries.read().unwrap_or_else(PoisonError::into_inner)
+        self.inner.entries.read()
     }
 
     fn lock_entries_mut(&self) -> RwLockWriteGuard<'_, AccountIndex> {
-        self.inner.entries.write().unwrap_or_else(PoisonError::into_inner)
+        self.inner.entries.write()
     }
 }
 

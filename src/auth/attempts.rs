@@ -5,13 +5,14 @@
 //! After a successful sign-in, failures of other people at the same address do not delay the account, because many
 //! people can share one address. The right password of such an account is accepted during the delay. A wrong one
 //! gets the same answer as for an account that does not exist.
+use parking_lot::{Mutex, MutexGuard};
 use penstock_base::backoff::exponential_delay;
 use penstock_base::network;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long failures count after the last one.
@@ -75,7 +76,7 @@ impl AttemptKey {
 impl Attempts {
     // Nothing panics while it is held.
     fn lock_failures(&self) -> MutexGuard<'_, HashMap<AttemptKey, Failures>> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failures.lock()
     }
 
     /// Returns how long this account must wait at this address. Local administration never waits.
@@ -164,7 +165,7 @@ impl Attempts {
 
     // Nothing panics while it is held.
     fn lock_known(&self) -> MutexGuard<'_, HashMap<AttemptKey, Failures>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

@@ -10,6 +10,7 @@ mod shares;
 
 use super::Caller;
 use super::deferred_writes::DeferredWrites;
+use parking_lot::{Mutex, MutexGuard};
 use penstock_base::collections;
 use penstock_base::commit::{CommitCheck, GuardedStore, NoClient, commit};
 use penstock_base::error::GatewayError;
@@ -22,8 +23,8 @@ use rate_limit::AccountLimit;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The events, by number. Numbers begin at 1 and grow. Deleted events leave gaps.
@@ -251,7 +252,7 @@ impl Audit {
 
     // No code panics while it holds this lock.
     fn lock_refusals(&self) -> MutexGuard<'_, Refusals> {
-        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+        self.refusals.lock()
     }
 }
 

@@ -3,10 +3,11 @@
 //!
 //! If the process is killed, the changes of the last second are lost. Changes that must not be lost are committed
 //! directly by their callers.
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use penstock_base::error::GatewayError;
 use penstock_store::{Store, Transaction};
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -136,7 +137,7 @@ impl Drop for Thread {
 impl Shared {
     // No code panics while it holds this lock.
     fn lock_queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     fn run_commit_loop(&self) {
@@ -154,12 +155,9 @@ impl Shared {
                     }
                     Some(due) if due <= now => break,
                     Some(due) => {
-                        let waited = self.wake.wait_timeout(queue, due - now);
-                        queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+                        self.wake.wait_for(&mut queue, due - now);
                     }
-                    None => {
-                        queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
-                    }
+                    None => self.wake.wait(&mut queue),
                 }
             }
             drop(queue);
@@ -169,7 +167,7 @@ impl Shared {
 
     /// Commits the changes that are due at the time `until`, or all changes if it is `None`.
     fn commit_due(&self, until: Option<Instant>) {
-        let _committing = self.committing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _committing = self.committing.lock();
         let mut queue = self.lock_queue();
         let (due, rest) = std::mem::take(&mut queue.changes)
             .into_iter()

@@ -7,6 +7,7 @@
 use super::accounts::{self, Accounts};
 use super::audit::{Audit, Event};
 use super::{Account, Caller, Requester};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use penstock_base::IfMatch;
 use penstock_base::characters::is_deceptive;
 use penstock_base::collections;
@@ -22,7 +23,7 @@ use penstock_store::{Error, Format, Store, Transaction, UnreadableDocument};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
 /// The groups, by name.
 const GROUPS: Table<String, AsJson<Group>> = Table::new(collections::GROUPS);
@@ -243,7 +244,7 @@ impl Groups {
         only_if_new: bool,
     ) -> Result<(Arc<Group>, bool), GatewayError> {
         let members = self.resolve_members(name, &new.members)?;
-        let _writer = self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writer = self.inner.writer.lock();
         let there = self.get(name);
         if only_if_new && there.is_some() {
             return Err(GatewayError::new(
@@ -265,14 +266,14 @@ impl Groups {
             store_group(transaction, &group)
         })?;
         let group = Arc::new(group);
-        let mut entries = self.inner.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.inner.entries.write();
         entries.insert(name.to_owned(), group.clone());
         Ok((group, there.is_none()))
     }
 
     /// Begins several changes in one commit. Other changes of groups wait for its end.
     pub fn begin_batch(&self) -> GroupsBatch<'_> {
-        let writer = self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = self.inner.writer.lock();
         GroupsBatch { groups: self, _writer: writer, changes: BTreeMap::new() }
     }
 
@@ -286,7 +287,7 @@ impl Groups {
         name: &str,
         if_match: IfMatch,
     ) -> Result<(), GatewayError> {
-        let _writer = self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writer = self.inner.writer.lock();
         let there = self.get(name).ok_or_else(|| missing_group_error(name))?;
         check_version(name, Some(&there), if_match)?;
         let event = change_event(by.caller(), "group.deleted", format!("{name:?}"));
@@ -294,7 +295,7 @@ impl Groups {
             check_editable(transaction, DefinitionKind::Group, name)?;
             Ok(GROUPS.delete(transaction, name)?)
         })?;
-        self.inner.entries.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.inner.entries.write().remove(name);
         Ok(())
     }
 
@@ -384,7 +385,7 @@ impl Groups {
     }
 
     fn lock_entries(&self) -> RwLockReadGuard<'_, BTreeMap<String, Arc<Group>>> {
-        self.inner.entries.read().unwrap_or_else(PoisonError::into_inner)
+        self.inner.entries.read()
     }
 }
 
@@ -454,7 +455,7 @@ impl GroupsBatch<'_> {
     /// Shows all changes, which are committed.
     pub fn publish(self) {
         let entries = &self.groups.inner.entries;
-        let mut entries = entries.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = entries.write();
         for (name, group) in self.changes {
             match group {
                 Some(group) => entries.insert(name, group),

@@ -17,6 +17,7 @@ use super::deferred_writes::DeferredWrites;
 use super::{Account, AccountSource, AuthError, Authorized, Caller, Credential, Requester, Role};
 use jiff::Timestamp;
 use new_key::invalid_key_error;
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use penstock_base::clock::Clock;
 use penstock_base::collections;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -28,7 +29,7 @@ use penstock_store::{Error, Format, Read, Store, Transaction};
 use secret::Secret;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stored_key::StoredKey;
 
@@ -474,15 +475,15 @@ impl ApiKeys {
 
     // A panic while this lock is held ends the process, so nothing sees a half-made change.
     fn lock_writer(&self) -> MutexGuard<'_, ()> {
-        self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.writer.lock()
     }
 
     fn lock_entries(&self) -> RwLockReadGuard<'_, Entries> {
-        self.inner.entries.read().unwrap_or_else(PoisonError::into_inner)
+        self.inner.entries.read()
     }
 
     fn lock_entries_mut(&self) -> RwLockWriteGuard<'_, Entries> {
-        self.inner.entries.write().unwrap_or_else(PoisonError::into_inner)
+        self.inner.entries.write()
     }
 }
 

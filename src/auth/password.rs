@@ -268,7 +268,7 @@ fn enter_queue(queue: &WaitQueue, from: Option<IpAddr>) -> Option<LimitShare<Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
 
     #[test]
     fn a_hash_matches_only_its_password_and_is_salted() {
@@ -364,7 +364,7 @@ mod tests {
             tokio::spawn(async move {
                 permits
                     .run_with_permit((is_known, Some(nth_address(n))), move || {
-                        order.lock().unwrap().push(n);
+                        order.lock().push(n);
                     })
                     .await
             })
@@ -381,7 +381,7 @@ mod tests {
         for one in all {
             assert_eq!(one.await.unwrap(), Some(()));
         }
-        let place = order.lock().unwrap().iter().position(|n| *n == 1000).unwrap();
+        let place = order.lock().iter().position(|n| *n == 1000).unwrap();
         assert!(place <= 1, "{place} were ahead");
     }
 

@@ -14,6 +14,7 @@ use super::audit::{Audit, Event};
 use super::deferred_writes::DeferredWrites;
 use super::{Account, AuthError, Caller, Credential, Role};
 use era::Era;
+use parking_lot::{Mutex, MutexGuard};
 use penstock_base::collections;
 use penstock_base::error::GatewayError;
 use penstock_base::shared::Shared;
@@ -27,7 +28,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 
@@ -356,7 +357,7 @@ impl Sessions {
 
     // No code panics while it holds this lock.
     fn lock_sessions(&self) -> MutexGuard<'_, HashMap<String, Session>> {
-        self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.sessions.lock()
     }
 }
 

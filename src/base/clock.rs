@@ -26,12 +26,13 @@ use crate::table::{AsJson, Table};
 use crate::time;
 use jiff::Timestamp;
 use nix::time::{ClockId, clock_gettime};
+use parking_lot::{Mutex, MutexGuard};
 use penstock_resources::export::Doubt;
 use penstock_resources::gateway::ClockStatus;
 use penstock_store::{Error, Store};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::time::MissedTickBehavior;
 
@@ -246,7 +247,7 @@ impl Clock {
 
     fn lock_state(&self) -> MutexGuard<'_, ClockState> {
         // The state is consistent after each statement, so it stays usable after a panic elsewhere.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

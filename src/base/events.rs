@@ -20,11 +20,12 @@ use crate::account_slots::AccountSlots;
 use crate::principal::Principal;
 use crate::time;
 use listener::Selection;
+use parking_lot::{Mutex, MutexGuard};
 use penstock_store::{Error, Transaction};
 use ring::Ring;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::watch;
 use webhook_queues::{WebhookQueueOptions, WebhookQueues};
 
@@ -273,7 +274,7 @@ impl EventBus {
     }
 
     fn lock_ring(&self) -> MutexGuard<'_, Ring> {
-        self.inner.ring.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.ring.lock()
     }
 
     fn build_event(

@@ -8,11 +8,12 @@
 //! after a peak the level would remain at [`MemoryLevel::Short`]. C code (zstd, one context at a time) keeps the
 //! allocator of the C library: with jemalloc as its malloc, a preloaded library such as libfaketime would deadlock at the
 //! start.
+use parking_lot::Mutex;
 use penstock_resources::gateway::MemoryLevel;
 use penstock_store::ReadStore;
 use std::cell::Cell;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tikv_jemalloc_ctl::{Access, AsName as _, thread};
 use tikv_jemallocator::Jemalloc;
@@ -66,7 +67,7 @@ impl Memory {
 
     /// Returns the limit in bytes, read at most 200 ms ago; `None` without a limit.
     pub fn limit_bytes(&self) -> Option<u64> {
-        let mut last = self.last_limit.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last_limit.lock();
         if let Some((at, limit)) = *last
             && at.elapsed() < LEVEL_VALIDITY
         {
@@ -86,7 +87,7 @@ impl Memory {
 
     /// Returns how much memory is left, measured at most 200 ms ago.
     pub fn current_level(&self) -> MemoryLevel {
-        let mut looked = self.last_measurement.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looked = self.last_measurement.lock();
         if let Some((at, level)) = *looked
             && at.elapsed() < LEVEL_VALIDITY
         {

@@ -1,7 +1,7 @@
 //! A rate limit for each client: a token bucket.
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The limits of a [`RateLimiter`].
@@ -58,7 +58,7 @@ impl<Who: Eq + Hash> RateLimiter<Who> {
     pub fn count_event(&self, who: Who, now: Instant) -> Result<(), Duration> {
         let RateLimit { burst, interval, max_idle_clients, max_clients } = self.limit;
         // A panic cannot leave a bucket half changed.
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         if clients.len() >= max_idle_clients && !clients.contains_key(&who) {
             clients.retain(|_, bucket| {
                 bucket.refill(interval, now);
@@ -79,7 +79,7 @@ impl<Who: Eq + Hash> RateLimiter<Who> {
 
     /// Returns the number of clients in memory.
     pub fn count_clients(&self) -> usize {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.clients.lock().len()
     }
 }
 

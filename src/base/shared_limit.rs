@@ -1,7 +1,8 @@
 //! A total limit with a per-client cap, so that no client takes the share of the others.
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A total limit, and how much of it each client uses. Cheap to clone.
 #[derive(Debug)]
@@ -89,7 +90,7 @@ impl<Who: Eq + Hash> Inner<Who> {
 
     // No code panics while it holds the lock.
     fn lock_usage(&self) -> MutexGuard<'_, Usage<Who>> {
-        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+        self.usage.lock()
     }
 }
 

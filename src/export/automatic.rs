@@ -12,8 +12,8 @@ use penstock_model::change_feed::{self, ChangeMark, ExportCursor};
 use penstock_model::resource::{Compiled, Schedule};
 use penstock_resources::export::ExportKind;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 use tokio::task;
@@ -442,7 +442,7 @@ impl PlannedExports {
         let store = &inner.queue.store;
         let watch = inner.options.catalogue.watch();
         let export_lock = inner.export_lock(id);
-        let _one_at_a_time = export_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = export_lock.lock();
         let lacking = match self.read_change_cursor(inner)? {
             Some(cursor) => make::targets_without_full(inner, &business_object, &cursor)?,
             None => Vec::new(),

@@ -4,13 +4,13 @@
 //! Otherwise an export larger than the capacity could never be created. An export in progress leaves half of
 //! the disk reserve free.
 use super::Inner;
+use parking_lot::{Mutex, MutexGuard};
 use penstock_base::time;
 use penstock_model::resource::Compiled;
 use penstock_resources::export::{Export, ExportKind, ExportStatus};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The exports that wait for spool capacity. Their content is not decided yet. They are only in memory: after a
 /// restart, the stored schedules and changes make them due again.
@@ -142,7 +142,7 @@ impl WaitingExports {
     }
 
     fn lock_rows(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Export>>> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rows.lock()
     }
 }
 

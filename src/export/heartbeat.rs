@@ -4,11 +4,12 @@
 //! A plain timer drives them and not tokio-cron-scheduler, because the interval must not follow a clock that is set.
 use super::target::{self, OpenTarget};
 use super::{Exporter, deliver, key};
+use parking_lot::{Mutex, MutexGuard};
 use penstock_base::time;
 use penstock_resources::gateway::HeartbeatTimes;
 use rand::Rng as _;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -177,7 +178,7 @@ impl Places {
 
     /// Logs the first failure and the first success after it. `name` is a bucketName, or empty for the status itself.
     fn report(&self, name: &str, result: &Result<(), String>) {
-        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failing = self.failing.lock();
         match result {
             Ok(()) if failing.remove(name) => {
                 tracing::info!(target_name = name, "Heartbeats are written again.");
@@ -194,7 +195,7 @@ impl Places {
     }
 
     fn lock_running(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 }
 

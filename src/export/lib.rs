@@ -77,6 +77,7 @@ pub use runs::EmptyRun;
 pub use webhooks::Webhooks;
 
 use capacity::WaitingExports;
+use parking_lot::Mutex;
 use penstock_base::clock::Stamp;
 use penstock_base::commit::{CommitCheck, NoClient};
 use penstock_base::disk::Disk;
@@ -94,8 +95,8 @@ use runs::EmptyRuns;
 use spool::Spool;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use uplink::Uplink;
 use uploads::UploadFolder;
@@ -152,7 +153,7 @@ struct Inner {
 impl Inner {
     /// Returns the lock to hold while an export of this Business Object is created.
     fn export_lock(&self, id: &str) -> Arc<Mutex<()>> {
-        let mut locks = self.export_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locks = self.export_locks.lock();
         Arc::clone(locks.entry(id.to_owned()).or_default())
     }
 }
@@ -262,7 +263,7 @@ impl Exporter {
         let inner = &*self.inner;
         make::check_exportable(inner, business_object)?;
         let export_lock = inner.export_lock(&business_object.object.id);
-        let _one_at_a_time = export_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = export_lock.lock();
         // Checked under the lock, so that exports created in the meantime count.
         if let Some(cause) = capacity::spool_full_reason(inner) {
             return Err(GatewayError::new(error::ErrorClass::InsufficientStorage, cause));

@@ -2,12 +2,13 @@
 //! for a permit without occupying a thread. Those of one Business Object get it in order of arrival. A waiting push
 //! is dropped when its client disconnects.
 use super::{Exporter, render};
+use parking_lot::Mutex;
 use penstock_base::account_slots::{AccountSlot, AccountSlots};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::resource::Compiled;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -45,7 +46,7 @@ pub struct PushPermit {
 
 impl PushLimiter {
     fn object_semaphore(&self, id: &str) -> Arc<Semaphore> {
-        let mut of_one = self.by_business_object.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_one = self.by_business_object.lock();
         Arc::clone(of_one.entry(id.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(1))))
     }
 

@@ -23,6 +23,7 @@ use super::spool::Spool;
 use super::state::{FailingEntry, QueueState};
 use super::target::FileSettings;
 use loaded::LoadedRecords;
+use parking_lot::{Mutex, MutexGuard};
 use penstock_base::clock::Stamp;
 use penstock_base::commit::commit;
 use penstock_base::error::{self, GatewayError};
@@ -32,7 +33,7 @@ use penstock_config::ExportFormat;
 use penstock_model::change_feed;
 use penstock_resources::export::{Export, ExportKind, ExportStatus};
 use penstock_store::{Error, Format, Store, Transaction};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -165,7 +166,7 @@ impl ExportQueue {
     }
 
     pub(super) fn lock_state(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Queues files for their targets. One commit writes the entries, the sequences, the object counts of the

@@ -1,6 +1,6 @@
 //! Why the last run of a Business Object exported nothing. It is only in memory, and known since the start.
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A run that exported nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +42,6 @@ impl EmptyRuns {
 
     // No code panics while it holds the lock.
     fn lock(&self) -> MutexGuard<'_, HashMap<String, EmptyRun>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

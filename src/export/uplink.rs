@@ -1,7 +1,7 @@
 //! The uplink that all deliveries share: its bandwidth and the window in which it may be used.
 use chrono::{DateTime, Timelike as _, Utc};
+use parking_lot::Mutex;
 use penstock_config::DeliveryWindow;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// The maximum chunk size in bytes.
@@ -36,7 +36,7 @@ impl Uplink {
     /// Reserves bandwidth for `bytes` and returns how long to wait before sending them.
     pub(super) fn reserve_bytes(&self, bytes: usize) -> Duration {
         let Some(rate) = self.bytes_per_second else { return Duration::ZERO };
-        let mut free = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free_at.lock();
         let now = Instant::now();
         let begin = (*free).max(now);
         let micros = (bytes as u64).saturating_mul(1_000_000) / rate.max(1);

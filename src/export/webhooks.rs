@@ -14,6 +14,7 @@ mod worker;
 use super::deliver::run_blocking;
 use super::{Exporter, Inner};
 use client::WebhookClient;
+use parking_lot::{Mutex, MutexGuard};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::webhook_queues::{QueuePage, WebhookQueues, read_queue_page};
 use penstock_base::shared::Shared;
@@ -22,7 +23,6 @@ use penstock_resources::webhook::{self, WebhookTest};
 use penstock_store::{Error, Store};
 use state::WorkerState;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -55,7 +55,7 @@ struct ConfiguredWebhook {
 
 impl ConfiguredWebhook {
     fn lock_state(&self) -> MutexGuard<'_, WorkerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

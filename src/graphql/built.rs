@@ -7,12 +7,13 @@ use super::model::Model;
 use super::{system, types};
 use async_graphql::dynamic;
 use async_graphql::parser::types::{BaseType, ExecutableDocument, Selection, SelectionSet, Type};
+use parking_lot::{Mutex, MutexGuard};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::Memory;
 use penstock_base::nearest::find_nearest;
 use penstock_model::resource::Compiled;
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The maximum number of cached schemas for API keys that are limited to certain Business Objects.
@@ -78,7 +79,7 @@ impl BuiltSchema {
 
     /// Returns the schema with only the Business Objects with these ids.
     pub(super) fn limit_to_business_objects(&self, ids: &[String], max_fields: usize) -> Arc<Self> {
-        let mut schemas = self.key_schemas.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut schemas = self.key_schemas.lock();
         if let Some((_, built)) = schemas.iter().find(|(of, _)| of == ids) {
             return Arc::clone(built);
         }
@@ -124,12 +125,12 @@ impl BuiltSchema {
     ) -> Result<Lease<'_>, GatewayError> {
         let fields = self.count_fields(&needed);
         if fields > MAX_CACHED_FIELDS {
-            let only = self.large_schema_lock.lock().unwrap_or_else(PoisonError::into_inner);
+            let only = self.large_schema_lock.lock();
             check_memory(fields, memory)?;
             let (_, dynamic) = self.build_valid_schema(needed)?;
             return Ok(Lease { dynamic, _only: Some(only) });
         }
-        let mut kept = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.cached.lock();
         if let Some(part) = kept.as_ref().filter(|part| part.of.is_superset(&needed)) {
             return Ok(Lease { dynamic: part.dynamic.clone(), _only: None });
         }
@@ -167,7 +168,7 @@ impl BuiltSchema {
     /// Returns the number of fields of the cached schema.
     #[cfg(test)]
     pub(super) fn cached_fields(&self) -> usize {
-        let kept = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.cached.lock();
         kept.as_ref().map_or(0, |part| self.count_fields(&part.of))
     }
 

@@ -11,6 +11,7 @@ use super::{introspection, model, out};
 use async_graphql::parser::parse_query;
 use async_graphql::parser::types::{ExecutableDocument, OperationType};
 use async_graphql::{Request, SDLExportOptions, ServerError, Value, Variables};
+use parking_lot::{Mutex, MutexGuard};
 use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::Memory;
@@ -22,7 +23,7 @@ use penstock_service::query_permits::QueryPermits;
 use penstock_store::ReadStore;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
@@ -323,7 +324,7 @@ impl Inner {
     }
 
     fn lock_current(&self) -> MutexGuard<'_, CurrentSchema> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        self.current.lock()
     }
 }
 

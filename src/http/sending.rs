@@ -13,6 +13,7 @@ use super::service::origin;
 use super::state::state;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
+use parking_lot::{Mutex, MutexGuard};
 use penstock_auth::{Caller, Credential};
 use penstock_base::shared_limit::SharedLimit;
 use salvo::conn::ConnCtrl;
@@ -23,7 +24,7 @@ use salvo::http::{Method, ResBody, StatusCode, Version};
 use salvo::hyper::body::{Body, Frame, SizeHint};
 use salvo::{Depot, Request, Response};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -221,7 +222,7 @@ impl Progress {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, ProgressState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -4,6 +4,7 @@ use super::encoding::encode::MAX_STREAM_ENCODERS;
 use super::failures::FailedAuthentications;
 use super::problem::Problem;
 use super::sending::UnsentResponses;
+use parking_lot::Mutex;
 use penstock_auth::Authorized;
 use penstock_base::memory::Memory;
 use penstock_base::shared::Shared;
@@ -15,7 +16,7 @@ use penstock_service::gateway::Gateway;
 use penstock_store::Progress;
 use salvo::Depot;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::{Notify, Semaphore, watch};
 
 /// State that all requests share: the gateway once it is open, and the progress of opening it.
@@ -85,12 +86,12 @@ impl State {
 
     /// Sets or clears the reason why opening waits.
     pub fn set_wait_reason(&self, why: Option<String>) {
-        *self.wait_reason.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        *self.wait_reason.lock() = why;
     }
 
     /// Describes why the gateway is not open yet.
     pub fn describe_opening(&self) -> String {
-        if let Some(why) = self.wait_reason.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+        if let Some(why) = self.wait_reason.lock().clone() {
             return why;
         }
         let (done, total) = self.replay_progress();
@@ -128,7 +129,7 @@ impl State {
 
     /// Whether opening waits for something. It continues automatically when that is there.
     pub fn is_waiting(&self) -> bool {
-        self.wait_reason.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.wait_reason.lock().is_some()
     }
 
     /// Returns the gateway, or 503 until it is open.

@@ -29,6 +29,7 @@ use super::shapes_graphs::check_exist;
 use super::warnings::{self, WarningContext};
 use entry::{Entries, Entry};
 use namespaces::list_created;
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use penstock_base::IfMatch;
 use penstock_base::clock::Clock;
 use penstock_base::commit::commit;
@@ -39,7 +40,7 @@ use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Error, Read, Store, Transaction};
 use shapes_graphs::DefinedGraphs;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use tokio::sync::Notify;
 
 pub use batch::{Batch, SavedDefinition};
@@ -376,15 +377,15 @@ impl Catalogue {
 
     // A poisoned lock is still usable: a single call makes each change of the entries, so none is ever half done.
     fn lock_writer(&self) -> MutexGuard<'_, ()> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.lock()
     }
 
     fn read_entries(&self) -> RwLockReadGuard<'_, Entries> {
-        self.entries.read().unwrap_or_else(PoisonError::into_inner)
+        self.entries.read()
     }
 
     fn write_entries(&self) -> RwLockWriteGuard<'_, Entries> {
-        self.entries.write().unwrap_or_else(PoisonError::into_inner)
+        self.entries.write()
     }
 }
 

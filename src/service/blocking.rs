@@ -1,9 +1,9 @@
 //! Runs work that may block: on another thread, or in place if it is short.
+use parking_lot::{Mutex, MutexGuard};
 use penstock_base::error::{ErrorClass, GatewayError};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tracing::{Instrument as _, Span};
@@ -89,7 +89,7 @@ where
 }
 
 fn lock_ingestions() -> MutexGuard<'static, WaitingIngestions> {
-    INGESTIONS.lock().unwrap_or_else(PoisonError::into_inner)
+    INGESTIONS.lock()
 }
 
 /// Returns the thread to start for it, if there are not enough.

@@ -13,6 +13,7 @@ use crate::audit::change_event;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use kept::KeptReports;
+use parking_lot::{Mutex, MutexGuard};
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::time::format_rfc3339;
@@ -26,8 +27,8 @@ use penstock_shapes::{Cancellation, ReportWriter};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -102,7 +103,7 @@ impl Validations {
 
     // No code panics while it holds this lock.
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.queue.lock()
     }
 }
 

@@ -12,6 +12,7 @@ use explain::{Explanation, explain_errors};
 use facets::Facets;
 use lines::ShortLines;
 use oxrdf::{BlankNode, NamedNode, Term};
+use parking_lot::Mutex;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::query::{QueryRDF, QueryResultFormat, QuerySolutions};
@@ -26,7 +27,7 @@ use shex_ast::{ExternalShapeResolverRegistry, Node, ResolveMethod, ShapeExprLabe
 use shex_validation::{Reason, ValidationResult, Validator, ValidatorConfig, ValidatorError};
 use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The name of the schema for the parser, which needs one. It is never part of a result.
 const SOURCE: &str = "urn:penstock:shex";
@@ -175,7 +176,7 @@ impl Failures {
     }
 
     fn take(&self, node: &Node) -> Vec<ValidatorError> {
-        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut errors = self.errors.lock();
         errors.remove(node).unwrap_or_default()
     }
 }
@@ -186,7 +187,7 @@ impl rudof_typing::TypingObserver<Node, ShapeLabelIdx, ValidatorError, Reason> f
             return;
         }
         if let Some(found) = result.as_ref().left() {
-            let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut errors = self.errors.lock();
             errors.insert(node.clone(), found.clone());
         }
     }

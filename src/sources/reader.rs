@@ -3,10 +3,11 @@
 use crate::capacity::{Reservation, SessionCapacity};
 use crate::packets::Protocol;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use parking_lot::Mutex;
 use std::io;
 use std::num::NonZeroU16;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, timeout};
@@ -91,17 +92,17 @@ impl Activity {
 
     /// Returns how long the broker has been silent; zero while the gateway itself does not read.
     pub(crate) fn silence(&self) -> Duration {
-        let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = self.0.lock();
         if heard.is_paused { Duration::ZERO } else { heard.last.elapsed() }
     }
 
     /// Returns whether the gateway itself does not read at present.
     pub(crate) fn is_paused(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_paused
+        self.0.lock().is_paused
     }
 
     fn note(&self, is_paused: bool) {
-        let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heard = self.0.lock();
         *heard = Heard { last: Instant::now(), is_paused };
     }
 }

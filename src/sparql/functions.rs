@@ -5,6 +5,7 @@
 use crate::budget::Budget;
 use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, Literal, NamedNode, Term, Variable};
+use parking_lot::Mutex;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::unwind::abort;
 use penstock_base::xpath_regex::translate;
@@ -12,8 +13,8 @@ use regex::{Regex, RegexBuilder};
 use spareval::QueryEvaluator;
 use spargebra::algebra::{Expression, Function};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The sizes that a compiled pattern may have, in bytes, tried one after the other.
 const REGEX_SIZES: [usize; 5] = [2 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20];
@@ -215,7 +216,7 @@ impl RegexCache {
     fn compile(&self, pattern: &Term, flags: Option<&Term>, bytes: usize) -> Option<Regex> {
         let pattern = read_plain_string(pattern)?;
         let flags = flags.map_or(Some(""), read_plain_string)?;
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         let compiled = match &mut *last {
             Some(last) if last.pattern == pattern && last.flags == flags => last,
             last => last.insert(compile(pattern, flags)),

@@ -1,9 +1,9 @@
 //! The threads that parse and evaluate requests.
 use crate::budget::begin_request;
+use parking_lot::{Mutex, MutexGuard};
 use std::io;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{SendError, Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -78,5 +78,5 @@ fn run_requests(first: Work) {
 
 // No code panics while it holds this lock.
 fn lock_idle() -> MutexGuard<'static, Vec<(ThreadId, Sender<Work>)>> {
-    IDLE_THREADS.lock().unwrap_or_else(PoisonError::into_inner)
+    IDLE_THREADS.lock()
 }

@@ -7,9 +7,10 @@ use crate::index::Health as _;
 use crate::journal::{PartWriter, SyncState, Writer};
 use crate::store::{ChangeCounts, StoreInner};
 use crate::{Error, Format};
+use parking_lot::MutexGuard;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 /// The maximum number of quads or documents read under one lock. It limits how long a commit waits.
 const ITEMS_PER_PAGE: usize = 256;

@@ -3,10 +3,11 @@
 //! The journal, its base and the checkpoint marks use `files` for all operations, and `files` calls this
 //! module first. The engine of the index does not; tests with a full disk and with damaged files cover its
 //! writes. Applying a commit to the index counts as one operation, and so does looking for a block in a snapshot.
+use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// An operation on a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +101,7 @@ impl Faults {
     /// Starts counting the operations below `dir`. None fails yet.
     pub fn inject_below(dir: &Path) -> Self {
         let plan = Arc::new(Plan { dir: dir.to_owned(), state: Mutex::default() });
-        PLANS.lock().unwrap_or_else(PoisonError::into_inner).push(plan.clone());
+        PLANS.lock().push(plan.clone());
         ANY_PLANS.store(true, Ordering::Release);
         Self { plan }
     }
@@ -116,7 +117,7 @@ impl Faults {
     }
 
     fn set_plan(&self, planned: Planned) {
-        let mut state = self.plan.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.plan.state.lock();
         state.count = 0;
         state.first_failure = None;
         state.planned = Some(planned);
@@ -124,23 +125,23 @@ impl Faults {
 
     /// Lets all operations succeed again.
     pub fn clear_plan(&self) {
-        self.plan.state.lock().unwrap_or_else(PoisonError::into_inner).planned = None;
+        self.plan.state.lock().planned = None;
     }
 
     /// Returns the number of operations since the last [`Faults::fail_nth`], or since the start.
     pub fn operation_count(&self) -> u64 {
-        self.plan.state.lock().unwrap_or_else(PoisonError::into_inner).count
+        self.plan.state.lock().count
     }
 
     /// Returns the first operation that failed, with its path.
     pub fn first_failure(&self) -> Option<(Operation, PathBuf)> {
-        self.plan.state.lock().unwrap_or_else(PoisonError::into_inner).first_failure.clone()
+        self.plan.state.lock().first_failure.clone()
     }
 }
 
 impl Drop for Faults {
     fn drop(&mut self) {
-        let mut plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut plans = PLANS.lock();
         plans.retain(|plan| !Arc::ptr_eq(plan, &self.plan));
         ANY_PLANS.store(!plans.is_empty(), Ordering::Release);
     }
@@ -151,9 +152,9 @@ pub(crate) fn planned_failure(operation: Operation, path: &Path) -> Option<Failu
     if !ANY_PLANS.load(Ordering::Acquire) {
         return None;
     }
-    let plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
+    let plans = PLANS.lock();
     let plan = plans.iter().find(|plan| path.starts_with(&plan.dir))?;
-    let mut state = plan.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = plan.state.lock();
     let counts = match state.planned.and_then(|planned| planned.only) {
         Some(only) => only == operation,
         None => !matches!(operation, Operation::Apply | Operation::FindPreserved),

@@ -3,8 +3,9 @@
 use crate::Error;
 use crate::journal;
 use crate::store::StoreInner;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ pub(crate) struct Closing {
 
 impl Closing {
     fn begin_closing(&self) {
-        let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = self.lock.lock();
         self.begun.store(true, Ordering::Release);
         self.changed.notify_all();
     }
@@ -31,11 +32,9 @@ impl Closing {
     }
 
     fn wait_for_closing(&self, at_most: Duration) {
-        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ended = self
-            .changed
-            .wait_timeout_while(lock, at_most, |()| !self.begun.load(Ordering::Acquire))
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut lock = self.lock.lock();
+        let is_open = |(): &mut ()| !self.begun.load(Ordering::Acquire);
+        self.changed.wait_while_for(&mut lock, is_open, at_most);
     }
 }
 
@@ -48,7 +47,7 @@ pub(crate) struct MaintenanceThread {
 impl MaintenanceThread {
     /// Starts the thread unless it is running.
     pub(crate) fn start_if_idle(&self, inner: &Arc<StoreInner>) {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.thread.lock();
         if thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return;
         }
@@ -77,7 +76,7 @@ impl MaintenanceThread {
     /// Stops the thread, and waits until it has ended.
     pub(crate) fn stop_and_join(&self, inner: &StoreInner) {
         inner.closing.begin_closing();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::warn!("Packing or compacting the journal panicked; nothing is lost.");
         }

@@ -4,9 +4,9 @@ use crate::index::{Index, PageCursor, View};
 use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 use crate::subject_quads::SubjectQuads;
 use oxrdf::{NamedNode, NamedOrBlankNodeRef, Quad};
+use parking_lot::RwLockReadGuard;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::sync::RwLockReadGuard;
 
 /// A consistent view of all complete commits. The newest of them may still be syncing, some milliseconds
 /// before it is acknowledged.

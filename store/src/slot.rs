@@ -2,8 +2,8 @@
 //!
 //! A backup keeps its slot while it waits for its reader, so that no compaction removes frames that it still
 //! needs. Reopening must not wait for a reader that has stalled: it borrows the slot from a waiting backup.
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::io::{self, Write};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long reopening waits for the reader of a backup that began on a poisoned store. That backup may be the
@@ -51,24 +51,21 @@ impl Slot {
                         *state = SlotState::Borrowed;
                         return SlotGuard { slot: self, state_after: before };
                     }
-                    let waited = self.changed.wait_timeout(state, wait);
-                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    self.changed.wait_for(&mut state, wait);
                 }
-                SlotState::Taken | SlotState::Borrowed => {
-                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-                }
+                SlotState::Taken | SlotState::Borrowed => self.changed.wait(&mut state),
             }
         }
     }
 
     fn lock_state(&self) -> MutexGuard<'_, SlotState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn wait_while(&self, is_blocking: impl Fn(SlotState) -> bool) -> MutexGuard<'_, SlotState> {
-        self.changed
-            .wait_while(self.lock_state(), |state| is_blocking(*state))
-            .unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.lock_state();
+        self.changed.wait_while(&mut state, |state| is_blocking(*state));
+        state
     }
 
     fn set_state(&self, state: SlotState) {

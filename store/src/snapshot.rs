@@ -6,8 +6,9 @@ use crate::read::{Document, DocumentRange, ListedSubject, Pattern, Read, Subject
 use crate::subject_quads::SubjectQuads;
 use crate::{Error, LostCause, QuadPosition, ReadStore, files};
 use oxrdf::{NamedNode, NamedOrBlankNodeRef, Quad};
+use parking_lot::{Mutex, MutexGuard, RwLockReadGuard};
 use std::ops::{Bound, ControlFlow};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard};
+use std::sync::Arc;
 
 /// The state after one commit. However long it is read, it blocks no commit, and no commit changes it. It keeps the
 /// store open.
@@ -118,7 +119,7 @@ impl Snapshot {
     }
 
     fn lock_recent(&self) -> MutexGuard<'_, RecentBlocks> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recent.lock()
     }
 
     /// Locks the index that the snapshot belongs to.

@@ -16,13 +16,12 @@ use crate::{
     verify,
 };
 use oxrdf::NamedNode;
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::fs::{self, File};
 use std::ops::{ControlFlow, Deref};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
-};
 
 /// Added to the number of each part while the index is built from the parts of a base. An index with such a
 /// sequence is unfinished, and the next open discards it.
@@ -172,11 +171,7 @@ impl ReadStore {
 
     /// Returns a view without waiting, or `None` while a commit is being applied.
     pub fn try_read(&self) -> Option<Reader<'_>> {
-        match self.inner().index.try_read() {
-            Ok(index) => Some(Reader { index }),
-            Err(TryLockError::Poisoned(poisoned)) => Some(Reader { index: poisoned.into_inner() }),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        Some(Reader { index: self.inner().index.try_read()? })
     }
 
     /// Lists the IRIs of the subjects that satisfy `filter`, in code point order: at most `limit`, starting
@@ -304,28 +299,28 @@ impl ReadStore {
 
 impl StoreInner {
     pub(crate) fn lock_index(&self) -> RwLockReadGuard<'_, Index> {
-        self.index.read().unwrap_or_else(PoisonError::into_inner)
+        self.index.read()
     }
 
     pub(crate) fn lock_index_mut(&self) -> RwLockWriteGuard<'_, Index> {
-        self.index.write().unwrap_or_else(PoisonError::into_inner)
+        self.index.write()
     }
 
     pub(crate) fn sync_state(&self) -> Arc<SyncState> {
-        self.synced.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.synced.read().clone()
     }
 
     pub(crate) fn replace_sync_state(&self, synced: Arc<SyncState>) {
-        *self.synced.write().unwrap_or_else(PoisonError::into_inner) = synced;
+        *self.synced.write() = synced;
     }
 
     /// Returns the number of changes by the commits so far.
     pub(crate) fn change_counts(&self) -> ChangeCounts {
-        *self.change_counts.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.change_counts.lock()
     }
 
     pub(crate) fn lock_writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.lock()
     }
 
     /// Locks the writer, or fails if the store is poisoned: at once, even while another commit has the lock,
@@ -352,7 +347,7 @@ impl StoreInner {
         writer.append_frame(sequence, &payload)?;
         self.sync_thread.begin_sync(&writer.sync_state(), sequence, payload.len());
         // Counted before the commit becomes visible: a pass that reads these changes compares with the counts.
-        let mut counts = self.change_counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.change_counts.lock();
         counts.quads += changes.added + changes.removed;
         counts.documents += changes.document_count();
         drop(counts);

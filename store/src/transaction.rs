@@ -6,9 +6,9 @@ use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 use crate::steps::WriterSteps;
 use crate::{Error, Format, term};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, QuadRef};
+use parking_lot::RwLockReadGuard;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
-use std::sync::RwLockReadGuard;
 
 /// An uncommitted change. Its reads see the store with the change applied.
 #[derive(Debug)]

@@ -1,9 +1,10 @@
 //! The accounts in memory.
 use super::super::{Account, Identity};
 use super::LAST_LOGIN_WRITE_INTERVAL;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The accounts by id, with the indexes for email and identity.
@@ -37,7 +38,7 @@ struct PendingLogin {
 impl LastLogin {
     /// Sets the last login. Returns the delay after which it must be written, or `None` if a write is already queued.
     fn queue_write(&self, at: &str, now: Instant) -> Option<Duration> {
-        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.0.lock();
         at.clone_into(&mut pending.at);
         if std::mem::replace(&mut pending.queued, true) {
             return None;
@@ -48,7 +49,7 @@ impl LastLogin {
 
     /// Returns the last login, to be written now.
     pub(super) fn take_for_write(&self, now: Instant) -> String {
-        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.0.lock();
         pending.queued = false;
         pending.written = Some(now);
         pending.at.clone()

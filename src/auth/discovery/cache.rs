@@ -1,6 +1,7 @@
 //! The last value that was fetched from a provider. A failed fetch keeps it, so that the gateway works while the
 //! provider is unreachable. Only one fetch runs at a time, and the callers that wait for it share its result.
-use std::sync::{Arc, PoisonError, RwLock};
+use parking_lot::RwLock;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
@@ -33,7 +34,7 @@ impl<T: Clone, E: Clone> Cache<T, E> {
     /// Returns the content.
     pub(crate) fn current(&self) -> Arc<Cached<T, E>> {
         // No code panics while it holds the lock.
-        self.cached.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.cached.read().clone()
     }
 
     /// Fetches a new value, unless another fetch has completed since `seen` was read. Returns the result of that
@@ -74,7 +75,7 @@ impl<T: Clone, E: Clone> Cache<T, E> {
     }
 
     fn store(&self, result: Result<T, E>) -> Result<T, E> {
-        let mut cached = self.cached.write().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.cached.write();
         *cached = Arc::new(Cached {
             value: result.as_ref().ok().or(cached.value.as_ref()).cloned(),
             last: Some((result.clone(), Instant::now())),

@@ -8,6 +8,7 @@ use super::keys::PublicKeys;
 use crate::AuthError;
 use crate::discovery::{self, Cache, Cached, DiscoveryError};
 use crate::fetch::{self, FetchError};
+use parking_lot::{Mutex, MutexGuard};
 use penstock_base::clock::Clock;
 use penstock_base::error::GatewayError;
 use penstock_base::files::write_atomically;
@@ -17,7 +18,7 @@ use reqwest::Client;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The file in the data directory.
@@ -254,7 +255,7 @@ impl Jwks {
     }
 
     fn lock_written(&self) -> MutexGuard<'_, Option<u64>> {
-        self.0.written.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.written.lock()
     }
 }
 

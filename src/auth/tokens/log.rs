@@ -2,9 +2,9 @@
 //! number of lines a minute and their length are limited. A line has no part of a token except its issuer and audience.
 use super::token::{ExpectedToken, Token};
 use crate::AuthError;
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The maximum number of lines in each [`LINE_WINDOW`].
@@ -44,7 +44,7 @@ impl RefusalLog {
 
     fn take_line_permit(&self, now: Instant) -> bool {
         // A panic cannot leave the window half changed.
-        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.0.lock();
         let (begun, lines) = window.get_or_insert((now, 0));
         if now.duration_since(*begun) >= LINE_WINDOW {
             (*begun, *lines) = (now, 0);
@@ -104,7 +104,7 @@ mod tests {
         penstock_base::telemetry::with_subscriber(to, || {
             RefusalLog::default().log_refused(&token, &expected, None, &refusal);
         });
-        let written = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let written = String::from_utf8(lines.0.lock().clone()).unwrap();
         let line = written.lines().next().unwrap();
         for part in ["https://v2.example", "https://v1.example", "c-1", "api://c-1", "why"] {
             assert!(line.contains(part), "{part} is not in {line}");
@@ -118,7 +118,7 @@ mod tests {
 
     impl std::io::Write for Lines {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
 

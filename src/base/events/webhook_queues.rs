@@ -17,11 +17,11 @@ mod stored;
 pub use stored::{QueuePage, QueueTotals, WaitingEvent, read_queue_page, read_queue_totals};
 
 use super::{EventKind, render_event};
+use parking_lot::{Mutex, MutexGuard};
 use pending::{PendingEvent, PendingEvents};
 use penstock_store::{Error, Store, Transaction};
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use stored::{EVENTS, QUEUES, delete_some_events};
 use tokio::sync::watch;
 
@@ -129,7 +129,7 @@ impl WebhookQueues {
     /// # Errors
     /// The errors of the store. The events then stay in memory.
     pub fn store_pending(&self, store: &Store) -> Result<u64, Error> {
-        let _committing = self.committing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _committing = self.committing.lock();
         let mut pending = self.lock_pending();
         let newest = self.newest_number.load(Ordering::SeqCst);
         let taken = std::mem::take(&mut *pending);
@@ -319,7 +319,7 @@ impl WebhookQueues {
     }
 
     fn lock_pending(&self) -> MutexGuard<'_, PendingEvents> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 }
 

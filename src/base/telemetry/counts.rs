@@ -1,7 +1,7 @@
 //! Counts recent events: for each minute of the last hour, and each quarter of an hour of the last day. The counts
 //! are only in memory, about 6 KB, and start from zero with the process.
 use super::ring::{PeriodRings, RecentPeriods};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// The events of one period.
@@ -55,7 +55,7 @@ impl Counts {
 
     // No code panics while it holds the lock.
     fn lock_rings(&self) -> MutexGuard<'_, PeriodRings<PeriodCounts>> {
-        self.rings.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rings.lock()
     }
 }
 

@@ -117,7 +117,8 @@ impl Source for Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
+    use parking_lot::Mutex;
+    use std::sync::Arc;
     use tracing_subscriber::layer::SubscriberExt;
 
     #[derive(Clone, Default)]
@@ -127,7 +128,7 @@ mod tests {
         fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
             let mut fields = Fields::default();
             event.record(&mut fields);
-            self.0.lock().unwrap().push(fields);
+            self.0.lock().push(fields);
         }
     }
 
@@ -138,7 +139,7 @@ mod tests {
         crate::telemetry::with_subscriber(subscriber, || {
             tracing::info!(business_object = "Pump", count = 2, "It was done.");
         });
-        let kept = kept.0.lock().unwrap();
+        let kept = kept.0.lock();
         let Fields { named, .. } = &kept[0];
         assert_eq!(kept[0].to_string(), "It was done. business_object=Pump count=2");
         assert_eq!(named, &[("business_object", "Pump".to_owned()), ("count", "2".to_owned())]);

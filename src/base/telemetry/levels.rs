@@ -1,7 +1,7 @@
 //! Levels of recent periods: the queue, the disk and the memory, for each minute of the last hour and each quarter of an
 //! hour of the last day. They are only in memory, about 6 KB, and begin with the process.
 use super::ring::{PeriodRings, RecentPeriods};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 use std::time::Instant;
 
 /// The levels at one moment, or the worst ones of a period.
@@ -62,7 +62,7 @@ impl LevelHistory {
 
     // No code panics while it holds the lock.
     fn lock_rings(&self) -> MutexGuard<'_, PeriodRings<Option<Levels>>> {
-        self.rings.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rings.lock()
     }
 }
 

@@ -3,9 +3,9 @@
 //! Each kind of warning or error (each place in the program that logs one) has a limit of its own. A number of them
 //! is written each minute, the rest are counted, and one line reports the count. All other events are written,
 //! because they record completed work, such as an ingestion or an export.
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::callsite::Identifier;
 use tracing::field::{Field, Visit};
@@ -76,7 +76,7 @@ fn take_ended_windows(now: Instant) -> Vec<(u64, String)> {
 
 // No code panics while it holds the lock.
 fn lock_kinds() -> MutexGuard<'static, Option<HashMap<Identifier, LineKind>>> {
-    KINDS.lock().unwrap_or_else(PoisonError::into_inner)
+    KINDS.lock()
 }
 
 struct Message<'a>(&'a mut String);

@@ -143,14 +143,15 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
+    use parking_lot::Mutex;
+    use std::sync::Arc;
 
     #[derive(Clone, Default)]
     struct Sink(Arc<Mutex<Vec<u8>>>);
 
     impl std::io::Write for Sink {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
         fn flush(&mut self) -> std::io::Result<()> {
@@ -177,7 +178,7 @@ mod tests {
             tracing::warn!(count = 2, "one\n<3>two");
             tracing::error!("three");
         });
-        let written = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
+        let written = String::from_utf8(sink.0.lock().clone()).unwrap();
         assert_eq!(written, "<4>one\\n<3>two count=2\n<3>three\n");
     }
 }

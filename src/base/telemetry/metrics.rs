@@ -2,6 +2,7 @@
 //!
 //! Metrics belong to the process, so functions give access to them. Counters are updated as events happen. The
 //! current state is passed as [`Gauges`] at each scrape.
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
@@ -10,8 +11,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::counts::Counts;
@@ -99,7 +100,7 @@ pub fn count_queued_export(objects: u64, bytes: u64, seconds: f64) {
 /// first [`MAX_LABELLED_NAMES`] share one label.
 pub fn count_business_object_export(name: &str, kind: &'static str, objects: u64) {
     let exported = |name: &str| ExportLabels { business_object: name.to_owned(), kind };
-    let mut names = METRICS.names.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut names = METRICS.names.lock();
     let is_known =
         names.contains(name) || (names.len() < MAX_LABELLED_NAMES && names.insert(name.to_owned()));
     drop(names);

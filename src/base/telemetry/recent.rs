@@ -4,10 +4,10 @@
 //! the process, as the log does. What must not be in the log must not be here either.
 use super::targets::part_of_target;
 use crate::time;
+use parking_lot::Mutex;
 use penstock_resources::gateway::LoggedError;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
@@ -22,7 +22,7 @@ static LINES: Mutex<VecDeque<LoggedError>> = Mutex::new(VecDeque::new());
 
 /// Returns the recent lines, the newest first.
 pub fn recent_lines() -> Vec<LoggedError> {
-    LINES.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
+    LINES.lock().iter().rev().cloned().collect()
 }
 
 /// The layer that keeps the recent lines.
@@ -46,7 +46,7 @@ impl<S: Subscriber> Layer<S> for RecentLayer {
             fields: BTreeMap::new(),
         };
         event.record(&mut LineVisitor(&mut line));
-        let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = LINES.lock();
         let is_same = |known: &LoggedError| (&known.code, &known.text) == (&line.code, &line.text);
         if let Some(before) = lines.iter().position(is_same).and_then(|at| lines.remove(at)) {
             line.count += before.count;

@@ -5,7 +5,7 @@
 //! kernel's buffer for a while, so sent bytes extend the timeout. Time spent waiting for the configured
 //! bandwidth does not count.
 use super::RequestError;
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -119,8 +119,8 @@ impl Progress {
         }
     }
 
-    fn lock_state(&self) -> std::sync::MutexGuard<'_, ProgressState> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock_state(&self) -> parking_lot::MutexGuard<'_, ProgressState> {
+        self.state.lock()
     }
 }
 

@@ -1,11 +1,12 @@
 //! The memory that all bodies may use at once, and the slots of unauthenticated clients.
 use crate::problem::Problem;
+use parking_lot::{Mutex, MutexGuard};
 use penstock_base::memory::Memory;
 use penstock_base::network;
 use penstock_resources::gateway::MemoryLevel;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// The maximum number of bytes of all concurrent small bodies of authenticated clients.
@@ -198,7 +199,7 @@ impl IncomingBodies {
 
     // No code panics while it holds the lock.
     fn lock_slots(&self) -> MutexGuard<'_, IncomingSlots> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

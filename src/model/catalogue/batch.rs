@@ -12,11 +12,12 @@ use crate::namespace::Namespace;
 use crate::natural_key::{self, KeyBuilds, NaturalKey, OtherKeys};
 use crate::resource::{Compiled, CompiledDefinition};
 use crate::shapes_graphs::NewGraph;
+use parking_lot::MutexGuard;
 use penstock_base::error::GatewayError;
 use penstock_resources::namespace::{DefinedNamespace, Generator};
 use penstock_store::{Error, Transaction};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 /// Several changes of the catalogue in one commit.
 #[derive(Debug)]

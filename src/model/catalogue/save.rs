@@ -8,6 +8,7 @@ use crate::members::Loss;
 use crate::natural_key::{self, KeyBuilds};
 use crate::resource::{BusinessObject, Compiled, CompiledDefinition};
 use crate::shapes_graphs::check_exist;
+use parking_lot::MutexGuard;
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::check_editable;
@@ -16,7 +17,7 @@ use penstock_resources::definitions::DefinitionKind;
 use penstock_resources::namespace::DefinedNamespace;
 use penstock_store::{Format, Transaction};
 use std::collections::BTreeSet;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 /// A definition whose guards have passed.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Error, Read, Transaction};
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// The maximum number of Business Objects that an error names.
 const MAX_NAMED: usize = 20;
@@ -89,20 +89,20 @@ fn describe_cause(error: &GatewayError) -> String {
 impl Catalogue {
     /// Returns all shapes graphs, ordered by name.
     pub fn list_shapes_graphs(&self) -> Vec<Arc<DefinedGraph>> {
-        self.shapes.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.shapes.read().values().cloned().collect()
     }
 
     /// Returns at most `limit` shapes graphs after the name `after`, ordered by name.
     pub fn list_shapes_page(&self, after: Option<&str>, limit: usize) -> Vec<Arc<DefinedGraph>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let shapes = self.shapes.read().unwrap_or_else(PoisonError::into_inner);
+        let shapes = self.shapes.read();
         let after = shapes.range::<str, _>((from, Bound::Unbounded)).map(|(_, graph)| graph);
         after.take(limit).cloned().collect()
     }
 
     /// Returns the shapes graph of this name.
     pub fn get_shapes_graph(&self, name: &str) -> Option<Arc<DefinedGraph>> {
-        self.shapes.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.shapes.read().get(name).cloned()
     }
 
     /// Returns the names of the Business Objects that name a shapes graph, by its name. Blocking.
@@ -222,7 +222,7 @@ impl Catalogue {
         let GraphMetadata { name, version, .. } = &defined.metadata;
         tracing::info!(shapes_graph = name, version, by = by.id, "A shapes graph was defined.");
         let name = name.clone();
-        self.shapes.write().unwrap_or_else(PoisonError::into_inner).insert(name, defined);
+        self.shapes.write().insert(name, defined);
     }
 
     /// Deletes a shapes graph that no Business Object names.
@@ -256,7 +256,7 @@ impl Catalogue {
 
     /// Shows a deletion that is committed.
     pub(super) fn publish_graph_deletion(&self, by: Requester<'_>, name: &str) {
-        self.shapes.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.shapes.write().remove(name);
         tracing::info!(shapes_graph = name, by = by.id, "A shapes graph was deleted.");
     }
 

@@ -9,14 +9,15 @@ use crate::resource::{BusinessObject, Compiled};
 use crate::shapes_graphs::CompiledGraphs;
 use crate::{catalogue, members, namespace};
 use oxrdf::NamedNode;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use penstock_base::clock::{Clock, Stamp};
 use penstock_base::error::GatewayError;
 use penstock_base::principal::Principal;
 use penstock_base::shared::Shared;
 use penstock_store::{Read, SubjectFilter};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 use tokio::sync::Notify;
 
@@ -154,7 +155,7 @@ impl Watch {
     }
 
     fn lock_marks(&self) -> MutexGuard<'_, HashMap<String, ChangeMark>> {
-        self.inner.marks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.marks.lock()
     }
 
     /// Marks a Business Object with a changed object.
@@ -173,7 +174,7 @@ impl Watch {
     /// Closes a Business Object, before its objects are deleted: no commit after this adds objects to it or queues an
     /// export of it.
     pub(crate) fn close(&self, id: &str) {
-        let mut closed = self.inner.closed.write().unwrap_or_else(PoisonError::into_inner);
+        let mut closed = self.inner.closed.write();
         closed.insert(id.to_owned());
     }
 
@@ -184,7 +185,7 @@ impl Watch {
     /// # Errors
     /// `ErrorClass::Conflict`.
     pub fn check_not_closed(&self, object: &BusinessObject) -> Result<(), GatewayError> {
-        let closed = self.inner.closed.read().unwrap_or_else(PoisonError::into_inner);
+        let closed = self.inner.closed.read();
         if object.deleting.is_some() || closed.contains(&object.id) {
             Err(being_deleted_error(object))
         } else {
@@ -214,27 +215,26 @@ impl Watch {
         read: &impl Read,
     ) -> Result<Arc<WatchedDefinitions>, GatewayError> {
         let number = read_watched_number(read)?;
-        let known = self.inner.definitions.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.inner.definitions.read();
         if let Some((_, definitions)) = known.as_ref().filter(|(known, _)| *known == number) {
             return Ok(Arc::clone(definitions));
         }
         let earlier = known.as_ref().map(|(_, definitions)| Arc::clone(definitions));
         drop(known);
         let current = Arc::new(WatchedDefinitions::read(read, &earlier.unwrap_or_default())?);
-        *self.inner.definitions.write().unwrap_or_else(PoisonError::into_inner) =
-            Some((number, Arc::clone(&current)));
+        *self.inner.definitions.write() = Some((number, Arc::clone(&current)));
         Ok(current)
     }
 
     /// Lets all commits update the index of these keys.
     pub(crate) fn begin_key_builds(&self, builds: &[Arc<KeyBuild>]) {
-        let mut all = self.inner.key_builds.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.inner.key_builds.write();
         all.extend(builds.iter().cloned());
     }
 
     /// Ends what [`Self::begin_key_builds`] began.
     pub(crate) fn end_key_builds(&self, builds: &[Arc<KeyBuild>]) {
-        let mut all = self.inner.key_builds.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.inner.key_builds.write();
         all.retain(|build| !builds.iter().any(|ended| Arc::ptr_eq(ended, build)));
     }
 
@@ -253,7 +253,7 @@ impl Watch {
 
     /// Returns the natural keys whose index is being created.
     pub(super) fn key_builds(&self) -> Vec<Arc<KeyBuild>> {
-        self.inner.key_builds.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.key_builds.read().clone()
     }
 }
 

@@ -4,13 +4,14 @@
 //! changed. So what is in memory never differs from the store, and a change is read without the other namespaces.
 use super::{MAX_BASE_BYTES, Namespace, get, list};
 use oxrdf::NamedNodeRef;
+use parking_lot::Mutex;
 use penstock_base::collections;
 use penstock_base::table::{AsJson, Table};
 use penstock_store::{Error, Read, Transaction};
 use rand::Rng as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The last changes of namespaces: pairs of a number and a name.
 const CHANGES: Table<(), AsJson<Vec<(u64, String)>>> = Table::new(collections::NAMESPACE_CHANGES);
@@ -156,7 +157,7 @@ impl NamespaceCache {
     pub(crate) fn current(&self, read: &impl Read) -> Result<Arc<KnownNamespaces>, Error> {
         let changes = read_changes(read)?;
         let number = changes.last().map_or(0, |(number, _)| *number);
-        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.0.lock();
         let known = match cached.take() {
             Some((of, known)) if of == number => known,
             Some((of, mut known))

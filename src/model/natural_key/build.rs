@@ -9,11 +9,12 @@ use crate::change_feed::Watch;
 use crate::mapping::Mapping;
 use crate::{catalogue, namespace};
 use oxrdf::NamedNode;
+use parking_lot::{Mutex, MutexGuard};
 use penstock_base::commit::{CommitCheck, NoClient, commit};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_store::{Error, Pattern, Read, Store, SubjectFilter, Transaction};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The number of objects in one commit.
 const OBJECTS_PER_COMMIT: usize = 1000;
@@ -64,7 +65,7 @@ impl KeyBuild {
     }
 
     fn lock_problems(&self) -> MutexGuard<'_, BTreeSet<NamedNode>> {
-        self.problems.lock().unwrap_or_else(PoisonError::into_inner)
+        self.problems.lock()
     }
 
     /// Adds the objects of the namespace to the index, until too many of them have no usable key.

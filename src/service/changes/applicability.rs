@@ -1,6 +1,7 @@
 //! Whether an open change would still do what its difference shows.
 use super::steps::{check_author, with_definitions};
 use crate::gateway::Gateway;
+use parking_lot::Mutex;
 use penstock_auth::Authorized;
 use penstock_base::IfMatch;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -9,7 +10,6 @@ use penstock_model::changes::{self, Applicability, Change, Review};
 use penstock_store::Transaction;
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The number of computed applicabilities that are kept.
@@ -45,7 +45,7 @@ pub(super) fn check_applicability(
     by: &Authorized,
     change: &Change,
 ) -> Option<Applicability> {
-    let Ok(mut recent) = gateway.applicability_checks.0.try_lock() else { return None };
+    let Some(mut recent) = gateway.applicability_checks.0.try_lock() else { return None };
     let sequence = gateway.store.stats().sequence;
     let is_it = |check: &&RecentCheck| {
         check.id == change.id && check.version == change.version && check.sequence == sequence

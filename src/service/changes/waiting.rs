@@ -2,13 +2,13 @@
 use super::relation::Viewer;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
+use parking_lot::Mutex;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::GatewayError;
 use penstock_model::changes::{ChangeTotals, iter_open_changes, read_totals};
 use penstock_resources::business_object::Review;
 use penstock_resources::change::ChangeState;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a count is used, unless a step of a change was taken meanwhile.
@@ -34,7 +34,7 @@ struct KeptCount {
 impl WaitingCounts {
     /// Returns the count of a caller, if it is young, and no step was taken since.
     fn find_count(&self, key: &CallerKey, totals: ChangeTotals, now: Instant) -> Option<KeptCount> {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.0.lock();
         let is_current = |kept: &&KeptCount| {
             kept.totals == totals && now.saturating_duration_since(kept.at) < MAX_AGE
         };
@@ -42,7 +42,7 @@ impl WaitingCounts {
     }
 
     fn keep_count(&self, key: CallerKey, kept: KeptCount) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.lock();
         if counts.len() >= MAX_CALLERS {
             counts.clear();
         }
@@ -134,6 +134,6 @@ mod tests {
             counts.keep_count(key(&number.to_string(), Role::Admin), count);
         }
         assert_eq!(find(ada, totals, Duration::ZERO), None);
-        assert!(counts.0.lock().unwrap().len() <= MAX_CALLERS);
+        assert!(counts.0.lock().len() <= MAX_CALLERS);
     }
 }

@@ -2,6 +2,7 @@
 //! last good run stay. The gateway serves requests meanwhile.
 use super::{ApplyOptions, apply_files, read_folder};
 use crate::gateway::Gateway;
+use parking_lot::Mutex;
 use penstock_auth::Authorized;
 use penstock_base::error::{Finding, GatewayError};
 use penstock_base::managed::list_managed;
@@ -9,8 +10,8 @@ use penstock_base::time;
 use penstock_resources::definitions::AppliedDefinitions;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The maximum number of errors, and of warnings, in the status. `penstock apply --dry-run` shows all.
 const MAX_LISTED: usize = 20;
@@ -83,7 +84,7 @@ pub struct FolderRun(FolderState);
 impl FolderState {
     /// Returns how the last run ended, and whether another one has begun.
     pub fn outcome(&self) -> FolderOutcome {
-        let last = self.0.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let last = self.0.last.lock().clone();
         FolderOutcome { is_running: self.0.unfinished.load(Ordering::Acquire) > 0, ..last }
     }
 
@@ -105,7 +106,7 @@ impl Drop for FolderRun {
 pub fn apply_service_folder(gateway: &Gateway, by: &Authorized) {
     let _run = gateway.definition_files.begin_run();
     let runs = &gateway.definition_files.0;
-    let _permit = runs.permit.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = runs.permit.lock();
     let applied = match &gateway.settings.definitions_dir {
         Some(folder) => apply_folder(gateway, by, folder),
         None => match has_service_definitions(gateway) {
@@ -131,8 +132,7 @@ pub fn apply_service_folder(gateway: &Gateway, by: &Authorized) {
         }
     };
     let applied_at = Some(time::now_rfc3339());
-    *runs.last.lock().unwrap_or_else(PoisonError::into_inner) =
-        FolderOutcome { applied_at, ..outcome };
+    *runs.last.lock() = FolderOutcome { applied_at, ..outcome };
 }
 
 /// Returns whether there are definitions of an earlier folder.

@@ -1,5 +1,6 @@
 //! The state of each connection of the sources. The connections write it, and clients read it.
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use penstock_base::time;
 use penstock_config::Source;
 use penstock_resources::source::SourceTest;
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The states of all connections of all sources.
@@ -136,11 +137,7 @@ impl SourceStates {
 
     /// Returns the permit to store a batch although memory is short; `None` while another batch has it.
     pub(super) fn try_store_while_memory_short(&self) -> Option<MutexGuard<'_, ()>> {
-        match self.store_while_memory_short.try_lock() {
-            Ok(permit) => Some(permit),
-            Err(TryLockError::Poisoned(permit)) => Some(permit.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.store_while_memory_short.try_lock()
     }
 
     /// Changes the state of a connection.
@@ -172,15 +169,15 @@ impl SourceStates {
 
     /// Sets what tests connections.
     pub fn set_tester(&self, tester: Arc<ConnectionTester>) {
-        *self.tester.lock().unwrap_or_else(PoisonError::into_inner) = Some(tester);
+        *self.tester.lock() = Some(tester);
     }
 
     pub(super) fn tester(&self) -> Option<Arc<ConnectionTester>> {
-        self.tester.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.tester.lock().clone()
     }
 
     fn lock_connections(&self) -> MutexGuard<'_, BTreeMap<(String, String), Connection>> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connections.lock()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Stores messages: a batch is one commit and one ingestion record.
 use crate::gateway::Gateway;
 use crate::ingestions::{IngestionRequest, ingest_objects};
+use parking_lot::MutexGuard;
 use penstock_auth::Authorized;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::trace::Trace;
@@ -16,7 +17,7 @@ use penstock_resources::business_object::Review;
 use penstock_resources::gateway::MemoryLevel;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 /// What became of messages. They are durable, as objects or as dead letters, so they are acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

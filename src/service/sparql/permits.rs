@@ -1,10 +1,11 @@
 //! The permits of queries and updates: two run and eight wait, at most one and two for each account. While there is not
 //! enough memory for another one, it waits too.
+use parking_lot::{Mutex, MutexGuard};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::{Memory, return_unused_pages};
 use penstock_resources::gateway::MemoryLevel;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -170,7 +171,7 @@ impl SparqlPermits {
 
     // No code panics while it holds this lock.
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.queue.lock()
     }
 }
 

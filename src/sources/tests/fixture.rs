@@ -5,13 +5,14 @@ use crate::message_store::MessageStore;
 use crate::packets::ConnectRequest;
 use crate::session::{Session, Timings};
 use crate::subscriptions::Subscriptions;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use penstock_base::error::GatewayError;
 use penstock_config::{BrokerUrl, Source, Subscription};
 use penstock_service::sources::{
     ConnectionState, Message, NotStored, NotStoredCode, Stored, StoredSession,
 };
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -67,7 +68,7 @@ impl FakeStore {
 
     /// A test that failed must not let the session fail too.
     fn lock(&self) -> MutexGuard<'_, FakeState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Waits until the state is as expected.
@@ -123,7 +124,7 @@ impl MessageStore for FakeStore {
         let mut state = self.lock();
         state.is_waiting = true;
         while state.is_closed {
-            state = self.opened.wait(state).unwrap();
+            self.opened.wait(&mut state);
         }
         state.is_waiting = false;
         if let Some(failure) = state.failure.clone() {

@@ -1,5 +1,6 @@
 //! A TCP proxy before the broker, which cuts connections and records what passes.
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -62,9 +63,9 @@ impl Proxy {
         let running = tokio::spawn(async move {
             loop {
                 let (client, _) = listener.accept().await.unwrap();
-                let plan = std::mem::take(&mut *own.next.lock().unwrap());
+                let plan = std::mem::take(&mut *own.next.lock());
                 let index = {
-                    let mut recorded = own.recorded.lock().unwrap();
+                    let mut recorded = own.recorded.lock();
                     recorded.push(Recorded::default());
                     recorded.len() - 1
                 };
@@ -83,7 +84,7 @@ impl Proxy {
 
     /// Sets what becomes of the next connection.
     pub(super) fn plan(&self, plan: Plan) {
-        *self.shared.next.lock().unwrap() = plan;
+        *self.shared.next.lock() = plan;
     }
 
     /// Cuts all connections.
@@ -93,7 +94,7 @@ impl Proxy {
 
     /// Returns what has passed through each connection.
     pub(super) fn recorded(&self) -> Vec<Recorded> {
-        self.shared.recorded.lock().unwrap().clone()
+        self.shared.recorded.lock().clone()
     }
 }
 
@@ -135,9 +136,7 @@ async fn forward(
         if !pending.is_empty() {
             let passed = pending.len().min(client_left);
             client_left -= passed;
-            shared.recorded.lock().unwrap()[index]
-                .from_client
-                .extend_from_slice(&pending[..passed]);
+            shared.recorded.lock()[index].from_client.extend_from_slice(&pending[..passed]);
             if upstream.write_all(&pending[..passed]).await.is_err() || client_left == 0 {
                 return;
             }
@@ -152,7 +151,7 @@ async fn forward(
                 Ok(bytes) if bytes > 0 => {
                     let passed = bytes.min(broker_left);
                     broker_left -= passed;
-                    shared.recorded.lock().unwrap()[index]
+                    shared.recorded.lock()[index]
                         .from_broker
                         .extend_from_slice(&answer[..passed]);
                     if client.write_all(&answer[..passed]).await.is_err() || broker_left == 0 {

@@ -1,7 +1,8 @@
 //! Brokers that break the protocol, or that are hostile. Each one follows a script.
 use super::fixture::{FakeStore, Setup};
 use super::proxy::split_packets;
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -45,7 +46,7 @@ impl ScriptedBroker {
                         let _ = stream.write_all(&answer.unwrap_or_default()).await;
                     }
                 }
-                shared.lock().unwrap().push(input);
+                shared.lock().push(input);
             }
         });
         Self { port, received, running }
@@ -105,7 +106,7 @@ async fn a_broker_that_takes_mqtt_5_for_3_1_1_gets_3_1_1() {
     let opened = setup.endpoint().open(false).await.map_err(|why| panic!("{why}"));
     assert_eq!(opened.unwrap().codec.protocol().name(), "3.1.1");
     // The level of the protocol follows its name.
-    assert_eq!(broker.received.lock().unwrap()[0][8], 5);
+    assert_eq!(broker.received.lock()[0][8], 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]

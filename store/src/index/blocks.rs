@@ -15,10 +15,11 @@ use super::packing::{Packer, Unpacker};
 use super::preserved::OpenSnapshots;
 use crate::steps::WriterSteps;
 use crate::{Error, SnapshotLimits};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct Blocks {
@@ -100,7 +101,7 @@ impl Blocks {
     }
 
     fn lock_clean(&self) -> MutexGuard<'_, CleanBlocks> {
-        self.clean.lock().unwrap_or_else(PoisonError::into_inner)
+        self.clean.lock()
     }
 
     fn decode_block(&self, name: &[u8], bytes: &[u8]) -> Result<Arc<Block>, Error> {

@@ -4,6 +4,7 @@
 //! We sync its file ourselves, because its own flush syncs no metadata.
 use super::seal::Seal;
 use crate::{Error, files};
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::fs::{self, Permissions};
 use std::io::ErrorKind;
@@ -11,7 +12,6 @@ use std::ops::Bound;
 use std::os::unix::fs::PermissionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The size of sled's cache, in bytes; it keeps some thousand leaves beyond that. With a much smaller cache,
@@ -116,7 +116,7 @@ impl Engine {
     /// Seals the files in their current state, which must be verified. If that fails, the next open reads all
     /// blocks instead.
     pub(super) fn write_seal(&self) {
-        let mut before = self.seal.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = self.seal.lock();
         match Seal::of_folder(&self.folder, &before) {
             Ok(seal) => {
                 if let Err(cause) = seal.write_to(&self.folder) {

@@ -2,7 +2,7 @@
 //! objects of many quads. Ids and names never change their assignment, so the caches need no invalidation.
 use super::filter;
 use oxrdf::{Term, TermRef};
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 /// The caches of one index.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl NameCache {
 
     /// Passes the name to `read`, which must be short because it holds a lock.
     pub(super) fn with_name<T>(&self, id: u64, read: impl FnOnce(TermRef<'_>) -> T) -> Option<T> {
-        let mut sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sets = self.0.lock();
         let set = sets.get_mut(set_of_id(id))?;
         let at =
             set.iter().position(|slot| slot.as_ref().is_some_and(|(found, _)| *found == id))?;
@@ -52,7 +52,7 @@ impl NameCache {
         if length > MAX_CACHED_NAME_BYTES {
             return;
         }
-        let mut sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sets = self.0.lock();
         if sets.is_empty() {
             sets.resize_with(NAME_SLOTS / SLOTS_PER_SET, Default::default);
         }
@@ -75,7 +75,7 @@ type CachedId = (Box<[u8]>, u64);
 impl IdCache {
     /// Returns the id of the name with this key.
     pub(super) fn get(&self, key: &[u8]) -> Option<u64> {
-        let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.0.lock();
         let (cached, id) = slots.get(Self::slot_of_key(key))?.as_ref()?;
         (**cached == *key).then_some(*id)
     }
@@ -84,7 +84,7 @@ impl IdCache {
         if key.len() > MAX_CACHED_NAME_BYTES {
             return;
         }
-        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.0.lock();
         if slots.is_empty() {
             slots.resize_with(usize::try_from(ID_SLOTS).unwrap_or_default(), || None);
         }

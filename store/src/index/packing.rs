@@ -1,6 +1,6 @@
 //! Compression of blocks for the engine, where it saves space.
 use crate::varint::{self, Input};
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use zstd::bulk::{Compressor, Decompressor};
 
 /// From level 1 on, what remains of a block is also coded by the frequency of its bytes. That makes an index of a million
@@ -60,7 +60,7 @@ impl Unpacker {
         match input.read_length()? {
             0 => Some(input.rest().to_vec()),
             length if length <= MAX_BLOCK_BYTES => {
-                let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut slot = self.0.lock();
                 let unpacker = match &mut *slot {
                     Some(unpacker) => unpacker,
                     empty => empty.insert(Decompressor::new().ok()?),

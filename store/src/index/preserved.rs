@@ -11,13 +11,14 @@ use super::block::Block;
 use super::clean::{Chain, Name, covers_key, find_floor};
 use super::key::tree;
 use crate::{Error, LostCause, SnapshotLimits, SnapshotStats, files};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Bound;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// The approximate memory of the position of a block in the file, in bytes, without its name and end.
 const POSITION_BYTES: usize = 160;
@@ -152,7 +153,7 @@ impl OpenSnapshots {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Weak<PreservedBlocks>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     fn list(&self) -> Vec<Arc<PreservedBlocks>> {
@@ -256,7 +257,7 @@ fn sum_of(open: &[Arc<PreservedBlocks>], count: fn(&PreservedState) -> u64) -> u
 
 impl PreservedBlocks {
     fn lock(&self) -> MutexGuard<'_, PreservedState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Returns why a block could not be preserved, if so.

@@ -15,12 +15,13 @@ use super::run::{NewRun, Run, RunCursor, RunNote};
 use crate::steps::WriterSteps;
 use crate::varint;
 use crate::{Error, files};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The number of runs of a level that are merged into one.
 const RUNS_PER_MERGE: usize = 8;
@@ -208,7 +209,7 @@ impl FrozenRuns {
 impl RunReader {
     fn read_block(&self, run: &Run, number: usize) -> Result<Option<Arc<Block>>, Error> {
         let key = (run.note.id, number);
-        let lock = || self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.cache.lock();
         if let Some(block) = lock().get(key) {
             return Ok(Some(block));
         }
@@ -320,7 +321,7 @@ impl Runs {
     }
 
     fn lock_merge(&self) -> MutexGuard<'_, Option<Merge>> {
-        self.merge.lock().unwrap_or_else(PoisonError::into_inner)
+        self.merge.lock()
     }
 
     fn begin_run(&self, level: u64, sought: u64) -> Result<NewRun, Error> {

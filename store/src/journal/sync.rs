@@ -1,10 +1,11 @@
 //! Group commit: one sync acknowledges all frames that were appended before it began.
 use crate::{Error, Format, files};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 /// The minimum length, in bytes, of a frame whose sync [`SyncThread`] begins. For smaller frames, switching
@@ -106,13 +107,15 @@ impl SyncState {
     }
 
     fn wake_all(&self) {
-        self.ended.iter().for_each(Condvar::notify_all);
+        for ended in &self.ended {
+            ended.notify_all();
+        }
         let tasks = std::mem::take(&mut self.lock_state().tasks);
         wake_tasks(tasks);
     }
 
     fn lock_state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Records an appended frame.
@@ -208,7 +211,7 @@ impl SyncState {
         let mut state = self.lock_state();
         while state.syncing {
             let (this, _) = self.this_and_next(&state);
-            state = this.wait(state).unwrap_or_else(PoisonError::into_inner);
+            this.wait(&mut state);
         }
         state.acknowledging_stopped = true;
         // No frame is appended after one that could not be applied.
@@ -260,7 +263,7 @@ impl SyncState {
             if state.syncing {
                 let (this, next) = self.this_and_next(&state);
                 let ended = if sequence <= state.syncing_up_to { this } else { next };
-                state = ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+                ended.wait(&mut state);
                 continue;
             }
             state.syncing = true;
@@ -342,7 +345,7 @@ impl SyncThread {
 
     /// Syncs an appended frame. Returns false if there is no thread.
     pub(crate) fn request_sync(&self, synced: &Arc<SyncState>, sequence: u64) -> bool {
-        let mut sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sender = self.0.lock();
         if sender.is_none() {
             *sender = start_thread();
         }

@@ -1,15 +1,16 @@
 use super::fixture::machine;
 use crate::ingest::Mode;
 use crate::testing::Fixture;
+use parking_lot::Mutex;
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
     fn flush(&mut self) -> std::io::Result<()> {
@@ -23,7 +24,7 @@ fn capture_log<T>(work: impl FnOnce() -> T) -> (T, Vec<serde_json::Value>) {
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
     let done = penstock_base::telemetry::with_subscriber(subscriber, work);
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let text = String::from_utf8(log.0.lock().clone()).unwrap();
     (done, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 

@@ -5,7 +5,7 @@
 //! After a successful sign-in, failures of other people at the same address do not delay the account, because many
 //! people can share one address. The right password of such an account is accepted during the delay. A wrong one
 //! gets the same answer as for an account that does not exist.
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use penstock_base::backoff::exponential_delay;
 use penstock_base::network;
 use sha2::{Digest, Sha256};
@@ -74,11 +74,6 @@ impl AttemptKey {
 }
 
 impl Attempts {
-    // Nothing panics while it is held.
-    fn lock_failures(&self) -> MutexGuard<'_, HashMap<AttemptKey, Failures>> {
-        self.failures.lock()
-    }
-
     /// Returns how long this account must wait at this address. Local administration never waits.
     pub(super) fn remaining_delay(
         &self,
@@ -86,7 +81,7 @@ impl Attempts {
         from: Option<IpAddr>,
         now: Instant,
     ) -> Option<Duration> {
-        let failures = self.lock_failures();
+        let failures = self.failures.lock();
         let waits =
             AttemptKey::for_account_and_address(email, from?).into_iter().filter_map(|key| {
                 let Failures { count, last } = failures.get(&key)?;
@@ -100,7 +95,7 @@ impl Attempts {
     pub(super) fn record_failure(&self, email: &str, from: Option<IpAddr>, now: Instant) {
         self.record_failure_in_delay(email, from);
         let Some(from) = from else { return };
-        let mut failures = self.lock_failures();
+        let mut failures = self.failures.lock();
         for key in AttemptKey::for_account_and_address(email, from) {
             if failures.len() >= MAX_ENTRIES && !failures.contains_key(&key) {
                 evict_entries(&mut failures, now, FORGET_AFTER);
@@ -118,7 +113,7 @@ impl Attempts {
     pub(super) fn record_failure_in_delay(&self, email: &str, from: Option<IpAddr>) {
         let Some(from) = from else { return };
         let [account, _] = AttemptKey::for_account_and_address(email, from);
-        if let Some(known) = self.lock_known().get_mut(&account) {
+        if let Some(known) = self.known.lock().get_mut(&account) {
             known.count = known.count.saturating_add(1);
         }
     }
@@ -128,7 +123,7 @@ impl Attempts {
     pub(super) fn record_success(&self, email: &str, from: Option<IpAddr>) {
         if let Some(from) = from {
             let [account, _] = AttemptKey::for_account_and_address(email, from);
-            self.lock_failures().remove(&account);
+            self.failures.lock().remove(&account);
         }
     }
 
@@ -147,7 +142,7 @@ impl Attempts {
     pub(super) fn record_known_address(&self, email: &str, from: Option<IpAddr>, now: Instant) {
         let Some(from) = from else { return };
         let [account, _] = AttemptKey::for_account_and_address(email, from);
-        let mut known = self.lock_known();
+        let mut known = self.known.lock();
         if known.len() >= MAX_ENTRIES && !known.contains_key(&account) {
             evict_entries(&mut known, now, KNOWN_FOR);
         }
@@ -158,14 +153,9 @@ impl Attempts {
     pub(super) fn is_known(&self, email: &str, from: Option<IpAddr>, now: Instant) -> bool {
         let Some(from) = from else { return true };
         let [account, _] = AttemptKey::for_account_and_address(email, from);
-        self.lock_known().get(&account).is_some_and(|known| {
+        self.known.lock().get(&account).is_some_and(|known| {
             known.count < MAX_FAILURES_WHILE_KNOWN && now.duration_since(known.last) <= KNOWN_FOR
         })
-    }
-
-    // Nothing panics while it is held.
-    fn lock_known(&self) -> MutexGuard<'_, HashMap<AttemptKey, Failures>> {
-        self.known.lock()
     }
 }
 
@@ -268,7 +258,7 @@ mod tests {
             let from = Some(IpAddr::V4(n.into()));
             attempts.record_known_address("a", from, now + Duration::from_millis(n.into()));
         }
-        assert!(attempts.lock_failures().len() <= MAX_ENTRIES);
-        assert!(attempts.lock_known().len() <= MAX_ENTRIES);
+        assert!(attempts.failures.lock().len() <= MAX_ENTRIES);
+        assert!(attempts.known.lock().len() <= MAX_ENTRIES);
     }
 }

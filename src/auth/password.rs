@@ -3,7 +3,7 @@ use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::network;
-use penstock_base::shared_limit::{LimitShare, SharedLimit};
+use penstock_base::permits::{Permit, Permits};
 use rand::RngCore;
 use rand::seq::IndexedRandom;
 use serde::{Deserialize, Serialize};
@@ -254,14 +254,14 @@ impl HashPermits {
 }
 
 /// The waiting clients of one queue, by address. Local requests have no address.
-type WaitQueue = SharedLimit<Option<IpAddr>>;
+type WaitQueue = Permits<Option<IpAddr>>;
 
 /// Enters the queue. Returns `None` if the queue is full, or if this address has reached its limit. Local requests have
 /// only the limit of the whole queue.
-fn enter_queue(queue: &WaitQueue, from: Option<IpAddr>) -> Option<LimitShare<Option<IpAddr>>> {
+fn enter_queue(queue: &WaitQueue, from: Option<IpAddr>) -> Option<Permit<Option<IpAddr>>> {
     match from {
-        Some(_) => queue.try_acquire(&from, 1),
-        None => queue.try_acquire_uncapped(&from, 1),
+        Some(_) => queue.try_acquire(from, 1),
+        None => queue.try_acquire_uncapped(from, 1),
     }
 }
 

@@ -16,7 +16,7 @@ pub mod webhook_queues;
 pub use listener::Listener;
 pub use penstock_resources::event::EventKind;
 
-use crate::account_slots::AccountSlots;
+use crate::permits::Permits;
 use crate::principal::Principal;
 use crate::time;
 use listener::Selection;
@@ -42,7 +42,7 @@ struct Inner {
     /// The identifier of the newest event.
     newest: watch::Sender<u64>,
     /// One for each listener.
-    listener_slots: AccountSlots,
+    listener_permits: Permits<String>,
     webhooks: WebhookQueues,
 }
 
@@ -117,7 +117,7 @@ impl EventBus {
                 source: options.source,
                 ring: Mutex::new(Ring::new(before, options.depth)),
                 newest: watch::Sender::new(before),
-                listener_slots: AccountSlots::new(options.listeners),
+                listener_permits: Permits::for_accounts(options.listeners),
             }),
         }
     }
@@ -266,11 +266,11 @@ impl EventBus {
         kinds: &[EventKind],
         is_member: impl Fn(&Audience) -> bool + Send + Sync + 'static,
     ) -> Option<Listener> {
-        let slot = self.inner.listener_slots.try_acquire(account)?;
+        let permit = self.inner.listener_permits.try_acquire(account, 1)?;
         let newest = self.inner.newest.subscribe();
         let after = after.unwrap_or_else(|| self.lock_ring().newest_id());
         let selection = Selection { kinds: kinds.to_vec(), is_member: Box::new(is_member) };
-        Some(Listener::new(self.clone(), newest, after, selection, slot))
+        Some(Listener::new(self.clone(), newest, after, selection, permit))
     }
 
     fn lock_ring(&self) -> MutexGuard<'_, Ring> {

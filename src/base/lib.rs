@@ -1,7 +1,6 @@
 //! What every layer of Penstock uses: errors, time, the guard of commits, limits, the memory and disk of the
 //! machine, JSON and YAML with positions, events and telemetry.
 
-pub mod account_slots;
 mod background;
 pub mod backoff;
 pub mod bucket_name;
@@ -20,12 +19,12 @@ pub mod managed;
 pub mod memory;
 pub mod nearest;
 pub mod network;
+pub mod permits;
 pub mod prefixes;
 pub mod principal;
 pub mod rate_limit;
 pub mod shared;
 pub mod shared_folder;
-pub mod shared_limit;
 pub mod table;
 pub mod telemetry;
 pub mod time;

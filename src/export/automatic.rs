@@ -4,13 +4,16 @@
 //! and the sets of changes. So a failure, a full spool or a shutdown only delays an export. Changes that arrive
 //! in the meantime become part of it.
 use super::alarm::Alarm;
-use super::{ExportRequester, Inner, PushResult, capacity, make, retention, schedule};
+use super::{ExportRequester, ExporterParts, PushResult, capacity, make, retention, schedule};
 use chrono::{DateTime, Utc};
+use penstock_base::backoff::exponential_delay;
+use penstock_base::disk::Disk;
 use penstock_base::error::{self, GatewayError};
 use penstock_base::shared::Shared;
 use penstock_model::change_feed::{self, ChangeMark, ExportCursor};
 use penstock_model::resource::{Compiled, Schedule};
 use penstock_resources::export::ExportKind;
+use penstock_store::Store;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -68,16 +71,24 @@ pub(super) struct WakeConditions {
     waits_for_space: bool,
 }
 
-#[cfg(test)]
 impl WakeConditions {
+    /// Starts the next round after a failure.
+    fn after_check_interval() -> Self {
+        Self { wake_at: Some(Instant::now() + CHECK_INTERVAL), ..Self::default() }
+    }
+
     /// Returns whether the next round is due now.
+    #[cfg(test)]
     pub(super) fn is_due_now(&self) -> bool {
         self.wake_at.is_some_and(|passed| passed <= Instant::now())
     }
 }
 
 /// Creates due exports until `stop` becomes true.
-pub(super) async fn run_automatic_exports(inner: Shared<Inner>, mut stop: watch::Receiver<bool>) {
+pub(super) async fn run_automatic_exports(
+    inner: Shared<ExporterParts>,
+    mut stop: watch::Receiver<bool>,
+) {
     let watch = inner.options.catalogue.watch().clone();
     let mut alarm = Alarm::default();
     let mut clock = ClockWatch::now();
@@ -103,13 +114,7 @@ pub(super) async fn run_automatic_exports(inner: Shared<Inner>, mut stop: watch:
             Ok(finished) => finished,
             Err(error) => {
                 tracing::error!(%error, "A task of the exporter failed.");
-                (
-                    ExportPlan::default(),
-                    WakeConditions {
-                        wake_at: Some(Instant::now() + CHECK_INTERVAL),
-                        ..WakeConditions::default()
-                    },
-                )
+                (ExportPlan::default(), WakeConditions::after_check_interval())
             }
         };
         if let Err(error) = alarm.set(next.next_run_at).await {
@@ -169,17 +174,14 @@ impl ClockWatch {
 }
 
 /// Creates the due exports and returns the events to wait for. Blocking.
-pub(super) fn run_due_exports(inner: &Inner, plan: &mut ExportPlan) -> WakeConditions {
+pub(super) fn run_due_exports(inner: &ExporterParts, plan: &mut ExportPlan) -> WakeConditions {
     let version = inner.options.catalogue.watch().version();
     if plan.version != Some(version) {
         match plan.rebuild_plan(inner) {
             Ok(()) => plan.version = Some(version),
             Err(fault) => {
                 tracing::warn!(%fault, "Planning the automatic exports failed; the gateway retries in a few seconds.");
-                return WakeConditions {
-                    wake_at: Some(Instant::now() + CHECK_INTERVAL),
-                    ..WakeConditions::default()
-                };
+                return WakeConditions::after_check_interval();
             }
         }
     }
@@ -229,7 +231,7 @@ impl ExportPlan {
     }
 
     /// Rebuilds the plan from the current definitions.
-    fn rebuild_plan(&mut self, inner: &Inner) -> Result<(), GatewayError> {
+    fn rebuild_plan(&mut self, inner: &ExporterParts) -> Result<(), GatewayError> {
         let store = &inner.queue.store;
         let mut by_id = BTreeMap::new();
         let listed = inner.options.catalogue.list();
@@ -268,8 +270,8 @@ impl ExportPlan {
                 not_before: None,
                 free_bytes_before: None,
             };
-            planned.update_next_run(inner)?;
-            if planned.has_changes(inner)? {
+            planned.update_next_run(store)?;
+            if planned.has_changes(store)? {
                 inner.options.catalogue.watch().mark_unless_marked(&id);
             }
             by_id.insert(id, planned);
@@ -287,7 +289,7 @@ impl ExportPlan {
         Ok(())
     }
 
-    fn next_wake(&self, inner: &Inner) -> WakeConditions {
+    fn next_wake(&self, inner: &ExporterParts) -> WakeConditions {
         let watch = inner.options.catalogue.watch();
         let mut next = WakeConditions {
             waits_for_space: inner.waiting.has_any(),
@@ -323,21 +325,20 @@ impl PlannedExports {
     }
 
     /// Updates the time of the next scheduled run.
-    fn update_next_run(&mut self, inner: &Inner) -> Result<(), GatewayError> {
+    fn update_next_run(&mut self, store: &Store) -> Result<(), GatewayError> {
         let object = &self.business_object.object;
         let Some(schedule) = &self.schedule else { return Ok(()) };
-        let store = &inner.queue.store;
         self.next_run =
             schedule::next_run(store, &object.id, &object.definition, schedule, Utc::now())?;
         Ok(())
     }
 
     /// Creates the due export, if any.
-    fn create_due_export(&mut self, inner: &Inner) {
+    fn create_due_export(&mut self, inner: &ExporterParts) {
         let business_object = Arc::clone(&self.business_object);
         let id = business_object.object.id.as_str();
         let name = business_object.object.definition.name.as_str();
-        if self.is_delayed(inner) {
+        if self.is_delayed(&inner.options.disk) {
             return;
         }
         self.not_before = None;
@@ -398,24 +399,22 @@ impl PlannedExports {
 
     /// Delays the next attempt. The delay doubles with each failure.
     fn delay_next_attempt(&mut self, first: Duration, longest: Duration) {
-        let doublings = self.failures.min(16);
         self.failures = self.failures.saturating_add(1);
-        let wait = first.saturating_mul(1 << doublings).min(longest);
-        self.not_before = Some(Instant::now() + wait);
+        let delay = exponential_delay(first, self.failures.into(), longest);
+        self.not_before = Some(Instant::now() + delay);
     }
 
     /// Returns whether the next attempt is still delayed. After a lack of disk space, the delay ends early when
     /// more space is free: an eighth more than before the last attempt.
-    fn is_delayed(&self, inner: &Inner) -> bool {
-        let has_more_space = |had: u64| {
-            inner.options.disk.free_bytes().is_some_and(|free| free > had.saturating_add(had / 8))
-        };
+    fn is_delayed(&self, disk: &Disk) -> bool {
+        let has_more_space =
+            |had: u64| disk.free_bytes().is_some_and(|free| free > had.saturating_add(had / 8));
         self.not_before.is_some_and(|not_before| Instant::now() < not_before)
             && !self.free_bytes_before.is_some_and(has_more_space)
     }
 
     /// Removes objects past their retention if the check is due.
-    fn remove_expired_if_due(&mut self, inner: &Inner) {
+    fn remove_expired_if_due(&mut self, inner: &ExporterParts) {
         let Some(time) = self.retention else { return };
         if Instant::now() < self.retention_check_at {
             return;
@@ -432,7 +431,7 @@ impl PlannedExports {
 
     fn create_export(
         &mut self,
-        inner: &Inner,
+        inner: &ExporterParts,
         is_run: bool,
         is_due: bool,
     ) -> Result<(), DelayReason> {
@@ -443,7 +442,7 @@ impl PlannedExports {
         let watch = inner.options.catalogue.watch();
         let export_lock = inner.export_lock(id);
         let _one_at_a_time = export_lock.lock();
-        let lacking = match self.read_change_cursor(inner)? {
+        let lacking = match self.read_change_cursor(store)? {
             Some(cursor) => make::targets_without_full(inner, &business_object, &cursor)?,
             None => Vec::new(),
         };
@@ -452,9 +451,9 @@ impl PlannedExports {
             self.is_new = false;
             return Ok(());
         }
-        make::check_exportable(inner, &business_object)?;
+        make::check_exportable(&inner.options, &business_object)?;
         let kind = if full.is_empty() { ExportKind::Incremental } else { ExportKind::Full };
-        if (!full.is_empty() || self.has_changes(inner)?)
+        if (!full.is_empty() || self.has_changes(store)?)
             && let Some(cause) = capacity::automatic_block_reason(inner)
         {
             return Err(DelayReason::NoSpace { kind, cause, had: None });
@@ -502,9 +501,9 @@ impl PlannedExports {
             );
         }
         self.is_new = false;
-        self.update_next_run(inner)?;
+        self.update_next_run(store)?;
         change_feed::clean_up(store, id)?;
-        if self.has_changes(inner)? || self.has_further_target_without_full(inner, &full)? {
+        if self.has_changes(store)? || self.has_further_target_without_full(inner, &full)? {
             watch.mark_unless_marked(id);
         }
         Ok(())
@@ -514,27 +513,27 @@ impl PlannedExports {
     /// meanwhile.
     fn has_further_target_without_full(
         &self,
-        inner: &Inner,
+        inner: &ExporterParts,
         full: &[String],
     ) -> Result<bool, GatewayError> {
-        let Some(cursor) = self.read_change_cursor(inner)? else { return Ok(false) };
+        let Some(cursor) = self.read_change_cursor(&inner.queue.store)? else { return Ok(false) };
         let lacking = make::targets_without_full(inner, &self.business_object, &cursor)?;
         Ok(lacking.iter().any(|target| !full.contains(target)))
     }
 
     /// Returns the change cursor, or `None` if the Business Object does not export on change or has no cursor.
-    fn read_change_cursor(&self, inner: &Inner) -> Result<Option<ExportCursor>, GatewayError> {
+    fn read_change_cursor(&self, store: &Store) -> Result<Option<ExportCursor>, GatewayError> {
         let object = &self.business_object.object;
         if !object.definition.export_on_change {
             return Ok(None);
         }
-        Ok(change_feed::read_cursor(&inner.queue.store.read(), &object.id)?)
+        Ok(change_feed::read_cursor(&store.read(), &object.id)?)
     }
 
-    fn has_changes(&self, inner: &Inner) -> Result<bool, GatewayError> {
-        let Some(cursor) = self.read_change_cursor(inner)? else { return Ok(false) };
+    fn has_changes(&self, store: &Store) -> Result<bool, GatewayError> {
+        let Some(cursor) = self.read_change_cursor(store)? else { return Ok(false) };
         let id = &self.business_object.object.id;
-        Ok(change_feed::has_changes(&inner.queue.store.read(), id, &cursor)?)
+        Ok(change_feed::has_changes(&store.read(), id, &cursor)?)
     }
 }
 

@@ -11,7 +11,7 @@ mod lost;
 mod reopened;
 mod retention;
 
-use crate::delivery::DeliveryOutcome;
+use crate::cause::DeliveryOutcome;
 use action::{TestAction, TestDefinition, arbitrary_actions};
 use fixture::{Fixture, NAMES, TARGETS, test_uri};
 use penstock_model::ingest::Mode;

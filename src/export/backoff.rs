@@ -1,6 +1,8 @@
-//! The delay before the next delivery attempt, and the rate limit of the log lines about failures.
+//! The rule by which failed deliveries are retried, the failures of a delivery so far, and the rate limit of the log
+//! lines about them.
 use super::cause::DeliveryFailure;
 use penstock_base::backoff::exponential_delay;
+use penstock_base::time;
 use penstock_resources::export::Cause;
 use rand::Rng as _;
 use std::time::{Duration, Instant};
@@ -42,23 +44,79 @@ impl Default for DeliveryTimings {
     }
 }
 
-impl DeliveryTimings {
+/// The maximum `Retry-After` of a webhook's receiver that is respected.
+const MAX_WEBHOOK_RETRY_AFTER: Duration = Duration::from_hours(1);
+/// The maximum delay of a webhook while the clocks differ. That of the gateway is often set soon after the start.
+const MAX_WEBHOOK_CLOCK_DELAY: Duration = Duration::from_secs(30);
+
+/// How soon a failed delivery is retried.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RetryRule {
+    timings: DeliveryTimings,
+    /// The maximum `Retry-After` that is respected.
+    max_retry_after: Duration,
+    /// The maximum delay while the clocks differ.
+    max_clock_delay: Duration,
+}
+
+impl RetryRule {
+    /// Returns the rule for exports to targets.
+    pub(super) fn of_targets(timings: DeliveryTimings) -> Self {
+        let max = timings.max_delay;
+        Self { timings, max_retry_after: max, max_clock_delay: max }
+    }
+
+    /// Returns the rule for events to webhooks.
+    pub(super) fn of_webhooks(timings: DeliveryTimings) -> Self {
+        let (max_retry_after, max_clock_delay) = (MAX_WEBHOOK_RETRY_AFTER, MAX_WEBHOOK_CLOCK_DELAY);
+        Self { timings, max_retry_after, max_clock_delay }
+    }
+
     /// Returns the delay before the next attempt: exponential backoff with full jitter, so that many gateways
-    /// do not retry at once. It is never less than the server's `Retry-After`, up to the maximum delay.
-    pub(super) fn next_delay(&self, failure: &DeliveryFailure, failures: u64) -> Duration {
+    /// do not retry at once. It is never less than the server's `Retry-After`, up to its maximum.
+    fn next_delay(&self, failure: &DeliveryFailure, failures: u64) -> Duration {
         let first = if failure.is_transient() {
-            self.first_delay
+            self.timings.first_delay
         } else {
-            self.first_delay_if_operator_needed
+            self.timings.first_delay_if_operator_needed
         };
-        let cap = exponential_delay(first, failures, self.max_delay);
-        let jittered = cap.mul_f64(rand::rng().random_range(0.05..=1.0));
-        jittered.max(failure.retry_after.unwrap_or_default().min(self.max_delay))
+        let cap = exponential_delay(first, failures, self.timings.max_delay);
+        let mut delay = cap.mul_f64(rand::rng().random_range(0.05..=1.0));
+        if failure.class == Cause::Clock {
+            delay = delay.min(self.max_clock_delay);
+        }
+        delay.max(failure.retry_after.unwrap_or_default().min(self.max_retry_after))
     }
 }
 
-/// Limits the log lines about a failing target. The first failure is logged, and later ones at intervals that grow
-/// to a day. A week without a link adds about a dozen lines.
+/// The failures of a delivery since its last success.
+#[derive(Debug, Clone)]
+pub(super) struct FailedAttempts {
+    /// The number of failures in a row.
+    pub(super) count: u64,
+    pub(super) last: DeliveryFailure,
+    /// When the first failure happened (RFC 3339).
+    pub(super) since: String,
+    /// The delay before the next attempt.
+    pub(super) delay: Duration,
+    /// When the next attempt is due (RFC 3339).
+    pub(super) next_attempt: String,
+}
+
+impl FailedAttempts {
+    /// Adds a failure to those before it.
+    pub(super) fn add(before: Option<Self>, failure: DeliveryFailure, rule: &RetryRule) -> Self {
+        let (count, since) = match before {
+            Some(before) => (before.count + 1, before.since),
+            None => (1, time::now_rfc3339()),
+        };
+        let delay = rule.next_delay(&failure, count);
+        Self { count, last: failure, since, delay, next_attempt: time::rfc3339_after(delay) }
+    }
+}
+
+/// Limits the log lines about a failing target or webhook. The first failure is logged, and later ones at intervals that
+/// grow to a day. A week without a link adds about a dozen lines.
 #[derive(Debug, Default)]
 pub(super) struct FailureLogLimit {
     /// The class of the last logged failure, its time, and the number of lines logged so far.
@@ -111,18 +169,32 @@ mod tests {
     #[test]
     fn waits_grow_up_to_five_minutes() {
         let timings = DeliveryTimings::default();
+        let rule = RetryRule::of_targets(timings);
         let (link, policy) =
             (DeliveryFailure::new(Cause::Broken, ""), DeliveryFailure::new(Cause::Policy, ""));
         for failures in [1, 2, 5, 9, 10, 1_000, u64::MAX] {
-            let wait = timings.next_delay(&link, failures);
+            let wait = rule.next_delay(&link, failures);
             let cap = Duration::from_secs(1 << (failures - 1).min(9)).min(timings.max_delay);
             assert!(wait <= cap && wait >= cap / 21, "{failures}: {wait:?}");
-            let wait = timings.next_delay(&policy, failures);
+            let wait = rule.next_delay(&policy, failures);
             let cap = Duration::from_secs(30 << (failures - 1).min(5)).min(timings.max_delay);
             assert!(wait <= cap && wait >= cap / 21, "{failures}: {wait:?}");
         }
-        let asked = DeliveryFailure { retry_after: Some(Duration::from_secs(7)), ..link };
-        assert!(timings.next_delay(&asked, 1) >= Duration::from_secs(7));
+        let asked = |delay| DeliveryFailure { retry_after: Some(delay), ..link.clone() };
+        let seven = Duration::from_secs(7);
+        assert!(rule.next_delay(&asked(seven), 1) >= seven);
+        let day = asked(Duration::from_hours(24));
+        assert_eq!(rule.next_delay(&day, 1), timings.max_delay);
+        assert_eq!(RetryRule::of_webhooks(timings).next_delay(&day, 1), MAX_WEBHOOK_RETRY_AFTER);
+    }
+
+    #[test]
+    fn a_webhook_waits_less_while_the_clocks_differ() {
+        let rule = RetryRule::of_webhooks(DeliveryTimings::default());
+        let clock = DeliveryFailure::new(Cause::Clock, "");
+        assert!(
+            (1..100).all(|failures| rule.next_delay(&clock, failures) <= MAX_WEBHOOK_CLOCK_DELAY)
+        );
     }
 
     #[test]

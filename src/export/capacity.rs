@@ -3,8 +3,8 @@
 //! The capacity is checked before an export is created, so one export of each Business Object may exceed it.
 //! Otherwise an export larger than the capacity could never be created. An export in progress leaves half of
 //! the disk reserve free.
-use super::Inner;
-use parking_lot::{Mutex, MutexGuard};
+use super::ExporterParts;
+use parking_lot::Mutex;
 use penstock_base::time;
 use penstock_model::resource::Compiled;
 use penstock_resources::export::{Export, ExportKind, ExportStatus};
@@ -23,7 +23,7 @@ pub(super) struct WaitingExports {
 }
 
 /// Returns why the spool is full, or `None` if it has capacity.
-pub(super) fn spool_full_reason(inner: &Inner) -> Option<String> {
+pub(super) fn spool_full_reason(inner: &ExporterParts) -> Option<String> {
     let state = inner.queue.lock_state();
     let (undelivered, limit) = (state.undelivered_bytes(), inner.options.spool);
     if undelivered < limit {
@@ -43,7 +43,7 @@ pub(super) fn spool_full_reason(inner: &Inner) -> Option<String> {
 
 /// Returns why no automatic export may be created now, or `None` if one may. Besides the limit of the spool,
 /// automatic exports must not use the disk reserve while other exports are undelivered.
-pub(super) fn automatic_block_reason(inner: &Inner) -> Option<String> {
+pub(super) fn automatic_block_reason(inner: &ExporterParts) -> Option<String> {
     spool_full_reason(inner).or_else(|| {
         let piles_up = inner.queue.lock_state().undelivered_bytes() > 0;
         (piles_up && inner.options.disk.is_in_reserve()).then(|| {
@@ -58,7 +58,7 @@ impl WaitingExports {
     /// Adds the exports of a Business Object. Returns whether they are new.
     pub(super) fn add(&self, business_object: &Compiled, kind: ExportKind, cause: &str) -> bool {
         let definition = &business_object.object.definition;
-        let mut rows = self.lock_rows();
+        let mut rows = self.rows.lock();
         let before = rows.get(&business_object.object.id).and_then(|rows| rows.first());
         let since = before.map_or_else(time::now_rfc3339, |row| row.created_at.clone());
         let is_new = before.is_none();
@@ -93,12 +93,12 @@ impl WaitingExports {
 
     /// Removes the exports of a Business Object. Returns whether there were any.
     pub(super) fn remove(&self, business_object: &str) -> bool {
-        self.lock_rows().remove(business_object).is_some()
+        self.rows.lock().remove(business_object).is_some()
     }
 
     /// Keeps only the exports of Business Objects for which `keep` returns true.
     pub(super) fn retain(&self, keep: impl Fn(&str) -> bool) {
-        self.lock_rows().retain(|id, _| keep(id));
+        self.rows.lock().retain(|id, _| keep(id));
     }
 
     /// Requests a retry of all waiting exports in the next round.
@@ -113,36 +113,32 @@ impl WaitingExports {
 
     /// Returns whether any export waits.
     pub(super) fn has_any(&self) -> bool {
-        !self.lock_rows().is_empty()
+        !self.rows.lock().is_empty()
     }
 
     /// Returns whether an export of this Business Object waits.
     pub(super) fn has_export_of(&self, business_object: &str) -> bool {
-        self.lock_rows().contains_key(business_object)
+        self.rows.lock().contains_key(business_object)
     }
 
     /// Returns the waiting exports of one Business Object.
     pub(super) fn exports_of(&self, business_object: &str) -> Vec<Export> {
-        self.lock_rows().get(business_object).cloned().unwrap_or_default()
+        self.rows.lock().get(business_object).cloned().unwrap_or_default()
     }
 
     /// Returns all waiting exports as entries.
     pub(super) fn list_entries(&self) -> Vec<Export> {
-        self.lock_rows().values().flatten().cloned().collect()
+        self.rows.lock().values().flatten().cloned().collect()
     }
 
     /// Returns the waiting export with this id.
     pub(super) fn find_entry(&self, id: &str) -> Option<Export> {
-        self.lock_rows().values().flatten().find(|entry| entry.id == id).cloned()
+        self.rows.lock().values().flatten().find(|entry| entry.id == id).cloned()
     }
 
     /// Returns the number of waiting exports for this target.
     pub(super) fn count_for_target(&self, target: &str) -> u64 {
-        self.lock_rows().values().flatten().filter(|entry| entry.target == target).count() as u64
-    }
-
-    fn lock_rows(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Export>>> {
-        self.rows.lock()
+        self.rows.lock().values().flatten().filter(|entry| entry.target == target).count() as u64
     }
 }
 

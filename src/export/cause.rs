@@ -1,7 +1,38 @@
-//! The failure of a delivery: a cause for the operator, and a class. The class decides how soon to retry, and
-//! whether to probe the link in the meantime.
+//! The result of a delivery: its outcome, or a failure with a cause for the operator, and a class. The class decides how
+//! soon to retry, and whether to probe the link in the meantime.
 use penstock_resources::export::Cause;
+use std::fmt::Display;
 use std::time::Duration;
+
+/// What a delivery has shown about the target, besides that it has the export.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct DeliveryOutcome {
+    /// What is notable about the delivery.
+    pub(super) warning: Option<String>,
+    /// Whether the target may lack data, so that it needs a full export.
+    pub(super) needs_full: bool,
+    /// Whether only a push creates that export.
+    pub(super) needs_push: bool,
+    /// What the gateway cannot check at this target.
+    pub(super) remark: Option<&'static str>,
+}
+
+impl DeliveryOutcome {
+    /// Returns an outcome with a warning, without its full stop.
+    pub(super) fn with_warning(warning: String, needs_full: bool) -> Self {
+        Self { warning: Some(warning), needs_full, ..Self::default() }
+    }
+
+    /// Returns both outcomes in one, with the first warning.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            warning: self.warning.or(other.warning),
+            needs_full: self.needs_full || other.needs_full,
+            needs_push: self.needs_push || other.needs_push,
+            remark: self.remark.or(other.remark),
+        }
+    }
+}
 
 /// The failure of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,4 +91,9 @@ impl DeliveryFailure {
             _ => Some(true),
         }
     }
+}
+
+/// Returns the failure for a file of the spool that cannot be read.
+pub(super) fn unreadable_file_failure(error: &dyn Display) -> DeliveryFailure {
+    DeliveryFailure::of_gateway(format!("the file in the spool cannot be read: {error}"))
 }

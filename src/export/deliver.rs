@@ -1,37 +1,37 @@
 //! Delivery. Each target with queued entries has one worker. The worker delivers the first entry of the queue and
 //! retries until that succeeds.
-use super::backoff::FailureLogLimit;
-use super::cause::DeliveryFailure;
-use super::delivery::{Delivery, DeliveryOutcome, MetadataObject};
+use super::backoff::{FailureLogLimit, RetryRule};
+use super::blocking::run_blocking;
+use super::cause::{DeliveryFailure, DeliveryOutcome};
+use super::delivery::{Delivery, MetadataObject};
+use super::delivery_loop::{DeliveryQueue, Next, deliver_queue};
 use super::queue::DeliveryJob;
 use super::target::{self, OpenTarget};
-use super::{Inner, sweep};
-use penstock_base::error::GatewayError;
+use super::{ExporterParts, sweep};
 use penstock_base::shared::Shared;
 use penstock_base::telemetry::metrics;
 use penstock_resources::export::{Cause, Export};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::{self, JoinSet};
 
-/// The time that a delivery or a request of a webhook in progress has to finish when the gateway stops.
-pub(super) const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 /// The interval at which a closed window is checked again, because the clock may be set.
 const WINDOW_CHECK_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Delivers until `stop` becomes true. A blocked target does not block the others.
-pub(super) async fn run_deliveries(inner: Shared<Inner>, mut stop: watch::Receiver<bool>) {
+pub(super) async fn run_deliveries(inner: Shared<ExporterParts>, mut stop: watch::Receiver<bool>) {
     let mut workers = JoinSet::new();
     let mut targets: HashMap<task::Id, String> = HashMap::new();
     let mut cleanup = JoinSet::new();
     cleanup.spawn(sweep::run_cleanup(inner.clone()));
     while !*stop.borrow_and_update() {
-        let waiting = run_blocking(&inner, |inner| Ok(inner.queue.list_queued_targets())).await;
-        for target in waiting.unwrap_or_default() {
+        let waiting = run_blocking(&inner.queue, |queue| Ok(queue.list_queued_targets())).await;
+        for (target, wake) in waiting.unwrap_or_default() {
             if !targets.values().any(|running| *running == target) {
-                let worker = DeliveryWorker::new(inner.clone(), target.clone(), stop.clone());
-                targets.insert(workers.spawn(worker.deliver_queue()).id(), target);
+                let worker = DeliveryWorker::new(inner.clone(), target.clone(), wake);
+                targets.insert(workers.spawn(deliver_queue(worker, stop.clone())).id(), target);
             }
         }
         tokio::select! {
@@ -54,115 +54,52 @@ pub(super) async fn run_deliveries(inner: Shared<Inner>, mut stop: watch::Receiv
 
 /// Delivers the queue of one target, and ends when it is empty.
 struct DeliveryWorker {
-    inner: Shared<Inner>,
+    inner: Shared<ExporterParts>,
     name: String,
-    stop: watch::Receiver<bool>,
+    /// Ends the backoff.
+    wake: Arc<Notify>,
     /// The open target. The worker reopens it after each failure, so that fixes (a certificate, a DNS address)
     /// take effect.
     opened: Option<OpenTarget>,
     failure_log_limit: FailureLogLimit,
     /// Why the target is blocked, as webhooks know it. `None` while it is not.
     reported_class: Option<Cause>,
+    /// Whether the delivery window is closed, as the log knows it.
+    is_paused: bool,
 }
 
-impl DeliveryWorker {
-    fn new(inner: Shared<Inner>, name: String, stop: watch::Receiver<bool>) -> Self {
-        Self {
-            inner,
-            name,
-            stop,
-            opened: None,
-            failure_log_limit: FailureLogLimit::default(),
-            reported_class: None,
-        }
-    }
+/// An attempt to deliver the first export of the queue.
+struct Attempt {
+    job: DeliveryJob,
+    started: Instant,
+}
 
-    async fn deliver_queue(mut self) {
-        let name = self.name.clone();
-        let wake = run_blocking(&self.inner, move |inner| Ok(inner.queue.wake_signal(&name))).await;
-        let Ok(wake) = wake else { return };
-        while self.wait_for_window().await {
-            let job = match self.begin_delivery().await {
-                Ok(Some(job)) => job,
-                Ok(None) => return,
-                Err(fault) => {
-                    tracing::error!(target_name = self.name, %fault, "The export queue could not be read.");
-                    let max_delay = self.inner.options.timings.max_delay;
-                    let back = None::<std::future::Ready<()>>;
-                    if !wait_for_retry(max_delay, &wake, &mut self.stop, back).await {
-                        return;
-                    }
-                    continue;
-                }
-            };
-            let started = Instant::now();
-            let result = match self.deliver_unless_stopped(&job).await {
-                Err(DeliveryFailure { is_interruption: true, cause, .. }) => {
-                    self.interrupt_delivery(&job.entry, &cause).await;
-                    continue;
-                }
-                result => result,
-            };
-            let seconds = started.elapsed().as_secs_f64();
-            metrics::count_delivery(&self.name, result.is_ok(), job.entry.bytes, seconds);
-            let recorded = match result {
-                Ok(outcome) => self.record_delivery(&job, outcome).await,
-                Err(failure) => Err(failure),
-            };
-            match recorded {
-                Ok(entry) => {
-                    self.reported_class = None;
-                    self.log_delivery(&entry, started.elapsed()).await;
-                }
-                Err(failure) => {
-                    if !self.handle_failure(&job, failure, &wake).await {
-                        return;
-                    }
-                }
-            }
-        }
-    }
+impl DeliveryQueue for DeliveryWorker {
+    type Head = Attempt;
+    type Sent = Result<DeliveryOutcome, DeliveryFailure>;
 
-    /// Waits until the delivery window is open. Returns false if the gateway stops.
-    async fn wait_for_window(&mut self) -> bool {
-        let mut paused = false;
-        while !*self.stop.borrow() {
-            if self.inner.uplink.is_open() {
-                return true;
-            }
-            if !std::mem::replace(&mut paused, true) {
-                let why = self.inner.uplink.pause_reason().unwrap_or_default();
+    /// Starts the delivery of the first export in the queue, once the delivery window is open.
+    async fn next_head(&mut self) -> Result<Attempt, Next> {
+        if let Some(why) = self.inner.uplink.pause_reason() {
+            if !std::mem::replace(&mut self.is_paused, true) {
                 tracing::info!(target_name = self.name, why, "Deliveries are paused.");
             }
-            tokio::select! {
-                () = tokio::time::sleep(WINDOW_CHECK_INTERVAL) => {}
-                _ = self.stop.wait_for(|stop| *stop) => {}
-            }
+            return Err(Next::wait_for(tokio::time::sleep(WINDOW_CHECK_INTERVAL)));
         }
-        false
-    }
-
-    /// Starts the delivery of the first export in the queue. Returns `None` if the queue is empty.
-    async fn begin_delivery(&self) -> Result<Option<DeliveryJob>, GatewayError> {
+        self.is_paused = false;
         let name = self.name.clone();
-        run_blocking(&self.inner, move |inner| inner.queue.begin_delivery(&name)).await
-    }
-
-    /// Delivers an export, and gives up if the gateway stops and the delivery takes too long.
-    async fn deliver_unless_stopped(
-        &mut self,
-        job: &DeliveryJob,
-    ) -> Result<DeliveryOutcome, DeliveryFailure> {
-        let mut stop = self.stop.clone();
-        tokio::select! {
-            result = self.deliver_job(job) => result,
-            () = wait_for_grace_end(&mut stop) => {
-                Err(DeliveryFailure::interrupt("the gateway stops"))
+        match run_blocking(&self.inner.queue, move |queue| queue.begin_delivery(&name)).await {
+            Ok(Some(job)) => Ok(Attempt { job, started: Instant::now() }),
+            Ok(None) => Err(Next::End),
+            Err(fault) => {
+                tracing::error!(target_name = self.name, %fault, "The export queue could not be read.");
+                let max_delay = self.inner.options.timings.max_delay;
+                Err(Next::retry_after(max_delay, Arc::clone(&self.wake)))
             }
         }
     }
 
-    async fn deliver_job(&mut self, job: &DeliveryJob) -> Result<DeliveryOutcome, DeliveryFailure> {
+    async fn send(&mut self, Attempt { job, .. }: &mut Attempt) -> Self::Sent {
         let entry = &job.entry;
         let options = &self.inner.options;
         target::check_embedded(&options.targets, &entry.target, job.made_for.as_deref())?;
@@ -182,9 +119,49 @@ impl DeliveryWorker {
             is_replay: job.is_replay,
             uploads: &self.inner.uploads,
             uplink: &self.inner.uplink,
-            exporter: &self.inner,
+            queue: &self.inner.queue,
         };
         target.deliver(delivery).await
+    }
+
+    async fn record(
+        &mut self,
+        Attempt { job, started }: Attempt,
+        sent: Option<Self::Sent>,
+    ) -> Next {
+        let sent = sent.unwrap_or_else(|| Err(DeliveryFailure::interrupt("the gateway stops")));
+        if let Err(DeliveryFailure { is_interruption: true, cause, .. }) = &sent {
+            self.interrupt_delivery(&job.entry, cause).await;
+            return Next::Continue;
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        metrics::count_delivery(&self.name, sent.is_ok(), job.entry.bytes, seconds);
+        let recorded = match sent {
+            Ok(outcome) => self.record_delivery(&job, outcome).await,
+            Err(failure) => Err(failure),
+        };
+        match recorded {
+            Ok(entry) => {
+                self.reported_class = None;
+                self.log_delivery(&entry, started.elapsed()).await;
+                Next::Continue
+            }
+            Err(failure) => self.handle_failure(&job, failure).await,
+        }
+    }
+}
+
+impl DeliveryWorker {
+    fn new(inner: Shared<ExporterParts>, name: String, wake: Arc<Notify>) -> Self {
+        Self {
+            inner,
+            name,
+            wake,
+            opened: None,
+            failure_log_limit: FailureLogLimit::default(),
+            reported_class: None,
+            is_paused: false,
+        }
     }
 
     /// Commits that the export is delivered, and that the target needs a full export if it does.
@@ -237,22 +214,16 @@ impl DeliveryWorker {
         }
     }
 
-    /// Records and reports a failure, then waits for the next attempt. Returns false if the gateway stops.
-    async fn handle_failure(
-        &mut self,
-        job: &DeliveryJob,
-        failure: DeliveryFailure,
-        wake: &Notify,
-    ) -> bool {
-        let (name, order, pace) = (self.name.clone(), job.order, self.inner.options.timings);
+    /// Records and reports a failure, and returns how long to wait for the next attempt.
+    async fn handle_failure(&mut self, job: &DeliveryJob, failure: DeliveryFailure) -> Next {
+        let (name, order, timings) = (self.name.clone(), job.order, self.inner.options.timings);
         let (class, cause, is_link) = (failure.class, failure.cause.clone(), failure.is_link());
-        let (failures, time) = run_blocking(&self.inner, move |inner| {
-            Ok(inner.queue.record_failure(&name, order, &failure, |failures| {
-                pace.next_delay(&failure, failures)
-            }))
+        let (failures, delay) = run_blocking(&self.inner.queue, move |queue| {
+            let rule = RetryRule::of_targets(timings);
+            Ok(queue.record_failure(&name, order, failure, &rule))
         })
         .await
-        .unwrap_or((1, pace.first_delay));
+        .unwrap_or((1, timings.first_delay));
         if self.failure_log_limit.should_log(class, Instant::now()) {
             tracing::warn!(
                 export_id = job.entry.id,
@@ -268,20 +239,20 @@ impl DeliveryWorker {
         if failures == 1 || is_newly_blocked {
             self.publish_target(is_newly_blocked).await;
         }
-        let link = self.opened.as_ref().filter(|_| is_link);
-        let probing = link.map(|target| wait_until_reachable(target, pace.probe_interval));
-        let continues = wait_for_retry(time, wake, &mut self.stop, probing).await;
-        self.opened = None;
-        continues
+        let retry = Next::retry_after(delay, Arc::clone(&self.wake));
+        match self.opened.take().filter(|_| is_link) {
+            Some(target) => retry.or_after(wait_until_reachable(target, timings.probe_interval)),
+            None => retry,
+        }
     }
 
     async fn interrupt_delivery(&self, entry: &Export, why: &str) {
         let name = self.name.clone();
-        let _ = run_blocking(&self.inner, move |inner| {
-            inner.queue.interrupt_delivery(&name);
+        let interrupted = run_blocking(&self.inner.queue, move |queue| {
+            queue.interrupt_delivery(&name);
             Ok(())
-        })
-        .await;
+        });
+        let _ = interrupted.await;
         tracing::info!(
             export_id = entry.id,
             target_name = self.name,
@@ -302,7 +273,7 @@ impl DeliveryWorker {
     }
 }
 
-impl Inner {
+impl ExporterParts {
     /// Completes the warning of an outcome: how the target gets a full export if it needs one.
     fn complete_outcome(&self, outcome: DeliveryOutcome, business_object: &str) -> DeliveryOutcome {
         let exports_on_change = || {
@@ -321,7 +292,7 @@ impl Inner {
 }
 
 /// Probes the target until it answers after at least one probe without an answer.
-async fn wait_until_reachable(target: &OpenTarget, every: Duration) {
+async fn wait_until_reachable(target: OpenTarget, every: Duration) {
     let mut was_unreachable = false;
     loop {
         let started = Instant::now();
@@ -334,45 +305,4 @@ async fn wait_until_reachable(target: &OpenTarget, every: Duration) {
         }
         tokio::time::sleep(every.saturating_sub(started.elapsed()).max(every / 4)).await;
     }
-}
-
-/// Waits until the time is over, a retry is requested, or the link is back. Returns false if the gateway
-/// stops.
-async fn wait_for_retry(
-    time: Duration,
-    wake: &Notify,
-    stop: &mut watch::Receiver<bool>,
-    back: Option<impl Future<Output = ()>>,
-) -> bool {
-    let back = async {
-        match back {
-            Some(back) => back.await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        () = tokio::time::sleep(time) => true,
-        () = wake.notified() => true,
-        () = back => true,
-        _ = stop.wait_for(|stop| *stop) => false,
-    }
-}
-
-async fn wait_for_grace_end(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
-    tokio::time::sleep(SHUTDOWN_GRACE).await;
-}
-
-pub(super) async fn run_blocking<T: Send + 'static>(
-    inner: &Shared<Inner>,
-    work: impl FnOnce(&Inner) -> Result<T, GatewayError> + Send + 'static,
-) -> Result<T, GatewayError> {
-    let inner = inner.clone();
-    task::spawn_blocking(move || work(&inner)).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "A task of the exporter failed.");
-        Err(GatewayError::new(
-            penstock_base::error::ErrorClass::Internal,
-            "the exporter failed; the gateway's log says why",
-        ))
-    })
 }

@@ -1,8 +1,8 @@
 //! One delivery: an entry, its file, and what the target needs to deliver it.
-use super::Inner;
-use super::cause::DeliveryFailure;
+use super::cause::{DeliveryFailure, unreadable_file_failure};
 use super::file;
 use super::key::ExportExt as _;
+use super::queue::ExportQueue;
 use super::uplink::Uplink;
 use super::uploads::{self, UploadFolder};
 use penstock_base::shared::Shared;
@@ -10,7 +10,7 @@ use penstock_config::Compression;
 use penstock_resources::export::Export;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
-use std::io::{self, Seek as _, SeekFrom};
+use std::io::{self, Seek as _};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,38 +34,8 @@ pub(super) struct Delivery<'a> {
     pub(super) is_replay: bool,
     pub(super) uploads: &'a UploadFolder,
     pub(super) uplink: &'a Arc<Uplink>,
-    /// The exporter, which knows its other exports.
-    pub(super) exporter: &'a Shared<Inner>,
-}
-
-/// What a delivery has shown about the target, besides that it has the export.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct DeliveryOutcome {
-    /// What is notable about the delivery.
-    pub(super) warning: Option<String>,
-    /// Whether the target may lack data, so that it needs a full export.
-    pub(super) needs_full: bool,
-    /// Whether only a push creates that export.
-    pub(super) needs_push: bool,
-    /// What the gateway cannot check at this target.
-    pub(super) remark: Option<&'static str>,
-}
-
-impl DeliveryOutcome {
-    /// Returns an outcome with a warning, without its full stop.
-    pub(super) fn with_warning(warning: String, needs_full: bool) -> Self {
-        Self { warning: Some(warning), needs_full, ..Self::default() }
-    }
-
-    /// Returns both outcomes in one, with the first warning.
-    pub(super) fn and(self, other: Self) -> Self {
-        Self {
-            warning: self.warning.or(other.warning),
-            needs_full: self.needs_full || other.needs_full,
-            needs_push: self.needs_push || other.needs_push,
-            remark: self.remark.or(other.remark),
-        }
-    }
+    /// The queue, which knows the other exports.
+    pub(super) queue: &'a Shared<ExportQueue>,
 }
 
 /// The metadata of an export in the format `jsonl`, as an object of its own.
@@ -117,57 +87,50 @@ pub(super) fn missing_file_failure(cause: &str) -> DeliveryFailure {
     ))
 }
 
+/// Checks that a file has the bytes that were rendered, so that nothing else is sent, and returns to its beginning. Returns
+/// its length.
+pub(super) fn check_digest(file: &mut File, expected: &str) -> Result<u64, DeliveryFailure> {
+    let digest = file::digest_to_end(file).and_then(|digest| file.rewind().map(|()| digest));
+    match digest {
+        Ok((length, sha256)) if sha256 == expected => Ok(length),
+        Ok(_) => Err(DeliveryFailure::of_gateway(DAMAGED_FILE)),
+        Err(error) => Err(unreadable_file_failure(&error)),
+    }
+}
+
 impl Delivery<'_> {
-    /// Reads the file once, checks its SHA-256, and compresses it if configured. The check ensures that only the
-    /// bytes that were rendered are sent.
+    /// Reads the file once, checks its SHA-256, and compresses it if configured.
     pub(super) async fn prepare_content(
         self,
         compression: Compression,
     ) -> Result<ObjectContent, DeliveryFailure> {
-        let file = self.file.map_err(|cause| missing_file_failure(&cause))?;
-        let expected = self.entry.sha256.clone();
+        let mut file = self.file.map_err(|cause| missing_file_failure(&cause))?;
+        let mut sha256 = self.entry.sha256.clone();
         let (id, uploads) = (self.entry.id.clone(), self.uploads.clone());
         let work = tokio::task::spawn_blocking(move || {
-            let mut file = file;
-            let (length, sha256) = file::digest_to_end(&mut file)?;
-            if sha256 != expected {
-                return Ok(None);
+            let mut length = check_digest(&mut file, &sha256)?;
+            let encoding = content_encoding(compression);
+            if encoding.is_some() {
+                (file, length, sha256) = compress_file(file, &uploads, &id, compression)
+                    .map_err(|error| compression_failure(&error))?;
             }
-            file.seek(SeekFrom::Start(0))?;
-            let Some(encoding) = content_encoding(compression) else {
-                return Ok(Some(ObjectContent {
-                    file: Arc::new(file),
-                    length,
-                    sha256,
-                    encoding: None,
-                }));
-            };
-            compress_file(file, &uploads, &id, compression).map(|(file, length, sha256)| {
-                Some(ObjectContent {
-                    file: Arc::new(file),
-                    length,
-                    sha256,
-                    encoding: Some(encoding),
-                })
+            Ok::<_, DeliveryFailure>(ObjectContent {
+                file: Arc::new(file),
+                length,
+                sha256,
+                encoding,
             })
         });
-        match work.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
-            Ok(Some(content)) => Ok(content),
-            Ok(None) => Err(DeliveryFailure::of_gateway(DAMAGED_FILE)),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-                ) =>
-            {
-                Err(DeliveryFailure::of_gateway(
-                    "the gateway's disk has no space to compress the file; free space on it",
-                ))
-            }
-            Err(error) => Err(DeliveryFailure::of_gateway(format!(
-                "the file in the spool cannot be read: {error}"
-            ))),
-        }
+        work.await.unwrap_or_else(|error| Err(unreadable_file_failure(&error)))
+    }
+}
+
+fn compression_failure(error: &io::Error) -> DeliveryFailure {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DeliveryFailure::of_gateway(
+            "the gateway's disk has no space to compress the file; free space on it",
+        ),
+        _ => unreadable_file_failure(error),
     }
 }
 
@@ -193,7 +156,7 @@ fn compress_file(
         io::copy(&mut source, &mut encoder)?;
         encoder.finish()?
     };
-    packed.seek(SeekFrom::Start(0))?;
+    packed.rewind()?;
     let (length, sha256) = file::digest_to_end(&mut packed)?;
     Ok((packed, length, sha256))
 }

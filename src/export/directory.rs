@@ -1,5 +1,6 @@
 //! A directory as a target. Files appear atomically: complete or not at all. Other users may write there too, so links
 //! below its root are not followed, and only regular files count ([`SharedFolder`]).
+use super::blocking::run_io;
 use super::cause::DeliveryFailure;
 use super::delivery::{self, Delivery, MetadataObject};
 use super::file;
@@ -11,7 +12,7 @@ use penstock_base::shared_folder::{SharedFolder, UnexpectedFile};
 use penstock_resources::export::{Cause, Export};
 use sha2::{Digest, Sha256};
 use std::fs::File;
-use std::io::{self, Read, Seek as _, Write};
+use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,12 +90,11 @@ impl Directory {
     ) -> Result<(), DeliveryFailure> {
         self.check_key(key)?;
         let (root, key, text) = (self.root.clone(), PathBuf::from(key), text.to_owned());
-        let task = tokio::task::spawn_blocking(move || {
+        let written = run_io(move || {
             let _guard = guard;
             replace_file(&root, &key, text.as_bytes())
         });
-        let written = task.await.unwrap_or_else(|error| Err(io::Error::other(error)));
-        written.map_err(|error| to_failure(&error))
+        written.await.map_err(|error| to_failure(&error))
     }
 
     /// Checks that the key leads to a file below the root.
@@ -193,17 +193,7 @@ impl FileCopy {
             Ok(None) | Err(_) => {}
         }
         let source = source.as_mut().map_err(|cause| delivery::missing_file_failure(cause))?;
-        let digest = file::digest_to_end(source).and_then(|(_, sha256)| {
-            source.rewind()?;
-            Ok(sha256)
-        });
-        match digest {
-            Ok(sha256) if sha256 == self.sha256 => Ok(()),
-            Ok(_) => Err(DeliveryFailure::of_gateway(delivery::DAMAGED_FILE)),
-            Err(error) => Err(DeliveryFailure::of_gateway(format!(
-                "the file in the spool cannot be read: {error}"
-            ))),
-        }
+        delivery::check_digest(source, &self.sha256).map(|_| ())
     }
 
     fn conflict_failure(&self) -> DeliveryFailure {

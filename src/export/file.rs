@@ -8,6 +8,7 @@ use super::graph_lines;
 use penstock_base::files::PeriodicallySynced;
 use penstock_config::ExportFormat;
 use penstock_resources::export::ExportKind;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -16,28 +17,42 @@ use std::path::{Path, PathBuf};
 
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// The metadata of an export, with the names of its members in the specification.
-#[derive(Debug, Clone)]
-pub(super) struct Metadata<'a> {
-    pub(super) export_date: &'a str,
-    pub(super) object_type: &'a str,
-    pub(super) object_count: u64,
-    pub(super) data_checksum: &'a str,
-    /// The further members of `service.export.metadata=extended`.
-    pub(super) extended: Option<ExtendedMetadata<'a>>,
+/// The value of `checksum_algorithm`.
+pub(super) const CHECKSUM_ALGORITHM: &str = "SHA-256";
+
+/// The metadata of an export. Its members are those of the specification, in their order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Metadata {
+    /// When the export was created, as `20260301T120000Z`.
+    pub export_date: String,
+    /// The name of the Business Object.
+    pub object_type: String,
+    /// The number of objects in `data`.
+    pub object_count: u64,
+    /// The SHA-256 of the bytes of `data`, or of the lines.
+    pub data_checksum: String,
+    /// Always `SHA-256`.
+    pub checksum_algorithm: &'static str,
+    /// The further members of extended metadata.
+    #[serde(flatten)]
+    pub extended: Option<ExtendedMetadata>,
 }
 
-/// The members that only extended metadata has.
-#[derive(Debug, Clone)]
-pub(super) struct ExtendedMetadata<'a> {
-    pub(super) kind: ExportKind,
-    pub(super) sequence: u64,
-    pub(super) gateway_id: &'a str,
-    pub(super) export_id: &'a str,
+/// The members that only extended metadata has (`service.export.metadata=extended`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExtendedMetadata {
+    /// `full`, `incremental` or `deleted`.
+    pub kind: String,
+    /// The sequence of the export.
+    pub sequence: u64,
+    /// The id of the gateway.
+    pub gateway_id: String,
+    /// The id of the export.
+    pub export_id: String,
     /// The version of the Business Object.
-    pub(super) schema_version: u64,
-    /// As in [`MetadataSource`].
-    pub(super) commit: u64,
+    pub schema_version: u64,
+    /// The journal sequence of a commit up to which no change is missing once the file is applied.
+    pub commit: u64,
 }
 
 /// What the metadata of the files that are rendered together has in common.
@@ -57,14 +72,15 @@ pub(super) struct MetadataSource<'a> {
 /// Writes the data of an export file.
 #[derive(Debug)]
 pub(super) struct FileWriter {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     file: PeriodicallySynced,
-    format: ExportFormat,
+    pub(super) format: ExportFormat,
     /// Buffered data that is not written yet.
     buffered: Vec<u8>,
     header_length: usize,
     objects: u64,
-    data_bytes: u64,
+    /// The bytes of data written so far.
+    pub(super) data_bytes: u64,
     data: Sha256,
 }
 
@@ -97,54 +113,48 @@ pub(super) struct FinishedFile {
 
 impl MetadataSource<'_> {
     /// Returns the metadata of the export with this id.
-    pub(super) fn metadata_of<'a>(
-        &'a self,
-        export_id: &'a str,
+    pub(super) fn metadata_of(
+        &self,
+        export_id: &str,
         kind: ExportKind,
         sequence: u64,
         object_count: u64,
-        data_checksum: &'a str,
-    ) -> Metadata<'a> {
-        let Self { ref export_date, object_type, gateway_id, schema_version, commit, .. } = *self;
-        let extended =
-            ExtendedMetadata { kind, sequence, gateway_id, export_id, schema_version, commit };
-        let extended = self.is_extended.then_some(extended);
-        Metadata { export_date, object_type, object_count, data_checksum, extended }
+        data_checksum: &str,
+    ) -> Metadata {
+        let extended = self.is_extended.then(|| ExtendedMetadata {
+            kind: kind.name().to_owned(),
+            sequence,
+            gateway_id: self.gateway_id.to_owned(),
+            export_id: export_id.to_owned(),
+            schema_version: self.schema_version,
+            commit: self.commit,
+        });
+        Metadata {
+            export_date: self.export_date.clone(),
+            object_type: self.object_type.to_owned(),
+            object_count,
+            data_checksum: data_checksum.to_owned(),
+            checksum_algorithm: CHECKSUM_ALGORITHM,
+            extended,
+        }
     }
 }
 
-impl Metadata<'_> {
+impl Metadata {
     /// Returns the document with only the metadata, as it is beside a file in the format `jsonl`.
     pub(super) fn to_document(&self) -> String {
-        format!("{{{}}}}}", self.render())
+        format!("{}}}}}", self.render())
     }
 
-    /// Returns the metadata up to its last member.
+    /// Returns the start of a document, up to the last member of the metadata.
     fn render(&self) -> String {
-        let object_type = serde_json::Value::from(self.object_type);
-        let Self { export_date, object_count, data_checksum, .. } = self;
-        let mut text = format!(
-            "\"metadata\":{{\"export_date\":\"{export_date}\",\"object_type\":{object_type},\
-             \"object_count\":{object_count},\"data_checksum\":\"{data_checksum}\",\
-             \"checksum_algorithm\":\"SHA-256\""
-        );
-        if let Some(extended) = &self.extended {
-            let ExtendedMetadata { sequence, schema_version, commit, .. } = extended;
-            let kind = extended.kind.name();
-            let gateway_id = serde_json::Value::from(extended.gateway_id);
-            let export_id = serde_json::Value::from(extended.export_id);
-            let _ = write!(
-                text,
-                ",\"kind\":\"{kind}\",\"sequence\":{sequence},\"gateway_id\":{gateway_id},\
-                 \"export_id\":{export_id},\"schema_version\":{schema_version},\"commit\":{commit}"
-            );
-        }
-        text
+        let members = serde_json::to_string(self).expect("its members are texts and numbers");
+        format!("{{\"metadata\":{}", members.strip_suffix('}').unwrap_or(&members))
     }
 
     /// Returns the start of a file up to its data, padded to at least `length` bytes.
     fn render_header(&self, length: usize) -> String {
-        let (start, end) = (format!("{{{}", self.render()), "},\"data\":");
+        let (start, end) = (self.render(), "},\"data\":");
         let padding = length.saturating_sub(start.len() + end.len());
         format!("{start}{:padding$}{end}", "")
     }
@@ -152,16 +162,13 @@ impl Metadata<'_> {
     /// Returns the length of the longest header that this metadata can have once the numbers and the checksum are
     /// known.
     fn max_header_length(&self) -> usize {
-        let extended = self.extended.clone().map(|extended| ExtendedMetadata {
-            kind: ExportKind::Incremental,
-            sequence: u64::MAX,
-            commit: u64::MAX,
-            ..extended
-        });
-        let checksum = to_hex(&[0; 32]);
-        Metadata { object_count: u64::MAX, data_checksum: &checksum, extended, ..*self }
-            .render_header(0)
-            .len()
+        let mut longest =
+            Self { object_count: u64::MAX, data_checksum: to_hex(&[0; 32]), ..self.clone() };
+        if let Some(extended) = &mut longest.extended {
+            ExportKind::Incremental.name().clone_into(&mut extended.kind);
+            (extended.sequence, extended.commit) = (u64::MAX, u64::MAX);
+        }
+        longest.render_header(0).len()
     }
 }
 
@@ -171,7 +178,7 @@ impl FileWriter {
     pub(super) fn create(
         path: &Path,
         format: ExportFormat,
-        metadata: &Metadata<'_>,
+        metadata: &Metadata,
     ) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).create_new(true).open(path)?;
         let header_length = match format {
@@ -217,21 +224,6 @@ impl FileWriter {
     /// Counts an object whose lines were appended.
     pub(super) fn count_object(&mut self) {
         self.objects += 1;
-    }
-
-    /// Returns the format of the file.
-    pub(super) fn format(&self) -> ExportFormat {
-        self.format
-    }
-
-    /// Returns the bytes of data written so far.
-    pub(super) fn written_bytes(&self) -> u64 {
-        self.data_bytes
-    }
-
-    /// Returns the path of the file.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Writes the end of the data.
@@ -284,11 +276,7 @@ impl FileWriter {
 impl DataFile {
     /// Completes `path`, which is this file or a copy of it: writes the metadata into it if the format has a place for
     /// it, syncs the file, and reads it back to compute the checksum of the whole.
-    pub(super) fn complete(
-        &self,
-        path: &Path,
-        metadata: &Metadata<'_>,
-    ) -> io::Result<FinishedFile> {
+    pub(super) fn complete(&self, path: &Path, metadata: &Metadata) -> io::Result<FinishedFile> {
         let mut file = OpenOptions::new().read(true).write(true).open(path)?;
         if self.format == ExportFormat::Json {
             let header = metadata.render_header(self.header_length);
@@ -343,12 +331,13 @@ pub(super) fn to_hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn metadata<'a>(name: &'a str, file: Option<&'a DataFile>) -> Metadata<'a> {
+    fn metadata(name: &str, file: Option<&DataFile>) -> Metadata {
         Metadata {
-            export_date: "20260301T120000Z",
-            object_type: name,
+            export_date: "20260301T120000Z".to_owned(),
+            object_type: name.to_owned(),
             object_count: file.map_or(0, |file| file.objects),
-            data_checksum: file.map_or("", |file| &file.data_checksum),
+            data_checksum: file.map_or_else(String::new, |file| file.data_checksum.clone()),
+            checksum_algorithm: CHECKSUM_ALGORITHM,
             extended: None,
         }
     }
@@ -431,11 +420,11 @@ mod tests {
     fn extended_metadata_fits_into_the_reserved_space_for_every_target() {
         let dir = tempfile::tempdir().unwrap();
         let (path, copy) = (dir.path().join("x.json"), dir.path().join("y.json"));
-        let extended = |sequence, export_id| ExtendedMetadata {
-            kind: ExportKind::Deleted,
+        let extended = |sequence, export_id: &str| ExtendedMetadata {
+            kind: "deleted".to_owned(),
             sequence,
-            gateway_id: "gw-\"1",
-            export_id,
+            gateway_id: "gw-\"1".to_owned(),
+            export_id: export_id.to_owned(),
             schema_version: 3,
             commit: 77,
         };

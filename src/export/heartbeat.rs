@@ -3,8 +3,8 @@
 //!
 //! A plain timer drives them and not tokio-cron-scheduler, because the interval must not follow a clock that is set.
 use super::target::{self, OpenTarget};
-use super::{Exporter, deliver, key};
-use parking_lot::{Mutex, MutexGuard};
+use super::{Exporter, blocking, key};
+use parking_lot::Mutex;
 use penstock_base::time;
 use penstock_resources::gateway::HeartbeatTimes;
 use rand::Rng as _;
@@ -122,7 +122,7 @@ impl Exporter {
     /// Returns the bucketName and the key for each place. Several bucketNames may be one bucket.
     async fn list_heartbeat_places(&self) -> Result<BTreeMap<String, String>, String> {
         let exporter = self.clone();
-        let listed = deliver::run_blocking(&self.inner, move |inner| {
+        let listed = blocking::run_blocking(&self.inner, move |inner| {
             let mut seen = BTreeSet::new();
             let mut places = BTreeMap::new();
             for target in exporter.list_targets()? {
@@ -171,7 +171,8 @@ impl Places {
 
     /// Begins a heartbeat. Returns `None` if the last one has not ended.
     fn begin_put(self: &Arc<Self>, place: &str) -> Option<RunningPut> {
-        self.lock_running()
+        self.running
+            .lock()
             .insert(place.to_owned())
             .then(|| RunningPut { place: place.to_owned(), places: Arc::clone(self) })
     }
@@ -193,15 +194,11 @@ impl Places {
             _ => {}
         }
     }
-
-    fn lock_running(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.running.lock()
-    }
 }
 
 impl Drop for RunningPut {
     fn drop(&mut self) {
-        self.places.lock_running().remove(&self.place);
+        self.places.running.lock().remove(&self.place);
     }
 }
 

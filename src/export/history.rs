@@ -69,10 +69,10 @@ impl HistoryRemovals {
     /// to remove.
     pub(super) fn apply_in_memory(self, state: &mut QueueState) -> Vec<String> {
         for order in self.records {
-            state.remove_from_history(order);
+            state.delivered.remove(&order);
         }
         for order in self.files {
-            state.add_to_history(order, 0);
+            state.delivered.insert(order, 0);
         }
         self.file_names
     }
@@ -85,7 +85,7 @@ mod tests {
     fn history_state(entries: &[(u64, u64)]) -> QueueState {
         let mut state = QueueState::default();
         for &(order, bytes) in entries {
-            state.add_to_history(order, bytes);
+            state.delivered.insert(order, bytes);
         }
         state
     }

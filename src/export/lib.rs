@@ -14,7 +14,8 @@
 //! | `runs` | why the last run of a Business Object exported nothing. |
 //! | `retention` | removes objects once every target has them. |
 //! | `capacity` | the capacity of the spool, and the exports that wait for capacity. |
-//! | `deliver`, `backoff`, `cause`, `uplink` | the delivery worker of each target, retries, errors, bandwidth. |
+//! | `delivery_loop`, `backoff`, `cause`, `uplink` | the loop of a worker, the rule of retries, errors, bandwidth. |
+//! | `deliver`, `blocking` | the delivery worker of each target, work on threads that may block. |
 //! | `delivery`, `uploads`, `sweep` | one delivery, recorded multipart uploads, and their cleanup. |
 //! | `target`, `directory`, `s3`, `sparql` | the target that a bucketName refers to. |
 //! | `graph_lines` | the lines of an export for a SPARQL store. |
@@ -33,10 +34,12 @@ mod automatic;
 #[cfg(test)]
 mod automatic_model;
 mod backoff;
+mod blocking;
 mod capacity;
 mod cause;
 mod deliver;
 mod delivery;
+mod delivery_loop;
 mod directory;
 mod file;
 mod graph_lines;
@@ -131,13 +134,14 @@ pub struct ExportOptions {
 /// The exporter. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Exporter {
-    inner: Shared<Inner>,
+    inner: Shared<ExporterParts>,
 }
 
+/// What the exporter consists of. A function gets only the part that it uses, or all of them.
 #[derive(Debug)]
-struct Inner {
+struct ExporterParts {
     options: ExportOptions,
-    queue: ExportQueue,
+    queue: Shared<ExportQueue>,
     uplink: Arc<Uplink>,
     uploads: UploadFolder,
     /// One lock for each Business Object id. With it, the exports of a Business Object are created one after the
@@ -150,7 +154,7 @@ struct Inner {
     stopping: AtomicBool,
 }
 
-impl Inner {
+impl ExporterParts {
     /// Returns the lock to hold while an export of this Business Object is created.
     fn export_lock(&self, id: &str) -> Arc<Mutex<()>> {
         let mut locks = self.export_locks.lock();
@@ -228,9 +232,9 @@ impl Exporter {
             Uplink::new(options.targets.bandwidth, options.targets.delivery_window.clone());
         let uploads = UploadFolder::new(options.data_dir.join("uploads"));
         let queue = ExportQueue::open(store, spool, limits, options.events.clone())?;
-        let inner = Inner {
+        let inner = ExporterParts {
             options,
-            queue,
+            queue: Shared::new(queue),
             uplink: Arc::new(uplink),
             uploads,
             export_locks: Mutex::default(),
@@ -261,7 +265,7 @@ impl Exporter {
         by: ExportRequester<'_>,
     ) -> Result<PushResult, GatewayError> {
         let inner = &*self.inner;
-        make::check_exportable(inner, business_object)?;
+        make::check_exportable(&inner.options, business_object)?;
         let export_lock = inner.export_lock(&business_object.object.id);
         let _one_at_a_time = export_lock.lock();
         // Checked under the lock, so that exports created in the meantime count.
@@ -426,7 +430,7 @@ impl Exporter {
     }
 }
 
-impl Inner {
+impl ExporterParts {
     /// Records that a run of a Business Object exported nothing.
     fn record_empty_run(&self, id: &str, cause: &str, is_error: bool) {
         let at = self.current_stamp().to_rfc3339();

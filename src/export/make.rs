@@ -6,7 +6,7 @@ use super::queue::{self, EnqueueError, NewExport, NewExports, QueueTarget, Targe
 use super::record::{self, EXPORT_SEQUENCES};
 use super::render::{self, ChangedFiles, RenderOutput, Rendered, RenderedState, Rendering};
 use super::spool::{self, Spool};
-use super::{ExportRequester, Inner, PushResult, target};
+use super::{ExportOptions, ExportRequester, ExporterParts, PushResult, target};
 use penstock_base::clock::Stamp;
 use penstock_base::commit::{CommitCheck, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -27,7 +27,7 @@ pub(super) type ExportCommitHook<'a> = &'a mut dyn FnMut(&mut Transaction<'_>) -
 
 /// Checks that a Business Object can be exported.
 pub(super) fn check_exportable(
-    inner: &Inner,
+    options: &ExportOptions,
     business_object: &Compiled,
 ) -> Result<(), GatewayError> {
     let definition = &business_object.object.definition;
@@ -36,11 +36,10 @@ pub(super) fn check_exportable(
     let conflict = |why| {
         GatewayError::new(ErrorClass::Conflict, format!("the Business Object `{name}` {why}"))
     };
-    inner.options.catalogue.watch().check_not_closed(&business_object.object)?;
+    options.catalogue.watch().check_not_closed(&business_object.object)?;
     if !definition.enabled {
         return Err(conflict("is disabled; enable it to export it"));
     }
-    let options = &inner.options;
     for push_target in &definition.push_targets {
         let bucket_name = &push_target.bucket_name;
         let files = target::file_settings(&options.targets, bucket_name);
@@ -83,7 +82,7 @@ pub(super) fn all_targets(business_object: &Compiled) -> Vec<String> {
 
 /// Returns the targets that need a full export before they can receive changes.
 pub(super) fn targets_without_full(
-    inner: &Inner,
+    inner: &ExporterParts,
     business_object: &Compiled,
     cursor: &ExportCursor,
 ) -> Result<Vec<String>, GatewayError> {
@@ -110,7 +109,7 @@ pub(super) fn targets_without_full(
 /// Renders all members and queues the export for these targets, or returns the reason why there is nothing to
 /// export. The caller holds the Business Object's lock.
 pub(super) fn create_full_export(
-    inner: &Inner,
+    inner: &ExporterParts,
     business_object: &Compiled,
     targets: &[String],
     by: ExportRequester<'_>,
@@ -147,7 +146,7 @@ pub(super) fn create_full_export(
             cursor.view = view_digest(business_object);
             cursor.targets.clear();
         }
-        mark_targets_current(inner, t, name, &mut cursor, targets)?;
+        mark_targets_current(&inner.options, t, name, &mut cursor, targets)?;
         cursor.exports += 1;
         change_feed::CURSORS.put(t, id, &cursor)
     };
@@ -185,7 +184,7 @@ pub(super) fn create_full_export(
 /// Renders the changes of the oldest unfinished generation and queues them for all targets. No target may still
 /// need a full export. The caller holds the Business Object's lock.
 pub(super) fn create_incremental_export(
-    inner: &Inner,
+    inner: &ExporterParts,
     business_object: &Compiled,
 ) -> Result<Vec<Export>, GatewayError> {
     let started = Instant::now();
@@ -222,7 +221,7 @@ pub(super) fn create_incremental_export(
             cursor.exports += 1;
             cursor.targets.retain(|target, _| targets.contains(target));
             let known: Vec<String> = cursor.targets.keys().cloned().collect();
-            mark_targets_current(inner, t, name, &mut cursor, &known)?;
+            mark_targets_current(&inner.options, t, name, &mut cursor, &known)?;
         }
         change_feed::CURSORS.put(t, id, &cursor)
     };
@@ -246,7 +245,7 @@ pub(super) fn create_incremental_export(
 
 /// Records that these targets have everything up to their last sequence.
 fn mark_targets_current(
-    inner: &Inner,
+    options: &ExportOptions,
     read: &impl Read,
     name: &str,
     cursor: &mut ExportCursor,
@@ -254,7 +253,7 @@ fn mark_targets_current(
 ) -> Result<(), Error> {
     for target in targets {
         let sequence = EXPORT_SEQUENCES.get(read, (target, name))?.unwrap_or(0);
-        let place = target::identify_place(&inner.options, target);
+        let place = target::identify_place(options, target);
         cursor.targets.insert(target.clone(), KnownTarget { place, sequence });
     }
     Ok(())
@@ -270,7 +269,7 @@ fn view_digest(business_object: &Compiled) -> String {
 
 /// An export that is being created. Its files are removed unless it is queued.
 pub(super) struct ExportBuilder<'a> {
-    inner: &'a Inner,
+    inner: &'a ExporterParts,
     /// What the rendered files show.
     state: Option<RenderedState>,
     business_object: &'a Compiled,
@@ -284,7 +283,11 @@ pub(super) struct ExportBuilder<'a> {
 }
 
 impl<'a> ExportBuilder<'a> {
-    pub(super) fn new(inner: &'a Inner, business_object: &'a Compiled, targets: &[String]) -> Self {
+    pub(super) fn new(
+        inner: &'a ExporterParts,
+        business_object: &'a Compiled,
+        targets: &[String],
+    ) -> Self {
         let started_at = inner.current_stamp();
         let files = UnqueuedFiles { spool: &inner.queue.spool, names: Vec::new() };
         let configured = &inner.options.targets;

@@ -1,13 +1,13 @@
 //! Tests the queue against a small model, with random pushes, deliveries, failures, operator actions and restarts.
 //! Each target keeps its order and its sequences, and the spool has exactly the files that are needed.
-use super::ExportRequester;
-use super::cause::DeliveryFailure;
-use super::delivery::DeliveryOutcome;
+use super::backoff::RetryRule;
+use super::cause::{DeliveryFailure, DeliveryOutcome};
 use super::file::{FinishedFile, MetadataSource};
 use super::queue::{ExportQueue, HistoryLimits, NewExport, NewExports, QueueTarget, TargetFile};
 use super::record::file_name;
 use super::spool::Spool;
 use super::target::FileSettings;
+use super::{DeliveryTimings, ExportRequester};
 use penstock_base::clock::Stamp;
 use penstock_base::commit::NoClient;
 use penstock_resources::export::{Cause, ExportKind, ExportStatus};
@@ -216,7 +216,7 @@ proptest! {
                         model.deliver_entry(job.order);
                     } else {
                         let failure = DeliveryFailure::new(Cause::Unreachable, "the target is unreachable");
-                        queue.record_failure(&target, job.order, &failure, |_| std::time::Duration::ZERO);
+                        queue.record_failure(&target, job.order, failure, &RetryRule::of_targets(DeliveryTimings::default()));
                         prop_assert_eq!(queue.list(None, 1000).unwrap().iter().find(|e| e.id == job.entry.id).unwrap().status, ExportStatus::Blocked);
                     }
                 }

@@ -83,7 +83,7 @@ impl ExportQueue {
         record.entry.delivered_at = None;
         record.place = state.next_order;
         self.commit_record(check, order, &record)?;
-        state.remove_from_history(order);
+        state.delivered.remove(&order);
         state.add_record(order, &record);
         self.publish_entry(&record.entry);
         state.queues.entry(record.entry.target.clone()).or_default().wake.notify_one();

@@ -1,5 +1,6 @@
 //! Tests whether a target would accept files, without writing one.
 use super::Exporter;
+use super::cause::DeliveryFailure;
 use super::target::{self, OpenTarget};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_resources::export::TargetTest;
@@ -24,28 +25,19 @@ impl Exporter {
         };
         let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let kind = target::type_name(options, bucket_name);
-        let target = bucket_name.to_owned();
-        Ok(match found {
-            Ok(remark) => TargetTest {
-                target,
-                kind,
-                ok: true,
-                reachable: Some(true),
-                cause: remark.map(str::to_owned),
-                caused_by: None,
-                milliseconds,
-                answer: None,
+        let failure = found.as_ref().err();
+        Ok(TargetTest {
+            target: bucket_name.to_owned(),
+            kind,
+            ok: failure.is_none(),
+            reachable: failure.map_or(Some(true), DeliveryFailure::target_reached),
+            caused_by: failure.map(|failure| failure.class),
+            answer: failure.and_then(|failure| failure.answer.clone()),
+            cause: match found {
+                Ok(remark) => remark.map(str::to_owned),
+                Err(failure) => Some(failure.cause),
             },
-            Err(failure) => TargetTest {
-                target,
-                kind,
-                ok: false,
-                reachable: failure.target_reached(),
-                cause: Some(failure.cause),
-                caused_by: Some(failure.class),
-                milliseconds,
-                answer: failure.answer,
-            },
+            milliseconds,
         })
     }
 }

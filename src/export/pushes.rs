@@ -2,18 +2,14 @@
 //! for a permit without occupying a thread. Those of one Business Object get it in order of arrival. A waiting push
 //! is dropped when its client disconnects.
 use super::{Exporter, render};
-use parking_lot::Mutex;
-use penstock_base::account_slots::{AccountSlot, AccountSlots};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::permits::{Permit, Permits};
 use penstock_model::resource::Compiled;
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The maximum number of concurrent pushes. A Business Object has at most one of them.
-const MAX_CONCURRENT_PUSHES: usize = 3;
+const MAX_CONCURRENT_PUSHES: u64 = 3;
 /// The maximum number of pushes that run or wait. One account may have half of them.
 const MAX_PENDING_PUSHES: usize = 64;
 /// The `Retry-After` of a push that is refused because too many wait.
@@ -21,18 +17,17 @@ const PUSH_RETRY_AFTER: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct PushLimiter {
-    pending: AccountSlots,
-    running: Arc<Semaphore>,
-    /// One permit for each Business Object id.
-    by_business_object: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// By account.
+    pending: Permits<String>,
+    /// By the id of the Business Object.
+    running: Permits<String>,
 }
 
 impl Default for PushLimiter {
     fn default() -> Self {
         Self {
-            pending: AccountSlots::new(MAX_PENDING_PUSHES),
-            running: Arc::new(Semaphore::new(MAX_CONCURRENT_PUSHES)),
-            by_business_object: Mutex::default(),
+            pending: Permits::for_accounts(MAX_PENDING_PUSHES),
+            running: Permits::new(MAX_CONCURRENT_PUSHES, 1),
         }
     }
 }
@@ -40,22 +35,15 @@ impl Default for PushLimiter {
 /// A permit to push, released on drop.
 #[derive(Debug)]
 pub struct PushPermit {
-    _place: AccountSlot,
-    _permits: [OwnedSemaphorePermit; 2],
+    _pending: Permit<String>,
+    _running: Permit<String>,
 }
 
 impl PushLimiter {
-    fn object_semaphore(&self, id: &str) -> Arc<Semaphore> {
-        let mut of_one = self.by_business_object.lock();
-        Arc::clone(of_one.entry(id.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(1))))
-    }
-
     /// Waits for a permit. Returns `None` if too many pushes wait already.
     async fn acquire_permit(&self, account: &str, id: &str) -> Option<PushPermit> {
-        let place = self.pending.try_acquire(account)?;
-        let of_one = self.object_semaphore(id).acquire_owned().await.ok()?;
-        let at_once = Arc::clone(&self.running).acquire_owned().await.ok()?;
-        Some(PushPermit { _place: place, _permits: [of_one, at_once] })
+        let pending = self.pending.try_acquire(account, 1)?;
+        Some(PushPermit { _pending: pending, _running: self.running.acquire(id).await })
     }
 }
 

@@ -2,31 +2,33 @@
 //!
 //! All objects are rendered as they are in one snapshot of the store, while commits continue. It is dropped as soon as
 //! everything is rendered.
-use super::file::{DataFile, FileWriter, MetadataSource};
-use super::graph_lines;
+mod output;
+mod shown;
+
+pub(super) use output::{RenderOutput, Rendered};
+pub(super) use shown::RenderedState;
+
+use super::file::MetadataSource;
 use super::spool;
+use output::{RenderedFile, append_fact, has_lines};
 use oxrdf::NamedNode;
 use penstock_base::disk::Disk;
-use penstock_base::error::{ErrorClass, GatewayError, describe_lost_snapshot};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::files::PeriodicallySynced;
 use penstock_config::ExportFormat;
 use penstock_model::change_feed::{self, ChangedObject};
 use penstock_model::resource::Compiled;
 use penstock_model::view::{self, ShownFact};
 use penstock_model::{members, namespace};
-use penstock_resources::export::ExportKind;
-use penstock_store::{Error, LostCause, Pattern, Read, ReadStore, Snapshot, SubjectQuads};
+use penstock_store::{Error, Pattern, Read, ReadStore};
+use shown::ShownState;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The maximum number of URIs read at a time.
 const URIS_PER_PAGE: usize = 500;
-/// The maximum number of warnings of the view that are stored with an export.
-const MAX_WARNINGS: usize = 20;
-/// The maximum length of a warning in characters.
-const MAX_WARNING_CHARS: usize = 400;
 /// The bytes written to a file between two checks of the free disk space. The reserve has space for smaller files.
 const SPACE_CHECK_BYTES: u64 = 4 << 20;
 
@@ -42,123 +44,6 @@ pub(super) struct Rendering<'a> {
     pub(super) disk: &'a Disk,
 }
 
-/// What the files show while they are rendered: the state after one commit. If the store cannot keep it, the rest shows
-/// each object as it is when it is read.
-#[derive(Debug)]
-struct ShownState<'a> {
-    store: &'a ReadStore,
-    /// The state after one commit, until it is lost.
-    snapshot: Option<Snapshot>,
-    /// The instance of the store's index.
-    instance: u64,
-    /// The sequence of the commit that the first object shows.
-    commit: u64,
-    /// Whether rendering started over with a second snapshot.
-    is_restarted: bool,
-    /// The warning that the files mix commits, if they do.
-    mixed_warning: Option<String>,
-}
-
-/// What rendered files show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RenderedState {
-    /// The instance of the store's index that they were rendered from.
-    pub(super) instance: u64,
-    /// The sequence of a commit of which they have every change.
-    pub(super) commit: u64,
-    /// Whether they may have changes of later commits too.
-    pub(super) is_mixed: bool,
-}
-
-impl<'a> ShownState<'a> {
-    /// Begins with the state after the newest commit.
-    fn open(store: &'a ReadStore) -> Result<Self, Error> {
-        let snapshot = store.snapshot()?;
-        Ok(Self {
-            store,
-            instance: snapshot.instance(),
-            commit: snapshot.sequence(),
-            snapshot: Some(snapshot),
-            is_restarted: false,
-            mixed_warning: None,
-        })
-    }
-
-    /// Returns the result of reading a page. Returns `None` if the state of one commit was lost meanwhile: the rest is to
-    /// be read again, after the URI `after`, which is the last one that was rendered.
-    fn recover<T>(
-        &mut self,
-        page: Result<T, GatewayError>,
-        after: Option<&str>,
-    ) -> Result<Option<T>, GatewayError> {
-        let cause = self.snapshot.as_ref().and_then(Snapshot::lost_cause);
-        match (page, cause) {
-            (Err(error), Some(cause)) if matches!(error.class, ErrorClass::Unavailable(_)) => {
-                self.replace_lost(cause, after)?;
-                Ok(None)
-            }
-            (page, _) => page.map(Some),
-        }
-    }
-
-    /// Starts over with a new snapshot, once, if nothing was rendered yet. Otherwise the rest is read without one.
-    fn replace_lost(&mut self, cause: LostCause, after: Option<&str>) -> Result<(), Error> {
-        self.snapshot = None;
-        if after.is_none() && !self.is_restarted {
-            let restarted = Self::open(self.store)?;
-            if restarted.instance != self.instance {
-                return Err(Error::Reopening);
-            }
-            *self = Self { is_restarted: true, ..restarted };
-            return Ok(());
-        }
-        let shows = match after {
-            None => "each object is as it was when it was read".to_owned(),
-            Some(uri) => {
-                let commit = self.commit;
-                format!(
-                    "objects up to {uri} are as they were after commit {commit}, later ones are newer"
-                )
-            }
-        };
-        let why = describe_lost_snapshot(cause);
-        self.mixed_warning =
-            Some(format!("The export may mix several commits: {shows}, because {why}."));
-        Ok(())
-    }
-
-    fn to_rendered(&self) -> RenderedState {
-        let Self { instance, commit, .. } = *self;
-        RenderedState { instance, commit, is_mixed: self.mixed_warning.is_some() }
-    }
-}
-
-/// A file to render.
-#[derive(Debug, Clone)]
-pub(super) struct RenderOutput {
-    /// The id of the export, which names the file.
-    pub(super) export_id: String,
-    pub(super) path: PathBuf,
-    pub(super) format: ExportFormat,
-}
-
-/// The files with the same objects that are being written, one for each format, with the warnings of the view.
-struct RenderedFile {
-    writers: Vec<FileWriter>,
-    /// Whether objects go into the files of whole graphs too.
-    fills_whole_graphs: bool,
-    /// The number of objects.
-    objects: u64,
-    /// The lines of a graph that are being written.
-    lines: Vec<u8>,
-    /// Their length in bytes at the last check of the disk space.
-    checked_at_bytes: u64,
-    object: Vec<u8>,
-    quads: SubjectQuads,
-    warnings: Vec<String>,
-    omitted_warnings: u64,
-}
-
 /// The files of changed members and of removed objects, if there are any.
 #[derive(Debug)]
 pub(super) struct ChangedFiles<F> {
@@ -172,27 +57,6 @@ impl<F> Default for ChangedFiles<F> {
     }
 }
 
-/// The rendered objects.
-#[derive(Debug)]
-pub(super) struct Rendered {
-    /// One file for each format.
-    pub(super) files: Vec<DataFile>,
-    /// The number of objects in each file.
-    pub(super) objects: u64,
-    /// The warnings: first that the files mix commits, then those of the view.
-    pub(super) warnings: Vec<String>,
-}
-
-impl Rendered {
-    /// Returns the file in this format.
-    pub(super) fn file_of(&self, format: ExportFormat) -> Result<&DataFile, GatewayError> {
-        self.files.iter().find(|file| file.format == format).ok_or_else(|| {
-            let text = format!("the export was not rendered in the format `{format}`");
-            GatewayError::new(ErrorClass::Internal, text)
-        })
-    }
-}
-
 impl Rendering<'_> {
     /// Writes the export file of all members in URI order.
     pub(super) fn render_full(
@@ -202,16 +66,25 @@ impl Rendering<'_> {
         let mut shown = ShownState::open(self.store)?;
         let mut file = RenderedFile::create(outputs, self)?;
         file.fills_whole_graphs = true;
+        self.render_all_members(&mut shown, &mut file)?;
+        let state = shown.to_rendered();
+        Ok((file.finish(shown.mixed_warning)?, state))
+    }
+
+    /// Renders all members in URI order.
+    fn render_all_members(
+        &self,
+        shown: &mut ShownState<'_>,
+        file: &mut RenderedFile,
+    ) -> Result<(), GatewayError> {
         let mut after: Option<NamedNode> = None;
         loop {
             self.check_not_stopping()?;
-            let page = self.render_members(&shown, &mut file, &mut after);
+            let page = self.render_members(shown, file, &mut after);
             if shown.recover(page, after.as_ref().map(NamedNode::as_str))? == Some(0) {
-                break;
+                return Ok(());
             }
         }
-        let state = shown.to_rendered();
-        Ok((file.finish(shown.mixed_warning)?, state))
     }
 
     /// Renders a page of members after a URI, which is updated to the last one rendered. Returns how many were listed.
@@ -304,19 +177,12 @@ impl Rendering<'_> {
             let (whole, others): (Vec<_>, Vec<_>) = writers
                 .unwrap_or_default()
                 .into_iter()
-                .partition(|writer| writer.format() == ExportFormat::Triples);
+                .partition(|writer| writer.format == ExportFormat::Triples);
             taken.push((whole.len(), others));
             graphs.writers.extend(whole);
         }
         if !graphs.writers.is_empty() {
-            let mut after: Option<NamedNode> = None;
-            loop {
-                self.check_not_stopping()?;
-                let page = self.render_members(shown, &mut graphs, &mut after);
-                if shown.recover(page, after.as_ref().map(NamedNode::as_str))? == Some(0) {
-                    break;
-                }
-            }
+            self.render_all_members(shown, &mut graphs)?;
         }
         let mut whole = graphs.writers.into_iter();
         for (file, (count, others)) in
@@ -417,7 +283,7 @@ impl Rendering<'_> {
     }
 
     fn check_disk_space(&self, file: &mut RenderedFile) -> Result<(), GatewayError> {
-        let length = file.writers.iter().map(FileWriter::written_bytes).sum();
+        let length = file.writers.iter().map(|writer| writer.data_bytes).sum();
         if length < file.checked_at_bytes + SPACE_CHECK_BYTES {
             return Ok(());
         }
@@ -470,127 +336,6 @@ pub(super) fn check_not_stopping(stop: &AtomicBool) -> Result<(), GatewayError> 
         ));
     }
     Ok(())
-}
-
-impl RenderedFile {
-    /// Returns the file, which is created if there is none.
-    fn get_or_create<'f>(
-        file: &'f mut Option<Self>,
-        outputs: &[RenderOutput],
-        rendering: &Rendering<'_>,
-    ) -> Result<&'f mut Self, GatewayError> {
-        Ok(match file {
-            Some(file) => file,
-            none => none.insert(Self::create(outputs, rendering)?),
-        })
-    }
-
-    fn create(outputs: &[RenderOutput], rendering: &Rendering<'_>) -> Result<Self, GatewayError> {
-        let writers = outputs.iter().map(|RenderOutput { export_id, path, format }| {
-            let metadata = rendering.source.metadata_of(export_id, ExportKind::Full, 0, 0, "");
-            FileWriter::create(path, *format, &metadata)
-                .map_err(|error| spool::spool_error("writing", path, &error))
-        });
-        let writers = writers.collect::<Result<_, _>>()?;
-        Ok(Self { fills_whole_graphs: false, ..Self::of_writers(writers) })
-    }
-
-    /// Returns files of whole graphs with these writers.
-    fn of_writers(writers: Vec<FileWriter>) -> Self {
-        Self {
-            writers,
-            fills_whole_graphs: true,
-            objects: 0,
-            lines: Vec::new(),
-            checked_at_bytes: 0,
-            object: Vec::new(),
-            quads: SubjectQuads::default(),
-            warnings: Vec::new(),
-            omitted_warnings: 0,
-        }
-    }
-
-    /// Appends the rendered object in the field `object`.
-    fn append_object(&mut self) -> Result<(), GatewayError> {
-        self.objects += 1;
-        for writer in &mut self.writers {
-            if has_lines(writer, self.fills_whole_graphs) {
-                writer.count_object();
-            } else if !matches!(writer.format(), ExportFormat::Quads | ExportFormat::Triples) {
-                writer
-                    .append_object(&self.object)
-                    .map_err(|error| spool::spool_error("writing", writer.path(), &error))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Appends an object that consists only of its URI.
-    fn append_removed(&mut self, uri: &NamedNode) -> Result<(), GatewayError> {
-        let object = serde_json::json!({ "uri": uri.as_str() });
-        self.object = object.to_string().into_bytes();
-        self.append_removed_lines(uri)?;
-        self.append_object()
-    }
-
-    /// Appends the lines of a removed object to the files that have lines of a graph. Those of changed objects have them
-    /// too, because an export must not leave a removed object with a nested one that changed.
-    fn append_removed_lines(&mut self, uri: &NamedNode) -> Result<(), GatewayError> {
-        for writer in &mut self.writers {
-            self.lines.clear();
-            graph_lines::append_removed(writer.format(), uri, &mut self.lines);
-            write_lines(writer, &self.lines)?;
-        }
-        Ok(())
-    }
-
-    fn add_warning(&mut self, warning: &str) {
-        if self.warnings.len() < MAX_WARNINGS {
-            self.warnings.push(warning.chars().take(MAX_WARNING_CHARS).collect());
-        } else {
-            self.omitted_warnings += 1;
-        }
-    }
-
-    fn finish(mut self, mixed_warning: Option<String>) -> Result<Rendered, GatewayError> {
-        if self.omitted_warnings > 0 {
-            self.warnings.push(format!("and {} more", self.omitted_warnings));
-        }
-        if let Some(warning) = mixed_warning {
-            self.warnings.insert(0, warning);
-        }
-        let files = self.writers.into_iter().map(|writer| {
-            let path = writer.path().to_owned();
-            writer.finish().map_err(|error| spool::spool_error("writing", &path, &error))
-        });
-        let files = files.collect::<Result<Vec<_>, _>>()?;
-        Ok(Rendered { files, objects: self.objects, warnings: self.warnings })
-    }
-}
-
-/// Returns whether the rendered objects go into this file as lines of a graph.
-fn has_lines(writer: &FileWriter, fills_whole_graphs: bool) -> bool {
-    match writer.format() {
-        ExportFormat::Quads => true,
-        ExportFormat::Triples => fills_whole_graphs,
-        ExportFormat::Json | ExportFormat::JsonLines => false,
-    }
-}
-
-/// Appends the line of a fact about an object. `lines` is a buffer.
-fn append_fact(
-    writer: &mut FileWriter,
-    uri: &NamedNode,
-    fact: ShownFact<'_>,
-    lines: &mut Vec<u8>,
-) -> Result<(), GatewayError> {
-    lines.clear();
-    graph_lines::append_fact(writer.format(), uri, fact, lines);
-    write_lines(writer, lines)
-}
-
-fn write_lines(writer: &mut FileWriter, lines: &[u8]) -> Result<(), GatewayError> {
-    writer.append_lines(lines).map_err(|error| spool::spool_error("writing", writer.path(), &error))
 }
 
 /// Explains why there are no members. Names the condition that no stored object satisfies, if there is one.

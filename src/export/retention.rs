@@ -9,8 +9,9 @@
 //! Objects in a parked export are not removed.
 //!
 //! Consumers are not notified and keep what they have. A later full export contains the remaining objects.
+use super::queue::ExportQueue;
 use super::record::EXPORTS;
-use super::{Inner, make};
+use super::{ExporterParts, make};
 use oxrdf::NamedNode;
 use penstock_base::commit::NoClient;
 use penstock_base::error::GatewayError;
@@ -20,7 +21,7 @@ use penstock_model::ingest::{Body, KeptObjects, Mode, OnError, Request, ReviewSt
 use penstock_model::members;
 use penstock_model::resource::Compiled;
 use penstock_resources::export::ExportStatus;
-use penstock_store::Error;
+use penstock_store::{Error, Store};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ pub(super) fn check_interval(retention: Duration) -> Duration {
 /// Removes the objects of a Business Object that are past their retention. Logs one warning if some of them stay.
 /// Blocking.
 pub(super) fn remove_expired(
-    inner: &Inner,
+    inner: &ExporterParts,
     business_object: &Compiled,
     retention: Duration,
 ) -> Result<(), GatewayError> {
@@ -51,7 +52,7 @@ pub(super) fn remove_expired(
 }
 
 fn remove_pages(
-    inner: &Inner,
+    inner: &ExporterParts,
     business_object: &Compiled,
     retention: Duration,
     kept: &mut KeptObjects,
@@ -68,7 +69,7 @@ fn remove_pages(
         let Some(cursor) = read_cursor(inner, business_object)? else { return Ok(()) };
         if delivered.is_none() {
             let exports = cursor.exports;
-            delivered = DeliveredState::collect(inner, id, cursor, instance)?;
+            delivered = DeliveredState::collect(&inner.queue, id, cursor, instance)?;
             // A delivery that was collected may have shown meanwhile that its target lacks data.
             let again = read_cursor(inner, business_object)?;
             if again.is_none_or(|again| again.exports != exports) {
@@ -91,7 +92,7 @@ fn remove_pages(
         }
         drop(read);
         if !without_age.is_empty() {
-            start_ages(inner, id, &without_age, now)?;
+            start_ages(store, id, &without_age, now)?;
         }
         if !expired.is_empty()
             && !remove_objects(inner, business_object, retention, delivered, &expired, kept)?
@@ -103,8 +104,8 @@ fn remove_pages(
 }
 
 /// Starts the ages of objects now. Their last change may be one that is not exported yet.
-fn start_ages(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(), GatewayError> {
-    inner.queue.store.transact::<_, Error>(|t| {
+fn start_ages(store: &Store, id: &str, uris: &[NamedNode], now: u64) -> Result<(), GatewayError> {
+    store.transact::<_, Error>(|t| {
         let Some(cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
         let last =
             if change_feed::has_changes(t, id, &cursor)? { cursor.open } else { cursor.done };
@@ -121,7 +122,7 @@ fn start_ages(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(
 /// Removes those of these objects that are still past their retention. Returns false if the definition was replaced,
 /// because then the new one applies. What stays because of a review is added to `kept`.
 pub(super) fn remove_objects(
-    inner: &Inner,
+    inner: &ExporterParts,
     business_object: &Compiled,
     retention: Duration,
     delivered: &DeliveredState,
@@ -172,7 +173,7 @@ pub(super) fn remove_objects(
 
 /// Returns the change cursor, or `None` if there is no target or cursor, or if a target still needs a full export.
 pub(super) fn read_cursor(
-    inner: &Inner,
+    inner: &ExporterParts,
     business_object: &Compiled,
 ) -> Result<Option<ExportCursor>, GatewayError> {
     let id = business_object.object.id.as_str();
@@ -200,15 +201,15 @@ impl DeliveredState {
     /// Collects the state. `cursor` was read before, from the index with this `instance`. Returns `None` if there are
     /// unreadable queue records.
     pub(super) fn collect(
-        inner: &Inner,
+        queue: &ExportQueue,
         id: &str,
         cursor: ExportCursor,
         instance: u64,
     ) -> Result<Option<Self>, GatewayError> {
-        let Some(orders) = inner.queue.lock_state().undelivered_orders() else { return Ok(None) };
+        let Some(orders) = queue.lock_state().undelivered_orders() else { return Ok(None) };
         let mut undelivered = Vec::new();
         for orders in orders.chunks(URIS_PER_PAGE) {
-            let read = inner.queue.store.read();
+            let read = queue.store.read();
             for order in orders {
                 match EXPORTS.get_or_log(&read, *order)? {
                     Some(record) if record.entry.business_object != id => {}

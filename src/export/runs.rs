@@ -1,5 +1,5 @@
 //! Why the last run of a Business Object exported nothing. It is only in memory, and known since the start.
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 
 /// A run that exported nothing.
@@ -19,29 +19,24 @@ pub(super) struct EmptyRuns(Mutex<HashMap<String, EmptyRun>>);
 
 impl EmptyRuns {
     pub(super) fn record(&self, id: &str, run: EmptyRun) {
-        self.lock().insert(id.to_owned(), run);
+        self.0.lock().insert(id.to_owned(), run);
     }
 
     /// Records that the last run exported something.
     pub(super) fn clear(&self, id: &str) {
-        self.lock().remove(id);
+        self.0.lock().remove(id);
     }
 
     pub(super) fn find(&self, id: &str) -> Option<EmptyRun> {
-        self.lock().get(id).cloned()
+        self.0.lock().get(id).cloned()
     }
 
     /// Records that the last run did not fail.
     pub(super) fn clear_error(&self, id: &str) {
-        self.lock().retain(|other, run| other != id || !run.is_error);
+        self.0.lock().retain(|other, run| other != id || !run.is_error);
     }
 
     pub(super) fn retain(&self, is_kept: impl Fn(&str, &EmptyRun) -> bool) {
-        self.lock().retain(|id, run| is_kept(id, run));
-    }
-
-    // No code panics while it holds the lock.
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, EmptyRun>> {
-        self.0.lock()
+        self.0.lock().retain(|id, run| is_kept(id, run));
     }
 }

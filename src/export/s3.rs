@@ -20,7 +20,7 @@ use super::backoff::DeliveryTimings;
 use super::cause::DeliveryFailure;
 use super::delivery::{Delivery, MetadataObject};
 use super::key::ExportExt as _;
-use super::transport::{self, HttpAnswer, LostRequest, RequestTimeouts};
+use super::transport::{self, HttpAnswer, LostRequest};
 use penstock_config::{Compression, TargetKind};
 use penstock_resources::export::{Cause, Export};
 use request::{RequestBody, S3Client, S3Request};
@@ -31,6 +31,8 @@ use std::time::{Duration, Instant};
 
 /// Files longer than this are sent in parts.
 const MULTIPART_THRESHOLD_BYTES: u64 = 8 << 20;
+/// The description of an object that the gateway may not query.
+const UNREADABLE_OBJECT: &str = "an object that these credentials may not read";
 
 /// An S3 bucket.
 pub(super) struct Bucket {
@@ -85,13 +87,8 @@ impl Bucket {
         gateway_id: &str,
         timings: &DeliveryTimings,
     ) -> Result<Self, DeliveryFailure> {
-        let timeouts = RequestTimeouts {
-            connect: timings.connect_timeout,
-            idle: timings.idle_timeout,
-            probe: timings.probe_interval,
-        };
-        let requests =
-            S3Client::open(target, bucket_name, timeouts).map_err(DeliveryFailure::of_gateway)?;
+        let client =
+            S3Client::open(target, bucket_name, timings).map_err(DeliveryFailure::of_gateway)?;
         let (endpoint, bucket, compression) = match target {
             TargetKind::S3 { endpoint, bucket, compression, .. } => {
                 (endpoint.clone(), bucket.clone(), *compression)
@@ -101,7 +98,7 @@ impl Bucket {
             }
         };
         Ok(Self {
-            client: requests,
+            client,
             endpoint,
             name: bucket.unwrap_or_else(|| bucket_name.to_owned()),
             target: bucket_name.to_owned(),
@@ -150,23 +147,26 @@ impl Bucket {
             let overwrite = before == StoredObject::Damaged;
             self.put_object(entry, content.encoding, body, overwrite).await?
         };
+        if self.confirm_stored(entry, stored).await? {
+            let _ = self.clean_up_uploads(&entry.id, uploads).await;
+        } else if stored {
+            self.may_query.store(false, Ordering::Relaxed);
+        } else if !unclear {
+            // Only an earlier attempt with an unclear end can have stored the object that exists already.
+            return Err(self.conflict_failure(entry, UNREADABLE_OBJECT));
+        }
+        Ok(())
+    }
+
+    /// Checks that the bucket has an object after it was sent. `stored` says whether the bucket accepted it. Returns false
+    /// if the credentials may not query it.
+    async fn confirm_stored(&self, entry: &Export, stored: bool) -> Result<bool, DeliveryFailure> {
         // The object may be stored even if this check gets no answer.
         let unconfirmed = |failure| DeliveryFailure { outcome_unknown: stored, ..failure };
         match self.query_object(entry).await.map_err(unconfirmed)? {
-            StoredObject::SameExport => {
-                let _ = self.clean_up_uploads(&entry.id, uploads).await;
-                Ok(())
-            }
+            StoredObject::SameExport => Ok(true),
+            StoredObject::Unreadable => Ok(false),
             StoredObject::Foreign(whose) => Err(self.conflict_failure(entry, &whose)),
-            StoredObject::Unreadable if stored => {
-                self.may_query.store(false, Ordering::Relaxed);
-                Ok(())
-            }
-            // An object exists already, and only the earlier attempt can have stored it.
-            StoredObject::Unreadable if unclear => Ok(()),
-            StoredObject::Unreadable => {
-                Err(self.conflict_failure(entry, "an object that these credentials may not read"))
-            }
             StoredObject::Missing | StoredObject::Damaged => Err(self.not_stored_failure()),
         }
     }
@@ -186,17 +186,11 @@ impl Bucket {
         };
         let body = || RequestBody::Text(text.clone());
         let stored = self.put_object(entry, None, body, overwrite).await?;
-        let unconfirmed = |failure| DeliveryFailure { outcome_unknown: stored, ..failure };
-        match self.query_object(entry).await.map_err(unconfirmed)? {
-            StoredObject::SameExport => Ok(()),
-            // This attempt has stored it, or an earlier one. Another gateway's file under the same key would be found.
-            StoredObject::Unreadable if stored || entry.attempts > 0 => Ok(()),
-            StoredObject::Unreadable => {
-                Err(self.conflict_failure(entry, "an object that these credentials may not read"))
-            }
-            StoredObject::Foreign(whose) => Err(self.conflict_failure(entry, &whose)),
-            StoredObject::Missing | StoredObject::Damaged => Err(self.not_stored_failure()),
+        // This attempt has stored it, or an earlier one. Another gateway's file under the same key would be found.
+        if self.confirm_stored(entry, stored).await? || stored || entry.attempts > 0 {
+            return Ok(());
         }
+        Err(self.conflict_failure(entry, UNREADABLE_OBJECT))
     }
 
     /// Replaces an object that is not an export by this JSON text.

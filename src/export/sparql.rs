@@ -24,15 +24,15 @@ mod stage;
 mod state;
 mod update;
 
-use super::Inner;
 use super::backoff::DeliveryTimings;
-use super::cause::DeliveryFailure;
-use super::deliver::run_blocking;
-use super::delivery::{Delivery, DeliveryOutcome, ObjectContent};
+use super::blocking::{run_blocking, run_io};
+use super::cause::{DeliveryFailure, DeliveryOutcome, unreadable_file_failure};
+use super::delivery::{Delivery, ObjectContent};
 use super::graph_lines;
 use super::key::ExportExt as _;
+use super::queue::ExportQueue;
 use super::record::{EXPORT_DELIVERED, EXPORT_SEQUENCES};
-use super::transport::{self, HttpAnswer, LostRequest, RequestTimeouts};
+use super::transport::{self, HttpAnswer, LostRequest};
 use super::uplink::Uplink;
 use client::StoreClient;
 use decision::{KnownExports, Step, confirm, decide};
@@ -84,13 +84,8 @@ impl StoreTarget {
         bucket_name: &str,
         timings: &DeliveryTimings,
     ) -> Result<Self, DeliveryFailure> {
-        let timeouts = RequestTimeouts {
-            connect: timings.connect_timeout,
-            idle: timings.idle_timeout,
-            probe: timings.probe_interval,
-        };
         Ok(Self {
-            client: StoreClient::open(store, timeouts).map_err(DeliveryFailure::of_gateway)?,
+            client: StoreClient::open(store, timings).map_err(DeliveryFailure::of_gateway)?,
             protocol: store.protocol,
             target: bucket_name.to_owned(),
             idle_timeout: timings.idle_timeout,
@@ -134,7 +129,7 @@ impl StoreTarget {
         &self,
         delivery: Delivery<'_>,
     ) -> Result<DeliveryOutcome, DeliveryFailure> {
-        let known = read_known(delivery.entry, delivery.exporter).await?;
+        let known = read_known(delivery.entry, delivery.queue).await?;
         match self.protocol {
             SparqlProtocol::Update => self.update_graph(delivery, known).await,
             SparqlProtocol::GraphStore => self.replace_graph(delivery, known).await,
@@ -337,11 +332,11 @@ struct KnownSequences {
 
 async fn read_known(
     entry: &Export,
-    exporter: &Shared<Inner>,
+    queue: &Shared<ExportQueue>,
 ) -> Result<KnownSequences, DeliveryFailure> {
     let (target, name) = (entry.target.clone(), entry.business_object_name.clone());
-    let known = run_blocking(exporter, move |inner| {
-        let read = inner.queue.store.read();
+    let known = run_blocking(queue, move |queue| {
+        let read = queue.store.read();
         Ok(KnownSequences {
             assigned: EXPORT_SEQUENCES.get(&read, (&target, &name))?.unwrap_or(0),
             delivered: EXPORT_DELIVERED.get_or_log(&read, (&target, &name))?.unwrap_or(0),
@@ -356,9 +351,8 @@ async fn check_format(
     expected: ExportFormat,
 ) -> Result<u64, DeliveryFailure> {
     let file = Arc::clone(&content.file);
-    let first = tokio::task::spawn_blocking(move || chunks::read_first_line(&file));
-    let first = first.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-    let first = first.map_err(|error| unreadable_file(&error))?;
+    let first = run_io(move || chunks::read_first_line(&file)).await;
+    let first = first.map_err(|error| unreadable_file_failure(&error))?;
     if graph_lines::format_of_header(&first) == Some(expected) {
         return Ok(first.len() as u64);
     }
@@ -366,8 +360,4 @@ async fn check_format(
         "the export was created with another `protocol` of the target; restore it, or park the export so that the \
          next ones can be delivered",
     ))
-}
-
-fn unreadable_file(error: &std::io::Error) -> DeliveryFailure {
-    DeliveryFailure::of_gateway(format!("the file in the spool cannot be read: {error}"))
 }

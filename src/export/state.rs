@@ -2,9 +2,10 @@
 //!
 //! Invariant: under the queue's lock, this state agrees with the committed records. It needs some tens of bytes for
 //! each entry and never contains the entries themselves, so that a long queue uses little memory.
-use super::delivery::DeliveryOutcome;
+use super::backoff::FailedAttempts;
+use super::cause::DeliveryOutcome;
 use super::record::Record;
-use penstock_resources::export::{Cause, Export, ExportKind, ExportStatus};
+use penstock_resources::export::{Export, ExportKind, ExportStatus};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
@@ -55,16 +56,8 @@ pub(super) struct TargetQueue {
 #[derive(Debug, Clone)]
 pub(super) struct FailingEntry {
     pub(super) order: u64,
-    /// The number of failures since it became the head of the queue, or since the start.
-    pub(super) failures: u64,
-    pub(super) error: String,
-    /// What the server answered.
-    pub(super) answer: Option<String>,
-    pub(super) class: Cause,
-    /// When the first failure happened (RFC 3339).
-    pub(super) since: String,
-    /// When the next attempt is due (RFC 3339).
-    pub(super) next_attempt: String,
+    /// Its failures since it became the head of the queue, or since the start.
+    pub(super) attempts: FailedAttempts,
 }
 
 impl QueueState {
@@ -79,7 +72,7 @@ impl QueueState {
         }
         match record.entry.status {
             ExportStatus::Delivered => {
-                self.add_to_history(order, if record.kept { record.entry.bytes } else { 0 });
+                self.delivered.insert(order, if record.kept { record.entry.bytes } else { 0 });
             }
             ExportStatus::Parked => {
                 self.parked.insert(order, record.entry.bytes);
@@ -107,24 +100,14 @@ impl QueueState {
         (!self.has_unreadable).then(|| orders.collect())
     }
 
-    /// Adds a delivered entry to the history, or records that its file is not kept (0 bytes).
-    pub(super) fn add_to_history(&mut self, order: u64, bytes: u64) {
-        self.delivered.insert(order, bytes);
-    }
-
-    /// Removes an entry from the history.
-    pub(super) fn remove_from_history(&mut self, order: u64) {
-        self.delivered.remove(&order);
-    }
-
     /// Returns the entry in its current state.
     pub(super) fn current_entry(&self, order: u64, mut entry: Export) -> Export {
         let Some(target_queue) = self.queues.get(&entry.target) else { return entry };
         if let Some(failing) =
             target_queue.failing.as_ref().filter(|failing| failing.order == order)
         {
-            entry.attempts += failing.failures;
-            entry.last_error = Some(failing.error.clone());
+            entry.attempts += failing.attempts.count;
+            entry.last_error = Some(failing.attempts.last.cause.clone());
             entry.status = ExportStatus::Blocked;
         }
         if target_queue.delivering == Some(order) {

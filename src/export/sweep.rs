@@ -1,15 +1,15 @@
 //! The cleanup of multipart uploads, whose parts use space in the bucket. These are uploads of parked exports, and of
 //! stored exports if a broken connection left the completion unclear. The staging graphs in a SPARQL store are dropped too,
 //! of exports that are parked, or delivered after an unclear attempt.
-use super::Inner;
-use super::deliver::run_blocking;
+use super::ExporterParts;
+use super::blocking::run_blocking;
 use super::target::OpenTarget;
 use super::uploads::UploadRecord;
 use penstock_base::shared::Shared;
 use penstock_resources::export::ExportStatus;
 
 /// Runs the cleanup periodically, until the task is aborted.
-pub(super) async fn run_cleanup(inner: Shared<Inner>) {
+pub(super) async fn run_cleanup(inner: Shared<ExporterParts>) {
     loop {
         let abandoned = run_blocking(&inner, find_abandoned).await;
         for AbandonedUpload { id, record: begun, delivered } in abandoned.unwrap_or_default() {
@@ -55,7 +55,7 @@ struct AbandonedUpload {
 }
 
 fn find_abandoned(
-    inner: &Inner,
+    inner: &ExporterParts,
 ) -> Result<Vec<AbandonedUpload>, penstock_base::error::GatewayError> {
     let mut abandoned = Vec::new();
     for id in inner.uploads.list_export_ids() {

@@ -1,7 +1,7 @@
 //! Resolves a bucketName to its target.
 use super::ExportOptions;
-use super::cause::DeliveryFailure;
-use super::delivery::{Delivery, DeliveryOutcome};
+use super::cause::{DeliveryFailure, DeliveryOutcome};
+use super::delivery::Delivery;
 use super::directory::Directory;
 use super::key::ExportExt as _;
 use super::s3::Bucket;
@@ -233,9 +233,7 @@ pub(super) fn check_embedded(
 pub(super) fn identify_folder(options: &ExportOptions, bucket_name: &str) -> String {
     let prefix = key_prefix(&options.targets, bucket_name);
     match resolve_kind(&options.targets, bucket_name) {
-        Ok(Some(TargetKind::S3 { endpoint, bucket, .. })) => {
-            format!("{endpoint} {} {prefix}", bucket.as_deref().unwrap_or(bucket_name))
-        }
+        Ok(Some(TargetKind::S3 { .. })) => identify_place(options, bucket_name),
         kind => {
             let kind = kind.ok().flatten();
             let path = directory_path(&options.data_dir, kind, bucket_name);

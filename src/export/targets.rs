@@ -1,6 +1,7 @@
 //! The state of each target, for the operator.
 use super::record::EXPORTS;
-use super::{Exporter, Inner, make, target};
+use super::state::FailingEntry;
+use super::{Exporter, ExporterParts, make, target};
 use penstock_base::error::GatewayError;
 use penstock_resources::export::{Cause, Target};
 use std::collections::BTreeSet;
@@ -8,7 +9,7 @@ use std::collections::BTreeSet;
 impl Exporter {
     /// Lists the targets that the configuration, a Business Object or the queue names, sorted by name.
     pub fn list_targets(&self) -> Result<Vec<Target>, GatewayError> {
-        let Inner { options, queue, .. } = &*self.inner;
+        let ExporterParts { options, queue, .. } = &*self.inner;
         let mut names: BTreeSet<String> = options.targets.named.keys().cloned().collect();
         names.extend(queue.lock_state().queues.keys().cloned());
         for business_object in options.catalogue.list() {
@@ -18,7 +19,7 @@ impl Exporter {
     }
 }
 
-impl Inner {
+impl ExporterParts {
     /// Returns the state of the target with this name.
     pub(super) fn target_state(&self, name: String) -> Result<Target, GatewayError> {
         let Self { options, queue, .. } = self;
@@ -49,14 +50,14 @@ impl Inner {
         target.bytes = target_queue.bytes;
         target.remark = target_queue.remark();
         target.last_delivery.clone_from(&target_queue.last_delivery);
-        if let Some(failing) = &target_queue.failing {
-            target.blocked = Some(failing.error.clone());
-            target.blocked_by = Some(failing.class);
-            target.answer.clone_from(&failing.answer);
-            target.blocked_since = Some(failing.since.clone());
-            target.attempts = failing.failures;
+        if let Some(FailingEntry { attempts, .. }) = &target_queue.failing {
+            target.blocked = Some(attempts.last.cause.clone());
+            target.blocked_by = Some(attempts.last.class);
+            target.answer.clone_from(&attempts.last.answer);
+            target.blocked_since = Some(attempts.since.clone());
+            target.attempts = attempts.count;
             target.next_attempt =
-                Some(failing.next_attempt.clone()).filter(|_| target_queue.delivering.is_none());
+                Some(attempts.next_attempt.clone()).filter(|_| target_queue.delivering.is_none());
         }
         if let Some((_, (order, _))) = target_queue.waiting.first_key_value() {
             let head = EXPORTS.get_or_log(&queue.store.read(), *order)?;
@@ -65,9 +66,7 @@ impl Inner {
         }
         Ok(target)
     }
-}
 
-impl Inner {
     /// Returns the seconds since this time (RFC 3339).
     fn age_seconds(&self, at: &str) -> u64 {
         let Ok(at) = at.parse::<jiff::Timestamp>() else { return 0 };

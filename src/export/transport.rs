@@ -3,11 +3,11 @@
 mod explain;
 mod progress;
 
-pub(super) use explain::{
-    explain_lost, parse_date, parse_retry_after, quote_answer, retry_after, truncate_text,
-};
-pub(super) use progress::{Progress, RequestTimeouts};
+pub(super) use explain::{explain_lost, parse_date, quote_answer, retry_after, truncate_text};
+pub(super) use progress::Progress;
 
+use super::backoff::DeliveryTimings;
+use super::blocking::run_io;
 use super::uplink::Uplink;
 use bytes::Bytes;
 use futures_util::stream;
@@ -86,18 +86,18 @@ impl HttpAnswer {
 /// The setting that is not usable.
 pub(crate) fn build_client(
     ca_file: Option<&Path>,
-    timeouts: RequestTimeouts,
+    timings: &DeliveryTimings,
 ) -> Result<Client, String> {
     // The kernel uses whole seconds.
-    let probes = (timeouts.idle / 3).max(Duration::from_secs(1));
+    let probes = (timings.idle_timeout / 3).max(Duration::from_secs(1));
     let mut client = Client::builder()
         .http1_only()
         .redirect(redirect::Policy::none())
-        .connect_timeout(timeouts.connect)
+        .connect_timeout(timings.connect_timeout)
         .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
         .tcp_nodelay(true)
         // Detects a dead connection both while bytes are sent and while an answer is awaited.
-        .tcp_user_timeout(timeouts.idle)
+        .tcp_user_timeout(timings.idle_timeout)
         .tcp_keepalive(probes)
         .tcp_keepalive_interval(probes)
         .tcp_keepalive_retries(2);
@@ -108,24 +108,21 @@ pub(crate) fn build_client(
 }
 
 /// Returns whether the server answers with any status.
-pub(crate) async fn is_reachable(client: &Client, url: Url, timeouts: &RequestTimeouts) -> bool {
-    client.head(url).timeout(timeouts.probe).send().await.is_ok()
+pub(crate) async fn is_reachable(client: &Client, url: Url, timings: &DeliveryTimings) -> bool {
+    client.head(url).timeout(timings.probe_interval).send().await.is_ok()
 }
 
-/// Sends a request with a body of this length, and reads the answer up to a limit, whatever its status.
+/// Sends a request, and reads the answer up to a limit, whatever its status.
 pub(crate) async fn send(
     request: RequestBuilder,
     progress: &Progress,
-    timeouts: &RequestTimeouts,
-    bytes: u64,
-    extra_timeout: Duration,
     max_answer_bytes: usize,
 ) -> Result<HttpAnswer, LostRequest> {
-    let response = send_head(request, progress, timeouts, bytes, extra_timeout).await?;
+    let response = send_head(request, progress).await?;
     let reading = async {
         read_answer(response, progress, max_answer_bytes).await.map_err(RequestError::Http)
     };
-    limit_silence(reading, progress, timeouts, bytes, extra_timeout).await
+    limit_silence(reading, progress).await
 }
 
 /// Sends a request as [`send`], to a server whose status and headers say enough. Of the body, which can end early or
@@ -133,12 +130,9 @@ pub(crate) async fn send(
 pub(crate) async fn send_for_status(
     request: RequestBuilder,
     progress: &Progress,
-    timeouts: &RequestTimeouts,
-    bytes: u64,
-    extra_timeout: Duration,
     max_body_bytes: usize,
 ) -> Result<HttpAnswer, LostRequest> {
-    let mut response = send_head(request, progress, timeouts, bytes, extra_timeout).await?;
+    let mut response = send_head(request, progress).await?;
     let status = response.status().as_u16();
     let headers = std::mem::take(response.headers_mut());
     let mut body = Vec::new();
@@ -156,35 +150,26 @@ pub(crate) async fn send_for_status(
 }
 
 /// Sends a request, and returns once the head of the answer is there.
-async fn send_head(
-    request: RequestBuilder,
-    progress: &Progress,
-    timeouts: &RequestTimeouts,
-    bytes: u64,
-    extra_timeout: Duration,
-) -> Result<Response, LostRequest> {
+async fn send_head(request: RequestBuilder, progress: &Progress) -> Result<Response, LostRequest> {
     let sending = async {
         let response = request.send().await.map_err(|error| progress.classify_error(error))?;
         progress.record_bytes(0);
         Ok::<_, RequestError>(response)
     };
-    limit_silence(sending, progress, timeouts, bytes, extra_timeout).await
+    limit_silence(sending, progress).await
 }
 
 /// Ends a part of a request that makes no progress for too long.
 async fn limit_silence<T>(
     part: impl Future<Output = Result<T, RequestError>>,
     progress: &Progress,
-    timeouts: &RequestTimeouts,
-    bytes: u64,
-    extra_timeout: Duration,
 ) -> Result<T, LostRequest> {
     let result = tokio::select! {
         result = part => result,
-        silent = progress.wait_for_stall(timeouts, bytes, extra_timeout) => Err(RequestError::Stalled(silent)),
+        silent = progress.wait_for_stall() => Err(RequestError::Stalled(silent)),
     };
     result.map_err(|why| LostRequest {
-        fully_sent: !why.is_certainly_incomplete() && progress.sent_bytes() >= bytes,
+        fully_sent: !why.is_certainly_incomplete() && progress.is_sent(),
         why,
     })
 }
@@ -272,11 +257,11 @@ fn paced_body(
 
 /// Reads `length` bytes of a file at the offset `at`.
 async fn read_at(file: Arc<File>, at: u64, length: usize) -> io::Result<Bytes> {
-    let read = tokio::task::spawn_blocking(move || {
+    run_io(move || {
         let mut bytes = vec![0; length];
         file.read_exact_at(&mut bytes, at).map(|()| Bytes::from(bytes))
-    });
-    read.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    })
+    .await
 }
 
 async fn read_answer(

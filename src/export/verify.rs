@@ -1,5 +1,6 @@
 //! Verifies export files: form, count and checksum, in one pass and bounded memory.
-use super::file::to_hex;
+use super::file::{CHECKSUM_ALGORITHM, to_hex};
+pub use super::file::{ExtendedMetadata, Metadata};
 use super::key;
 pub(super) use super::tokens::ParseError;
 use super::tokens::Tokenizer;
@@ -7,45 +8,13 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use std::fs::File;
 use std::path::Path;
 
-/// The metadata of a valid file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VerifiedFile {
-    /// `metadata.export_date`
-    pub export_date: String,
-    /// `metadata.object_type`
-    pub object_type: String,
-    /// `metadata.object_count`, which is the number of objects in `data`.
-    pub object_count: u64,
-    /// `metadata.data_checksum`, which is the SHA-256 of the bytes of `data`, or of the lines.
-    pub data_checksum: String,
-    /// The further members of extended metadata.
-    pub extended: Option<ExtendedFields>,
-}
-
-/// The further members of extended metadata (`service.export.metadata=extended`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExtendedFields {
-    /// `metadata.kind`
-    pub kind: String,
-    /// `metadata.sequence`
-    pub sequence: u64,
-    /// `metadata.gateway_id`
-    pub gateway_id: String,
-    /// `metadata.export_id`
-    pub export_id: String,
-    /// `metadata.schema_version`
-    pub schema_version: u64,
-    /// `metadata.commit`
-    pub commit: u64,
-}
-
 /// Reads an export file as a stream and checks its form, count and checksum. A file with the ending `.jsonl` is checked
 /// together with the `.meta.json` beside it, whichever of the two `path` is.
 ///
 /// # Errors
 /// `ErrorClass::Invalid` with the expected and found values. `ErrorClass::NotFound` if the file does not exist,
 /// `ErrorClass::Internal` if it cannot be read.
-pub fn verify_file(path: &Path) -> Result<VerifiedFile, GatewayError> {
+pub fn verify_file(path: &Path) -> Result<Metadata, GatewayError> {
     let text = path.to_str().unwrap_or_default();
     let (metadata_path, lines_path) = match (key::metadata_key(text), key::lines_key(text)) {
         (Some(metadata), _) => (metadata.into(), path.to_owned()),
@@ -100,7 +69,7 @@ fn invalid_file(findings: Vec<Finding>) -> GatewayError {
 }
 
 /// Reads and checks an export file to its end.
-pub(super) fn read_file(file: impl std::io::Read) -> Result<VerifiedFile, ParseError> {
+pub(super) fn read_file(file: impl std::io::Read) -> Result<Metadata, ParseError> {
     let mut tokens = Tokenizer::new(file);
     let expected = read_metadata(&mut tokens)?;
     tokens.expect_token(b',')?;
@@ -112,7 +81,7 @@ pub(super) fn read_file(file: impl std::io::Read) -> Result<VerifiedFile, ParseE
 }
 
 /// Reads a document that has only the metadata.
-pub(super) fn read_metadata_document(file: impl std::io::Read) -> Result<VerifiedFile, ParseError> {
+pub(super) fn read_metadata_document(file: impl std::io::Read) -> Result<Metadata, ParseError> {
     let mut tokens = Tokenizer::new(file);
     let metadata = read_metadata(&mut tokens)?;
     tokens.expect_token(b'}')?;
@@ -122,19 +91,19 @@ pub(super) fn read_metadata_document(file: impl std::io::Read) -> Result<Verifie
 
 /// Reads lines with one object each to their end, and compares them with their metadata.
 pub(super) fn read_lines(
-    expected: VerifiedFile,
+    expected: Metadata,
     file: impl std::io::Read,
-) -> Result<VerifiedFile, ParseError> {
+) -> Result<Metadata, ParseError> {
     let mut tokens = Tokenizer::of_lines(file);
     let (objects, digest) = tokens.read_hashed(count_lines)?;
     compare_with_data(expected, objects, &digest)
 }
 
 fn compare_with_data(
-    expected: VerifiedFile,
+    expected: Metadata,
     objects: u64,
     digest: &[u8],
-) -> Result<VerifiedFile, ParseError> {
+) -> Result<Metadata, ParseError> {
     let mut findings = Vec::new();
     let mut compare = |pointer: &str, said: &str, found: &str| {
         if said != found {
@@ -150,7 +119,7 @@ fn compare_with_data(
 }
 
 /// Reads the beginning of a file and its metadata, without checking them against the data.
-fn read_metadata<R: std::io::Read>(tokens: &mut Tokenizer<R>) -> Result<VerifiedFile, ParseError> {
+fn read_metadata<R: std::io::Read>(tokens: &mut Tokenizer<R>) -> Result<Metadata, ParseError> {
     tokens.expect_exact(b'{', "an export file begins with `{`")?;
     tokens.expect_member("metadata")?;
     tokens.expect_token(b'{')?;
@@ -180,18 +149,26 @@ fn read_metadata<R: std::io::Read>(tokens: &mut Tokenizer<R>) -> Result<Verified
     tokens.expect_token(b',')?;
     tokens.expect_member("checksum_algorithm")?;
     let (at, algorithm) = (tokens.offset(), tokens.read_string()?);
-    if algorithm != "SHA-256" {
-        return Err(ParseError::unexpected_value(at, "`SHA-256`", &algorithm));
+    if algorithm != CHECKSUM_ALGORITHM {
+        let expected = format!("`{CHECKSUM_ALGORITHM}`");
+        return Err(ParseError::unexpected_value(at, &expected, &algorithm));
     }
     let extended = if tokens.peek()? == Some(b',') { Some(read_extended(tokens)?) } else { None };
     tokens.expect_token(b'}')?;
-    Ok(VerifiedFile { export_date, object_type, object_count, data_checksum, extended })
+    Ok(Metadata {
+        export_date,
+        object_type,
+        object_count,
+        data_checksum,
+        checksum_algorithm: CHECKSUM_ALGORITHM,
+        extended,
+    })
 }
 
 /// Reads the further members of extended metadata.
 fn read_extended<R: std::io::Read>(
     tokens: &mut Tokenizer<R>,
-) -> Result<ExtendedFields, ParseError> {
+) -> Result<ExtendedMetadata, ParseError> {
     tokens.expect_token(b',')?;
     tokens.expect_member("kind")?;
     let (at, kind) = (tokens.offset(), tokens.read_string()?);
@@ -199,7 +176,7 @@ fn read_extended<R: std::io::Read>(
         let expected = "`full`, `incremental` or `deleted`";
         return Err(ParseError::unexpected_value(at, expected, &kind));
     }
-    Ok(ExtendedFields {
+    Ok(ExtendedMetadata {
         kind,
         sequence: read_number_member(tokens, "sequence")?,
         gateway_id: read_string_member(tokens, "gateway_id")?,
@@ -347,7 +324,7 @@ mod tests {
         )
     }
 
-    fn read_pair(metadata: &str, lines: &str) -> Result<VerifiedFile, ParseError> {
+    fn read_pair(metadata: &str, lines: &str) -> Result<Metadata, ParseError> {
         read_lines(read_metadata_document(metadata.as_bytes())?, lines.as_bytes())
     }
 

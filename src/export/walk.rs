@@ -11,7 +11,7 @@ pub use place::{BucketLocation, ReadCredentials};
 
 use super::file::to_hex;
 use super::key::{self, ExportKey, ObjectRole};
-use super::verify::{self, ParseError, VerifiedFile};
+use super::verify::{self, Metadata, ParseError};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_resources::export::ExportKind;
 use place::{ObjectHeaders, ObjectReader};
@@ -264,7 +264,7 @@ impl FolderState {
 struct ReadExport {
     headers: ObjectHeaders,
     /// The metadata in the file and the bytes of the file, or why it is damaged.
-    contents: Result<(VerifiedFile, u64), String>,
+    contents: Result<(Metadata, u64), String>,
 }
 
 impl ReadExport {
@@ -401,7 +401,7 @@ fn read_contents(
     path: &str,
     role: ObjectRole,
     headers: &mut ObjectHeaders,
-) -> Result<(VerifiedFile, u64), ObjectError> {
+) -> Result<(Metadata, u64), ObjectError> {
     let open = |key: &str, missing: &str| {
         place.open_object(key)?.ok_or_else(|| ObjectError::Damaged(missing.to_owned()))
     };

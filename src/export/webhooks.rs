@@ -11,11 +11,16 @@ mod client;
 mod state;
 mod worker;
 
-use super::deliver::run_blocking;
-use super::{Exporter, Inner};
+use super::Exporter;
+use super::backoff::DeliveryTimings;
+use super::blocking::run_blocking;
+use super::delivery_loop::deliver_queue;
+use super::queue::ExportQueue;
+use super::uplink::Uplink;
 use client::WebhookClient;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::events::EventBus;
 use penstock_base::events::webhook_queues::{QueuePage, WebhookQueues, read_queue_page};
 use penstock_base::shared::Shared;
 use penstock_config::Webhook;
@@ -23,6 +28,7 @@ use penstock_resources::webhook::{self, WebhookTest};
 use penstock_store::{Error, Store};
 use state::WorkerState;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -39,8 +45,12 @@ pub struct Webhooks {
 
 #[derive(Debug)]
 struct Parts {
-    exporter: Shared<Inner>,
-    webhooks: BTreeMap<String, ConfiguredWebhook>,
+    events: EventBus,
+    /// The export queue, whose store has the queues of the webhooks too.
+    queue: Shared<ExportQueue>,
+    timings: DeliveryTimings,
+    uplink: Arc<Uplink>,
+    webhooks: BTreeMap<String, Arc<ConfiguredWebhook>>,
     /// Held during a transaction, so that webhooks occupy one thread at a time.
     transaction: tokio::sync::Mutex<()>,
 }
@@ -50,13 +60,7 @@ struct ConfiguredWebhook {
     settings: Webhook,
     state: Mutex<WorkerState>,
     /// Ends the backoff, and enables a webhook that was disabled.
-    wake: Notify,
-}
-
-impl ConfiguredWebhook {
-    fn lock_state(&self) -> MutexGuard<'_, WorkerState> {
-        self.state.lock()
-    }
+    wake: Arc<Notify>,
 }
 
 impl Webhooks {
@@ -65,14 +69,17 @@ impl Webhooks {
         let prepare = |settings: &Webhook| ConfiguredWebhook {
             settings: settings.clone(),
             state: Mutex::default(),
-            wake: Notify::new(),
+            wake: Arc::default(),
         };
-        let webhooks = webhooks.iter().map(|(name, one)| (name.clone(), prepare(one))).collect();
-        let exporter = exporter.inner.clone();
+        let prepared = webhooks.iter().map(|(name, one)| (name.clone(), Arc::new(prepare(one))));
+        let exporter = &exporter.inner;
         Self {
             parts: Shared::new(Parts {
-                exporter,
-                webhooks,
+                events: exporter.options.events.clone(),
+                queue: exporter.queue.clone(),
+                timings: exporter.options.timings,
+                uplink: Arc::clone(&exporter.uplink),
+                webhooks: prepared.collect(),
                 transaction: tokio::sync::Mutex::default(),
             }),
         }
@@ -86,9 +93,9 @@ impl Webhooks {
         if !parts.webhooks.is_empty() {
             tasks.spawn(store_pending_events(parts.clone(), stop.clone()));
         }
-        for name in parts.webhooks.keys() {
-            let worker = WebhookWorker::new(parts.clone(), name.clone(), stop.clone());
-            tasks.spawn(worker.deliver_events());
+        for (name, webhook) in &parts.webhooks {
+            let worker = WebhookWorker::new(parts.clone(), name.clone(), Arc::clone(webhook));
+            tasks.spawn(deliver_queue(worker, stop.clone()));
         }
         while let Some(ended) = tasks.join_next().await {
             if let Err(error) = ended {
@@ -127,12 +134,14 @@ impl Webhooks {
     /// # Errors
     /// The errors of the store.
     pub fn list(&self) -> Result<Vec<webhook::Webhook>, GatewayError> {
-        let read = self.parts.exporter.queue.store.read();
-        let describe = |(name, webhook): (&String, &ConfiguredWebhook)| -> Result<_, GatewayError> {
-            let QueuePage { totals, mut events, .. } = read_queue_page(&read, name, u64::MAX, 1)?;
-            let oldest = events.pop().map(|event| event.time);
-            Ok(webhook.lock_state().describe(name, &webhook.settings, totals, oldest))
-        };
+        let read = self.parts.queue.store.read();
+        let describe =
+            |(name, webhook): (&String, &Arc<ConfiguredWebhook>)| -> Result<_, GatewayError> {
+                let QueuePage { totals, mut events, .. } =
+                    read_queue_page(&read, name, u64::MAX, 1)?;
+                let oldest = events.pop().map(|event| event.time);
+                Ok(webhook.state.lock().describe(name, &webhook.settings, totals, oldest))
+            };
         self.parts.webhooks.iter().map(describe).collect()
     }
 
@@ -147,7 +156,7 @@ impl Webhooks {
             return Err(GatewayError::new(ErrorClass::NotFound, message));
         };
         let begun = Instant::now();
-        let (id, json) = self.parts.exporter.options.events.render_test_event(name);
+        let (id, json) = self.parts.events.render_test_event(name);
         let sent = match self.parts.open_client(&webhook.settings) {
             Ok(client) => client.send(&id, json).await,
             Err(failure) => Err(failure),
@@ -167,7 +176,7 @@ impl Webhooks {
 
 impl Parts {
     fn open_client(&self, webhook: &Webhook) -> Result<WebhookClient, client::SendFailure> {
-        WebhookClient::open(webhook, &self.exporter.options.timings, &self.exporter.uplink)
+        WebhookClient::open(webhook, &self.timings, &self.uplink)
     }
 
     /// Commits the events that wait in memory.
@@ -181,16 +190,14 @@ impl Parts {
         work: impl FnOnce(&WebhookQueues, &Store) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, GatewayError> {
         let _one_at_a_time = self.transaction.lock().await;
-        run_blocking(&self.exporter, move |inner| {
-            Ok(work(inner.options.events.webhooks(), &inner.queue.store)?)
-        })
-        .await
+        let events = self.events.clone();
+        run_blocking(&self.queue, move |queue| Ok(work(events.webhooks(), &queue.store)?)).await
     }
 }
 
 /// Commits events that are in no other commit, soon after they were published.
 async fn store_pending_events(parts: Shared<Parts>, mut stop: watch::Receiver<bool>) {
-    let mut added = parts.exporter.options.events.webhooks().subscribe();
+    let mut added = parts.events.webhooks().subscribe();
     let mut has_failed = false;
     loop {
         added.mark_unchanged();

@@ -19,13 +19,13 @@ use penstock_config::GraphqlLimits;
 use penstock_export::Exporter;
 use penstock_model::catalogue::Catalogue;
 use penstock_service::gateway::Gateway;
-use penstock_service::query_permits::QueryPermits;
 use penstock_store::ReadStore;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 /// The time after which an unused schema is dropped.
 const UNUSED_SCHEMA_LIFETIME: Duration = Duration::from_mins(1);
@@ -54,7 +54,6 @@ struct Inner {
     sources: GraphqlSources,
     limits: GraphqlLimits,
     current: Mutex<CurrentSchema>,
-    permits: QueryPermits,
 }
 
 /// The current schema. It is built on demand and dropped when it is unused for a while, because it takes megabytes
@@ -99,7 +98,6 @@ impl GraphqlService {
             sources,
             limits: gateway.settings.limits.graphql,
             current: Mutex::new(current),
-            permits: gateway.query_permits.clone(),
         }))
     }
 
@@ -137,7 +135,9 @@ impl GraphqlService {
             Err(answer) => return answer,
         };
         let permit = if prepared.reads {
-            let Some(permit) = self.0.permits.acquire(caller.id()).await else {
+            let Inner { sources, limits, .. } = &*self.0;
+            let acquire = sources.gateway.query_permits.acquire(caller.id());
+            let Ok(permit) = timeout(limits.time, acquire).await else {
                 let busy = Answer::refused(
                     "too many queries are running, of all accounts or of this one; try again",
                 );

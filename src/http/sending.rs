@@ -13,9 +13,9 @@ use super::service::origin;
 use super::state::state;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use penstock_auth::{Caller, Credential};
-use penstock_base::shared_limit::SharedLimit;
+use penstock_base::permits::Permits;
 use salvo::conn::ConnCtrl;
 use salvo::http::header::{
     CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
@@ -45,9 +45,9 @@ const STREAM_SHARE_BYTES: u64 = 256 << 10;
 #[derive(Debug)]
 pub struct UnsentResponses {
     /// Results of reads, which can be repeated.
-    reads: SharedLimit<String>,
+    reads: Permits<String>,
     /// Results of changes.
-    changes: SharedLimit<String>,
+    changes: Permits<String>,
 }
 
 impl UnsentResponses {
@@ -55,8 +55,8 @@ impl UnsentResponses {
     /// of them.
     pub(super) fn new(total_bytes: u64) -> Self {
         Self {
-            reads: SharedLimit::new(total_bytes, total_bytes / 2),
-            changes: SharedLimit::new(total_bytes, total_bytes / 2),
+            reads: Permits::new(total_bytes, total_bytes / 2),
+            changes: Permits::new(total_bytes, total_bytes / 2),
         }
     }
 
@@ -124,9 +124,9 @@ pub(super) fn count_response(req: &Request, depot: &Depot, res: &mut Response) {
         && (is_get || READ_ONLY_POST_SUFFIXES.iter().any(|end| req.matched_path().ends_with(end)));
     let (unsent, who) = (&state(depot).unsent_responses, share_owner(caller));
     let counted = if only_reads {
-        unsent.reads.try_acquire(&who, bytes)
+        unsent.reads.try_acquire(who, bytes)
     } else {
-        Some(unsent.changes.force_acquire(&who, bytes))
+        Some(unsent.changes.force_acquire(who, bytes))
     };
     let Some(counted) = counted else {
         for header in [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_DISPOSITION, ETAG] {
@@ -213,16 +213,12 @@ struct ProgressState {
 impl Progress {
     /// Returns the time of the last progress; now, if the response waits for its source and not for the client.
     fn last_progress(&self) -> Instant {
-        let state = self.lock_state();
+        let state = self.state.lock();
         if state.unsent_pieces == 0 && state.source_waits {
             Instant::now()
         } else {
             state.last_moved
         }
-    }
-
-    fn lock_state(&self) -> MutexGuard<'_, ProgressState> {
-        self.state.lock()
     }
 }
 
@@ -231,7 +227,7 @@ struct UnsentPiece(Arc<Progress>);
 
 impl UnsentPiece {
     fn new(progress: &Arc<Progress>) -> Self {
-        let mut state = progress.lock_state();
+        let mut state = progress.state.lock();
         state.unsent_pieces += 1;
         state.last_moved = Instant::now();
         state.source_waits = false;
@@ -242,7 +238,7 @@ impl UnsentPiece {
 
 impl Drop for UnsentPiece {
     fn drop(&mut self) {
-        let mut state = self.0.lock_state();
+        let mut state = self.0.state.lock();
         state.unsent_pieces -= 1;
         state.last_moved = Instant::now();
     }
@@ -266,7 +262,7 @@ impl Body for WatchedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = self.get_mut();
         if this.rest.is_empty() {
-            this.progress.lock_state().source_waits = true;
+            this.progress.state.lock().source_waits = true;
             match ready!(Pin::new(&mut this.inner).poll_frame(context)?) {
                 None => return Poll::Ready(None),
                 Some(frame) => match frame.into_data() {

@@ -7,7 +7,6 @@ pub mod status;
 
 use crate::changes::{ApplicabilityChecks, WaitingCounts};
 use crate::definitions::FolderState;
-use crate::query_permits::QueryPermits;
 use crate::sources::{self, SourceStates};
 use crate::sparql::SparqlService;
 use crate::validations::Validations;
@@ -22,6 +21,7 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::events::{self, EventBus};
 use penstock_base::files::{create_folders, sync_folder, write_atomically};
 use penstock_base::memory::Memory;
+use penstock_base::permits::Permits;
 use penstock_base::shared::Shared;
 use penstock_base::table::Table;
 use penstock_config::Settings;
@@ -44,6 +44,8 @@ const STORE_FOLDER: &str = "store";
 const VALIDATIONS_FOLDER: &str = "validations";
 /// The file in the data directory with the gateway's identifier.
 const GATEWAY_ID_FILE: &str = "gateway-id";
+/// The maximum number of concurrent queries and searches. They use threads that ingestion needs too.
+const MAX_CONCURRENT_QUERIES: usize = 4;
 
 /// A copy of the gateway's identifier, among the documents about the gateway.
 const GATEWAY_ID: Table<String, String> = Table::new(collections::GATEWAY);
@@ -94,8 +96,9 @@ pub struct Parts {
     pub auth: Auth,
     /// The runs of `service.definitions.dir`.
     pub definition_files: FolderState,
-    /// The permits for reads that may look at many objects.
-    pub query_permits: QueryPermits,
+    /// The permits for reads that may look at many objects: GraphQL queries, and searches of the pages. They wait for
+    /// `service.limits.graphql.time`.
+    pub query_permits: Permits<String>,
     /// The permits for SPARQL, and the endpoints that its queries may ask.
     pub sparql: SparqlService,
     /// The validations of everything that Business Objects have.
@@ -196,7 +199,6 @@ impl Gateway {
             },
         )?;
         let webhooks = Webhooks::new(&exporter, &settings.webhooks);
-        let query_permits = QueryPermits::new(settings.limits.graphql.time);
         let sparql = SparqlService::new(&settings, &memory)?;
         let validations = Validations::open(&dir.join(VALIDATIONS_FOLDER));
         let sources = Arc::new(SourceStates::new(&settings.sources));
@@ -211,7 +213,7 @@ impl Gateway {
             memory,
             auth,
             definition_files: FolderState::default(),
-            query_permits,
+            query_permits: Permits::for_accounts(MAX_CONCURRENT_QUERIES),
             sparql,
             validations,
             webhooks,

@@ -22,7 +22,6 @@ pub mod ingestions;
 pub mod limits;
 pub mod namespaces;
 pub mod objects;
-pub mod query_permits;
 pub mod rdf;
 pub mod recovery;
 pub mod shapes_graphs;

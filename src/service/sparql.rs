@@ -19,10 +19,10 @@ use crate::gateway::Gateway;
 use oxrdf::{GraphName, NamedNode};
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::Preconditions;
-use penstock_base::account_slots::{AccountSlot, AccountSlots};
 use penstock_base::error::{ErrorClass, GatewayError, Place};
 use penstock_base::events::EventKind;
 use penstock_base::memory::Memory;
+use penstock_base::permits::{Permit, Permits};
 use penstock_base::telemetry::metrics;
 use penstock_base::telemetry::trace::Trace;
 use penstock_config::Settings;
@@ -44,6 +44,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 /// The maximum number of graphs that are read at once, one of each account.
 const MAX_GRAPH_READS: usize = 2;
@@ -54,7 +55,7 @@ const GRAPH_READ_WAIT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub struct SparqlService {
     permits: SparqlPermits,
-    graph_reads: AccountSlots,
+    graph_reads: Permits<String>,
     remote: RemoteEndpoints,
 }
 
@@ -62,7 +63,7 @@ impl SparqlService {
     pub(crate) fn new(settings: &Settings, memory: &Memory) -> Result<Self, GatewayError> {
         Ok(Self {
             permits: SparqlPermits::new(memory.clone(), settings.limits.sparql.memory),
-            graph_reads: AccountSlots::new(MAX_GRAPH_READS),
+            graph_reads: Permits::for_accounts(MAX_GRAPH_READS),
             remote: RemoteEndpoints::new(settings)?,
         })
     }
@@ -391,9 +392,9 @@ pub async fn check_graph_exists(gateway: &Gateway, graph: GraphName) -> Result<(
 pub async fn acquire_graph_permit(
     gateway: &Gateway,
     by: &Caller,
-) -> Result<AccountSlot, GatewayError> {
-    let slot = gateway.sparql.graph_reads.acquire(by.id(), GRAPH_READ_WAIT).await;
-    slot.ok_or_else(|| {
+) -> Result<Permit<String>, GatewayError> {
+    let permit = timeout(GRAPH_READ_WAIT, gateway.sparql.graph_reads.acquire(by.id())).await;
+    permit.map_err(|_| {
         GatewayError::new(
             ErrorClass::Unavailable(Duration::from_secs(5)),
             format!(

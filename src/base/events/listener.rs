@@ -1,6 +1,6 @@
 //! One listener: its position, and the kinds of events that it asked for.
 use super::{Audience, Event, EventBus, EventKind};
-use crate::account_slots::AccountSlot;
+use crate::permits::Permit;
 use serde_json::json;
 use std::fmt;
 use tokio::sync::watch;
@@ -16,7 +16,7 @@ pub struct Listener {
     /// Every event up to this identifier was sent, or skipped because the listener did not ask for its kind.
     after: u64,
     selection: Selection,
-    _slot: AccountSlot,
+    _permit: Permit<String>,
 }
 
 /// The events that a listener gets.
@@ -47,9 +47,9 @@ impl Listener {
         newest: watch::Receiver<u64>,
         after: u64,
         selection: Selection,
-        slot: AccountSlot,
+        permit: Permit<String>,
     ) -> Self {
-        Self { events, newest, after, selection, _slot: slot }
+        Self { events, newest, after, selection, _permit: permit }
     }
 
     /// Returns the identifier after which the listener continues.

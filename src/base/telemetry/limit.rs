@@ -3,7 +3,7 @@
 //! Each kind of warning or error (each place in the program that logs one) has a limit of its own. A number of them
 //! is written each minute, the rest are counted, and one line reports the count. All other events are written,
 //! because they record completed work, such as an ingestion or an export.
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ impl<S: Subscriber> Layer<S> for LimitLayer {
 }
 
 fn is_within_limit(event: &Event<'_>, now: Instant) -> bool {
-    let mut kinds = lock_kinds();
+    let mut kinds = KINDS.lock();
     let kinds = kinds.get_or_insert_default();
     let kind = kinds.entry(event.metadata().callsite()).or_insert_with(|| LineKind {
         begun: now,
@@ -62,7 +62,7 @@ pub fn log_suppressed() {
 /// Removes the windows that have ended, and returns the number and message of their suppressed lines.
 fn take_ended_windows(now: Instant) -> Vec<(u64, String)> {
     let mut suppressed = Vec::new();
-    if let Some(kinds) = lock_kinds().as_mut() {
+    if let Some(kinds) = KINDS.lock().as_mut() {
         kinds.retain(|_, kind| {
             let is_over = now.duration_since(kind.begun) >= WINDOW;
             if is_over && kind.seen > MAX_LINES_PER_WINDOW {
@@ -72,11 +72,6 @@ fn take_ended_windows(now: Instant) -> Vec<(u64, String)> {
         });
     }
     suppressed
-}
-
-// No code panics while it holds the lock.
-fn lock_kinds() -> MutexGuard<'static, Option<HashMap<Identifier, LineKind>>> {
-    KINDS.lock()
 }
 
 struct Message<'a>(&'a mut String);

@@ -1,6 +1,6 @@
 //! Limits the connections of each address, so that a client with many idle connections does not lock out others.
 use penstock_base::network;
-use penstock_base::shared_limit::{LimitShare, SharedLimit};
+use penstock_base::permits::{Permit, Permits};
 use penstock_config::Settings;
 use salvo::async_trait;
 use salvo::conn::{ConnCtrl, SocketAddr};
@@ -16,16 +16,16 @@ pub(super) struct ConnectionPolicy {
 }
 
 /// The open connections of each address.
-pub(super) type OpenConnections = SharedLimit<IpAddr>;
+pub(super) type OpenConnections = Permits<IpAddr>;
 
 /// Limits the open connections of each address as the settings say. The listener limits the total.
 pub(super) fn limit_connections(settings: &Settings) -> OpenConnections {
-    SharedLimit::new(u64::MAX, settings.server.connections_per_address as u64)
+    Permits::new(u64::MAX, settings.server.connections_per_address as u64)
 }
 
 /// One connection, counted until it is dropped.
 struct CountedConnection(
-    #[expect(dead_code, reason = "held until the connection ends")] LimitShare<IpAddr>,
+    #[expect(dead_code, reason = "held until the connection ends")] Permit<IpAddr>,
 );
 
 impl ConnObserver for CountedConnection {}
@@ -53,6 +53,6 @@ impl FusePolicy for ConnectionPolicy {
 
     fn observe(&self, info: &FuseInfo, _: &ConnCtrl) -> Option<ArcConnObserver> {
         let address = self.counted_address(&info.remote_addr)?;
-        Some(Arc::new(CountedConnection(self.open.force_acquire(&address, 1))))
+        Some(Arc::new(CountedConnection(self.open.force_acquire(address, 1))))
     }
 }

@@ -2,8 +2,8 @@
 use super::action::{TestAction, TestDefinition};
 use super::consumer::Consumer;
 use crate::automatic::{ExportPlan, run_due_exports};
-use crate::delivery::DeliveryOutcome;
-use crate::{DeliveryTimings, ExportOptions, ExportRequester, Exporter, Inner};
+use crate::cause::DeliveryOutcome;
+use crate::{DeliveryTimings, ExportOptions, ExportRequester, Exporter, ExporterParts};
 use chrono::{TimeDelta, Utc};
 use oxrdf::{Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_base::clock::Stamp;
@@ -116,7 +116,7 @@ impl Fixture {
         fixture
     }
 
-    pub(super) fn exporter_inner(&self) -> Shared<Inner> {
+    pub(super) fn exporter_inner(&self) -> Shared<ExporterParts> {
         self.exporter.inner.clone()
     }
 

@@ -66,7 +66,7 @@ fn objects_are_not_removed_if_the_delivery_commit_may_be_lost() {
     let delivered = || {
         let instance = fixture.store().read().instance();
         let cursor = retention::read_cursor(&inner, &plant).unwrap().unwrap();
-        DeliveredState::collect(&inner, id, cursor, instance).unwrap().unwrap()
+        DeliveredState::collect(&inner.queue, id, cursor, instance).unwrap().unwrap()
     };
     let plants = [NamedNode::new_unchecked(test_uri(0))];
     let remove = |delivered: &DeliveredState| {

@@ -132,6 +132,11 @@ fn leading_space(text: &str) -> &'static str {
     if text.is_empty() { "" } else { " " }
 }
 
+/// Returns whether an error answer has this code.
+pub(super) fn has_code(body: &str, code: &str) -> bool {
+    first_element(body, "Code").as_deref() == Some(code)
+}
+
 /// Returns the text of the first XML element with this name.
 pub(super) fn first_element(xml: &str, name: &str) -> Option<String> {
     let text = list_elements(xml, name).next()?;

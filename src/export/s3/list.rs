@@ -1,6 +1,6 @@
 //! Reading a bucket: its keys in order, and its objects, to check them.
 use super::Bucket;
-use super::explain::{first_element, list_elements};
+use super::explain::{first_element, has_code, list_elements};
 use super::request::S3Request;
 use crate::cause::DeliveryFailure;
 use reqwest::{Method, Response};
@@ -48,7 +48,7 @@ impl Bucket {
         }
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = response.text().await.unwrap_or_default();
-        if first_element(&body, "Code").as_deref() == Some("NoSuchKey") {
+        if has_code(&body, "NoSuchKey") {
             return Ok(None);
         }
         Err(self.refused_failure(&crate::transport::HttpAnswer { status, headers, body }))

@@ -2,9 +2,10 @@
 //!
 //! Invariant: an upload is aborted only if its key has no object, if another upload created the object, or if the
 //! object is damaged and about to be replaced. Swift would remove the parts of the object with the upload.
-use super::explain::{first_element, list_elements};
+use super::explain::{first_element, has_code, list_elements};
 use super::request::{RequestBody, S3Request};
 use super::{Bucket, StoredObject, is_outcome_unknown};
+use crate::blocking::run_io;
 use crate::cause::DeliveryFailure;
 use crate::delivery::ObjectContent;
 use crate::uplink::Uplink;
@@ -315,10 +316,6 @@ impl PartsDelivery<'_> {
     }
 }
 
-fn has_code(body: &str, code: &str) -> bool {
-    first_element(body, "Code").as_deref() == Some(code)
-}
-
 /// Computes the SHA-256 of a range of a file with a small buffer.
 async fn digest_range(
     file: &Arc<File>,
@@ -345,8 +342,7 @@ async fn digest_range(
 async fn run_on_disk<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, DeliveryFailure> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|error| {
+    run_io(work).await.map_err(|error: io::Error| {
         DeliveryFailure::of_gateway(format!(
             "reading or writing the gateway's disk failed: {error}"
         ))

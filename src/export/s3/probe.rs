@@ -1,6 +1,6 @@
 //! Tests whether the bucket would accept files, without writing one.
 use super::Bucket;
-use super::explain::first_element;
+use super::explain::has_code;
 use super::request::S3Request;
 use crate::cause::DeliveryFailure;
 use penstock_resources::export::Cause;
@@ -28,8 +28,7 @@ impl Bucket {
             return Err(refused);
         }
         let answer = self.send(S3Request::new(Method::GET, &format!("{prefix}{TEST_KEY}"))).await?;
-        let code = first_element(&answer.body, "Code");
-        if (200..=299).contains(&answer.status) || code.as_deref() == Some("NoSuchKey") {
+        if (200..=299).contains(&answer.status) || has_code(&answer.body, "NoSuchKey") {
             return Ok(Some(
                 "the credentials may read but not list; deliveries do not need to list",
             ));

@@ -2,9 +2,8 @@
 //!
 //! Every request has the SHA-256 of its body under the signature, so a server accepts exactly the intended
 //! bytes or none. The body is read from its file while it is sent; no part is completely in memory.
-use crate::transport::{
-    self, HttpAnswer, LostRequest, Progress, RequestError, RequestTimeouts, file_body,
-};
+use crate::backoff::DeliveryTimings;
+use crate::transport::{self, HttpAnswer, LostRequest, Progress, RequestError, file_body};
 use crate::uplink::Uplink;
 use chrono::DateTime;
 use penstock_base::clock;
@@ -36,7 +35,7 @@ pub(super) struct S3Client {
     secret: String,
     /// The URL of the bucket, without a trailing slash.
     bucket_url: Url,
-    timeouts: RequestTimeouts,
+    timings: DeliveryTimings,
     /// The seconds that the server's clock is ahead of ours, if requests are signed with the server's time.
     clock_offset_seconds: AtomicI64,
 }
@@ -61,6 +60,16 @@ pub(super) enum RequestBody<'a> {
     File(&'a Arc<File>, Range<u64>, String, &'a Arc<Uplink>),
 }
 
+impl RequestBody<'_> {
+    fn length(&self) -> u64 {
+        match self {
+            Self::Empty => 0,
+            Self::Text(text) => text.len() as u64,
+            Self::File(_, range, ..) => range.end - range.start,
+        }
+    }
+}
+
 impl<'a> S3Request<'a> {
     pub(super) fn new(method: Method, key: &'a str) -> Self {
         Self {
@@ -82,7 +91,7 @@ impl S3Client {
     pub(super) fn open(
         target: &TargetKind,
         bucket_name: &str,
-        patience: RequestTimeouts,
+        timings: &DeliveryTimings,
     ) -> Result<Self, String> {
         let TargetKind::S3 {
             endpoint,
@@ -109,14 +118,14 @@ impl S3Client {
             let host = format!("{bucket}.{}", bucket_url.host_str().unwrap_or_default());
             bucket_url.set_host(Some(&host)).map_err(|error| unusable(&error))?;
         }
-        let client = transport::build_client(ca_file.as_deref(), patience)?;
+        let client = transport::build_client(ca_file.as_deref(), timings)?;
         Ok(Self {
             client,
             region: Region::Custom { region: region.clone(), endpoint: endpoint.to_owned() },
             key_id: access_key_id.clone(),
             secret: secret_access_key.clone(),
             bucket_url,
-            timeouts: patience,
+            timings: *timings,
             clock_offset_seconds: AtomicI64::new(0),
         })
     }
@@ -130,7 +139,7 @@ impl S3Client {
     pub(super) async fn is_reachable(&self) -> bool {
         let mut root = self.bucket_url.clone();
         root.set_path("/");
-        transport::is_reachable(&self.client, root, &self.timeouts).await
+        transport::is_reachable(&self.client, root, &self.timings).await
     }
 
     /// Sends a request and reads the answer, whatever its status.
@@ -181,25 +190,19 @@ impl S3Client {
     }
 
     async fn send_once(&self, request: S3Request<'_>) -> Result<HttpAnswer, LostRequest> {
-        let progress = Arc::new(Progress::begin());
-        let bytes = match &request.body {
-            RequestBody::Empty => 0,
-            RequestBody::Text(text) => text.len() as u64,
-            RequestBody::File(_, range, ..) => range.end - range.start,
-        };
-        let extra_timeout = request.extra_timeout;
+        let (length, extra_timeout) = (request.body.length(), request.extra_timeout);
+        let progress = Arc::new(Progress::begin(&self.timings, length, extra_timeout));
         let request = self.build_request(request, &progress)?;
-        let timeouts = &self.timeouts;
-        transport::send(request, &progress, timeouts, bytes, extra_timeout, MAX_ANSWER_BYTES).await
+        transport::send(request, &progress, MAX_ANSWER_BYTES).await
     }
 
     /// Requests an object. The caller reads the body.
     pub(super) async fn get(&self, key: &str) -> Result<Response, LostRequest> {
-        let progress = Arc::new(Progress::begin());
+        let progress = Arc::new(Progress::begin(&self.timings, 0, Duration::ZERO));
         let request = self.build_request(S3Request::new(Method::GET, key), &progress)?;
         tokio::select! {
             response = request.send() => response.map_err(|error| RequestError::Http(error).into()),
-            silent = progress.wait_for_stall(&self.timeouts, 0, Duration::ZERO) => Err(RequestError::Stalled(silent).into()),
+            silent = progress.wait_for_stall() => Err(RequestError::Stalled(silent).into()),
         }
     }
 
@@ -209,10 +212,11 @@ impl S3Client {
         progress: &Arc<Progress>,
     ) -> Result<reqwest::RequestBuilder, LostRequest> {
         let url = self.build_url(s3_request.key, s3_request.query)?;
-        let (length, sha256) = match &s3_request.body {
-            RequestBody::Empty => (0, EMPTY_SHA256.to_owned()),
-            RequestBody::Text(text) => (text.len() as u64, sha256_hex(text.as_bytes())),
-            RequestBody::File(_, range, sha256, _) => (range.end - range.start, sha256.clone()),
+        let length = s3_request.body.length();
+        let sha256 = match &s3_request.body {
+            RequestBody::Empty => EMPTY_SHA256.to_owned(),
+            RequestBody::Text(text) => sha256_hex(text.as_bytes()),
+            RequestBody::File(_, _, sha256, _) => sha256.clone(),
         };
         let headers = self.sign_headers(&s3_request.method, &url, s3_request.headers, &sha256)?;
         let request = self.client.request(s3_request.method.clone(), url).headers(headers);

@@ -1,9 +1,8 @@
 //! Requests to a SPARQL store: updates, queries and the Graph Store Protocol.
 use super::ObjectContent;
+use crate::backoff::DeliveryTimings;
 use crate::graph_lines::VOCABULARY;
-use crate::transport::{
-    self, HttpAnswer, LostRequest, Progress, RequestTimeouts, bytes_body, file_body,
-};
+use crate::transport::{self, HttpAnswer, LostRequest, Progress, bytes_body, file_body};
 use crate::uplink::Uplink;
 use bytes::Bytes;
 use penstock_config::{SparqlLogin, SparqlStore};
@@ -23,7 +22,7 @@ pub(super) struct StoreClient {
     /// Where the store answers queries.
     query_endpoint: Url,
     login: SparqlLogin,
-    timeouts: RequestTimeouts,
+    timings: DeliveryTimings,
 }
 
 impl fmt::Debug for StoreClient {
@@ -37,15 +36,15 @@ impl StoreClient {
     ///
     /// # Errors
     /// The setting that is not usable.
-    pub(super) fn open(store: &SparqlStore, timeouts: RequestTimeouts) -> Result<Self, String> {
+    pub(super) fn open(store: &SparqlStore, timings: &DeliveryTimings) -> Result<Self, String> {
         let endpoint = Url::parse(&store.endpoint)
             .map_err(|error| format!("the target's `endpoint` cannot be used: {error}"))?;
         Ok(Self {
-            client: transport::build_client(store.ca_file.as_deref(), timeouts)?,
+            client: transport::build_client(store.ca_file.as_deref(), timings)?,
             query_endpoint: derive_query_endpoint(&endpoint),
             endpoint,
             login: store.login.clone(),
-            timeouts,
+            timings: *timings,
         })
     }
 
@@ -61,7 +60,7 @@ impl StoreClient {
 
     /// Returns whether the server answers with any status.
     pub(super) async fn is_reachable(&self) -> bool {
-        transport::is_reachable(&self.client, self.endpoint.clone(), &self.timeouts).await
+        transport::is_reachable(&self.client, self.endpoint.clone(), &self.timings).await
     }
 
     /// Sends an update.
@@ -71,15 +70,15 @@ impl StoreClient {
         uplink: &Arc<Uplink>,
         extra_timeout: Duration,
     ) -> Result<HttpAnswer, LostRequest> {
-        let progress = Arc::new(Progress::begin());
         let length = text.len() as u64;
+        let progress = Arc::new(Progress::begin(&self.timings, length, extra_timeout));
         let body = bytes_body(Bytes::from(text), Arc::clone(uplink), Arc::clone(&progress));
         let request = self
             .request(Method::POST, self.endpoint.clone())
             .header(CONTENT_TYPE, "application/sparql-update")
             .header(CONTENT_LENGTH, length)
             .body(body);
-        self.send(request, &progress, length, extra_timeout).await
+        transport::send(request, &progress, MAX_ANSWER_BYTES).await
     }
 
     /// Sends an update that changes nothing.
@@ -96,8 +95,7 @@ impl StoreClient {
         url.query_pairs_mut().append_pair("query", text);
         let request =
             self.request(Method::GET, url).header(ACCEPT, "application/sparql-results+json");
-        let progress = Progress::begin();
-        self.send(request, &progress, 0, Duration::ZERO).await
+        self.get(request).await
     }
 
     /// Requests a graph that does not exist.
@@ -105,8 +103,7 @@ impl StoreClient {
         let request = self
             .request(Method::GET, self.graph_url(&test_graph()))
             .header(ACCEPT, "application/n-triples");
-        let progress = Progress::begin();
-        self.send(request, &progress, 0, Duration::ZERO).await
+        self.get(request).await
     }
 
     /// Replaces a graph by the triples of a file.
@@ -117,8 +114,8 @@ impl StoreClient {
         uplink: &Arc<Uplink>,
         extra_timeout: Duration,
     ) -> Result<HttpAnswer, LostRequest> {
-        let progress = Arc::new(Progress::begin());
         let length = content.length;
+        let progress = Arc::new(Progress::begin(&self.timings, length, extra_timeout));
         let (file, uplink) = (Arc::clone(&content.file), Arc::clone(uplink));
         let body = file_body(file, 0..length, uplink, Arc::clone(&progress));
         let request = self
@@ -126,18 +123,13 @@ impl StoreClient {
             .header(CONTENT_TYPE, "application/n-triples")
             .header(CONTENT_LENGTH, length)
             .body(body);
-        self.send(request, &progress, length, extra_timeout).await
+        transport::send(request, &progress, MAX_ANSWER_BYTES).await
     }
 
-    async fn send(
-        &self,
-        request: RequestBuilder,
-        progress: &Progress,
-        bytes: u64,
-        extra_timeout: Duration,
-    ) -> Result<HttpAnswer, LostRequest> {
-        let timeouts = &self.timeouts;
-        transport::send(request, progress, timeouts, bytes, extra_timeout, MAX_ANSWER_BYTES).await
+    /// Sends a request without a body.
+    async fn get(&self, request: RequestBuilder) -> Result<HttpAnswer, LostRequest> {
+        let progress = Progress::begin(&self.timings, 0, Duration::ZERO);
+        transport::send(request, &progress, MAX_ANSWER_BYTES).await
     }
 
     fn graph_url(&self, graph: &str) -> Url {

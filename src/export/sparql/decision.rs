@@ -4,7 +4,7 @@
 //! exports before this one may be parked. Newer data is applied in any case. If the store may lack something then, the
 //! target gets a full export.
 use super::state::StoreState;
-use crate::delivery::DeliveryOutcome;
+use crate::cause::DeliveryOutcome;
 use crate::key::ExportExt as _;
 use penstock_resources::export::{Export, ExportKind};
 

@@ -1,8 +1,9 @@
 //! Staging: writes the lines of an export into its staging graphs, and drops them.
 use super::chunks::{self, Chunk, ChunkError, ChunkLimits};
 use super::update::ExportGraphs;
-use super::{StoreTarget, UpdateDelivery, unreadable_file};
-use crate::cause::DeliveryFailure;
+use super::{StoreTarget, UpdateDelivery};
+use crate::blocking::run_io;
+use crate::cause::{DeliveryFailure, unreadable_file_failure};
 use crate::delivery::{DAMAGED_FILE, ObjectContent};
 use crate::uplink::Uplink;
 use crate::uploads::{UploadFolder, UploadRecord};
@@ -46,7 +47,7 @@ impl StoreTarget {
             length: entry.bytes,
             sha256: entry.sha256.clone(),
         };
-        let recorded = tokio::task::spawn_blocking(move || {
+        let recorded = run_io::<_, io::Error>(move || {
             let earlier = uploads.read_upload(&id).map(|(earlier, _)| earlier);
             let attempt = earlier.as_ref().map_or(0, |earlier| earlier.part_size);
             let record = UploadRecord { part_size: attempt, ..new };
@@ -55,8 +56,7 @@ impl StoreTarget {
             }
             Ok(staging_name(&id, attempt))
         });
-        let recorded = recorded.await.unwrap_or_else(|error| Err(io::Error::other(error)));
-        recorded.map_err(|error| {
+        recorded.await.map_err(|error| {
             DeliveryFailure::of_gateway(format!("recording the delivery failed: {error}"))
         })
     }
@@ -166,17 +166,14 @@ impl StoreTarget {
         graphs: &ExportGraphs,
     ) -> Result<Option<Chunk>, DeliveryFailure> {
         let (file, staging) = (Arc::clone(&content.file), graphs.staging().to_owned());
-        let read =
-            tokio::task::spawn_blocking(move || chunks::read_chunk(&file, at, limits, &staging));
-        match read.await {
-            Ok(Ok(chunk)) => Ok(chunk),
-            Ok(Err(ChunkError::Damaged)) => Err(DeliveryFailure::of_gateway(DAMAGED_FILE)),
-            Ok(Err(ChunkError::TooLong(subject))) => Err(DeliveryFailure::of_gateway(format!(
+        let read = run_io(move || chunks::read_chunk(&file, at, limits, &staging)).await;
+        read.map_err(|error| match error {
+            ChunkError::Damaged => DeliveryFailure::of_gateway(DAMAGED_FILE),
+            ChunkError::TooLong(subject) => DeliveryFailure::of_gateway(format!(
                 "a value of {subject} does not fit into an update of 1 MiB; set the target's `protocol` to \
                  `graph-store` and park the export, or shorten the value"
-            ))),
-            Ok(Err(ChunkError::Io(error))) => Err(unreadable_file(&error)),
-            Err(error) => Err(unreadable_file(&io::Error::other(error))),
-        }
+            )),
+            ChunkError::Io(error) => unreadable_file_failure(&error),
+        })
     }
 }

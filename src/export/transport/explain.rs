@@ -1,22 +1,13 @@
 //! Explains connection errors to the operator.
 use super::{HttpAnswer, LostRequest, RequestError};
-use crate::cause::DeliveryFailure;
+use crate::cause::{DeliveryFailure, unreadable_file_failure};
 use chrono::{DateTime, Utc};
 use penstock_base::time;
 use penstock_resources::export::Cause;
 use std::time::Duration;
 
-/// The maximum `Retry-After` in seconds that is respected.
-const MAX_RETRY_AFTER_SECONDS: u64 = 300;
-
-/// Returns the `Retry-After` of an answer in seconds, up to a limit.
-pub(crate) fn retry_after(answer: &HttpAnswer) -> Option<Duration> {
-    let limit = Duration::from_secs(MAX_RETRY_AFTER_SECONDS);
-    parse_retry_after(answer).map(|delay| delay.min(limit))
-}
-
 /// Returns the `Retry-After` of an answer: seconds, or the time until a date (RFC 9110, 10.2.3).
-pub(crate) fn parse_retry_after(answer: &HttpAnswer) -> Option<Duration> {
+pub(crate) fn retry_after(answer: &HttpAnswer) -> Option<Duration> {
     let text = answer.header("retry-after")?.trim();
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));
@@ -39,9 +30,7 @@ pub(crate) fn quote_answer<const N: usize>(status: u16, texts: [&str; N]) -> Str
 pub(crate) fn explain_lost(lost: &LostRequest, endpoint: &str) -> DeliveryFailure {
     match &lost.why {
         RequestError::NotCreated(cause) => DeliveryFailure::of_gateway(cause.clone()),
-        RequestError::Source(cause) => {
-            DeliveryFailure::of_gateway(format!("the file in the spool cannot be read: {cause}"))
-        }
+        RequestError::Source(cause) => unreadable_file_failure(cause),
         RequestError::Stalled(silent) => DeliveryFailure::new(
             Cause::Broken,
             format!("{endpoint} accepted no data and sent no answer for {} s", silent.as_secs()),
@@ -169,14 +158,14 @@ mod tests {
             let mut headers = reqwest::header::HeaderMap::new();
             headers.insert("retry-after", value.parse().unwrap());
             let answer = HttpAnswer { status: 503, headers, body: String::new() };
-            (parse_retry_after(&answer), retry_after(&answer))
+            retry_after(&answer)
         };
         let seconds = |seconds| Some(Duration::from_secs(seconds));
-        assert_eq!(asked("7"), (seconds(7), seconds(7)));
-        assert_eq!(asked("900"), (seconds(900), seconds(300)));
-        assert_eq!(asked("Sun, 06 Nov 1994 08:49:37 GMT"), (seconds(0), seconds(0)));
-        assert!(asked("Fri, 06 Nov 2093 08:49:37 GMT").0 > seconds(86_400));
-        assert_eq!(asked("soon"), (None, None));
+        assert_eq!(asked("7"), seconds(7));
+        assert_eq!(asked("900"), seconds(900));
+        assert_eq!(asked("Sun, 06 Nov 1994 08:49:37 GMT"), seconds(0));
+        assert!(asked("Fri, 06 Nov 2093 08:49:37 GMT") > seconds(86_400));
+        assert_eq!(asked("soon"), None);
     }
 
     #[test]

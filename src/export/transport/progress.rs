@@ -5,6 +5,7 @@
 //! kernel's buffer for a while, so sent bytes extend the timeout. Time spent waiting for the configured
 //! bandwidth does not count.
 use super::RequestError;
+use crate::backoff::DeliveryTimings;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -18,20 +19,15 @@ const MIN_BYTES_PER_SECOND: u64 = 1 << 10;
 /// The timeout of a whole request, in addition to the time for its bytes.
 const REQUEST_BASE_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The timeouts of requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RequestTimeouts {
-    /// For connecting.
-    pub(crate) connect: Duration,
-    /// For the next byte to move.
-    pub(crate) idle: Duration,
-    /// For any answer to a probe of the link.
-    pub(crate) probe: Duration,
-}
-
 /// The progress of a request.
 #[derive(Debug)]
 pub(crate) struct Progress {
+    /// How long no byte may move.
+    idle_timeout: Duration,
+    /// The length of the body in bytes.
+    length: u64,
+    /// The extra time that the server may take.
+    extra_timeout: Duration,
     begun: Instant,
     state: Mutex<ProgressState>,
     sent: AtomicU64,
@@ -51,7 +47,8 @@ struct ProgressState {
 pub(crate) struct BandwidthWait<'a>(&'a Progress);
 
 impl Progress {
-    pub(crate) fn begin() -> Self {
+    /// Begins a request with a body of this length, which the server may take `extra_timeout` longer to process.
+    pub(crate) fn begin(timings: &DeliveryTimings, length: u64, extra_timeout: Duration) -> Self {
         let begun = Instant::now();
         let state = ProgressState {
             last_progress: begun,
@@ -59,32 +56,39 @@ impl Progress {
             waited: Duration::ZERO,
             read_error: None,
         };
-        Self { begun, state: Mutex::new(state), sent: AtomicU64::new(0) }
+        Self {
+            idle_timeout: timings.idle_timeout,
+            length,
+            extra_timeout,
+            begun,
+            state: Mutex::new(state),
+            sent: AtomicU64::new(0),
+        }
     }
 
     /// Records progress: `bytes` of the body were sent, or, with 0, bytes of the answer were received.
     pub(crate) fn record_bytes(&self, bytes: u64) {
         self.sent.fetch_add(bytes, Ordering::Relaxed);
-        self.lock_state().last_progress = Instant::now();
+        self.state.lock().last_progress = Instant::now();
     }
 
-    /// Returns the bytes of the body that were sent.
-    pub(crate) fn sent_bytes(&self) -> u64 {
-        self.sent.load(Ordering::Relaxed)
+    /// Returns whether the whole body was sent.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.sent.load(Ordering::Relaxed) >= self.length
     }
 
     pub(crate) fn pause_for_bandwidth(&self) -> BandwidthWait<'_> {
-        self.lock_state().waiting_since = Some(Instant::now());
+        self.state.lock().waiting_since = Some(Instant::now());
         BandwidthWait(self)
     }
 
     pub(crate) fn record_read_error(&self, error: &std::io::Error) {
-        self.lock_state().read_error = Some(error.to_string());
+        self.state.lock().read_error = Some(error.to_string());
     }
 
     /// Converts an error of the request. If the file could not be read, that is the error.
     pub(crate) fn classify_error(&self, error: reqwest::Error) -> RequestError {
-        match self.lock_state().read_error.take() {
+        match self.state.lock().read_error.take() {
             Some(source) => RequestError::Source(source),
             None => RequestError::Http(error),
         }
@@ -92,17 +96,12 @@ impl Progress {
 
     /// Waits until the request makes no progress for too long, or takes too long in total. Returns the time since the
     /// last byte.
-    pub(crate) async fn wait_for_stall(
-        &self,
-        timeouts: &RequestTimeouts,
-        bytes: u64,
-        extra_timeout: Duration,
-    ) -> Duration {
+    pub(crate) async fn wait_for_stall(&self) -> Duration {
         loop {
-            tokio::time::sleep(timeouts.idle / 20).await;
-            let sent = self.sent_bytes();
+            tokio::time::sleep(self.idle_timeout / 20).await;
+            let sent = self.sent.load(Ordering::Relaxed);
             let (silent, total) = {
-                let state = self.lock_state();
+                let state = self.state.lock();
                 if state.waiting_since.is_some() {
                     continue;
                 }
@@ -111,22 +110,18 @@ impl Progress {
             let buffered =
                 Duration::from_secs(sent.min(MAX_BUFFERED_BYTES) / MIN_DRAIN_BYTES_PER_SECOND);
             let max_total = REQUEST_BASE_TIMEOUT
-                + extra_timeout
-                + Duration::from_secs(bytes / MIN_BYTES_PER_SECOND);
-            if silent > timeouts.idle + buffered + extra_timeout || total > max_total {
+                + self.extra_timeout
+                + Duration::from_secs(self.length / MIN_BYTES_PER_SECOND);
+            if silent > self.idle_timeout + buffered + self.extra_timeout || total > max_total {
                 return silent;
             }
         }
-    }
-
-    fn lock_state(&self) -> parking_lot::MutexGuard<'_, ProgressState> {
-        self.state.lock()
     }
 }
 
 impl Drop for BandwidthWait<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.lock_state();
+        let mut state = self.0.state.lock();
         if let Some(since) = state.waiting_since.take() {
             state.waited += since.elapsed();
         }
@@ -138,21 +133,17 @@ impl Drop for BandwidthWait<'_> {
 mod tests {
     use super::*;
 
-    const TIMEOUTS: RequestTimeouts = RequestTimeouts {
-        connect: Duration::from_millis(100),
-        idle: Duration::from_millis(100),
-        probe: Duration::from_millis(100),
-    };
-
     #[tokio::test]
     async fn a_silent_server_ends_a_request_but_waiting_for_bandwidth_does_not() {
-        let progress = Progress::begin();
-        assert!(progress.wait_for_stall(&TIMEOUTS, 0, Duration::ZERO).await > TIMEOUTS.idle);
+        let idle_timeout = Duration::from_millis(100);
+        let timings = DeliveryTimings { idle_timeout, ..DeliveryTimings::default() };
+        let progress = Progress::begin(&timings, 0, Duration::ZERO);
+        assert!(progress.wait_for_stall().await > idle_timeout);
         let waiting = progress.pause_for_bandwidth();
         let long = Duration::from_millis(400);
-        let stalled = progress.wait_for_stall(&TIMEOUTS, 0, Duration::ZERO);
+        let stalled = progress.wait_for_stall();
         assert!(tokio::time::timeout(long, stalled).await.is_err());
         drop(waiting);
-        progress.wait_for_stall(&TIMEOUTS, 0, Duration::ZERO).await;
+        progress.wait_for_stall().await;
     }
 }

@@ -2,8 +2,7 @@
 use crate::backoff::DeliveryTimings;
 use crate::cause::DeliveryFailure;
 use crate::transport::{
-    self, HttpAnswer, Progress, RequestTimeouts, bytes_body, explain_lost, parse_date,
-    parse_retry_after, truncate_text,
+    self, HttpAnswer, Progress, bytes_body, explain_lost, parse_date, retry_after, truncate_text,
 };
 use crate::uplink::Uplink;
 use base64::Engine as _;
@@ -24,8 +23,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const MAX_ANSWER_BYTES: usize = 4 << 10;
 /// The time that a receiver may take in addition to the idle timeout of deliveries.
 const PROCESSING_TIME: Duration = Duration::from_secs(20);
-/// The maximum `Retry-After` that is respected.
-const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 /// The maximum difference between the clocks of both sides. Libraries of Standard Webhooks refuse more.
 const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(5);
 /// The product and version in requests (RFC 9110, 10.1.5).
@@ -50,7 +47,7 @@ pub(super) struct WebhookClient {
     client: Client,
     url: Url,
     secret: WebhookSecret,
-    timeouts: RequestTimeouts,
+    timings: DeliveryTimings,
     uplink: Arc<Uplink>,
 }
 
@@ -67,25 +64,20 @@ impl WebhookClient {
         timings: &DeliveryTimings,
         uplink: &Arc<Uplink>,
     ) -> Result<Self, SendFailure> {
-        let timeouts = RequestTimeouts {
-            connect: timings.connect_timeout,
-            idle: timings.idle_timeout,
-            probe: timings.probe_interval,
-        };
         let url = Url::parse(&webhook.url)
             .map_err(|error| DeliveryFailure::of_gateway(format!("the `url` is none: {error}")))?;
-        let client = transport::build_client(webhook.ca_file.as_deref(), timeouts)
+        let client = transport::build_client(webhook.ca_file.as_deref(), timings)
             .map_err(DeliveryFailure::of_gateway)?;
         let (secret, uplink) = (webhook.secret.clone(), Arc::clone(uplink));
-        Ok(Self { client, url, secret, timeouts, uplink })
+        Ok(Self { client, url, secret, timings: *timings, uplink })
     }
 
     /// Sends an event. Returns once the receiver has accepted it.
     pub(super) async fn send(&self, id: &str, json: String) -> Result<(), SendFailure> {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let signature = sign(&self.secret, id, seconds, &json);
-        let progress = Arc::new(Progress::begin());
         let length = json.len() as u64;
+        let progress = Arc::new(Progress::begin(&self.timings, length, PROCESSING_TIME));
         let body = bytes_body(Bytes::from(json), Arc::clone(&self.uplink), Arc::clone(&progress));
         let request = self
             .client
@@ -97,14 +89,7 @@ impl WebhookClient {
             .header("webhook-timestamp", seconds)
             .header("webhook-signature", signature)
             .body(body);
-        let sent = transport::send_for_status(
-            request,
-            &progress,
-            &self.timeouts,
-            length,
-            PROCESSING_TIME,
-            MAX_ANSWER_BYTES,
-        );
+        let sent = transport::send_for_status(request, &progress, MAX_ANSWER_BYTES);
         let receiver = display_origin(self.url.as_str());
         let answer = sent.await.map_err(|lost| explain_lost(&lost, &receiver))?;
         check_answer(&answer, &receiver, Utc::now())
@@ -162,8 +147,8 @@ fn check_answer(
         408 | 500..=599 => (Cause::Busy, describe_answer(answer, receiver)),
         _ => (Cause::Refused, describe_answer(answer, receiver)),
     };
-    let retry_after = parse_retry_after(answer).map(|delay| delay.min(MAX_RETRY_AFTER));
-    let failure = DeliveryFailure { retry_after, ..DeliveryFailure::new(class, cause) };
+    let failure =
+        DeliveryFailure { retry_after: retry_after(answer), ..DeliveryFailure::new(class, cause) };
     Err(SendFailure { failure, is_gone: status == 410 })
 }
 
@@ -213,7 +198,7 @@ mod tests {
                 check_answer(&answer, "https://a.example", Utc::now()).unwrap_err();
             assert!(failure.class == class && failure.cause.contains(words), "{failure:?}");
             assert!(!failure.cause.contains("second"), "{failure:?}");
-            assert_eq!(failure.retry_after, Some(MAX_RETRY_AFTER));
+            assert_eq!(failure.retry_after, Some(Duration::from_hours(24)));
             assert_eq!(is_gone, status == 410);
         }
         let accepted = HttpAnswer { status: 204, headers: HeaderMap::new(), body: String::new() };

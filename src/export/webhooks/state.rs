@@ -1,48 +1,31 @@
 //! The state of webhooks, for the operator.
+use crate::backoff::{FailedAttempts, RetryRule};
 use crate::cause::DeliveryFailure;
 use penstock_base::events::EventKind;
 use penstock_base::events::webhook_queues::QueueTotals;
 use penstock_base::time;
 use penstock_config::{Webhook, display_origin};
-use penstock_resources::export::Cause;
 use penstock_resources::webhook;
 use std::time::Duration;
 
 /// What a worker knows about its webhook.
 #[derive(Debug, Default)]
 pub(super) struct WorkerState {
-    failing: Option<FailingEvent>,
+    /// The failures of the event at the head of the queue.
+    failing: Option<FailedAttempts>,
     disabled_since: Option<String>,
 }
 
-/// The event at the head of the queue, which cannot be delivered.
-#[derive(Debug)]
-struct FailingEvent {
-    failures: u64,
-    cause: String,
-    class: Cause,
-    since: String,
-    next_attempt: String,
-}
-
 impl WorkerState {
-    /// Records a failed attempt. Returns the number of failures in a row, and the delay that `wait` computes from it.
+    /// Records a failed attempt. Returns the number of failures in a row, and the delay before the next attempt.
     pub(super) fn record_failure(
         &mut self,
-        failure: &DeliveryFailure,
-        wait: impl FnOnce(u64) -> Duration,
+        failure: DeliveryFailure,
+        rule: &RetryRule,
     ) -> (u64, Duration) {
-        let before = self.failing.take();
-        let failures = before.as_ref().map_or(0, |failing| failing.failures) + 1;
-        let delay = wait(failures);
-        self.failing = Some(FailingEvent {
-            failures,
-            cause: failure.cause.clone(),
-            class: failure.class,
-            since: before.map_or_else(time::now_rfc3339, |failing| failing.since),
-            next_attempt: time::rfc3339_after(delay),
-        });
-        (failures, delay)
+        let attempts = FailedAttempts::add(self.failing.take(), failure, rule);
+        let attempts = self.failing.insert(attempts);
+        (attempts.count, attempts.delay)
     }
 
     pub(super) fn record_success(&mut self) {
@@ -79,10 +62,10 @@ impl WorkerState {
             dropped,
             delivered,
             last_delivery,
-            blocked: failing.map(|failing| failing.cause.clone()),
-            blocked_by: failing.map(|failing| failing.class),
+            blocked: failing.map(|failing| failing.last.cause.clone()),
+            blocked_by: failing.map(|failing| failing.last.class),
             blocked_since: failing.map(|failing| failing.since.clone()),
-            attempts: failing.map_or(0, |failing| failing.failures),
+            attempts: failing.map_or(0, |failing| failing.count),
             next_attempt: failing
                 .filter(|_| is_enabled)
                 .map(|failing| failing.next_attempt.clone()),

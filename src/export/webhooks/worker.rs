@@ -1,15 +1,15 @@
 //! Delivers the queue of one webhook, in order.
 use super::client::{SendFailure, WebhookClient};
-use super::{ConfiguredWebhook, Parts};
-use crate::backoff::FailureLogLimit;
-use crate::cause::DeliveryFailure;
-use crate::deliver::SHUTDOWN_GRACE;
+use super::{ConfiguredWebhook, Parts, STORE_RETRY_DELAY};
+use crate::backoff::{FailureLogLimit, RetryRule};
+use crate::delivery_loop::{DeliveryQueue, Next};
 use penstock_base::error::GatewayError;
 use penstock_base::events::webhook_queues::{QueuePage, WaitingEvent, read_queue_page};
 use penstock_base::shared::Shared;
 use penstock_base::time;
-use penstock_resources::export::Cause;
 use penstock_store::Error;
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -17,112 +17,120 @@ use tokio::sync::watch;
 const EVENTS_PER_PAGE: usize = 32;
 /// The maximum time between a delivery and its commit. A crash in between repeats the delivery.
 const MAX_COMMIT_DELAY: Duration = Duration::from_secs(1);
-/// The maximum delay while the clocks differ. That of the gateway is often set soon after the start.
-const MAX_CLOCK_DELAY: Duration = Duration::from_secs(30);
 
-/// Delivers the events of one webhook.
+/// Delivers the events of one webhook, until the gateway stops.
 pub(super) struct WebhookWorker {
     parts: Shared<Parts>,
     name: String,
-    stop: watch::Receiver<bool>,
+    webhook: Arc<ConfiguredWebhook>,
     /// Changes after each event for a webhook.
     added: watch::Receiver<u64>,
     /// The open client. It is opened again after each failure, so that a changed certificate takes effect.
     client: Option<WebhookClient>,
+    /// The events that were read and not sent yet.
+    events: VecDeque<WaitingEvent>,
     /// The numbers of delivered events that are still in the queue.
     delivered: Vec<u64>,
     /// The numbers of documents in the queue that are no events.
     unreadable: Vec<u64>,
+    /// When deliveries were committed last, or the events were read.
+    last_commit: Instant,
     failure_log_limit: FailureLogLimit,
     /// Whether the queue could not be read or written last time. Then this is in the log.
     has_queue_failed: bool,
 }
 
-/// What the worker does next.
-enum Next {
-    /// Reads the queue again.
-    Continue,
-    /// Waits for further events.
-    WaitForEvents,
-    /// Waits, or until an operator asks for another attempt.
-    Wait(Duration),
-    /// Sends nothing until a test succeeds or the gateway starts again.
-    Disabled,
+impl DeliveryQueue for WebhookWorker {
+    type Head = WaitingEvent;
+    type Sent = Result<(), SendFailure>;
+
+    async fn next_head(&mut self) -> Result<WaitingEvent, Next> {
+        if self.events.is_empty() {
+            // Before the queue is read, so that an event that is added meanwhile ends the wait.
+            self.added.mark_unchanged();
+            match self.read_events().await {
+                Ok(next) => {
+                    self.has_queue_failed = false;
+                    if self.events.is_empty() {
+                        return Err(next);
+                    }
+                }
+                Err(error) => return Err(self.report_queue_failure(&error)),
+            }
+        }
+        self.events.pop_front().ok_or(Next::Continue)
+    }
+
+    async fn send(&mut self, event: &mut WaitingEvent) -> Self::Sent {
+        let client = match self.client.take() {
+            Some(client) => client,
+            None => self.parts.open_client(&self.webhook.settings)?,
+        };
+        client.send(&event.id, std::mem::take(&mut event.json)).await?;
+        // After a failure it is not kept.
+        self.client = Some(client);
+        Ok(())
+    }
+
+    async fn record(&mut self, event: WaitingEvent, sent: Option<Self::Sent>) -> Next {
+        let next = match sent {
+            Some(Ok(())) => {
+                self.record_success(event.number);
+                if self.last_commit.elapsed() <= MAX_COMMIT_DELAY {
+                    return Next::Continue;
+                }
+                self.last_commit = Instant::now();
+                Next::Continue
+            }
+            // The failure counts, also if the commit fails.
+            Some(Err(failure)) => {
+                self.events.clear();
+                self.handle_failure(failure)
+            }
+            None => return Next::Continue,
+        };
+        match self.commit_removals().await {
+            Ok(()) => next,
+            Err(error) => self.report_queue_failure(&error),
+        }
+    }
+
+    async fn finish(&mut self) {
+        if let Err(error) = self.commit_removals().await {
+            self.report_queue_failure(&error);
+        }
+    }
 }
 
 impl WebhookWorker {
-    pub(super) fn new(parts: Shared<Parts>, name: String, stop: watch::Receiver<bool>) -> Self {
-        let added = parts.exporter.options.events.webhooks().subscribe();
+    pub(super) fn new(parts: Shared<Parts>, name: String, webhook: Arc<ConfiguredWebhook>) -> Self {
+        let added = parts.events.webhooks().subscribe();
         Self {
             parts,
             name,
-            stop,
+            webhook,
             added,
             client: None,
+            events: VecDeque::new(),
             delivered: Vec::new(),
             unreadable: Vec::new(),
+            last_commit: Instant::now(),
             failure_log_limit: FailureLogLimit::default(),
             has_queue_failed: false,
         }
     }
 
-    /// Delivers until the gateway stops.
-    pub(super) async fn deliver_events(mut self) {
-        let mut stop = self.stop.clone();
-        while !*stop.borrow() {
-            // Before the queue is read, so that an event that is added meanwhile ends the wait.
-            self.added.mark_unchanged();
-            let delivered = self.deliver_page().await;
-            let next = self.check_queue(delivered);
-            let Some(webhook) = self.parts.webhooks.get(&self.name) else { return };
-            let stopped = stop.wait_for(|stop| *stop);
-            match next {
-                Next::Continue => {}
-                Next::WaitForEvents => {
-                    tokio::select! {
-                        // An error means that the bus is gone, which this worker prevents.
-                        _ = self.added.changed() => {}
-                        _ = stopped => {}
-                    }
-                }
-                Next::Wait(delay) => {
-                    tokio::select! {
-                        () = tokio::time::sleep(delay) => {}
-                        () = webhook.wake.notified() => {}
-                        _ = stopped => {}
-                    }
-                }
-                Next::Disabled => {
-                    tokio::select! {
-                        () = webhook.wake.notified() => {
-                            webhook.lock_state().enable();
-                            tracing::info!(webhook = self.name, "A webhook was enabled again by a test.");
-                        }
-                        _ = stopped => {}
-                    }
-                }
-            }
+    /// Reports the first failure of the queue in a row. The worker reads the queue again later.
+    fn report_queue_failure(&mut self, error: &GatewayError) -> Next {
+        self.events.clear();
+        if !std::mem::replace(&mut self.has_queue_failed, true) {
+            tracing::warn!(webhook = self.name, %error, "The queue of a webhook could not be read or written; the gateway retries.");
         }
+        Next::retry_after(STORE_RETRY_DELAY, Arc::clone(&self.webhook.wake))
     }
 
-    /// Reports the first error of the queue in a row, and returns what to do next.
-    fn check_queue(&mut self, delivered: Result<Next, GatewayError>) -> Next {
-        match delivered {
-            Ok(next) => {
-                self.has_queue_failed = false;
-                next
-            }
-            Err(error) => {
-                if !std::mem::replace(&mut self.has_queue_failed, true) {
-                    tracing::warn!(webhook = self.name, %error, "The queue of a webhook could not be read or written; the gateway retries.");
-                }
-                Next::Wait(super::STORE_RETRY_DELAY)
-            }
-        }
-    }
-
-    /// Delivers the first events of the queue.
-    async fn deliver_page(&mut self) -> Result<Next, GatewayError> {
+    /// Reads the first events of the queue. Returns what to do if there are none.
+    async fn read_events(&mut self) -> Result<Next, GatewayError> {
         self.commit_removals().await?;
         let QueuePage { events, unreadable, totals } = self.read_page().await?;
         if !unreadable.is_empty() {
@@ -133,34 +141,20 @@ impl WebhookWorker {
             );
             self.unreadable = unreadable;
         }
-        if events.is_empty() && self.unreadable.is_empty() {
-            if totals.missed == 0 {
-                // If the queue has later events, they were added after this page was read, and end the wait.
-                return Ok(Next::WaitForEvents);
-            }
+        if events.is_empty() && self.unreadable.is_empty() && totals.missed == 0 {
+            // If the queue has later events, they were added after this page was read, and end the wait.
+            let mut added = self.added.clone();
+            return Ok(Next::wait_for(async move {
+                // An error means that the bus is gone, which this worker prevents.
+                let _ = added.changed().await;
+            }));
+        }
+        if events.is_empty() {
             // Stores the event about the dropped ones.
             self.remove_events().await?;
-            return Ok(Next::Continue);
         }
-        let mut last_commit = Instant::now();
-        for event in events {
-            let number = event.number;
-            match self.send_unless_stopped(event).await {
-                None => break,
-                Some(Ok(())) => self.record_success(number),
-                Some(Err(failure)) => {
-                    // The failure counts, also if the commit fails.
-                    let next = self.handle_failure(&failure);
-                    self.commit_removals().await?;
-                    return Ok(next);
-                }
-            }
-            if last_commit.elapsed() > MAX_COMMIT_DELAY {
-                self.commit_removals().await?;
-                last_commit = Instant::now();
-            }
-        }
-        self.commit_removals().await?;
+        self.events = events.into();
+        self.last_commit = Instant::now();
         Ok(Next::Continue)
     }
 
@@ -200,76 +194,33 @@ impl WebhookWorker {
         Ok(())
     }
 
-    /// Sends an event. Returns `None` if the gateway stops and the receiver takes too long.
-    async fn send_unless_stopped(
-        &mut self,
-        event: WaitingEvent,
-    ) -> Option<Result<(), SendFailure>> {
-        let mut stop = self.stop.clone();
-        if *stop.borrow() {
-            return None;
-        }
-        let grace_end = async {
-            let _ = stop.wait_for(|stop| *stop).await;
-            tokio::time::sleep(SHUTDOWN_GRACE).await;
-        };
-        tokio::select! {
-            sent = self.send(event) => Some(sent),
-            () = grace_end => None,
-        }
-    }
-
-    async fn send(&mut self, event: WaitingEvent) -> Result<(), SendFailure> {
-        let client = if let Some(client) = self.client.take() {
-            client
-        } else {
-            let Some(webhook) = self.webhook() else { return Ok(()) };
-            self.parts.open_client(&webhook.settings)?
-        };
-        client.send(&event.id, event.json).await?;
-        // After a failure it is not kept.
-        self.client = Some(client);
-        Ok(())
-    }
-
     fn record_success(&mut self, number: u64) {
         self.delivered.push(number);
-        if let Some(webhook) = self.webhook() {
-            webhook.lock_state().record_success();
-        }
+        self.webhook.state.lock().record_success();
         if self.failure_log_limit.reset_after_success() {
             tracing::info!(webhook = self.name, "A webhook accepts events again.");
         }
     }
 
     /// Records and reports a failure.
-    fn handle_failure(&mut self, SendFailure { failure, is_gone }: &SendFailure) -> Next {
-        let timings = self.parts.exporter.options.timings;
-        let DeliveryFailure { class, cause, retry_after, .. } = failure;
-        let (failures, delay) = match self.parts.webhooks.get(&self.name) {
-            Some(webhook) => {
-                let mut state = webhook.lock_state();
-                if *is_gone {
-                    state.disable();
-                }
-                state.record_failure(failure, |failures| {
-                    let delay = timings.next_delay(failure, failures);
-                    let is_clock = *class == Cause::Clock;
-                    let delay = if is_clock { delay.min(MAX_CLOCK_DELAY) } else { delay };
-                    delay.max(retry_after.unwrap_or_default())
-                })
+    fn handle_failure(&mut self, SendFailure { failure, is_gone }: SendFailure) -> Next {
+        let (class, cause) = (failure.class, failure.cause.clone());
+        let (failures, delay) = {
+            let mut state = self.webhook.state.lock();
+            if is_gone {
+                state.disable();
             }
-            None => return Next::Disabled,
+            state.record_failure(failure, &RetryRule::of_webhooks(self.parts.timings))
         };
-        if *is_gone {
+        if is_gone {
             tracing::warn!(
                 webhook = self.name,
                 cause,
                 "A webhook was disabled until a test of it succeeds or the gateway starts again."
             );
-            return Next::Disabled;
+            return self.wait_until_enabled();
         }
-        if self.failure_log_limit.should_log(*class, Instant::now()) {
+        if self.failure_log_limit.should_log(class, Instant::now()) {
             tracing::warn!(
                 webhook = self.name,
                 attempts = failures,
@@ -277,10 +228,16 @@ impl WebhookWorker {
                 "Sending an event to a webhook failed; the gateway retries it."
             );
         }
-        Next::Wait(delay)
+        Next::retry_after(delay, Arc::clone(&self.webhook.wake))
     }
 
-    fn webhook(&self) -> Option<&ConfiguredWebhook> {
-        self.parts.webhooks.get(&self.name)
+    /// Sends nothing until a test succeeds or the gateway starts again.
+    fn wait_until_enabled(&self) -> Next {
+        let (name, webhook) = (self.name.clone(), Arc::clone(&self.webhook));
+        Next::wait_for(async move {
+            webhook.wake.notified().await;
+            webhook.state.lock().enable();
+            tracing::info!(webhook = name, "A webhook was enabled again by a test.");
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! The memory that all bodies may use at once, and the slots of unauthenticated clients.
 use crate::problem::Problem;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use penstock_base::memory::Memory;
 use penstock_base::network;
 use penstock_resources::gateway::MemoryLevel;
@@ -66,7 +66,6 @@ impl BodyQuotas {
 /// The part of a quota that one body holds. Dropping it releases it.
 #[derive(Debug)]
 pub struct BodyPermit {
-    permits: Arc<Semaphore>,
     held: OwnedSemaphorePermit,
     memory: Option<Memory>,
 }
@@ -96,20 +95,19 @@ impl BodyQuota {
         }
         // A body of unknown length takes at least one permit.
         let units = u32::try_from(bytes.div_ceil(Self::PERMIT_BYTES).max(1)).unwrap_or(u32::MAX);
-        let held = self
-            .permits
-            .clone()
-            .try_acquire_many_owned(units)
-            .map_err(|_| Self::exhausted_problem())?;
-        Ok(BodyPermit { permits: self.permits.clone(), held, memory: self.memory.clone() })
+        self.acquire_units(units)
     }
 
     /// Returns an empty permit, for memory that reading a body takes besides its bytes. The body has its own permit, so
     /// while memory is short this one needs no turn of its own.
     pub(crate) fn acquire_working_memory(&self) -> Result<BodyPermit, Problem> {
-        let held = self.permits.clone().try_acquire_many_owned(0);
+        self.acquire_units(0)
+    }
+
+    fn acquire_units(&self, units: u32) -> Result<BodyPermit, Problem> {
+        let held = self.permits.clone().try_acquire_many_owned(units);
         let held = held.map_err(|_| Self::exhausted_problem())?;
-        Ok(BodyPermit { permits: self.permits.clone(), held, memory: self.memory.clone() })
+        Ok(BodyPermit { held, memory: self.memory.clone() })
     }
 
     fn exhausted_problem() -> Problem {
@@ -132,7 +130,7 @@ impl BodyPermit {
                 return Err(memory_short_problem());
             }
             let more = u32::try_from(more).unwrap_or(u32::MAX);
-            let more = self.permits.clone().try_acquire_many_owned(more);
+            let more = Arc::clone(self.held.semaphore()).try_acquire_many_owned(more);
             self.held.merge(more.map_err(|_| BodyQuota::exhausted_problem())?);
         }
         Ok(())
@@ -179,7 +177,7 @@ impl IncomingBodies {
     ) -> (IncomingSlot<'_>, oneshot::Receiver<()>) {
         let from = from.map(network::network_of);
         let (keep, cut_off) = oneshot::channel();
-        let mut slots = self.lock_slots();
+        let mut slots = self.0.lock();
         let mut own = slots.bodies.iter().filter(|(_, (address, _))| *address == from);
         let slowest = match (own.next(), own.count() + 1) {
             (Some((id, _)), count) if count >= MAX_BODIES_PER_ADDRESS => Some(*id),
@@ -196,16 +194,11 @@ impl IncomingBodies {
         slots.bodies.insert(id, (from, keep));
         (IncomingSlot { incoming: self, id }, cut_off)
     }
-
-    // No code panics while it holds the lock.
-    fn lock_slots(&self) -> MutexGuard<'_, IncomingSlots> {
-        self.0.lock()
-    }
 }
 
 impl Drop for IncomingSlot<'_> {
     fn drop(&mut self) {
-        self.incoming.lock_slots().bodies.remove(&self.id);
+        self.incoming.0.lock().bodies.remove(&self.id);
     }
 }
 
@@ -238,9 +231,9 @@ mod tests {
         assert_eq!((held[1].1.try_recv(), cut_off.try_recv()), (Err(Empty), Err(Empty)));
         // Dropping a slot that was cut off frees no second slot.
         held.remove(0);
-        assert_eq!(incoming.lock_slots().bodies.len(), MAX_UNAUTHENTICATED_BODIES);
+        assert_eq!(incoming.0.lock().bodies.len(), MAX_UNAUTHENTICATED_BODIES);
         drop((slot, held));
-        assert!(incoming.lock_slots().bodies.is_empty());
+        assert!(incoming.0.lock().bodies.is_empty());
 
         // One address cuts off only its own bodies.
         let (_other, mut others) = incoming.take_slot(address(1));

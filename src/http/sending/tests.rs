@@ -117,12 +117,12 @@ async fn waiting_for_the_source_does_not_end_the_connection() {
 
 #[test]
 fn bytes_count_until_their_last_piece_is_dropped() {
-    let shares = SharedLimit::new(100, 50);
+    let permits = Permits::<&str>::new(100, 50);
     let mut bytes =
-        hold_until_sent(Bytes::from(vec![0; 100]), shares.try_acquire(&"a", 100).unwrap());
+        hold_until_sent(Bytes::from(vec![0; 100]), permits.try_acquire("a", 100).unwrap());
     let piece = bytes.split_to(1);
     drop(bytes);
-    assert!(shares.try_acquire(&"b", 1).is_none());
+    assert!(permits.try_acquire("b", 1).is_none());
     drop(piece);
-    assert!(shares.try_acquire(&"b", 1).is_some());
+    assert!(permits.try_acquire("b", 1).is_some());
 }

@@ -45,7 +45,7 @@ pub(super) fn check_applicability(
     by: &Authorized,
     change: &Change,
 ) -> Option<Applicability> {
-    let Some(mut recent) = gateway.applicability_checks.0.try_lock() else { return None };
+    let mut recent = gateway.applicability_checks.0.try_lock()?;
     let sequence = gateway.store.stats().sequence;
     let is_it = |check: &&RecentCheck| {
         check.id == change.id && check.version == change.version && check.sequence == sequence

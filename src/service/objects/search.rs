@@ -2,8 +2,8 @@
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::Caller;
-use penstock_base::account_slots::AccountSlot;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::permits::Permit;
 use penstock_model::mapping::Mapping;
 use penstock_model::resource::Compiled;
 use penstock_model::search::{
@@ -13,6 +13,7 @@ use penstock_model::view::{self, FieldValues, ShownValues};
 use penstock_store::{Read as _, SubjectQuads};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// The maximum number of objects that one search reads.
 const MAX_READ_OBJECTS: u64 = 200_000;
@@ -78,7 +79,7 @@ pub async fn search_objects(
     let permit = if reads_all {
         Some(acquire_permit(gateway, by).await?)
     } else {
-        gateway.query_permits.try_acquire(by.id())
+        gateway.query_permits.try_acquire(by.id(), 1)
     };
     let store = gateway.store.clone();
     run_blocking(move || {
@@ -128,8 +129,9 @@ pub(super) fn new_budget() -> SearchBudget {
 pub(super) async fn acquire_permit(
     gateway: &Gateway,
     by: &Caller,
-) -> Result<AccountSlot, GatewayError> {
-    gateway.query_permits.acquire(by.id()).await.ok_or_else(|| {
+) -> Result<Permit<String>, GatewayError> {
+    let max_wait = gateway.settings.limits.graphql.time;
+    timeout(max_wait, gateway.query_permits.acquire(by.id())).await.map_err(|_| {
         GatewayError::new(
             ErrorClass::Unavailable(Duration::from_secs(1)),
             "too many searches and queries are running, of all accounts or of this one; try again",

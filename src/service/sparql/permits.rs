@@ -1,21 +1,19 @@
 //! The permits of queries and updates: two run and eight wait, at most one and two for each account. While there is not
 //! enough memory for another one, it waits too.
-use parking_lot::{Mutex, MutexGuard};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::{Memory, return_unused_pages};
+use penstock_base::permits::{Permit, Permits, QueuePlace};
 use penstock_resources::gateway::MemoryLevel;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-/// The maximum number of requests that run at once.
-const MAX_RUNNING: usize = 2;
+/// The maximum number of requests that run at once, one of each account.
+const MAX_RUNNING: u64 = 2;
 /// The maximum number of requests that wait.
-const MAX_WAITING: usize = 8;
+const MAX_WAITING: u64 = 8;
 /// The maximum number of requests of one account that wait while another one of it runs.
-const MAX_WAITING_PER_ACCOUNT: usize = 2;
+const MAX_WAITING_PER_ACCOUNT: u64 = 2;
 /// The interval at which those that wait look whether there is enough memory.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// How many times they look while nothing runs.
@@ -27,36 +25,26 @@ pub(super) struct SparqlPermits(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    queue: Mutex<Queue>,
+    running: Permits<String>,
+    waiting: Permits<String>,
     memory: Memory,
     /// `service.limits.sparql.memory`
     request_bytes: u64,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    /// The account of each running request.
-    running: Vec<String>,
-    waiting: VecDeque<Waiter>,
-}
-
-#[derive(Debug)]
-struct Waiter {
-    account: String,
-    wake: oneshot::Sender<SparqlPermit>,
 }
 
 /// The permit of one request. Dropping it lets the next one run.
 #[derive(Debug)]
 pub struct SparqlPermit {
     permits: SparqlPermits,
-    account: String,
+    _running: Permit<String>,
 }
 
 impl SparqlPermits {
     /// Creates permits for requests that may use this many bytes each.
     pub(super) fn new(memory: Memory, request_bytes: u64) -> Self {
-        Self(Arc::new(Shared { queue: Mutex::default(), memory, request_bytes }))
+        let running = Permits::new(MAX_RUNNING, 1);
+        let waiting = Permits::new(MAX_WAITING, MAX_WAITING_PER_ACCOUNT);
+        Self(Arc::new(Shared { running, waiting, memory, request_bytes }))
     }
 
     /// Waits for a permit of this account.
@@ -65,55 +53,56 @@ impl SparqlPermits {
     /// `ErrorClass::Unavailable` if too many requests wait, of all accounts or of this one, or if memory stays short
     /// while nothing runs.
     pub(super) async fn acquire(&self, account: &str) -> Result<SparqlPermit, GatewayError> {
-        let mut woken = {
-            let mut queue = self.lock();
-            queue.drop_gone();
-            // The others wait for one of their own accounts.
-            let is_before = |waiter: &Waiter| queue.has_place(&waiter.account);
-            if !queue.waiting.iter().any(is_before) && self.may_run(&queue, account) {
-                return Ok(self.start(&mut queue, account.to_owned()));
+        let Shared { running, waiting, memory, .. } = &*self.0;
+        let place = running.enter_queue(account);
+        if let Some(permit) = self.try_start(&place) {
+            return Ok(permit);
+        }
+        let _waiting = waiting.try_acquire(account, 1).ok_or_else(|| {
+            if waiting.usage_of(&account.to_owned()) >= MAX_WAITING_PER_ACCOUNT {
+                busy_error("two SPARQL requests of this account wait already")
+            } else {
+                busy_error("eight SPARQL requests wait already")
             }
-            if queue.count_waiting(account) >= MAX_WAITING_PER_ACCOUNT {
-                return Err(busy_error("two SPARQL requests of this account wait already"));
-            }
-            if queue.waiting.len() >= MAX_WAITING {
-                return Err(busy_error("eight SPARQL requests wait already"));
-            }
-            let (wake, woken) = oneshot::channel();
-            queue.waiting.push_back(Waiter { account: account.to_owned(), wake });
-            woken
-        };
+        })?;
+        let mut checks = interval_at(Instant::now() + CHECK_INTERVAL, CHECK_INTERVAL);
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut idle_checks = 0;
+        let mut is_check = false;
         loop {
-            if let Ok(permit) = timeout(CHECK_INTERVAL, &mut woken).await {
-                return permit.map_err(|_| busy_error("the gateway is stopping"));
+            let released = running.released();
+            if let Some(permit) = self.try_start(&place) {
+                return Ok(permit);
             }
-            if self.start_waiting(self.lock()) > 0 {
-                idle_checks = 0;
-                continue;
+            if is_check {
+                idle_checks = if running.total_usage() > 0 { 0 } else { idle_checks + 1 };
+                if idle_checks == MAX_IDLE_CHECKS {
+                    return Err(self.memory_error());
+                }
+                // Once for each request, because it writes to the disk.
+                if idle_checks == 1 {
+                    memory.request_relief();
+                }
             }
-            idle_checks += 1;
-            if idle_checks == MAX_IDLE_CHECKS {
-                return Err(self.memory_error());
-            }
-            // Once for each request, because it writes to the disk.
-            if idle_checks == 1 {
-                self.0.memory.request_relief();
-            }
+            is_check = tokio::select! {
+                () = released => false,
+                _ = checks.tick() => true,
+            };
         }
     }
 
-    /// Returns whether a request of this account may run now.
-    fn may_run(&self, queue: &Queue, account: &str) -> bool {
-        queue.has_place(account) && self.has_memory(queue)
+    /// Starts a request if it is its turn and there is enough memory.
+    fn try_start(&self, place: &QueuePlace<'_, String>) -> Option<SparqlPermit> {
+        let running = place.try_acquire_if(|running| self.has_memory(running))?;
+        Some(SparqlPermit { permits: self.clone(), _running: running })
     }
 
-    /// Returns whether there is enough memory for another request. Those that run may not have taken theirs yet, and a
-    /// table that grows takes half as much more for a moment. The rest of twice the limit is for what other requests take
-    /// meanwhile.
-    fn has_memory(&self, queue: &Queue) -> bool {
+    /// Returns whether there is enough memory for another request beside this number of them. Those may not have taken
+    /// theirs yet, and a table that grows takes half as much more for a moment. The rest of twice the limit is for what
+    /// other requests take meanwhile.
+    fn has_memory(&self, running: u64) -> bool {
         let Shared { memory, request_bytes, .. } = &*self.0;
-        let needed = request_bytes.saturating_mul(2 * (queue.running.len() as u64 + 1));
+        let needed = request_bytes.saturating_mul(2 * (running + 1));
         memory.current_level() < MemoryLevel::Short
             && memory.remaining_bytes().is_none_or(|remaining| remaining >= needed)
     }
@@ -127,72 +116,15 @@ impl SparqlPermits {
         );
         GatewayError::new(class, message)
     }
-
-    fn start(&self, queue: &mut Queue, account: String) -> SparqlPermit {
-        queue.running.push(account.clone());
-        SparqlPermit { permits: self.clone(), account }
-    }
-
-    /// Ends a request of this account, and starts those that may run now.
-    fn release(&self, account: &str) {
-        let mut queue = self.lock();
-        if let Some(at) = queue.running.iter().position(|running| running == account) {
-            queue.running.swap_remove(at);
-        }
-        let is_next = |waiter: &Waiter| queue.has_place(&waiter.account);
-        if queue.waiting.iter().any(is_next) && !self.has_memory(&queue) {
-            // Otherwise the memory of this request would count for another second.
-            drop(queue);
-            return_unused_pages();
-            queue = self.lock();
-        }
-        self.start_waiting(queue);
-    }
-
-    /// Starts the requests that may run now, the oldest first. Returns how many run.
-    fn start_waiting(&self, mut queue: MutexGuard<'_, Queue>) -> usize {
-        let mut started = Vec::new();
-        queue.drop_gone();
-        let find_next = |queue: &Queue| {
-            queue.waiting.iter().position(|next| self.may_run(queue, &next.account))
-        };
-        while let Some(at) = find_next(&queue) {
-            let Some(Waiter { account, wake }) = queue.waiting.remove(at) else { break };
-            started.push((wake, self.start(&mut queue, account)));
-        }
-        let running = queue.running.len();
-        drop(queue);
-        for (wake, permit) in started {
-            // If the waiting request has ended meanwhile, dropping its permit starts the next one.
-            let _ = wake.send(permit);
-        }
-        running
-    }
-
-    // No code panics while it holds this lock.
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.0.queue.lock()
-    }
-}
-
-impl Queue {
-    /// Removes the requests whose clients have disconnected while they waited.
-    fn drop_gone(&mut self) {
-        self.waiting.retain(|waiter| !waiter.wake.is_closed());
-    }
-
-    fn count_waiting(&self, account: &str) -> usize {
-        self.waiting.iter().filter(|waiter| waiter.account == account).count()
-    }
-
-    fn has_place(&self, account: &str) -> bool {
-        self.running.len() < MAX_RUNNING && !self.running.iter().any(|running| running == account)
-    }
 }
 
 impl Drop for SparqlPermit {
     fn drop(&mut self) {
-        self.permits.release(&self.account);
+        let Shared { running, waiting, .. } = &*self.permits.0;
+        if waiting.total_usage() > 0 && !self.permits.has_memory(running.total_usage() - 1) {
+            // Otherwise the memory of this request would count for another second.
+            return_unused_pages();
+        }
     }
 }
 
@@ -242,7 +174,7 @@ mod tests {
         drop(own_second.await.unwrap());
         drop(own_third.await.unwrap());
         drop(third);
-        assert!(permits.lock().running.is_empty());
+        assert_eq!(permits.0.running.total_usage(), 0);
     }
 
     #[tokio::test]
@@ -261,8 +193,8 @@ mod tests {
         settle().await;
         drop(running);
         drop(next.await.unwrap());
-        let queue = permits.lock();
-        assert!(queue.running.is_empty() && queue.waiting.is_empty());
+        let Shared { running, waiting, .. } = &*permits.0;
+        assert_eq!((running.total_usage(), waiting.total_usage()), (0, 0));
     }
 
     #[tokio::test]
@@ -279,6 +211,6 @@ mod tests {
         let refused = permits.acquire("a").await.unwrap_err();
         assert!(matches!(refused.class, ErrorClass::Unavailable(_)), "{refused}");
         assert!(refused.to_string().contains("service.limits.sparql.memory"), "{refused}");
-        assert!(permits.lock().running.is_empty());
+        assert_eq!(permits.0.running.total_usage(), 0);
     }
 }

@@ -1,32 +1,39 @@
 //! `/api/v1/business-objects`: the definitions.
-use penstock_base::{IfMatch, Preconditions};
+use crate::definitions::{
+    Served, get_definition, list_definitions, put_definition, show_definition,
+};
+use penstock_base::Preconditions;
 use penstock_http::access::MinimumRole::{Admin, User};
 use penstock_http::call::Call;
-use penstock_http::etag::format_etag;
+use penstock_http::etag::{ChangeConditions, PutConditions};
 use penstock_http::operation::{Operation, delete, get, put};
-use penstock_http::parameters::PageQuery;
-use penstock_http::path::encode_segment;
 use penstock_http::problem::Problem;
-use penstock_http::query::TextCursor;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_model::resource::{Compiled, NewDefinition};
+use penstock_model::resource::NewDefinition;
 use penstock_resources::Page;
 use penstock_resources::business_object::{
     BusinessObject, BusinessObjectDefinition, DeletionCount,
 };
 use penstock_service::business_objects::{
-    self, SaveConditions, find_business_object, show_business_object,
+    BusinessObjects, NewBusinessObject, find_business_object, show_business_object,
 };
-use penstock_service::deletions;
 use penstock_service::gateway::Gateway;
+use penstock_service::{definitions, deletions};
 use salvo::http::StatusCode;
-use salvo::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
-use std::sync::Arc;
+
+impl Served for BusinessObjects {
+    const PATH: &'static str = "/api/v1/business-objects";
+    const PARAMETER: &'static str = "id";
+
+    fn segment(shown: &BusinessObject) -> &str {
+        &shown.id
+    }
+}
 
 /// Returns the operations.
 pub(super) fn operations() -> Vec<Operation> {
     vec![
-        get("/api/v1/business-objects", User, list_business_objects)
+        get("/api/v1/business-objects", User, list_definitions::<BusinessObjects>)
             .describe(
                 "listBusinessObjects",
                 "Business Objects",
@@ -40,8 +47,6 @@ pub(super) fn operations() -> Vec<Operation> {
                 "Business Objects",
                 "Creates a Business Object, or replaces the one of the same name.",
             )
-            .header("If-Match", "Replace only this version.")
-            .header("If-None-Match", "`*`: create only.")
             .body::<BusinessObjectDefinition>()
             .answer::<BusinessObject>(200, "Replaced.")
             .etag()
@@ -49,7 +54,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .etag()
             .location()
             .problems(&[400, 408, 409, 412, 413, 415, 422, 507]),
-        get("/api/v1/business-objects/{id}", User, get_business_object)
+        get("/api/v1/business-objects/{id}", User, get_definition::<BusinessObjects>)
             .describe("getBusinessObject", "Business Objects", "Returns one Business Object.")
             .parameter("id", "Its id or its name.")
             .answer::<BusinessObject>(200, "The Business Object.")
@@ -62,7 +67,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 "Replaces a Business Object. Its name may change.",
             )
             .parameter("id", "Its id or its name.")
-            .header("If-Match", "Replace only this version.")
+            .parameter("If-Match", "Replace only this version.")
             .body::<BusinessObjectDefinition>()
             .answer::<BusinessObject>(200, "Replaced.")
             .etag()
@@ -79,7 +84,7 @@ pub(super) fn operations() -> Vec<Operation> {
                  what they have. Repeating the request answers 202 again, and 404 when the Business Object is gone.",
             )
             .parameter("id", "Its id or its name.")
-            .header("If-Match", "Delete only this version.")
+            .parameter("If-Match", "Delete only this version.")
             .answer::<DeletionCount>(200, "The result of the dry run.")
             .answer::<BusinessObject>(202, "The deletion with its objects has begun.")
             .etag()
@@ -89,8 +94,8 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 penstock_http::parameters! {
-    /// The query of a replacement.
-    struct ReplacementQuery {
+    /// How a definition is saved.
+    struct SaveQuery {
         "force" => force: bool, "Replace it even if many objects would no longer belong to it, or if the definition leaves out `key`, `validation`, `review` or `approvers`.";
     }
 }
@@ -104,60 +109,36 @@ penstock_http::parameters! {
     }
 }
 
-/// Responds with one Business Object, its warnings and its entity tag.
-async fn business_object_reply(gateway: &Gateway, compiled: Arc<Compiled>) -> ReplyResult {
-    let shown = show_business_object(gateway, compiled).await?;
-    Ok(Reply::json(&shown)?.with_header(ETAG, &format_etag(shown.version)))
-}
-
-async fn list_business_objects(call: Call<'_>, query: PageQuery<TextCursor>) -> ReplyResult {
-    let (gateway, after) = (call.gateway()?, query.after.clone());
-    let found = business_objects::list_business_objects(&gateway, after, query.limit + 1).await?;
-    Reply::json(&query.page(found, |one| one.definition.name.clone()))
-}
-
-async fn put_business_object(mut call: Call<'_>, query: ReplacementQuery) -> ReplyResult {
-    let gateway = call.gateway()?;
+async fn put_business_object(
+    mut call: Call<'_>,
+    (query, conditions): (SaveQuery, PutConditions),
+) -> ReplyResult {
     let body = call.read_json().await?;
     let new = NewDefinition::from_json(body.bytes())?;
-    let name = &new.definition.name;
-    let there = gateway.catalogue.get(name).filter(|there| there.object.definition.name == *name);
-    let Preconditions { if_match, only_if_new } = if name.is_empty() {
-        // The use case refuses the definition.
-        Preconditions::default()
-    } else {
-        call.preconditions(there.map(|there| there.object.version))?
-    };
-    let conditions = SaveConditions { if_match, only_if_new, force: query.force };
+    let name = new.definition.name.clone();
+    let new = NewBusinessObject { new, replaced: None, force: query.force };
+    put_definition::<BusinessObjects>(&call, &name, new, &conditions).await
+}
+
+async fn replace_business_object(
+    mut call: Call<'_>,
+    (query, conditions): (SaveQuery, ChangeConditions),
+) -> ReplyResult {
+    let gateway = call.gateway()?;
+    let body = call.read_json().await?;
+    let id = call.path("id");
+    let preconditions = check_conditions(&gateway, id, &conditions)?;
+    let new = NewDefinition::from_json(body.bytes())?;
+    let new = NewBusinessObject { new, replaced: Some(id.to_owned()), force: query.force };
     let by = call.caller();
-    let (compiled, created) =
-        business_objects::define_business_object(&gateway, by, new, conditions).await?;
-    let path = format!("/api/v1/business-objects/{}", encode_segment(&compiled.object.id));
-    let reply = business_object_reply(&gateway, compiled).await?;
-    if !created {
-        return Ok(reply);
-    }
-    Ok(reply.with_status(StatusCode::CREATED).with_header(LOCATION, &call.locate(&path)))
+    let put = definitions::save::<BusinessObjects>(&gateway, by, new, preconditions).await?;
+    show_definition::<BusinessObjects>(put.value())
 }
 
-async fn get_business_object(call: Call<'_>) -> ReplyResult {
-    let gateway = call.gateway()?;
-    let compiled = find_business_object(&gateway, call.path("id"))?;
-    business_object_reply(&gateway, compiled).await
-}
-
-async fn replace_business_object(mut call: Call<'_>, query: ReplacementQuery) -> ReplyResult {
-    let gateway = call.gateway()?;
-    let body = call.read_json().await?;
-    let if_match = read_path_if_match(&call, &gateway)?;
-    let new = NewDefinition::from_json(body.bytes())?;
-    let (by, id, force) = (call.caller(), call.path("id"), query.force);
-    let compiled =
-        business_objects::redefine_business_object(&gateway, by, id, new, if_match, force).await?;
-    business_object_reply(&gateway, compiled).await
-}
-
-async fn delete_business_object(call: Call<'_>, query: DeletionQuery) -> ReplyResult {
+async fn delete_business_object(
+    call: Call<'_>,
+    (query, conditions): (DeletionQuery, ChangeConditions),
+) -> ReplyResult {
     let DeletionQuery { with_data, is_dry_run, bypass } = query;
     if is_dry_run && !with_data {
         return Err(Problem::malformed(
@@ -172,33 +153,37 @@ async fn delete_business_object(call: Call<'_>, query: DeletionQuery) -> ReplyRe
     let gateway = call.gateway()?;
     let (by, id) = (call.caller(), call.path("id"));
     if !with_data {
-        let if_match = read_path_if_match(&call, &gateway)?;
-        business_objects::delete_business_object(&gateway, by, id, if_match).await?;
+        let preconditions = check_conditions(&gateway, id, &conditions)?;
+        definitions::delete::<BusinessObjects>(&gateway, by, id, preconditions).await?;
         return Ok(Reply::no_content());
     }
     let there = find_business_object(&gateway, id)?;
     // A repeated request has the version from before the first one.
-    let if_match = match &there.object.deleting {
-        Some(_) => IfMatch::Any,
-        None => read_path_if_match(&call, &gateway)?,
+    let preconditions = match &there.object.deleting {
+        Some(_) => Preconditions::default(),
+        None => check_conditions(&gateway, id, &conditions)?,
     };
     if is_dry_run {
         return Reply::json(&deletions::count_deletion(&gateway, by, there, u64::MAX).await?);
     }
+    let if_match = preconditions.if_match;
     let compiled = deletions::begin_deletion(&gateway, by, id, if_match, bypass).await?;
-    Ok(business_object_reply(&gateway, compiled).await?.with_status(StatusCode::ACCEPTED))
+    let shown = show_business_object(&gateway, compiled).await?;
+    Ok(show_definition::<BusinessObjects>(&shown)?.with_status(StatusCode::ACCEPTED))
 }
 
-/// Returns the version of the Business Object in the path that may be changed.
+/// Returns the preconditions of a change of this Business Object.
 ///
 /// # Errors
-/// 404 if it does not exist; 412 if a precondition is false.
-fn read_path_if_match(call: &Call<'_>, gateway: &Gateway) -> Result<IfMatch, Problem> {
-    let has_condition = |name| call.req.headers().contains_key(name);
+/// 404 if it does not exist; 412 if a condition is false.
+fn check_conditions(
+    gateway: &Gateway,
+    id: &str,
+    conditions: &ChangeConditions,
+) -> Result<Preconditions, Problem> {
     // A definition that cannot be read is not in the catalogue, and can be deleted.
-    if !has_condition(IF_MATCH) && !has_condition(IF_NONE_MATCH) {
-        return Ok(IfMatch::Any);
+    if conditions.is_empty() {
+        return Ok(Preconditions::default());
     }
-    let there = find_business_object(gateway, call.path("id"))?;
-    Ok(call.preconditions(Some(there.object.version))?.if_match)
+    conditions.check(Some(find_business_object(gateway, id)?.object.version))
 }

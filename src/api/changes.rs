@@ -5,7 +5,7 @@ use penstock_base::json::{self, Members};
 use penstock_http::access::MinimumRole::{Contributor, User};
 use penstock_http::body::{self, BodyPermit, MediaType, check_media_type};
 use penstock_http::call::Call;
-use penstock_http::etag::{format_etag, read_if_match_tags};
+use penstock_http::etag::{ChangeConditions, format_etag};
 use penstock_http::operation::{Operation, get, post};
 use penstock_http::parameters::{After, PageQuery};
 use penstock_http::problem::Problem;
@@ -18,11 +18,10 @@ use penstock_resources::change::{
     StepComment,
 };
 use penstock_service::business_objects::find_business_object;
-use penstock_service::changes::{self, ChangeFilter, Step, VisibleChange, VisibleChanges};
+use penstock_service::changes::{self, ChangeFilter, ChangeStep, VisibleChange, VisibleChanges};
 use penstock_service::gateway::Gateway;
-use salvo::Request;
 use salvo::http::StatusCode;
-use salvo::http::header::{CONTENT_TYPE, ETAG, IF_MATCH};
+use salvo::http::header::{CONTENT_TYPE, ETAG};
 
 /// The maximum size of the body of a step.
 const MAX_STEP_BYTES: u64 = 64 << 10;
@@ -39,7 +38,7 @@ pub(super) fn operations() -> Vec<Operation> {
              difference shows. If something that it depends on has changed, the answer is 409: rebase the change then, \
              and look at it again. The author cannot approve it, unless `service.review.self-approval` is true.",
         )
-        .header("If-Match", "The version that was looked at; without it 428.")
+        .parameter("If-Match", "The version that was looked at; without it 428.")
         .require("If-Match");
     let submit = post("/api/v1/changes/{id}/submit", User, submit_change).describe(
         "submitChange",
@@ -83,7 +82,7 @@ pub(super) fn operations() -> Vec<Operation> {
         describe_step(approve).problems(&[400, 404, 408, 409, 412, 413, 415, 422, 428, 507]),
     ];
     operations.extend([submit, reject, withdraw, rebase].map(|step| {
-        describe_step(step.header("If-Match", "Only this version."))
+        describe_step(step.parameter("If-Match", "Only this version."))
             .problems(&[400, 404, 408, 409, 412, 413, 415, 422, 507])
     }));
     operations
@@ -189,28 +188,32 @@ async fn acquire_memory(
     call.state().body_quotas.data.try_acquire(bytes)
 }
 
-async fn submit_change(call: Call<'_>) -> ReplyResult {
-    take_step(call, ChangeAction::Submit).await
+async fn submit_change(call: Call<'_>, conditions: ChangeConditions) -> ReplyResult {
+    take_step(call, conditions, ChangeAction::Submit).await
 }
 
-async fn approve_change(call: Call<'_>) -> ReplyResult {
-    take_step(call, ChangeAction::Approve).await
+async fn approve_change(call: Call<'_>, conditions: ChangeConditions) -> ReplyResult {
+    take_step(call, conditions, ChangeAction::Approve).await
 }
 
-async fn reject_change(call: Call<'_>) -> ReplyResult {
-    take_step(call, ChangeAction::Reject).await
+async fn reject_change(call: Call<'_>, conditions: ChangeConditions) -> ReplyResult {
+    take_step(call, conditions, ChangeAction::Reject).await
 }
 
-async fn withdraw_change(call: Call<'_>) -> ReplyResult {
-    take_step(call, ChangeAction::Withdraw).await
+async fn withdraw_change(call: Call<'_>, conditions: ChangeConditions) -> ReplyResult {
+    take_step(call, conditions, ChangeAction::Withdraw).await
 }
 
-async fn rebase_change(call: Call<'_>) -> ReplyResult {
-    take_step(call, ChangeAction::Rebase).await
+async fn rebase_change(call: Call<'_>, conditions: ChangeConditions) -> ReplyResult {
+    take_step(call, conditions, ChangeAction::Rebase).await
 }
 
-async fn take_step(mut call: Call<'_>, action: ChangeAction) -> ReplyResult {
-    let if_match = read_version(call.req, action)?;
+async fn take_step(
+    mut call: Call<'_>,
+    conditions: ChangeConditions,
+    action: ChangeAction,
+) -> ReplyResult {
+    let if_match = find_version(&conditions, action)?;
     let comment = read_comment(&mut call).await?;
     let gateway = call.gateway()?;
     let id = call.path("id").to_owned();
@@ -220,7 +223,7 @@ async fn take_step(mut call: Call<'_>, action: ChangeAction) -> ReplyResult {
         }
         ChangeAction::Submit | ChangeAction::Reject | ChangeAction::Withdraw => None,
     };
-    let step = Step { id, action, if_match, comment, trace: call.trace() };
+    let step = ChangeStep { id, action, if_match, comment, trace: call.trace() };
     change_reply(changes::take_step(&gateway, call.caller(), step).await?)
 }
 
@@ -233,8 +236,8 @@ fn change_reply(visible: VisibleChange) -> ReplyResult {
 ///
 /// # Errors
 /// 428 if it approves a change without one.
-fn read_version(req: &Request, action: ChangeAction) -> Result<IfMatch, Problem> {
-    let if_match = match read_if_match_tags(req)?.as_deref() {
+fn find_version(conditions: &ChangeConditions, action: ChangeAction) -> Result<IfMatch, Problem> {
+    let if_match = match conditions.if_match.as_deref() {
         None => IfMatch::Any,
         Some([]) => IfMatch::Exists,
         Some([tag]) => {
@@ -248,7 +251,7 @@ fn read_version(req: &Request, action: ChangeAction) -> Result<IfMatch, Problem>
         }
     };
     if action == ChangeAction::Approve && !matches!(if_match, IfMatch::Version(_)) {
-        let given = if req.headers().contains_key(IF_MATCH) { "*" } else { "nothing" };
+        let given = if conditions.if_match.is_some() { "*" } else { "nothing" };
         return Err(Problem::new(
             StatusCode::PRECONDITION_REQUIRED,
             format!(

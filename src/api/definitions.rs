@@ -1,13 +1,95 @@
-//! `/control/definitions`, only over the control socket: applies the files of `penstock apply`.
+//! What the operations of all kinds of definitions share. And `/control/definitions`, only over the control socket: applies the
+//! files of `penstock apply`.
+use penstock_base::{Preconditions, Put};
 use penstock_http::access::MinimumRole::Local;
 use penstock_http::call::Call;
+use penstock_http::etag::{ChangeConditions, PutConditions, format_etag};
 use penstock_http::operation::{Operation, post};
+use penstock_http::parameters::PageQuery;
+use penstock_http::path::encode_segment;
 use penstock_http::problem::Problem;
+use penstock_http::query::TextCursor;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_resources::definitions::ApplyDefinitions;
 use penstock_service::blocking::run_blocking;
-use penstock_service::definitions::{ApplyOptions, apply_files};
+use penstock_service::definitions::{self, ApplyOptions, Kind, apply_files};
 use salvo::http::StatusCode;
+use salvo::http::header::{ETAG, LOCATION};
+use serde::Serialize;
+
+/// A kind of definitions as the API serves it.
+pub(super) trait Served: Kind<Shown: Serialize> {
+    /// The path of the list.
+    const PATH: &'static str;
+    /// The parameter of the path that names one.
+    const PARAMETER: &'static str = "name";
+
+    /// Returns the value of the parameter in the path of a definition.
+    fn segment(shown: &Self::Shown) -> &str {
+        Self::name(shown)
+    }
+}
+
+/// Lists definitions, ordered by name.
+pub(super) async fn list_definitions<K: Served>(
+    call: Call<'_>,
+    query: PageQuery<TextCursor>,
+) -> ReplyResult {
+    let (gateway, after) = (call.gateway()?, query.after.clone());
+    let listed = definitions::list::<K>(&gateway, call.caller(), after, query.limit + 1).await?;
+    Reply::json(&query.page(listed, |one| K::name(one).to_owned()))
+}
+
+/// Returns the definition in the path.
+pub(super) async fn get_definition<K: Served>(call: Call<'_>) -> ReplyResult {
+    let (gateway, name) = (call.gateway()?, call.path(K::PARAMETER));
+    show_definition::<K>(&definitions::find::<K>(&gateway, call.caller(), name).await?)
+}
+
+/// Creates or replaces the definition with this name.
+pub(super) async fn put_definition<K: Served>(
+    call: &Call<'_>,
+    name: &str,
+    new: K::New,
+    conditions: &PutConditions,
+) -> ReplyResult {
+    let gateway = call.gateway()?;
+    let preconditions = if K::HAS_VERSIONS {
+        conditions.check(K::stored_version(&gateway, name))?
+    } else {
+        conditions.check_existence()?
+    };
+    let put = definitions::save::<K>(&gateway, call.caller(), new, preconditions).await?;
+    let reply = show_definition::<K>(put.value())?;
+    let Put::Created(created) = &put else { return Ok(reply) };
+    let path = format!("{}/{}", K::PATH, encode_segment(K::segment(created)));
+    Ok(reply.with_status(StatusCode::CREATED).with_header(LOCATION, &call.locate(&path)))
+}
+
+/// Deletes the definition in the path.
+pub(super) async fn delete_definition<K: Served>(
+    call: Call<'_>,
+    conditions: ChangeConditions,
+) -> ReplyResult {
+    let (gateway, name) = (call.gateway()?, call.path(K::PARAMETER));
+    let preconditions = match K::stored_version(&gateway, name) {
+        _ if !K::HAS_VERSIONS => conditions.check_existence()?,
+        // One that does not exist is 404, whatever the conditions.
+        None => Preconditions::default(),
+        stored => conditions.check(stored)?,
+    };
+    definitions::delete::<K>(&gateway, call.caller(), name, preconditions).await?;
+    Ok(Reply::no_content())
+}
+
+/// Responds with a definition and its entity tag.
+pub(super) fn show_definition<K: Served>(shown: &K::Shown) -> ReplyResult {
+    let reply = Reply::json(shown)?;
+    Ok(match K::version(shown) {
+        Some(version) => reply.with_header(ETAG, &format_etag(version)),
+        None => reply,
+    })
+}
 
 /// Returns the operations of the control socket.
 pub(super) fn operations() -> Vec<Operation> {

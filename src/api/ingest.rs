@@ -193,10 +193,8 @@ fn prepare_job(call: &Call<'_>, query: &IngestQuery) -> Result<(Job, BodyForm), 
     let form = read_form(req, query, media_type)?;
     let submission = read_submission(req, query)?;
     let on_error = query.on_error.unwrap_or_default();
+    let (object, mode) = (&compiled.object, query.mode.unwrap_or_default());
     let request = IngestionRequest {
-        business_object: compiled.object.id.clone(),
-        business_object_name: compiled.object.definition.name.clone(),
-        mode: query.mode.unwrap_or_default(),
         on_error,
         submission,
         bypass: query.bypass,
@@ -204,7 +202,7 @@ fn prepare_job(call: &Call<'_>, query: &IngestQuery) -> Result<(Job, BodyForm), 
         condition: read_condition(req, media_type, on_error)?,
         languages: read_languages(req.headers()),
         lists_objects: query.objects.unwrap_or(media_type == MediaType::Json),
-        trace: call.trace(),
+        ..IngestionRequest::new(&object.id, &object.definition.name, mode, call.trace())
     };
     Ok((Job { state: call.state(), gateway, by: call.caller().clone(), request }, form))
 }

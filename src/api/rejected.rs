@@ -15,7 +15,7 @@ use penstock_model::ingest::OnError;
 use penstock_resources::dead_letter::DeadLetter;
 use penstock_resources::ingestion::Ingestion;
 use penstock_service::dead_letters::{
-    self, Correction, DeadLetterName, DeadLetterPage, LetterList,
+    self, Correction, DeadLetterName, DeadLetterPage, LetterList, LetterRetry,
 };
 use penstock_service::gateway::Gateway;
 use salvo::http::header::CONTENT_TYPE;
@@ -188,8 +188,8 @@ async fn retry_letter(call: Call<'_>) -> ReplyResult {
             Some(MediaType::Csv) => Correction::Record(body.bytes()),
             _ => Correction::Json(body.bytes()),
         });
-        let answer =
-            dead_letters::retry_dead_letter(&gateway, &by, &name, corrected, languages, trace)?;
+        let retry = LetterRetry { corrected, languages, trace };
+        let answer = dead_letters::retry_dead_letter(&gateway, &by, &name, retry)?;
         drop(permit);
         Reply::json(&answer.into_ingestion(true, OnError::Abort))
     })

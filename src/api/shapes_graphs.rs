@@ -1,25 +1,28 @@
 //! `/api/v1/shapes`: the shapes graphs that users define, in SHACL or `ShEx`.
-use penstock_base::{IfMatch, Preconditions};
+use crate::definitions::{
+    Served, delete_definition, list_definitions, put_definition, show_definition,
+};
 use penstock_http::accept::AcceptedTypes;
 use penstock_http::access::MinimumRole::{Admin, User};
 use penstock_http::body::{self, find_media_type};
 use penstock_http::call::Call;
-use penstock_http::etag::format_etag;
+use penstock_http::etag::{PutConditions, format_etag};
 use penstock_http::operation::{Operation, delete, get, put};
-use penstock_http::parameters::PageQuery;
-use penstock_http::path::encode_segment;
 use penstock_http::problem::Problem;
-use penstock_http::query::TextCursor;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_model::rdf::Format;
 use penstock_model::shapes_graphs::{MAX_GRAPH_BYTES, TextFormat};
 use penstock_resources::Page;
 use penstock_resources::shapes_graph::ShapesGraph;
-use penstock_service::gateway::Gateway;
-use penstock_service::shapes_graphs::{self, SaveConditions};
+use penstock_service::definitions;
+use penstock_service::shapes_graphs::{NewShapesGraph, ShapesGraphs, read_shapes_graph};
 use salvo::http::StatusCode;
-use salvo::http::header::{ETAG, LOCATION, VARY};
+use salvo::http::header::{ETAG, VARY};
 use serde_json::Value;
+
+impl Served for ShapesGraphs {
+    const PATH: &'static str = "/api/v1/shapes";
+}
 
 /// The media type of what is known about a shapes graph.
 const JSON: &str = "application/json";
@@ -47,8 +50,6 @@ pub(super) fn operations() -> Vec<Operation> {
              formats, or a `ShEx` schema. It is checked completely before it is stored. Nothing is fetched: it must not \
              import anything.",
         )
-        .header("If-Match", "Replace only this version.")
-        .header("If-None-Match", "`*`: create only.")
         .answer::<ShapesGraph>(200, "Replaced, or unchanged.")
         .etag()
         .answer::<ShapesGraph>(201, "Created.")
@@ -56,19 +57,19 @@ pub(super) fn operations() -> Vec<Operation> {
         .location()
         .problems(&[400, 408, 409, 412, 413, 415, 422, 507]);
     vec![
-        get("/api/v1/shapes", User, list_shapes_graphs)
+        get("/api/v1/shapes", User, list_definitions::<ShapesGraphs>)
             .describe("listShapesGraphs", "Shapes", "Lists the shapes graphs, ordered by name.")
             .answer::<Page<ShapesGraph>>(200, "A page.")
             .problems(&[400]),
         TextFormat::ALL.into_iter().fold(get_graph, add_answer),
         TextFormat::ALL.into_iter().fold(put_graph, add_body),
-        delete("/api/v1/shapes/{name}", Admin, delete_shapes_graph)
+        delete("/api/v1/shapes/{name}", Admin, delete_definition::<ShapesGraphs>)
             .describe(
                 "deleteShapesGraph",
                 "Shapes",
                 "Deletes a shapes graph that no Business Object names.",
             )
-            .header("If-Match", "Delete only this version.")
+            .parameter("If-Match", "Delete only this version.")
             .empty_answer(204, "Deleted.")
             .problems(&[400, 404, 409, 412, 507]),
     ]
@@ -87,16 +88,10 @@ fn add_body(operation: Operation, format: TextFormat) -> Operation {
     operation.body_as::<String>(format.media_type())
 }
 
-async fn list_shapes_graphs(call: Call<'_>, query: PageQuery<TextCursor>) -> ReplyResult {
-    let (gateway, after) = (call.gateway()?, query.after.clone());
-    let listed = shapes_graphs::list_shapes_graphs(&gateway, after, query.limit + 1).await?;
-    Reply::json(&query.page(listed, |graph| graph.name.clone()))
-}
-
 async fn get_shapes_graph(call: Call<'_>) -> ReplyResult {
     let (gateway, name) = (call.gateway()?, call.path("name"));
     let accepted = AcceptedTypes::from_headers(call.req.headers());
-    let graph = shapes_graphs::read_shapes_graph(&gateway, name).await?;
+    let graph = read_shapes_graph(&gateway, name).await?;
     let media_type = graph.metadata.format.media_type();
     let (text, json) = (accepted.weight_of(media_type), accepted.weight_of(JSON));
     let reply = if text == 0 && json == 0 {
@@ -110,51 +105,18 @@ async fn get_shapes_graph(call: Call<'_>) -> ReplyResult {
         let etag = format_etag(graph.metadata.version);
         Reply::bytes(media_type, graph.text).with_header(ETAG, &etag)
     } else {
-        metadata_reply(&shapes_graphs::find_shapes_graph(&gateway, name).await?)?
+        let found = definitions::find::<ShapesGraphs>(&gateway, call.caller(), name).await?;
+        show_definition::<ShapesGraphs>(&found)?
     };
     Ok(reply.with_header(VARY, "Accept"))
 }
 
-async fn put_shapes_graph(call: Call<'_>) -> ReplyResult {
-    let gateway = call.gateway()?;
+async fn put_shapes_graph(call: Call<'_>, conditions: PutConditions) -> ReplyResult {
     let media_type = find_media_type(call.req, &TextFormat::ALL.map(TextFormat::media_type))?;
     let format = TextFormat::from_media_type(media_type)
         .ok_or_else(|| Problem::malformed("the media type is not known"))?;
     let body = body::read_body_up_to(call.req, call.depot, MAX_GRAPH_BYTES as u64).await?;
-    let (by, name) = (call.caller(), call.path("name"));
-    let Preconditions { if_match, only_if_new } = read_path_preconditions(&call, &gateway)?;
-    let conditions = SaveConditions { if_match, only_if_new };
-    let (graph, created) =
-        shapes_graphs::define_shapes_graph(&gateway, by, name, body, format, conditions).await?;
-    let path = format!("/api/v1/shapes/{}", encode_segment(&graph.name));
-    let reply = metadata_reply(&graph)?;
-    if !created {
-        return Ok(reply);
-    }
-    Ok(reply.with_status(StatusCode::CREATED).with_header(LOCATION, &call.locate(&path)))
-}
-
-async fn delete_shapes_graph(call: Call<'_>) -> ReplyResult {
-    let (gateway, name) = (call.gateway()?, call.path("name"));
-    // A graph that does not exist is 404, whatever the condition.
-    let if_match = match gateway.catalogue.get_shapes_graph(name) {
-        Some(_) => read_path_preconditions(&call, &gateway)?.if_match,
-        None => IfMatch::Any,
-    };
-    shapes_graphs::delete_shapes_graph(&gateway, call.caller(), name, if_match).await?;
-    Ok(Reply::no_content())
-}
-
-/// Responds with what is known about a shapes graph.
-fn metadata_reply(graph: &ShapesGraph) -> ReplyResult {
-    Ok(Reply::json(graph)?.with_header(ETAG, &format_etag(graph.version)))
-}
-
-/// Returns the preconditions of a change of the shapes graph in the path.
-///
-/// # Errors
-/// 412 if one is false.
-fn read_path_preconditions(call: &Call<'_>, gateway: &Gateway) -> Result<Preconditions, Problem> {
-    let there = gateway.catalogue.get_shapes_graph(call.path("name"));
-    call.preconditions(there.map(|there| there.metadata.version))
+    let name = call.path("name");
+    let new = NewShapesGraph { name: name.to_owned(), text: Box::new(body), format };
+    put_definition::<ShapesGraphs>(&call, name, new, &conditions).await
 }

@@ -3,7 +3,7 @@ use penstock_auth::Account;
 use penstock_auth::accounts::{AccountEdit, NewAccount, NewPassword};
 use penstock_http::access::MinimumRole::{Admin, User};
 use penstock_http::call::Call;
-use penstock_http::etag::format_etag;
+use penstock_http::etag::{ChangeConditions, format_etag};
 use penstock_http::operation::{Operation, delete, get, post, put};
 use penstock_http::parameters::PageQuery;
 use penstock_http::path::encode_segment;
@@ -52,7 +52,6 @@ pub(super) fn operations() -> Vec<Operation> {
                 "Users",
                 "Changes the names and the organization of the caller's own account.",
             )
-            .header("If-Match", "Change only this version.")
             .body::<account::AccountChange>()
             .answer::<account::Account>(200, "Changed, or unchanged.")
             .etag()
@@ -80,7 +79,6 @@ pub(super) fn operations() -> Vec<Operation> {
                  stay if they are absent. For accounts of an identity provider only `enabled` can be changed.",
             )
             .parameter("id", "Its id, or the email of a built-in account.")
-            .header("If-Match", "Change only this version.")
             .body::<account::AccountChange>()
             .answer::<account::Account>(200, "Changed, or unchanged.")
             .etag()
@@ -88,7 +86,7 @@ pub(super) fn operations() -> Vec<Operation> {
         delete("/api/v1/users/{id}", Admin, delete_user)
             .describe("deleteUser", "Users", "Deletes an account, its sessions and its API keys.")
             .parameter("id", "Its id, or the email of a built-in account.")
-            .header("If-Match", "Delete only this version.")
+            .parameter("If-Match", "Delete only this version.")
             .empty_answer(204, "Deleted.")
             .problems(&[400, 404, 409, 412, 507]),
         post("/api/v1/users/{id}/password", Admin, set_user_password)
@@ -141,22 +139,22 @@ async fn get_own_user(call: Call<'_>) -> ReplyResult {
     account_reply(&*accounts::find_own_account(caller)?)
 }
 
-async fn replace_user(mut call: Call<'_>) -> ReplyResult {
+async fn replace_user(mut call: Call<'_>, conditions: ChangeConditions) -> ReplyResult {
     let gateway = call.gateway()?;
     let body = call.read_small_json().await?;
     let account = read_account(&call)?;
     let edit = AccountEdit::from_json(body.bytes())?;
-    let if_match = call.preconditions(Some(account.version))?.if_match;
+    let if_match = conditions.check(Some(account.version))?.if_match;
     let (by, id) = (call.caller(), &account.id);
     account_reply(&*accounts::change_account(&gateway, by, id, if_match, edit).await?)
 }
 
-async fn replace_own_user(mut call: Call<'_>) -> ReplyResult {
+async fn replace_own_user(mut call: Call<'_>, conditions: ChangeConditions) -> ReplyResult {
     let gateway = call.gateway()?;
     let body = call.read_small_json().await?;
     let account = accounts::find_own_account(call.caller())?;
     let edit = AccountEdit::from_json(body.bytes())?;
-    let if_match = call.preconditions(Some(account.version))?.if_match;
+    let if_match = conditions.check(Some(account.version))?.if_match;
     account_reply(&*accounts::change_own_account(&gateway, call.caller(), if_match, edit).await?)
 }
 
@@ -180,10 +178,10 @@ async fn set_own_password(mut call: Call<'_>) -> ReplyResult {
     Ok(Reply::no_content())
 }
 
-async fn delete_user(call: Call<'_>) -> ReplyResult {
+async fn delete_user(call: Call<'_>, conditions: ChangeConditions) -> ReplyResult {
     let gateway = call.gateway()?;
     let account = read_account(&call)?;
-    let if_match = call.preconditions(Some(account.version))?.if_match;
+    let if_match = conditions.check(Some(account.version))?.if_match;
     accounts::delete_account(&gateway, call.caller(), &account.id, if_match).await?;
     Ok(Reply::no_content())
 }

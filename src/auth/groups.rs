@@ -8,9 +8,10 @@ use super::accounts::{self, Accounts};
 use super::audit::{Audit, Event};
 use super::{Account, Caller, Requester};
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
-use penstock_base::IfMatch;
-use penstock_base::characters::is_deceptive;
 use penstock_base::collections;
+use penstock_base::definition::{
+    MAX_NAME_CHARACTERS, check_name, describe_definition, missing_error,
+};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
 use penstock_base::managed::check_editable;
@@ -18,6 +19,7 @@ use penstock_base::principal::Principal;
 use penstock_base::shared::Shared;
 use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
+use penstock_base::{Preconditions, Put};
 use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Error, Format, Store, Transaction, UnreadableDocument};
 use serde::{Deserialize, Serialize};
@@ -32,8 +34,6 @@ const GROUPS: Table<String, AsJson<Group>> = Table::new(collections::GROUPS);
 const MAX_GROUPS: usize = 1000;
 /// The maximum number of members that a group lists, and of claim values.
 const MAX_MEMBERS: usize = 10_000;
-/// The maximum length of a name in characters.
-const MAX_NAME_CHARACTERS: usize = 64;
 /// The maximum length of a claim value in bytes.
 const MAX_CLAIM_VALUE_BYTES: usize = 256;
 /// The maximum nesting of a body.
@@ -62,6 +62,8 @@ pub struct Group {
 /// What a client defines about a group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewGroup {
+    /// Its name.
+    pub name: String,
     /// The ids or emails of its members.
     pub members: Vec<String>,
     /// The values of the group claim.
@@ -111,8 +113,9 @@ impl NewGroup {
     pub fn from_json(name: &str, body: &[u8]) -> Result<Self, GatewayError> {
         let body = json::parse(body, MAX_NESTING)?;
         let mut findings = Vec::new();
-        let mut new = Self::default();
-        if let Err(why) = check_name(name) {
+        let mut new = Self { name: name.to_owned(), ..Self::default() };
+        if let Err(why) = check_name(DefinitionKind::Group, name, MAX_NAME_CHARACTERS, &['/', '"'])
+        {
             findings.push(Finding::at_pointer("", why));
         }
         if let Some(mut members) = Members::of_object(body, "", &mut findings) {
@@ -164,24 +167,6 @@ fn invalid_group_error(name: &str, findings: Vec<Finding>) -> GatewayError {
     GatewayError::with_findings(ErrorClass::Invalid, detail, findings)
 }
 
-/// Checks the name of a group.
-fn check_name(name: &str) -> Result<(), String> {
-    let why = if name.is_empty() {
-        "it is empty".to_owned()
-    } else if name.chars().count() > MAX_NAME_CHARACTERS {
-        format!("it is longer than {MAX_NAME_CHARACTERS} characters")
-    } else if name.trim() != name {
-        "it begins or ends with white space".to_owned()
-    } else if name == "." || name == ".." {
-        "URLs do not keep it as a path segment".to_owned()
-    } else if let Some(c) = name.chars().find(|c| *c == '/' || *c == '"' || is_deceptive(*c)) {
-        format!("the character {c:?} is not allowed")
-    } else {
-        return Ok(());
-    };
-    Err(format!("{name:?} cannot be the name of a group: {why}"))
-}
-
 impl Groups {
     /// Reads all groups from the store.
     pub(super) fn open(
@@ -227,35 +212,27 @@ impl Groups {
         group.members.iter().filter(exists).cloned().collect()
     }
 
-    /// Creates the group or replaces the one of the same name. With `only_if_new` it replaces none. Returns true if it was
-    /// created. The same content changes nothing: version and `updatedAt` stay. Blocking.
+    /// Creates the group or replaces the one of the same name. The same content changes nothing: version and `updatedAt`
+    /// stay. Blocking.
     ///
     /// # Errors
     /// - `ErrorClass::Invalid` if an account does not exist
-    /// - `ErrorClass::PreconditionFailed` if the stored version does not match `if_match`, or is there despite
-    ///   `only_if_new`
+    /// - `ErrorClass::PreconditionFailed`
     /// - `ErrorClass::Conflict` if there are [`MAX_GROUPS`] others
     pub fn put(
         &self,
         by: &dyn Requester,
-        name: &str,
         new: &NewGroup,
-        if_match: IfMatch,
-        only_if_new: bool,
-    ) -> Result<(Arc<Group>, bool), GatewayError> {
-        let members = self.resolve_members(name, &new.members)?;
+        conditions: Preconditions,
+    ) -> Result<Put<Arc<Group>>, GatewayError> {
+        let members = self.resolve_members(new)?;
         let _writer = self.inner.writer.lock();
+        let name = &new.name;
         let there = self.get(name);
-        if only_if_new && there.is_some() {
-            return Err(GatewayError::new(
-                ErrorClass::PreconditionFailed,
-                format!("If-None-Match requires a new group, and {name:?} already exists"),
-            ));
-        }
-        check_version(name, there.as_deref(), if_match)?;
-        let group = build_group(by.caller(), name, members, new, there.as_deref());
+        check_conditions(conditions, name, there.as_deref())?;
+        let group = build_group(by.caller(), members, new, there.as_deref());
         if let Some(there) = there.as_ref().filter(|there| there.has_content_of(&group)) {
-            return Ok((there.clone(), false));
+            return Ok(Put::Replaced(there.clone()));
         }
         if there.is_none() {
             check_room(self.lock_entries().len())?;
@@ -266,9 +243,8 @@ impl Groups {
             store_group(transaction, &group)
         })?;
         let group = Arc::new(group);
-        let mut entries = self.inner.entries.write();
-        entries.insert(name.to_owned(), group.clone());
-        Ok((group, there.is_none()))
+        self.inner.entries.write().insert(name.clone(), group.clone());
+        Ok(Put::new(group, there.is_some()))
     }
 
     /// Begins several changes in one commit. Other changes of groups wait for its end.
@@ -285,11 +261,11 @@ impl Groups {
         &self,
         by: &dyn Requester,
         name: &str,
-        if_match: IfMatch,
+        conditions: Preconditions,
     ) -> Result<(), GatewayError> {
         let _writer = self.inner.writer.lock();
-        let there = self.get(name).ok_or_else(|| missing_group_error(name))?;
-        check_version(name, Some(&there), if_match)?;
+        let there = self.get(name).ok_or_else(|| missing_error(DefinitionKind::Group, name))?;
+        check_conditions(conditions, name, Some(&there))?;
         let event = change_event(by.caller(), "group.deleted", format!("{name:?}"));
         self.inner.audit.commit_with_events(by, &[event], |transaction| {
             check_editable(transaction, DefinitionKind::Group, name)?;
@@ -359,14 +335,10 @@ impl Groups {
     }
 
     /// Returns the ids of accounts that are given by id or email.
-    fn resolve_members(
-        &self,
-        name: &str,
-        given: &[String],
-    ) -> Result<BTreeSet<String>, GatewayError> {
+    fn resolve_members(&self, new: &NewGroup) -> Result<BTreeSet<String>, GatewayError> {
         let mut ids = BTreeSet::new();
         let mut findings = Vec::new();
-        for (index, id_or_email) in given.iter().enumerate() {
+        for (index, id_or_email) in new.members.iter().enumerate() {
             if let Some(account) = self.inner.accounts.find_user(id_or_email) {
                 ids.insert(account.id.clone());
             } else if findings.len() < json::MAX_FINDINGS {
@@ -381,7 +353,7 @@ impl Groups {
                 findings.push(Finding { public_message, ..Finding::at_pointer(pointer, message) });
             }
         }
-        if findings.is_empty() { Ok(ids) } else { Err(invalid_group_error(name, findings)) }
+        if findings.is_empty() { Ok(ids) } else { Err(invalid_group_error(&new.name, findings)) }
     }
 
     fn lock_entries(&self) -> RwLockReadGuard<'_, BTreeMap<String, Arc<Group>>> {
@@ -408,12 +380,11 @@ impl GroupsBatch<'_> {
         &mut self,
         transaction: &mut Transaction<'_>,
         by: &Caller,
-        name: &str,
         new: &NewGroup,
     ) -> Result<Option<Arc<Group>>, GatewayError> {
-        let members = self.groups.resolve_members(name, &new.members)?;
-        let there = self.groups.get(name);
-        let group = build_group(by, name, members, new, there.as_deref());
+        let members = self.groups.resolve_members(new)?;
+        let there = self.groups.get(&new.name);
+        let group = build_group(by, members, new, there.as_deref());
         if there.as_ref().is_some_and(|there| there.has_content_of(&group)) {
             return Ok(None);
         }
@@ -426,7 +397,7 @@ impl GroupsBatch<'_> {
         let event = describe_change(by, there.as_deref(), &group);
         self.groups.inner.audit.add_event(transaction, &event)?;
         let group = Arc::new(group);
-        self.changes.insert(name.to_owned(), Some(group.clone()));
+        self.changes.insert(new.name.clone(), Some(group.clone()));
         Ok(Some(group))
     }
 
@@ -468,7 +439,6 @@ impl GroupsBatch<'_> {
 /// Builds the new content of a group with these members.
 fn build_group(
     by: &Caller,
-    name: &str,
     members: BTreeSet<String>,
     new: &NewGroup,
     there: Option<&Group>,
@@ -476,7 +446,7 @@ fn build_group(
     let claim_values: BTreeSet<String> = new.claim_values.iter().cloned().collect();
     let now = time::now_rfc3339();
     Group {
-        name: name.to_owned(),
+        name: new.name.clone(),
         members: members.into_iter().collect(),
         claim_values: claim_values.into_iter().collect(),
         version: there.map_or(1, |there| there.version + 1),
@@ -503,26 +473,13 @@ fn check_room(count: usize) -> Result<(), GatewayError> {
     ))
 }
 
-/// Returns the error of a group that does not exist.
-pub fn missing_group_error(name: &str) -> GatewayError {
-    GatewayError::new(ErrorClass::NotFound, format!("there is no group {name:?}"))
-}
-
-fn check_version(name: &str, there: Option<&Group>, if_match: IfMatch) -> Result<(), GatewayError> {
-    let message = match (if_match, there) {
-        (IfMatch::Any, _) | (IfMatch::Exists, Some(_)) => return Ok(()),
-        (IfMatch::Version(asked), Some(there)) if asked == there.version => return Ok(()),
-        (IfMatch::Version(asked), Some(there)) => {
-            format!(
-                "the group {name:?} has version {} now, not {asked}; read it again",
-                there.version
-            )
-        }
-        (IfMatch::Exists | IfMatch::Version(_), None) => {
-            format!("there is no group {name:?} yet; leave out If-Match to create it")
-        }
-    };
-    Err(GatewayError::new(ErrorClass::PreconditionFailed, message))
+fn check_conditions(
+    conditions: Preconditions,
+    name: &str,
+    there: Option<&Group>,
+) -> Result<(), GatewayError> {
+    let what = describe_definition(DefinitionKind::Group, name);
+    conditions.check_version(there.map(|there| there.version), &what)
 }
 
 /// Builds the event of a change, which names the members that it adds and removes.
@@ -556,12 +513,14 @@ mod tests {
     use super::super::fixture::Fixture;
     use super::super::{AccountSource, Authorized, Identity, Profile, Role};
     use super::*;
+    use penstock_base::IfMatch;
 
     fn put(fixture: &Fixture, name: &str, members: &[&str], values: &[&str]) -> Arc<Group> {
         let texts = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
-        let new = NewGroup { members: texts(members), claim_values: texts(values) };
+        let (members, claim_values) = (texts(members), texts(values));
+        let new = NewGroup { name: name.to_owned(), members, claim_values };
         let by = Authorized::local();
-        fixture.auth.groups.put(&by, name, &new, IfMatch::Any, false).unwrap().0
+        fixture.auth.groups.put(&by, &new, Preconditions::default()).unwrap().into_value()
     }
 
     fn principals(texts: &[&str]) -> Vec<Principal> {
@@ -595,7 +554,8 @@ mod tests {
         assert!(groups.is_any_of(&bob, &principals(&["group:none", "user:BOB"])));
         assert!(!groups.is_any_of(&bob, &principals(&["group:none", "user:ada"])));
         let error = NewGroup { members: vec!["carl".to_owned()], ..NewGroup::default() };
-        let error = groups.put(&Authorized::local(), "x", &error, IfMatch::Any, false).unwrap_err();
+        let by = Authorized::local();
+        let error = groups.put(&by, &error, Preconditions::default()).unwrap_err();
         assert_eq!((error.class, error.findings.len()), (ErrorClass::Invalid, 1));
     }
 
@@ -626,7 +586,7 @@ mod tests {
         put(&fixture, "a", &[&ada.id], &["v"]);
         put(&fixture, "a", &[], &["v"]);
         put(&fixture, "b", &[], &[]);
-        fixture.auth.groups.delete(&Authorized::local(), "b", IfMatch::Version(1)).unwrap();
+        fixture.auth.groups.delete(&Authorized::local(), "b", IfMatch::Version(1).into()).unwrap();
         let again =
             Groups::open(&fixture.store, &fixture.auth.accounts, &fixture.auth.audit).unwrap();
         assert_eq!(again.list(None, 10), fixture.auth.groups.list(None, 10));

@@ -85,6 +85,22 @@ impl GuardedStore {
     ) -> Result<Unsynced<(T, Commit)>, E> {
         commit_unsynced(&self.0, check, change)
     }
+
+    /// Runs `work` on behalf of the client that `check` belongs to, and keeps none of its changes: see
+    /// [`Store::dry_run`].
+    ///
+    /// # Errors
+    /// The errors of `check`, of `work` and of [`Store::dry_run`].
+    pub fn dry_run<T, E: From<Error> + From<GatewayError>>(
+        &self,
+        check: &dyn CommitCheck,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.0.dry_run(|transaction| {
+            check.check_commit(transaction)?;
+            work(transaction)
+        })
+    }
 }
 
 impl From<Store> for GuardedStore {
@@ -133,9 +149,13 @@ mod tests {
         assert!(all.len() > 50, "{all:?}");
         for path in all.iter().filter(|path| !path.ends_with("http/access.rs")) {
             let text = std::fs::read_to_string(path).unwrap();
-            for other in
-                ["NoClient", "ExportRequester::gateway", "Authorized::local", ".authorize("]
-            {
+            for other in [
+                "NoClient",
+                "ExportRequester::gateway",
+                "Request::of_gateway",
+                "Authorized::local",
+                ".authorize(",
+            ] {
                 assert!(!text.contains(other), "{} names {other}", path.display());
             }
         }

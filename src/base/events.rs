@@ -173,15 +173,8 @@ impl EventBus {
     /// Returns an event that tests a webhook, with its identifier. It is in no queue.
     pub fn render_test_event(&self, webhook: &str) -> (String, String) {
         let id = new_event_id();
-        let source = &self.inner.source;
-        let json = render_event(
-            &id,
-            source,
-            None,
-            EventKind::WebhookTest,
-            webhook,
-            &serde_json::json!({}),
-        );
+        let data = serde_json::json!({});
+        let json = render_event(&id, self.origin(None), EventKind::WebhookTest, webhook, &data);
         (id, json)
     }
 
@@ -197,7 +190,7 @@ impl EventBus {
             return None;
         }
         let data = serialize_data(kind, data)?;
-        Some(render_event(&new_event_id(), &self.inner.source, trace, kind, subject, &data))
+        Some(render_event(&new_event_id(), self.origin(trace), kind, subject, &data))
     }
 
     /// Publishes an event to all listeners. `subject` is the id of the resource that the event is about. If it is in a
@@ -273,6 +266,10 @@ impl EventBus {
         Some(Listener::new(self.clone(), newest, after, selection, permit))
     }
 
+    fn origin<'o>(&'o self, trace: Option<&'o str>) -> EventOrigin<'o> {
+        EventOrigin { source: &self.inner.source, trace }
+    }
+
     fn lock_ring(&self) -> MutexGuard<'_, Ring> {
         self.inner.ring.lock()
     }
@@ -285,7 +282,7 @@ impl EventBus {
         subject: &str,
         data: &impl Serialize,
     ) -> Event {
-        let json = render_event(&id.to_string(), &self.inner.source, trace, kind, subject, data);
+        let json = render_event(&id.to_string(), self.origin(trace), kind, subject, data);
         Event { id, kind, json: json.into(), audience: None }
     }
 }
@@ -303,11 +300,17 @@ fn serialize_data(kind: EventKind, data: &impl Serialize) -> Option<Box<RawValue
         .ok()
 }
 
+/// Where an event comes from.
+#[derive(Clone, Copy)]
+struct EventOrigin<'a> {
+    source: &'a str,
+    trace: Option<&'a str>,
+}
+
 /// Returns an event in the JSON format of `CloudEvents` 1.0, on one line.
 fn render_event(
     id: &str,
-    source: &str,
-    trace: Option<&str>,
+    EventOrigin { source, trace }: EventOrigin<'_>,
     kind: EventKind,
     subject: &str,
     data: &impl Serialize,

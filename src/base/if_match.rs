@@ -1,4 +1,5 @@
-//! `If-Match` and `If-None-Match` (RFC 9110, section 13.1): the version that a change expects.
+//! `If-Match` and `If-None-Match` (RFC 9110, section 13.1): the version that a change expects. And what a change that may
+//! create did.
 use crate::error::{ErrorClass, GatewayError};
 
 /// The condition of a change on the stored version.
@@ -23,6 +24,26 @@ pub struct Preconditions {
 }
 
 impl Preconditions {
+    /// The conditions of a change that only creates.
+    pub const ONLY_IF_NEW: Self = Self { if_match: IfMatch::Any, only_if_new: true };
+
+    /// Checks the stored version, `None` if there is none, under the lock of its changes. `what` names the resource.
+    ///
+    /// # Errors
+    /// `ErrorClass::PreconditionFailed`.
+    pub fn check_version(self, stored: Option<u64>, what: &str) -> Result<(), GatewayError> {
+        let IfMatch::Version(expected) = self.if_match else {
+            return self.check_existence(stored.is_some(), what);
+        };
+        match stored {
+            Some(stored) if stored != expected => Err(GatewayError::new(
+                ErrorClass::PreconditionFailed,
+                format!("{what} has version {stored} now, not {expected}; read it again"),
+            )),
+            _ => Self { if_match: IfMatch::Exists, ..self }.check_existence(stored.is_some(), what),
+        }
+    }
+
     /// Checks a resource that has no versions, in the commit that changes it. `what` names it.
     ///
     /// # Errors
@@ -30,12 +51,90 @@ impl Preconditions {
     pub fn check_existence(self, exists: bool, what: &str) -> Result<(), GatewayError> {
         let why = match self.if_match {
             _ if exists && self.only_if_new => "If-None-Match: * requires that it does not exist",
-            IfMatch::Exists if !exists => "If-Match: * requires that it exists",
+            IfMatch::Exists if !exists => "If-Match requires that it exists",
             IfMatch::Version(_) => "If-Match names a version, and it has none",
             IfMatch::Any | IfMatch::Exists => return Ok(()),
         };
         let state = if exists { "exists" } else { "does not exist" };
         let detail = format!("{what} {state}, and {why}; nothing was changed");
         Err(GatewayError::new(ErrorClass::PreconditionFailed, detail))
+    }
+}
+
+impl From<IfMatch> for Preconditions {
+    fn from(if_match: IfMatch) -> Self {
+        Self { if_match, only_if_new: false }
+    }
+}
+
+/// What became of something that was put, and its value now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Put<T> {
+    /// It is new.
+    Created(T),
+    /// It was there. It has the new content, or had it before.
+    Replaced(T),
+}
+
+impl<T> Put<T> {
+    /// Returns the outcome for a value that was there before or not.
+    pub fn new(value: T, was_there: bool) -> Self {
+        if was_there { Self::Replaced(value) } else { Self::Created(value) }
+    }
+
+    /// Returns whether it is new.
+    pub fn is_created(&self) -> bool {
+        matches!(self, Self::Created(_))
+    }
+
+    /// Returns the value.
+    pub fn value(&self) -> &T {
+        match self {
+            Self::Created(value) | Self::Replaced(value) => value,
+        }
+    }
+
+    /// Returns the value.
+    pub fn into_value(self) -> T {
+        match self {
+            Self::Created(value) | Self::Replaced(value) => value,
+        }
+    }
+
+    /// Converts the value.
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Put<U> {
+        match self {
+            Self::Created(value) => Put::Created(convert(value)),
+            Self::Replaced(value) => Put::Replaced(convert(value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_checked_against_the_stored_one() {
+        let check = |if_match: IfMatch, stored| {
+            Preconditions::from(if_match).check_version(stored, "it").map_err(|error| error.detail)
+        };
+        for (if_match, stored) in [
+            (IfMatch::Any, None),
+            (IfMatch::Any, Some(3)),
+            (IfMatch::Exists, Some(3)),
+            (IfMatch::Version(3), Some(3)),
+        ] {
+            assert_eq!(check(if_match, stored), Ok(()), "{if_match:?} {stored:?}");
+        }
+        let stale = check(IfMatch::Version(2), Some(3)).unwrap_err();
+        assert_eq!(stale, "it has version 3 now, not 2; read it again");
+        for if_match in [IfMatch::Exists, IfMatch::Version(2)] {
+            let missing = check(if_match, None).unwrap_err();
+            assert!(missing.contains("does not exist, and If-Match requires"), "{missing}");
+        }
+        Preconditions::ONLY_IF_NEW.check_version(None, "it").unwrap();
+        let taken = Preconditions::ONLY_IF_NEW.check_version(Some(3), "it").unwrap_err();
+        assert_eq!(taken.class, ErrorClass::PreconditionFailed);
     }
 }

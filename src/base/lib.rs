@@ -9,6 +9,7 @@ pub mod clock;
 pub mod collections;
 pub mod commit;
 pub mod cursor;
+pub mod definition;
 pub mod disk;
 pub mod error;
 pub mod events;
@@ -35,5 +36,5 @@ pub mod xpath_regex;
 pub mod yaml;
 
 pub use background::run_in_background;
-pub use if_match::{IfMatch, Preconditions};
+pub use if_match::{IfMatch, Preconditions, Put};
 pub use penstock_resources::role::Role;

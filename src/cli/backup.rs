@@ -71,7 +71,11 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
 
 pub(super) fn run_restore(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
     run_action(given, arguments, |settings, path| {
-        let note = RestoreNote::begin(given.get_flag("revoke-keys"), given.get_flag("sign-out"));
+        let note = RestoreNote {
+            revoke_keys: given.get_flag("revoke-keys"),
+            sign_out: given.get_flag("sign-out"),
+            ..RestoreNote::begin()
+        };
         let Restored { backup, sequence, counters, .. } = restore_backup(settings, path, note)?;
         let dir = settings.data_dir.display();
         let text = format!(

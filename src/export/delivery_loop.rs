@@ -176,15 +176,4 @@ mod tests {
         stopped.await.unwrap();
         assert!(*is_finished.borrow());
     }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_attempt_has_some_seconds_when_the_gateway_stops() {
-        let (stop, mut stopped) = watch::channel(false);
-        assert_eq!(finish_within_grace(async { 1 }, &mut stopped).await, Some(1));
-        stop.send_replace(true);
-        let late = tokio::time::sleep(SHUTDOWN_GRACE * 2);
-        assert_eq!(finish_within_grace(late, &mut stopped).await, None);
-        let in_time = tokio::time::sleep(SHUTDOWN_GRACE / 2);
-        assert_eq!(finish_within_grace(in_time, &mut stopped).await, Some(()));
-    }
 }

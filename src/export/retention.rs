@@ -13,11 +13,10 @@ use super::queue::ExportQueue;
 use super::record::EXPORTS;
 use super::{ExporterParts, make};
 use oxrdf::NamedNode;
-use penstock_base::commit::NoClient;
 use penstock_base::error::GatewayError;
 use penstock_config::Limits;
 use penstock_model::change_feed::{self, ExportCursor};
-use penstock_model::ingest::{Body, KeptObjects, Mode, OnError, Request, ReviewStep};
+use penstock_model::ingest::{Body, KeptObjects, Mode, Request};
 use penstock_model::members;
 use penstock_model::resource::Compiled;
 use penstock_resources::export::ExportStatus;
@@ -132,26 +131,10 @@ pub(super) fn remove_objects(
     let id = business_object.object.id.as_str();
     let watch = inner.options.catalogue.watch();
     let limits = Limits { history: inner.options.history, ..Limits::default() };
+    let (mode, body) = (Mode::Delete, Body::Json(b""));
     let request = Request {
-        business_object,
-        mode: Mode::Delete,
-        on_error: OnError::Abort,
-        retried_letter: None,
-        review: ReviewStep::None,
-        bypass: false,
-        audit: None,
-        check: &NoClient,
-        caller: RETENTION_CALLER,
-        api_key: None,
-        write_scope: None,
-        traceparent: None,
-        idempotency_key: None,
-        condition: None,
-        languages: &[],
-        lists_objects: false,
-        watch,
         events: Some(&inner.options.events),
-        body: Body::Json(b""),
+        ..Request::of_gateway(business_object, mode, RETENTION_CALLER, watch, body)
     };
     penstock_model::ingest::remove_expired(
         &inner.queue.store,

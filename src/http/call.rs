@@ -1,13 +1,11 @@
 //! One call of an operation: the request, and how a handler reads it.
 use super::body::{self, BufferedBody};
 use super::caller::caller;
-use super::etag::read_preconditions;
 use super::path::path_parameter;
 use super::problem::Problem;
 use super::service::{origin, trace};
 use super::state::{State, gateway, state};
 use penstock_auth::Authorized;
-use penstock_base::Preconditions;
 use penstock_base::telemetry::trace::Trace;
 use penstock_service::gateway::Gateway;
 use salvo::{Depot, Request};
@@ -57,14 +55,6 @@ impl Call<'_> {
     /// Returns the address of a path of this gateway, for `Location`.
     pub fn locate(&self, path: &str) -> String {
         format!("{}{path}", origin(self.depot).prefix)
-    }
-
-    /// Returns the preconditions of a change: [`read_preconditions`].
-    ///
-    /// # Errors
-    /// 412 if a condition is false already; 400 if a header is malformed.
-    pub fn preconditions(&self, current: Option<u64>) -> Result<Preconditions, Problem> {
-        read_preconditions(self.req, current)
     }
 
     /// Reads the whole body of a JSON request: [`body::read_json_body`].

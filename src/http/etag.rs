@@ -1,5 +1,8 @@
 //! Conditional requests (RFC 9110, 13.1): `ETag`, `If-Match` and `If-None-Match`.
+use super::operation::{Parameter, Place};
+use super::parameters::Parameters;
 use super::problem::Problem;
+use super::query::Query;
 use penstock_base::{IfMatch, Preconditions};
 use salvo::http::header::{
     CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH,
@@ -12,42 +15,108 @@ pub fn format_etag(version: u64) -> String {
     format!("\"{version}\"")
 }
 
-/// Returns the preconditions of a change of a resource whose version is `current`, `None` if it does not exist.
-///
-/// # Errors
-/// 412 if a condition is false already; 400 if a header is malformed.
-pub fn read_preconditions(req: &Request, current: Option<u64>) -> Result<Preconditions, Problem> {
-    let if_match = read_if_match(req, current)?;
-    let Some(tags) = read_if_none_match_tags(req)? else {
-        return Ok(Preconditions { if_match, only_if_new: false });
-    };
-    let etag = current.map(format_etag);
-    if let Some(etag) = etag.filter(|etag| tags.is_empty() || tags.contains(etag)) {
-        return Err(Problem::new(
-            StatusCode::PRECONDITION_FAILED,
-            format!("If-None-Match excludes this resource: it exists, and its ETag is {etag}"),
-        ));
-    }
-    Ok(Preconditions { if_match, only_if_new: tags.is_empty() })
+/// The conditions of a request that changes a resource, which the operation declares and its handler checks. `CREATES` says
+/// whether the operation may create the resource.
+#[derive(Debug)]
+pub struct Conditions<const CREATES: bool> {
+    /// The entity tags of `If-Match`, each with its quotes; none if any existing resource matches (`*`).
+    pub if_match: Option<Vec<String>>,
+    /// The entity tags of `If-None-Match`; none if no resource may exist (`*`).
+    pub if_none_match: Option<Vec<String>>,
 }
 
-/// Returns the preconditions of a change of a resource that has no `ETag`. They are about its existence.
-///
-/// # Errors
-/// 412 if `If-Match` names a tag, which no such resource has; 400 if a header is malformed.
-pub fn read_existence_preconditions(req: &Request) -> Result<Preconditions, Problem> {
-    let if_match = match read_if_match_tags(req)?.as_deref() {
-        None => IfMatch::Any,
-        Some([]) => IfMatch::Exists,
-        Some(_) => {
+/// The conditions of an operation that creates or replaces a resource.
+pub type PutConditions = Conditions<true>;
+/// The conditions of an operation that changes or deletes a resource.
+pub type ChangeConditions = Conditions<false>;
+
+impl<const CREATES: bool> Conditions<CREATES> {
+    /// Returns whether the request has no condition.
+    pub fn is_empty(&self) -> bool {
+        self.if_match.is_none() && self.if_none_match.is_none()
+    }
+
+    /// Returns the preconditions for a resource whose version is `current`, `None` if it does not exist.
+    ///
+    /// # Errors
+    /// 412 if a condition is false already. The commit checks again, since the version may have changed by then.
+    pub fn check(&self, current: Option<u64>) -> Result<Preconditions, Problem> {
+        let if_match = self.check_if_match(current)?;
+        let Some(tags) = &self.if_none_match else {
+            return Ok(Preconditions { if_match, only_if_new: false });
+        };
+        let etag = current.map(format_etag);
+        if let Some(etag) = etag.filter(|etag| tags.is_empty() || tags.contains(etag)) {
             return Err(Problem::new(
                 StatusCode::PRECONDITION_FAILED,
-                "If-Match names an ETag, and this resource has none; leave it out, or send If-Match: *",
+                format!("If-None-Match excludes this resource: it exists, and its ETag is {etag}"),
             ));
         }
-    };
-    let only_if_new = read_if_none_match_tags(req)?.is_some_and(|tags| tags.is_empty());
-    Ok(Preconditions { if_match, only_if_new })
+        Ok(Preconditions { if_match, only_if_new: tags.is_empty() })
+    }
+
+    fn check_if_match(&self, current: Option<u64>) -> Result<IfMatch, Problem> {
+        let Some(tags) = &self.if_match else { return Ok(IfMatch::Any) };
+        if tags.is_empty() {
+            return Ok(IfMatch::Exists);
+        }
+        let is_named = |version: &u64| tags.contains(&format_etag(*version));
+        current.filter(is_named).map(IfMatch::Version).ok_or_else(|| {
+            let now = match current {
+                Some(version) => format!("its ETag is {} now", format_etag(version)),
+                None => "there is none".to_owned(),
+            };
+            Problem::new(
+                StatusCode::PRECONDITION_FAILED,
+                format!("If-Match names another version of this resource: {now}; read it again"),
+            )
+        })
+    }
+
+    /// Returns the preconditions for a resource that has no `ETag`. They are about its existence, which the commit checks.
+    ///
+    /// # Errors
+    /// 412 if `If-Match` names a tag, which no such resource has.
+    pub fn check_existence(&self) -> Result<Preconditions, Problem> {
+        let if_match = match &self.if_match {
+            None => IfMatch::Any,
+            Some(tags) if tags.is_empty() => IfMatch::Exists,
+            Some(_) => {
+                return Err(Problem::new(
+                    StatusCode::PRECONDITION_FAILED,
+                    "If-Match names an ETag, and this resource has none; leave it out, or send If-Match: *",
+                ));
+            }
+        };
+        let only_if_new = self.if_none_match.as_ref().is_some_and(Vec::is_empty);
+        Ok(Preconditions { if_match, only_if_new })
+    }
+}
+
+impl<const CREATES: bool> Parameters for Conditions<CREATES> {
+    fn describe() -> Vec<Parameter> {
+        let header = |name, description| Parameter {
+            name,
+            place: Place::Header,
+            description,
+            is_required: false,
+            is_list: false,
+            schema: |generator| generator.subschema_for::<String>(),
+        };
+        if CREATES {
+            vec![
+                header("If-Match", "Replace only this version."),
+                header("If-None-Match", "`*`: create only."),
+            ]
+        } else {
+            vec![header("If-Match", "Change only this version.")]
+        }
+    }
+
+    fn read(req: &Request, _query: &Query) -> Result<Self, Problem> {
+        let if_match = read_if_match_tags(req)?;
+        Ok(Self { if_match, if_none_match: read_if_none_match_tags(req)? })
+    }
 }
 
 /// Replaces the answer to a `GET` by 304 if the client has it already. The answers of all routes pass here. A malformed
@@ -67,29 +136,6 @@ pub(super) fn apply_if_none_match(req: &Request, res: &mut Response) {
     for header in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_DISPOSITION] {
         res.headers_mut().remove(header);
     }
-}
-
-/// Returns the condition of `If-Match` for a resource whose version is `current`.
-///
-/// # Errors
-/// 412 if the resource has another version or does not exist; 400 if the header is malformed.
-fn read_if_match(req: &Request, current: Option<u64>) -> Result<IfMatch, Problem> {
-    let Some(tags) = read_tags(req, &IF_MATCH)? else { return Ok(IfMatch::Any) };
-    if tags.contains(&Tag::Any) {
-        return Ok(IfMatch::Exists);
-    }
-    let matching = current.filter(|version| tags.contains(&Tag::Strong(format_etag(*version))));
-    // The commit checks the version again, since it may have changed by then.
-    matching.map(IfMatch::Version).ok_or_else(|| {
-        let now = match current {
-            Some(version) => format!("its ETag is {} now", format_etag(version)),
-            None => "there is none".to_owned(),
-        };
-        Problem::new(
-            StatusCode::PRECONDITION_FAILED,
-            format!("If-Match names another version of this resource: {now}; read it again"),
-        )
-    })
 }
 
 /// Returns the entity tags of `If-Match`, each with its quotes; none if any existing resource matches (`*`).

@@ -270,7 +270,7 @@ impl Operation {
         !self.id.is_empty()
     }
 
-    /// Describes a parameter of the path or the query.
+    /// Describes a parameter of the path, the query or the headers.
     #[must_use]
     pub fn parameter(mut self, name: &str, description: &'static str) -> Self {
         let known = self.parameters.iter_mut().find(|parameter| parameter.name == name);

@@ -5,7 +5,7 @@ use super::query::{CursorKey, MAX_LIMIT, Query, cursor_after};
 use penstock_model::ingest::{Mode, OnError, parse_mode, parse_on_error};
 use penstock_resources::Page;
 use penstock_resources::change::{ChangeRole, ChangeState};
-use salvo::Request;
+pub use salvo::Request;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 /// The query parameters of an operation. [`parameters!`](crate::parameters!) declares them.
@@ -13,20 +13,20 @@ pub trait Parameters: Sized + Send + 'static {
     /// Describes each parameter.
     fn describe() -> Vec<Parameter>;
 
-    /// Reads the parameters.
+    /// Reads the parameters, which are in this query or are headers of the request.
     ///
     /// # Errors
     /// 400 with the parameter, its value and what it must be.
-    fn read(query: &Query) -> Result<Self, Problem>;
+    fn read(req: &Request, query: &Query) -> Result<Self, Problem>;
 
     /// Reads the parameters of a request; `described` is what [`Self::describe`] returns.
     ///
     /// # Errors
     /// 400 for an unknown or repeated parameter, or as [`Self::read`].
     fn read_request(req: &Request, described: &[Parameter]) -> Result<Self, Problem> {
-        let known: Vec<_> =
-            described.iter().map(|parameter| (parameter.name, parameter.is_list)).collect();
-        Self::read(&Query::read_known(req, &known)?)
+        let in_query = described.iter().filter(|parameter| parameter.place == Place::Query);
+        let known: Vec<_> = in_query.map(|parameter| (parameter.name, parameter.is_list)).collect();
+        Self::read(req, &Query::read_known(req, &known)?)
     }
 }
 
@@ -172,10 +172,15 @@ macro_rules! parameters {
                 described
             }
 
-            fn read(query: &$crate::query::Query) -> Result<Self, $crate::problem::Problem> {
+            fn read(
+                req: &$crate::parameters::Request,
+                query: &$crate::query::Query,
+            ) -> Result<Self, $crate::problem::Problem> {
+                // Only the parameters of a page are read with it.
+                let _ = req;
                 Ok(Self {
                     $($field: $crate::parameters::ParameterValue::read(query, $parameter)?,)*
-                    $($rest: $crate::parameters::Parameters::read(query)?,)?
+                    $($rest: $crate::parameters::Parameters::read(req, query)?,)?
                 })
             }
         }
@@ -221,7 +226,7 @@ impl<C: CursorKey> Parameters for PageQuery<C> {
         ]
     }
 
-    fn read(query: &Query) -> Result<Self, Problem> {
+    fn read(_req: &Request, query: &Query) -> Result<Self, Problem> {
         Ok(Self { limit: query.read_limit()?, after: query.read_cursor::<C>()? })
     }
 }
@@ -236,6 +241,17 @@ impl<C: CursorKey> PageQuery<C> {
     }
 }
 
+/// The parameters of both, such as those of a query and the headers of conditions.
+impl<A: Parameters, B: Parameters> Parameters for (A, B) {
+    fn describe() -> Vec<Parameter> {
+        [A::describe(), B::describe()].concat()
+    }
+
+    fn read(req: &Request, query: &Query) -> Result<Self, Problem> {
+        Ok((A::read(req, query)?, B::read(req, query)?))
+    }
+}
+
 /// Any query parameters: the handler reads them.
 #[derive(Debug)]
 pub struct AnyQuery;
@@ -245,7 +261,7 @@ impl Parameters for AnyQuery {
         Vec::new()
     }
 
-    fn read(_query: &Query) -> Result<Self, Problem> {
+    fn read(_req: &Request, _query: &Query) -> Result<Self, Problem> {
         Ok(Self)
     }
 
@@ -260,8 +276,8 @@ impl<Q: Parameters> Parameters for Result<Q, Problem> {
         Q::describe()
     }
 
-    fn read(query: &Query) -> Result<Self, Problem> {
-        Ok(Q::read(query))
+    fn read(req: &Request, query: &Query) -> Result<Self, Problem> {
+        Ok(Q::read(req, query))
     }
 
     fn read_request(req: &Request, described: &[Parameter]) -> Result<Self, Problem> {

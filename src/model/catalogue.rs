@@ -30,12 +30,13 @@ use super::warnings::{self, WarningContext};
 use entry::{Entries, Entry};
 use namespaces::list_created;
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-pub use penstock_base::IfMatch;
 use penstock_base::clock::Clock;
 use penstock_base::commit::commit;
+use penstock_base::definition::{describe_definition, missing_error};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::check_editable;
 use penstock_base::shared::Shared;
+use penstock_base::{Preconditions, Put};
 use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Error, Read, Store, Transaction};
 use shapes_graphs::DefinedGraphs;
@@ -140,19 +141,16 @@ impl Catalogue {
         self.find_entry(id_or_name).map(drop)
     }
 
-    /// Checks that no Business Object has this name. One that does not compile does not count: clients cannot see it,
-    /// and creating it again replaces it.
+    /// Checks whether the Business Object with this name may be put. A commit checks it again.
     ///
     /// # Errors
     /// `ErrorClass::PreconditionFailed`.
-    pub fn check_new(&self, name: &str) -> Result<(), GatewayError> {
-        if self.read_entries().find_by_name(name).is_none_or(|entry| entry.compiled.is_none()) {
-            return Ok(());
-        }
-        Err(GatewayError::new(
-            ErrorClass::PreconditionFailed,
-            format!("If-None-Match requires a new Business Object, and {name:?} already exists"),
-        ))
+    pub fn check_conditions(
+        &self,
+        name: &str,
+        conditions: Preconditions,
+    ) -> Result<(), GatewayError> {
+        check_conditions(conditions, name, self.read_entries().find_by_name(name))
     }
 
     /// Returns all Business Objects, ordered by name.
@@ -183,7 +181,7 @@ impl Catalogue {
         &self,
         transaction: &mut Transaction<'_>,
         namespace: Namespace,
-    ) -> Result<(Namespace, bool), GatewayError> {
+    ) -> Result<Put<Namespace>, GatewayError> {
         namespace::put_with_cache(transaction, self.watch.namespaces(), namespace)
     }
 
@@ -193,13 +191,11 @@ impl Catalogue {
         self.read_entries().version
     }
 
-    /// Creates the Business Object or replaces the one of the same name, and creates missing namespaces. With
-    /// `only_if_new` it replaces none. Returns true if it was created. A definition that equals the stored one changes
-    /// nothing: version and `updatedAt` stay.
+    /// Creates the Business Object or replaces the one of the same name, and creates missing namespaces. A definition that
+    /// equals the stored one changes nothing: version and `updatedAt` stay.
     ///
     /// # Errors
-    /// - `ErrorClass::PreconditionFailed` if the stored version does not match `if_match`, or is there despite
-    ///   `only_if_new`
+    /// - `ErrorClass::PreconditionFailed`
     /// - `ErrorClass::Invalid` for an unknown namespace or shapes graph
     /// - `ErrorClass::Conflict` for another base of a namespace that is in use, and while the Business Object is being
     ///   deleted with its objects
@@ -209,17 +205,14 @@ impl Catalogue {
         &self,
         by: Requester<'_>,
         new: CompiledDefinition,
-        if_match: IfMatch,
-        only_if_new: bool,
-    ) -> Result<(Arc<Compiled>, bool), GatewayError> {
+        conditions: Preconditions,
+    ) -> Result<Put<Arc<Compiled>>, GatewayError> {
         let writer = self.lock_writer();
-        if only_if_new {
-            self.check_new(&new.definition.name)?;
-        }
-        let before = self.read_entries().find_by_name(&new.definition.name).cloned();
-        check_version(before.as_ref(), if_match)?;
-        let created = before.is_none();
-        Ok((self.save_definition(&writer, by, before, new)?, created))
+        let name = &new.definition.name;
+        let before = self.read_entries().find_by_name(name).cloned();
+        check_conditions(conditions, name, before.as_ref())?;
+        let was_there = before.is_some();
+        Ok(Put::new(self.save_definition(&writer, by, before, new)?, was_there))
     }
 
     /// Replaces the Business Object with this id or name. A new name must not belong to another one (409).
@@ -231,11 +224,11 @@ impl Catalogue {
         by: Requester<'_>,
         id_or_name: &str,
         new: CompiledDefinition,
-        if_match: IfMatch,
+        conditions: Preconditions,
     ) -> Result<Arc<Compiled>, GatewayError> {
         let writer = self.lock_writer();
         let before = self.find_entry(id_or_name)?;
-        check_version(Some(&before), if_match)?;
+        check_conditions(conditions, &before.name, Some(&before))?;
         if let Some(other) = self.read_entries().find_by_name(&new.definition.name)
             && other.id != before.id
         {
@@ -257,14 +250,14 @@ impl Catalogue {
         &self,
         by: Requester<'_>,
         id_or_name: &str,
-        if_match: IfMatch,
+        conditions: Preconditions,
     ) -> Result<(), GatewayError> {
         let _writer = self.lock_writer();
         let entry = self.find_entry(id_or_name)?;
         if let Some(compiled) = &entry.compiled {
             deletion::check_not_deleting(&compiled.object)?;
         }
-        check_version(Some(&entry), if_match)?;
+        check_conditions(conditions, &entry.name, Some(&entry))?;
         commit::<_, GatewayError>(&self.store, by.check, |transaction| {
             check_editable(transaction, DefinitionKind::BusinessObject, &entry.name)?;
             delete_entry(transaction, by, &entry)
@@ -336,7 +329,7 @@ impl Catalogue {
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, GatewayError>,
     ) -> Result<(T, Vec<Finding>), GatewayError> {
         let BusinessObject { id, definition, .. } = &compiled.object;
-        let rehearse = |transaction: &mut Transaction<'_>| {
+        self.store.dry_run(|transaction| {
             let mapping = &compiled.mapping;
             let changed =
                 self.define_namespaces(transaction, Some(id), &definition.namespaces, mapping)?;
@@ -347,17 +340,7 @@ impl Catalogue {
             let created = list_created(&changed);
             let warnings = self.collect_warnings_in(transaction, &context, compiled, &created)?;
             Ok((work(transaction)?, warnings))
-        };
-        let rehearsed = self.store.transact(|transaction| -> Result<(), DryRunEnd<_>> {
-            Err(rehearse(transaction).map_or_else(DryRunEnd::Failed, DryRunEnd::Done))
-        });
-        match rehearsed {
-            Err(DryRunEnd::Done(done)) => Ok(done),
-            Err(DryRunEnd::Failed(error)) => Err(error),
-            Ok(_) => {
-                unreachable!("the transaction always ends with an error, so it is not committed")
-            }
-        }
+        })
     }
 
     /// Returns the base of a namespace of this name that is created without a definition.
@@ -367,12 +350,8 @@ impl Catalogue {
     }
 
     fn find_entry(&self, id_or_name: &str) -> Result<Entry, GatewayError> {
-        self.read_entries().find_entry(id_or_name).cloned().ok_or_else(|| {
-            GatewayError::new(
-                ErrorClass::NotFound,
-                format!("there is no Business Object {id_or_name:?}"),
-            )
-        })
+        let found = self.read_entries().find_entry(id_or_name).cloned();
+        found.ok_or_else(|| missing_error(DefinitionKind::BusinessObject, id_or_name))
     }
 
     // A poisoned lock is still usable: a single call makes each change of the entries, so none is ever half done.
@@ -400,34 +379,18 @@ fn delete_entry(
     by.add_to_commit(transaction, &Change::of_entry(Action::Deleted, entry))
 }
 
-/// The end of a dry run, which never commits.
-enum DryRunEnd<T> {
-    Done(T),
-    Failed(GatewayError),
-}
-
-impl<T> From<Error> for DryRunEnd<T> {
-    fn from(error: Error) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-fn check_version(entry: Option<&Entry>, if_match: IfMatch) -> Result<(), GatewayError> {
-    match (if_match, entry) {
-        (IfMatch::Any, _) | (IfMatch::Exists, Some(_)) => Ok(()),
-        (IfMatch::Version(asked), Some(entry)) if asked == entry.version => Ok(()),
-        (IfMatch::Version(asked), Some(entry)) => Err(GatewayError::new(
-            ErrorClass::PreconditionFailed,
-            format!(
-                "the Business Object {:?} has version {} now, not {asked}; read it again",
-                entry.name, entry.version
-            ),
-        )),
-        (IfMatch::Exists | IfMatch::Version(_), None) => Err(GatewayError::new(
-            ErrorClass::PreconditionFailed,
-            "no Business Object has this name yet; leave out If-Match to create it",
-        )),
-    }
+/// Checks the conditions on an entry. For `If-None-Match`, one that does not compile does not count: clients cannot see it,
+/// and creating it again replaces it.
+fn check_conditions(
+    conditions: Preconditions,
+    name: &str,
+    entry: Option<&Entry>,
+) -> Result<(), GatewayError> {
+    let is_hidden = entry.is_some_and(|entry| entry.compiled.is_none());
+    let only_if_new = conditions.only_if_new && !is_hidden;
+    let what = describe_definition(DefinitionKind::BusinessObject, name);
+    let conditions = Preconditions { only_if_new, ..conditions };
+    conditions.check_version(entry.map(|entry| entry.version), &what)
 }
 
 #[cfg(test)]

@@ -18,11 +18,13 @@ use minting::{rewrite_counter, rewrite_reserved};
 use super::{catalogue, natural_key};
 use moving::Rebase;
 use oxrdf::{GraphName, NamedNode, NamedNodeRef};
-use penstock_base::characters::is_deceptive;
+use penstock_base::Put;
 use penstock_base::collections;
+use penstock_base::definition::{self, MAX_NAME_CHARACTERS, missing_error};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
 use penstock_base::table::{AsJson, Row, Table};
+use penstock_resources::definitions::DefinitionKind;
 use penstock_resources::namespace::{DefinedNamespace, Generator};
 use penstock_store::{Error, Pattern, Read, Transaction};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
@@ -39,9 +41,6 @@ const PERCENT_ENCODED: &AsciiSet =
 
 /// The maximum number of namespaces. All of them are in memory.
 const MAX_NAMESPACES: usize = if cfg!(test) { 200 } else { 10_000 };
-
-/// The maximum length of a name in characters.
-const MAX_NAME_CHARACTERS: usize = 64;
 
 /// The maximum length of a base in bytes.
 const MAX_BASE_BYTES: usize = 1024;
@@ -204,8 +203,8 @@ pub fn list(read: &impl Read, after: Option<&str>, limit: usize) -> Result<Vec<N
     rows.iter().map(|row| Ok(row.value()?)).collect()
 }
 
-/// Creates a namespace, or changes one that is not used yet. Returns it, and true if it was created. Writing the same
-/// content again has no effect, even if the namespace is used.
+/// Creates a namespace, or changes one that is not used yet. Writing the same content again has no effect, even if the
+/// namespace is used.
 ///
 /// # Errors
 /// - `ErrorClass::Invalid` for an invalid name or base
@@ -214,7 +213,7 @@ pub fn list(read: &impl Read, after: Option<&str>, limit: usize) -> Result<Vec<N
 pub fn put(
     transaction: &mut Transaction<'_>,
     namespace: Namespace,
-) -> Result<(Namespace, bool), GatewayError> {
+) -> Result<Put<Namespace>, GatewayError> {
     put_with_cache(transaction, &NamespaceCache::default(), namespace)
 }
 
@@ -223,13 +222,13 @@ pub(super) fn put_with_cache(
     transaction: &mut Transaction<'_>,
     cache: &NamespaceCache,
     namespace: Namespace,
-) -> Result<(Namespace, bool), GatewayError> {
+) -> Result<Put<Namespace>, GatewayError> {
     put_for_business_object(transaction, cache, namespace, None)
 }
 
 /// Creates or changes a namespace that the definition of a Business Object defines. An existing namespace keeps its base
 /// and its generator if the definition has none. It may be changed as long as it
-/// holds no data and no other Business Object names it. Returns it, and true if it was created.
+/// holds no data and no other Business Object names it.
 ///
 /// # Errors
 /// As [`put`].
@@ -239,7 +238,7 @@ pub(super) fn define_namespace(
     definition: &DefinedNamespace,
     default_base: String,
     business_object: Option<&str>,
-) -> Result<(Namespace, bool), GatewayError> {
+) -> Result<Put<Namespace>, GatewayError> {
     let before = get(transaction, &definition.name)?;
     let (base, generator) = before.map_or_else(
         || (default_base, Generator::default()),
@@ -255,14 +254,14 @@ fn put_for_business_object(
     cache: &NamespaceCache,
     mut namespace: Namespace,
     business_object: Option<&str>,
-) -> Result<(Namespace, bool), GatewayError> {
+) -> Result<Put<Namespace>, GatewayError> {
     check_name(&namespace.name).map_err(|why| GatewayError::new(ErrorClass::Invalid, why))?;
     check_base(&namespace.uri_base).map_err(|why| GatewayError::new(ErrorClass::Invalid, why))?;
 
     let before = get(transaction, &namespace.name)?;
     if let Some(before) = &before {
         if before.uri_base == namespace.uri_base && before.generator == namespace.generator {
-            return Ok((before.clone(), false));
+            return Ok(Put::Replaced(before.clone()));
         }
         if let Some(why) = unchangeable_reason_except(transaction, before, business_object)? {
             return Err(GatewayError::new(
@@ -291,7 +290,7 @@ fn put_for_business_object(
         before.as_ref().map_or_else(penstock_base::time::now_rfc3339, |b| b.created_at.clone());
     NAMESPACES.put(transaction, &namespace.name, &namespace)?;
     record_change(transaction, &namespace.name)?;
-    Ok((namespace, before.is_none()))
+    Ok(Put::new(namespace, before.is_some()))
 }
 
 /// Checks that no other namespace mints the identifiers of this one.
@@ -316,12 +315,8 @@ fn check_base_is_free(namespace: &Namespace, known: &KnownNamespaces) -> Result<
 /// # Errors
 /// `ErrorClass::NotFound`; `ErrorClass::Conflict` if a mapping names it or its graph holds quads.
 pub fn delete(transaction: &mut Transaction<'_>, name: &str) -> Result<(), GatewayError> {
-    let Some(namespace) = get(transaction, name)? else {
-        return Err(GatewayError::new(
-            ErrorClass::NotFound,
-            format!("there is no namespace {name:?}"),
-        ));
-    };
+    let namespace =
+        get(transaction, name)?.ok_or_else(|| missing_error(DefinitionKind::Namespace, name))?;
     if let Some(why) = undeletable_reason(transaction, &namespace)? {
         return Err(GatewayError::new(
             ErrorClass::Conflict,
@@ -356,20 +351,7 @@ pub fn default_base(base_url: Option<&str>, gateway_id: &str, name: &str) -> Str
 /// Returns the reason why the name is not valid.
 pub fn check_name(name: &str) -> Result<(), String> {
     const FORBIDDEN: &[char] = &['<', '>', ':', '/', '"', '{', '}', '|', '^', '`', '\\'];
-    let why = if name.is_empty() {
-        "it is empty".to_owned()
-    } else if name.chars().count() > MAX_NAME_CHARACTERS {
-        format!("it is longer than {MAX_NAME_CHARACTERS} characters")
-    } else if name.trim() != name {
-        "it begins or ends with white space".to_owned()
-    } else if name == "." || name == ".." {
-        "URIs do not keep it as a path segment".to_owned()
-    } else if let Some(c) = name.chars().find(|c| FORBIDDEN.contains(c) || is_deceptive(*c)) {
-        format!("the character {c:?} is not allowed")
-    } else {
-        return Ok(());
-    };
-    Err(format!("{name:?} cannot be the name of a namespace: {why}"))
+    definition::check_name(DefinitionKind::Namespace, name, MAX_NAME_CHARACTERS, FORBIDDEN)
 }
 
 /// Checks the URI base of a namespace.

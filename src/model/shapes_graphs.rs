@@ -9,11 +9,12 @@ pub(crate) use rebase::{preview_rebase, rewrite_shapes};
 
 use crate::change_feed::change_watched_number;
 use crate::rdf::Format;
-use penstock_base::characters::is_deceptive;
 use penstock_base::collections;
+use penstock_base::definition::{self, MAX_NAME_CHARACTERS};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::table::{AsJson, Row, Table};
 use penstock_resources::business_object::Validation;
+use penstock_resources::definitions::DefinitionKind;
 pub use penstock_shapes::MAX_GRAPH_BYTES;
 use penstock_shapes::{ShapesFormat, ShapesGraph};
 use penstock_store::{Error, Format as StoreFormat, Read, Transaction};
@@ -31,9 +32,6 @@ pub const MAX_GRAPHS: usize = 100;
 
 /// The maximum size of all texts together. Compiled, a text takes many times its length in memory.
 pub const MAX_TOTAL_BYTES: usize = 2 << 20;
-
-/// The maximum length of a name in characters.
-const MAX_NAME_CHARACTERS: usize = 64;
 
 /// The number of documents per read; each has up to a megabyte.
 const DOCUMENTS_PER_READ: usize = 4;
@@ -203,20 +201,7 @@ fn decode_utf8(text: &[u8]) -> Result<&str, GatewayError> {
 /// # Errors
 /// Returns the reason why the name is not valid.
 pub fn check_name(name: &str) -> Result<(), String> {
-    let why = if name.is_empty() {
-        "it is empty".to_owned()
-    } else if name.chars().count() > MAX_NAME_CHARACTERS {
-        format!("it is longer than {MAX_NAME_CHARACTERS} characters")
-    } else if name.trim() != name {
-        "it begins or ends with white space".to_owned()
-    } else if name == "." || name == ".." {
-        "URLs do not keep it as a path segment".to_owned()
-    } else if let Some(c) = name.chars().find(|c| *c == '/' || is_deceptive(*c)) {
-        format!("the character {c:?} is not allowed")
-    } else {
-        return Ok(());
-    };
-    Err(format!("{name:?} cannot be the name of a shapes graph: {why}"))
+    definition::check_name(DefinitionKind::Shapes, name, MAX_NAME_CHARACTERS, &['/'])
 }
 
 /// Compiled shapes graphs, by the digest of their format and text.

@@ -2,9 +2,9 @@
 //! requests without a client. The functions panic on an error, except those that return the answer of an ingestion.
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a fixture panics on an error")]
 
-use crate::catalogue::{Catalogue, CatalogueSettings, IfMatch, Requester};
+use crate::catalogue::{Catalogue, CatalogueSettings, Requester};
 use crate::change_feed::Watch;
-use crate::ingest::{Answer, Body, Limits, Mode, OnError, Request, ReviewStep, ingest};
+use crate::ingest::{Answer, Body, Limits, Mode, Request, ingest};
 use crate::mapping::{Mapping, Shape};
 use crate::namespace::{self, Namespace};
 use crate::rdf::Format;
@@ -12,6 +12,7 @@ use crate::resource::{BusinessObject, Compiled, CompiledDefinition, Definition};
 use crate::shapes_graphs::{GraphMetadata, StoredGraph, TextFormat, store_graph};
 use crate::{members, view};
 use oxrdf::{NamedNode, Quad, Term};
+use penstock_base::Preconditions;
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::GatewayError;
 use penstock_config::ShapesLimits;
@@ -49,7 +50,7 @@ pub fn catalogue_settings() -> CatalogueSettings {
 pub fn put_definition(catalogue: &Catalogue, definition: &serde_json::Value) -> Arc<Compiled> {
     let requester = Requester::new(&NoClient, "local");
     let definition = CompiledDefinition::from_json(definition.to_string().as_bytes()).unwrap();
-    catalogue.put(requester, definition, IfMatch::Any, false).unwrap().0
+    catalogue.put(requester, definition, Preconditions::default()).unwrap().into_value()
 }
 
 /// Returns an enabled Business Object that no catalogue has.
@@ -145,27 +146,7 @@ pub fn local_request<'a>(
     mode: Mode,
     body: Body<'a>,
 ) -> Request<'a> {
-    Request {
-        business_object,
-        mode,
-        on_error: OnError::Abort,
-        retried_letter: None,
-        review: ReviewStep::None,
-        bypass: false,
-        audit: None,
-        check: &NoClient,
-        caller: "local",
-        api_key: None,
-        write_scope: None,
-        traceparent: None,
-        idempotency_key: None,
-        condition: None,
-        languages: &[],
-        lists_objects: true,
-        watch,
-        events: None,
-        body,
-    }
+    Request::of_gateway(business_object, mode, "local", watch, body)
 }
 
 /// Ingests a body with the objects in `data`, as local administration does.

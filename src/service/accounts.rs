@@ -1,5 +1,4 @@
 //! The use cases of accounts. Admins manage all accounts; a client changes only the names and the password of its own.
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::accounts::{AccountEdit, Accounts, NewAccount, NewPassword};
 use penstock_auth::{Account, AuthError, Authorized, Caller, Credential, Role};
@@ -60,10 +59,10 @@ pub async fn create_account(
 ) -> Result<Arc<Account>, GatewayError> {
     by.require_role(Role::Admin)?;
     gateway.disk.check_reserve()?;
-    let accounts = gateway.auth.accounts.clone();
-    let hash = accounts.hash_password(&new.password).await?;
-    let by = by.clone();
-    run_blocking(move || accounts.create(&by, new, hash)).await
+    let hash = gateway.auth.accounts.hash_password(&new.password).await?;
+    gateway
+        .run(by, Role::Admin, move |gateway, by| gateway.auth.accounts.create(by, new, hash))
+        .await
 }
 
 /// Changes an account.
@@ -77,8 +76,12 @@ pub async fn change_account(
     if_match: IfMatch,
     edit: AccountEdit,
 ) -> Result<Arc<Account>, GatewayError> {
-    by.require_role(Role::Admin)?;
-    store_change(gateway, by, id, if_match, edit).await
+    let id = id.to_owned();
+    gateway
+        .run(by, Role::Admin, move |gateway, by| {
+            gateway.auth.accounts.change(by, &id, if_match, edit)
+        })
+        .await
 }
 
 /// Changes the names and the organization of the caller's own account.
@@ -109,18 +112,11 @@ pub async fn change_own_account(
         let detail = "here you can change only your own names and organization";
         return Err(GatewayError::with_findings(ErrorClass::Forbidden, detail, findings));
     }
-    store_change(gateway, by, &account.id, if_match, edit).await
-}
-
-async fn store_change(
-    gateway: &Gateway,
-    by: &Authorized,
-    id: &str,
-    if_match: IfMatch,
-    edit: AccountEdit,
-) -> Result<Arc<Account>, GatewayError> {
-    let (accounts, by, id) = (gateway.auth.accounts.clone(), by.clone(), id.to_owned());
-    run_blocking(move || accounts.change(&by, &id, if_match, edit)).await
+    gateway
+        .run(by, Role::User, move |gateway, by| {
+            gateway.auth.accounts.change(by, &account.id, if_match, edit)
+        })
+        .await
 }
 
 /// Sets the password of an account and ends its sessions, except the one that the caller sent. To change its own
@@ -135,9 +131,12 @@ pub async fn set_password(
     account: &Account,
     NewPassword { current, password }: NewPassword,
 ) -> Result<(), GatewayError> {
-    let accounts = gateway.auth.accounts.clone();
+    let accounts = &gateway.auth.accounts;
     Accounts::check_may_manage(by, account)?;
-    if by.account.as_ref().is_some_and(|own| own.id == account.id) {
+    let is_own = by.account.as_ref().is_some_and(|own| own.id == account.id);
+    let min_role = if is_own { Role::User } else { Role::Admin };
+    by.require_role(min_role)?;
+    if is_own {
         // A browser that is left signed in must not be enough to take over the account.
         let Some(current) = current else {
             return Err(wrong_password_error(
@@ -149,12 +148,12 @@ pub async fn set_password(
             AuthError::Invalid(_) => wrong_password_error("it is not the current password"),
             other => other.into(),
         })?;
-    } else {
-        by.require_role(Role::Admin)?;
     }
     let hash = accounts.hash_password(&password).await?;
-    let (requester, id) = (by.clone(), account.id.clone());
-    let account = run_blocking(move || accounts.set_password(&requester, &id, hash)).await?;
+    let id = account.id.clone();
+    let account = gateway
+        .run(by, min_role, move |gateway, by| gateway.auth.accounts.set_password(by, &id, hash))
+        .await?;
     if let Credential::Session(session) = &by.credential {
         gateway.auth.sessions.renew_generation(session, &account);
     }
@@ -176,7 +175,8 @@ pub async fn delete_account(
     id: &str,
     if_match: IfMatch,
 ) -> Result<(), GatewayError> {
-    by.require_role(Role::Admin)?;
-    let (auth, by, id) = (gateway.auth.clone(), by.clone(), id.to_owned());
-    run_blocking(move || auth.delete_account(&by, &id, if_match)).await
+    let id = id.to_owned();
+    gateway
+        .run(by, Role::Admin, move |gateway, by| gateway.auth.delete_account(by, &id, if_match))
+        .await
 }

@@ -1,8 +1,7 @@
 //! The use cases of API keys. Admins manage all keys, other clients those of their account.
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::keys::NewApiKey;
-use penstock_auth::{Authorized, Caller};
+use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::GatewayError;
 use penstock_resources::api_key::ApiKey;
 
@@ -33,9 +32,12 @@ pub async fn create_key(
     let new =
         new.resolve(|name| gateway.catalogue.get(name).map(|found| found.object.id.clone()))?;
     gateway.disk.check_reserve()?;
-    let (keys, by) = (gateway.auth.keys.clone(), by.clone());
-    let (key, secret) = run_blocking(move || keys.create_key(&by, new)).await?;
-    Ok((ApiKey::from(&*key), secret))
+    gateway
+        .run(by, Role::User, move |gateway, by| {
+            let (key, secret) = gateway.auth.keys.create_key(by, new)?;
+            Ok((ApiKey::from(&*key), secret))
+        })
+        .await
 }
 
 /// Revokes an API key that the caller may manage.
@@ -43,6 +45,6 @@ pub async fn create_key(
 /// # Errors
 /// `ErrorClass::NotFound`.
 pub async fn revoke_key(gateway: &Gateway, by: &Authorized, id: &str) -> Result<(), GatewayError> {
-    let (keys, by, id) = (gateway.auth.keys.clone(), by.clone(), id.to_owned());
-    run_blocking(move || keys.revoke_key(&by, &id)).await
+    let id = id.to_owned();
+    gateway.run(by, Role::User, move |gateway, by| gateway.auth.keys.revoke_key(by, &id)).await
 }

@@ -1,5 +1,4 @@
 //! The audit trail: its list, and the events of changes on behalf of a client.
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::audit::{Event, Filter};
 use penstock_auth::{Authorized, Caller, Role};
@@ -18,16 +17,19 @@ pub async fn list_events(
     before: Option<u64>,
     limit: usize,
 ) -> Result<Vec<AuditEvent>, GatewayError> {
-    by.require_role(Role::Admin)?;
-    let auth = gateway.auth.clone();
-    if let Some(account) = &mut filter.account {
-        if let Some(known) = auth.accounts.find_by_id_or_email(account) {
-            account.clone_from(&known.id);
-        }
-        filter.keys = auth.keys.list_ids_of(account);
-    }
-    let records = run_blocking(move || auth.audit.list(&filter, before, limit)).await?;
-    Ok(records.into_iter().map(AuditEvent::from).collect())
+    gateway
+        .run(by, Role::Admin, move |gateway, _| {
+            let auth = &gateway.auth;
+            if let Some(account) = &mut filter.account {
+                if let Some(known) = auth.accounts.find_by_id_or_email(account) {
+                    account.clone_from(&known.id);
+                }
+                filter.keys = auth.keys.list_ids_of(account);
+            }
+            let records = auth.audit.list(&filter, before, limit)?;
+            Ok(records.into_iter().map(AuditEvent::from).collect())
+        })
+        .await
 }
 
 /// Builds the event of a change by this caller.

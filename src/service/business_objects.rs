@@ -15,38 +15,143 @@ pub use usage::{
 };
 
 use crate::audit::change_event;
-use crate::blocking::run_blocking;
 use crate::changes::withdraw_abandoned;
+use crate::definitions::{Content, Context, FileKind, Kind, Result, Run};
 use crate::deletions::beginning_event;
 use crate::gateway::Gateway;
 use penstock_auth::{Account, Authorized, Caller, Role};
-use penstock_base::IfMatch;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::json::Json;
+use penstock_base::{Preconditions, Put};
 use penstock_model::catalogue::{Action, Change, Requester};
 use penstock_model::resource::{Compiled, Definition, NewDefinition};
 use penstock_resources::business_object::{BusinessObject, Review};
-use penstock_store::Transaction;
+use penstock_resources::definitions::DefinitionKind;
+use penstock_store::{Read, Transaction};
+use serde_json::Value;
 use std::sync::Arc;
 
-/// Under which conditions a definition is saved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SaveConditions {
-    /// The version that the definition may replace.
-    pub if_match: IfMatch,
-    /// Whether it may replace none.
-    pub only_if_new: bool,
-    /// Whether it may remove many objects from the Business Object.
+/// The Business Objects.
+#[derive(Debug)]
+pub struct BusinessObjects;
+
+/// A Business Object that a client sends.
+#[derive(Debug)]
+pub struct NewBusinessObject {
+    /// Its definition.
+    pub new: NewDefinition,
+    /// The id or name of the one that it replaces, whose name it may change; `None` for the one of its name, if there is one.
+    pub replaced: Option<String>,
+    /// Whether it may remove many objects from the Business Object, and leave out protections.
     pub force: bool,
+}
+
+impl Kind for BusinessObjects {
+    const KIND: DefinitionKind = DefinitionKind::BusinessObject;
+    type New = NewBusinessObject;
+    type Shown = BusinessObject;
+
+    fn name(shown: &BusinessObject) -> &str {
+        &shown.definition.name
+    }
+
+    fn version(shown: &BusinessObject) -> Option<u64> {
+        Some(shown.version)
+    }
+
+    fn stored_version(gateway: &Gateway, id_or_name: &str) -> Option<u64> {
+        gateway.catalogue.get(id_or_name).map(|compiled| compiled.object.version)
+    }
+
+    fn list(
+        context: Context<'_>,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<BusinessObject>> {
+        let gateway = context.gateway;
+        show_business_objects(gateway, &gateway.catalogue.list_page(after, limit))
+    }
+
+    fn find(context: Context<'_>, id_or_name: &str) -> Result<BusinessObject> {
+        let gateway = context.gateway;
+        show_one(gateway, find_business_object(gateway, id_or_name)?)
+    }
+
+    fn put(
+        context: Context<'_>,
+        NewBusinessObject { new, replaced, force }: NewBusinessObject,
+        conditions: Preconditions,
+    ) -> Result<Put<BusinessObject>> {
+        let Context { gateway, by } = context;
+        let catalogue = &gateway.catalogue;
+        // Before the errors of the definition; the commit checks it again.
+        match &replaced {
+            Some(id_or_name) => catalogue.check_exists(id_or_name)?,
+            None => catalogue.check_conditions(&new.definition.name, conditions)?,
+        }
+        let new = new.compile(&|bucket| gateway.exporter.check_target(bucket))?;
+        let put = change_catalogue(gateway, by, |requester| {
+            let requester = Requester { force, ..requester };
+            match &replaced {
+                Some(id_or_name) => {
+                    catalogue.replace(requester, id_or_name, new, conditions).map(Put::Replaced)
+                }
+                None => catalogue.put(requester, new, conditions),
+            }
+        })?;
+        let shown = show_one(gateway, Arc::clone(put.value()))?;
+        Ok(put.map(|_| shown))
+    }
+
+    /// Deletes a Business Object. Its objects stay, and its open changes are withdrawn.
+    fn delete(context: Context<'_>, id_or_name: &str, conditions: Preconditions) -> Result<()> {
+        let Context { gateway, by } = context;
+        change_catalogue(gateway, by, |requester| {
+            gateway.catalogue.delete(requester, id_or_name, conditions)
+        })?;
+        report_withdrawal(withdraw_abandoned(gateway));
+        Ok(())
+    }
+}
+
+impl FileKind for BusinessObjects {
+    fn read_members(gateway: &Gateway, _: &str, members: Vec<(String, Json)>) -> Result<Content> {
+        let body = Json::Object(members).to_string();
+        let new = NewDefinition::from_json(body.as_bytes())?;
+        let compiled = new.compile(&|bucket| gateway.exporter.check_target(bucket))?;
+        Ok(Content::BusinessObject(Box::new(compiled)))
+    }
+
+    fn find_fingerprint(gateway: &Gateway, _: &impl Read, name: &str) -> Result<Option<String>> {
+        Ok(gateway.catalogue.find_saved(name).map(|saved| saved.fingerprint()))
+    }
+
+    /// Returns the members of a definition, one or more lines for each. The mapping is last, as it was given.
+    fn describe(run: &Run<'_>, _: &impl Read, name: &str) -> Result<Vec<String>> {
+        let Some(definition) = run.catalogue.find_definition(name) else { return Ok(Vec::new()) };
+        let Ok(Value::Object(members)) = serde_json::to_value(&definition) else {
+            return Ok(Vec::new());
+        };
+        let mut lines = Vec::new();
+        for (name, value) in members.into_iter().filter(|(name, _)| name != "config") {
+            let text = serde_json::to_string_pretty(&value).unwrap_or_default();
+            lines.extend(format!("{name}: {text}").lines().map(str::to_owned));
+        }
+        lines.push("config:".to_owned());
+        lines.extend(definition.config.lines().map(|line| format!("  {line}")));
+        Ok(lines)
+    }
+
+    fn erase(run: &mut Run<'_>, transaction: &mut Transaction<'_>, name: &str) -> Result<()> {
+        run.catalogue.delete(transaction, run.requester, name)
+    }
 }
 
 /// Returns the Business Object with this id or name.
 ///
 /// # Errors
 /// `ErrorClass::NotFound`.
-pub fn find_business_object(
-    gateway: &Gateway,
-    id_or_name: &str,
-) -> Result<Arc<Compiled>, GatewayError> {
+pub fn find_business_object(gateway: &Gateway, id_or_name: &str) -> Result<Arc<Compiled>> {
     gateway.catalogue.get(id_or_name).ok_or_else(|| {
         GatewayError::new(
             ErrorClass::NotFound,
@@ -62,14 +167,13 @@ pub fn find_business_object(
 pub async fn show_business_object(
     gateway: &Gateway,
     compiled: Arc<Compiled>,
-) -> Result<BusinessObject, GatewayError> {
-    let gateway = gateway.clone();
-    run_blocking(move || {
-        // One is shown for each.
-        let mut shown = show_business_objects(&gateway, &[compiled])?;
-        Ok(shown.swap_remove(0))
-    })
-    .await
+) -> Result<BusinessObject> {
+    gateway.read(|gateway| show_one(gateway, compiled)).await
+}
+
+fn show_one(gateway: &Gateway, compiled: Arc<Compiled>) -> Result<BusinessObject> {
+    // One is shown for each.
+    Ok(show_business_objects(gateway, &[compiled])?.swap_remove(0))
 }
 
 /// Returns what is shown of Business Objects, with the warnings about them, in their order. Blocking.
@@ -79,7 +183,7 @@ pub async fn show_business_object(
 pub fn show_business_objects(
     gateway: &Gateway,
     all: &[Arc<Compiled>],
-) -> Result<Vec<BusinessObject>, GatewayError> {
+) -> Result<Vec<BusinessObject>> {
     let warnings = gateway.catalogue.collect_warnings(all)?;
     let accounts = gateway.auth.accounts.list(None, usize::MAX)?;
     let show = |(compiled, mut warnings): (&Arc<Compiled>, Vec<Finding>)| {
@@ -87,23 +191,6 @@ pub fn show_business_objects(
         compiled.object.show(warnings)
     };
     Ok(all.iter().zip(warnings).map(show).collect())
-}
-
-/// Lists at most `limit` Business Objects after the name `after`, ordered by name.
-///
-/// # Errors
-/// The errors of the store.
-pub async fn list_business_objects(
-    gateway: &Gateway,
-    after: Option<String>,
-    limit: usize,
-) -> Result<Vec<BusinessObject>, GatewayError> {
-    let gateway = gateway.clone();
-    run_blocking(move || {
-        let page = gateway.catalogue.list_page(after.as_deref(), limit);
-        show_business_objects(&gateway, &page)
-    })
-    .await
 }
 
 /// Returns a warning if changes are reviewed and none of these accounts, all that there are, could approve them.
@@ -133,77 +220,8 @@ fn check_approvers(
     Some(Finding::at_pointer("/approvers", message))
 }
 
-/// Creates the Business Object of this definition, or replaces the one of the same name. Returns true if it was
-/// created.
-///
-/// # Errors
-/// - The errors of [`NewDefinition::compile`] and [`penstock_model::catalogue::Catalogue::put`]
-/// - `ErrorClass::Forbidden` without the role Admin
-/// - `ErrorClass::InsufficientStorage` when less than the reserve is free on the disk
-pub async fn define_business_object(
-    gateway: &Gateway,
-    by: &Authorized,
-    new: NewDefinition,
-    conditions: SaveConditions,
-) -> Result<(Arc<Compiled>, bool), GatewayError> {
-    let SaveConditions { if_match, only_if_new, force } = conditions;
-    change_catalogue(gateway, by, force, move |gateway, by| {
-        if only_if_new {
-            // Before the errors of the definition; the commit checks it again.
-            gateway.catalogue.check_new(&new.definition.name)?;
-        }
-        gateway.disk.check_reserve()?;
-        let new = new.compile(&|bucket| gateway.exporter.check_target(bucket))?;
-        gateway.catalogue.put(by, new, if_match, only_if_new)
-    })
-    .await
-}
-
-/// Replaces the Business Object with this id or name. Its name may change.
-///
-/// # Errors
-/// As [`define_business_object`], and `ErrorClass::NotFound`.
-pub async fn redefine_business_object(
-    gateway: &Gateway,
-    by: &Authorized,
-    id_or_name: &str,
-    new: NewDefinition,
-    if_match: IfMatch,
-    force: bool,
-) -> Result<Arc<Compiled>, GatewayError> {
-    let id_or_name = id_or_name.to_owned();
-    change_catalogue(gateway, by, force, move |gateway, by| {
-        gateway.disk.check_reserve()?;
-        // Before the errors of the definition; the commit checks it again.
-        gateway.catalogue.check_exists(&id_or_name)?;
-        let new = new.compile(&|bucket| gateway.exporter.check_target(bucket))?;
-        gateway.catalogue.replace(by, &id_or_name, new, if_match)
-    })
-    .await
-}
-
-/// Deletes the Business Object with this id or name. Its objects stay, and its open changes are withdrawn.
-///
-/// # Errors
-/// - `ErrorClass::NotFound`, `ErrorClass::PreconditionFailed`, and `ErrorClass::Forbidden` without the role Admin
-/// - `ErrorClass::Conflict` while it is being deleted with its objects
-pub async fn delete_business_object(
-    gateway: &Gateway,
-    by: &Authorized,
-    id_or_name: &str,
-    if_match: IfMatch,
-) -> Result<(), GatewayError> {
-    let id_or_name = id_or_name.to_owned();
-    change_catalogue(gateway, by, false, move |gateway, by| {
-        gateway.catalogue.delete(by, &id_or_name, if_match)?;
-        report_withdrawal(withdraw_abandoned(gateway));
-        Ok(())
-    })
-    .await
-}
-
 /// Logs that the changes of a deleted Business Object could not be withdrawn. They count as withdrawn anyway.
-pub(crate) fn report_withdrawal(withdrawn: Result<u64, GatewayError>) {
+pub(crate) fn report_withdrawal(withdrawn: Result<u64>) {
     if let Err(error) = withdrawn {
         tracing::warn!(
             cause = error.detail,
@@ -212,25 +230,16 @@ pub(crate) fn report_withdrawal(withdrawn: Result<u64, GatewayError>) {
     }
 }
 
-/// Runs a change of the catalogue for an Admin. Its audit events are in its commit.
-pub(crate) async fn change_catalogue<T: Send + 'static>(
+/// Runs a change of the catalogue. Its audit events are in its commit.
+pub(crate) fn change_catalogue<T>(
     gateway: &Gateway,
     by: &Authorized,
-    force: bool,
-    change: impl FnOnce(&Gateway, Requester<'_>) -> Result<T, GatewayError> + Send + 'static,
-) -> Result<T, GatewayError> {
-    by.require_role(Role::Admin)?;
-    let (gateway, by) = (gateway.clone(), by.clone());
-    run_blocking(move || {
-        gateway.auth.audit.flush();
-        let add_events = |transaction: &mut Transaction<'_>, change: &Change<'_>| {
-            add_audit_events(&gateway, &by, transaction, change)
-        };
-        let requester =
-            Requester { force, on_commit: Some(&add_events), ..Requester::new(&by, by.id()) };
-        change(&gateway, requester)
-    })
-    .await
+    change: impl FnOnce(Requester<'_>) -> Result<T>,
+) -> Result<T> {
+    let add_events = |transaction: &mut Transaction<'_>, change: &Change<'_>| {
+        add_audit_events(gateway, by, transaction, change)
+    };
+    change(Requester { on_commit: Some(&add_events), ..Requester::new(by, by.id()) })
 }
 
 /// Adds the audit events of a change to its commit: one for the Business Object, one for all created namespaces and one
@@ -240,12 +249,13 @@ pub(crate) fn add_audit_events(
     by: &Caller,
     transaction: &mut Transaction<'_>,
     change: &Change<'_>,
-) -> Result<(), GatewayError> {
+) -> Result<()> {
     let audit = &gateway.auth.audit;
     for (what, is_new) in [("namespace.created", true), ("namespace.replaced", false)] {
-        let of_kind = change.namespaces.iter().filter(|(_, created)| *created == is_new);
+        let of_kind = change.namespaces.iter().filter(|put| put.is_created() == is_new);
         let named: Vec<String> = of_kind
-            .map(|(namespace, _)| format!("{:?} <{}>", namespace.name, namespace.uri_base))
+            .map(Put::value)
+            .map(|namespace| format!("{:?} <{}>", namespace.name, namespace.uri_base))
             .collect();
         if !named.is_empty() {
             let detail = format!("{}, for the Business Object {:?}", named.join(", "), change.name);

@@ -2,9 +2,8 @@
 //!
 //! Everybody who may not see a change gets the same answer as for one that does not exist. Each step checks in its commit
 //! who takes it, from the accounts, groups and definitions that the commit sees.
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
-use penstock_auth::{Authorized, Caller};
+use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::principal::Principal;
 use penstock_model::changes::{
@@ -19,12 +18,13 @@ mod relation;
 mod steps;
 mod waiting;
 
-pub use applicability::ApplicabilityChecks;
+pub(crate) use applicability::ApplicabilityChecks;
 pub use pending::{TouchingChanges, list_allowed_actions, list_touching_changes};
 pub use relation::{Relation, RelationFilter, is_in_audience};
-pub use steps::{Step, clean_up_changes, take_step};
+pub use steps::{ChangeStep, clean_up_changes, take_step};
 pub(crate) use steps::{submission_event, withdraw_abandoned};
-pub use waiting::{WaitingCounts, count_waiting_changes};
+pub(crate) use waiting::WaitingCounts;
+pub use waiting::count_waiting_changes;
 
 use applicability::check_applicability;
 use relation::Viewer;
@@ -123,8 +123,11 @@ pub async fn list_changes(
     after: Option<String>,
     limit: usize,
 ) -> Result<VisibleChanges, GatewayError> {
-    let (gateway, by) = (gateway.clone(), by.clone());
-    run_blocking(move || list_visible(&gateway, &by, &filter, after.as_deref(), limit)).await
+    gateway
+        .run(by, Role::User, move |gateway, by| {
+            list_visible(gateway, by, &filter, after.as_deref(), limit)
+        })
+        .await
 }
 
 /// Lists changes as [`list_changes`] does. Blocking.
@@ -216,12 +219,12 @@ pub async fn measure_change(
     by: &Authorized,
     id: String,
 ) -> Result<u64, GatewayError> {
-    let (gateway, by) = (gateway.clone(), by.clone());
-    run_blocking(move || {
-        let change = find_visible(&gateway, &by, &id)?.change;
-        Ok(change.memory_bytes().min(gateway.settings.limits.in_flight_bytes))
-    })
-    .await
+    gateway
+        .run(by, Role::User, move |gateway, by| {
+            let change = find_visible(gateway, by, &id)?.change;
+            Ok(change.memory_bytes().min(gateway.settings.limits.in_flight_bytes))
+        })
+        .await
 }
 
 /// Returns a change without its difference.
@@ -233,8 +236,11 @@ pub async fn read_visible_change(
     by: &Authorized,
     id: String,
 ) -> Result<VisibleChange, GatewayError> {
-    let (gateway, by) = (gateway.clone(), by.clone());
-    run_blocking(move || Ok(add_unknown_owners(&gateway, find_visible(&gateway, &by, &id)?))).await
+    gateway
+        .run(by, Role::User, move |gateway, by| {
+            Ok(add_unknown_owners(gateway, find_visible(gateway, by, &id)?))
+        })
+        .await
 }
 
 /// Returns a change with a page of its difference, from 0. `version` is that of the page before.
@@ -249,37 +255,41 @@ pub async fn read_change(
     version: Option<u64>,
     page: u32,
 ) -> Result<ChangeDetails, GatewayError> {
-    let (gateway, by) = (gateway.clone(), by.clone());
-    run_blocking(move || {
-        let mut visible = find_visible(&gateway, &by, &id)?;
-        let is_checked = page == 0 && visible.change.state.is_open();
-        let checked = &visible.change;
-        let applicability =
-            is_checked.then(|| check_applicability(&gateway, &by, checked)).flatten();
-        let checked_version = checked.version;
-        // A rebase replaces all parts in one commit, which one reader sees or not.
-        let read = gateway.store.read();
-        visible.change =
-            changes::find_change(&read, &id)?.ok_or_else(|| missing_change_error(&id))?;
-        if version.is_some_and(|version| version != visible.change.version) {
-            return Err(GatewayError::new(
-                ErrorClass::Conflict,
-                format!(
-                    "the change {id} is another version now; read it again from its first page"
-                ),
-            ));
-        }
-        // A step that was taken meanwhile makes it the applicability of another version.
-        let is_same = visible.change.version == checked_version && visible.change.state.is_open();
-        let applicability = applicability.filter(|_| is_same);
-        let content = match page {
-            0 => Some(changes::read_content(&read, &visible.change)?),
-            _ => None,
-        };
-        let difference = changes::read_difference(&read, &visible.change, page)?;
-        let visible = add_unknown_owners(&gateway, visible);
-        let next_page = Some(page + 1).filter(|next| *next < visible.change.pages);
-        Ok(ChangeDetails { visible, content, difference, next_page, applicability })
-    })
-    .await
+    gateway
+        .run(by, Role::User, move |gateway, by| read_details(gateway, by, &id, version, page))
+        .await
+}
+
+fn read_details(
+    gateway: &Gateway,
+    by: &Authorized,
+    id: &str,
+    version: Option<u64>,
+    page: u32,
+) -> Result<ChangeDetails, GatewayError> {
+    let mut visible = find_visible(gateway, by, id)?;
+    let is_checked = page == 0 && visible.change.state.is_open();
+    let checked = &visible.change;
+    let applicability = is_checked.then(|| check_applicability(gateway, by, checked)).flatten();
+    let checked_version = checked.version;
+    // A rebase replaces all parts in one commit, which one reader sees or not.
+    let read = gateway.store.read();
+    visible.change = changes::find_change(&read, id)?.ok_or_else(|| missing_change_error(id))?;
+    if version.is_some_and(|version| version != visible.change.version) {
+        return Err(GatewayError::new(
+            ErrorClass::Conflict,
+            format!("the change {id} is another version now; read it again from its first page"),
+        ));
+    }
+    // A step that was taken meanwhile makes it the applicability of another version.
+    let is_same = visible.change.version == checked_version && visible.change.state.is_open();
+    let applicability = applicability.filter(|_| is_same);
+    let content = match page {
+        0 => Some(changes::read_content(&read, &visible.change)?),
+        _ => None,
+    };
+    let difference = changes::read_difference(&read, &visible.change, page)?;
+    let visible = add_unknown_owners(gateway, visible);
+    let next_page = Some(page + 1).filter(|next| *next < visible.change.pages);
+    Ok(ChangeDetails { visible, content, difference, next_page, applicability })
 }

@@ -1,5 +1,4 @@
 //! The gateway's clock.
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::GatewayError;
@@ -10,11 +9,10 @@ use penstock_resources::gateway::ClockStatus;
 /// # Errors
 /// The errors of the check of `by` and of the store.
 pub async fn reset_clock(gateway: &Gateway, by: &Authorized) -> Result<ClockStatus, GatewayError> {
-    by.require_role(Role::Admin)?;
-    let (clock, by) = (gateway.clock.clone(), by.clone());
-    run_blocking(move || {
-        clock.reset(&by)?;
-        Ok(clock.report())
-    })
-    .await
+    gateway
+        .run(by, Role::Admin, |gateway, by| {
+            gateway.clock.reset(by)?;
+            Ok(gateway.clock.report())
+        })
+        .await
 }

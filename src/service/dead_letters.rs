@@ -1,15 +1,14 @@
 //! Dead letters: the objects that ingestions rejected. A caller with a write scope sees those that it sent.
 use crate::audit::change_event;
-use crate::blocking::run_blocking;
 use crate::gateway::{Gateway, Parts};
-use crate::ingestions::{IngestionRequest, ingest_body};
+use crate::ingestions::{IngestionRequest, ingest_objects};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::trace::Trace;
 use penstock_model::dead_letters::{self, CsvRecordForm, DeadLetter, ListedLetters, Origin};
-use penstock_model::ingest::{self, Answer, Body, OnError, missing_letter_error};
+use penstock_model::ingest::{self, Answer, Body, missing_letter_error};
 use penstock_resources::dead_letter;
 use penstock_store::ReadStore;
 use std::time::Duration;
@@ -48,6 +47,17 @@ pub enum Correction<'a> {
     Json(&'a [u8]),
     /// A record with the header of its stream of CSV.
     Record(&'a [u8]),
+}
+
+/// What a client sends to retry a dead letter.
+#[derive(Debug)]
+pub struct LetterRetry<'a> {
+    /// The corrected text; `None` for the text as received.
+    pub corrected: Option<Correction<'a>>,
+    /// The languages of the client for the texts of shapes, the preferred one first.
+    pub languages: Vec<String>,
+    /// The trace of the request.
+    pub trace: Trace,
 }
 
 /// Some of the dead letters.
@@ -90,30 +100,27 @@ pub async fn read_letter_page(
     list: &LetterList,
     after: Option<String>,
 ) -> Result<DeadLetterPage, GatewayError> {
-    let by = require_contributor(by)?;
-    if let LetterList::Source(name) = list {
-        crate::sources::require_source(gateway, name)?;
-        require_no_scope(&by)?;
-    }
-    let (store, list) = (gateway.store.clone(), list.clone());
-    run_blocking(move || {
-        let limit = MAX_PAGE_LETTERS;
+    let list = list.clone();
+    run(gateway, by, move |gateway, by| {
+        let (store, limit) = (&gateway.store, MAX_PAGE_LETTERS);
         let ListedLetters { letters, mut next } = match &list {
             LetterList::Ingestion(id) => {
-                let origin = limiting_origin(&by);
+                let origin = limiting_origin(by);
                 let after = after.as_deref();
-                dead_letters::list_ingestion_letters(&store, id, origin.as_ref(), after, limit)?
+                dead_letters::list_ingestion_letters(store, id, origin.as_ref(), after, limit)?
             }
             LetterList::Source(name) => {
+                crate::sources::require_source(gateway, name)?;
+                require_no_scope(by)?;
                 let origin = Origin::Source(name.clone());
-                dead_letters::list_oldest_letters(&store, &origin, after.as_deref(), limit)?
+                dead_letters::list_oldest_letters(store, &origin, after.as_deref(), limit)?
             }
         };
         if letters.is_empty()
             && after.is_none()
             && let LetterList::Ingestion(id) = &list
         {
-            check_ingestion(&store, id, &by)?;
+            check_ingestion(store, id, by)?;
         }
         let (mut page, mut text_bytes) = (Vec::<DeadLetter>::new(), 0_u64);
         for letter in letters {
@@ -140,17 +147,17 @@ pub async fn read_texts(
     gateway: &Gateway,
     letters: Vec<DeadLetter>,
 ) -> Result<Vec<dead_letter::DeadLetter>, GatewayError> {
-    let store = gateway.store.clone();
-    run_blocking(move || {
-        let read = store.read();
-        let mut found = Vec::with_capacity(letters.len());
-        for letter in letters {
-            let text = dead_letters::read_text(&read, &letter.id)?;
-            found.extend(text.map(|text| show_letter(letter, text)));
-        }
-        Ok(found)
-    })
-    .await
+    gateway
+        .read(|gateway| {
+            let read = gateway.store.read();
+            let mut found = Vec::with_capacity(letters.len());
+            for letter in letters {
+                let text = dead_letters::read_text(&read, &letter.id)?;
+                found.extend(text.map(|text| show_letter(letter, text)));
+            }
+            Ok(found)
+        })
+        .await
 }
 
 /// Returns a dead letter with its text.
@@ -204,19 +211,17 @@ pub async fn list_dead_letters(
     after: Option<String>,
     limit: usize,
 ) -> Result<ListedLetters, GatewayError> {
-    let by = require_contributor(by)?;
-    require_no_scope(&by)?;
-    let store = gateway.store.clone();
-    run_blocking(move || {
-        let after = after.as_deref();
+    run(gateway, by, move |gateway, by| {
+        require_no_scope(by)?;
+        let (store, after) = (&gateway.store, after.as_deref());
         match list {
             Some(LetterList::Ingestion(ingestion)) => {
-                dead_letters::list_ingestion_letters(&store, &ingestion, None, after, limit)
+                dead_letters::list_ingestion_letters(store, &ingestion, None, after, limit)
             }
             Some(LetterList::Source(name)) => {
-                dead_letters::list_letters(&store, Some(&Origin::Source(name)), after, limit)
+                dead_letters::list_letters(store, Some(&Origin::Source(name)), after, limit)
             }
-            None => dead_letters::list_letters(&store, None, after, limit),
+            None => dead_letters::list_letters(store, None, after, limit),
         }
     })
     .await
@@ -233,11 +238,9 @@ pub async fn read_dead_letter(
     name: DeadLetterName,
     max_text_bytes: usize,
 ) -> Result<DeadLetterText, GatewayError> {
-    let by = require_contributor(by)?;
-    let store = gateway.store.clone();
-    run_blocking(move || {
-        let letter = find_visible(&store, &by, &name)?;
-        let mut text = read_text(&store, &letter)?;
+    run(gateway, by, move |gateway, by| {
+        let letter = find_visible(&gateway.store, by, &name)?;
+        let mut text = read_text(&gateway.store, &letter)?;
         text.truncate(max_text_bytes);
         text.shrink_to_fit();
         Ok(DeadLetterText { letter, text })
@@ -254,14 +257,12 @@ pub async fn measure_dead_letter(
     by: &Authorized,
     name: DeadLetterName,
 ) -> Result<u64, GatewayError> {
-    let by = require_contributor(by)?;
-    let store = gateway.store.clone();
-    run_blocking(move || Ok(find_visible(&store, &by, &name)?.text_bytes)).await
+    run(gateway, by, move |gateway, by| Ok(find_visible(&gateway.store, by, &name)?.text_bytes))
+        .await
 }
 
-/// Ingests a dead letter again, in its mode and with the rights of the caller: the object in `corrected`, otherwise its
-/// text as received. A success removes the dead letter in the same commit. If the object has errors again, the dead
-/// letter stays, with the new errors. Blocking.
+/// Ingests a dead letter again, in its mode and with the rights of the caller. A success removes the dead letter in the
+/// same commit. If the object has errors again, the dead letter stays, with the new errors. Blocking.
 ///
 /// # Errors
 /// - `ErrorClass::NotFound` if the caller sees no such dead letter, or the Business Object has been deleted
@@ -271,24 +272,17 @@ pub fn retry_dead_letter(
     gateway: &Gateway,
     by: &Authorized,
     name: &DeadLetterName,
-    corrected: Option<Correction<'_>>,
-    languages: Vec<String>,
-    trace: Trace,
+    retry: LetterRetry<'_>,
 ) -> Result<Answer, GatewayError> {
-    let current = require_contributor(by)?;
+    let LetterRetry { corrected, languages, trace } = retry;
+    let current = by.with_current_role()?;
+    current.require_role(Role::Contributor)?;
     let letter = find_visible(&gateway.store, &current, name)?;
+    let (object, object_name) = (&letter.business_object, &letter.business_object_name);
     let request = IngestionRequest {
-        business_object: letter.business_object.clone(),
-        business_object_name: letter.business_object_name.clone(),
-        mode: letter.mode,
-        on_error: OnError::Abort,
-        submission: None,
-        bypass: false,
-        condition: None,
-        idempotency_key: None,
         languages,
-        lists_objects: true,
-        trace,
+        retried_letter: Some(letter.id.clone()),
+        ..IngestionRequest::new(object, object_name, letter.mode, trace)
     };
     let received;
     let (text, first_line, is_record) = match corrected {
@@ -302,7 +296,7 @@ pub fn retry_dead_letter(
     if !is_record {
         let topic_fields = letter.message.as_ref().map(|message| &message.fields);
         let body = Body::Object { text, index: letter.index, first_line, topic_fields };
-        return ingest_body(gateway, by, &request, body, Some(&letter.id));
+        return ingest_objects(gateway, by, &request, body);
     }
     let header = letter.csv.as_ref().map(CsvRecordForm::read_header).transpose()?;
     let header = header.ok_or_else(|| {
@@ -312,7 +306,7 @@ pub fn retry_dead_letter(
     })?;
     let lines = [first_line];
     let body = Body::Records { text, header: &header, first: letter.index, line_numbers: &lines };
-    ingest_body(gateway, by, &request, body, Some(&letter.id))
+    ingest_objects(gateway, by, &request, body)
 }
 
 /// Deletes a dead letter.
@@ -325,15 +319,14 @@ pub async fn delete_dead_letter(
     by: &Authorized,
     name: DeadLetterName,
 ) -> Result<(), GatewayError> {
-    let (gateway, by) = (gateway.clone(), require_contributor(by)?);
-    run_blocking(move || {
-        let letter = find_visible(&gateway.store, &by, &name)?;
+    run(gateway, by, move |gateway, by| {
+        let letter = find_visible(&gateway.store, by, &name)?;
         let what = format!(
             "{} of the ingestion {} into {:?}",
             letter.id, letter.ingestion_id, letter.business_object_name
         );
-        let event = change_event(&by, "dead-letter.deleted", what);
-        gateway.store.commit(&by, |transaction| -> Result<_, GatewayError> {
+        let event = change_event(by, "dead-letter.deleted", what);
+        gateway.store.commit(by, |transaction| -> Result<_, GatewayError> {
             if !dead_letters::delete_letter(transaction, &letter.id)? {
                 return Err(missing_letter_error(&name.id));
             }
@@ -355,14 +348,13 @@ pub async fn delete_dead_letter(
 /// future is dropped.
 pub async fn clean_up_dead_letters(gateway: Gateway) {
     loop {
-        let gateway_then = gateway.clone();
-        let removed = run_blocking(move || {
-            let Parts { store, clock, settings, .. } = &*gateway_then;
+        let removed = gateway.read(|gateway| {
+            let Parts { store, clock, settings, .. } = &**gateway;
             let limits = &settings.limits;
             let max_age = u64::try_from(limits.rejected_age.as_millis()).unwrap_or(u64::MAX);
             let expired = dead_letters::expire_letters(store, clock.elapsed(), max_age)?;
             let evicted = dead_letters::evict_letters(store, limits.rejected_bytes)?;
-            Ok::<_, GatewayError>((expired, evicted))
+            Ok((expired, evicted))
         });
         match removed.await {
             Ok((0, 0)) => {}
@@ -380,10 +372,13 @@ pub async fn clean_up_dead_letters(gateway: Gateway) {
     }
 }
 
-fn require_contributor(by: &Authorized) -> Result<Authorized, GatewayError> {
-    let by = by.with_current_role()?;
-    by.require_role(Role::Contributor)?;
-    Ok(by)
+/// Runs a use case of Contributors.
+async fn run<T: Send + 'static>(
+    gateway: &Gateway,
+    by: &Authorized,
+    work: impl FnOnce(&Gateway, &Authorized) -> Result<T, GatewayError> + Send + 'static,
+) -> Result<T, GatewayError> {
+    gateway.run(&by.with_current_role()?, Role::Contributor, work).await
 }
 
 fn require_no_scope(by: &Caller) -> Result<(), GatewayError> {

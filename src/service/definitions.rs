@@ -1,20 +1,51 @@
-//! Definitions as files: namespaces, shapes graphs, groups and Business Objects in YAML and JSON, applied together in one
-//! commit or not at all.
+//! Definitions: namespaces, shapes graphs, groups and Business Objects.
 //!
-//! `penstock apply` sends the files of a folder. The gateway reads `service.definitions.dir` at the start and at SIGHUP. Both
-//! call [`apply_files`].
+//! A kind is a type that implements [`Kind`], such as [`Groups`](crate::groups::Groups). The use cases are the same for all
+//! kinds: `list::<Groups>(…)`, `find`, `save` and `delete`. The REST API and the pages call them.
 //!
+//! Definitions in YAML and JSON files are applied together in one commit or not at all. `penstock apply` sends the files of a
+//! folder. The gateway reads `service.definitions.dir` at the start and at SIGHUP. Both call [`apply_files`].
+//!
+//! - `kind` has the use cases
 //! - `folder` reads the files, `resources` the definitions in them
 //! - `run` compares them with what is stored, and writes what differs
 //! - `difference` shows what differs
 //! - `service_folder` applies the folder of the service
 //! - `drift` finds what has changed since
 //!
+//! A new kind is a variant of `DefinitionKind`, an arm of `of_kind`, a variant of [`Content`], and a file of its own.
+//!
 //! Invariant: a dry run makes the same transaction as a run, with the same checks, and discards it. It differs in one point:
 //! it creates no index for new keys, so it does not find stored objects without a key.
+
+/// Evaluates an expression with `$K` as the kind of a definition. It lists all kinds.
+macro_rules! of_kind {
+    ($kind:expr, $K:ident => $value:expr) => {
+        match $kind {
+            penstock_resources::definitions::DefinitionKind::Namespace => {
+                type $K = crate::namespaces::Namespaces;
+                $value
+            }
+            penstock_resources::definitions::DefinitionKind::Shapes => {
+                type $K = crate::shapes_graphs::ShapesGraphs;
+                $value
+            }
+            penstock_resources::definitions::DefinitionKind::Group => {
+                type $K = crate::groups::Groups;
+                $value
+            }
+            penstock_resources::definitions::DefinitionKind::BusinessObject => {
+                type $K = crate::business_objects::BusinessObjects;
+                $value
+            }
+        }
+    };
+}
+
 mod difference;
 mod drift;
 mod folder;
+mod kind;
 mod resources;
 mod run;
 mod service_folder;
@@ -23,7 +54,10 @@ mod tests;
 
 pub use drift::{find_drift, find_source_file};
 pub use folder::read_folder;
+pub use kind::{Context, Kind, Result, delete, find, list, save};
+pub(crate) use resources::{Content, invalid_error, take_member};
 pub use run::apply_files;
+pub(crate) use run::{FileKind, Run};
 pub use service_folder::{FolderOutcome, FolderRun, FolderState, apply_service_folder};
 
 use penstock_resources::definitions::{ApplyDefinitions, DefinitionId};

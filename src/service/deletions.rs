@@ -1,7 +1,6 @@
 //! Deletes Business Objects together with their objects, in the background. A deletion continues after a restart, and
 //! while the disk is full it uses the reserve.
 use crate::audit::change_event;
-use crate::blocking::run_blocking;
 use crate::business_objects::{change_catalogue, report_withdrawal};
 use crate::changes::withdraw_abandoned;
 use crate::gateway::Gateway;
@@ -35,9 +34,9 @@ pub async fn count_deletion(
     compiled: Arc<Compiled>,
     limit: u64,
 ) -> Result<DeletionCount, GatewayError> {
-    by.require_role(Role::Admin)?;
-    let catalogue = gateway.catalogue.clone();
-    run_blocking(move || catalogue.count_deletion(&compiled, limit)).await
+    gateway
+        .run(by, Role::Admin, move |gateway, _| gateway.catalogue.count_deletion(&compiled, limit))
+        .await
 }
 
 /// Begins to delete the Business Object with this id or name together with its objects. If that has begun already,
@@ -54,11 +53,14 @@ pub async fn begin_deletion(
     bypass: bool,
 ) -> Result<Arc<Compiled>, GatewayError> {
     let id_or_name = id_or_name.to_owned();
-    change_catalogue(gateway, by, false, move |gateway, by| {
-        let by = Requester { bypass, ..by };
-        gateway.catalogue.begin_deletion(by, &id_or_name, if_match)
-    })
-    .await
+    let begin = move |gateway: &Gateway, by: &Authorized| {
+        gateway.auth.audit.flush();
+        change_catalogue(gateway, by, |requester| {
+            let requester = Requester { bypass, ..requester };
+            gateway.catalogue.begin_deletion(requester, &id_or_name, if_match.into())
+        })
+    };
+    gateway.run(by, Role::Admin, begin).await
 }
 
 /// Continues all deletions until `stop` becomes true. A commit that fails is repeated.
@@ -66,11 +68,7 @@ pub async fn run_deletions(gateway: Gateway, mut stop: watch::Receiver<bool>) {
     let mut failures: u32 = 0;
     while !*stop.borrow_and_update() {
         let started = Instant::now();
-        let round = {
-            let gateway = gateway.clone();
-            run_blocking(move || continue_deletions(&gateway)).await
-        };
-        let delay = match round {
+        let delay = match gateway.read(continue_deletions).await {
             Ok(true) => {
                 failures = 0;
                 // A commit holds the lock of the catalogue's changes. Others get the same time for theirs.

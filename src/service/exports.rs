@@ -8,7 +8,6 @@ pub use difference::{DifferenceList, ExportDifference, compare_export};
 pub use objects::ExportObject;
 
 use crate::audit::change_event;
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use objects::ObjectReader;
 use penstock_auth::{Authorized, Caller, Role};
@@ -100,8 +99,7 @@ pub async fn list_exports(
     after: Option<String>,
     limit: usize,
 ) -> Result<Vec<Export>, GatewayError> {
-    let exporter = gateway.exporter.clone();
-    run_blocking(move || exporter.list(after.as_deref(), limit)).await
+    gateway.read(move |gateway| gateway.exporter.list(after.as_deref(), limit)).await
 }
 
 /// Finds exports with a filter.
@@ -112,12 +110,12 @@ pub async fn find_exports(
     gateway: &Gateway,
     search: ExportSearch,
 ) -> Result<FoundExports, GatewayError> {
-    let exporter = gateway.exporter.clone();
-    run_blocking(move || {
-        let ExportSearch { filter, after, limit, max_read } = search;
-        collect_matches(exporter.iterate(after), &filter, limit, max_read)
-    })
-    .await
+    let ExportSearch { filter, after, limit, max_read } = search;
+    gateway
+        .read(move |gateway| {
+            collect_matches(gateway.exporter.iterate(after), &filter, limit, max_read)
+        })
+        .await
 }
 
 fn collect_matches(
@@ -155,8 +153,8 @@ pub async fn list_queue(
     target: &str,
     limit: usize,
 ) -> Result<(Vec<Export>, usize), GatewayError> {
-    let (exporter, target) = (gateway.exporter.clone(), target.to_owned());
-    run_blocking(move || exporter.list_queue(&target, limit)).await
+    let target = target.to_owned();
+    gateway.read(move |gateway| gateway.exporter.list_queue(&target, limit)).await
 }
 
 /// Returns the export with this id.
@@ -164,8 +162,8 @@ pub async fn list_queue(
 /// # Errors
 /// `ErrorClass::NotFound` if there is none.
 pub async fn find_export(gateway: &Gateway, id: &str) -> Result<Export, GatewayError> {
-    let (exporter, id) = (gateway.exporter.clone(), id.to_owned());
-    run_blocking(move || read_entry(&exporter, &id)).await
+    let id = id.to_owned();
+    gateway.read(move |gateway| read_entry(&gateway.exporter, &id)).await
 }
 
 fn read_entry(exporter: &Exporter, id: &str) -> Result<Export, GatewayError> {
@@ -184,15 +182,16 @@ pub async fn open_export(
     by: &Caller,
     id: &str,
 ) -> Result<OpenedExport, GatewayError> {
-    let (gateway, by, id) = (gateway.clone(), by.clone(), id.to_owned());
-    run_blocking(move || {
-        let opened = gateway.exporter.open_content(&id)?;
-        if by.business_objects().is_some() {
-            check_shows_no_others(&gateway, &opened.entry.business_object)?;
-        }
-        Ok(opened)
-    })
-    .await
+    let (is_limited, id) = (by.business_objects().is_some(), id.to_owned());
+    gateway
+        .read(move |gateway| {
+            let opened = gateway.exporter.open_content(&id)?;
+            if is_limited {
+                check_shows_no_others(gateway, &opened.entry.business_object)?;
+            }
+            Ok(opened)
+        })
+        .await
 }
 
 /// Checks that exports of a Business Object cannot show objects of others. They show nested objects in full to every
@@ -223,21 +222,17 @@ pub async fn preview_export(
     max_bytes: usize,
     max_objects: usize,
 ) -> Result<ExportPreview, GatewayError> {
-    let (gateway, id) = (gateway.clone(), id.to_owned());
-    run_blocking(move || {
-        let exporter = &gateway.exporter;
-        let entry = read_entry(exporter, &id)?;
-        let beginning = exporter
-            .open_content(&id)
-            .map_err(|error| error.detail)
-            .and_then(|content| read_beginning(content, max_bytes));
-        let objects = exporter
-            .open_content(&id)
-            .map_err(|error| error.detail)
-            .and_then(|content| read_first_objects(content, max_objects));
-        Ok(ExportPreview { entry, beginning, objects })
-    })
-    .await
+    let id = id.to_owned();
+    gateway
+        .read(move |gateway| {
+            let exporter = &gateway.exporter;
+            let entry = read_entry(exporter, &id)?;
+            let open = || exporter.open_content(&id).map_err(|error| error.detail);
+            let beginning = open().and_then(|content| read_beginning(content, max_bytes));
+            let objects = open().and_then(|content| read_first_objects(content, max_objects));
+            Ok(ExportPreview { entry, beginning, objects })
+        })
+        .await
 }
 
 fn read_first_objects(
@@ -280,20 +275,20 @@ pub async fn change_export(
     id: &str,
     action: ExportAction,
 ) -> Result<Export, GatewayError> {
-    by.require_role(Role::Admin)?;
-    let (gateway, by, id) = (gateway.clone(), by.clone(), id.to_owned());
-    run_blocking(move || {
-        let exporter = &gateway.exporter;
-        let (what, changed) = match action {
-            ExportAction::Retry => ("export.retried", exporter.retry(&by, &id)?),
-            ExportAction::Park => ("export.parked", exporter.park(&by, &id)?),
-            ExportAction::Replay => ("export.replayed", exporter.replay(&by, &id)?),
-        };
-        let detail = format!("{}, {}", changed.id, changed.key);
-        gateway.auth.audit.record_event(change_event(&by, what, detail));
-        Ok(changed)
-    })
-    .await
+    let id = id.to_owned();
+    gateway
+        .run(by, Role::Admin, move |gateway, by| {
+            let exporter = &gateway.exporter;
+            let (what, changed) = match action {
+                ExportAction::Retry => ("export.retried", exporter.retry(by, &id)?),
+                ExportAction::Park => ("export.parked", exporter.park(by, &id)?),
+                ExportAction::Replay => ("export.replayed", exporter.replay(by, &id)?),
+            };
+            let detail = format!("{}, {}", changed.id, changed.key);
+            gateway.auth.audit.record_event(change_event(by, what, detail));
+            Ok(changed)
+        })
+        .await
 }
 
 /// Exports all objects of a Business Object now. `traceparent` is the trace of the request (W3C Trace Context). When
@@ -310,15 +305,15 @@ pub async fn push_business_object(
 ) -> Result<Push, GatewayError> {
     by.require_role(Role::Contributor)?;
     let permit = gateway.exporter.acquire_push_permit(by.id(), &business_object).await?;
-    let (exporter, by) = (gateway.exporter.clone(), by.clone());
-    run_blocking(move || {
-        // The permit is held until the thread is done, even if the client has disconnected.
-        let _permit = permit;
-        let requester =
-            ExportRequester { check: &by, account: Some(by.id()), traceparent: Some(&traceparent) };
-        Ok(exporter.push(&business_object, requester)?.into())
-    })
-    .await
+    gateway
+        .run(by, Role::Contributor, move |gateway, by| {
+            // The permit is held until the thread is done, even if the client has disconnected.
+            let _permit = permit;
+            let (account, traceparent) = (Some(by.id()), Some(traceparent.as_str()));
+            let requester = ExportRequester { check: by, account, traceparent };
+            Ok(gateway.exporter.push(&business_object, requester)?.into())
+        })
+        .await
 }
 
 #[cfg(test)]

@@ -1,75 +1,87 @@
 //! The use cases of groups. Everybody reads their names, Admins read their members and change them.
-use crate::blocking::run_blocking;
+use crate::definitions::{Content, Context, FileKind, Kind, Result, Run};
 use crate::gateway::Gateway;
-use penstock_auth::groups::{self, NewGroup, missing_group_error};
+use penstock_auth::groups::{self, NewGroup};
 use penstock_auth::{Authorized, Role};
-use penstock_base::IfMatch;
-use penstock_base::error::GatewayError;
+use penstock_base::definition::missing_error;
+use penstock_base::json::Json;
+use penstock_base::{Preconditions, Put};
+use penstock_resources::definitions::DefinitionKind;
 use penstock_resources::group::Group;
+use penstock_store::{Read, Transaction};
 
-/// Lists at most `limit` groups after the name `after`, ordered by name.
-pub fn list_groups(
-    gateway: &Gateway,
-    by: &Authorized,
-    after: Option<&str>,
-    limit: usize,
-) -> Vec<Group> {
-    let groups = gateway.auth.groups.list(after, limit);
-    groups.iter().map(|group| show_group(gateway, by, group)).collect()
-}
+/// The groups.
+#[derive(Debug)]
+pub struct Groups;
 
-/// Returns the group with this name.
-///
-/// # Errors
-/// `ErrorClass::NotFound`.
-pub fn find_group(gateway: &Gateway, by: &Authorized, name: &str) -> Result<Group, GatewayError> {
-    let group = gateway.auth.groups.get(name).ok_or_else(|| missing_group_error(name))?;
-    Ok(show_group(gateway, by, &group))
-}
+impl Kind for Groups {
+    const KIND: DefinitionKind = DefinitionKind::Group;
+    type New = NewGroup;
+    type Shown = Group;
 
-/// Creates the group, or replaces the one of the same name. Returns true if it was created.
-///
-/// # Errors
-/// - The errors of [`penstock_auth::groups::Groups::put`]
-/// - `ErrorClass::Forbidden` without the role Admin
-/// - `ErrorClass::InsufficientStorage` when less than the reserve is free on the disk
-pub async fn define_group(
-    gateway: &Gateway,
-    by: &Authorized,
-    name: &str,
-    new: NewGroup,
-    if_match: IfMatch,
-    only_if_new: bool,
-) -> Result<(Group, bool), GatewayError> {
-    by.require_role(Role::Admin)?;
-    gateway.disk.check_reserve()?;
-    let (gateway, by, name) = (gateway.clone(), by.clone(), name.to_owned());
-    run_blocking(move || {
-        let (group, created) = gateway.auth.groups.put(&by, &name, &new, if_match, only_if_new)?;
-        tracing::info!(group = name, version = group.version, by = by.id(), "A group was defined.");
-        Ok((show_group(&gateway, &by, &group), created))
-    })
-    .await
-}
+    fn name(shown: &Group) -> &str {
+        &shown.name
+    }
 
-/// Deletes a group.
-///
-/// # Errors
-/// The errors of [`penstock_auth::groups::Groups::delete`]; `ErrorClass::Forbidden` without the role Admin.
-pub async fn delete_group(
-    gateway: &Gateway,
-    by: &Authorized,
-    name: &str,
-    if_match: IfMatch,
-) -> Result<(), GatewayError> {
-    by.require_role(Role::Admin)?;
-    let (gateway, by, name) = (gateway.clone(), by.clone(), name.to_owned());
-    run_blocking(move || {
-        gateway.auth.groups.delete(&by, &name, if_match)?;
+    fn version(shown: &Group) -> Option<u64> {
+        shown.version
+    }
+
+    fn stored_version(gateway: &Gateway, name: &str) -> Option<u64> {
+        gateway.auth.groups.get(name).map(|group| group.version)
+    }
+
+    fn list(context: Context<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Group>> {
+        let Context { gateway, by } = context;
+        let groups = gateway.auth.groups.list(after, limit);
+        Ok(groups.iter().map(|group| show_group(gateway, by, group)).collect())
+    }
+
+    fn find(context: Context<'_>, name: &str) -> Result<Group> {
+        let Context { gateway, by } = context;
+        let found = gateway.auth.groups.get(name);
+        let group = found.ok_or_else(|| missing_error(Self::KIND, name))?;
+        Ok(show_group(gateway, by, &group))
+    }
+
+    fn put(context: Context<'_>, new: NewGroup, conditions: Preconditions) -> Result<Put<Group>> {
+        let Context { gateway, by } = context;
+        let put = gateway.auth.groups.put(by, &new, conditions)?;
+        let groups::Group { name, version, .. } = &**put.value();
+        tracing::info!(group = name, version, by = by.id(), "A group was defined.");
+        Ok(put.map(|group| show_group(gateway, by, &group)))
+    }
+
+    fn delete(context: Context<'_>, name: &str, conditions: Preconditions) -> Result<()> {
+        let Context { gateway, by } = context;
+        gateway.auth.groups.delete(by, name, conditions)?;
         tracing::info!(group = name, by = by.id(), "A group was deleted.");
         Ok(())
-    })
-    .await
+    }
+}
+
+impl FileKind for Groups {
+    fn read_members(_: &Gateway, name: &str, members: Vec<(String, Json)>) -> Result<Content> {
+        let body = Json::Object(members).to_string();
+        NewGroup::from_json(name, body.as_bytes()).map(Content::Group)
+    }
+
+    fn find_fingerprint(gateway: &Gateway, _: &impl Read, name: &str) -> Result<Option<String>> {
+        Ok(gateway.auth.groups.get(name).map(|group| group.fingerprint()))
+    }
+
+    fn describe(run: &Run<'_>, _: &impl Read, name: &str) -> Result<Vec<String>> {
+        let Some(group) = run.groups.get(name) else { return Ok(Vec::new()) };
+        let list = |name: &str, values: &[String]| {
+            let elements = values.iter().map(|value| format!("  - {value}"));
+            std::iter::once(format!("{name}:")).chain(elements).collect::<Vec<_>>()
+        };
+        Ok([list("members", &group.members), list("claimValues", &group.claim_values)].concat())
+    }
+
+    fn erase(run: &mut Run<'_>, transaction: &mut Transaction<'_>, name: &str) -> Result<()> {
+        run.groups.delete(transaction, run.by, name)
+    }
 }
 
 /// Returns what the caller may see of a group. Its members are those that exist.

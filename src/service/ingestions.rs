@@ -1,6 +1,5 @@
 //! Ingestion into a Business Object, and the records of ingestions.
 use crate::audit::change_event;
-use crate::blocking::run_blocking;
 use crate::changes::submission_event;
 use crate::gateway::Gateway;
 use penstock_auth::audit::Event;
@@ -44,6 +43,8 @@ pub struct IngestionRequest {
     pub languages: Vec<String>,
     /// The trace of the request.
     pub trace: Trace,
+    /// The id of the dead letter that it retries.
+    pub retried_letter: Option<String>,
 }
 
 /// What a client says about a change that it sends.
@@ -56,6 +57,24 @@ pub struct NewChange {
 }
 
 impl IngestionRequest {
+    /// Creates a request with the defaults into the Business Object with this id and name.
+    pub fn new(id: &str, name: &str, mode: Mode, trace: Trace) -> Self {
+        Self {
+            business_object: id.to_owned(),
+            business_object_name: name.to_owned(),
+            mode,
+            on_error: OnError::Abort,
+            submission: None,
+            bypass: false,
+            idempotency_key: None,
+            condition: None,
+            lists_objects: true,
+            languages: Vec::new(),
+            trace,
+            retried_letter: None,
+        }
+    }
+
     /// Logs that the request was refused before an ingestion began. An ingestion logs its own refusals.
     pub fn log_refusal(&self, by: &Caller, cause: &str, http_status: u16) {
         log_refusal(&self.business_object_name, self.mode.name(), by, cause, http_status);
@@ -83,7 +102,9 @@ pub fn ingest_objects(
     request: &IngestionRequest,
     body: Body<'_>,
 ) -> Result<Answer, GatewayError> {
-    ingest_body(gateway, by, request, body, None)
+    run_request(gateway, by, request, body, |limits, request| {
+        ingest::ingest(&gateway.store, limits, request)
+    })
 }
 
 /// Ingests as [`ingest_objects`] does, except waiting for the sync. Blocking.
@@ -96,7 +117,7 @@ pub fn begin_ingestion(
     request: &IngestionRequest,
     body: Body<'_>,
 ) -> Result<BegunIngestion<Answer>, GatewayError> {
-    run_request(gateway, by, request, body, None, |limits, request| {
+    run_request(gateway, by, request, body, |limits, request| {
         Ok(ingest::begin_ingestion(&gateway.store, limits, request))
     })
 }
@@ -111,21 +132,8 @@ pub fn preview_objects(
     request: &IngestionRequest,
     body: Body<'_>,
 ) -> Result<Preview, GatewayError> {
-    run_request(gateway, by, request, body, None, |limits, request| {
+    run_request(gateway, by, request, body, |limits, request| {
         ingest::preview_ingestion(&gateway.store, limits, request)
-    })
-}
-
-/// Ingests as [`ingest_objects`] does. `retried_letter` is the id of the dead letter that this retries.
-pub(super) fn ingest_body(
-    gateway: &Gateway,
-    by: &Authorized,
-    request: &IngestionRequest,
-    body: Body<'_>,
-    retried_letter: Option<&str>,
-) -> Result<Answer, GatewayError> {
-    run_request(gateway, by, request, body, retried_letter, |limits, request| {
-        ingest::ingest(&gateway.store, limits, request)
     })
 }
 
@@ -135,7 +143,6 @@ fn run_request<T>(
     by: &Authorized,
     request: &IngestionRequest,
     body: Body<'_>,
-    retried_letter: Option<&str>,
     run: impl FnOnce(&Limits, &Request<'_>) -> Result<T, GatewayError>,
 ) -> Result<T, GatewayError> {
     // The commit checks it again.
@@ -170,7 +177,7 @@ fn run_request<T>(
         business_object: &business_object,
         mode: request.mode,
         on_error: request.on_error,
-        retried_letter,
+        retried_letter: request.retried_letter.as_deref(),
         review,
         bypass: request.bypass,
         audit: Some(AuditHook(&add_event)),
@@ -294,8 +301,7 @@ pub async fn list_ingestions(
     after: Option<String>,
     limit: usize,
 ) -> Result<Vec<IngestionRecord>, GatewayError> {
-    let store = gateway.store.clone();
-    run_blocking(move || ingest::list_records(&store, after.as_deref(), limit)).await
+    gateway.read(move |gateway| ingest::list_records(&gateway.store, after.as_deref(), limit)).await
 }
 
 /// Returns the record of an ingestion.
@@ -306,16 +312,16 @@ pub async fn find_ingestion(
     gateway: &Gateway,
     id: String,
 ) -> Result<IngestionRecord, GatewayError> {
-    let store = gateway.store.clone();
-    run_blocking(move || {
-        ingest::read_record(&store, &id)?.ok_or_else(|| {
-            GatewayError::new(
-                ErrorClass::NotFound,
-                format!("there is no ingestion {id:?}, or its record is no longer kept"),
-            )
+    gateway
+        .read(move |gateway| {
+            ingest::read_record(&gateway.store, &id)?.ok_or_else(|| {
+                GatewayError::new(
+                    ErrorClass::NotFound,
+                    format!("there is no ingestion {id:?}, or its record is no longer kept"),
+                )
+            })
         })
-    })
-    .await
+        .await
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //! failed disk.
 //!
 //! A use case is one function for each thing that a client can ask for. The REST API, the pages and the commands call
-//! it. It checks the requester's role, and its commit checks the requester again.
+//! it. It states the role that it needs, because more than one surface calls it: [`Gateway::run`](gateway::Gateway::run)
+//! checks the role, and so does each commit. The minimum role of a route only refuses a request before its body is read.
 
 pub mod accounts;
 pub mod api_keys;

@@ -29,20 +29,19 @@ pub use graph::{GraphObject, GraphSide, LinkGroup, ObjectGraph};
 pub use labels::{IriNames, find_labels};
 pub use patch::{URI, build_merge_patch, explain_lock, merge_drafts};
 pub use resolve::{ObjectForm, Resolution, ShapePlace, resolve_uri};
-pub use search::{FoundField, FoundPage, FoundRow, search_objects};
+pub use search::{FoundField, FoundPage, FoundRow, ObjectSearch, search_objects};
 
-use crate::blocking::{run_blocking, run_in_place};
+use crate::blocking::run_in_place;
 use crate::gateway::Gateway;
 use crate::ingestions::find_write_scope;
 use oxrdf::NamedNode;
 use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_model::change_feed::Watch;
 use penstock_model::mapping::Field;
 use penstock_model::resource::Compiled;
 use penstock_model::visible::VisibleObjects;
 use penstock_model::{members, view};
-use penstock_store::{Read, ReadStore, SubjectQuads};
+use penstock_store::{Read, SubjectQuads};
 use std::sync::Arc;
 
 /// The bytes after which a page ends early.
@@ -70,24 +69,25 @@ pub async fn list_objects(
     after: Option<String>,
     limit: usize,
 ) -> Result<ObjectsPage, GatewayError> {
-    let (store, watch) = (ReadStore::clone(&gateway.store), gateway.catalogue.watch().clone());
     let scope = find_write_scope(gateway, by, &business_object);
-    run_blocking(move || {
-        render_page((&store, &watch), scope.as_deref(), &business_object, after.as_deref(), limit)
-    })
-    .await
+    gateway
+        .read(move |gateway| {
+            render_page(gateway, scope.as_deref(), &business_object, after.as_deref(), limit)
+        })
+        .await
 }
 
 fn render_page(
-    (store, watch): (&ReadStore, &Watch),
+    gateway: &Gateway,
     scope: Option<&[Arc<Compiled>]>,
     business_object: &Compiled,
     after: Option<&str>,
     limit: usize,
 ) -> Result<ObjectsPage, GatewayError> {
-    let snapshot = store.snapshot()?;
+    let snapshot = gateway.store.snapshot()?;
     let listed = members::list_members_to_read(&snapshot, business_object, after, limit + 1)?;
-    let visible = VisibleObjects::new(&snapshot, watch, scope.map(list_compiled))?;
+    let visible =
+        VisibleObjects::new(&snapshot, gateway.catalogue.watch(), scope.map(list_compiled))?;
     let mut quads = SubjectQuads::default();
     let mut json = b"[".to_vec();
     let mut last = None;

@@ -1,134 +1,139 @@
 //! The use cases of the shapes graphs that users define. Everybody reads them, Admins change them.
 use crate::audit::change_event;
-use crate::blocking::run_blocking;
+use crate::definitions::{
+    Content, Context, FileKind, Kind, Result, Run, invalid_error, take_member,
+};
 use crate::gateway::Gateway;
-use penstock_auth::{Authorized, Role};
-use penstock_base::IfMatch;
-use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_auth::Authorized;
+use penstock_base::definition::missing_error;
+use penstock_base::error::Finding;
+use penstock_base::json::Json;
+use penstock_base::{Preconditions, Put};
 use penstock_model::catalogue::{Action, DefinedGraph, Requester};
-use penstock_model::shapes_graphs::{self, GraphMetadata, NewGraph, StoredGraph, TextFormat};
+use penstock_model::rdf::Format;
+use penstock_model::shapes_graphs::{
+    GraphMetadata, NewGraph, SHAPES_GRAPHS, StoredGraph, TextFormat,
+};
+use penstock_resources::definitions::DefinitionKind;
 use penstock_resources::shapes_graph::ShapesGraph;
-use penstock_store::Transaction;
+use penstock_store::{Read, Transaction};
+use std::sync::Arc;
 
-/// Under which conditions a shapes graph is saved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SaveConditions {
-    /// The version that it may replace.
-    pub if_match: IfMatch,
-    /// Whether it may replace none.
-    pub only_if_new: bool,
+/// The shapes graphs.
+#[derive(Debug)]
+pub struct ShapesGraphs;
+
+/// A shapes graph that a client sends.
+#[expect(missing_debug_implementations, reason = "the body of a request is not shown")]
+pub struct NewShapesGraph {
+    /// Its name.
+    pub name: String,
+    /// Its text.
+    pub text: Box<dyn AsRef<[u8]> + Send>,
+    /// The format of its text.
+    pub format: TextFormat,
 }
 
-/// Lists at most `limit` shapes graphs after the name `after`, ordered by name.
-///
-/// # Errors
-/// The errors of the store.
-pub async fn list_shapes_graphs(
-    gateway: &Gateway,
-    after: Option<String>,
-    limit: usize,
-) -> Result<Vec<ShapesGraph>, GatewayError> {
-    let catalogue = gateway.catalogue.clone();
-    run_blocking(move || {
-        let mut users = catalogue.list_shapes_users()?;
-        let page = catalogue.list_shapes_page(after.as_deref(), limit);
-        let show = |one: &std::sync::Arc<DefinedGraph>| {
+impl Kind for ShapesGraphs {
+    const KIND: DefinitionKind = DefinitionKind::Shapes;
+    type New = NewShapesGraph;
+    type Shown = ShapesGraph;
+
+    fn name(shown: &ShapesGraph) -> &str {
+        &shown.name
+    }
+
+    fn version(shown: &ShapesGraph) -> Option<u64> {
+        Some(shown.version)
+    }
+
+    fn stored_version(gateway: &Gateway, name: &str) -> Option<u64> {
+        gateway.catalogue.get_shapes_graph(name).map(|graph| graph.metadata.version)
+    }
+
+    fn list(context: Context<'_>, after: Option<&str>, limit: usize) -> Result<Vec<ShapesGraph>> {
+        let gateway = context.gateway;
+        let mut users = gateway.catalogue.list_shapes_users()?;
+        let page = gateway.catalogue.list_shapes_page(after, limit);
+        let show = |one: &Arc<DefinedGraph>| {
             show_graph(one, users.remove(&one.metadata.name).unwrap_or_default())
         };
         Ok(page.iter().map(show).collect())
-    })
-    .await
+    }
+
+    fn find(context: Context<'_>, name: &str) -> Result<ShapesGraph> {
+        let gateway = context.gateway;
+        let found = gateway.catalogue.get_shapes_graph(name);
+        let found = found.ok_or_else(|| missing_error(Self::KIND, name))?;
+        Ok(show_graph(&found, find_users(gateway, name)?))
+    }
+
+    fn put(
+        context: Context<'_>,
+        NewShapesGraph { name, text, format }: NewShapesGraph,
+        conditions: Preconditions,
+    ) -> Result<Put<ShapesGraph>> {
+        let Context { gateway, by } = context;
+        let new = NewGraph::check(&name, (*text).as_ref(), format)?;
+        let put = gateway.catalogue.put_shapes_graph(
+            Requester::new(by, by.id()),
+            &new,
+            conditions,
+            &|transaction, action, graph| add_audit_event(gateway, by, transaction, action, graph),
+        )?;
+        let used_by = find_users(gateway, &name)?;
+        Ok(put.map(|defined| show_graph(&defined, used_by)))
+    }
+
+    fn delete(context: Context<'_>, name: &str, conditions: Preconditions) -> Result<()> {
+        let Context { gateway, by } = context;
+        gateway.catalogue.delete_shapes_graph(
+            Requester::new(by, by.id()),
+            name,
+            conditions,
+            &|transaction, action, graph| add_audit_event(gateway, by, transaction, action, graph),
+        )
+    }
 }
 
-/// Returns what is known about the shapes graph with this name.
-///
-/// # Errors
-/// `ErrorClass::NotFound`.
-pub async fn find_shapes_graph(gateway: &Gateway, name: &str) -> Result<ShapesGraph, GatewayError> {
-    let (catalogue, name) = (gateway.catalogue.clone(), name.to_owned());
-    run_blocking(move || {
-        let found = catalogue.get_shapes_graph(&name).ok_or_else(|| unknown_graph_error(&name))?;
-        let used_by = catalogue.list_shapes_users()?.remove(&name).unwrap_or_default();
-        Ok(show_graph(&found, used_by))
-    })
-    .await
+impl FileKind for ShapesGraphs {
+    fn read_members(_: &Gateway, name: &str, members: Vec<(String, Json)>) -> Result<Content> {
+        read_graph(name, members).map(Content::Shapes)
+    }
+
+    fn find_fingerprint(gateway: &Gateway, _: &impl Read, name: &str) -> Result<Option<String>> {
+        let found = gateway.catalogue.get_shapes_graph(name);
+        Ok(found.map(|graph| graph.metadata.fingerprint()))
+    }
+
+    fn describe(_: &Run<'_>, read: &impl Read, name: &str) -> Result<Vec<String>> {
+        let Some(there) = SHAPES_GRAPHS.get_readable(read, name)? else { return Ok(Vec::new()) };
+        let head = format!("contentType: {}", there.metadata.format.media_type());
+        let lines = there.text.lines().map(str::to_owned);
+        Ok(std::iter::once(head).chain(lines).collect())
+    }
+
+    fn erase(run: &mut Run<'_>, transaction: &mut Transaction<'_>, name: &str) -> Result<()> {
+        run.catalogue.delete_graph(transaction, name, run.on_graph)
+    }
 }
 
 /// Returns the shapes graph with this name, with its text.
 ///
 /// # Errors
 /// `ErrorClass::NotFound`.
-pub async fn read_shapes_graph(gateway: &Gateway, name: &str) -> Result<StoredGraph, GatewayError> {
-    let (store, name) = (gateway.store.clone(), name.to_owned());
-    run_blocking(move || {
-        shapes_graphs::SHAPES_GRAPHS
-            .get_readable(&store.read(), &name)?
-            .ok_or_else(|| unknown_graph_error(&name))
-    })
-    .await
+pub async fn read_shapes_graph(gateway: &Gateway, name: &str) -> Result<StoredGraph> {
+    let name = name.to_owned();
+    let read = move |gateway: &Gateway| -> Result<StoredGraph> {
+        let found = SHAPES_GRAPHS.get_readable(&gateway.store.read(), &name)?;
+        found.ok_or_else(|| missing_error(ShapesGraphs::KIND, &name))
+    };
+    gateway.read(read).await
 }
 
-/// Creates the shapes graph, or replaces the one of the same name. Returns true if it was created.
-///
-/// # Errors
-/// - The errors of [`NewGraph::check`] and [`penstock_model::catalogue::Catalogue::put_shapes_graph`]
-/// - `ErrorClass::Forbidden` without the role Admin
-/// - `ErrorClass::InsufficientStorage` when less than the reserve is free on the disk
-pub async fn define_shapes_graph(
-    gateway: &Gateway,
-    by: &Authorized,
-    name: &str,
-    text: impl AsRef<[u8]> + Send + 'static,
-    format: TextFormat,
-    conditions: SaveConditions,
-) -> Result<(ShapesGraph, bool), GatewayError> {
-    by.require_role(Role::Admin)?;
-    gateway.disk.check_reserve()?;
-    let (gateway, by, name) = (gateway.clone(), by.clone(), name.to_owned());
-    run_blocking(move || {
-        let new = NewGraph::check(&name, text.as_ref(), format)?;
-        let SaveConditions { if_match, only_if_new } = conditions;
-        gateway.auth.audit.flush();
-        let (defined, created) = gateway.catalogue.put_shapes_graph(
-            Requester::new(&by, by.id()),
-            &new,
-            if_match,
-            only_if_new,
-            &|transaction, action, graph| {
-                add_audit_event(&gateway, &by, transaction, action, graph)
-            },
-        )?;
-        let used_by = gateway.catalogue.list_shapes_users()?.remove(&name).unwrap_or_default();
-        Ok((show_graph(&defined, used_by), created))
-    })
-    .await
-}
-
-/// Deletes a shapes graph that no Business Object names.
-///
-/// # Errors
-/// The errors of [`penstock_model::catalogue::Catalogue::delete_shapes_graph`]; `ErrorClass::Forbidden` without the role
-/// Admin.
-pub async fn delete_shapes_graph(
-    gateway: &Gateway,
-    by: &Authorized,
-    name: &str,
-    if_match: IfMatch,
-) -> Result<(), GatewayError> {
-    by.require_role(Role::Admin)?;
-    let (gateway, by, name) = (gateway.clone(), by.clone(), name.to_owned());
-    run_blocking(move || {
-        gateway.auth.audit.flush();
-        gateway.catalogue.delete_shapes_graph(
-            Requester::new(&by, by.id()),
-            &name,
-            if_match,
-            &|transaction, action, graph| {
-                add_audit_event(&gateway, &by, transaction, action, graph)
-            },
-        )
-    })
-    .await
+/// Returns the names of the Business Objects that name a shapes graph.
+fn find_users(gateway: &Gateway, name: &str) -> Result<Vec<String>> {
+    Ok(gateway.catalogue.list_shapes_users()?.remove(name).unwrap_or_default())
 }
 
 fn show_graph(defined: &DefinedGraph, used_by: Vec<String>) -> ShapesGraph {
@@ -155,8 +160,33 @@ fn show_graph(defined: &DefinedGraph, used_by: Vec<String>) -> ShapesGraph {
     }
 }
 
-fn unknown_graph_error(name: &str) -> GatewayError {
-    GatewayError::new(ErrorClass::NotFound, format!("there is no shapes graph {name:?}"))
+/// Reads a shapes graph: its text, and the media type that a PUT has as `Content-Type`.
+fn read_graph(name: &str, mut members: Vec<(String, Json)>) -> Result<NewGraph> {
+    let mut take_text = |member: &str| match take_member(&mut members, member) {
+        None => Ok(None),
+        Some(Json::String(text)) => Ok(Some(text)),
+        Some(other) => {
+            let message = format!("`{member}` must be a string, not {}", other.kind_name());
+            Err(invalid_error(&format!("/{member}"), message))
+        }
+    };
+    let text = take_text("text")?.ok_or_else(|| {
+        invalid_error("", "`text` is missing; expected the shapes graph, in Turtle by default")
+    })?;
+    let format = match take_text("contentType")? {
+        None => TextFormat::Rdf(Format::Turtle),
+        Some(given) => TextFormat::from_media_type(&given).ok_or_else(|| {
+            let known = TextFormat::ALL.map(TextFormat::media_type).join(", ");
+            invalid_error("/contentType", format!("{given:?} is not known; use {known}"))
+        })?,
+    };
+    if let Some((unknown, _)) = members.iter().find(|(member, _)| member != "name") {
+        let message = format!(
+            "`{unknown}` is not known here; a shapes graph has `kind`, `name`, `text` and `contentType`"
+        );
+        return Err(invalid_error(&format!("/{unknown}"), message));
+    }
+    NewGraph::check(name, text.as_bytes(), format)
 }
 
 /// Adds the audit event of a change to its commit.
@@ -166,7 +196,7 @@ pub(crate) fn add_audit_event(
     transaction: &mut Transaction<'_>,
     action: Action,
     graph: &GraphMetadata,
-) -> Result<(), GatewayError> {
+) -> Result<()> {
     let what = match action {
         Action::Created => "shapes-graph.created",
         Action::Replaced => "shapes-graph.replaced",

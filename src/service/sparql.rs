@@ -14,7 +14,6 @@ pub use remote::RemoteEndpoints;
 pub use result_name::ResultName;
 
 use crate::audit::change_event;
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use oxrdf::{GraphName, NamedNode};
 use penstock_auth::{Authorized, Caller, Role};
@@ -33,10 +32,10 @@ use penstock_model::protection;
 use penstock_model::rdf::{self, Format, GraphWrite, WrittenGraph};
 use penstock_resources::ingestion::{IngestionRecord, QuadCounts};
 use penstock_sparql::{
-    DatasetParameters, Deadline, Limits, Query, ResultFormat, Update, UpdateLimits, apply_update,
-    evaluate, spawn_query_thread,
+    DatasetParameters, Deadline, Limits, Query, QueryContext, ResultFormat, Update, UpdateLimits,
+    apply_update, evaluate, spawn_query_thread,
 };
-use penstock_store::{ReadStore, Transaction};
+use penstock_store::Transaction;
 use permits::SparqlPermits;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -135,9 +134,9 @@ pub fn run_query(
 ) -> Result<u64, GatewayError> {
     let started = Instant::now();
     let snapshot = gateway.store.snapshot()?;
-    let limits = limits_of(gateway);
     let services = Arc::new(gateway.sparql.remote.clone());
-    let result = evaluate(query, &snapshot, limits, deadline, services, format, output);
+    let context = QueryContext { limits: limits_of(gateway), deadline, services };
+    let result = evaluate(query, &snapshot, context, format, output);
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match &result {
         Ok(rows) => tracing::debug!(rows, duration_ms, "A SPARQL query was answered."),
@@ -374,15 +373,15 @@ fn describe_bypass(names: &[String]) -> String {
 /// # Errors
 /// `ErrorClass::NotFound` if it has none.
 pub async fn check_graph_exists(gateway: &Gateway, graph: GraphName) -> Result<(), GatewayError> {
-    let store = ReadStore::clone(&gateway.store);
-    run_blocking(move || {
-        if graph == GraphName::DefaultGraph || rdf::has_quads(&store.read(), &graph)? {
-            Ok(())
-        } else {
-            Err(unknown_graph_error(&graph))
-        }
-    })
-    .await
+    gateway
+        .read(move |gateway| {
+            if graph == GraphName::DefaultGraph || rdf::has_quads(&gateway.store.read(), &graph)? {
+                Ok(())
+            } else {
+                Err(unknown_graph_error(&graph))
+            }
+        })
+        .await
 }
 
 /// Waits for the permit to read a graph. Dropping it releases it.

@@ -1,6 +1,5 @@
 //! The targets of exports: their state, and a test of whether they would accept files.
 use crate::audit::change_event;
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -11,8 +10,7 @@ use penstock_resources::export::{Target, TargetTest};
 /// # Errors
 /// The errors of the store.
 pub async fn list_targets(gateway: &Gateway) -> Result<Vec<Target>, GatewayError> {
-    let exporter = gateway.exporter.clone();
-    run_blocking(move || exporter.list_targets()).await
+    gateway.read(|gateway| gateway.exporter.list_targets()).await
 }
 
 /// Returns the target with this bucketName.

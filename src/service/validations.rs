@@ -27,7 +27,6 @@ use penstock_shapes::{Cancellation, ReportWriter};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -37,12 +36,9 @@ const MAX_WAITING: usize = 16;
 /// When a client may ask again while too many wait.
 const RETRY_DELAY: Duration = Duration::from_secs(30);
 
-/// The validations of a gateway. Cheap to clone.
-#[derive(Debug, Clone)]
-pub struct Validations(Arc<Inner>);
-
+/// The validations of a gateway.
 #[derive(Debug)]
-struct Inner {
+pub struct Validations {
     queue: Mutex<Queue>,
     /// Wakes [`run_validations`].
     enqueued: Notify,
@@ -62,11 +58,11 @@ impl Validations {
     pub(crate) fn open(folder: &Path) -> Self {
         let kept = KeptReports::open(folder);
         let queue = Queue { waiting: VecDeque::new(), running: None, kept };
-        Self(Arc::new(Inner {
+        Self {
             queue: Mutex::new(queue),
             enqueued: Notify::new(),
             is_stopping: AtomicBool::new(false),
-        }))
+        }
     }
 
     /// Returns the violations that the last finished validation of each Business Object has counted, by its name.
@@ -103,7 +99,7 @@ impl Validations {
 
     // No code panics while it holds this lock.
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.0.queue.lock()
+        self.queue.lock()
     }
 }
 
@@ -178,7 +174,7 @@ pub fn start_validation(
     };
     queue.waiting.push_back(validation.clone());
     drop(queue);
-    gateway.validations.0.enqueued.notify_one();
+    gateway.validations.enqueued.notify_one();
     record_step(gateway, by, "validation.started", &validation);
     Ok(validation)
 }
@@ -300,8 +296,8 @@ pub async fn cancel_validation(
     if cancelled.started_at.is_some() {
         return Ok(cancelled);
     }
-    let gateway = gateway.clone();
-    run_blocking(move || Ok(run::keep_ended(&gateway, cancelled, report::Findings::default())))
+    gateway
+        .read(move |gateway| Ok(run::keep_ended(gateway, cancelled, report::Findings::default())))
         .await
 }
 

@@ -1,6 +1,5 @@
 //! Webhooks: their state, and a test of their receivers.
 use crate::audit::change_event;
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::GatewayError;
@@ -29,9 +28,7 @@ pub async fn list_webhooks(
     gateway: &Gateway,
     by: &Authorized,
 ) -> Result<Vec<Webhook>, GatewayError> {
-    by.require_role(Role::Admin)?;
-    let webhooks = gateway.webhooks.clone();
-    run_blocking(move || webhooks.list()).await
+    gateway.run(by, Role::Admin, |gateway, _| gateway.webhooks.list()).await
 }
 
 /// Sends a test event to a webhook.

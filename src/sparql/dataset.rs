@@ -269,7 +269,7 @@ enum GraphFilter {
     /// The quads of all named graphs.
     Named,
     /// All: the pattern has one named graph.
-    One,
+    Single,
 }
 
 /// The triples that were returned. Quads of the store that differ only in the graph follow each other, so the last triple
@@ -349,7 +349,7 @@ impl Iterator for Quads<'_> {
                 continue;
             }
             match &mut self.filter {
-                GraphFilter::One => {}
+                GraphFilter::Single => {}
                 GraphFilter::Named => match &graph_name {
                     Some(graph) if self.dataset.graphs.is_named(graph) => {}
                     _ => continue,
@@ -394,7 +394,7 @@ impl<'s> QueryableDataset<'s> for &'s Dataset<'s> {
         let graph_name = if conditions.is_some() { Some(None) } else { graph_name };
         let mut quads = Quads {
             dataset,
-            filter: GraphFilter::One,
+            filter: GraphFilter::Single,
             stored: None,
             added: Vec::new().into_iter(),
             is_check,

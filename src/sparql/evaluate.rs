@@ -35,6 +35,16 @@ pub enum ResultFormat {
     Graph(Format),
 }
 
+/// What bounds a query, and whom it may ask.
+pub struct QueryContext {
+    /// Its limits.
+    pub limits: Limits,
+    /// When it must end.
+    pub deadline: Deadline,
+    /// Sends the requests of SERVICE.
+    pub services: Arc<dyn ServiceClient>,
+}
+
 /// Runs a query on a snapshot and writes its results piece by piece. Call it within
 /// [`crate::run_in_query_thread`]. Blocking.
 ///
@@ -47,13 +57,11 @@ pub enum ResultFormat {
 pub fn evaluate(
     query: Query,
     snapshot: &Snapshot,
-    limits: Limits,
-    deadline: impl Into<Deadline>,
-    services: Arc<dyn ServiceClient>,
+    context: QueryContext,
     format: ResultFormat,
     output: &mut dyn Write,
 ) -> Result<u64, GatewayError> {
-    let deadline = deadline.into();
+    let QueryContext { limits, deadline, services } = context;
     let at = deadline.at();
     let budget = Arc::new(Budget::new(limits, deadline));
     catch("the SPARQL request", || {

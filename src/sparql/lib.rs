@@ -33,7 +33,7 @@ mod update;
 mod warnings;
 
 pub use budget::{Deadline, Limits};
-pub use evaluate::{ResultFormat, evaluate};
+pub use evaluate::{QueryContext, ResultFormat, evaluate};
 pub use request::{DatasetParameters, Query, QueryForm, Update};
 pub use service::{NoServices, ServiceClient};
 pub use thread::{run_in_query_thread, spawn_query_thread};

@@ -87,7 +87,7 @@ struct Part {
 }
 
 /// The part that a join takes next.
-struct Step {
+struct NextPart {
     /// Its place among the parts.
     place: usize,
     /// Whether it shares no variable with the parts before it.
@@ -302,7 +302,7 @@ impl Planner<'_, '_> {
         let order = self.order_parts(&parts, &scope.bound);
         let mut parts: Vec<_> = parts.into_iter().map(Some).collect();
         let mut joined: Option<GraphPattern> = None;
-        for Step { place, is_apart } in order {
+        for NextPart { place, is_apart } in order {
             let Some(part) = parts.get_mut(place).and_then(Option::take) else { continue };
             let (next, is_lookup) = match part.kind {
                 PartKind::Triple(triple, _) => (GraphPattern::Bgp { patterns: vec![triple] }, true),
@@ -322,9 +322,9 @@ impl Planner<'_, '_> {
 
     /// Returns the order of a join that takes the least in all of its steps together, among those that begin with each
     /// part. If there are many parts, only the one with the fewest rows comes first.
-    fn order_parts(&self, parts: &[Part], bound: &HashSet<Variable>) -> Vec<Step> {
+    fn order_parts(&self, parts: &[Part], bound: &HashSet<Variable>) -> Vec<NextPart> {
         match parts {
-            [_] => return vec![Step { place: 0, is_apart: false }],
+            [_] => return vec![NextPart { place: 0, is_apart: false }],
             [left, right] if self.is_small(left) || self.is_small(right) => {
                 let (first, left, right) =
                     if self.is_small(left) { (0, left, right) } else { (1, right, left) };
@@ -332,8 +332,8 @@ impl Planner<'_, '_> {
                     && right.variables.is_disjoint(&left.variables)
                     && right.variables.is_disjoint(bound);
                 return vec![
-                    Step { place: first, is_apart: false },
-                    Step { place: 1 - first, is_apart },
+                    NextPart { place: first, is_apart: false },
+                    NextPart { place: 1 - first, is_apart },
                 ];
             }
             many if many.len() > MAX_TRIED_PARTS => return self.order_from(parts, bound, None).0,
@@ -351,9 +351,9 @@ impl Planner<'_, '_> {
         parts: &[Part],
         bound: &HashSet<Variable>,
         first: Option<usize>,
-    ) -> (Vec<Step>, f64) {
+    ) -> (Vec<NextPart>, f64) {
         let mut bound = bound.clone();
-        let mut order: Vec<Step> = Vec::new();
+        let mut order: Vec<NextPart> = Vec::new();
         let mut left: Vec<_> = parts.iter().enumerate().collect();
         let (mut rows, mut costs) = (1.0, 0.0);
         let mut ordered = None;
@@ -385,7 +385,7 @@ impl Planner<'_, '_> {
             bound.extend(part.variables.iter().cloned());
             rows *= estimate;
             costs += rows;
-            order.push(Step { place, is_apart });
+            order.push(NextPart { place, is_apart });
         }
         (order, costs)
     }

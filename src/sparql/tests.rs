@@ -3,8 +3,8 @@ mod scopes;
 mod values;
 
 use crate::{
-    Changes, DatasetParameters, Limits, NoServices, Query, QueryForm, ResultFormat, Update,
-    UpdateLimits, apply_update, evaluate, run_in_query_thread,
+    Changes, DatasetParameters, Limits, NoServices, Query, QueryContext, QueryForm, ResultFormat,
+    Update, UpdateLimits, apply_update, evaluate, run_in_query_thread,
 };
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -81,9 +81,9 @@ impl Fixture {
                 QueryForm::Construct | QueryForm::Describe => ResultFormat::Graph(Format::NTriples),
             };
             let mut output = Vec::new();
-            let deadline = Instant::now() + limits.time;
-            let services = Arc::new(NoServices);
-            evaluate(query, &snapshot, limits, deadline, services, format, &mut output)?;
+            let deadline = (Instant::now() + limits.time).into();
+            let context = QueryContext { limits, deadline, services: Arc::new(NoServices) };
+            evaluate(query, &snapshot, context, format, &mut output)?;
             Ok(String::from_utf8(output).unwrap())
         })
         .unwrap()

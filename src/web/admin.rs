@@ -9,8 +9,8 @@
 //! - `form`: the fields of a form, the check of the page that sent it, and its errors
 //! - `error_page`: the error page, instead of a problem document
 //! - `assets`: scripts and styles, whose addresses change with their content
-//! - `words`: numbers, sizes and times in readable form
-//! - `pager`: the links to further pages of a list
+//! - `words`, `labels`: numbers, sizes and times in readable form, and states in words; templates call them
+//! - `pager`, `filter_bar`: the links to further pages of a list, and the choices of its filters
 //! - `overview`, `health`, `plot`: the state of the gateway, and what is wrong
 //! - `business_objects`: the list, one Business Object, export, delete
 //! - `editor`, `draft`, `check`, `samples`: creating and changing a Business Object, the content of that form, its
@@ -19,14 +19,14 @@
 //! - `objects`, `object`: the list with filters and an order; the tabs of one object, and the forms that change and delete it
 //! - `exports`, `targets`: the queue and its files; the targets
 //! - `export_file`, `empty_runs`: a file as a table, and its difference to the one before; runs that exported nothing
-//! - `target_state`, `configured`: the state of a target in words; settings with their sources, and how to change them
+//! - `remedy`, `configured`: what to do about a failure of a target; settings with their sources, and how to change them
 //! - `sources`: the connections to brokers
 //! - `query`, `sparql`: queries in GraphQL and SPARQL
 //! - `ingestions`: the record of an ingestion
 //! - `rejected`: dead letters, their correction and retry
 //! - `changes`: changes under review, with their difference and the steps; `approval_count`: how many wait for the viewer
-//! - `users`, `groups`, `profile`, `keys`, `audit`: accounts, groups, API keys and the audit trail
-//! - `namespaces`, `shapes_graphs`, `settings`: namespaces, shapes graphs, and the configuration in force
+//! - `definitions`: the pages of a kind of definitions; `namespaces`, `shapes_graphs`, `groups`: its kinds
+//! - `users`, `profile`, `keys`, `audit`, `settings`: accounts, API keys, the audit trail, and the configuration in force
 
 pub(super) mod approval_count;
 pub(super) mod assets;
@@ -35,19 +35,22 @@ pub(super) mod business_objects;
 pub(super) mod changes;
 pub(super) mod check;
 mod configured;
+pub(super) mod definitions;
 mod draft;
 pub(super) mod editor;
 mod empty_runs;
 pub(super) mod error_page;
 mod export_file;
 pub(super) mod exports;
+mod filter_bar;
 pub(super) mod form;
 mod frame;
-pub(super) mod groups;
+mod groups;
 mod health;
 pub(super) mod ingestions;
 pub(super) mod keys;
-pub(super) mod namespaces;
+mod labels;
+mod namespaces;
 pub(super) mod object;
 pub(super) mod objects;
 pub(super) mod overview;
@@ -57,13 +60,13 @@ pub(super) mod profile;
 pub(super) mod quality;
 pub(super) mod query;
 pub(super) mod rejected;
+mod remedy;
 pub(super) mod samples;
 mod schedule;
 pub(super) mod settings;
-pub(super) mod shapes_graphs;
+mod shapes_graphs;
 pub(super) mod sources;
 pub(super) mod sparql;
-mod target_state;
 pub(super) mod targets;
 pub(super) mod users;
 mod words;

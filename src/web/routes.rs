@@ -1,10 +1,18 @@
 //! The table of contents of the pages: every route, its minimum role and its handler. `access` enforces the roles.
 use crate::admin::approval_count::ApprovalCounter;
+use crate::admin::changes::StepForm;
+use crate::admin::definitions::DefinitionPage;
+use crate::admin::exports::ActionForm;
 use crate::admin::form::{FormLimit, FormReader};
 use crate::{admin, sign_in};
 use penstock_http::access::MinimumRole;
 use penstock_http::operation::Operation;
 use penstock_http::router::{self, Route, plain_route};
+use penstock_model::changes::ChangeAction;
+use penstock_service::exports::ExportAction;
+use penstock_service::groups::Groups;
+use penstock_service::namespaces::Namespaces;
+use penstock_service::shapes_graphs::ShapesGraphs;
 use salvo::Handler;
 use salvo::http::Method;
 use std::sync::Arc;
@@ -33,6 +41,9 @@ pub fn sign_in_routes() -> Vec<Route> {
 #[rustfmt::skip]
 pub fn page_routes() -> Vec<Route> {
     use MinimumRole::{Admin, Anyone, Contributor, User};
+    type NamespacePage = DefinitionPage<Namespaces>;
+    type ShapesPage = DefinitionPage<ShapesGraphs>;
+    type GroupPage = DefinitionPage<Groups>;
     let (get, post) = (Method::GET, Method::POST);
     vec![
         page_route(&get,  "/admin",                              User,        admin::overview::show_overview),
@@ -40,22 +51,22 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&get,  "/admin/profile",                      User,        admin::profile::show_profile),
         page_route(&post, "/admin/profile",                      User,        admin::profile::change_profile),
         page_route(&post, "/admin/profile/password",             User,        admin::profile::set_password),
-        page_route(&get,  "/admin/namespaces",                   User,        admin::namespaces::list_namespaces),
-        page_route(&get,  "/admin/namespaces/{name}",            User,        admin::namespaces::show_namespace),
-        page_route(&post, "/admin/namespaces/{name}",            Contributor, admin::namespaces::change_namespace),
-        page_route(&get,  "/admin/namespaces/{name}/delete",     Contributor, admin::namespaces::confirm_deletion),
-        page_route(&post, "/admin/namespaces/{name}/delete",     Contributor, admin::namespaces::delete_namespace),
+        page_route(&get,  "/admin/namespaces",                   User,        NamespacePage::LIST),
+        page_route(&get,  "/admin/namespaces/{name}",            User,        NamespacePage::SHOW),
+        page_route(&post, "/admin/namespaces/{name}",            Contributor, NamespacePage::SAVE),
+        page_route(&get,  "/admin/namespaces/{name}/delete",     Contributor, NamespacePage::CONFIRM_DELETION),
+        page_route(&post, "/admin/namespaces/{name}/delete",     Contributor, NamespacePage::DELETE),
         // Not `/admin/namespaces/new`, because a namespace may be named `new`.
-        page_route(&get,  "/admin/new-namespace",                Contributor, admin::namespaces::show_new_namespace),
-        page_route(&post, "/admin/new-namespace",                Contributor, admin::namespaces::create_namespace),
-        page_route(&get,  "/admin/shapes",                       User,        admin::shapes_graphs::list_shapes_graphs),
-        page_route(&get,  "/admin/shapes/{name}",                User,        admin::shapes_graphs::show_shapes_graph),
-        page_route(&post, "/admin/shapes/{name}",                Admin,       admin::shapes_graphs::save_shapes_graph),
-        page_route(&get,  "/admin/shapes/{name}/delete",         Admin,       admin::shapes_graphs::confirm_deletion),
-        page_route(&post, "/admin/shapes/{name}/delete",         Admin,       admin::shapes_graphs::delete_shapes_graph),
+        page_route(&get,  "/admin/new-namespace",                Contributor, NamespacePage::SHOW_NEW),
+        page_route(&post, "/admin/new-namespace",                Contributor, NamespacePage::CREATE),
+        page_route(&get,  "/admin/shapes",                       User,        ShapesPage::LIST),
+        page_route(&get,  "/admin/shapes/{name}",                User,        ShapesPage::SHOW),
+        page_route(&post, "/admin/shapes/{name}",                Admin,       ShapesPage::SAVE),
+        page_route(&get,  "/admin/shapes/{name}/delete",         Admin,       ShapesPage::CONFIRM_DELETION),
+        page_route(&post, "/admin/shapes/{name}/delete",         Admin,       ShapesPage::DELETE),
         // Not `/admin/shapes/new`, because a shapes graph may be named `new`.
-        page_route(&get,  "/admin/new-shapes",                   Admin,       admin::shapes_graphs::show_new_shapes_graph),
-        page_route(&post, "/admin/new-shapes",                   Admin,       admin::shapes_graphs::create_shapes_graph),
+        page_route(&get,  "/admin/new-shapes",                   Admin,       ShapesPage::SHOW_NEW),
+        page_route(&post, "/admin/new-shapes",                   Admin,       ShapesPage::CREATE),
         page_route(&get,  "/admin/quality",                      User,        admin::quality::list_validations),
         page_route(&post, "/admin/quality",                      Contributor, admin::quality::start_validation),
         page_route(&get,  "/admin/quality/{id}",                 User,        admin::quality::show_validation),
@@ -73,14 +84,14 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&post, "/admin/users/{id}/password",          Admin,       admin::users::set_password),
         page_route(&get,  "/admin/users/{id}/delete",            Admin,       admin::users::confirm_deletion),
         page_route(&post, "/admin/users/{id}/delete",            Admin,       admin::users::delete_user),
-        page_route(&get,  "/admin/groups",                       Admin,       admin::groups::list_groups),
-        page_route(&get,  "/admin/groups/{name}",                Admin,       admin::groups::show_group),
-        page_route(&post, "/admin/groups/{name}",                Admin,       admin::groups::save_group),
-        page_route(&get,  "/admin/groups/{name}/delete",         Admin,       admin::groups::confirm_deletion),
-        page_route(&post, "/admin/groups/{name}/delete",         Admin,       admin::groups::delete_group),
+        page_route(&get,  "/admin/groups",                       Admin,       GroupPage::LIST),
+        page_route(&get,  "/admin/groups/{name}",                Admin,       GroupPage::SHOW),
+        page_route(&post, "/admin/groups/{name}",                Admin,       GroupPage::SAVE),
+        page_route(&get,  "/admin/groups/{name}/delete",         Admin,       GroupPage::CONFIRM_DELETION),
+        page_route(&post, "/admin/groups/{name}/delete",         Admin,       GroupPage::DELETE),
         // Not `/admin/groups/new`, because a group may be named `new`.
-        page_route(&get,  "/admin/new-group",                    Admin,       admin::groups::show_new_group),
-        page_route(&post, "/admin/new-group",                    Admin,       admin::groups::create_group),
+        page_route(&get,  "/admin/new-group",                    Admin,       GroupPage::SHOW_NEW),
+        page_route(&post, "/admin/new-group",                    Admin,       GroupPage::CREATE),
         page_route(&get,  "/admin/audit",                        Admin,       admin::audit::show_audit_trail),
         page_route(&get,  "/admin/settings",                     Admin,       admin::settings::show_settings),
         page_route(&get,  "/admin/business-objects",             User,        admin::business_objects::list_business_objects),
@@ -107,16 +118,16 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&get,  "/admin/changes/to-approve",           User,        admin::approval_count::show_count),
         page_route(&get,  "/admin/changes/{id}",                 User,        admin::changes::show_change),
         page_route(&get,  "/admin/changes/{id}/progress",        User,        admin::changes::show_progress),
-        page_route(&post, "/admin/changes/{id}/submit",          User,        admin::changes::submit_change),
-        page_route(&post, "/admin/changes/{id}/approve",         Contributor, admin::changes::approve_change),
-        page_route(&post, "/admin/changes/{id}/reject",          Contributor, admin::changes::reject_change),
-        page_route(&post, "/admin/changes/{id}/withdraw",        User,        admin::changes::withdraw_change),
-        page_route(&post, "/admin/changes/{id}/rebase",          User,        admin::changes::rebase_change),
+        page_route(&post, "/admin/changes/{id}/submit",          User,        StepForm(ChangeAction::Submit)),
+        page_route(&post, "/admin/changes/{id}/approve",         Contributor, StepForm(ChangeAction::Approve)),
+        page_route(&post, "/admin/changes/{id}/reject",          Contributor, StepForm(ChangeAction::Reject)),
+        page_route(&post, "/admin/changes/{id}/withdraw",        User,        StepForm(ChangeAction::Withdraw)),
+        page_route(&post, "/admin/changes/{id}/rebase",          User,        StepForm(ChangeAction::Rebase)),
         page_route(&get,  "/admin/exports",                      User,        admin::exports::list_exports),
         page_route(&get,  "/admin/exports/{id}",                 User,        admin::exports::show_export),
-        page_route(&post, "/admin/exports/{id}/retry",           Admin,       admin::exports::retry_export),
-        page_route(&post, "/admin/exports/{id}/park",            Admin,       admin::exports::park_export),
-        page_route(&post, "/admin/exports/{id}/replay",          Admin,       admin::exports::replay_export),
+        page_route(&post, "/admin/exports/{id}/retry",           Admin,       ActionForm(ExportAction::Retry)),
+        page_route(&post, "/admin/exports/{id}/park",            Admin,       ActionForm(ExportAction::Park)),
+        page_route(&post, "/admin/exports/{id}/replay",          Admin,       ActionForm(ExportAction::Replay)),
         page_route(&get,  "/admin/ingestions/{id}",              User,        admin::ingestions::show_ingestion),
         page_route(&get,  "/admin/rejected",                     Contributor, admin::rejected::list_rejected),
         page_route(&get,  "/admin/rejected/{id}",                Contributor, admin::rejected::show_dead_letter),

@@ -219,6 +219,19 @@ impl Store {
         Ok(self.transact_unsynced(change)?.wait()?)
     }
 
+    /// Runs `work` while no other writer runs, and keeps none of its changes.
+    pub fn dry_run<T, E: From<Error>>(
+        &self,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let writer = self.inner().lock_writer_if_writable()?;
+        self.inner().checkpoint_if_due(&writer)?;
+        let steps = &self.inner().steps;
+        let _begun = steps.enter_stage(Stage::Changing);
+        let mut transaction = Transaction::new(self.read().index, steps);
+        work(&mut transaction)
+    }
+
     /// As [`Self::transact`], but returns before the frame is synced. The result gives the value once it is.
     pub fn transact_unsynced<T, E: From<Error>>(
         &self,

@@ -26,6 +26,23 @@ fn a_long_change_reports_progress() {
 }
 
 #[test]
+fn a_dry_run_sees_its_changes_and_keeps_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let new = quad("s", "p", text("o"));
+    let seen = store.dry_run::<_, Error>(|change| {
+        change.insert(new.as_ref())?;
+        change.put_document("c", b"n", b"1")?;
+        Ok((change.any(&Pattern::default())?, change.read_document("c", b"n")?))
+    });
+    assert_eq!(seen.unwrap(), (true, Some(b"1".to_vec())));
+    assert_eq!((store.stats().quads, store.stats().sequence), (0, 0));
+    assert_eq!(store.read().read_document("c", b"n").unwrap(), None);
+    store.transact::<_, Error>(|change| change.insert(new.as_ref())).unwrap();
+    assert_eq!((store.stats().quads, store.stats().sequence), (1, 1));
+}
+
+#[test]
 fn concurrent_commits_are_durable_when_they_return() {
     let [dir, cut] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let options = Options { write_back_bytes: 20_000, segment_bytes: 4_000, ..Options::default() };

@@ -1,5 +1,5 @@
 //! Business Objects that are deleted with their objects.
-use penstock_base::IfMatch;
+use penstock_base::Preconditions;
 use penstock_base::commit::NoClient;
 use penstock_model::catalogue::{Catalogue, Requester};
 use penstock_model::testing::catalogue_settings;
@@ -97,7 +97,9 @@ fn break_definition(store: &Store, id: &str) {
 fn begin_without_progress(dir: &Path, other: &str) {
     let store = Store::open(&dir.join("data/store"), Options::default(), &mut |_| {}).unwrap();
     let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
-    catalogue.begin_deletion(Requester::new(&NoClient, "local"), "Pump", IfMatch::Any).unwrap();
+    catalogue
+        .begin_deletion(Requester::new(&NoClient, "local"), "Pump", Preconditions::default())
+        .unwrap();
     break_definition(&store, other);
 }
 

@@ -11,9 +11,9 @@ use penstock_auth::groups::NewGroup;
 use penstock_auth::keys;
 use penstock_auth::password::Hash;
 use penstock_auth::{Account, Authorized};
-use penstock_base::IfMatch;
 use penstock_base::commit::NoClient;
 use penstock_base::error::GatewayError;
+use penstock_base::{IfMatch, Preconditions};
 use penstock_model::testing::list_quads;
 use penstock_service::gateway::Gateway;
 use penstock_store::{DocumentRange, Read as _};
@@ -140,8 +140,8 @@ impl Fixture {
         let group = auth.groups.get("owners");
         let mut members = group.map_or_else(Vec::new, |group| auth.groups.list_members(&group));
         members.push(account.id.clone());
-        let group = NewGroup { members, ..NewGroup::default() };
-        auth.groups.put(&Authorized::local(), "owners", &group, IfMatch::Any, false).unwrap();
+        let group = NewGroup { name: "owners".to_owned(), members, ..NewGroup::default() };
+        auth.groups.put(&Authorized::local(), &group, Preconditions::default()).unwrap();
         account
     }
 

@@ -2,6 +2,7 @@
 use super::formats::{SOLUTION_FORMATS, negotiate_graph};
 use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, NamedNode, Quad};
+use penstock_config::Sparql;
 use penstock_http::accept::AcceptedTypes;
 use penstock_http::call::Call;
 use penstock_http::problem::Problem;
@@ -24,14 +25,12 @@ pub(super) fn describe_service(call: &Call<'_>) -> ReplyResult {
     });
     let base = base.unwrap_or_else(|| "http://localhost".to_owned());
     let endpoint = parse_iri(&format!("{base}/sparql")).map_err(Problem::malformed)?;
-    let (updates, services) =
-        (settings.sparql.allows_updates, !settings.sparql.services.is_empty());
-    let quads = build_description(&endpoint, updates, services);
+    let quads = build_description(&endpoint, &settings.sparql);
     let bytes = write_triples(format, &quads, &BTreeMap::new())?;
     Ok(Reply::bytes(media_type, bytes).with_header(VARY, "Accept"))
 }
 
-fn build_description(endpoint: &NamedNode, allows_updates: bool, has_services: bool) -> Vec<Quad> {
+fn build_description(endpoint: &NamedNode, settings: &Sparql) -> Vec<Quad> {
     let term = |name: &str| NamedNode::new_unchecked(format!("{NAMESPACE}{name}"));
     let part = |name: &str| NamedNode::new_unchecked(format!("{}#{name}", endpoint.as_str()));
     let (dataset, default_graph) = (part("dataset"), part("default-graph"));
@@ -42,12 +41,12 @@ fn build_description(endpoint: &NamedNode, allows_updates: bool, has_services: b
     add(endpoint, rdf::TYPE.into_owned(), term("Service"));
     add(endpoint, term("endpoint"), endpoint.clone());
     add(endpoint, term("supportedLanguage"), term("SPARQL11Query"));
-    if allows_updates {
+    if settings.allows_updates {
         add(endpoint, term("supportedLanguage"), term("SPARQL11Update"));
     }
     // The default graph of a query is the union of all graphs.
     add(endpoint, term("feature"), term("UnionDefaultGraph"));
-    if has_services {
+    if !settings.services.is_empty() {
         add(endpoint, term("feature"), term("BasicFederatedQuery"));
     }
     for format in SOLUTION_FORMATS {

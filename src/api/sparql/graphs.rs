@@ -7,7 +7,7 @@ use penstock_http::accept::AcceptedTypes;
 use penstock_http::access::MinimumRole::{Admin, User};
 use penstock_http::body::{self, BufferedBody, find_media_type};
 use penstock_http::call::Call;
-use penstock_http::etag::read_existence_preconditions;
+use penstock_http::etag::PutConditions;
 use penstock_http::operation::{Operation, delete, get, post, put};
 use penstock_http::problem::Problem;
 use penstock_http::reply::{Reply, ReplyResult};
@@ -54,8 +54,8 @@ fn describe_document(operation: Operation) -> Operation {
 
 fn describe_preconditions(operation: Operation) -> Operation {
     operation
-        .header("If-Match", "`*`: only if the graph has triples. A graph has no `ETag`.")
-        .header("If-None-Match", "`*`: only if the graph has no triples.")
+        .parameter("If-Match", "`*`: only if the graph has triples. A graph has no `ETag`.")
+        .parameter("If-None-Match", "`*`: only if the graph has no triples.")
 }
 
 penstock_http::parameters! {
@@ -105,20 +105,23 @@ async fn get_graph(call: Call<'_>, query: GraphQuery) -> ReplyResult {
     Ok(reply.with_header(VARY, "Accept"))
 }
 
-async fn put_graph(call: Call<'_>, query: WriteQuery) -> ReplyResult {
+async fn put_graph(call: Call<'_>, query: (WriteQuery, PutConditions)) -> ReplyResult {
     write_document(call, query, true).await
 }
 
-async fn post_graph(call: Call<'_>, query: WriteQuery) -> ReplyResult {
+async fn post_graph(call: Call<'_>, query: (WriteQuery, PutConditions)) -> ReplyResult {
     write_document(call, query, false).await
 }
 
-async fn delete_graph(call: Call<'_>, query: DeleteQuery) -> ReplyResult {
+async fn delete_graph(
+    call: Call<'_>,
+    (query, conditions): (DeleteQuery, PutConditions),
+) -> ReplyResult {
     let target = WriteTarget {
         graph: read_graph(query.graph.as_deref(), query.default.as_deref())?,
         replaces: true,
         bypass: query.bypass,
-        preconditions: read_existence_preconditions(call.req)?,
+        preconditions: conditions.check_existence()?,
     };
     write_graph(&call, target, None).await
 }
@@ -132,7 +135,11 @@ struct WriteTarget {
     preconditions: Preconditions,
 }
 
-async fn write_document(call: Call<'_>, query: WriteQuery, replaces: bool) -> ReplyResult {
+async fn write_document(
+    call: Call<'_>,
+    (query, conditions): (WriteQuery, PutConditions),
+    replaces: bool,
+) -> ReplyResult {
     let graph = read_graph(query.graph.as_deref(), query.default.as_deref())?;
     sparql::check_updates_allowed(&call.gateway()?)?;
     let format = read_format(call.req)?;
@@ -143,7 +150,7 @@ async fn write_document(call: Call<'_>, query: WriteQuery, replaces: bool) -> Re
         GraphName::NamedNode(iri) => Some(iri.clone()),
         _ => None,
     };
-    let preconditions = read_existence_preconditions(call.req)?;
+    let preconditions = conditions.check_existence()?;
     let options =
         LoadOptions { format, graph: graph.clone(), base, skolemize, bypass: query.bypass };
     let body = body::read_whole_body(call.req, call.depot).await?;

@@ -3,10 +3,10 @@ use super::super::audit::Event;
 use super::super::password::{self, Hash};
 use super::super::{Account, AccountSource, Caller, Credential, Requester, Role};
 use super::{ACCOUNTS, Accounts, new_account};
-use penstock_base::IfMatch;
 use penstock_base::characters;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
+use penstock_base::{IfMatch, Preconditions};
 use std::fmt;
 use std::sync::Arc;
 
@@ -506,17 +506,8 @@ fn check_provider_fields(before: &Account, after: &Account) -> Result<(), Gatewa
 }
 
 fn check_version(account: &Account, if_match: IfMatch) -> Result<(), GatewayError> {
-    match if_match {
-        IfMatch::Any | IfMatch::Exists => Ok(()),
-        IfMatch::Version(version) if version == account.version => Ok(()),
-        IfMatch::Version(version) => Err(GatewayError::new(
-            ErrorClass::PreconditionFailed,
-            format!(
-                "the account {:?} now has version {}, not {version}; read it again",
-                account.email, account.version
-            ),
-        )),
-    }
+    let what = format!("the account {:?}", account.email);
+    Preconditions::from(if_match).check_version(Some(account.version), &what)
 }
 
 fn event_by_requester(

@@ -16,7 +16,7 @@ mod stored;
 
 pub use stored::{QueuePage, QueueTotals, WaitingEvent, read_queue_page, read_queue_totals};
 
-use super::{EventKind, render_event};
+use super::{EventKind, EventOrigin, render_event};
 use parking_lot::{Mutex, MutexGuard};
 use pending::{PendingEvent, PendingEvents};
 use penstock_store::{Error, Store, Transaction};
@@ -289,7 +289,8 @@ impl WebhookQueues {
             "message": "events for this webhook were dropped; read the resources again",
         });
         let id = super::new_event_id();
-        let json = render_event(&id, &self.source, None, EventKind::Lost, "events", &data);
+        let origin = EventOrigin { source: &self.source, trace: None };
+        let json = render_event(&id, origin, EventKind::Lost, "events", &data);
         totals.missed = 0;
         totals.add(json.len());
         EVENTS.put(transaction, (name, number), json.as_bytes())

@@ -6,6 +6,7 @@ use crate::cause::DeliveryOutcome;
 use crate::{DeliveryTimings, ExportOptions, ExportRequester, Exporter, ExporterParts};
 use chrono::{TimeDelta, Utc};
 use oxrdf::{Literal, NamedNode, NamedOrBlankNode, Quad, Term};
+use penstock_base::Preconditions;
 use penstock_base::clock::Stamp;
 use penstock_base::commit::NoClient;
 use penstock_base::disk::Disk;
@@ -13,7 +14,7 @@ use penstock_base::error::GatewayError;
 use penstock_base::events::EventBus;
 use penstock_base::shared::Shared;
 use penstock_config::{ExportFormat, KeyTemplate, Target, TargetKind, Targets};
-use penstock_model::catalogue::{Catalogue, IfMatch, Requester};
+use penstock_model::catalogue::{Catalogue, Requester};
 use penstock_model::change_feed;
 use penstock_model::ingest::Mode;
 use penstock_model::resource::CompiledDefinition;
@@ -129,7 +130,7 @@ impl Fixture {
         let definition = CompiledDefinition::from_json(body.as_bytes()).unwrap();
         // The definitions are random, so a new one may exclude many members. Only `force` allows that.
         let by = Requester { force: true, ..Requester::new(&NoClient, "local") };
-        self.catalogue.put(by, definition, IfMatch::Any, false).unwrap();
+        self.catalogue.put(by, definition, Preconditions::default()).unwrap();
     }
 
     pub(super) fn restart(self) -> Self {
@@ -267,7 +268,7 @@ impl Fixture {
             TestAction::Define { of, definition } => self.define_object(of, &definition),
             TestAction::Remove { of } => {
                 let by = Requester::new(&NoClient, "local");
-                let _ = self.catalogue.delete(by, NAMES[of], IfMatch::Any);
+                let _ = self.catalogue.delete(by, NAMES[of], Preconditions::default());
             }
             TestAction::Restart => return self.restart(),
         }

@@ -4,18 +4,16 @@
 //! [`Batch::publish`]. Without that, for example after an error or in a dry run, memory stays as the store is.
 use super::save::PreparedDefinition;
 use super::shapes_graphs::erase_graph;
-use super::{
-    Catalogue, DefinedGraph, DryRunEnd, Entry, Requester, ShapesHook, delete_entry, deletion,
-};
+use super::{Catalogue, DefinedGraph, Entry, Requester, ShapesHook, delete_entry, deletion};
 use crate::change_feed::WatchedDefinitions;
 use crate::namespace::Namespace;
 use crate::natural_key::{self, KeyBuilds, NaturalKey, OtherKeys};
-use crate::resource::{Compiled, CompiledDefinition};
+use crate::resource::{Compiled, CompiledDefinition, Definition};
 use crate::shapes_graphs::NewGraph;
 use parking_lot::MutexGuard;
 use penstock_base::error::GatewayError;
 use penstock_resources::namespace::{DefinedNamespace, Generator};
-use penstock_store::{Error, Transaction};
+use penstock_store::Transaction;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -132,7 +130,7 @@ impl Batch<'_> {
         prepared: &[&PreparedDefinition],
         namespaces: &[DefinedNamespace],
     ) -> Result<Vec<Vec<NaturalKey>>, GatewayError> {
-        let collect = |transaction: &mut Transaction<'_>| -> Result<_, Error> {
+        self.catalogue.store.dry_run(|transaction| {
             // The transaction of the batch reports the error of a definition.
             for definition in namespaces {
                 let base = self.catalogue.default_base(&definition.name);
@@ -149,15 +147,7 @@ impl Batch<'_> {
                 keys.push(natural_key::collect_keys(transaction, mapping)?);
             }
             Ok(keys)
-        };
-        let collected = self.catalogue.store.transact(|transaction| -> Result<(), DryRunEnd<_>> {
-            Err(DryRunEnd::Done(collect(transaction)?))
-        });
-        match collected {
-            Err(DryRunEnd::Done(keys)) => Ok(keys),
-            Err(DryRunEnd::Failed(error)) => Err(error),
-            Ok(_) => unreachable!("the transaction always ends with an error"),
-        }
+        })
     }
 
     /// Saves a prepared definition in the transaction. [`Self::check_keys`] follows the last one.
@@ -177,6 +167,16 @@ impl Batch<'_> {
         let (id, version) = (compiled.object.id.clone(), compiled.object.version);
         self.changes.push(MemoryChange::Definition(Box::new(compiled)));
         Ok(SavedDefinition { id, version })
+    }
+
+    /// Returns the definition of a Business Object as this batch leaves it; `None` if it does not compile.
+    pub fn find_definition(&self, name: &str) -> Option<Definition> {
+        let mut saved = self.changes.iter().filter_map(|change| match change {
+            MemoryChange::Definition(compiled) => Some(&compiled.object.definition),
+            _ => None,
+        });
+        let saved = saved.find(|definition| definition.name == name).cloned();
+        saved.or_else(|| Some(self.catalogue.get(name)?.object.definition.clone()))
     }
 
     /// Checks the keys of all saved definitions, against each other, against the definitions that stay, and against the

@@ -8,11 +8,12 @@
 //! belongs to another. A Business Object that is being deleted with its objects keeps none. Each commit holds the lock
 //! of the catalogue's changes, so the definitions in memory are those in the store.
 use super::entry::{BUSINESS_OBJECTS, Entry, store_definition};
-use super::{Action, Catalogue, Change, CommitHook, IfMatch, Requester, check_version};
+use super::{Action, Catalogue, Change, CommitHook, Requester, check_conditions};
 use crate::change_feed;
-use crate::ingest::{self, Body, Mode, OnError, RemovedMembers, Request, ReviewStep};
+use crate::ingest::{self, Body, Mode, RemovedMembers, Request};
 use crate::members;
 use crate::resource::{BusinessObject, Compiled, Deletion};
+use penstock_base::Preconditions;
 use penstock_base::commit::{NoClient, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::{EventBus, EventKind};
@@ -96,13 +97,13 @@ impl Catalogue {
         &self,
         by: Requester<'_>,
         id_or_name: &str,
-        if_match: IfMatch,
+        conditions: Preconditions,
     ) -> Result<Arc<Compiled>, GatewayError> {
         // Counting may take minutes, in which other changes must be possible.
         let entry = self.find_entry(id_or_name)?;
         let counted = require_compiled(&entry)?;
         if counted.object.deleting.is_none() {
-            check_version(Some(&entry), if_match)?;
+            check_conditions(conditions, &entry.name, Some(&entry))?;
         }
         let remaining = self.count_members(&counted)?;
         let _writer = self.lock_writer();
@@ -112,7 +113,7 @@ impl Catalogue {
             commit::<_, GatewayError>(&self.store, by.check, |_| Ok(()))?;
             return Ok(compiled);
         }
-        check_version(Some(&entry), if_match)?;
+        check_conditions(conditions, &entry.name, Some(&entry))?;
         if (&compiled.object.id, compiled.object.version)
             != (&counted.object.id, counted.object.version)
         {
@@ -193,27 +194,9 @@ impl Catalogue {
         };
         let Some(deletion) = compiled.object.deleting.clone() else { return Ok(false) };
         let others = self.list_other_filters(id)?;
-        let request = Request {
-            business_object: &compiled,
-            mode: Mode::Delete,
-            on_error: OnError::Abort,
-            retried_letter: None,
-            review: ReviewStep::None,
-            bypass: false,
-            audit: None,
-            condition: None,
-            check: &NoClient,
-            caller: compiled.object.updated_by.as_deref().unwrap_or(UNKNOWN_CALLER),
-            api_key: None,
-            write_scope: None,
-            traceparent: None,
-            idempotency_key: None,
-            languages: &[],
-            lists_objects: false,
-            watch: &self.watch,
-            events: None,
-            body: Body::Json(b""),
-        };
+        let caller = compiled.object.updated_by.as_deref().unwrap_or(UNKNOWN_CALLER);
+        let body = Body::Json(b"");
+        let request = Request::of_gateway(&compiled, Mode::Delete, caller, &self.watch, body);
         let (next, _) = commit::<_, GatewayError>(&self.store, &NoClient, |t| {
             let step = ingest::remove_next_members(t, &request, max_records, &deletion, &others)?;
             let next = deletion.advance(&step);

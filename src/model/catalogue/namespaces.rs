@@ -2,6 +2,7 @@
 use super::Catalogue;
 use crate::mapping::Mapping;
 use crate::namespace::{self, Namespace};
+use penstock_base::Put;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::check_editable;
 use penstock_resources::definitions::DefinitionKind;
@@ -28,14 +29,14 @@ impl Catalogue {
     }
 
     /// Defines the namespaces in the definition of a Business Object, and creates the undefined ones that its mapping
-    /// names. Returns each created (true) or changed namespace.
+    /// names. Returns each created or changed namespace.
     pub(super) fn define_namespaces(
         &self,
         transaction: &mut Transaction<'_>,
         business_object: Option<&str>,
         defined: &[DefinedNamespace],
         mapping: &Mapping,
-    ) -> Result<Vec<(Namespace, bool)>, GatewayError> {
+    ) -> Result<Vec<Put<Namespace>>, GatewayError> {
         let mut changed = Vec::new();
         for (index, definition) in defined.iter().enumerate() {
             let there = namespace::get(transaction, &definition.name)?;
@@ -84,9 +85,9 @@ impl Catalogue {
 }
 
 /// Returns the names of the created namespaces.
-pub(super) fn list_created(changed: &[(Namespace, bool)]) -> Vec<String> {
-    let created = changed.iter().filter(|(_, is_new)| *is_new);
-    created.map(|(namespace, _)| namespace.name.clone()).collect()
+pub(super) fn list_created(changed: &[Put<Namespace>]) -> Vec<String> {
+    let created = changed.iter().filter(|put| put.is_created());
+    created.map(|put| put.value().name.clone()).collect()
 }
 
 fn unknown_namespaces_error(

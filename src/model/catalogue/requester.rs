@@ -2,6 +2,7 @@
 use super::entry::Entry;
 use crate::members::Loss;
 use crate::namespace::Namespace;
+use penstock_base::Put;
 use penstock_base::commit::CommitCheck;
 use penstock_base::error::GatewayError;
 use penstock_store::Transaction;
@@ -36,8 +37,8 @@ pub struct Change<'a> {
     pub name: &'a str,
     /// The version of the Business Object; the last one if it was deleted.
     pub version: u64,
-    /// The namespaces that were created (true) or changed with it.
-    pub namespaces: &'a [(Namespace, bool)],
+    /// The namespaces that were created or changed with it.
+    pub namespaces: &'a [Put<Namespace>],
     /// The objects that a change with `force` removes from the Business Object.
     pub forced: Option<Loss>,
     /// Whether the change deletes objects although they require a review.

@@ -7,14 +7,16 @@
 //! A stored graph that this version cannot compile does not prevent the start. An ERROR line names it, and it stays
 //! stored. What it protects must not become unprotected: all changes of its objects are refused.
 use super::entry::{BUSINESS_OBJECTS, StoredDefinition, list_shapes_users};
-use super::{Action, Catalogue, IfMatch, Requester};
+use super::{Action, Catalogue, Requester};
 use crate::resource::Definition;
 use crate::shapes_graphs::{
     self, GraphMetadata, MAX_GRAPHS, MAX_TOTAL_BYTES, NewGraph, StoredGraph,
 };
 use penstock_base::commit::commit;
+use penstock_base::definition::{describe_definition, missing_error};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::check_editable;
+use penstock_base::{Preconditions, Put};
 use penstock_resources::business_object::{Validation, ValidationMode};
 use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Error, Read, Transaction};
@@ -135,38 +137,27 @@ impl Catalogue {
         Ok(users)
     }
 
-    /// Creates the shapes graph or replaces the one of the same name. With `only_if_new` it replaces none. Returns true
-    /// if it was created. The same text in the same format changes nothing: version and `updatedAt` stay.
+    /// Creates the shapes graph or replaces the one of the same name. The same text in the same format changes nothing:
+    /// version and `updatedAt` stay.
     ///
     /// # Errors
-    /// - `ErrorClass::PreconditionFailed` if the stored version does not match `if_match`, or is there despite
-    ///   `only_if_new`
+    /// - `ErrorClass::PreconditionFailed`
     /// - `ErrorClass::Conflict` if there are [`MAX_GRAPHS`] others, or all together would be larger than
     ///   [`MAX_TOTAL_BYTES`]
     pub fn put_shapes_graph(
         &self,
         by: Requester<'_>,
         new: &NewGraph,
-        if_match: IfMatch,
-        only_if_new: bool,
+        conditions: Preconditions,
         on_commit: ShapesHook<'_>,
-    ) -> Result<(Arc<DefinedGraph>, bool), GatewayError> {
+    ) -> Result<Put<Arc<DefinedGraph>>, GatewayError> {
         let _writer = self.lock_writer();
         let there = self.get_shapes_graph(&new.name);
-        if only_if_new && there.is_some() {
-            return Err(GatewayError::new(
-                ErrorClass::PreconditionFailed,
-                format!(
-                    "If-None-Match requires a new shapes graph, and {:?} already exists",
-                    new.name
-                ),
-            ));
-        }
-        check_version(&new.name, there.as_deref(), if_match)?;
+        check_conditions(conditions, &new.name, there.as_deref())?;
         if let Some(there) = &there
             && self.has_graph(there, new)?
         {
-            return Ok((there.clone(), false));
+            return Ok(Put::Replaced(there.clone()));
         }
         let (written, _) = commit::<_, GatewayError>(&self.store, by.check, |transaction| {
             check_editable(transaction, DefinitionKind::Shapes, &new.name)?;
@@ -174,7 +165,7 @@ impl Catalogue {
         })?;
         let defined = Arc::new(DefinedGraph::from_stored(written));
         self.publish_graph(by, defined.clone());
-        Ok((defined, there.is_none()))
+        Ok(Put::new(defined, there.is_some()))
     }
 
     /// Returns whether a shapes graph compiles and has this text in this format.
@@ -234,12 +225,12 @@ impl Catalogue {
         &self,
         by: Requester<'_>,
         name: &str,
-        if_match: IfMatch,
+        conditions: Preconditions,
         on_commit: ShapesHook<'_>,
     ) -> Result<(), GatewayError> {
         let _writer = self.lock_writer();
         let there = self.require_graph(name)?;
-        check_version(name, Some(&there), if_match)?;
+        check_conditions(conditions, name, Some(&there))?;
         commit::<_, GatewayError>(&self.store, by.check, |transaction| {
             check_editable(transaction, DefinitionKind::Shapes, name)?;
             erase_graph(transaction, &there, on_commit)
@@ -249,9 +240,7 @@ impl Catalogue {
     }
 
     pub(super) fn require_graph(&self, name: &str) -> Result<Arc<DefinedGraph>, GatewayError> {
-        self.get_shapes_graph(name).ok_or_else(|| {
-            GatewayError::new(ErrorClass::NotFound, format!("there is no shapes graph {name:?}"))
-        })
+        self.get_shapes_graph(name).ok_or_else(|| missing_error(DefinitionKind::Shapes, name))
     }
 
     /// Shows a deletion that is committed.
@@ -339,23 +328,13 @@ fn check_room(read: &impl Read, new: &NewGraph) -> Result<(), GatewayError> {
     Ok(())
 }
 
-fn check_version(
+fn check_conditions(
+    conditions: Preconditions,
     name: &str,
     there: Option<&DefinedGraph>,
-    if_match: IfMatch,
 ) -> Result<(), GatewayError> {
-    let message = match (if_match, there) {
-        (IfMatch::Any, _) | (IfMatch::Exists, Some(_)) => return Ok(()),
-        (IfMatch::Version(asked), Some(there)) if asked == there.metadata.version => return Ok(()),
-        (IfMatch::Version(asked), Some(there)) => format!(
-            "the shapes graph {name:?} has version {} now, not {asked}; read it again",
-            there.metadata.version
-        ),
-        (IfMatch::Exists | IfMatch::Version(_), None) => {
-            format!("there is no shapes graph {name:?} yet; leave out If-Match to create it")
-        }
-    };
-    Err(GatewayError::new(ErrorClass::PreconditionFailed, message))
+    let what = describe_definition(DefinitionKind::Shapes, name);
+    conditions.check_version(there.map(|there| there.metadata.version), &what)
 }
 
 fn used_graph_error(name: &str, users: &[String]) -> GatewayError {

@@ -3,6 +3,7 @@ use super::*;
 use crate::resource::NewDefinition;
 use crate::testing::{catalogue_settings, open_store, put_namespace};
 use oxrdf::{NamedNode, Quad};
+use penstock_base::IfMatch;
 use penstock_base::commit::NoClient;
 use penstock_base::error::Place;
 use penstock_resources::business_object::Review;
@@ -45,7 +46,9 @@ fn body(name: &str, namespace: &str, more: &Value) -> Vec<u8> {
 impl Fixture {
     fn put(&self, body: &[u8], if_match: IfMatch) -> Result<(Arc<Compiled>, bool), GatewayError> {
         let new = CompiledDefinition::from_json(body)?;
-        self.catalogue.put(Requester::new(&NoClient, "local"), new, if_match, false)
+        let put = self.catalogue.put(Requester::new(&NoClient, "local"), new, if_match.into())?;
+        let is_created = put.is_created();
+        Ok((put.into_value(), is_created))
     }
 
     fn replace(
@@ -55,7 +58,7 @@ impl Fixture {
         if_match: IfMatch,
     ) -> Result<Arc<Compiled>, GatewayError> {
         let new = CompiledDefinition::from_json(body)?;
-        self.catalogue.replace(Requester::new(&NoClient, "someone"), id, new, if_match)
+        self.catalogue.replace(Requester::new(&NoClient, "someone"), id, new, if_match.into())
     }
 
     /// Returns what the gateway would serve after a restart.
@@ -134,12 +137,22 @@ fn if_match_is_honoured() {
     assert_eq!(put(&json!({"enabled": false}), IfMatch::Version(1)).unwrap().0.object.version, 2);
     assert_eq!(put(&json!({"enabled": true}), IfMatch::Exists).unwrap().0.object.version, 3);
     assert_eq!(
-        kind(f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Version(2))),
+        kind(f.catalogue.delete(
+            Requester::new(&NoClient, "local"),
+            "Plants",
+            IfMatch::Version(2).into()
+        )),
         ErrorClass::PreconditionFailed
     );
-    f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Version(3)).unwrap();
+    f.catalogue
+        .delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Version(3).into())
+        .unwrap();
     assert_eq!(
-        kind(f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Any)),
+        kind(f.catalogue.delete(
+            Requester::new(&NoClient, "local"),
+            "Plants",
+            Preconditions::default()
+        )),
         ErrorClass::NotFound
     );
     assert!(f.reopened().is_empty() && f.catalogue.list().is_empty());
@@ -150,7 +163,7 @@ fn of_concurrent_creations_one_wins() {
     let f = fixture(true);
     let create = || {
         let new = CompiledDefinition::from_json(&body("Plants", "Plant", &json!({}))).unwrap();
-        f.catalogue.put(Requester::new(&NoClient, "local"), new, IfMatch::Any, true)
+        f.catalogue.put(Requester::new(&NoClient, "local"), new, Preconditions::ONLY_IF_NEW)
     };
     let created = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(create)).collect();
@@ -221,7 +234,9 @@ fn a_namespace_in_use_cannot_be_deleted() {
     let mut changed = namespace::get(&f.store.read(), "Plant").unwrap().unwrap();
     changed.generator = Generator::Counter;
     assert_eq!(kind(f.store.transact(|t| namespace::put(t, changed))), ErrorClass::Conflict);
-    f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Any).unwrap();
+    f.catalogue
+        .delete(Requester::new(&NoClient, "local"), "Plants", Preconditions::default())
+        .unwrap();
     f.store.transact(|t| namespace::delete(t, "Unit")).unwrap();
 }
 
@@ -308,12 +323,15 @@ fn a_definition_that_does_not_compile_keeps_its_protections() {
     let put = |more: &Value, force| {
         let new = CompiledDefinition::from_json(&body("Plants", "Plant", more)).unwrap();
         let by = Requester { force, ..Requester::new(&NoClient, "local") };
-        catalogue.put(by, new, IfMatch::Any, false)
+        catalogue.put(by, new, Preconditions::default())
     };
     let error = put(&json!({}), false).unwrap_err();
     assert_eq!(error.class, ErrorClass::Unconfirmed);
     assert!(error.detail.contains("review") && error.detail.contains("approvers"), "{error}");
-    assert_eq!(put(&protected, false).unwrap().0.object.definition.review(), Review::Required);
+    assert_eq!(
+        put(&protected, false).unwrap().value().object.definition.review(),
+        Review::Required
+    );
     assert!(put(&json!({}), true).is_ok());
 }
 
@@ -332,14 +350,14 @@ fn everything_is_restored_after_a_restart() {
     let Fixture { _dir: dir, store, catalogue } = fixture(true);
     let new = CompiledDefinition::from_json(&body("Plants", "Plant", &json!({}))).unwrap();
     let by = Requester::new(&NoClient, "local");
-    let plants = catalogue.put(by, new, IfMatch::Any, false).unwrap().0;
+    let plants = catalogue.put(by, new, Preconditions::default()).unwrap().into_value();
     let counter = Namespace {
         name: "C".to_owned(),
         uri_base: "urn:c:".to_owned(),
         generator: Generator::Counter,
         created_at: String::new(),
     };
-    let counter = store.transact(|t| namespace::put(t, counter)).unwrap().0.0;
+    let counter = store.transact(|t| namespace::put(t, counter)).unwrap().0.into_value();
     store.transact(|t| namespace::mint_identifier(t, &counter)).unwrap();
     drop((store, catalogue));
 
@@ -405,8 +423,8 @@ fn a_definition_without_prefixes_keeps_its_meaning_until_it_is_saved() {
 
     let body = serde_json::to_vec(&there.object.definition).unwrap();
     let new = CompiledDefinition::from_json(&body).unwrap();
-    let (saved, _) =
-        catalogue.put(Requester::new(&NoClient, "local"), new, IfMatch::Any, false).unwrap();
+    let by = Requester::new(&NoClient, "local");
+    let saved = catalogue.put(by, new, Preconditions::default()).unwrap().into_value();
     assert_eq!(saved.object.version, 4);
     assert_eq!(saved.object.definition, there.object.definition);
     assert_eq!(saved.conditions[0].0.as_str(), rdf_type);
@@ -485,7 +503,7 @@ fn losing_ten_thousand_objects_always_needs_a_confirmation() {
     assert!(error.detail.contains("at least 10000 objects"), "{error}");
     let by = Requester { force: true, ..Requester::new(&NoClient, "local") };
     let new = CompiledDefinition::from_json(&with("http://e/a")).unwrap();
-    f.catalogue.put(by, new, IfMatch::Any, false).unwrap();
+    f.catalogue.put(by, new, Preconditions::default()).unwrap();
 }
 
 #[test]

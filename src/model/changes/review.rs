@@ -10,7 +10,7 @@ use super::{Change, ChangeAction, HistoryEntry, OPEN};
 use crate::change_feed::{self, Watch};
 use crate::ingest::{
     Applied, Body, Limits, MintedIdentifier, OnError, Replay, Request, ReviewStep, WrittenObjects,
-    apply_whole_request, check_versions, store_approved_record,
+    apply_whole_request, check_versions, new_record, store_record,
 };
 use crate::resource::Compiled;
 use penstock_base::IfMatch;
@@ -20,7 +20,7 @@ use penstock_base::events::{EventBus, EventKind};
 use penstock_base::principal::Principal;
 use penstock_resources::change::ChangeState;
 use penstock_resources::ingestion::IngestionRecord;
-use penstock_store::{Error, Transaction};
+use penstock_store::Transaction;
 use std::collections::BTreeSet;
 
 /// The number of changes that are read at a time to withdraw them, and the maximum number withdrawn in one commit.
@@ -195,9 +195,12 @@ pub fn publish_change(
         answer.ingestion_id.clone_from(&before.id);
         let wrote = WrittenObjects::from_answer(&answer);
         change_feed::record_changed_objects(transaction, review.watch, "", &BTreeSet::new())?;
-        let history = decision.limits.history;
-        let record =
-            store_approved_record(transaction, &request, &answer, &wrote, Some(review.by), history)?;
+        let record = IngestionRecord {
+            author: Some(before.author.clone()),
+            approved_by: Some(review.by.to_owned()),
+            ..new_record(transaction, &request, &answer)
+        };
+        store_record(transaction, &record, &wrote, decision.limits.history)?;
         let mut change = review.advance(&before, ChangeAction::Approve)?;
         put_change(transaction, Some(&before), &mut change, review.watch.elapsed())?;
         release_identifiers(transaction, &before)?;
@@ -282,44 +285,21 @@ pub fn check_applicability(
     review: &Review<'_>,
     decision: Decision<'_>,
 ) -> Result<Applicability, GatewayError> {
-    let computed = store.commit(review.check, |transaction| -> Result<(), NotCommitted> {
+    store.dry_run(review.check, |transaction| {
         let change = review.find(transaction)?;
         if change.base + 2 == transaction.sequence() {
             // Nothing was committed since its own commit.
-            return Err(NotCommitted::Computed(Applicability::Applies));
+            return Ok(Applicability::Applies);
         }
         let stored = StoredRequest::read(transaction, &change)?;
         let request = stored.to_request(review, decision, &change);
-        Err(NotCommitted::Computed(match run_again(transaction, decision.limits, &request) {
-            Ok((_, computed)) if computed.digest == change.digest => Applicability::Applies,
-            Ok(_) => Applicability::Differs,
-            Err(error) if is_final(&error) => Applicability::Fails(error),
-            Err(error) => return Err(error.into()),
-        }))
-    });
-    match computed {
-        Err(NotCommitted::Failed(error)) => Err(error),
-        Err(NotCommitted::Computed(found)) => Ok(found),
-        Ok(((), _)) => Ok(Applicability::Applies),
-    }
-}
-
-/// The end of a transaction that commits nothing.
-enum NotCommitted {
-    Computed(Applicability),
-    Failed(GatewayError),
-}
-
-impl From<Error> for NotCommitted {
-    fn from(error: Error) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-impl From<GatewayError> for NotCommitted {
-    fn from(error: GatewayError) -> Self {
-        Self::Failed(error)
-    }
+        match run_again(transaction, decision.limits, &request) {
+            Ok((_, computed)) if computed.digest == change.digest => Ok(Applicability::Applies),
+            Ok(_) => Ok(Applicability::Differs),
+            Err(error) if is_final(&error) => Ok(Applicability::Fails(error)),
+            Err(error) => Err(error),
+        }
+    })
 }
 
 /// The request of a change as it was stored.

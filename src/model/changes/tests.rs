@@ -3,7 +3,7 @@ mod lists;
 mod protection;
 
 use super::*;
-use crate::catalogue::{Catalogue, IfMatch};
+use crate::catalogue::Catalogue;
 use crate::ingest::{Answer, Body, KeptObjects, Limits, Mode, ReviewStep, Submission, read_record};
 use crate::resource::Compiled;
 use crate::testing::{
@@ -12,6 +12,7 @@ use crate::testing::{
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::principal::Principal;
+use penstock_base::{IfMatch, Preconditions};
 use penstock_resources::change::ChangeState;
 use penstock_store::{Read as _, Store, Transaction};
 use serde_json::{Value, json};
@@ -354,7 +355,7 @@ fn deleting_the_business_object_withdraws_its_changes() {
     let plant = Plant::new("optional", "counter");
     let id = plant.submit(Mode::Add, r#"{"name": "a"}"#).ingestion_id;
     let requester = crate::catalogue::Requester::new(&NoClient, "local");
-    plant.catalogue.delete(requester, "Pump", IfMatch::Any).unwrap();
+    plant.catalogue.delete(requester, "Pump", Preconditions::default()).unwrap();
     assert_eq!(plant.find(&id).state, ChangeState::Withdrawn, "before it is stored");
     let events = penstock_base::events::EventBus::default();
     let store = GuardedStore::from(plant.store.clone());

@@ -1,11 +1,10 @@
 //! Dry run: shows what sample data would become with a definition that is not stored yet.
 use super::change::apply_objects;
-use super::{Answer, Body, Limits, Mode, OnError, Request, ReviewStep, value_limit};
+use super::{Answer, Body, Limits, Mode, Request, value_limit};
 use crate::change_feed::Watch;
 use crate::resource::Compiled;
 use crate::view;
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad};
-use penstock_base::commit::NoClient;
 use penstock_base::error::{Finding, GatewayError};
 use penstock_store::{Pattern, Read as _, Transaction};
 
@@ -43,27 +42,8 @@ pub fn dry_run_ingestion(
     body: Body<'_>,
 ) -> Result<DryRun, GatewayError> {
     value_limit::check_body(body, limits.values)?;
-    let request = Request {
-        business_object,
-        mode: Mode::Validate,
-        on_error: OnError::Abort,
-        retried_letter: None,
-        review: ReviewStep::None,
-        bypass: false,
-        audit: None,
-        check: &NoClient,
-        caller: "",
-        idempotency_key: None,
-        condition: None,
-        api_key: None,
-        write_scope: None,
-        traceparent: None,
-        languages: &[],
-        lists_objects: true,
-        watch: &Watch::default(),
-        events: None,
-        body,
-    };
+    let watch = Watch::default();
+    let request = Request::of_gateway(business_object, Mode::Validate, "", &watch, body);
     let answer = apply_objects(transaction, limits, &request, None)?.answer;
     let mut added = Vec::new();
     for (subject, _) in transaction.changed_subjects()? {

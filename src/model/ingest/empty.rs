@@ -107,7 +107,9 @@ pub(crate) fn remove_next_members(
             record
         } else {
             let wrote = WrittenObjects::from_uris(uris);
-            record::store_record(transaction, request, &answer, &wrote, max_records)?
+            let record = record::new_record(transaction, request, &answer);
+            record::store_record(transaction, &record, &wrote, max_records)?;
+            record
         });
     }
     Ok(RemovedMembers { visited, removed: removed.len() as u64, last_visited, record })

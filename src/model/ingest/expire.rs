@@ -92,7 +92,8 @@ pub fn remove_expired(
             change_feed::AGES.delete(transaction, (id, uri.as_str()))?;
         }
         let wrote = WrittenObjects::from_uris(over.iter().map(NamedNode::as_str));
-        let record = record::store_record(transaction, request, &answer, &wrote, limits.history)?;
+        let record = record::new_record(transaction, request, &answer);
+        record::store_record(transaction, &record, &wrote, limits.history)?;
         if let Some(events) = request.events {
             let kind = events::EventKind::Ingestion;
             events.store(transaction, None, kind, &record.id, &record)?;

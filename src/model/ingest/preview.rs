@@ -5,7 +5,7 @@ use super::{Answer, Limits, Request, value_limit};
 use crate::changes::{DifferenceItem, for_each_item};
 use penstock_base::commit::GuardedStore;
 use penstock_base::error::GatewayError;
-use penstock_store::{Error, Transaction};
+use penstock_store::Transaction;
 use std::ops::ControlFlow;
 
 /// The maximum number of objects whose differences are kept.
@@ -22,24 +22,6 @@ pub struct Preview {
     pub omitted: usize,
 }
 
-/// How the transaction of a preview ended. It always ends without a commit.
-enum PreviewEnd {
-    Done(Box<Preview>),
-    Failed(GatewayError),
-}
-
-impl From<Error> for PreviewEnd {
-    fn from(error: Error) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-impl From<GatewayError> for PreviewEnd {
-    fn from(error: GatewayError) -> Self {
-        Self::Failed(error)
-    }
-}
-
 /// Runs the request in a transaction that is not committed, with every check of an ingestion. Blocking; ingestions wait
 /// meanwhile.
 ///
@@ -51,15 +33,7 @@ pub fn preview_ingestion(
     request: &Request<'_>,
 ) -> Result<Preview, GatewayError> {
     value_limit::check_body(request.body, limits.values)?;
-    let ended = store.commit(request.check, |transaction| -> Result<(), PreviewEnd> {
-        let preview = compute_preview(transaction, limits, request)?;
-        Err(PreviewEnd::Done(Box::new(preview)))
-    });
-    match ended {
-        Err(PreviewEnd::Done(preview)) => Ok(*preview),
-        Err(PreviewEnd::Failed(error)) => Err(error),
-        Ok(_) => unreachable!("the transaction always ends with an error, so it is not committed"),
-    }
+    store.dry_run(request.check, |transaction| compute_preview(transaction, limits, request))
 }
 
 fn compute_preview(

@@ -43,42 +43,27 @@ struct StoredRecord<'r> {
     wrote: &'r WrittenObjects,
 }
 
-/// Stores the record of an ingestion and returns it. Removes the oldest ones beyond `max_records`.
-pub(super) fn store_record(
-    transaction: &mut Transaction<'_>,
+/// Builds the record of an ingestion that this transaction commits.
+pub(crate) fn new_record(
+    transaction: &Transaction<'_>,
     request: &Request<'_>,
     answer: &Answer,
-    wrote: &WrittenObjects,
-    max_records: usize,
-) -> Result<IngestionRecord, GatewayError> {
-    store_approved_record(transaction, request, answer, wrote, None, max_records)
-}
-
-/// As [`store_record`], for a change that `approved_by` approved.
-pub(crate) fn store_approved_record(
-    transaction: &mut Transaction<'_>,
-    request: &Request<'_>,
-    answer: &Answer,
-    wrote: &WrittenObjects,
-    approved_by: Option<&str>,
-    max_records: usize,
-) -> Result<IngestionRecord, GatewayError> {
-    let sequence = transaction.sequence();
+) -> IngestionRecord {
     let stamp = request.watch.stamp();
     let object = &request.business_object.object;
-    let record = IngestionRecord {
+    IngestionRecord {
         id: answer.ingestion_id.clone(),
         business_object: Some(object.id.clone()),
         business_object_name: Some(object.definition.name.clone()),
         mode: RecordMode::Ingestion(answer.mode),
         caller: request.caller.to_owned(),
         api_key: request.api_key.map(str::to_owned),
-        author: approved_by.map(|_| request.caller.to_owned()),
-        approved_by: approved_by.map(str::to_owned),
+        author: None,
+        approved_by: None,
         traceparent: request.traceparent.map(str::to_owned),
         at: stamp.to_rfc3339(),
         clock: stamp.doubt,
-        sequence,
+        sequence: transaction.sequence(),
         bytes: request.body.byte_len(),
         created: answer.created,
         updated: answer.updated,
@@ -86,9 +71,7 @@ pub(crate) fn store_approved_record(
         deleted: answer.deleted,
         rejected: answer.rejected.len() as u64,
         quads: None,
-    };
-    add_record(transaction, &record, wrote, max_records)?;
-    Ok(record)
+    }
 }
 
 /// Stores the record of an update of quads, with the objects that its transaction changed, and returns it. Removes the
@@ -127,11 +110,12 @@ pub fn store_update_record(
         // An older program would fail to list the records.
         transaction.require_format(Format::V3);
     }
-    add_record(transaction, &record, &wrote, max_records)?;
+    store_record(transaction, &record, &wrote, max_records)?;
     Ok(record)
 }
 
-fn add_record(
+/// Stores a record. Removes the oldest ones beyond `max_records`.
+pub(crate) fn store_record(
     transaction: &mut Transaction<'_>,
     record: &IngestionRecord,
     wrote: &WrittenObjects,

@@ -3,7 +3,7 @@ use super::{AuditHook, MessageBatch, Mode, ObjectCondition, OnError, ReviewStep}
 use crate::change_feed::Watch;
 use crate::csv::CsvHeader;
 use crate::resource::Compiled;
-use penstock_base::commit::CommitCheck;
+use penstock_base::commit::{CommitCheck, NoClient};
 use penstock_base::events::EventBus;
 use penstock_config::{Limits, ShapesLimits};
 use penstock_shapes::Cancellation;
@@ -68,6 +68,39 @@ pub struct Request<'a> {
     pub events: Option<&'a EventBus>,
     /// The body.
     pub body: Body<'a>,
+}
+
+impl<'a> Request<'a> {
+    /// Creates a request of the gateway itself. `caller` is stored in the record.
+    pub fn of_gateway(
+        business_object: &'a Compiled,
+        mode: Mode,
+        caller: &'a str,
+        watch: &'a Watch,
+        body: Body<'a>,
+    ) -> Self {
+        Self {
+            business_object,
+            mode,
+            on_error: OnError::Abort,
+            retried_letter: None,
+            review: ReviewStep::None,
+            bypass: false,
+            audit: None,
+            check: &NoClient,
+            caller,
+            api_key: None,
+            write_scope: None,
+            traceparent: None,
+            idempotency_key: None,
+            condition: None,
+            lists_objects: true,
+            languages: &[],
+            watch,
+            events: None,
+            body,
+        }
+    }
 }
 
 /// The body of a request.

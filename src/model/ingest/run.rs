@@ -15,57 +15,12 @@ use crate::{change_feed, dead_letters};
 use oxrdf::NamedNode;
 use penstock_base::commit::GuardedStore;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::events::{self, EventBus};
+use penstock_base::events::{EventBus, EventKind};
 use penstock_base::telemetry::metrics;
 use penstock_resources::ingestion::IngestionRecord;
-use penstock_store::{Commit, Error, Transaction, Unsynced};
+use penstock_store::{Error, Transaction, Unsynced};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-
-/// How the transaction of an ingestion ended.
-enum Completion {
-    Committed(Box<Committed>),
-    Replayed(Answer),
-    /// The request became a change.
-    Submitted {
-        answer: Answer,
-        change: Box<Change>,
-    },
-    /// The retry of a dead letter failed. Only its errors were committed.
-    RetryFailed {
-        error: GatewayError,
-        /// The number of dead letters that had to make place for the errors.
-        evicted_letters: u64,
-    },
-}
-
-/// An ingestion whose changes were committed.
-struct Committed {
-    answer: Answer,
-    record: IngestionRecord,
-    /// The nested objects that were removed because nothing refers to them any more.
-    removed: Vec<NamedNode>,
-    /// The number of dead letters that had to make place for those of this ingestion.
-    evicted_letters: u64,
-}
-
-/// The reason why a transaction commits nothing.
-enum NotCommitted {
-    Refused(GatewayError),
-    Validated(Box<Answer>),
-}
-
-impl From<Error> for NotCommitted {
-    fn from(error: Error) -> Self {
-        Self::Refused(error.into())
-    }
-}
-
-impl From<GatewayError> for NotCommitted {
-    fn from(error: GatewayError) -> Self {
-        Self::Refused(error)
-    }
-}
 
 /// Runs one ingestion: parses, checks, mints and commits. It returns the answer only once the commit would survive a
 /// power cut. VALIDATE does the same and commits nothing; its minted URIs are examples.
@@ -87,13 +42,11 @@ pub fn begin_ingestion(
     request: &Request<'_>,
 ) -> BegunIngestion<Answer> {
     let report = Report::new(request);
-    let ended = match run_ingestion(store, limits, request) {
-        Ok(unsynced) => unsynced.map(|(completion, _)| completion.into_ended()),
-        Err(NotCommitted::Validated(answer)) => {
-            Unsynced::without_commit(Ended::answered("validated", *answer, Vec::new()))
-        }
-        Err(NotCommitted::Refused(error)) => Unsynced::without_commit(Ended::refused(error)),
+    let ended = match request.mode {
+        Mode::Validate => validate(store, limits, request),
+        _ => commit_request(store, limits, request),
     };
+    let ended = ended.unwrap_or_else(|error| Unsynced::without_commit(Ended::refused(error)));
     BegunIngestion { ended, report }
 }
 
@@ -130,30 +83,6 @@ enum Notice {
     Submitted(Box<Change>),
     RemovedOrphans(Vec<NamedNode>),
     EvictedLetters(u64),
-}
-
-impl Completion {
-    fn into_ended(self) -> Ended<Answer> {
-        match self {
-            Self::Committed(committed) => {
-                let Committed { answer, record, removed, evicted_letters } = *committed;
-                let notices = vec![
-                    Notice::Ingested(Box::new(record)),
-                    Notice::RemovedOrphans(removed),
-                    Notice::EvictedLetters(evicted_letters),
-                ];
-                Ended::answered("committed", answer, notices)
-            }
-            Self::Replayed(answer) => Ended::answered("replayed", answer, Vec::new()),
-            Self::Submitted { answer, change } => {
-                Ended::answered("submitted", answer, vec![Notice::Submitted(change)])
-            }
-            Self::RetryFailed { error, evicted_letters } => {
-                let notices = vec![Notice::EvictedLetters(evicted_letters)];
-                Ended { notices, ..Ended::refused(error) }
-            }
-        }
-    }
 }
 
 impl Ended<Answer> {
@@ -205,69 +134,100 @@ impl<T> BegunIngestion<T> {
     }
 }
 
-fn run_ingestion(
+/// Applies the request in a transaction that is not committed.
+fn validate(
     store: &GuardedStore,
     limits: &Limits,
     request: &Request<'_>,
-) -> Result<Unsynced<(Completion, Commit)>, NotCommitted> {
-    let key = match request.idempotency_key {
-        Some(key) if request.mode != Mode::Validate => Some(IdempotencyKey::new(request, key)?),
-        _ => None,
-    };
+) -> Result<Unsynced<Ended<Answer>>, GatewayError> {
     value_limit::check_body(request.body, limits.values)?;
-    store.commit_unsynced(request.check, |transaction| -> Result<Completion, NotCommitted> {
-        if let Some(key) = &key
-            && let Some(answer) = key.find_answer(transaction)?
-        {
-            return Ok(Completion::Replayed(answer));
-        }
+    let mut answer = store.dry_run(request.check, |transaction| {
         check_accepts(transaction, request)?;
-        let retried = retry::find_retried_letter(transaction, request)?;
-        if let Some(submission) = find_submission(request)? {
-            return submit_change(transaction, limits, request, key.as_ref(), submission);
-        }
-        let applied = apply_request(transaction, limits, request);
-        let (applied, rejections) = match (applied, retried) {
-            (Ok(applied), None) => applied,
-            (Ok(applied), Some(letter)) => {
-                dead_letters::remove_letter(transaction, &letter)?;
-                applied
+        retry::find_retried_letter(transaction, request)?;
+        find_submission(request)?;
+        let (applied, rejections) = apply_request(transaction, limits, request)?;
+        Ok::<_, GatewayError>(Answer { rejected: rejections.list(), ..applied.answer })
+    })?;
+    if !request.lists_objects {
+        answer.objects.clear();
+    }
+    Ok(Unsynced::without_commit(Ended::answered("validated", answer, Vec::new())))
+}
+
+/// Commits what the request does: its objects, a change, or the new errors of a dead letter.
+fn commit_request(
+    store: &GuardedStore,
+    limits: &Limits,
+    request: &Request<'_>,
+) -> Result<Unsynced<Ended<Answer>>, GatewayError> {
+    let key = request.idempotency_key.map(|key| IdempotencyKey::new(request, key)).transpose()?;
+    value_limit::check_body(request.body, limits.values)?;
+    let committed =
+        store.commit_unsynced(request.check, |transaction| -> Result<_, GatewayError> {
+            if let Some(key) = &key
+                && let Some(answer) = key.find_answer(transaction)?
+            {
+                return Ok(Ended::answered("replayed", answer, Vec::new()));
             }
-            (Err(error), Some(letter)) => {
-                let evicted_letters = retry::keep_letter(transaction, letter, &error, limits)?;
-                return Ok(Completion::RetryFailed { error, evicted_letters });
+            check_accepts(transaction, request)?;
+            let retried = retry::find_retried_letter(transaction, request)?;
+            let ended = if let Some(submission) = find_submission(request)? {
+                submit_change(transaction, limits, request, submission)?
+            } else {
+                match (apply_request(transaction, limits, request), retried) {
+                    (Ok(applied), retried) => {
+                        if let Some(letter) = &retried {
+                            dead_letters::remove_letter(transaction, letter)?;
+                        }
+                        record_applied(transaction, limits, request, applied)?
+                    }
+                    (Err(error), Some(letter)) => {
+                        let evicted = retry::keep_letter(transaction, letter, &error, limits)?;
+                        let notices = vec![Notice::EvictedLetters(evicted)];
+                        Ended { notices, ..Ended::refused(error) }
+                    }
+                    (Err(error), None) => return Err(error),
+                }
+            };
+            if let (Some(key), Ok(answer)) = (&key, &ended.result) {
+                key.store_answer(transaction, answer, limits)?;
             }
-            (Err(error), None) => return Err(error.into()),
-        };
-        let Applied { mut answer, removed, bypassed, .. } = applied;
-        answer.rejected = rejections.list();
-        let wrote = WrittenObjects::from_answer(&answer);
-        if !request.lists_objects {
-            answer.objects.clear();
-        }
-        if request.mode == Mode::Validate {
-            return Err(NotCommitted::Validated(Box::new(answer)));
-        }
-        let none = BTreeSet::new();
-        change_feed::record_changed_objects(transaction, request.watch, "", &none)?;
-        let record = record::store_record(transaction, request, &answer, &wrote, limits.history)?;
-        let evicted_letters =
-            rejections.store_dead_letters(transaction, request, &mut answer, limits, &record.at)?;
-        if let Some(key) = &key {
-            key.store_answer(transaction, &answer, limits)?;
-        }
-        if !bypassed.is_empty() {
-            let step = AuditedStep::Bypassed(&bypassed);
-            AuditHook::record(request.audit, transaction, step)?;
-        }
-        if let Some(events) = request.events {
-            let trace = record.traceparent.as_deref();
-            let kind = events::EventKind::Ingestion;
-            events.store(transaction, trace, kind, &record.id, &record)?;
-        }
-        let committed = Committed { answer, record, removed, evicted_letters };
-        Ok(Completion::Committed(Box::new(committed)))
-    })
+            Ok(ended)
+        })?;
+    Ok(committed.map(|(ended, _)| ended))
+}
+
+/// Adds to the commit of the applied request what belongs to it: its record, its dead letters and its events.
+fn record_applied(
+    transaction: &mut Transaction<'_>,
+    limits: &Limits,
+    request: &Request<'_>,
+    (applied, rejections): (Applied, Rejections),
+) -> Result<Ended<Answer>, GatewayError> {
+    let Applied { mut answer, removed, bypassed, .. } = applied;
+    answer.rejected = rejections.list();
+    let wrote = WrittenObjects::from_answer(&answer);
+    if !request.lists_objects {
+        answer.objects.clear();
+    }
+    change_feed::record_changed_objects(transaction, request.watch, "", &BTreeSet::new())?;
+    let record = record::new_record(transaction, request, &answer);
+    record::store_record(transaction, &record, &wrote, limits.history)?;
+    let evicted =
+        rejections.store_dead_letters(transaction, request, &mut answer, limits, &record.at)?;
+    if !bypassed.is_empty() {
+        AuditHook::record(request.audit, transaction, AuditedStep::Bypassed(&bypassed))?;
+    }
+    if let Some(events) = request.events {
+        let trace = record.traceparent.as_deref();
+        events.store(transaction, trace, EventKind::Ingestion, &record.id, &record)?;
+    }
+    let notices = vec![
+        Notice::Ingested(Box::new(record)),
+        Notice::RemovedOrphans(removed),
+        Notice::EvictedLetters(evicted),
+    ];
+    Ok(Ended::answered("committed", answer, notices))
 }
 
 /// Checks that the Business Object accepts data, with the definitions that the request read.
@@ -290,9 +250,8 @@ fn submit_change(
     transaction: &mut Transaction<'_>,
     limits: &Limits,
     request: &Request<'_>,
-    key: Option<&IdempotencyKey>,
     submission: Submission<'_>,
-) -> Result<Completion, NotCommitted> {
+) -> Result<Ended<Answer>, GatewayError> {
     let applied = apply_whole_request(transaction, limits, request)?;
     let change = store_submission(transaction, limits, request, &applied, submission)?;
     AuditHook::record(request.audit, transaction, AuditedStep::Submitted(&change))?;
@@ -302,10 +261,7 @@ fn submit_change(
     if !request.lists_objects {
         answer.objects.clear();
     }
-    if let Some(key) = key {
-        key.store_answer(transaction, &answer, limits)?;
-    }
-    Ok(Completion::Submitted { answer, change: Box::new(change) })
+    Ok(Ended::answered("submitted", answer, vec![Notice::Submitted(Box::new(change))]))
 }
 
 /// Checks that no definition was replaced after the request read it. With an old one, objects could be stored without a
@@ -408,7 +364,7 @@ impl Report {
     fn publish_record(&self, record: &IngestionRecord) {
         if let Some(events) = &self.events {
             let trace = record.traceparent.as_deref();
-            events.publish_in_trace(trace, events::EventKind::Ingestion, &record.id, record);
+            events.publish_in_trace(trace, EventKind::Ingestion, &record.id, record);
         }
         metrics::count_rejected_objects(record.rejected);
     }

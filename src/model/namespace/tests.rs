@@ -18,7 +18,9 @@ fn store_namespace(
     store: &Store,
     namespace: &Namespace,
 ) -> Result<(Namespace, bool), GatewayError> {
-    store.transact(|t| put(t, namespace.clone())).map(|(answer, _)| answer)
+    let (put, _) = store.transact(|t| put(t, namespace.clone()))?;
+    let is_created = put.is_created();
+    Ok((put.into_value(), is_created))
 }
 
 fn mint_in(store: &Store, namespace: &Namespace) -> String {

@@ -1,7 +1,7 @@
 //! Tests of natural keys through definitions and ingestions.
 mod index;
 
-use crate::catalogue::{Catalogue, IfMatch, Requester};
+use crate::catalogue::{Catalogue, Requester};
 use crate::change_feed;
 use crate::ingest::{Answer, Body, Mode, OnError, Request, ingest};
 use crate::natural_key::index::ENTRIES;
@@ -10,6 +10,7 @@ use crate::testing::{
     LIMITS, catalogue_settings, ingest_body, insert_quad, list_quads, local_request, open_store,
 };
 use oxrdf::{Literal, NamedNode, Quad, Term};
+use penstock_base::Preconditions;
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_resources::ingestion::IngestedStatus;
@@ -47,7 +48,7 @@ impl Gateway {
     fn define_with(&self, definition: &Value, force: bool) -> Result<Arc<Compiled>, GatewayError> {
         let definition = CompiledDefinition::from_json(definition.to_string().as_bytes())?;
         let requester = Requester { force, ..Requester::new(&NoClient, "local") };
-        Ok(self.catalogue.put(requester, definition, IfMatch::Any, false)?.0)
+        Ok(self.catalogue.put(requester, definition, Preconditions::default())?.into_value())
     }
 
     fn send(&self, to: &Compiled, mode: Mode, elements: &str) -> Result<Answer, GatewayError> {

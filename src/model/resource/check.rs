@@ -7,11 +7,12 @@ use crate::namespace;
 use crate::shapes_graphs::MAX_GRAPHS;
 use oxrdf::{NamedNode, Term};
 use penstock_base::bucket_name::check_bucket_name;
-use penstock_base::characters::is_deceptive;
+use penstock_base::definition;
 use penstock_base::error::{Finding, GatewayError, Place};
 use penstock_base::json::MAX_FINDINGS;
 use penstock_base::principal::Principal;
 use penstock_resources::business_object::{Condition, PushTarget, Validation};
+use penstock_resources::definitions::DefinitionKind;
 use penstock_resources::namespace::DefinedNamespace;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::collections::HashSet;
@@ -163,28 +164,19 @@ fn is_inside(finding: &Finding, pointer: &str) -> bool {
 }
 
 fn check_name(name: &str) -> Result<(), String> {
+    definition::check_name(DefinitionKind::BusinessObject, name, MAX_NAME_LENGTH, &['/'])?;
     let encoded: usize = utf8_percent_encode(name, KEY_ENCODED).map(str::len).sum();
-    let why = if name.is_empty() {
-        "it is empty".to_owned()
-    } else if name.chars().count() > MAX_NAME_LENGTH {
-        format!("it has more than {MAX_NAME_LENGTH} characters")
-    } else if encoded > MAX_NAME_LENGTH {
+    let why = if encoded > MAX_NAME_LENGTH {
         format!(
             "it takes {encoded} bytes in the keys of exports, which exceeds {MAX_NAME_LENGTH} (each byte other than \
              A-Za-z0-9._- takes three)"
         )
-    } else if name.trim() != name {
-        "it begins or ends with white space".to_owned()
-    } else if name == "." || name == ".." {
-        "URLs do not keep it as a path segment".to_owned()
-    } else if let Some(c) = name.chars().find(|c| *c == '/' || is_deceptive(*c)) {
-        format!("the character {c:?} is not allowed")
     } else if uuid::Uuid::try_parse(name).is_ok() {
         "it looks like an id, and URLs accept a name or an id".to_owned()
     } else {
         return Ok(());
     };
-    Err(format!("{name:?} cannot be the name of a Business Object: {why}"))
+    Err(definition::describe_bad_name(DefinitionKind::BusinessObject, name, &why))
 }
 
 fn compile_config(config: &str, report: &mut Report) -> Option<Mapping> {

@@ -1,10 +1,11 @@
 //! Shapes graphs in the catalogue, and in the definitions that name them.
 use super::*;
-use crate::catalogue::{Catalogue, DefinedGraph, IfMatch, Requester};
+use crate::catalogue::{Catalogue, DefinedGraph, Requester};
 use crate::resource::{Compiled, CompiledDefinition};
 use crate::testing::{catalogue_settings, open_store};
 use penstock_base::commit::NoClient;
 use penstock_base::error::Place;
+use penstock_base::{IfMatch, Preconditions};
 use penstock_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -44,11 +45,15 @@ impl Fixture {
         if_match: IfMatch,
     ) -> Result<(Arc<DefinedGraph>, bool), GatewayError> {
         let new = NewGraph::check(name, text.as_bytes(), TURTLE)?;
-        self.catalogue.put_shapes_graph(requester(), &new, if_match, false, &|_, _, _| Ok(()))
+        let (by, conditions) = (requester(), if_match.into());
+        let put = self.catalogue.put_shapes_graph(by, &new, conditions, &|_, _, _| Ok(()))?;
+        let is_created = put.is_created();
+        Ok((put.into_value(), is_created))
     }
 
     fn delete(&self, name: &str) -> Result<(), GatewayError> {
-        self.catalogue.delete_shapes_graph(requester(), name, IfMatch::Any, &|_, _, _| Ok(()))
+        let (by, any) = (requester(), Preconditions::default());
+        self.catalogue.delete_shapes_graph(by, name, any, &|_, _, _| Ok(()))
     }
 
     fn define(
@@ -64,7 +69,8 @@ impl Fixture {
             body["validation"] = validation.clone();
         }
         let new = CompiledDefinition::from_json(body.to_string().as_bytes())?;
-        Ok(self.catalogue.put(Requester { force, ..requester() }, new, IfMatch::Any, false)?.0)
+        let by = Requester { force, ..requester() };
+        Ok(self.catalogue.put(by, new, Preconditions::default())?.into_value())
     }
 
     fn reopen(&self) -> Catalogue {
@@ -232,7 +238,8 @@ fn a_stored_graph_that_does_not_compile_refuses_what_it_protects() {
     for name in ["newer", "lost"] {
         let new = NewGraph::check(name, NAMED.as_bytes(), TURTLE).unwrap();
         let put =
-            catalogue.put_shapes_graph(requester(), &new, IfMatch::Any, false, &|_, _, _| Ok(()));
+            catalogue
+                .put_shapes_graph(requester(), &new, Preconditions::default(), &|_, _, _| Ok(()));
         put.unwrap();
     }
     assert_eq!(catalogue.get_shapes_graph("newer").unwrap().metadata.version, 5);

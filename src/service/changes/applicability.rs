@@ -20,7 +20,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// The last computations of whether changes still do what their differences show. Each runs the request again, and other
 /// commits wait meanwhile, so all together take at most a fifth of the time.
 #[derive(Debug, Default)]
-pub struct ApplicabilityChecks(Mutex<RecentChecks>);
+pub(crate) struct ApplicabilityChecks(Mutex<RecentChecks>);
 
 #[derive(Debug, Default)]
 struct RecentChecks {

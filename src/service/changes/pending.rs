@@ -1,6 +1,6 @@
 //! The open changes of an object, and the steps that a caller may take with a change.
+use super::steps::minimum_role;
 use super::{Viewer, VisibleChange, show_in_list};
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -30,12 +30,8 @@ pub fn list_allowed_actions(
 ) -> Vec<ChangeAction> {
     let allows_self_approval = gateway.settings.review.allows_self_approval;
     let is_allowed = |action: &ChangeAction| {
-        let minimum_role = match action {
-            ChangeAction::Approve | ChangeAction::Reject => Role::Contributor,
-            ChangeAction::Submit | ChangeAction::Withdraw | ChangeAction::Rebase => Role::User,
-        };
         by.business_objects().is_none()
-            && by.role >= minimum_role
+            && by.role >= minimum_role(*action)
             && action.is_allowed_from(visible.change.state)
             && visible.relation.check_action(*action, allows_self_approval).is_ok()
     };
@@ -51,32 +47,36 @@ pub async fn list_touching_changes(
     by: &Authorized,
     uri: String,
 ) -> Result<TouchingChanges, GatewayError> {
-    let (gateway, by) = (gateway.clone(), by.clone());
-    run_blocking(move || {
-        let viewer = Viewer { gateway: &gateway, by: &by, transaction: None };
-        let found = TouchingChanges { changes: Vec::new(), is_complete: true };
-        let object = SubjectHashes::of_object(&gateway.store.read(), &uri)?;
-        let mut search = Search { viewer, object, changes: 0, objects: 0, found };
-        for open in iter_open_changes(&gateway.store) {
-            let open = open?;
-            if search.changes >= MAX_SEARCHED_CHANGES || search.objects >= MAX_SEARCHED_OBJECTS {
-                search.found.is_complete = false;
-                break;
-            }
-            match search.visit_change(&open.id) {
-                Ok(()) => {}
-                // What cannot be read does not hide the others, nor the object.
-                Err(error) if error.class == ErrorClass::Internal => {
-                    let (change, cause) = (&open.id, &error.detail);
-                    tracing::warn!(change, cause, "An open change was left out of a search.");
-                    search.found.is_complete = false;
-                }
-                Err(error) => return Err(error),
-            }
+    gateway.run(by, Role::User, move |gateway, by| find_touching(gateway, by, &uri)).await
+}
+
+fn find_touching(
+    gateway: &Gateway,
+    by: &Caller,
+    uri: &str,
+) -> Result<TouchingChanges, GatewayError> {
+    let viewer = Viewer { gateway, by, transaction: None };
+    let found = TouchingChanges { changes: Vec::new(), is_complete: true };
+    let object = SubjectHashes::of_object(&gateway.store.read(), uri)?;
+    let mut search = Search { viewer, object, changes: 0, objects: 0, found };
+    for open in iter_open_changes(&gateway.store) {
+        let open = open?;
+        if search.changes >= MAX_SEARCHED_CHANGES || search.objects >= MAX_SEARCHED_OBJECTS {
+            search.found.is_complete = false;
+            break;
         }
-        Ok(search.found)
-    })
-    .await
+        match search.visit_change(&open.id) {
+            Ok(()) => {}
+            // What cannot be read does not hide the others, nor the object.
+            Err(error) if error.class == ErrorClass::Internal => {
+                let (change, cause) = (&open.id, &error.detail);
+                tracing::warn!(change, cause, "An open change was left out of a search.");
+                search.found.is_complete = false;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(search.found)
 }
 
 /// A search for the open changes of an object.

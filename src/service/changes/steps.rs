@@ -3,7 +3,6 @@
 use super::relation::Viewer;
 use super::{VisibleChange, add_unknown_owners, find_visible, show_in_list};
 use crate::audit::change_event;
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use crate::ingestions::find_compiled;
 use penstock_auth::audit::Event;
@@ -28,7 +27,7 @@ const CLEANUP_INTERVAL: Duration = Duration::from_hours(1);
 
 /// A step that a client takes.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct ChangeStep {
     /// The id of the change.
     pub id: String,
     /// The step.
@@ -52,68 +51,76 @@ pub struct Step {
 pub async fn take_step(
     gateway: &Gateway,
     by: &Authorized,
-    step: Step,
+    step: ChangeStep,
 ) -> Result<VisibleChange, GatewayError> {
-    let (gateway, by) = (gateway.clone(), by.clone());
-    run_blocking(move || {
-        let by = by.with_current_role()?;
-        if let Some(comment) = &step.comment
-            && comment.chars().count() > MAX_COMMENT_CHARACTERS
-        {
-            return Err(GatewayError::new(
-                ErrorClass::Invalid,
-                format!("the comment has more than {MAX_COMMENT_CHARACTERS} characters"),
-            ));
+    let by = by.with_current_role()?;
+    gateway
+        .run(&by, minimum_role(step.action), move |gateway, by| commit_step(gateway, by, &step))
+        .await
+}
+
+/// Returns the minimum role for a step.
+pub(super) fn minimum_role(action: ChangeAction) -> Role {
+    match action {
+        ChangeAction::Approve | ChangeAction::Reject => Role::Contributor,
+        ChangeAction::Submit | ChangeAction::Withdraw | ChangeAction::Rebase => Role::User,
+    }
+}
+
+fn commit_step(
+    gateway: &Gateway,
+    by: &Authorized,
+    step: &ChangeStep,
+) -> Result<VisibleChange, GatewayError> {
+    if let Some(comment) = &step.comment
+        && comment.chars().count() > MAX_COMMENT_CHARACTERS
+    {
+        return Err(GatewayError::new(
+            ErrorClass::Invalid,
+            format!("the comment has more than {MAX_COMMENT_CHARACTERS} characters"),
+        ));
+    }
+    // The commit checks it again.
+    let seen = find_visible(gateway, by, &step.id)?.change;
+    gateway.auth.audit.flush();
+    let store = &gateway.store;
+    let change = with_hooks(gateway, by, step, |review| match step.action {
+        // Repeating it publishes nothing, so it needs no space and no definition.
+        ChangeAction::Approve if seen.state != ChangeState::Approved => {
+            gateway.disk.check_reserve()?;
+            with_definitions(gateway, &seen, |decision| {
+                changes::publish_change(store, review, decision)
+            })
         }
-        // The commit checks it again.
-        let seen = find_visible(&gateway, &by, &step.id)?.change;
-        gateway.auth.audit.flush();
-        let store = &gateway.store;
-        let change = match step.action {
-            // Repeating it publishes nothing, so it needs no space and no definition.
-            ChangeAction::Approve if seen.state != ChangeState::Approved => {
-                gateway.disk.check_reserve()?;
-                with_hooks(&gateway, &by, &step, |review| {
-                    with_definitions(&gateway, &seen, |decision| {
-                        changes::publish_change(store, review, decision)
-                    })
-                })?
-            }
-            ChangeAction::Rebase => {
-                gateway.disk.check_reserve()?;
-                with_hooks(&gateway, &by, &step, |review| {
-                    with_definitions(&gateway, &seen, |decision| {
-                        changes::rebase_change(store, review, decision)
-                    })
-                })?
-            }
-            action => with_hooks(&gateway, &by, &step, |review| {
-                changes::take_step(store, review, action)
-            })?,
-        };
-        if change.version != seen.version {
-            tracing::info!(
-                change = change.id,
-                business_object = change.business_object_name,
-                action = step.action.name(),
-                state = change.state.name(),
-                caller = by.id(),
-                "A step of a change was taken."
-            );
+        ChangeAction::Rebase => {
+            gateway.disk.check_reserve()?;
+            with_definitions(gateway, &seen, |decision| {
+                changes::rebase_change(store, review, decision)
+            })
         }
-        let approvers = current_approvers(&store.read(), gateway.catalogue.watch(), &change)?;
-        let viewer = Viewer { gateway: &gateway, by: &by, transaction: None };
-        let relation = viewer.relation_to(&change, &approvers)?;
-        Ok(add_unknown_owners(&gateway, show_in_list(change, relation, approvers)))
-    })
-    .await
+        action => changes::take_step(store, review, action),
+    })?;
+    if change.version != seen.version {
+        tracing::info!(
+            change = change.id,
+            business_object = change.business_object_name,
+            action = step.action.name(),
+            state = change.state.name(),
+            caller = by.id(),
+            "A step of a change was taken."
+        );
+    }
+    let approvers = current_approvers(&store.read(), gateway.catalogue.watch(), &change)?;
+    let viewer = Viewer { gateway, by, transaction: None };
+    let relation = viewer.relation_to(&change, &approvers)?;
+    Ok(add_unknown_owners(gateway, show_in_list(change, relation, approvers)))
 }
 
 /// Calls `take` with the checks of a step.
 fn with_hooks<T>(
     gateway: &Gateway,
     by: &Authorized,
-    step: &Step,
+    step: &ChangeStep,
     take: impl FnOnce(&Review<'_>) -> Result<T, GatewayError>,
 ) -> Result<T, GatewayError> {
     let allows_self_approval = gateway.settings.review.allows_self_approval;
@@ -267,12 +274,11 @@ pub(crate) fn withdraw_abandoned(gateway: &Gateway) -> Result<u64, GatewayError>
 /// Objects, at the start and every hour until this future is dropped.
 pub async fn clean_up_changes(gateway: Gateway) {
     loop {
-        let gateway_then = gateway.clone();
-        let removed = run_blocking(move || {
-            withdraw_abandoned(&gateway_then)?;
-            let max_age = gateway_then.settings.review.history.as_millis();
+        let removed = gateway.read(|gateway| {
+            withdraw_abandoned(gateway)?;
+            let max_age = gateway.settings.review.history.as_millis();
             let max_age = u64::try_from(max_age).unwrap_or(u64::MAX);
-            changes::expire_changes(&gateway_then.store, gateway_then.clock.elapsed(), max_age)
+            changes::expire_changes(&gateway.store, gateway.clock.elapsed(), max_age)
         });
         match removed.await {
             Ok(0) => {}

@@ -1,6 +1,5 @@
 //! How many changes wait for the approval of a caller.
 use super::relation::Viewer;
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use parking_lot::Mutex;
 use penstock_auth::{Authorized, Caller, Role};
@@ -18,7 +17,7 @@ const MAX_CALLERS: usize = 1000;
 
 /// The last count of each caller. Each page of the interface shows it, and counting reads all open changes.
 #[derive(Debug, Default)]
-pub struct WaitingCounts(Mutex<HashMap<CallerKey, KeptCount>>);
+pub(crate) struct WaitingCounts(Mutex<HashMap<CallerKey, KeptCount>>);
 
 /// The id and the role of a caller.
 type CallerKey = (String, Role);
@@ -63,18 +62,18 @@ pub async fn count_waiting_changes(
     if by.role < Role::Contributor || by.business_objects().is_some() {
         return Ok(None);
     }
-    let (gateway, by) = (gateway.clone(), by.clone());
-    run_blocking(move || {
-        let (key, at) = ((by.id().to_owned(), by.role), Instant::now());
-        let totals = read_totals(&gateway.store.read())?;
-        if let Some(kept) = gateway.waiting_counts.find_count(&key, totals, at) {
-            return Ok(kept.count);
-        }
-        let count = count_waiting(&gateway, &by, max_count)?;
-        gateway.waiting_counts.keep_count(key, KeptCount { count, totals, at });
-        Ok(count)
-    })
-    .await
+    gateway
+        .run(by, Role::Contributor, move |gateway, by| {
+            let (key, at) = ((by.id().to_owned(), by.role), Instant::now());
+            let totals = read_totals(&gateway.store.read())?;
+            if let Some(kept) = gateway.waiting_counts.find_count(&key, totals, at) {
+                return Ok(kept.count);
+            }
+            let count = count_waiting(gateway, by, max_count)?;
+            gateway.waiting_counts.keep_count(key, KeptCount { count, totals, at });
+            Ok(count)
+        })
+        .await
 }
 
 fn count_waiting(

@@ -1,23 +1,22 @@
 //! Finds definitions that are no longer as their files define them.
+use super::Result;
+use super::run::FileKind as _;
 use crate::blocking::run_in_place;
 use crate::gateway::Gateway;
-use penstock_base::error::GatewayError;
 use penstock_base::managed::{find_managed, list_managed};
-use penstock_model::namespace;
-use penstock_resources::definitions::{DefinitionId, DefinitionKind};
+use penstock_resources::definitions::DefinitionKind;
 use penstock_resources::gateway::{Drift, DriftState};
-use penstock_store::Read;
 
 /// Returns the number of definitions in files, and each definition that differs from its file. Blocking.
 ///
 /// # Errors
 /// The errors of the store.
-pub fn find_drift(gateway: &Gateway) -> Result<(usize, Vec<Drift>), GatewayError> {
+pub fn find_drift(gateway: &Gateway) -> Result<(usize, Vec<Drift>)> {
     let read = gateway.store.read();
     let (mut managed, mut drifts) = (0, Vec::new());
     for record in list_managed(&read)? {
-        let id = DefinitionId { kind: record.kind, name: record.name };
-        let stored = find_fingerprint(gateway, &read, &id)?;
+        let (kind, name) = (record.kind, record.name);
+        let stored = of_kind!(kind, K => K::find_fingerprint(gateway, &read, &name))?;
         managed += usize::from(!record.is_unmanaged);
         let state = match stored {
             // It is deleted, and the next run forgets it.
@@ -27,7 +26,7 @@ pub fn find_drift(gateway: &Gateway) -> Result<(usize, Vec<Drift>), GatewayError
             Some(stored) if stored == record.fingerprint => continue,
             Some(_) => DriftState::Changed,
         };
-        drifts.push(Drift { kind: id.kind, name: id.name, file: record.file, state });
+        drifts.push(Drift { kind, name, file: record.file, state });
     }
     Ok((managed, drifts))
 }
@@ -37,25 +36,4 @@ pub fn find_source_file(gateway: &Gateway, kind: DefinitionKind, name: &str) -> 
     let found = run_in_place(|| find_managed(&gateway.store.read(), kind, name));
     let managed = found.ok().flatten().filter(|managed| managed.is_read_only);
     managed.map(|managed| managed.file)
-}
-
-/// Returns a text that every change of a definition changes; `None` if it does not exist. Namespaces are in the store, and
-/// the other definitions in memory.
-pub(super) fn find_fingerprint(
-    gateway: &Gateway,
-    read: &impl Read,
-    DefinitionId { kind, name }: &DefinitionId,
-) -> Result<Option<String>, GatewayError> {
-    Ok(match kind {
-        DefinitionKind::Namespace => {
-            namespace::get(read, name)?.map(|namespace| namespace.fingerprint())
-        }
-        DefinitionKind::Shapes => {
-            gateway.catalogue.get_shapes_graph(name).map(|graph| graph.metadata.fingerprint())
-        }
-        DefinitionKind::Group => gateway.auth.groups.get(name).map(|group| group.fingerprint()),
-        DefinitionKind::BusinessObject => {
-            gateway.catalogue.find_saved(name).map(|saved| saved.fingerprint())
-        }
-    })
 }

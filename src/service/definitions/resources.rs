@@ -1,11 +1,12 @@
 //! Reads the definitions in files, each as its PUT takes it, and gives every error its file, line and column.
+use super::Result;
+use super::run::FileKind as _;
 use crate::gateway::Gateway;
 use penstock_auth::groups::NewGroup;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_base::json::Json;
-use penstock_model::namespace;
 use penstock_model::rdf::Format;
-use penstock_model::resource::{CompiledDefinition, NewDefinition};
+use penstock_model::resource::CompiledDefinition;
 use penstock_model::shapes_graphs::{NewGraph, TextFormat};
 use penstock_model::source_text::{SourceText, SourceValue};
 use penstock_resources::definitions::{DefinitionFile, DefinitionId, DefinitionKind};
@@ -25,7 +26,7 @@ pub(super) struct Resource<'s> {
 
 /// The content of a definition.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(crate) enum Content {
     Namespace(DefinedNamespace),
     Shapes(NewGraph),
     Group(NewGroup),
@@ -105,7 +106,7 @@ pub(super) fn files_error(class: ErrorClass, mut findings: Vec<Finding>) -> Gate
 ///
 /// # Errors
 /// `ErrorClass::Invalid` with the errors of all files.
-pub(super) fn parse_files(files: &[DefinitionFile]) -> Result<Vec<ParsedFile<'_>>, GatewayError> {
+pub(super) fn parse_files(files: &[DefinitionFile]) -> Result<Vec<ParsedFile<'_>>> {
     let (mut parsed, mut findings) = (Vec::new(), Vec::new());
     for file in files {
         if text_format(&file.name).is_some() {
@@ -142,7 +143,7 @@ fn text_format(name: &str) -> Option<TextFormat> {
 pub(super) fn read_resources<'s>(
     gateway: &Gateway,
     files: &'s [ParsedFile<'_>],
-) -> Result<Vec<Resource<'s>>, GatewayError> {
+) -> Result<Vec<Resource<'s>>> {
     let (mut resources, mut findings) = (Vec::new(), Vec::new());
     for (file, text) in files {
         let sources: Vec<Option<SourceValue<'_>>> = match text {
@@ -198,7 +199,8 @@ fn read_value<'s>(
     if id.kind == DefinitionKind::Shapes {
         place.text_member = "text";
     }
-    let content = read_content(gateway, &id, members).map_err(|error| place.place_error(error))?;
+    let content = of_kind!(id.kind, K => K::read_members(gateway, &id.name, members))
+        .map_err(|error| place.place_error(error))?;
     Ok(Resource { id, content, force, place })
 }
 
@@ -209,7 +211,7 @@ struct Head {
 }
 
 /// Takes `kind` and `force` from the members, and reads the name.
-fn read_head(members: &mut Vec<(String, Json)>) -> Result<Head, GatewayError> {
+fn read_head(members: &mut Vec<(String, Json)>) -> Result<Head> {
     let kind = match take_member(members, "kind") {
         Some(Json::String(kind)) => parse_kind(&kind)?,
         Some(other) => {
@@ -256,7 +258,7 @@ fn read_head(members: &mut Vec<(String, Json)>) -> Result<Head, GatewayError> {
     }
 }
 
-fn parse_kind(text: &str) -> Result<DefinitionKind, GatewayError> {
+fn parse_kind(text: &str) -> Result<DefinitionKind> {
     DefinitionKind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
         let message =
             format!("there is no kind {text:?}; use BusinessObject, Namespace, Shapes or Group");
@@ -264,70 +266,18 @@ fn parse_kind(text: &str) -> Result<DefinitionKind, GatewayError> {
     })
 }
 
-/// Reads the members as the PUT of the definition reads its body.
-fn read_content(
-    gateway: &Gateway,
-    id: &DefinitionId,
-    members: Vec<(String, Json)>,
-) -> Result<Content, GatewayError> {
-    let name = &id.name;
-    Ok(match id.kind {
-        DefinitionKind::Namespace => {
-            Content::Namespace(namespace::read_definition(name, Json::Object(members))?)
-        }
-        DefinitionKind::Group => {
-            let body = Json::Object(members).to_string();
-            Content::Group(NewGroup::from_json(name, body.as_bytes())?)
-        }
-        DefinitionKind::BusinessObject => {
-            let body = Json::Object(members).to_string();
-            let new = NewDefinition::from_json(body.as_bytes())?;
-            let compiled = new.compile(&|bucket| gateway.exporter.check_target(bucket))?;
-            Content::BusinessObject(Box::new(compiled))
-        }
-        DefinitionKind::Shapes => Content::Shapes(read_shapes(name, members)?),
-    })
-}
-
-/// Reads a shapes graph: its text, and the media type that a PUT has as `Content-Type`.
-fn read_shapes(name: &str, mut members: Vec<(String, Json)>) -> Result<NewGraph, GatewayError> {
-    let mut take_text = |member: &str| match take_member(&mut members, member) {
-        None => Ok(None),
-        Some(Json::String(text)) => Ok(Some(text)),
-        Some(other) => {
-            let message = format!("`{member}` must be a string, not {}", other.kind_name());
-            Err(invalid_error(&format!("/{member}"), message))
-        }
-    };
-    let text = take_text("text")?.ok_or_else(|| {
-        invalid_error("", "`text` is missing; expected the shapes graph, in Turtle by default")
-    })?;
-    let format = match take_text("contentType")? {
-        None => TextFormat::Rdf(Format::Turtle),
-        Some(given) => TextFormat::from_media_type(&given).ok_or_else(|| {
-            let known = TextFormat::ALL.map(TextFormat::media_type).join(", ");
-            invalid_error("/contentType", format!("{given:?} is not known; use {known}"))
-        })?,
-    };
-    if let Some((unknown, _)) = members.iter().find(|(member, _)| member != "name") {
-        let message = format!(
-            "`{unknown}` is not known here; a shapes graph has `kind`, `name`, `text` and `contentType`"
-        );
-        return Err(invalid_error(&format!("/{unknown}"), message));
-    }
-    NewGraph::check(name, text.as_bytes(), format)
-}
-
 fn has_member(members: &[(String, Json)], name: &str) -> bool {
     members.iter().any(|(member, value)| member == name && *value != Json::Null)
 }
 
-fn take_member(members: &mut Vec<(String, Json)>, name: &str) -> Option<Json> {
+/// Takes a member out of an object; `None` if it is absent or null.
+pub(crate) fn take_member(members: &mut Vec<(String, Json)>, name: &str) -> Option<Json> {
     let place = members.iter().position(|(member, _)| member == name)?;
     Some(members.remove(place).1).filter(|value| *value != Json::Null)
 }
 
-fn invalid_error(pointer: &str, message: impl Into<String>) -> GatewayError {
+/// Returns the error of a definition with one finding.
+pub(crate) fn invalid_error(pointer: &str, message: impl Into<String>) -> GatewayError {
     let message = message.into();
     let findings = vec![Finding::at_pointer(pointer, message.clone())];
     GatewayError::with_findings(ErrorClass::Invalid, message, findings)

@@ -1,12 +1,10 @@
 //! Compares the definitions in files with what is stored, and writes what differs in one commit.
 mod abandoned;
-mod describe;
 mod errors;
 
-use super::ApplyOptions;
 use super::difference::compare_lines;
-use super::drift::find_fingerprint;
 use super::resources::{Content, Resource, parse_files, read_resources};
+use super::{ApplyOptions, Result};
 use crate::audit::change_event;
 use crate::business_objects::{add_audit_events, report_withdrawal};
 use crate::changes::withdraw_abandoned;
@@ -17,6 +15,7 @@ use errors::Errors;
 use penstock_auth::groups::GroupsBatch;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{Finding, GatewayError};
+use penstock_base::json::Json;
 use penstock_base::managed::{ManagedDefinition, check_editable, find_managed, list_managed};
 use penstock_model::catalogue::{Action, Batch, Change, PreparedDefinition, Requester, ShapesHook};
 use penstock_model::namespace::Namespace;
@@ -27,7 +26,7 @@ use penstock_resources::definitions::{
     DefinitionKind,
 };
 use penstock_resources::namespace::{DefinedNamespace, Generator};
-use penstock_store::Transaction;
+use penstock_store::{Read, Transaction};
 use std::collections::BTreeSet;
 
 /// The maximum number of definitions that the audit event of a run names. What a run creates, changes and
@@ -46,7 +45,7 @@ pub fn apply_files(
     by: &Authorized,
     files: &[DefinitionFile],
     options: &ApplyOptions,
-) -> Result<AppliedDefinitions, GatewayError> {
+) -> Result<AppliedDefinitions> {
     by.require_role(Role::Admin)?;
     if !options.is_dry_run
         && let Err(full) = gateway.disk.check_reserve()
@@ -81,15 +80,13 @@ pub fn apply_files(
         has_changes: false,
         new_names: BTreeSet::new(),
     };
-    let ended = gateway.store.commit::<_, Ended>(by, |transaction| {
-        run.write_all(transaction, &resources, &prepared)?;
-        if options.is_dry_run { Err(Ended::DryRun) } else { Ok(()) }
-    });
-    match ended {
-        Ok(_) => {}
-        Err(Ended::DryRun) => return Ok(run.report),
-        Err(Ended::Failed(error)) => return Err(error),
+    let write =
+        |transaction: &mut Transaction<'_>| run.write_all(transaction, &resources, &prepared);
+    if options.is_dry_run {
+        gateway.store.dry_run::<_, GatewayError>(by, write)?;
+        return Ok(run.report);
     }
+    gateway.store.commit::<_, GatewayError>(by, write)?;
     let Run { catalogue, groups, report, .. } = run;
     groups.publish();
     catalogue.publish(requester);
@@ -101,24 +98,6 @@ pub fn apply_files(
     Ok(report)
 }
 
-/// How a transaction ends without a commit.
-enum Ended {
-    DryRun,
-    Failed(GatewayError),
-}
-
-impl From<GatewayError> for Ended {
-    fn from(error: GatewayError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<penstock_store::Error> for Ended {
-    fn from(error: penstock_store::Error) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
 /// Checks the guards of all Business Objects, before the transaction, because they may read everything that is stored.
 /// Returns for each resource what its commit needs; `None` for a Business Object that is the same, and for other kinds.
 fn prepare_all(
@@ -126,7 +105,7 @@ fn prepare_all(
     by: Requester<'_>,
     resources: &[Resource<'_>],
     is_dry_run: bool,
-) -> Result<Vec<Option<PreparedDefinition>>, GatewayError> {
+) -> Result<Vec<Option<PreparedDefinition>>> {
     let namespaces: Vec<DefinedNamespace> = resources
         .iter()
         .filter_map(|resource| match &resource.content {
@@ -163,15 +142,32 @@ fn prepare_all(
     Ok(prepared)
 }
 
+/// A kind of definitions that files have.
+pub(crate) trait FileKind {
+    /// Reads the members of a definition in a file, without `kind` and `force`, as its PUT reads its body.
+    fn read_members(gateway: &Gateway, name: &str, members: Vec<(String, Json)>)
+    -> Result<Content>;
+
+    /// Returns a text that every change of a definition changes; `None` if it does not exist. Namespaces are in the store,
+    /// and the other definitions in memory.
+    fn find_fingerprint(gateway: &Gateway, read: &impl Read, name: &str) -> Result<Option<String>>;
+
+    /// Returns the lines of a definition as the run has left it so far; none if it does not exist.
+    fn describe(run: &Run<'_>, read: &impl Read, name: &str) -> Result<Vec<String>>;
+
+    /// Deletes a definition, never its data.
+    fn erase(run: &mut Run<'_>, transaction: &mut Transaction<'_>, name: &str) -> Result<()>;
+}
+
 /// A run in its transaction.
-struct Run<'r> {
-    gateway: &'r Gateway,
-    by: &'r Authorized,
-    requester: Requester<'r>,
-    on_graph: ShapesHook<'r>,
+pub(crate) struct Run<'r> {
+    pub(crate) gateway: &'r Gateway,
+    pub(crate) by: &'r Authorized,
+    pub(crate) requester: Requester<'r>,
+    pub(crate) on_graph: ShapesHook<'r>,
     options: &'r ApplyOptions,
-    catalogue: Batch<'r>,
-    groups: GroupsBatch<'r>,
+    pub(crate) catalogue: Batch<'r>,
+    pub(crate) groups: GroupsBatch<'r>,
     report: AppliedDefinitions,
     /// Whether a definition or a record of what files define has changed.
     has_changes: bool,
@@ -194,7 +190,7 @@ impl Run<'_> {
         transaction: &mut Transaction<'_>,
         resources: &[Resource<'_>],
         prepared: &[Option<PreparedDefinition>],
-    ) -> Result<(), GatewayError> {
+    ) -> Result<()> {
         for kind in DefinitionKind::ALL {
             // Definitions of later kinds depend on these, so their errors would only follow from those of these.
             let mut errors = Errors::default();
@@ -220,11 +216,7 @@ impl Run<'_> {
     }
 
     /// Checks the keys of the Business Objects that this run writes, once for all of them.
-    fn check_keys(
-        &self,
-        transaction: &Transaction<'_>,
-        resources: &[Resource<'_>],
-    ) -> Result<(), GatewayError> {
+    fn check_keys(&self, transaction: &Transaction<'_>, resources: &[Resource<'_>]) -> Result<()> {
         let mut found = self.catalogue.check_keys(transaction)?;
         let mut errors = Errors::default();
         for resource in resources {
@@ -250,9 +242,9 @@ impl Run<'_> {
         transaction: &mut Transaction<'_>,
         resource: &Resource<'_>,
         prepared: Option<&PreparedDefinition>,
-    ) -> Result<(), GatewayError> {
+    ) -> Result<()> {
         let DefinitionId { kind, name } = &resource.id;
-        let before = self.describe(transaction, resource)?;
+        let before = self.describe(transaction, &resource.id)?;
         let Written { action, fingerprint } =
             self.write_content(transaction, resource, prepared)?;
         let known = find_managed(transaction, *kind, name)?;
@@ -264,7 +256,7 @@ impl Run<'_> {
             if !may_change {
                 check_editable(transaction, *kind, name)?;
             }
-            let after = self.describe_new(transaction, resource)?;
+            let after = self.describe(transaction, &resource.id)?;
             self.report.changes.push(AppliedDefinition {
                 action,
                 id: resource.id.clone(),
@@ -298,29 +290,41 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Returns the lines of a definition as the run has left it so far; only for a dry run.
+    fn describe(
+        &self,
+        read: &impl Read,
+        DefinitionId { kind, name }: &DefinitionId,
+    ) -> Result<Vec<String>> {
+        if !self.options.is_dry_run {
+            return Ok(Vec::new());
+        }
+        of_kind!(kind, K => K::describe(self, read, name))
+    }
+
     /// Writes a definition as its PUT does.
     fn write_content(
         &mut self,
         transaction: &mut Transaction<'_>,
         resource: &Resource<'_>,
         prepared: Option<&PreparedDefinition>,
-    ) -> Result<Written, GatewayError> {
-        let name = &resource.id.name;
-        let before = find_fingerprint(self.gateway, transaction, &resource.id)?;
+    ) -> Result<Written> {
+        let DefinitionId { kind, name } = &resource.id;
+        let before = of_kind!(kind, K => K::find_fingerprint(self.gateway, transaction, name))?;
         let after = match &resource.content {
             Content::Namespace(definition) => {
                 let base = self.gateway.catalogue.default_base(name);
                 let new =
                     Namespace::from_definition(definition.clone(), base, Generator::default());
-                let (after, _) = write_namespace(self.gateway, self.by, transaction, new)?;
-                Some(after.fingerprint()).filter(|after| before.as_ref() != Some(after))
+                let put = write_namespace(self.gateway, self.by, transaction, new)?;
+                Some(put.value().fingerprint()).filter(|after| before.as_ref() != Some(after))
             }
             Content::Shapes(graph) => self
                 .catalogue
                 .put_graph(transaction, self.requester, graph, self.on_graph)?
                 .map(|graph| graph.metadata.fingerprint()),
             Content::Group(new) => {
-                self.groups.put(transaction, self.by, name, new)?.map(|group| group.fingerprint())
+                self.groups.put(transaction, self.by, new)?.map(|group| group.fingerprint())
             }
             Content::BusinessObject(_) => {
                 let by = Requester { force: resource.force, ..self.requester };
@@ -339,7 +343,7 @@ impl Run<'_> {
     }
 
     /// Adds the audit event of the run, if it changes anything.
-    fn add_event(&self, transaction: &mut Transaction<'_>) -> Result<(), GatewayError> {
+    fn add_event(&self, transaction: &mut Transaction<'_>) -> Result<()> {
         if !self.has_changes {
             return Ok(());
         }

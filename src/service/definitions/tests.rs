@@ -3,19 +3,21 @@ mod keys;
 mod pruning;
 
 use super::*;
-use crate::business_objects::{SaveConditions, define_business_object, delete_business_object};
+use crate::business_objects::{BusinessObjects, NewBusinessObject};
 use crate::gateway::Gateway;
-use crate::{groups, namespaces, shapes_graphs as shapes};
+use crate::groups::Groups;
+use crate::namespaces::Namespaces;
+use crate::shapes_graphs::{NewShapesGraph, ShapesGraphs};
 use penstock_auth::Authorized;
 use penstock_auth::audit::Filter;
 use penstock_auth::groups::NewGroup;
-use penstock_base::IfMatch;
+use penstock_base::Preconditions;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::ingest::Mode;
 use penstock_model::resource::NewDefinition;
 use penstock_model::shapes_graphs::TextFormat;
 use penstock_model::testing::ingest_body;
-use penstock_resources::definitions::{AppliedDefinitions, DefinitionFile};
+use penstock_resources::definitions::{AppliedDefinitions, DefinitionFile, DefinitionKind};
 use penstock_resources::gateway::DriftState;
 use penstock_resources::namespace::DefinedNamespace;
 use std::os::unix::fs::PermissionsExt;
@@ -95,6 +97,13 @@ fn ingest(gateway: &Gateway, count: usize) {
     let pumps = gateway.catalogue.get("Pumps").unwrap();
     let watch = gateway.catalogue.watch();
     ingest_body(&gateway.store, watch, &pumps, Mode::Add, &body).unwrap();
+}
+
+#[test]
+fn each_kind_has_its_type() {
+    for kind in DefinitionKind::ALL {
+        assert_eq!(of_kind!(kind, K => <K as Kind>::KIND), kind);
+    }
 }
 
 #[test]
@@ -319,11 +328,10 @@ fn definitions_of_the_command_stay_editable_and_drift_is_found() {
     apply(&gateway, &plant_files(), &in_folder()).unwrap();
     let by = Authorized::local();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let group = NewGroup::default();
-    runtime
-        .block_on(groups::define_group(&gateway, &by, "leaders", group, IfMatch::Any, false))
-        .unwrap();
-    runtime.block_on(delete_business_object(&gateway, &by, "Pumps", IfMatch::Any)).unwrap();
+    let group = NewGroup { name: "leaders".to_owned(), ..NewGroup::default() };
+    let any = Preconditions::default();
+    runtime.block_on(save::<Groups>(&gateway, &by, group, any)).unwrap();
+    runtime.block_on(delete::<BusinessObjects>(&gateway, &by, "Pumps", any)).unwrap();
     let (_, drifts) = find_drift(&gateway).unwrap();
     let shown: Vec<_> =
         drifts.iter().map(|one| (one.name.as_str(), one.state, one.file.as_str())).collect();

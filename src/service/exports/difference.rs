@@ -2,7 +2,6 @@
 use super::changed::ChangedObject;
 use super::objects::{ExportObject, ObjectReader};
 use super::read_entry;
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_base::error::GatewayError;
 use penstock_export::Exporter;
@@ -102,21 +101,22 @@ pub async fn compare_export(
     let Ok(permit) = Arc::clone(&gateway.comparison_permit).try_acquire_owned() else {
         return Ok(Err("another comparison is running; try again in a few seconds".to_owned()));
     };
-    let (gateway, id) = (gateway.clone(), id.to_owned());
-    run_blocking(move || {
-        // The permit is held until the thread is done, even if the client has disconnected.
-        let _permit = permit;
-        let entry = read_entry(&gateway.exporter, &id)?;
-        let files = Files { exporter: &gateway.exporter };
-        match entry.kind {
-            ExportKind::Full => files.compare_full(&entry),
-            ExportKind::Incremental => files.compare_changes(&entry),
-            ExportKind::Deleted => Ok(files
-                .list_first(&entry)
-                .map(|removed| ExportDifference { removed, ..ExportDifference::default() })),
-        }
-    })
-    .await
+    let id = id.to_owned();
+    gateway
+        .read(move |gateway| {
+            // The permit is held until the thread is done, even if the client has disconnected.
+            let _permit = permit;
+            let entry = read_entry(&gateway.exporter, &id)?;
+            let files = Files { exporter: &gateway.exporter };
+            match entry.kind {
+                ExportKind::Full => files.compare_full(&entry),
+                ExportKind::Incremental => files.compare_changes(&entry),
+                ExportKind::Deleted => Ok(files
+                    .list_first(&entry)
+                    .map(|removed| ExportDifference { removed, ..ExportDifference::default() })),
+            }
+        })
+        .await
 }
 
 /// The objects of an export that are not found in an earlier one yet: their JSON by URI. Parsed, they would take many

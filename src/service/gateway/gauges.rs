@@ -1,6 +1,5 @@
 //! The gauges of the metrics, as the gateway's parts report them.
 use super::Gateway;
-use crate::blocking::run_blocking;
 use penstock_base::error::GatewayError;
 use penstock_base::telemetry::metrics::{Gauges, ValidationGauges};
 
@@ -10,8 +9,7 @@ impl Gateway {
     /// # Errors
     /// The errors of the store.
     pub async fn collect_gauges(&self) -> Result<Gauges, GatewayError> {
-        let gateway = self.clone();
-        run_blocking(move || gateway.read_gauges()).await
+        self.read(Self::read_gauges).await
     }
 
     fn read_gauges(&self) -> Result<Gauges, GatewayError> {

@@ -1,8 +1,6 @@
 //! Measures the levels that the overview shows over time.
 use super::Gateway;
-use crate::blocking::run_blocking;
 use penstock_base::disk;
-use penstock_base::error::GatewayError;
 use penstock_base::memory;
 use penstock_base::telemetry::metrics::{self, Levels};
 use std::time::Duration;
@@ -13,10 +11,9 @@ const MEASUREMENT_INTERVAL: Duration = Duration::from_secs(20);
 /// Measures the levels at intervals, until the future is dropped.
 pub async fn record_levels(gateway: Gateway) {
     loop {
-        let measured = gateway.clone();
-        let recorded = run_blocking(move || {
-            metrics::record_levels(measured.measure_levels());
-            Ok::<_, GatewayError>(())
+        let recorded = gateway.read(|gateway| {
+            metrics::record_levels(gateway.measure_levels());
+            Ok(())
         });
         if let Err(error) = recorded.await {
             tracing::warn!(

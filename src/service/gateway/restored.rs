@@ -63,8 +63,8 @@ struct RestoredState {
 
 impl RestoreNote {
     /// Returns the note of a restore that begins now.
-    pub fn begin(revoke_keys: bool, sign_out: bool) -> Self {
-        Self { detail: format!("at {}", time::now_rfc3339()), revoke_keys, sign_out }
+    pub fn begin() -> Self {
+        Self { detail: format!("at {}", time::now_rfc3339()), revoke_keys: false, sign_out: false }
     }
 
     /// Writes the note into the data directory.
@@ -130,7 +130,16 @@ pub(super) fn finish_restore(
                 auth.sessions.end_all_sessions(store)?;
             }
         }
-        if let Err(cause) = record_restore(data_dir, store, auth, max_events, &note, drop_events) {
+        let recorded = drop_events().and_then(|dropped| {
+            if dropped > 0 {
+                tracing::warn!(
+                    events = dropped,
+                    "Events that waited for webhooks were dropped, because a backup was restored; each webhook is sent their number."
+                );
+            }
+            record_restore(data_dir, store, auth, max_events, &note)
+        });
+        if let Err(cause) = recorded {
             tracing::warn!(%cause, "Adding the restore to the audit log failed; the next start tries again.");
         }
     }
@@ -146,15 +155,7 @@ fn record_restore(
     auth: &Auth,
     max_events: usize,
     note: &RestoreNote,
-    drop_events: impl FnOnce() -> Result<usize, GatewayError>,
 ) -> Result<(), GatewayError> {
-    let dropped = drop_events()?;
-    if dropped > 0 {
-        tracing::warn!(
-            events = dropped,
-            "Events that waited for webhooks were dropped, because a backup was restored; each webhook is sent their number."
-        );
-    }
     let state = RestoredState::of_now(auth, note)?;
     let event = build_event("data.restored", note.detail.clone());
     store.transact::<_, GatewayError>(|transaction: &mut Transaction<'_>| {

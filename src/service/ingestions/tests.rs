@@ -24,17 +24,8 @@ fn a_bypass_needs_an_admin_in_its_commit() {
     let caller = gateway.auth.keys.authenticate_key(&secret).unwrap();
     let by = gateway.auth.authorize(caller, Role::Contributor).unwrap();
     let request = |bypass| IngestionRequest {
-        business_object: pumps.object.id.clone(),
-        business_object_name: "Pump".to_owned(),
-        mode: Mode::Add,
-        on_error: OnError::default(),
-        submission: None,
         bypass,
-        idempotency_key: None,
-        condition: None,
-        lists_objects: true,
-        languages: Vec::new(),
-        trace: Trace::from_header(None),
+        ..IngestionRequest::new(&pumps.object.id, "Pump", Mode::Add, Trace::from_header(None))
     };
     let ingest = |bypass| {
         let body = Body::Json(br#"{"data": [{"name": "a"}]}"#);

@@ -4,7 +4,6 @@ use super::labels::{cut_label, find_label, read_labels};
 use super::parse_uri;
 use super::resolve::{PlaceFinder, ShapePlace, find_place, write_rdf};
 use super::search::{acquire_permit, new_budget};
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_auth::Caller;
@@ -127,12 +126,12 @@ pub async fn describe_object(
 ) -> Result<ObjectDetails, GatewayError> {
     let uri = parse_uri(uri)?;
     let permit = acquire_permit(gateway, by).await?;
-    let gateway = gateway.clone();
-    run_blocking(move || {
-        let _permit = permit;
-        collect_details(&gateway, uri, preferred.as_deref(), part)
-    })
-    .await
+    gateway
+        .read(move |gateway| {
+            let _permit = permit;
+            collect_details(gateway, uri, preferred.as_deref(), part)
+        })
+        .await
 }
 
 fn collect_details(
@@ -185,7 +184,8 @@ fn collect_header(
             business_objects.push(compiled);
         }
     }
-    let place = choose_place(gateway, read, &uri, quads, preferred, &business_objects)?;
+    let find = || find_place(gateway, read, &uri, quads, preferred);
+    let place = choose_place(&business_objects, preferred, find)?;
     let ancestors = match &place {
         Some(ShapePlace { business_object, steps }) => {
             find_ancestors(read, business_object, steps, &uri)?
@@ -207,12 +207,9 @@ fn collect_header(
 /// Returns where the mapping is that shows an object: that of a Business Object that it belongs to, the preferred one first,
 /// even if no quad of it is in the graph of its namespace; otherwise the place that its namespace names.
 fn choose_place(
-    gateway: &Gateway,
-    read: &Snapshot,
-    uri: &NamedNode,
-    quads: &[Quad],
-    preferred: Option<&str>,
     business_objects: &[Arc<Compiled>],
+    preferred: Option<&str>,
+    find_place: impl FnOnce() -> Result<Option<ShapePlace>, GatewayError>,
 ) -> Result<Option<ShapePlace>, GatewayError> {
     let of_member =
         |one: &Arc<Compiled>| ShapePlace { business_object: Arc::clone(one), steps: Vec::new() };
@@ -220,8 +217,7 @@ fn choose_place(
     if let Some(wanted) = wanted {
         return Ok(Some(of_member(wanted)));
     }
-    let found = find_place(gateway, read, uri, quads, preferred)?;
-    let own = found.filter(|place| place.steps.is_empty() || business_objects.is_empty());
+    let own = find_place()?.filter(|place| place.steps.is_empty() || business_objects.is_empty());
     Ok(own.or_else(|| business_objects.first().map(of_member)))
 }
 

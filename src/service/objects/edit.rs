@@ -1,9 +1,7 @@
 //! Changes one object by an ingestion, from the state that a person has seen.
 use super::{parse_uri, render_member};
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use crate::ingestions::{IngestionRequest, ingest_objects, preview_objects};
-use oxrdf::NamedNode;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::json::{self, Json};
@@ -55,16 +53,16 @@ pub async fn read_editable_object(
     business_object: Arc<Compiled>,
     uri: &str,
 ) -> Result<EditableObject, GatewayError> {
-    by.require_role(Role::Contributor)?;
-    let (uri, gateway) = (parse_uri(uri)?, gateway.clone());
-    run_blocking(move || {
-        let read = gateway.store.snapshot()?;
-        let text = read_view(&read, &business_object, &uri, MAX_EDITED_BYTES)?;
-        let view = json::parse(text.as_bytes(), view_nesting(&gateway))?;
-        let locked = find_locked_fields(&read, &business_object.mapping.root, &view)?;
-        Ok(EditableObject { text, view, locked })
-    })
-    .await
+    let uri = uri.to_owned();
+    gateway
+        .run(by, Role::Contributor, move |gateway, _| {
+            let read = gateway.store.snapshot()?;
+            let text = read_view(&read, &business_object, &uri, MAX_EDITED_BYTES)?;
+            let view = json::parse(text.as_bytes(), view_nesting(gateway))?;
+            let locked = find_locked_fields(&read, &business_object.mapping.root, &view)?;
+            Ok(EditableObject { text, view, locked })
+        })
+        .await
 }
 
 /// Reads an object that a person wants to delete, through a Business Object that it belongs to.
@@ -77,15 +75,15 @@ pub async fn read_deletable_object(
     business_object: Arc<Compiled>,
     uri: &str,
 ) -> Result<DeletableObject, GatewayError> {
-    by.require_role(Role::Contributor)?;
-    let (uri, gateway) = (parse_uri(uri)?, gateway.clone());
-    run_blocking(move || {
-        let text =
-            read_view(&gateway.store.snapshot()?, &business_object, &uri, MAX_DELETED_BYTES)?;
-        let view = json::parse(text.as_bytes(), view_nesting(&gateway))?;
-        Ok(DeletableObject { view, etag: compute_etag(text.as_bytes()) })
-    })
-    .await
+    let uri = uri.to_owned();
+    gateway
+        .run(by, Role::Contributor, move |gateway, _| {
+            let read = gateway.store.snapshot()?;
+            let text = read_view(&read, &business_object, &uri, MAX_DELETED_BYTES)?;
+            let view = json::parse(text.as_bytes(), view_nesting(gateway))?;
+            Ok(DeletableObject { view, etag: compute_etag(text.as_bytes()) })
+        })
+        .await
 }
 
 /// Returns how deep the view of an object may nest: an array in an object is around what an ingestion sends.
@@ -96,10 +94,10 @@ pub fn view_nesting(gateway: &Gateway) -> usize {
 fn read_view(
     read: &Snapshot,
     business_object: &Compiled,
-    uri: &NamedNode,
+    uri: &str,
     max_bytes: usize,
 ) -> Result<String, GatewayError> {
-    let json = render_member(read, business_object, uri)?;
+    let json = render_member(read, business_object, &parse_uri(uri)?)?;
     if json.len() > max_bytes {
         return Err(GatewayError::new(
             ErrorClass::TooLarge,

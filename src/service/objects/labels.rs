@@ -1,7 +1,6 @@
 //! The texts by which people recognise objects.
 use super::resolve::{PlaceFinder, list_prefixes};
 use super::search::acquire_permit;
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use oxrdf::vocab::rdfs;
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, Term};
@@ -60,14 +59,14 @@ pub async fn find_labels(
         return Ok(HashMap::new());
     }
     let permit = acquire_permit(gateway, by).await?;
-    let gateway = gateway.clone();
-    run_blocking(move || {
-        let _permit = permit;
-        let read = gateway.store.snapshot()?;
-        let iris = iris.iter().filter_map(|iri| NamedNode::new(iri).ok());
-        read_labels(&gateway, &read, iris)
-    })
-    .await
+    gateway
+        .read(move |gateway| {
+            let _permit = permit;
+            let read = gateway.store.snapshot()?;
+            let iris = iris.iter().filter_map(|iri| NamedNode::new(iri).ok());
+            read_labels(gateway, &read, iris)
+        })
+        .await
 }
 
 /// As [`find_labels`], of the objects in a snapshot.

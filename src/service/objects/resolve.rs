@@ -1,5 +1,4 @@
 //! What a URI leads to, and where a mapping describes the object.
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use crate::sparql::collect_prefixes;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad};
@@ -74,21 +73,21 @@ pub async fn resolve_uri(
     accepted: Vec<ObjectForm>,
     prefers_page: bool,
 ) -> Result<Resolution, GatewayError> {
-    let gateway = gateway.clone();
-    run_blocking(move || {
-        let read = gateway.store.read();
-        for uri in candidates {
-            let quads = read.quads_about(&NamedOrBlankNode::from(uri.clone()))?;
-            if !quads.is_empty() {
-                if prefers_page && find_place(&gateway, &read, &uri, &quads, None)?.is_some() {
-                    return Ok(Resolution::Page(uri));
+    gateway
+        .read(move |gateway| {
+            let read = gateway.store.read();
+            for uri in candidates {
+                let quads = read.quads_about(&NamedOrBlankNode::from(uri.clone()))?;
+                if !quads.is_empty() {
+                    if prefers_page && find_place(gateway, &read, &uri, &quads, None)?.is_some() {
+                        return Ok(Resolution::Page(uri));
+                    }
+                    return show_object(gateway, &read, &uri, &quads, &accepted);
                 }
-                return show_object(&gateway, &read, &uri, &quads, &accepted);
             }
-        }
-        Ok(Resolution::Unknown)
-    })
-    .await
+            Ok(Resolution::Unknown)
+        })
+        .await
 }
 
 fn show_object(

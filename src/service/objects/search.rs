@@ -1,5 +1,4 @@
 //! The search for objects by their values. It may read many objects, so it waits for one of the permits of GraphQL queries.
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -57,9 +56,21 @@ pub struct FoundField {
     pub holds_iris: bool,
 }
 
-/// Finds the objects of a Business Object that pass the filter, in this order, beginning after the cursor `after`. Without
-/// a filter, these are all of them; in the order of their URIs, only their number needs a permit. Every other order reads
-/// all objects and keeps those of the page.
+/// A search for objects of a Business Object. Without a filter, it finds all of them.
+#[derive(Debug)]
+pub struct ObjectSearch {
+    /// What an object must have.
+    pub filter: Option<Filter>,
+    /// The order of the objects.
+    pub order: Order,
+    /// The cursor after which the page begins.
+    pub after: Option<String>,
+    /// The maximum number of objects of the page.
+    pub limit: usize,
+}
+
+/// Finds objects. In the order of their URIs and without a filter, only their number needs a permit. Every other order
+/// reads all objects and keeps those of the page.
 ///
 /// # Errors
 /// - `ErrorClass::Invalid` if the filter or the order does not fit the Business Object
@@ -70,38 +81,39 @@ pub async fn search_objects(
     gateway: &Gateway,
     by: &Caller,
     business_object: Arc<Compiled>,
-    filter: Option<Filter>,
-    order: Order,
-    after: Option<String>,
-    limit: usize,
+    search: ObjectSearch,
 ) -> Result<FoundPage, GatewayError> {
+    let ObjectSearch { filter, order, after, limit } = search;
     let reads_all = filter.is_some() || order != Order::default();
     let permit = if reads_all {
         Some(acquire_permit(gateway, by).await?)
     } else {
         gateway.query_permits.try_acquire(by.id(), 1)
     };
-    let store = gateway.store.clone();
-    run_blocking(move || {
-        let filter = filter.as_ref();
-        let search = Search { filter, order, after: after.as_deref(), limit };
-        let snapshot = store.snapshot()?;
-        let page = search::find_page(&snapshot, &business_object, &search, &new_budget())?;
-        let count = permit.map(|_permit| {
-            let budget = SearchBudget::new(MAX_COUNTED_OBJECTS, COUNT_TIMEOUT);
-            search::count_some(&snapshot, &business_object, filter, &budget)
-        });
-        let count = count.transpose()?;
-        let mapping = &business_object.mapping;
-        let mut quads = SubjectQuads::default();
-        let rows = page.found.iter().map(|FoundObject { uri, .. }| {
-            snapshot.read_subject(uri.as_ref().into(), &mut quads)?;
-            Ok(FoundRow::from_values(mapping, &FieldValues::from_subject(&mapping.root, &quads)))
-        });
-        let rows = rows.collect::<Result<_, GatewayError>>()?;
-        Ok(FoundPage { page, rows, count })
-    })
-    .await
+    gateway
+        .read(move |gateway| {
+            let filter = filter.as_ref();
+            let search = Search { filter, order, after: after.as_deref(), limit };
+            let snapshot = gateway.store.snapshot()?;
+            let page = search::find_page(&snapshot, &business_object, &search, &new_budget())?;
+            let count = permit.map(|_permit| {
+                let budget = SearchBudget::new(MAX_COUNTED_OBJECTS, COUNT_TIMEOUT);
+                search::count_some(&snapshot, &business_object, filter, &budget)
+            });
+            let count = count.transpose()?;
+            let mapping = &business_object.mapping;
+            let mut quads = SubjectQuads::default();
+            let rows = page.found.iter().map(|FoundObject { uri, .. }| {
+                snapshot.read_subject(uri.as_ref().into(), &mut quads)?;
+                Ok(FoundRow::from_values(
+                    mapping,
+                    &FieldValues::from_subject(&mapping.root, &quads),
+                ))
+            });
+            let rows = rows.collect::<Result<_, GatewayError>>()?;
+            Ok(FoundPage { page, rows, count })
+        })
+        .await
 }
 
 impl FoundRow {

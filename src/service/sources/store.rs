@@ -336,18 +336,12 @@ impl Storing<'_> {
     fn ingest(&self, messages: &[Prepared<'_>]) -> Result<Answer, GatewayError> {
         let (text, batched) = join_messages(messages);
         let object = &self.compiled.object;
+        let mode = messages.first().map_or(Mode::Merge, |first| first.mode);
+        let (name, trace) = (&object.definition.name, Trace::from_header(None));
         let request = IngestionRequest {
-            business_object: object.id.clone(),
-            business_object_name: object.definition.name.clone(),
-            mode: messages.first().map_or(Mode::Merge, |first| first.mode),
             on_error: OnError::Skip,
-            submission: None,
-            bypass: false,
-            idempotency_key: None,
-            condition: None,
             lists_objects: false,
-            languages: Vec::new(),
-            trace: Trace::from_header(None),
+            ..IngestionRequest::new(&object.id, name, mode, trace)
         };
         let batch = MessageBatch { source: self.source, text: &text, messages: &batched };
         ingest_objects(self.gateway, &self.by, &request, Body::Messages(batch))

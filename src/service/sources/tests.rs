@@ -2,7 +2,7 @@
 use super::*;
 use bytes::Bytes;
 use oxrdf::{Literal, NamedNode};
-use penstock_base::IfMatch;
+use penstock_base::Preconditions;
 use penstock_base::commit::NoClient;
 use penstock_model::catalogue::Requester;
 use penstock_model::dead_letters::{DeadLetter, Origin, list_oldest_letters, read_text};
@@ -54,8 +54,12 @@ impl Fixture {
         let turtle = TextFormat::from_media_type("text/turtle").unwrap();
         let graph = NewGraph::check("short", SHAPES.as_bytes(), turtle).unwrap();
         let by = Requester::new(&NoClient, "local");
-        let saved =
-            gateway.catalogue.put_shapes_graph(by, &graph, IfMatch::Any, true, &|_, _, _| Ok(()));
+        let saved = gateway.catalogue.put_shapes_graph(
+            by,
+            &graph,
+            Preconditions::ONLY_IF_NEW,
+            &|_, _, _| Ok(()),
+        );
         saved.map(drop).unwrap();
         let mut definition = json!({"name": "Readings", "config": READINGS});
         definition.as_object_mut().unwrap().extend(validation.as_object().unwrap().clone());

@@ -41,14 +41,14 @@ pub async fn run_validations(gateway: Gateway, mut stop: watch::Receiver<bool>) 
                 _ = stop.wait_for(|stop| *stop) => true,
             };
             if is_stopping {
-                gateway.validations.0.is_stopping.store(true, Ordering::Release);
+                gateway.validations.is_stopping.store(true, Ordering::Release);
                 cancellation.cancel();
                 let _ = is_done.await;
                 return;
             }
         }
         tokio::select! {
-            () = gateway.validations.0.enqueued.notified() => {}
+            () = gateway.validations.enqueued.notified() => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
     }
@@ -84,7 +84,7 @@ fn run_validation(gateway: &Gateway, mut validation: Validation, cancellation: &
     // In this state it cannot be cancelled.
     queue.running = Some((validation.clone(), cancellation.clone()));
     drop(queue);
-    if !gateway.validations.0.is_stopping.load(Ordering::Acquire) {
+    if !gateway.validations.is_stopping.load(Ordering::Acquire) {
         let ended = keep_ended(gateway, validation, findings);
         count_validation(
             ended.state.name(),

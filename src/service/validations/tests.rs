@@ -1,11 +1,13 @@
 use super::*;
+use crate::definitions::save;
 use crate::deletions::{begin_deletion, run_deletions};
-use crate::shapes_graphs::{SaveConditions, define_shapes_graph};
-use penstock_base::IfMatch;
+use crate::shapes_graphs::{NewShapesGraph, ShapesGraphs};
+use penstock_base::{IfMatch, Preconditions};
 use penstock_model::ingest::Mode;
 use penstock_model::shapes_graphs::TextFormat;
 use penstock_model::testing::{ingest_body, put_definition};
 use serde_json::json;
+use std::sync::Arc;
 use tokio::sync::watch;
 
 const SHAPES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> .\n\
@@ -31,9 +33,13 @@ fn open_gateway(dir: &Path) -> Gateway {
 
 /// Stores pumps with these names, which must have three characters.
 async fn define_pumps(gateway: &Gateway, names: &[&str]) -> Arc<Compiled> {
-    let turtle = TextFormat::Rdf(Format::Turtle);
-    let (by, any) = (Authorized::local(), SaveConditions::default());
-    define_shapes_graph(gateway, &by, "pumps", SHAPES, turtle, any).await.unwrap();
+    let graph = NewShapesGraph {
+        name: "pumps".to_owned(),
+        text: Box::new(SHAPES),
+        format: TextFormat::Rdf(Format::Turtle),
+    };
+    let (by, any) = (Authorized::local(), Preconditions::default());
+    save::<ShapesGraphs>(gateway, &by, graph, any).await.unwrap();
     let definition = json!({
         "name": "Pump",
         "config": "type: object\npath: Pump:.\nfields: {name: {type: string, path: <urn:name>}}",

@@ -1,4 +1,5 @@
 //! `/admin/audit`: changes of accounts, credentials and definitions, and refused requests.
+use super::filter_bar::Select;
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
 use super::words;
@@ -40,21 +41,14 @@ struct Trail {
     rows: Vec<Row>,
     pager: Pager,
     account: String,
-    what: String,
-    kinds: [(&'static str, &'static str); 15],
+    what: Select,
 }
 
 /// An event in the list.
 struct Row {
-    at: String,
-    what: String,
-    is_refusal: bool,
+    event: AuditEvent,
     account: Who,
     by: Who,
-    from: String,
-    detail: String,
-    /// The number of occurrences if more than one, otherwise empty.
-    times: String,
 }
 
 /// The subject or the originator of an event: an account, local administration or an API key.
@@ -101,21 +95,15 @@ pub(crate) async fn show_audit_trail(req: &mut Request, depot: &mut Depot) -> Pa
         pager: Pager::for_rows(&frame, "/admin/audit", &query, &mut events, ROWS_PER_PAGE, id),
         rows: events.into_iter().map(|event| build_row(event, &gateway.auth)).collect(),
         account: text("account").unwrap_or_default(),
-        what: text("what").unwrap_or_default(),
-        kinds: KINDS,
+        what: Select::new("what", "Event", KINDS, query.get("what")),
         frame,
     }))
 }
 
 fn build_row(event: AuditEvent, auth: &Auth) -> Row {
     Row {
-        at: words::format_second(&event.at),
-        is_refusal: event.what.ends_with(".refused"),
-        what: event.what,
         account: Who::from_id(event.account.as_deref(), auth),
         by: Who::from_id(event.by.as_deref(), auth),
-        from: event.from.unwrap_or_default(),
-        detail: event.detail,
-        times: if event.count > 1 { words::format_number(event.count) } else { String::new() },
+        event,
     }
 }

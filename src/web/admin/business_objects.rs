@@ -1,12 +1,13 @@
 //! The Business Objects: the list, the page of one, and its actions.
 use super::check;
-use super::empty_runs::{EmptyRunRow, find_empty_run};
 use super::form::take_form;
 use super::frame::{Frame, PageReply, PageResult, Section};
+use super::labels::Labelled as _;
 use super::schedule::{ShownSchedule, describe_cron};
 use super::words;
 use askama::Template;
 use penstock_auth::{Caller, Role};
+use penstock_export::EmptyRun;
 use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::query::Query;
@@ -15,13 +16,14 @@ use penstock_http::state::{gateway, state};
 use penstock_model::ingest::Mode;
 use penstock_model::mapping::{Mapping, build_example};
 use penstock_model::resource::{BusinessObject, Compiled, Definition};
-use penstock_resources::business_object::{DeletionCount, Review};
+use penstock_resources::business_object::Review;
 use penstock_resources::definitions::DefinitionKind;
 use penstock_resources::export::{Export, Push};
 use penstock_resources::warning::Warning;
 use penstock_service::business_objects::{
-    self, DeletionEffects, MAX_COUNTED_OBJECTS, find_business_object,
+    self, BusinessObjects, DeletionEffects, MAX_COUNTED_OBJECTS, find_business_object,
 };
+use penstock_service::definitions;
 use penstock_service::deletions;
 use penstock_service::exports;
 use penstock_service::gateway::Gateway;
@@ -39,22 +41,10 @@ struct List {
 
 /// One row of the list.
 struct Row {
-    id: String,
-    name: String,
-    description: String,
-    enabled: bool,
-    /// The number of objects that its deletion has not reached yet, while it is being deleted with them.
-    deleting: Option<String>,
+    compiled: Arc<Compiled>,
     schedule: String,
-    targets: Vec<String>,
-    last: Option<Last>,
-}
-
-/// The last export of a Business Object.
-struct Last {
-    id: String,
-    age: String,
-    state: super::exports::StatusLabel,
+    /// Its last export.
+    last: Option<Export>,
 }
 
 #[derive(Template)]
@@ -70,38 +60,42 @@ struct One {
     /// The approvers of its changes; none means Admins.
     approvers: Vec<String>,
     by: String,
-    at: String,
     namespaces: Vec<String>,
     /// Valid parts of its definition that are probably mistakes.
     warnings: Vec<String>,
-    /// As in [`Row::deleting`].
-    deleting: Option<String>,
     /// The URL for sending data.
     address: String,
     /// The command that sends an example, with a placeholder for the key.
     command: String,
-    last: Option<Last>,
+    /// Its last export.
+    last: Option<Export>,
     /// The last run, if it exported nothing.
-    empty_run: Option<EmptyRunRow>,
+    empty_run: Option<EmptyRun>,
 }
 
 #[derive(Template)]
 #[template(path = "admin/delete.html")]
 struct Delete {
     frame: Frame,
-    id: String,
-    name: String,
-    version: u64,
-    /// All its objects.
-    objects: String,
-    /// Those that are deleted with it, if that is chosen; or why that is not possible.
-    deletable: Result<String, String>,
-    /// Those that stay in any case, if there are any.
-    shared: Option<String>,
-    /// Whether its objects require a review.
-    requires_review: bool,
-    waiting: String,
-    keys: String,
+    object: BusinessObject,
+    effects: DeletionEffects,
+}
+
+impl Delete {
+    /// Formats a number of objects that may be incomplete.
+    fn format_objects(&self, count: u64) -> String {
+        let counted = self.effects.objects.as_ref().map_or(0, |found| found.objects + found.kept);
+        let more = if counted > MAX_COUNTED_OBJECTS { "at least " } else { "" };
+        format!("{more}{}", words::format_count(count, "object", "objects"))
+    }
+
+    fn format_waiting(&self) -> String {
+        words::format_count(self.effects.waiting_export_count as u64, "export", "exports")
+    }
+
+    fn format_keys(&self) -> String {
+        words::format_count(self.effects.key_count as u64, "API key", "API keys")
+    }
 }
 
 /// Shows the list.
@@ -111,21 +105,13 @@ pub(crate) async fn list_business_objects(req: &mut Request, depot: &mut Depot) 
     let frame = Frame::new(req, depot, Section::BusinessObjects);
     let gateway = gateway(depot)?;
     let mut last = business_objects::list_last_exports(&gateway).await?;
-    let row = |compiled: &Arc<Compiled>| {
-        let BusinessObject { id, definition, .. } = &compiled.object;
-        Row {
-            deleting: describe_progress(&compiled.object),
-            last: last.remove(id).map(|entry| Last::from_entry(&entry)),
-            id: id.clone(),
-            name: definition.name.clone(),
-            description: definition.description.clone(),
-            enabled: definition.enabled,
-            schedule: describe_schedule(definition),
-            targets: target_names(definition),
-        }
+    let row = |compiled: Arc<Compiled>| Row {
+        schedule: describe_schedule(&compiled.object.definition),
+        last: last.remove(&compiled.object.id),
+        compiled,
     };
-    let rows: Vec<Row> = gateway.catalogue.list().iter().map(row).collect();
-    let is_deleting = rows.iter().any(|row| row.deleting.is_some());
+    let rows: Vec<Row> = gateway.catalogue.list().into_iter().map(row).collect();
+    let is_deleting = rows.iter().any(|row| row.compiled.object.deleting.is_some());
     Ok(PageReply::show(&List { frame, rows, is_deleting }))
 }
 
@@ -160,15 +146,13 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
                 words::name_principal(&gateway, caller(depot), one, is_admin)
             })
             .collect(),
-        at: words::format_utc(&object.updated_at),
         namespaces: compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
         warnings: shown.warnings.into_iter().map(describe_warning).collect(),
-        deleting: describe_progress(&object),
         command: build_command(&address, "KEY", &compiled.mapping),
         address,
         frame: frame.with_source_of(depot, DefinitionKind::BusinessObject, &object.definition.name),
-        last: last.remove(&object.id).map(|entry| Last::from_entry(&entry)),
-        empty_run: find_empty_run(&gateway, &object),
+        last: last.remove(&object.id),
+        empty_run: exports::find_empty_run(&gateway, &object.id),
         object,
     };
     Ok(PageReply::show(&page))
@@ -228,35 +212,12 @@ pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> Pa
     let frame = Frame::new(req, depot, Section::BusinessObjects);
     let gateway = gateway(depot)?;
     let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
-    let BusinessObject { id, definition, version, .. } = compiled.object.clone();
+    let object = compiled.object.clone();
     let effects =
         business_objects::collect_deletion_effects(&gateway, caller(depot), compiled).await?;
-    let DeletionEffects { objects, waiting_export_count, key_count } = effects;
-    let count = |count: usize, one, more| words::format_count(count as u64, one, more);
-    let (all, deletable, shared) = match objects {
-        Ok(DeletionCount { objects, kept }) => {
-            let more = if objects + kept > MAX_COUNTED_OBJECTS { "at least " } else { "" };
-            let format =
-                |count: u64| format!("{more}{}", words::format_count(count, "object", "objects"));
-            let shared = (kept > 0).then(|| format(kept));
-            (format(objects + kept), Ok(format(objects)), shared)
-        }
-        Err(error) => ("its objects".to_owned(), Err(error.detail), None),
-    };
-    let requires_review = definition.review() == Review::Required;
-    let page = Delete {
-        frame: frame.with_source_of(depot, DefinitionKind::BusinessObject, &definition.name),
-        id,
-        name: definition.name,
-        version,
-        objects: all,
-        deletable,
-        shared,
-        requires_review,
-        waiting: count(waiting_export_count, "export", "exports"),
-        keys: count(key_count, "API key", "API keys"),
-    };
-    Ok(PageReply::show(&page))
+    let frame =
+        frame.with_source_of(depot, DefinitionKind::BusinessObject, &object.definition.name);
+    Ok(PageReply::show(&Delete { frame, object, effects }))
 }
 
 /// Deletes a Business Object.
@@ -272,7 +233,8 @@ pub(crate) async fn delete_business_object(req: &mut Request, depot: &mut Depot)
         let begun = deletions::begin_deletion(&gateway, by, id, if_match, bypass).await;
         begun.map(|_| format!("{name} is being deleted with its objects."))
     } else {
-        let deleted = business_objects::delete_business_object(&gateway, by, id, if_match).await;
+        let conditions = if_match.into();
+        let deleted = definitions::delete::<BusinessObjects>(&gateway, by, id, conditions).await;
         deleted.map(|()| format!("{name} was deleted; its objects are still stored."))
     };
     Ok(match deleted {
@@ -282,16 +244,6 @@ pub(crate) async fn delete_business_object(req: &mut Request, depot: &mut Depot)
             format!("It was not deleted: {}", error.detail),
         ),
     })
-}
-
-impl Last {
-    fn from_entry(entry: &Export) -> Self {
-        Self {
-            id: entry.id.clone(),
-            age: words::format_age(&entry.created_at),
-            state: super::exports::StatusLabel::from_status(entry.status),
-        }
-    }
 }
 
 /// Returns who has changed a Business Object last; `None` if that is not known.
@@ -311,15 +263,6 @@ fn describe_warning(warning: Warning) -> String {
         }
         (None, message) => message,
     }
-}
-
-fn target_names(definition: &Definition) -> Vec<String> {
-    definition.push_targets.iter().map(|target| target.bucket_name.clone()).collect()
-}
-
-/// Returns the number of objects that the deletion of a Business Object has not reached yet, while it is being deleted.
-fn describe_progress(object: &BusinessObject) -> Option<String> {
-    object.deleting.as_ref().map(|deletion| words::format_number(deletion.remaining))
 }
 
 /// Describes when a Business Object is exported automatically.

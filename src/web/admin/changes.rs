@@ -1,6 +1,7 @@
 //! `/admin/changes/{id}`: shows the difference of a change, and takes steps of it.
 use super::form::{Form, take_form};
 use super::frame::{Frame, PageReply, PageResult, Section};
+use super::labels::Labelled as _;
 use super::pager::Pager;
 use super::words;
 use askama::Template;
@@ -18,7 +19,7 @@ use penstock_http::state::{gateway, state};
 use penstock_model::changes::{Change, ChangeAction, ChangeCounts, HistoryEntry};
 use penstock_resources::change::ChangeState;
 use penstock_service::changes::{
-    self, ChangeDetails, Relation, Step, VisibleChange, list_allowed_actions,
+    self, ChangeDetails, ChangeStep, Relation, VisibleChange, list_allowed_actions,
 };
 use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
@@ -30,13 +31,9 @@ pub(crate) mod list;
 
 /// A change in a list.
 pub(super) struct ChangeRow {
-    pub(super) id: String,
-    pub(super) business_object: String,
+    pub(super) change: Change,
     pub(super) summary: String,
-    pub(super) state: &'static str,
-    pub(super) class: &'static str,
     pub(super) author: String,
-    pub(super) age: String,
 }
 
 #[derive(Template)]
@@ -65,8 +62,7 @@ struct Progress {
     business_object: String,
     /// The address of the Business Object, if it still exists.
     business_object_path: Option<String>,
-    state: &'static str,
-    class: &'static str,
+    state: ChangeState,
     summary: String,
     author: String,
     created: String,
@@ -91,29 +87,13 @@ struct ProgressPart {
 }
 
 impl ChangeRow {
-    pub(super) fn from_visible(visible: &VisibleChange, gateway: &Gateway, by: &Caller) -> Self {
-        let change = &visible.change;
-        let (state, class) = describe_state(change.state);
+    pub(super) fn new(visible: VisibleChange, gateway: &Gateway, by: &Caller) -> Self {
+        let VisibleChange { change, relation, .. } = visible;
         Self {
-            id: change.id.clone(),
-            business_object: change.business_object_name.clone(),
             summary: describe_counts(change.counts),
-            state,
-            class,
-            author: describe_author(change, gateway, by, visible.relation),
-            age: words::format_age(&change.created_at),
+            author: describe_author(&change, gateway, by, relation),
+            change,
         }
-    }
-}
-
-/// Returns the state in words, and its class.
-fn describe_state(state: ChangeState) -> (&'static str, &'static str) {
-    match state {
-        ChangeState::Draft => ("draft", ""),
-        ChangeState::Submitted => ("waits for approval", "warn"),
-        ChangeState::Approved => ("approved and published", "good"),
-        ChangeState::Rejected => ("rejected", "bad"),
-        ChangeState::Withdrawn => ("withdrawn", ""),
     }
 }
 
@@ -174,41 +154,21 @@ pub(crate) async fn show_progress(req: &mut Request, depot: &mut Depot) -> PageR
     Ok(PageReply::show_fragment(&ProgressPart { frame, progress }))
 }
 
-/// Submits a draft.
+/// Takes a step of a change: what a button of its page asks for.
+pub(crate) struct StepForm(pub(crate) ChangeAction);
+
 #[handler]
-pub(crate) async fn submit_change(req: &mut Request, depot: &mut Depot) -> PageResult {
-    take_step(req, depot, ChangeAction::Submit).await
+impl StepForm {
+    async fn handle(&self, req: &mut Request, depot: &mut Depot) -> PageResult {
+        take_step(req, depot, self.0).await
+    }
 }
 
-/// Approves a change, as it was when the page was rendered.
-#[handler]
-pub(crate) async fn approve_change(req: &mut Request, depot: &mut Depot) -> PageResult {
-    take_step(req, depot, ChangeAction::Approve).await
-}
-
-/// Rejects a change.
-#[handler]
-pub(crate) async fn reject_change(req: &mut Request, depot: &mut Depot) -> PageResult {
-    take_step(req, depot, ChangeAction::Reject).await
-}
-
-/// Withdraws a change.
-#[handler]
-pub(crate) async fn withdraw_change(req: &mut Request, depot: &mut Depot) -> PageResult {
-    take_step(req, depot, ChangeAction::Withdraw).await
-}
-
-/// Computes the difference of a change again.
-#[handler]
-pub(crate) async fn rebase_change(req: &mut Request, depot: &mut Depot) -> PageResult {
-    take_step(req, depot, ChangeAction::Rebase).await
-}
-
-async fn take_step(req: &mut Request, depot: &mut Depot, action: ChangeAction) -> PageResult {
+async fn take_step(req: &Request, depot: &mut Depot, action: ChangeAction) -> PageResult {
     let form = take_form(depot);
     let comment = Some(form.text("comment").trim().to_owned()).filter(|it| !it.is_empty());
     let id = path_parameter(req, "id").to_owned();
-    let step = Step {
+    let step = ChangeStep {
         id: id.clone(),
         action,
         if_match: read_version(&form, action),
@@ -252,8 +212,7 @@ fn read_version(form: &Form, action: ChangeAction) -> IfMatch {
         ChangeAction::Withdraw | ChangeAction::Rebase => IfMatch::Any,
         ChangeAction::Submit | ChangeAction::Approve | ChangeAction::Reject => {
             // No change has the version 0.
-            let version = form.trimmed("version").and_then(|version| version.parse().ok());
-            IfMatch::Version(version.unwrap_or_default())
+            IfMatch::Version(form.version().unwrap_or_default())
         }
     }
 }
@@ -347,7 +306,6 @@ fn describe_place(pointer: &str, objects: &[ChangedObject]) -> String {
 impl Progress {
     fn from_visible(visible: &VisibleChange, gateway: &Gateway, by: &Caller) -> Self {
         let VisibleChange { change, relation, approvers, unknown_owners } = visible;
-        let (state, class) = describe_state(change.state);
         let show = |one: &HistoryEntry, is_first| HistoryRow {
             at: words::format_utc(&one.at),
             by: match &one.by {
@@ -370,8 +328,7 @@ impl Progress {
             business_object: change.business_object_name.clone(),
             business_object_path: is_there
                 .then(|| format!("/admin/business-objects/{}", change.business_object)),
-            state,
-            class,
+            state: change.state,
             summary: describe_counts(change.counts),
             author: describe_author(change, gateway, by, *relation),
             created: words::format_utc(&change.created_at),

@@ -1,7 +1,6 @@
 //! Shows what is known about the definition in the editor's form, and what it stores for sample data. The editor's page
 //! contains the same HTML that its script requests.
 use super::draft::Draft;
-use super::editor::read_draft;
 use super::form::take_form;
 use super::frame::{PageReply, PageResult};
 use super::schedule::ShownSchedule;
@@ -15,9 +14,7 @@ use penstock_http::state::gateway;
 use penstock_model::ingest::DryRun;
 use penstock_resources::ingestion::IngestedStatus;
 use penstock_resources::warning::Warning;
-use penstock_service::business_objects::{
-    DefinitionCheck, MappingTree, NamespaceCheck, SampleCheck, check_definition,
-};
+use penstock_service::business_objects::{DefinitionCheck, SampleCheck, check_definition};
 use penstock_service::gateway::Gateway;
 use salvo::{Depot, handler};
 use std::fmt::Write as _;
@@ -31,20 +28,9 @@ const MAX_SHOWN_OBJECTS: usize = 20;
 #[derive(Debug, Default, Template)]
 #[template(path = "admin/checked.html")]
 pub(super) struct Checked {
-    /// Whether the form has a mapping.
-    pub(super) is_there: bool,
-    /// The errors in the text of the mapping.
-    pub(super) faults: Vec<MappingError>,
-    /// The error of the mapping as a whole.
-    pub(super) whole: Option<String>,
-    /// The number of fields, including those of nested objects.
-    pub(super) fields: usize,
-    pub(super) namespaces: Vec<NamespaceCheck>,
-    /// Warnings: the line and column in the mapping, if known, and the message.
-    pub(super) warnings: Vec<(Option<(u64, u64)>, String)>,
-    pub(super) sample: Sample,
-    /// The fields of a valid mapping.
-    pub(super) tree: Option<MappingTree>,
+    /// What is known about the definition; `None` if the form has no mapping.
+    check: Option<DefinitionCheck>,
+    sample: Sample,
 }
 
 /// What the editor's script inserts after a check.
@@ -53,14 +39,6 @@ pub(super) struct Checked {
 struct CheckAnswer {
     checked: Checked,
     runs: ShownSchedule,
-}
-
-/// An error at a line.
-#[derive(Debug)]
-pub(super) struct MappingError {
-    pub(super) line: u64,
-    pub(super) column: u64,
-    pub(super) message: String,
 }
 
 /// The result for the sample data.
@@ -107,9 +85,8 @@ pub(super) struct Object {
 /// Checks the content of the editor's form. Responds with the result as HTML, which the editor's script inserts.
 #[handler]
 pub(crate) async fn check_form(depot: &mut Depot) -> PageResult {
-    let form = take_form(depot);
+    let draft = Draft::from_form(&take_form(depot));
     let gateway = gateway(depot)?;
-    let draft = read_draft(form, &gateway).await?;
     let checked = check_draft(&gateway, caller(depot), &draft).await?;
     Ok(PageReply::show_fragment(&CheckAnswer { checked, runs: draft.describe_schedule() }))
 }
@@ -120,37 +97,40 @@ pub(super) async fn check_draft(
     by: &Authorized,
     draft: &Draft,
 ) -> Result<Checked, Problem> {
-    if draft.config.trim().is_empty() {
+    if draft.definition.config.trim().is_empty() {
         return Ok(Checked::default());
     }
-    let (definition, sample) = (draft.to_definition().definition, draft.sample.clone());
+    let (definition, sample) = (draft.definition.clone(), draft.sample.clone());
     let result = check_definition(gateway, by, draft.id.clone(), definition, sample).await?;
-    Ok(Checked::from_result(result, gateway.settings.limits.nesting))
+    Ok(Checked::new(result, gateway.settings.limits.nesting))
 }
 
 impl Checked {
-    fn from_result(result: DefinitionCheck, nesting: usize) -> Self {
-        Self {
-            is_there: true,
-            faults: result.mapping_errors.into_iter().map(to_mapping_error).collect(),
-            whole: result.error.as_ref().map(describe_error),
-            fields: result.field_count,
-            namespaces: result.namespaces,
-            warnings: result
-                .warnings
-                .into_iter()
-                .map(|finding| split_warning(finding.into()))
-                .collect(),
-            tree: result.tree,
-            sample: match result.sample {
-                None => Sample::Untried,
-                Some(Err(error)) => to_refused_sample(&error),
-                Some(Ok(SampleCheck { dry_run, used_part })) => Sample::Tried(Tried {
-                    sampled: used_part,
-                    ..Tried::from_dry_run(dry_run, nesting)
-                }),
-            },
-        }
+    fn new(mut check: DefinitionCheck, nesting: usize) -> Self {
+        let sample = match check.sample.take() {
+            None => Sample::Untried,
+            Some(Err(error)) => to_refused_sample(&error),
+            Some(Ok(SampleCheck { dry_run, used_part })) => {
+                Sample::Tried(Tried { sampled: used_part, ..Tried::from_dry_run(dry_run, nesting) })
+            }
+        };
+        Self { check: Some(check), sample }
+    }
+
+    /// Returns the errors in the text of the mapping: line, column and message.
+    fn mapping_errors(&self) -> Vec<(u64, u64, &str)> {
+        let errors = self.check.iter().flat_map(|check| &check.mapping_errors);
+        let errors = errors.map(|Finding { place, message, .. }| match place {
+            Place::Line { line, column } => (*line, *column, message.as_str()),
+            _ => (1, 1, message.as_str()),
+        });
+        errors.collect()
+    }
+
+    /// Returns the warnings: the line and column in the mapping, if known, and the message.
+    fn warnings(&self) -> Vec<(Option<(u64, u64)>, String)> {
+        let warnings = self.check.iter().flat_map(|check| &check.warnings);
+        warnings.map(|finding| split_warning(finding.clone().into())).collect()
     }
 }
 
@@ -226,14 +206,6 @@ fn describe_place(pointer: &str) -> String {
         Ok(index) if inside.is_empty() => format!("object {}", index + 1),
         Ok(index) => format!("object {}, {inside}", index + 1),
         Err(_) => pointer.to_owned(),
-    }
-}
-
-/// Converts a finding of a mapping.
-fn to_mapping_error(finding: Finding) -> MappingError {
-    match finding.place {
-        Place::Line { line, column } => MappingError { line, column, message: finding.message },
-        _ => MappingError { line: 1, column: 1, message: finding.message },
     }
 }
 

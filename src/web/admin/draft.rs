@@ -1,4 +1,4 @@
-//! The content of the editor's form, and its conversion from a definition and into one.
+//! The content of the editor's form.
 use super::form::Form;
 use super::schedule::ShownSchedule;
 use chrono::Utc;
@@ -12,23 +12,41 @@ use penstock_resources::namespace::{DefinedNamespace, Generator};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The fields that can have errors, by their names in the API.
-pub(super) const FIELDS: &[&str] = &[
-    "name",
-    "description",
-    "enabled",
-    "config",
-    "namespaces",
-    "conditions",
-    "pushTargets",
-    "schedule",
-    "timezone",
-    "exportOnChange",
-    "debounce",
-    "retention",
-    "validation",
-    "review",
-    "approvers",
+/// A field of the form: its name in the API, its label, and how its value is shown for comparison.
+type Field = (&'static str, &'static str, fn(&Draft) -> String);
+
+/// The fields of the form.
+pub(super) const FIELDS: [Field; 16] = [
+    ("name", "Name", |draft| draft.definition.name.clone()),
+    ("description", "Description", |draft| draft.definition.description.clone()),
+    ("enabled", "Enabled", |draft| show_tick(draft.definition.enabled)),
+    ("config", "Mapping", |draft| draft.definition.config.clone()),
+    ("namespaces", "Namespaces", |draft| {
+        let show = |one: &DefinedNamespace| {
+            let generator = one.generator.map(Generator::name).unwrap_or_default();
+            format!("{} {} {generator}", one.name, one.uri_base.as_deref().unwrap_or_default())
+        };
+        draft.definition.namespaces.iter().map(show).collect::<Vec<_>>().join("\n")
+    }),
+    ("conditions", "Conditions", |draft| {
+        let show = |one: &Condition| format!("{} = {}", one.predicate, one.value);
+        draft.definition.conditions.iter().map(show).collect::<Vec<_>>().join("\n")
+    }),
+    ("pushTargets", "Targets", |draft| {
+        let names = draft.definition.push_targets.iter().map(|target| target.bucket_name.as_str());
+        names.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
+    }),
+    ("schedule", "Schedule", |draft| draft.definition.schedule.clone().unwrap_or_default()),
+    ("timezone", "Time zone", |draft| draft.definition.timezone.clone().unwrap_or_default()),
+    ("exportOnChange", "Export on change", |draft| show_tick(draft.definition.export_on_change)),
+    ("debounce", "Wait for further changes", |draft| {
+        draft.definition.debounce.clone().unwrap_or_default()
+    }),
+    ("retention", "Keep for", |draft| draft.definition.retention.clone().unwrap_or_default()),
+    ("shapes", "Shapes", |draft| draft.shapes().join(", ")),
+    ("validation", "Validation", |draft| draft.validation_mode().to_owned()),
+    ("review", "Review", |draft| draft.definition.review().name().to_owned()),
+    ("approvers", "Approvers", |draft| draft.approvers.clone()),
 ];
 
 /// The maximum number of rows that are read, of conditions and of namespaces.
@@ -37,27 +55,11 @@ const MAX_ROWS: usize = 100;
 /// The content of the editor's form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Draft {
-    pub(super) name: String,
-    pub(super) description: String,
-    pub(super) enabled: bool,
-    pub(super) config: String,
-    /// Name, URI base and generator of each.
-    pub(super) namespaces: Vec<[String; 3]>,
-    /// Predicate and value of each.
-    pub(super) conditions: Vec<(String, String)>,
-    pub(super) targets: BTreeSet<String>,
-    pub(super) schedule: String,
-    pub(super) timezone: String,
-    pub(super) export_on_change: bool,
-    pub(super) debounce: String,
-    pub(super) retention: String,
-    /// The names of the shapes graphs that validate its objects.
-    pub(super) shapes: Vec<String>,
-    /// The mode of the validation; empty if the form lacks it.
-    pub(super) validation: String,
-    /// Which ingestions become changes; empty if the form lacks it.
-    pub(super) review: String,
-    /// Who approves changes, one a line.
+    /// The definition. What could not be read has its default value.
+    pub(super) definition: Definition,
+    /// What could not be read, in the order of the members.
+    pub(super) findings: Vec<Finding>,
+    /// Who approves changes, one a line, as it was entered.
     pub(super) approvers: String,
     /// The id and version of the edited Business Object.
     pub(super) id: String,
@@ -68,97 +70,41 @@ pub(super) struct Draft {
 impl Draft {
     /// Creates the draft of an existing Business Object.
     pub(super) fn from_business_object(object: &BusinessObject) -> Self {
+        let approvers = object.definition.approvers().iter().map(ToString::to_string);
         Self {
+            approvers: approvers.collect::<Vec<_>>().join("\n"),
+            definition: object.definition.clone(),
             id: object.id.clone(),
             version: Some(object.version),
-            ..Self::from_definition(&object.definition)
+            ..Self::default()
         }
     }
 
-    fn from_definition(definition: &Definition) -> Self {
-        let definition = definition.clone();
-        let review = definition.review().name().to_owned();
-        let approvers: Vec<String> =
-            definition.approvers().iter().map(ToString::to_string).collect();
-        let validation = definition.validation.unwrap_or_default();
-        let conditions = definition.conditions.into_iter();
-        let targets = definition.push_targets.into_iter();
-        let namespaces = definition.namespaces.into_iter().map(|namespace| {
-            let generator = namespace.generator.map(Generator::name).unwrap_or_default();
-            [namespace.name, namespace.uri_base.unwrap_or_default(), generator.to_owned()]
-        });
-        Self {
-            name: definition.name,
-            description: definition.description,
-            enabled: definition.enabled,
-            config: definition.config,
-            namespaces: namespaces.collect(),
-            conditions: conditions
-                .map(|condition| (condition.predicate, condition.value))
-                .collect(),
-            targets: targets.map(|target| target.bucket_name).collect(),
-            schedule: definition.schedule.unwrap_or_default(),
-            timezone: definition.timezone.unwrap_or_default(),
-            export_on_change: definition.export_on_change,
-            debounce: definition.debounce.unwrap_or_default(),
-            retention: definition.retention.unwrap_or_default(),
-            validation: validation.mode.name().to_owned(),
-            shapes: validation.shapes,
-            review,
-            approvers: approvers.join("\n"),
-            id: String::new(),
-            version: None,
-            sample: Arc::default(),
-        }
-    }
-
-    /// Reads a submitted form. `known` are the targets that the form lists with a check box.
-    pub(super) fn from_form(form: &Form, known: &[String]) -> Self {
+    /// Reads a submitted form.
+    pub(super) fn from_form(form: &Form) -> Self {
         let word = |name: &str| form.trimmed(name).unwrap_or_default();
-        let ticked = known.iter().filter(|name| form.is_ticked(&format!("target.{name}"))).cloned();
+        let mut findings = Vec::new();
+        let namespaces = read_rows(form, "namespace", ["name", "uriBase", "generator"]);
+        let namespaces =
+            namespaces.into_iter().enumerate().map(|(row, [name, base, generator])| {
+                let place = format!("/namespaces/{row}/generator");
+                DefinedNamespace {
+                    name,
+                    uri_base: (!base.is_empty()).then_some(base),
+                    generator: parse_choice(&generator, place, Generator::parse, &mut findings),
+                }
+            });
+        let namespaces = namespaces.collect();
+        let conditions = read_rows(form, "condition", ["predicate", "value"]).into_iter();
         let others = form.text("pushTargets");
         let others = others.split([',', ' ', '\n', '\t']).filter(|name| !name.is_empty());
-        Self {
-            name: word("name"),
-            description: form.text("description").trim().to_owned(),
-            enabled: form.is_ticked("enabled"),
-            config: form.text("config"),
-            namespaces: read_rows(form, "namespace", ["name", "uriBase", "generator"]),
-            conditions: read_rows(form, "condition", ["predicate", "value"])
-                .into_iter()
-                .map(|[predicate, value]| (predicate, value))
-                .collect(),
-            targets: ticked.chain(others.map(str::to_owned)).collect(),
-            schedule: word("schedule"),
-            timezone: word("timezone"),
-            export_on_change: form.is_ticked("exportOnChange"),
-            debounce: word("debounce"),
-            retention: word("retention"),
-            shapes: form.ticked_below("shapes.").map(str::to_owned).collect(),
-            validation: word("validation"),
-            review: word("review"),
-            approvers: form.text("approvers"),
-            id: word("id"),
-            version: form.trimmed("version").and_then(|version| version.parse().ok()),
-            sample: form.text("sample").into(),
-        }
-    }
-
-    /// Returns the definition in the form.
-    pub(super) fn to_definition(&self) -> NewDefinition {
-        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let mut findings = Vec::new();
-        let mode = some(&self.validation).and_then(|name| {
-            let parsed = ValidationMode::parse(&name);
-            parsed.map_err(|why| findings.push(Finding::at_pointer("/validation/mode", why))).ok()
-        });
-        let review = some(&self.review).and_then(|name| {
-            let parsed = Review::parse(&name);
-            parsed.map_err(|why| findings.push(Finding::at_pointer("/review", why))).ok()
-        });
+        let targets: BTreeSet<&str> = form.ticked_below("target.").chain(others).collect();
+        let (mode, place) = (word("validation"), "/validation/mode");
+        let mode = parse_choice(&mode, place, ValidationMode::parse, &mut findings);
+        let shapes = form.ticked_below("shapes.").map(str::to_owned);
+        let review = parse_choice(&word("review"), "/review", Review::parse, &mut findings);
         let mut approvers = Vec::new();
-        let lines = self.approvers.lines().map(str::trim).filter(|line| !line.is_empty());
-        for (index, line) in lines.enumerate() {
+        for (index, line) in form.lines("approvers").iter().enumerate() {
             match Principal::parse(line) {
                 Ok(approver) => approvers.push(approver),
                 Err(why) => {
@@ -166,89 +112,99 @@ impl Draft {
                 }
             }
         }
-        let mut generator = |row: usize, name: &str| {
-            let parsed = Generator::parse(&some(name)?);
-            let place = format!("/namespaces/{row}/generator");
-            parsed.map_err(|why| findings.push(Finding::at_pointer(place, why))).ok()
-        };
-        let namespaces = self.namespaces.iter().enumerate();
-        let namespaces = namespaces.map(|(row, [name, base, kind])| DefinedNamespace {
-            name: name.clone(),
-            uri_base: some(base),
-            generator: generator(row, kind),
-        });
-        let conditions = self.conditions.iter().cloned();
-        let targets = self.targets.iter().cloned();
         let definition = Definition {
-            name: self.name.clone(),
-            description: self.description.clone(),
-            enabled: self.enabled,
-            config: self.config.clone(),
-            namespaces: namespaces.collect(),
+            name: word("name"),
+            description: form.text("description").trim().to_owned(),
+            enabled: form.is_ticked("enabled"),
+            config: form.text("config"),
+            namespaces,
             conditions: conditions
-                .map(|(predicate, value)| Condition { predicate, value })
+                .map(|[predicate, value]| Condition { predicate, value })
                 .collect(),
-            push_targets: targets.map(|bucket_name| PushTarget { bucket_name }).collect(),
-            schedule: some(&self.schedule),
-            timezone: some(&self.timezone),
-            export_on_change: self.export_on_change,
-            debounce: some(&self.debounce),
-            retention: some(&self.retention),
-            validation: mode.map(|mode| Validation { shapes: self.shapes.clone(), mode }),
+            push_targets: targets
+                .into_iter()
+                .map(|name| PushTarget { bucket_name: name.to_owned() })
+                .collect(),
+            schedule: form.trimmed("schedule"),
+            timezone: form.trimmed("timezone"),
+            export_on_change: form.is_ticked("exportOnChange"),
+            debounce: form.trimmed("debounce"),
+            retention: form.trimmed("retention"),
+            validation: mode.map(|mode| Validation { shapes: shapes.collect(), mode }),
             // A form with a review has approvers too.
             approvers: review.is_some().then_some(approvers),
             review,
         };
+        Self {
+            definition,
+            findings,
+            approvers: form.text("approvers"),
+            id: word("id"),
+            version: form.version(),
+            sample: form.text("sample").into(),
+        }
+    }
+
+    /// Returns the definition in the form.
+    pub(super) fn to_definition(&self) -> NewDefinition {
+        let Self { definition, findings, .. } = self.clone();
         NewDefinition { definition, findings }
     }
 
     /// Describes the schedule, with its next runs.
     pub(super) fn describe_schedule(&self) -> ShownSchedule {
-        let [schedule, zone] = [&self.schedule, &self.timezone]
-            .map(|text| Some(text.as_str()).filter(|text| !text.is_empty()));
-        ShownSchedule::new(schedule, zone, Utc::now())
-    }
-
-    /// Returns every field with its label and its value, for comparison.
-    pub(super) fn field_values(&self) -> [(&'static str, String); 16] {
-        let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
-        let conditions =
-            self.conditions.iter().map(|(predicate, value)| format!("{predicate} = {value}"));
-        let targets = self.targets.iter().map(String::as_str);
-        let namespaces = self.namespaces.iter().map(|namespace| namespace.join(" "));
-        [
-            ("Name", self.name.clone()),
-            ("Description", self.description.clone()),
-            ("Enabled", yes(self.enabled)),
-            ("Mapping", self.config.clone()),
-            ("Namespaces", namespaces.collect::<Vec<_>>().join("\n")),
-            ("Conditions", conditions.collect::<Vec<_>>().join("\n")),
-            ("Targets", targets.collect::<Vec<_>>().join(", ")),
-            ("Schedule", self.schedule.clone()),
-            ("Time zone", self.timezone.clone()),
-            ("Export on change", yes(self.export_on_change)),
-            ("Wait for further changes", self.debounce.clone()),
-            ("Keep for", self.retention.clone()),
-            ("Shapes", self.shapes.join(", ")),
-            ("Validation", self.validation.clone()),
-            ("Review", self.review.clone()),
-            ("Approvers", self.approvers.clone()),
-        ]
+        let Definition { schedule, timezone, .. } = &self.definition;
+        ShownSchedule::new(schedule.as_deref(), timezone.as_deref(), Utc::now())
     }
 
     /// Returns the rows of conditions in the form: the existing ones, and two empty ones.
-    pub(super) fn rows(&self) -> Vec<(usize, String, String)> {
-        let empty = std::iter::repeat_n((String::new(), String::new()), 2);
-        let rows = self.conditions.iter().cloned().chain(empty).enumerate();
-        rows.map(|(row, (predicate, value))| (row, predicate, value)).collect()
+    pub(super) fn condition_rows(&self) -> Vec<(usize, Condition)> {
+        with_empty_rows(&self.definition.conditions)
     }
 
     /// Returns the rows of namespaces in the form: the existing ones, and two empty ones.
-    pub(super) fn namespace_rows(&self) -> Vec<(usize, String, String, String)> {
-        let empty = std::iter::repeat_n(<[String; 3]>::default(), 2);
-        let rows = self.namespaces.iter().cloned().chain(empty).enumerate();
-        rows.map(|(row, [name, base, generator])| (row, name, base, generator)).collect()
+    pub(super) fn namespace_rows(&self) -> Vec<(usize, DefinedNamespace)> {
+        with_empty_rows(&self.definition.namespaces)
     }
+
+    /// Whether it has this target.
+    pub(super) fn has_target(&self, name: &str) -> bool {
+        self.definition.push_targets.iter().any(|target| target.bucket_name == name)
+    }
+
+    /// Returns the names of the shapes graphs that validate its objects.
+    pub(super) fn shapes(&self) -> &[String] {
+        self.definition.validation.as_ref().map_or(&[], |validation| validation.shapes.as_slice())
+    }
+
+    /// Returns the mode of the validation.
+    pub(super) fn validation_mode(&self) -> &'static str {
+        let validation = self.definition.validation.as_ref();
+        validation.map(|validation| validation.mode).unwrap_or_default().name()
+    }
+}
+
+fn show_tick(is_ticked: bool) -> String {
+    if is_ticked { "yes" } else { "no" }.to_owned()
+}
+
+/// Returns these rows with their numbers, and two empty ones.
+fn with_empty_rows<T: Clone + Default>(rows: &[T]) -> Vec<(usize, T)> {
+    let empty = std::iter::repeat_n(T::default(), 2);
+    rows.iter().cloned().chain(empty).enumerate().collect()
+}
+
+/// Parses a choice; `None` if it is empty. Reports one that does not exist at `place`.
+fn parse_choice<T>(
+    name: &str,
+    place: impl Into<String>,
+    parse: fn(&str) -> Result<T, String>,
+    findings: &mut Vec<Finding>,
+) -> Option<T> {
+    if name.is_empty() {
+        return None;
+    }
+    parse(name).map_err(|why| findings.push(Finding::at_pointer(place, why))).ok()
 }
 
 /// Reads the rows of a form, each with these parts. Empty rows are ignored.
@@ -264,6 +220,7 @@ fn read_rows<const N: usize>(form: &Form, kind: &str, parts: [&str; N]) -> Vec<[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_base::error::Place;
 
     #[test]
     fn a_definition_survives_the_form() {
@@ -276,10 +233,52 @@ mod tests {
             "validation": {"shapes": ["pumps"], "mode": "warn"}, "review": "required",
             "approvers": ["user:ada", "group:shift 1"]}"#;
         let new = NewDefinition::from_json(body).unwrap();
-        let draft = Draft::from_definition(&new.definition);
+        let fields = [
+            ("name", "Pump"),
+            ("description", " d "),
+            (
+                "config",
+                "type: object\r\npath: Pump:.\r\nfields:\r\n  n:\r\n    type: string\r\n    path: <urn:n>\r\n",
+            ),
+            ("namespace.0.name", "Pump"),
+            ("namespace.0.uriBase", "urn:pump:"),
+            ("namespace.7.name", "B"),
+            ("namespace.7.generator", "counter"),
+            ("condition.0.predicate", "rdf:type"),
+            ("condition.0.value", "urn:v"),
+            ("target.plant-exports", "true"),
+            ("schedule", "0 5 * * *"),
+            ("timezone", "Europe/Vienna"),
+            ("exportOnChange", "true"),
+            ("debounce", "2s"),
+            ("retention", "P30D"),
+            ("shapes.pumps", "true"),
+            ("validation", "warn"),
+            ("review", "required"),
+            ("approvers", "user:ada\r\n\r\ngroup:shift 1"),
+        ];
+        let form = Form::with_values(fields.map(|(name, value)| (name, Some(value.to_owned()))));
+        let draft = Draft::from_form(&form);
         assert_eq!(draft.to_definition(), new);
         assert!(new.compile(&|_| Ok(())).is_ok());
-        assert_eq!(draft.rows().len(), 3);
+        assert_eq!(draft.condition_rows().len(), 3);
         assert_eq!(draft.namespace_rows().len(), 4);
+    }
+
+    #[test]
+    fn what_a_form_cannot_say_is_reported_in_the_order_of_the_members() {
+        let fields = [
+            ("namespace.0.name", "Pump"),
+            ("namespace.0.generator", "x"),
+            ("validation", "x"),
+            ("review", "off"),
+            ("approvers", "ada"),
+        ];
+        let form = Form::with_values(fields.map(|(name, value)| (name, Some(value.to_owned()))));
+        let draft = Draft::from_form(&form);
+        let places: Vec<_> = draft.findings.iter().map(|finding| finding.place.clone()).collect();
+        let pointers = ["/namespaces/0/generator", "/validation/mode", "/approvers/0"];
+        assert_eq!(places, pointers.map(|place| Place::Pointer(place.to_owned())));
+        assert_eq!(draft.approvers, "ada");
     }
 }

@@ -2,26 +2,28 @@
 use super::business_objects::describe_updater;
 use super::check::{self, Checked};
 use super::draft::{Draft, FIELDS};
-use super::form::{Form, FormErrors, take_form};
+use super::form::{FormErrors, take_form};
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::words;
 use askama::Template;
 use penstock_auth::Authorized;
 use penstock_auth::Caller;
-use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_base::Preconditions;
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::state::gateway;
 use penstock_model::derive::DerivationNote;
-use penstock_model::resource::{BusinessObject, Compiled};
-use penstock_resources::business_object::ValidationMode;
+use penstock_model::resource::{BusinessObject, Definition};
+use penstock_resources::business_object;
 use penstock_resources::definitions::DefinitionKind;
 use penstock_resources::namespace::Generator;
 use penstock_service::business_objects::{
-    SaveConditions, define_business_object, find_business_object, redefine_business_object,
+    BusinessObjects, NewBusinessObject, find_business_object,
 };
+use penstock_service::definitions::save;
 use penstock_service::gateway::Gateway;
 use penstock_service::targets::list_targets;
 use salvo::http::StatusCode;
@@ -73,21 +75,21 @@ impl DraftCheck {
         by: &Authorized,
         draft: &Draft,
     ) -> Result<Self, Problem> {
-        let known = list_target_names(gateway).await?;
+        let known = list_targets(gateway).await?.into_iter().map(|target| target.name).collect();
         let graphs = gateway.catalogue.list_shapes_graphs();
         let mut shapes: Vec<String> =
             graphs.iter().map(|graph| graph.metadata.name.clone()).collect();
         // One that does not exist is shown too, so that it can be removed.
         shapes.extend(
-            draft.shapes.iter().filter(|name| !shapes.contains(name)).cloned().collect::<Vec<_>>(),
+            draft
+                .shapes()
+                .iter()
+                .filter(|name| !shapes.contains(name))
+                .cloned()
+                .collect::<Vec<_>>(),
         );
         Ok(Self { known, shapes, checked: check::check_draft(gateway, by, draft).await? })
     }
-}
-
-/// Returns the names of the existing targets.
-async fn list_target_names(gateway: &Gateway) -> Result<Vec<String>, Problem> {
-    Ok(list_targets(gateway).await?.into_iter().map(|target| target.name).collect())
 }
 
 impl Editor {
@@ -127,8 +129,11 @@ impl Editor {
 
     /// Returns the targets of the draft that have no check box.
     fn others(&self) -> String {
-        let others = self.draft.targets.iter().filter(|name| !self.known.contains(name));
-        others.map(String::as_str).collect::<Vec<_>>().join(", ")
+        let all = self.draft.definition.push_targets.iter().map(|target| &target.bucket_name);
+        let mut others: Vec<&str> =
+            all.filter(|name| !self.known.contains(name)).map(String::as_str).collect();
+        others.sort_unstable();
+        others.join(", ")
     }
 }
 
@@ -151,8 +156,8 @@ const REVIEWS: [(&str, &str); 3] = [
 pub(crate) async fn show_new_business_object(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
     let frame = Frame::new(req, depot, Section::BusinessObjects);
-    let validation = ValidationMode::Off.name().to_owned();
-    let draft = Draft { enabled: true, validation, ..Draft::default() };
+    let definition = Definition { enabled: true, ..Definition::default() };
+    let draft = Draft { definition, ..Draft::default() };
     let check = DraftCheck::run(&gateway(depot)?, caller(depot), &draft).await?;
     Ok(PageReply::show(&Editor::for_new(frame, draft, check)))
 }
@@ -175,12 +180,13 @@ pub(crate) async fn create_business_object(req: &mut Request, depot: &mut Depot)
     let form = take_form(depot);
     let (gateway, by) = (gateway(depot)?, caller(depot));
     let only_checks = form.is_ticked("check");
-    let draft = read_draft(form, &gateway).await?;
+    let draft = Draft::from_form(&form);
+    drop(form);
     let mut refused = None;
     if !only_checks {
-        let conditions = SaveConditions { only_if_new: true, ..SaveConditions::default() };
-        match define_business_object(&gateway, by, draft.to_definition(), conditions).await {
-            Ok((compiled, _)) => return Ok(redirect_saved(&compiled, "was created")),
+        let new = NewBusinessObject { new: draft.to_definition(), replaced: None, force: false };
+        match save::<BusinessObjects>(&gateway, by, new, Preconditions::ONLY_IF_NEW).await {
+            Ok(put) => return Ok(redirect_saved(put.value(), "was created")),
             Err(error) if error.class == ErrorClass::PreconditionFailed => {
                 refused = Some(taken_name_error());
             }
@@ -200,12 +206,14 @@ pub(crate) async fn save_business_object(req: &mut Request, depot: &mut Depot) -
     let mut there = find_business_object(&gateway, path_parameter(req, "id"))?;
     let (only_checks, force) = (form.is_ticked("check"), form.is_ticked("force"));
     let if_match = form.if_match();
-    let mut draft = read_draft(form, &gateway).await?;
+    let mut draft = Draft::from_form(&form);
+    drop(form);
     let (mut refused, mut changed) = (None, None);
     if !only_checks {
-        let (id, definition) = (&there.object.id, draft.to_definition());
-        match redefine_business_object(&gateway, by, id, definition, if_match, force).await {
-            Ok(compiled) => return Ok(redirect_saved(&compiled, "was saved")),
+        let replaced = Some(there.object.id.clone());
+        let new = NewBusinessObject { new: draft.to_definition(), replaced, force };
+        match save::<BusinessObjects>(&gateway, by, new, if_match.into()).await {
+            Ok(put) => return Ok(redirect_saved(put.value(), "was saved")),
             Err(error) => {
                 there = find_business_object(&gateway, path_parameter(req, "id"))?;
                 if error.class == ErrorClass::PreconditionFailed {
@@ -228,19 +236,14 @@ fn frame_for_existing(req: &Request, depot: &Depot, object: &BusinessObject) -> 
     frame.with_source_of(depot, DefinitionKind::BusinessObject, &object.definition.name)
 }
 
-/// Reads the form, and frees its memory.
-pub(super) async fn read_draft(form: Form, gateway: &Gateway) -> Result<Draft, Problem> {
-    Ok(Draft::from_form(&form, &list_target_names(gateway).await?))
-}
-
 fn taken_name_error() -> GatewayError {
     let message = "this name is taken; choose another one, or edit that Business Object";
     let findings = vec![Finding::at_pointer("/name", message)];
     GatewayError::with_findings(ErrorClass::Conflict, "The name is taken.", findings)
 }
 
-fn redirect_saved(compiled: &Compiled, done: &str) -> PageReply {
-    let BusinessObject { id, definition, created_namespaces, .. } = &compiled.object;
+fn redirect_saved(saved: &business_object::BusinessObject, done: &str) -> PageReply {
+    let business_object::BusinessObject { id, definition, created_namespaces, .. } = saved;
     let mut words = format!("{} {done}.", definition.name);
     if !created_namespaces.is_empty() {
         words.push_str(" Created namespaces: ");
@@ -265,9 +268,6 @@ fn show_again(mut page: Editor, refused: Option<GatewayError>) -> PageReply {
 fn describe_refusal(mut error: GatewayError) -> FormErrors {
     let class = error.class;
     let count = error.findings.len();
-    // The errors of the mapping are shown at their lines, below it.
-    error.findings.retain(|finding| !matches!(finding.place, Place::Line { .. }));
-    let mapping_errors = count - error.findings.len();
     if class == ErrorClass::Unconfirmed {
         // The API names a parameter, the page has a button.
         error.findings.clear();
@@ -276,7 +276,9 @@ fn describe_refusal(mut error: GatewayError) -> FormErrors {
             error.detail
         );
     }
-    let mut faults = FormErrors::from_error(error, FIELDS);
+    // The check shows the errors of the mapping, at their lines.
+    let mut faults =
+        FormErrors::with_text(error, &FIELDS.map(|(name, ..)| name), "config", "the mapping");
     let summary = match (class, count) {
         (ErrorClass::PreconditionFailed, _) => {
             "Another user has changed this Business Object in the meantime. Your changes are not saved yet."
@@ -288,10 +290,6 @@ fn describe_refusal(mut error: GatewayError) -> FormErrors {
     if !summary.is_empty() {
         summary.clone_into(&mut faults.detail);
     }
-    if mapping_errors > 0 {
-        let words = words::format_count(mapping_errors as u64, "error", "errors");
-        faults.add("config", &format!("the mapping has {words}, listed below it"));
-    }
     faults
 }
 
@@ -299,10 +297,9 @@ impl Changed {
     fn compare(gateway: &Gateway, by: &Caller, now: &BusinessObject, draft: &Draft) -> Self {
         let updater =
             describe_updater(gateway, by, now).unwrap_or_else(|| "another user".to_owned());
-        let stored = Draft::from_business_object(now).field_values();
-        let fields =
-            stored.into_iter().zip(draft.field_values()).filter(|(stored, yours)| stored != yours);
-        let fields = fields.map(|((name, stored), (_, yours))| (name, stored, yours)).collect();
+        let stored = Draft::from_business_object(now);
+        let fields = FIELDS.iter().map(|(_, label, show)| (*label, show(&stored), show(draft)));
+        let fields = fields.filter(|(_, stored, yours)| stored != yours).collect();
         Self { by: updater, at: words::format_utc(&now.updated_at), fields }
     }
 }

@@ -1,14 +1,16 @@
 //! The exports: the queue in its order, the history, one export with its file, and its actions.
-use super::empty_runs::{EmptyRunRow, list_empty_runs};
+use super::empty_runs::list_empty_runs;
 use super::export_file::{FileTable, ShownDifference, collect_uris};
+use super::filter_bar::Select;
 use super::frame::{Frame, PageReply, PageResult, Section};
+use super::labels::{self, Labelled as _};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
 use penstock_auth::Caller;
 use penstock_base::Role;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_export::ExportExt as _;
+use penstock_export::{EmptyRun, ExportExt as _};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
@@ -59,69 +61,34 @@ const QUEUE: &str = "queue";
 #[template(path = "admin/exports.html")]
 struct List {
     frame: Frame,
-    states: Vec<Choice>,
-    business_objects: Vec<Choice>,
-    targets: Vec<Choice>,
+    filters: [Select; 3],
     /// Whether the queue is shown, in its order.
     is_queue: bool,
     lines: Vec<TargetQueue>,
     rows: Vec<Row>,
-    /// The last runs that exported nothing.
-    empty_runs: Vec<EmptyRunRow>,
+    /// The last runs that exported nothing, with the names of their Business Objects.
+    empty_runs: Vec<(String, EmptyRun)>,
     /// Whether a filter is set.
     is_narrowed: bool,
     pager: Pager,
 }
 
-/// One choice of a filter.
-struct Choice {
-    value: String,
-    words: String,
-    is_chosen: bool,
-}
-
 /// The queue of one target.
 struct TargetQueue {
-    target: String,
+    target: Target,
     rows: Vec<Row>,
     more: usize,
-    blocked: Option<String>,
 }
 
-/// One row of a list.
-struct Row {
-    /// Its position in the queue, from 1; 0 in other lists.
-    place: usize,
-    id: String,
-    /// Whether the row links to a page. An export that waits for space in the spool has no permanent page yet.
-    is_entry: bool,
-    business_object: String,
-    target: String,
-    sequence: u64,
-    kind: &'static str,
-    objects: String,
-    size: String,
-    age: String,
-    state: StatusLabel,
-}
-
-/// The status of an export, as it is shown.
-pub(super) struct StatusLabel(ExportStatus);
+/// One row of a list: the position in the queue, from 1, or 0 in other lists; and the export.
+type Row = (usize, Export);
 
 #[derive(Template)]
 #[template(path = "admin/export.html")]
 struct One {
     frame: Frame,
     entry: Export,
-    state: StatusLabel,
-    kind: &'static str,
-    created: String,
-    delivered: Option<String>,
-    size: String,
-    objects: String,
     by: Option<String>,
-    /// The name of the file, without the folders before it.
-    file: String,
     content: Shown,
     /// The first objects; the error says why there are none.
     table: Result<FileTable, String>,
@@ -160,58 +127,6 @@ impl Shown {
     }
 }
 
-impl StatusLabel {
-    pub(super) fn from_status(status: ExportStatus) -> Self {
-        Self(status)
-    }
-
-    pub(super) fn words(&self) -> &'static str {
-        match self.0 {
-            ExportStatus::Waiting => "waiting for space",
-            ExportStatus::Queued => "queued",
-            ExportStatus::Delivering => "delivering",
-            ExportStatus::Delivered => "delivered",
-            ExportStatus::Blocked => "blocked",
-            ExportStatus::Parked => "parked",
-        }
-    }
-
-    pub(super) fn class(&self) -> &'static str {
-        match self.0 {
-            ExportStatus::Delivered => "good",
-            ExportStatus::Waiting | ExportStatus::Parked => "warn",
-            ExportStatus::Blocked => "bad",
-            ExportStatus::Queued | ExportStatus::Delivering => "",
-        }
-    }
-}
-
-impl Row {
-    fn from_entry(place: usize, entry: Export) -> Self {
-        Self {
-            place,
-            is_entry: entry.status != ExportStatus::Waiting,
-            id: entry.id,
-            business_object: entry.business_object_name,
-            target: entry.target,
-            sequence: entry.sequence,
-            kind: kind_label(entry.kind),
-            objects: words::format_number(entry.object_count),
-            size: words::format_size(entry.bytes),
-            age: words::format_age(&entry.created_at),
-            state: StatusLabel(entry.status),
-        }
-    }
-}
-
-fn kind_label(kind: ExportKind) -> &'static str {
-    match kind {
-        ExportKind::Full => "full",
-        ExportKind::Incremental => "changes",
-        ExportKind::Deleted => "deletions",
-    }
-}
-
 /// Shows the list.
 #[handler]
 pub(crate) async fn list_exports(req: &mut Request, depot: &mut Depot) -> PageResult {
@@ -240,19 +155,17 @@ pub(crate) async fn list_exports(req: &mut Request, depot: &mut Depot) -> PageRe
         let (limit, max_read) = (ROWS_PER_PAGE, MAX_READ_EXPORTS);
         let search = ExportSearch { filter, after, limit, max_read };
         let found = exports::find_exports(&gateway, search).await?;
-        rows = found.exports.into_iter().map(|entry| Row::from_entry(0, entry)).collect();
+        rows = found.exports.into_iter().map(|entry| (0, entry)).collect();
         next = found.next.as_deref().map(cursor_after);
     }
-    let business_objects = gateway.catalogue.list();
-    let business_objects = business_objects
-        .iter()
-        .map(|compiled| (compiled.object.id.clone(), compiled.object.definition.name.clone()));
-    let states = STATES.iter().map(|(value, words, _)| ((*value).to_owned(), (*words).to_owned()));
+    let states = STATES.iter().map(|(value, words, _)| (*value, *words));
     let names = all_targets.into_iter().map(|target| (target.name.clone(), target.name));
     let page = List {
-        states: build_choices(None, states, Some(state.unwrap_or_default())),
-        business_objects: build_choices(Some("All"), business_objects, business_object),
-        targets: build_choices(Some("All"), names, target),
+        filters: [
+            Select::new("state", "State", states, state),
+            Select::of_business_objects(&gateway, business_object),
+            Select::with_all("target", "Target", names, target),
+        ],
         is_queue,
         lines,
         rows,
@@ -277,26 +190,12 @@ async fn list_queues(
         }
         let (entries, total) = exports::list_queue(gateway, &target.name, MAX_QUEUE_ROWS).await?;
         let more = total.saturating_sub(entries.len());
-        let entries = (1..).zip(entries).filter(|(_, entry)| filter.is_match(entry));
-        let rows: Vec<_> = entries.map(|(place, entry)| Row::from_entry(place, entry)).collect();
+        let rows: Vec<_> = (1..).zip(entries).filter(|(_, entry)| filter.is_match(entry)).collect();
         if !rows.is_empty() || more > 0 {
-            let (target, blocked) = (target.name.clone(), target.blocked.clone());
-            lines.push(TargetQueue { target, rows, more, blocked });
+            lines.push(TargetQueue { target: target.clone(), rows, more });
         }
     }
     Ok(lines)
-}
-
-fn build_choices(
-    all: Option<&str>,
-    others: impl Iterator<Item = (String, String)>,
-    chosen: Option<&str>,
-) -> Vec<Choice> {
-    let all = all.map(|words| (String::new(), words.to_owned()));
-    all.into_iter()
-        .chain(others)
-        .map(|(value, words)| Choice { is_chosen: chosen == Some(value.as_str()), value, words })
-        .collect()
 }
 
 /// Shows one export.
@@ -341,14 +240,7 @@ fn build_page(frame: Frame, gateway: &Gateway, by: &Caller, preview: ExportPrevi
     let waits = matches!(entry.status, ExportStatus::Queued | ExportStatus::Blocked);
     let may = frame.may(Role::Admin);
     One {
-        state: StatusLabel(entry.status),
-        kind: kind_label(entry.kind),
-        created: words::format_utc(&entry.created_at),
-        delivered: entry.delivered_at.as_deref().map(words::format_utc),
-        size: words::format_size(entry.bytes),
-        objects: words::format_count(entry.object_count, "object", "objects"),
         by: entry.pushed_by.as_deref().map(|id| words::name_requester(gateway, by, id)),
-        file: entry.file_name(),
         may_retry: may && (waits || entry.status == ExportStatus::Parked),
         may_park: may && waits,
         may_replay: may && is_kept && entry.status == ExportStatus::Delivered,
@@ -360,32 +252,25 @@ fn build_page(frame: Frame, gateway: &Gateway, by: &Caller, preview: ExportPrevi
     }
 }
 
-/// Retries the delivery of a waiting export now, or queues a parked one again.
-#[handler]
-pub(crate) async fn retry_export(req: &mut Request, depot: &mut Depot) -> PageResult {
-    run_action(req, depot, ExportAction::Retry, "The export is retried now.").await
-}
+/// Does with an export what a button of its page asks for.
+pub(crate) struct ActionForm(pub(crate) ExportAction);
 
-/// Parks a waiting export.
 #[handler]
-pub(crate) async fn park_export(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let words = "The export is parked. The exports after it continue; consumers see a gap until it is retried.";
-    run_action(req, depot, ExportAction::Park, words).await
-}
-
-/// Queues a delivered file again.
-#[handler]
-pub(crate) async fn replay_export(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let words = "The file is queued again, under its own key.";
-    run_action(req, depot, ExportAction::Replay, words).await
-}
-
-async fn run_action(req: &Request, depot: &Depot, action: ExportAction, done: &str) -> PageResult {
-    let id = path_parameter(req, "id");
-    let page = format!("/admin/exports/{id}");
-    match exports::change_export(&gateway(depot)?, caller(depot), id, action).await {
-        Ok(_) => Ok(PageReply::redirect(page, done)),
-        Err(error) if error.class == ErrorClass::NotFound => Err(error.into()),
-        Err(error) => Ok(PageReply::redirect_with_error(page, error.detail)),
+impl ActionForm {
+    async fn handle(&self, req: &mut Request, depot: &mut Depot) -> PageResult {
+        let id = path_parameter(req, "id");
+        let page = format!("/admin/exports/{id}");
+        let done = match self.0 {
+            ExportAction::Retry => "The export is retried now.",
+            ExportAction::Park => {
+                "The export is parked. The exports after it continue; consumers see a gap until it is retried."
+            }
+            ExportAction::Replay => "The file is queued again, under its own key.",
+        };
+        match exports::change_export(&gateway(depot)?, caller(depot), id, self.0).await {
+            Ok(_) => Ok(PageReply::redirect(page, done)),
+            Err(error) if error.class == ErrorClass::NotFound => Err(error.into()),
+            Err(error) => Ok(PageReply::redirect_with_error(page, error.detail)),
+        }
     }
 }

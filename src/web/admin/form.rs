@@ -1,5 +1,6 @@
 //! The fields of a form, and the errors that are shown with it. [`FormReader`] reads the fields before the form's
 //! handler runs. With a session, it accepts only forms from pages of this gateway.
+use super::words::format_count;
 use crate::sign_in::parse_form_fields;
 use penstock_auth::Credential;
 use penstock_base::IfMatch;
@@ -54,10 +55,21 @@ impl Form {
         self.0.keys().filter_map(move |name| name.strip_prefix(prefix))
     }
 
+    /// Returns the lines of a field without surrounding white space; empty ones are ignored.
+    pub(super) fn lines(&self, name: &str) -> Vec<String> {
+        let text = self.text(name);
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.map(str::to_owned).collect()
+    }
+
+    /// Returns the version of what the form changes, with which the form was loaded.
+    pub(super) fn version(&self) -> Option<u64> {
+        self.trimmed("version")?.parse().ok()
+    }
+
     /// Returns the condition that what the form changes still has the version with which the form was loaded.
     pub(super) fn if_match(&self) -> IfMatch {
-        let version = self.trimmed("version").and_then(|version| version.parse().ok());
-        version.map_or(IfMatch::Exists, IfMatch::Version)
+        self.version().map_or(IfMatch::Exists, IfMatch::Version)
     }
 
     /// Returns the text of each field whose name begins with `prefix`, as it was sent.
@@ -147,7 +159,7 @@ async fn read_form(
 
 /// The errors of a form, to be shown with it.
 #[derive(Debug, Default)]
-pub(super) struct FormErrors {
+pub(crate) struct FormErrors {
     /// The status of the page that shows them.
     pub(super) status: StatusCode,
     /// The error in one sentence; empty without errors.
@@ -156,6 +168,8 @@ pub(super) struct FormErrors {
     fields: BTreeMap<String, Vec<String>>,
     /// Errors that belong to no field.
     pub(super) others: Vec<String>,
+    /// Errors in a text, which are listed below its field: line, column and message.
+    pub(super) in_text: Vec<(u64, u64, String)>,
 }
 
 impl FormErrors {
@@ -181,15 +195,28 @@ impl FormErrors {
         errors
     }
 
-    /// Creates a single error at this field.
-    pub(super) fn for_field(field: &str, message: &str) -> Self {
-        let mut errors = Self {
-            status: StatusCode::UNPROCESSABLE_ENTITY,
-            detail: NOT_SAVED.to_owned(),
-            ..Self::default()
-        };
-        errors.add(field, message);
-        errors
+    /// Creates the errors as [`from_error`](Self::from_error), but for those with a line in the text of the field `text`.
+    /// They are listed below it, and the field has an error that counts them, with `subject`.
+    pub(super) fn with_text(
+        mut error: GatewayError,
+        fields: &[&str],
+        text: &str,
+        subject: &str,
+    ) -> Self {
+        let mut in_text = Vec::new();
+        error.findings.retain(|finding| match finding.place {
+            Place::Line { line, column } => {
+                in_text.push((line, column, finding.message.clone()));
+                false
+            }
+            _ => true,
+        });
+        let mut errors = Self::from_error(error, fields);
+        if !in_text.is_empty() {
+            let count = format_count(in_text.len() as u64, "error", "errors");
+            errors.add(text, &format!("{subject} has {count}, listed below it"));
+        }
+        Self { in_text, ..errors }
     }
 
     /// Adds an error at this field.

@@ -26,7 +26,7 @@ const MAX_NOTICE_BYTES: usize = 2 << 10;
 
 /// The section of the interface that a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Section {
+pub(crate) enum Section {
     Overview,
     BusinessObjects,
     Changes,

@@ -1,30 +1,19 @@
 //! `/admin/groups`: groups of accounts.
-use super::form::{Form, FormErrors, NOT_SAVED, take_form};
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::definitions::{DefinitionPages, View};
+use super::form::{Form, FormErrors};
+use super::frame::{Frame, Section};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
-use penstock_auth::Caller;
-use penstock_auth::groups::{NewGroup, missing_group_error};
-use penstock_base::IfMatch;
-use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_auth::groups::NewGroup;
+use penstock_base::error::GatewayError;
 use penstock_base::principal::Principal;
-use penstock_http::caller::caller;
-use penstock_http::path::{encode_segment, path_parameter};
-use penstock_http::problem::Problem;
-use penstock_http::query::{Query, TextCursor};
-use penstock_http::state::gateway;
-use penstock_resources::definitions::DefinitionKind;
+use penstock_http::path;
 use penstock_resources::group::Group;
+use penstock_service::definitions;
 use penstock_service::gateway::Gateway;
-use penstock_service::groups;
-use salvo::{Depot, Request, handler};
+use penstock_service::groups::Groups;
 use serde_json::json;
-
-/// Rows of one page.
-const ROWS_PER_PAGE: usize = 50;
-/// The fields that can have errors.
-const FIELDS: &[&str] = &["name", "members", "claimValues"];
 
 #[derive(Template)]
 #[template(path = "admin/groups.html")]
@@ -45,48 +34,33 @@ struct One {
     filled: Form,
 }
 
-#[derive(Template)]
-#[template(path = "admin/group_delete.html")]
-struct Deletion {
-    frame: Frame,
-    row: Row,
-    /// The names of the Business Objects whose changes it approves.
-    used_by: Vec<String>,
-}
-
-/// A group in the list.
+/// A group, and what people call its accounts.
 struct Row {
-    name: String,
-    /// The address of its page, without the prefix.
-    path: String,
-    /// The emails of its accounts.
+    group: Group,
     members: Vec<String>,
-    claim_values: Vec<String>,
-    version: u64,
-    changed: String,
     changed_by: String,
 }
 
 impl Row {
-    /// Converts a group that an Admin sees.
-    fn from_group(group: Group, gateway: &Gateway, by: &Caller) -> Option<Self> {
-        Some(Self {
-            path: page_path(&group.name),
-            name: group.name,
-            members: group.members?.iter().map(|id| name_member(gateway, id)).collect(),
-            claim_values: group.claim_values?,
-            version: group.version?,
-            changed: words::format_minute(&group.updated_at?),
-            changed_by: words::name_actor(gateway, by, &group.updated_by?),
-        })
+    fn new(view: &View, group: Group) -> Self {
+        let members = group.members.iter().flatten();
+        Self {
+            members: members.map(|id| name_member(&view.gateway, id)).collect(),
+            changed_by: group
+                .updated_by
+                .as_deref()
+                .map(|id| words::name_actor(&view.gateway, &view.by, id))
+                .unwrap_or_default(),
+            group,
+        }
     }
 
-    fn fill_form(&self) -> Form {
-        Form::with_values([
-            ("members", Some(self.members.join("\n"))),
-            ("claimValues", Some(self.claim_values.join("\n"))),
-            ("version", Some(self.version.to_string())),
-        ])
+    fn claim_values(&self) -> &[String] {
+        self.group.claim_values.as_deref().unwrap_or_default()
+    }
+
+    fn changed(&self) -> String {
+        self.group.updated_at.as_deref().map(words::format_minute).unwrap_or_default()
     }
 }
 
@@ -98,151 +72,63 @@ fn name_member(gateway: &Gateway, id: &str) -> String {
     if is_unique { email } else { id.to_owned() }
 }
 
-/// Returns the address of the page of a group, without the prefix.
-fn page_path(name: &str) -> String {
-    format!("/admin/groups/{}", encode_segment(name))
-}
+impl DefinitionPages for Groups {
+    const SECTION: Section = Section::Groups;
+    const PATH: &'static str = "/admin/groups";
+    const FIELDS: &'static [&'static str] = &["name", "members", "claimValues"];
+    type Details = Group;
 
-fn find_row(req: &Request, depot: &Depot) -> Result<Row, Problem> {
-    let (gateway, name) = (gateway(depot)?, path_parameter(req, "name"));
-    let found = groups::find_group(&gateway, caller(depot), name)?;
-    Ok(Row::from_group(found, &gateway, caller(depot)).ok_or_else(|| missing_group_error(name))?)
-}
-
-/// Reads the group in a form.
-fn read_group(name: &str, form: &Form) -> Result<NewGroup, GatewayError> {
-    let lines = |field: &str| {
-        let text = form.text(field);
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        lines.map(str::to_owned).collect::<Vec<_>>()
-    };
-    let body = json!({ "members": lines("members"), "claimValues": lines("claimValues") });
-    NewGroup::from_json(name, body.to_string().as_bytes())
-}
-
-/// Returns the errors of a group that was refused.
-fn describe_refusal(mut error: GatewayError, is_new: bool) -> FormErrors {
-    match error.class {
-        ErrorClass::PreconditionFailed if is_new => {
-            let message = "this name is taken; choose another one, or edit that group";
-            let findings = vec![Finding::at_pointer("/name", message)];
-            error = GatewayError::with_findings(ErrorClass::Conflict, NOT_SAVED, findings);
-        }
-        ErrorClass::PreconditionFailed => {
-            "Another user has changed this group in the meantime. Your changes are not saved. Copy them, and open the page again."
-                .clone_into(&mut error.detail);
-        }
-        ErrorClass::Invalid => NOT_SAVED.clone_into(&mut error.detail),
-        _ => {}
+    async fn read_details(view: &View, name: &str) -> Result<Group, GatewayError> {
+        definitions::find::<Self>(&view.gateway, &view.by, name).await
     }
-    for finding in &mut error.findings {
-        if finding.place == Place::Pointer(String::new()) {
-            finding.place = Place::Pointer("/name".to_owned());
-        }
+
+    fn new_form() -> Form {
+        Form::default()
     }
-    FormErrors::from_error(error, FIELDS)
-}
 
-/// Shows the list.
-#[handler]
-pub(crate) async fn list_groups(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let query = Query::read(req, &["cursor"])?;
-    let (after, gateway) = (query.read_cursor::<TextCursor>()?, gateway(depot)?);
-    let by = caller(depot);
-    let mut listed = groups::list_groups(&gateway, by, after.as_deref(), ROWS_PER_PAGE + 1);
-    let frame = Frame::new(req, depot, Section::Groups);
-    let name = |group: &Group| group.name.clone();
-    Ok(PageReply::show(&List {
-        pager: Pager::for_rows(&frame, "/admin/groups", &query, &mut listed, ROWS_PER_PAGE, name),
-        rows: listed.into_iter().filter_map(|group| Row::from_group(group, &gateway, by)).collect(),
-        frame,
-    }))
-}
-
-/// Shows the form for a new group.
-#[handler]
-pub(crate) async fn show_new_group(req: &mut Request, depot: &mut Depot) -> PageResult {
-    Query::read(req, &[])?;
-    Ok(build_page(req, depot, None, Form::default(), FormErrors::default()))
-}
-
-fn build_page(
-    req: &Request,
-    depot: &Depot,
-    row: Option<Row>,
-    filled: Form,
-    faults: FormErrors,
-) -> PageReply {
-    let mut frame = Frame::new(req, depot, Section::Groups);
-    if let Some(row) = &row {
-        frame = frame.with_source_of(depot, DefinitionKind::Group, &row.name);
+    fn fill_form(view: &View, group: &Group) -> Form {
+        let row = Row::new(view, group.clone());
+        Form::with_values([
+            ("members", Some(row.members.join("\n"))),
+            ("claimValues", Some(row.claim_values().join("\n"))),
+            ("version", group.version.map(|version| version.to_string())),
+        ])
     }
-    let status = faults.status;
-    PageReply::show_with_status(status, &One { frame, faults, row, filled })
-}
 
-/// Creates a group.
-#[handler]
-pub(crate) async fn create_group(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let name = form.trimmed("name").unwrap_or_default();
-    let created = async {
-        let new = read_group(&name, &form)?;
-        groups::define_group(&gateway, caller(depot), &name, new, IfMatch::Any, true).await
-    };
-    Ok(match created.await {
-        Ok(_) => PageReply::redirect("/admin/groups", format!("The group {name} was created.")),
-        Err(error) => build_page(req, depot, None, form, describe_refusal(error, true)),
-    })
-}
+    fn read_form(name: &str, form: &Form) -> Result<NewGroup, GatewayError> {
+        let (members, values) = (form.lines("members"), form.lines("claimValues"));
+        let body = json!({ "members": members, "claimValues": values });
+        NewGroup::from_json(name, body.to_string().as_bytes())
+    }
 
-/// Shows one group.
-#[handler]
-pub(crate) async fn show_group(req: &mut Request, depot: &mut Depot) -> PageResult {
-    Query::read(req, &[])?;
-    let row = find_row(req, depot)?;
-    let filled = row.fill_form();
-    Ok(build_page(req, depot, Some(row), filled, FormErrors::default()))
-}
+    fn build_list(view: View, rows: Vec<Group>, pager: Pager) -> impl Template {
+        let rows = rows.into_iter().map(|group| Row::new(&view, group)).collect();
+        List { frame: view.frame, rows, pager }
+    }
 
-/// Changes a group.
-#[handler]
-pub(crate) async fn save_group(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let row = find_row(req, depot)?;
-    let name = row.name.clone();
-    let saved = async {
-        let new = read_group(&name, &form)?;
-        groups::define_group(&gateway, caller(depot), &name, new, form.if_match(), false).await
-    };
-    Ok(match saved.await {
-        Ok(_) => PageReply::redirect("/admin/groups", format!("The group {name} was saved.")),
-        Err(error) => build_page(req, depot, Some(row), form, describe_refusal(error, false)),
-    })
-}
+    fn build_form(
+        view: View,
+        details: Option<Group>,
+        filled: Form,
+        faults: FormErrors,
+    ) -> impl Template {
+        let row = details.map(|group| Row::new(&view, group));
+        One { frame: view.frame, faults, row, filled }
+    }
 
-/// Asks for confirmation before a group is deleted.
-#[handler]
-pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> PageResult {
-    Query::read(req, &[])?;
-    let row = find_row(req, depot)?;
-    let group = Principal::Group(row.name.clone());
-    let objects = gateway(depot)?.catalogue.list();
-    let uses = objects.iter().filter(|one| one.object.definition.approvers().contains(&group));
-    let used_by = uses.map(|one| one.object.definition.name.clone()).collect();
-    let frame = Frame::new(req, depot, Section::Groups);
-    let frame = frame.with_source_of(depot, DefinitionKind::Group, &row.name);
-    Ok(PageReply::show(&Deletion { frame, row, used_by }))
-}
-
-/// Deletes a group.
-#[handler]
-pub(crate) async fn delete_group(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let name = path_parameter(req, "name");
-    Ok(match groups::delete_group(&gateway, caller(depot), name, form.if_match()).await {
-        Ok(()) => PageReply::redirect("/admin/groups", format!("The group {name} was deleted.")),
-        Err(error) if error.class == ErrorClass::NotFound => return Err(error.into()),
-        Err(error) => PageReply::redirect_with_error(page_path(name), error.detail),
-    })
+    fn describe_deletion(view: &View, shown: &Group) -> Result<String, String> {
+        let group = Principal::Group(shown.name.clone());
+        let objects = view.gateway.catalogue.list();
+        let approved = objects.iter().map(|one| &one.object.definition);
+        let approved = approved.filter(|one| one.approvers().contains(&group));
+        let names: Vec<&str> = approved.map(|one| one.name.as_str()).collect();
+        let used = match names.as_slice() {
+            [] => String::new(),
+            names => format!(" It approves changes of {}.", names.join(", ")),
+        };
+        Ok(format!(
+            "Its members no longer see and approve what they see and approve as members. Definitions and changes that name \
+             the group keep the name.{used}"
+        ))
+    }
 }

@@ -16,17 +16,13 @@ use salvo::{Depot, Request, handler};
 struct One {
     frame: Frame,
     title: String,
-    /// The id and the name of the Business Object.
-    business_object: Option<(String, String)>,
+    record: IngestionRecord,
     /// Whether the Business Object still exists.
     is_defined: bool,
     sender: String,
     approver: Option<String>,
     /// The number of objects for each result, or of quads.
     counts: Vec<(&'static str, String)>,
-    rejected: u64,
-    size: String,
-    id: String,
 }
 
 /// Shows one ingestion.
@@ -45,10 +41,7 @@ pub(crate) async fn show_ingestion(req: &mut Request, depot: &mut Depot) -> Page
         sender: words::name_sender(&gateway, by, &record.caller, record.api_key.as_deref()),
         approver: record.approved_by.as_deref().map(|id| words::name_actor(&gateway, by, id)),
         counts: list_counts(&record),
-        rejected: record.rejected,
-        size: words::format_size(record.bytes),
-        business_object: record.business_object.zip(record.business_object_name),
-        id: record.id,
+        record,
     }))
 }
 

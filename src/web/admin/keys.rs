@@ -6,8 +6,8 @@ use super::pager::Pager;
 use super::words;
 use askama::Template;
 use jiff::Timestamp;
+use penstock_auth::Role;
 use penstock_auth::keys::NewApiKey;
-use penstock_auth::{Auth, Role};
 use penstock_base::json::Json;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
@@ -71,7 +71,7 @@ impl Choice {
 struct Made {
     frame: Frame,
     row: Row,
-    key: String,
+    secret: String,
     /// The commands that use the key.
     commands: Vec<String>,
 }
@@ -85,23 +85,21 @@ struct Revocation {
 
 /// A key in the list.
 struct Row {
-    id: String,
-    name: String,
-    role: Role,
-    /// The display name of its owner, and the address of that account's page.
+    key: ApiKey,
+    /// The display name of its owner.
     owner: String,
-    owner_path: Option<String>,
+    /// The id of its owner, if that account exists.
+    owner_id: Option<String>,
+    /// The names of its Business Objects.
     business_objects: String,
-    created: String,
-    expires: String,
     is_over: bool,
-    last_used: String,
 }
 
 impl Row {
-    fn from_key(key: &ApiKey, gateway: &Gateway, now: Timestamp) -> Self {
-        let at = key.expires_at.as_deref().and_then(|at| at.parse::<Timestamp>().ok());
-        let (owner, owner_path) = describe_owner(key.owner.as_deref(), &gateway.auth);
+    fn new(key: ApiKey, gateway: &Gateway) -> Self {
+        let now = gateway.clock.now();
+        let is_over = |at: &str| at.parse::<Timestamp>().map_or(true, |at| at <= now);
+        let account = key.owner.as_deref().and_then(|id| gateway.auth.accounts.get(id));
         let name_of = |id: &String| {
             let found = gateway.catalogue.get(id);
             found
@@ -111,26 +109,16 @@ impl Row {
         let business_objects =
             business_objects.map(|ids| ids.iter().map(name_of).collect::<Vec<_>>().join(", "));
         Self {
-            id: key.id.clone(),
-            name: key.name.clone(),
-            role: key.role,
-            owner,
-            owner_path,
+            owner: match (&account, &key.owner) {
+                (Some(account), _) => words::display_name(account),
+                (None, Some(id)) => id.clone(),
+                (None, None) => "Local administration".to_owned(),
+            },
+            owner_id: account.map(|account| account.id.clone()),
             business_objects: business_objects.unwrap_or_else(|| "all".to_owned()),
-            created: words::format_minute(&key.created_at),
-            expires: words::format_minute_or_never(key.expires_at.as_deref()),
-            is_over: key.expires_at.is_some() && at.is_none_or(|at| at <= now),
-            last_used: words::format_minute_or_never(key.last_used.as_deref()),
+            is_over: key.expires_at.as_deref().is_some_and(is_over),
+            key,
         }
-    }
-}
-
-/// Returns the display name of a key's owner, and the address of its account.
-fn describe_owner(id: Option<&str>, auth: &Auth) -> (String, Option<String>) {
-    let Some(id) = id else { return ("Local administration".to_owned(), None) };
-    match auth.accounts.get(id) {
-        Some(account) => (words::display_name(&account), Some(format!("/admin/users/{id}"))),
-        None => (id.to_owned(), None),
     }
 }
 
@@ -141,12 +129,11 @@ pub(crate) async fn list_keys(req: &mut Request, depot: &mut Depot) -> PageResul
     let (after, gateway) = (query.read_cursor::<UuidCursor>()?, gateway(depot)?);
     let mut keys =
         api_keys::list_keys(&gateway, caller(depot), after.as_deref(), ROWS_PER_PAGE + 1);
-    let now = gateway.clock.now();
     let frame = Frame::new(req, depot, Section::Keys);
     let id = |key: &ApiKey| key.id.clone();
     Ok(PageReply::show(&List {
         pager: Pager::for_rows(&frame, "/admin/keys", &query, &mut keys, ROWS_PER_PAGE, id),
-        rows: keys.iter().map(|key| Row::from_key(key, &gateway, now)).collect(),
+        rows: keys.into_iter().map(|key| Row::new(key, &gateway)).collect(),
         frame,
     }))
 }
@@ -213,12 +200,12 @@ pub(crate) async fn create_key(req: &mut Request, depot: &mut Depot) -> PageResu
     Ok(match created.await {
         Ok((key, secret)) => PageReply::show(&Made {
             frame: Frame::new(req, depot, Section::Keys),
-            row: Row::from_key(&key, &gateway, gateway.clock.now()),
             commands: {
                 let base = origin(depot).base_url(state(depot).settings()).unwrap_or_default();
                 build_commands(&gateway, &key, &secret, &base)
             },
-            key: secret,
+            row: Row::new(key, &gateway),
+            secret,
         }),
         Err(error) => {
             build_new_key_page(req, depot, &gateway, form, FormErrors::from_error(error, FIELDS))
@@ -247,7 +234,7 @@ pub(crate) async fn confirm_revocation(req: &mut Request, depot: &mut Depot) -> 
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
     let key = find_key(&gateway, caller(depot), path_parameter(req, "id"))?;
-    let row = Row::from_key(&key, &gateway, gateway.clock.now());
+    let row = Row::new(key, &gateway);
     Ok(PageReply::show(&Revocation { frame: Frame::new(req, depot, Section::Keys), row }))
 }
 

@@ -3,8 +3,9 @@
 use super::changes::ChangeRow;
 use super::check::format_json;
 use super::frame::{Frame, PageReply, PageResult, Section};
+use super::labels::Labelled as _;
 use super::pager::Pager;
-use super::words::shorten_text;
+use super::words::{self, shorten_text};
 use askama::Template;
 use fields::{FieldList, TreeItem};
 use graph::Drawing;
@@ -206,9 +207,9 @@ async fn find_pending(
     address: &ObjectAddress,
 ) -> Result<Pending, Problem> {
     let touching = list_touching_changes(gateway, by, address.uri().to_owned()).await?;
-    let changes = touching.changes.iter();
+    let changes = touching.changes.into_iter();
     Ok(Pending {
-        changes: changes.map(|one| ChangeRow::from_visible(one, gateway, by)).collect(),
+        changes: changes.map(|one| ChangeRow::new(one, gateway, by)).collect(),
         is_searched: touching.is_complete,
     })
 }

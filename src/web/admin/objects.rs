@@ -1,11 +1,12 @@
 //! The objects of a Business Object: filters, order and pages, all in the address.
+use super::filter_bar::Select;
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::object::{Cell, object_link};
 use super::pager::Pager;
 use super::words::{self, shorten_text};
 use askama::Template;
 use filters::{FilterRow, Filters};
-use order::{SortChoice, SortHeader, Sorting};
+use order::{SortHeader, Sorting};
 use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::json::push_pointer;
@@ -19,7 +20,7 @@ use penstock_model::search::ObjectCount;
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
 use penstock_service::objects::{
-    FoundField, FoundPage, FoundRow, IriNames, find_labels, search_objects,
+    FoundField, FoundPage, FoundRow, IriNames, ObjectSearch, find_labels, search_objects,
 };
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, handler};
@@ -44,7 +45,7 @@ struct List {
     name: String,
     filters: Vec<FilterRow>,
     is_searched: bool,
-    orders: Vec<SortChoice>,
+    order: Select,
     /// How many objects there are, in words.
     total: String,
     headers: Vec<SortHeader>,
@@ -134,8 +135,9 @@ async fn find_page(
 ) -> Result<FoundPage, GatewayError> {
     let filter = request.filters.build_filter(&compiled.mapping.root, fields)?;
     let order = request.sorting.build_order(&compiled.mapping.root)?;
-    let (compiled, after) = (Arc::clone(compiled), request.after.clone());
-    search_objects(gateway, by, compiled, filter, order, after, ROWS_PER_PAGE).await
+    let after = request.after.clone();
+    let search = ObjectSearch { filter, order, after, limit: ROWS_PER_PAGE };
+    search_objects(gateway, by, Arc::clone(compiled), search).await
 }
 
 impl List {
@@ -180,7 +182,7 @@ impl List {
         let headers = request.sorting.list_headers(label.is_some(), shown, &address);
         Self {
             filters: request.filters.to_rows(fields),
-            orders: request.sorting.list_choices(&compiled.mapping.root),
+            order: request.sorting.list_choices(&compiled.mapping.root),
             id: id.clone(),
             name: compiled.object.definition.name.clone(),
             frame,

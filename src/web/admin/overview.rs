@@ -1,8 +1,8 @@
 //! `/admin`: the state of the gateway, and what is wrong.
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::health::{Concern, collect_concerns};
+use super::labels::Labelled as _;
 use super::plot::{Plot, Series, Unit};
-use super::target_state::StateLabel;
 use super::words;
 use askama::Template;
 use penstock_auth::Caller;
@@ -14,7 +14,7 @@ use penstock_http::caller::caller;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::state::{gateway, state};
-use penstock_resources::export;
+use penstock_resources::export::Target;
 use penstock_resources::gateway::Status;
 use penstock_service::gateway::Gateway;
 use salvo::{Depot, Request, handler};
@@ -46,16 +46,6 @@ struct Overview {
     since: String,
     lines: Vec<Line>,
     facts: Vec<(&'static str, String)>,
-}
-
-/// The row of a target.
-struct Target {
-    name: String,
-    state: StateLabel,
-    depth: String,
-    size: String,
-    oldest: String,
-    last: String,
 }
 
 /// A line of the log.
@@ -93,12 +83,12 @@ pub(crate) async fn show_overview(req: &mut Request, depot: &mut Depot) -> PageR
             .map(|one| (one.object.id.clone(), one.object.definition.name.clone()))
             .collect(),
         more_data: all.len().saturating_sub(MAX_DATA_LINKS),
-        targets: status.targets.iter().map(target_row).collect(),
         plots: build_plots(range, &recent, &status),
         range,
         since: words::format_duration(recent.since.as_secs()),
         lines: recent_log_lines(&status, &gateway, caller(depot)),
         facts: system_facts(&status),
+        targets: status.targets,
         frame,
     };
     Ok(PageReply::show(&page))
@@ -155,18 +145,6 @@ fn build_summary(status: &Status, defined: u64, recent: &RecentCounts) -> String
         sentences.push(format!("{} of disk space{left} are free.", words::format_size(free)));
     }
     sentences.join(" ")
-}
-
-fn target_row(target: &export::Target) -> Target {
-    let ago = |moment: &str| format!("{} ago", words::format_age(moment));
-    Target {
-        name: target.name.clone(),
-        state: StateLabel::of_target(target),
-        depth: words::format_number(target.depth),
-        size: if target.depth == 0 { "–".to_owned() } else { words::format_size(target.bytes) },
-        oldest: target.oldest_age_seconds.map_or_else(|| "–".to_owned(), words::format_duration),
-        last: target.last_delivery.as_deref().map_or_else(|| "never".to_owned(), ago),
-    }
 }
 
 /// Returns recent warnings and errors.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 /// The addresses of the first and the next page.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Pager {
+pub(crate) struct Pager {
     pub(super) first: Option<String>,
     pub(super) next: Option<String>,
 }

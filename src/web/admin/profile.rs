@@ -1,10 +1,11 @@
 //! `/admin/profile`: the caller's own account.
 use super::form::{Form, FormErrors, take_form};
 use super::frame::{Frame, PageReply, PageResult, Section};
-use super::users::{FIELDS, Shown, fill_form, set_password_from_form};
+use super::users::{FIELDS, fill_form, set_password_from_form};
+use super::{labels, words};
 use askama::Template;
-use penstock_auth::Account;
 use penstock_auth::accounts::AccountEdit;
+use penstock_auth::{Account, AccountSource};
 use penstock_base::IfMatch;
 use penstock_base::json::Json;
 use penstock_http::caller::caller;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 struct Profile {
     frame: Frame,
     faults: FormErrors,
-    shown: Shown,
+    account: Arc<Account>,
     filled: Form,
 }
 
@@ -41,7 +42,7 @@ fn build_profile_page(
 ) -> PageReply {
     let frame = Frame::new(req, depot, Section::Profile);
     let status = faults.status;
-    PageReply::show_with_status(status, &Profile { frame, faults, shown: account.into(), filled })
+    PageReply::show_with_status(status, &Profile { frame, faults, account, filled })
 }
 
 /// Changes the caller's own names and organization.

@@ -1,6 +1,7 @@
 //! `/admin/quality`: validations of everything that Business Objects have.
 use super::form::take_form;
 use super::frame::{Frame, PageReply, PageResult, Section};
+use super::labels::{Labelled as _, severity_class};
 use super::object::{find_distinct_label, object_link};
 use super::pager::Pager;
 use super::words;
@@ -11,15 +12,17 @@ use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::query::{NumberCursor, Query, UuidCursor, cursor_after};
 use penstock_http::state::gateway;
+use penstock_model::resource::Compiled;
 use penstock_resources::problem::ViolatedConstraint;
 use penstock_resources::validation::{
-    ConstraintCount, ListedViolation, SeverityCounts, Validation, ValidationState,
+    ConstraintCount, ListedViolation, Validation, ValidationState,
 };
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
 use penstock_service::objects::{IriNames, find_labels};
 use penstock_service::validations::{self, Report};
 use salvo::{Depot, Request, handler};
+use std::sync::Arc;
 
 /// Rows of one page of validations.
 const ROWS_PER_PAGE: usize = 50;
@@ -32,33 +35,10 @@ const MAX_VALIDATIONS: usize = 1000;
 #[template(path = "admin/quality.html")]
 struct List {
     frame: Frame,
-    business_objects: Vec<Validated>,
-    rows: Vec<Row>,
+    /// The Business Objects with shapes graphs, each with its last validation.
+    business_objects: Vec<(Arc<Compiled>, Option<Validation>)>,
+    rows: Vec<Validation>,
     pager: Pager,
-}
-
-/// A Business Object that has shapes graphs.
-struct Validated {
-    id: String,
-    name: String,
-    shapes: Vec<String>,
-    mode: &'static str,
-    /// Its last validation.
-    last: Option<Row>,
-}
-
-/// One validation.
-struct Row {
-    id: String,
-    business_object: String,
-    /// Its state or its result, and the class of that.
-    state: &'static str,
-    class: &'static str,
-    objects: String,
-    violations: String,
-    warnings: String,
-    infos: String,
-    age: String,
 }
 
 #[derive(Template)]
@@ -68,11 +48,9 @@ struct One {
     validation: Validation,
     /// Whether the Business Object still exists.
     is_defined: bool,
-    row: Row,
-    queued: String,
-    ended: Option<String>,
     constraints: Vec<CountBar>,
-    other: Option<String>,
+    /// The number of violations of further shapes and constraints.
+    other_count: u64,
     violations: Vec<ViolationRow>,
     /// How many violations there are, and how many of them are listed.
     listed: String,
@@ -103,50 +81,6 @@ struct ViolationRow {
     constraint: String,
     class: &'static str,
     message: String,
-}
-
-impl From<&Validation> for Row {
-    fn from(validation: &Validation) -> Self {
-        let SeverityCounts { violation, warning, info } = validation.counts;
-        let (state, class) = describe_state(validation);
-        let validated = words::format_number(validation.progress.validated);
-        Self {
-            id: validation.id.clone(),
-            business_object: validation.business_object_name.clone(),
-            state,
-            class,
-            objects: match validation.progress.expected {
-                Some(expected) if expected != validation.progress.validated => {
-                    format!("{validated} of {}", words::format_number(expected))
-                }
-                _ => validated,
-            },
-            violations: words::format_number(violation),
-            warnings: words::format_number(warning),
-            infos: words::format_number(info),
-            age: words::format_age(&validation.queued_at),
-        }
-    }
-}
-
-/// Returns the state of a validation, or the result of a finished one, and its class.
-fn describe_state(validation: &Validation) -> (&'static str, &'static str) {
-    let counts = validation.counts;
-    match validation.state {
-        ValidationState::Finished if counts.violation > 0 => ("violations", "bad"),
-        ValidationState::Finished if counts.total() > 0 => ("warnings", "warn"),
-        ValidationState::Finished => ("conforms", "good"),
-        ValidationState::Failed => ("failed", "bad"),
-        other => (other.name(), ""),
-    }
-}
-
-fn severity_class(severity: &str) -> &'static str {
-    match severity {
-        "violation" => "bad",
-        "warning" => "warn",
-        _ => "",
-    }
 }
 
 /// Returns the local name of a constraint component: `MinCount`.
@@ -181,29 +115,22 @@ pub(crate) async fn list_validations(req: &mut Request, depot: &mut Depot) -> Pa
     let id = |one: &Validation| one.id.clone();
     let pager = Pager::for_rows(&frame, "/admin/quality", &query, &mut found, ROWS_PER_PAGE, id);
     let business_objects = list_validated(&gateway);
-    let rows = found.iter().map(Row::from).collect();
-    Ok(PageReply::show(&List { frame, business_objects, rows, pager }))
+    Ok(PageReply::show(&List { frame, business_objects, rows: found, pager }))
 }
 
-fn list_validated(gateway: &Gateway) -> Vec<Validated> {
+fn list_validated(gateway: &Gateway) -> Vec<(Arc<Compiled>, Option<Validation>)> {
     let all = validations::list_validations(gateway, None, None, MAX_VALIDATIONS);
-    let mut validated = Vec::new();
-    for compiled in gateway.catalogue.list() {
-        let object = &compiled.object;
-        let Some(validation) = &object.definition.validation else { continue };
-        if validation.shapes.is_empty() {
-            continue;
-        }
-        let last = all.iter().find(|one| one.business_object == object.id);
-        validated.push(Validated {
-            id: object.id.clone(),
-            name: object.definition.name.clone(),
-            shapes: validation.shapes.clone(),
-            mode: validation.mode.name(),
-            last: last.map(Row::from),
-        });
-    }
-    validated
+    let last = |id: &str| all.iter().find(|one| one.business_object == id).cloned();
+    let mut objects = gateway.catalogue.list();
+    objects.retain(|one| {
+        let validation = one.object.definition.validation.as_ref();
+        validation.is_some_and(|validation| !validation.shapes.is_empty())
+    });
+    let with_last = |one: Arc<Compiled>| {
+        let last = last(&one.object.id);
+        (one, last)
+    };
+    objects.into_iter().map(with_last).collect()
 }
 
 /// Enqueues a validation.
@@ -254,11 +181,8 @@ pub(crate) async fn show_validation(req: &mut Request, depot: &mut Depot) -> Pag
     };
     let page = One {
         is_defined: gateway.catalogue.get(&validation.business_object).is_some(),
-        row: Row::from(&validation),
-        queued: words::format_utc(&validation.queued_at),
-        ended: validation.ended_at.as_deref().map(words::format_utc),
         constraints: count_bars(constraints, &names),
-        other: (other_count > 0).then(|| words::format_number(other_count)),
+        other_count,
         violations: violations.into_iter().map(show).collect(),
         listed: if listed < total {
             format!(

@@ -16,7 +16,7 @@ use penstock_http::service::trace;
 use penstock_http::state::{gateway, run_blocking, state};
 use penstock_model::dead_letters::{DeadLetter, Origin};
 use penstock_service::dead_letters::{
-    self, Correction, DeadLetterName, DeadLetterText, LetterList,
+    self, Correction, DeadLetterName, DeadLetterText, LetterList, LetterRetry,
 };
 use penstock_service::gateway::Gateway;
 use penstock_service::ingestions::find_ingestion;
@@ -42,14 +42,10 @@ struct List {
 
 /// A dead letter in the list.
 struct Row {
-    id: String,
-    place: String,
-    business_object: String,
-    mode: &'static str,
-    error: String,
-    size: String,
+    letter: DeadLetter,
+    /// Its errors, in words.
+    errors: Vec<String>,
     sender: String,
-    age: String,
 }
 
 #[derive(Template)]
@@ -57,39 +53,28 @@ struct Row {
 struct One {
     frame: Frame,
     row: Row,
-    business_object_id: String,
-    ingestion: String,
-    /// What the ingestion did, and when.
-    ingestion_title: String,
-    at: String,
-    letter_errors: Vec<String>,
     /// The errors of the retry that was sent from this page.
     retry_errors: FormErrors,
     text: String,
-    /// The topic of the message that it was in, and the fields that come from the topic.
-    topic: Option<String>,
-    topic_fields: Vec<(String, String)>,
-    /// The header of its stream of CSV, if the text is a record.
-    csv_header: Option<String>,
     /// Why the text cannot be corrected in the form.
     not_editable: Option<&'static str>,
 }
 
 impl Row {
-    fn from_letter(letter: &DeadLetter, gateway: &Gateway, by: &Caller) -> Self {
-        let first = letter.errors.first().cloned().map(Finding::from);
+    fn new(letter: DeadLetter, gateway: &Gateway, by: &Caller) -> Self {
+        let errors = letter.errors.iter().cloned();
         Self {
-            id: letter.id.clone(),
-            place: match letter.line {
-                Some(line) => format!("Object {}, line {line}", letter.index),
-                None => format!("Object {}", letter.index),
-            },
-            business_object: letter.business_object_name.clone(),
-            mode: letter.mode.name(),
-            error: first.map(|error| error.to_string()).unwrap_or_default(),
-            size: words::format_size(letter.text_bytes),
+            errors: errors.map(|error| Finding::from(error).to_string()).collect(),
             sender: describe_origin(&letter.origin, gateway, by),
-            age: words::format_age(&letter.at),
+            letter,
+        }
+    }
+
+    /// Returns the place of the object in its request.
+    fn place(&self) -> String {
+        match self.letter.line {
+            Some(line) => format!("Object {}, line {line}", self.letter.index),
+            None => format!("Object {}", self.letter.index),
         }
     }
 }
@@ -131,7 +116,7 @@ pub(crate) async fn list_rejected(req: &mut Request, depot: &mut Depot) -> PageR
         None => None,
     };
     let ingestion_name = ingestion_name.as_ref().map(describe_record);
-    let rows = listed.letters.iter().map(|letter| Row::from_letter(letter, &gateway, by)).collect();
+    let rows = listed.letters.into_iter().map(|letter| Row::new(letter, &gateway, by)).collect();
     Ok(PageReply::show(&List {
         pager: Pager::new(&frame, "/admin/rejected", &parameters, is_first, next.as_deref()),
         rows,
@@ -169,14 +154,15 @@ pub(crate) async fn retry_dead_letter(req: &mut Request, depot: &mut Depot) -> P
     let languages = read_languages(req.headers());
     let (name, text, is_record) = (letter_name(req), corrected.clone(), found.letter.csv.is_some());
     let retried = run_blocking(move || {
-        let text = text.as_deref().map(|text| {
+        let corrected = text.as_deref().map(|text| {
             if is_record && !begins_object(text) {
                 Correction::Record(text.as_bytes())
             } else {
                 Correction::Json(text.as_bytes())
             }
         });
-        let answer = dead_letters::retry_dead_letter(&gateway, &by, &name, text, languages, trace);
+        let retry = LetterRetry { corrected, languages, trace };
+        let answer = dead_letters::retry_dead_letter(&gateway, &by, &name, retry);
         drop(permit);
         Ok(answer)
     });
@@ -228,12 +214,9 @@ fn build_page(
 ) -> PageResult {
     let DeadLetterText { letter, text } = found;
     let (gateway, by) = (gateway(depot)?, caller(depot));
-    let errors = letter.errors.iter().cloned().map(|error| Finding::from(error).to_string());
     let status = retry_errors.status;
     let page = One {
         frame: Frame::new(req, depot, Section::Rejected),
-        row: Row::from_letter(&letter, &gateway, by),
-        letter_errors: errors.collect(),
         not_editable: if letter.message.as_ref().is_some_and(|one| one.whole_bytes.is_some()) {
             Some(
                 "The message was too large, so only its beginning is kept. Send the object again in smaller messages.",
@@ -248,18 +231,7 @@ fn build_page(
             None
         },
         text: corrected.unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned()),
-        topic_fields: letter.message.iter().flat_map(|message| message.fields.clone()).collect(),
-        topic: letter.message.as_ref().map(|message| message.topic.clone()),
-        business_object_id: letter.business_object,
-        csv_header: letter.csv.map(|csv| csv.header),
-        ingestion_title: format!(
-            "{} into {}, {}",
-            letter.mode.name(),
-            letter.business_object_name,
-            words::format_utc(&letter.at)
-        ),
-        ingestion: letter.ingestion_id,
-        at: words::format_utc(&letter.at),
+        row: Row::new(letter, &gateway, by),
         retry_errors,
     };
     Ok(PageReply::show_with_status(status, &page))

@@ -11,6 +11,7 @@ use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::state::gateway;
 use penstock_model::derive::DerivedMapping;
+use penstock_model::resource::Definition;
 use penstock_service::business_objects::{Derivation, default_vocabulary, derive_mapping};
 use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
@@ -56,7 +57,8 @@ pub(crate) async fn derive_business_object(req: &mut Request, depot: &mut Depot)
     Ok(match derive(&gateway, by, &name, &vocabulary, &sample).await? {
         Ok(Derivation { mapping: DerivedMapping { config, notes }, used_part }) => {
             let sample = used_part.map_or(sample, Into::into);
-            let draft = Draft { name, enabled: true, config, sample, ..Draft::default() };
+            let definition = Definition { name, enabled: true, config, ..Definition::default() };
+            let draft = Draft { definition, sample, ..Draft::default() };
             let check = DraftCheck::run(&gateway, by, &draft).await?;
             PageReply::show(&Editor { notes, ..Editor::for_new(frame, draft, check) })
         }

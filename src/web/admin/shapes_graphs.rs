@@ -1,25 +1,18 @@
 //! `/admin/shapes`: the shapes graphs that users define.
-use super::form::{Form, FormErrors, take_form};
-use super::frame::{Frame, PageReply, PageResult, Section};
+use super::definitions::{DefinitionPages, View, refuse_name};
+use super::form::{Form, FormErrors, NOT_SAVED};
+use super::frame::{Frame, Section};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
-use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
-use penstock_base::{IfMatch, Role};
-use penstock_http::caller::caller;
-use penstock_http::path::{encode_segment, path_parameter};
-use penstock_http::query::{Query, TextCursor};
-use penstock_http::state::gateway;
-use penstock_model::shapes_graphs::{self as model, TextFormat};
-use penstock_resources::definitions::DefinitionKind;
+use penstock_base::Role;
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_http::path;
+use penstock_model::shapes_graphs::{StoredGraph, TextFormat, check_name};
 use penstock_resources::shapes_graph::ShapesGraph;
-use penstock_service::shapes_graphs::{self, SaveConditions};
-use salvo::{Depot, Request, handler};
+use penstock_service::definitions;
+use penstock_service::shapes_graphs::{NewShapesGraph, ShapesGraphs, read_shapes_graph};
 
-/// Rows of one page.
-const ROWS_PER_PAGE: usize = 100;
-/// The fields that can have errors.
-const FIELDS: &[&str] = &["name", "format", "text"];
 /// The choices of the format.
 const FORMATS: [(&str, &str); 7] = [
     ("text/turtle", "SHACL in Turtle"),
@@ -35,7 +28,7 @@ const FORMATS: [(&str, &str); 7] = [
 #[template(path = "admin/shapes_graphs.html")]
 struct List {
     frame: Frame,
-    rows: Vec<Row>,
+    rows: Vec<ShapesGraph>,
     pager: Pager,
 }
 
@@ -46,204 +39,72 @@ struct One {
     frame: Frame,
     faults: FormErrors,
     /// The stored shapes graph; `None` for a new one.
-    row: Option<Row>,
+    row: Option<ShapesGraph>,
     filled: Form,
-    formats: [(&'static str, &'static str); 7],
-    /// The errors in the text: line, column and message.
-    text_errors: Vec<(u64, u64, String)>,
 }
 
-#[derive(Template)]
-#[template(path = "admin/shapes_graph_delete.html")]
-struct Deletion {
-    frame: Frame,
-    row: Row,
-}
-
-/// A shapes graph in the list.
-struct Row {
-    name: String,
-    /// The address of its page, without the prefix.
-    path: String,
-    format: String,
-    used_by: Vec<String>,
-    changed: String,
-    /// Why it cannot be used, if so.
-    warnings: Vec<String>,
-}
-
-impl From<ShapesGraph> for Row {
-    fn from(graph: ShapesGraph) -> Self {
-        Self {
-            path: page_path(&graph.name),
-            format: describe_format(&graph.media_type).to_owned(),
-            used_by: graph.used_by,
-            changed: words::format_minute(&graph.updated_at),
-            warnings: graph.warnings.iter().map(ToString::to_string).collect(),
-            name: graph.name,
-        }
-    }
-}
-
+/// Returns a format in words.
 fn describe_format(media_type: &str) -> &str {
     FORMATS.iter().find(|(known, _)| *known == media_type).map_or(media_type, |(_, words)| words)
 }
 
-/// Returns the address of the page of a shapes graph, without the prefix.
-fn page_path(name: &str) -> String {
-    format!("/admin/shapes/{}", encode_segment(name))
-}
+impl DefinitionPages for ShapesGraphs {
+    const SECTION: Section = Section::Shapes;
+    const PATH: &'static str = "/admin/shapes";
+    const FIELDS: &'static [&'static str] = &["name", "format", "text"];
+    const TEXT_FIELD: Option<&'static str> = Some("text");
+    type Details = (ShapesGraph, StoredGraph);
 
-/// Returns the form with the errors of a shapes graph that was refused. Those in the text are beside it, at their lines.
-fn split_errors(mut error: GatewayError) -> (FormErrors, Vec<(u64, u64, String)>) {
-    if error.class == ErrorClass::PreconditionFailed {
-        "Another user has changed this shapes graph in the meantime, or it exists already. Your changes are not saved. \
-         Copy them, and open the page again."
-            .clone_into(&mut error.detail);
+    async fn read_details(view: &View, name: &str) -> Result<Self::Details, GatewayError> {
+        let shown = definitions::find::<Self>(&view.gateway, &view.by, name).await?;
+        Ok((shown, read_shapes_graph(&view.gateway, name).await?))
     }
-    let mut text_errors = Vec::new();
-    error.findings.retain(|Finding { place, message, .. }| match place {
-        Place::Line { line, column } => {
-            text_errors.push((*line, *column, message.clone()));
-            false
-        }
-        _ => true,
-    });
-    let mut faults = FormErrors::from_error(error, FIELDS);
-    if !text_errors.is_empty() {
-        let words = words::format_count(text_errors.len() as u64, "error", "errors");
-        faults.add("text", &format!("it has {words}, listed below it"));
+
+    fn new_form() -> Form {
+        Form::with_values([("format", Some(FORMATS[0].0.to_owned()))])
     }
-    (faults, text_errors)
-}
 
-fn read_format(form: &Form) -> Result<TextFormat, GatewayError> {
-    let given = form.trimmed("format").unwrap_or_default();
-    TextFormat::from_media_type(&given).ok_or_else(|| {
-        let finding = Finding::at_pointer("/format", format!("there is no format {given:?}"));
-        GatewayError::with_findings(ErrorClass::Invalid, super::form::NOT_SAVED, vec![finding])
-    })
-}
-
-/// Shows the list.
-#[handler]
-pub(crate) async fn list_shapes_graphs(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let query = Query::read(req, &["cursor"])?;
-    let after = query.read_cursor::<TextCursor>()?;
-    let mut listed =
-        shapes_graphs::list_shapes_graphs(&gateway(depot)?, after, ROWS_PER_PAGE + 1).await?;
-    let frame = Frame::new(req, depot, Section::Shapes);
-    let name = |listed: &ShapesGraph| listed.name.clone();
-    Ok(PageReply::show(&List {
-        pager: Pager::for_rows(&frame, "/admin/shapes", &query, &mut listed, ROWS_PER_PAGE, name),
-        rows: listed.into_iter().map(Row::from).collect(),
-        frame,
-    }))
-}
-
-/// Shows the form for a new shapes graph.
-#[handler]
-pub(crate) async fn show_new_shapes_graph(req: &mut Request, depot: &mut Depot) -> PageResult {
-    Query::read(req, &[])?;
-    let filled = Form::with_values([("format", Some(FORMATS[0].0.to_owned()))]);
-    Ok(build_page(req, depot, None, filled, None))
-}
-
-fn build_page(
-    req: &Request,
-    depot: &Depot,
-    row: Option<Row>,
-    filled: Form,
-    refused: Option<GatewayError>,
-) -> PageReply {
-    let mut frame = Frame::new(req, depot, Section::Shapes);
-    if let Some(row) = &row {
-        frame = frame.with_source_of(depot, DefinitionKind::Shapes, &row.name);
+    fn fill_form(_: &View, (_, stored): &Self::Details) -> Form {
+        Form::with_values([
+            ("format", Some(stored.metadata.format.media_type().to_owned())),
+            ("text", Some(stored.text.clone())),
+            ("version", Some(stored.metadata.version.to_string())),
+        ])
     }
-    let (faults, text_errors) = refused.map(split_errors).unwrap_or_default();
-    let status = faults.status;
-    let page = One { frame, faults, row, filled, formats: FORMATS, text_errors };
-    PageReply::show_with_status(status, &page)
-}
 
-/// Creates a shapes graph.
-#[handler]
-pub(crate) async fn create_shapes_graph(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let name = form.trimmed("name").unwrap_or_default();
-    let created = async {
-        model::check_name(&name).map_err(|why| {
-            let finding = Finding::at_pointer("/name", why);
-            GatewayError::with_findings(ErrorClass::Invalid, super::form::NOT_SAVED, vec![finding])
+    fn read_form(name: &str, form: &Form) -> Result<NewShapesGraph, GatewayError> {
+        check_name(name).map_err(refuse_name)?;
+        let given = form.trimmed("format").unwrap_or_default();
+        let format = TextFormat::from_media_type(&given).ok_or_else(|| {
+            let finding = Finding::at_pointer("/format", format!("there is no format {given:?}"));
+            GatewayError::with_findings(ErrorClass::Invalid, NOT_SAVED, vec![finding])
         })?;
-        let (format, text) = (read_format(&form)?, form.text("text"));
-        let conditions = SaveConditions { only_if_new: true, ..SaveConditions::default() };
-        let by = caller(depot);
-        shapes_graphs::define_shapes_graph(&gateway, by, &name, text, format, conditions).await
-    };
-    Ok(match created.await {
-        Ok(_) => {
-            PageReply::redirect("/admin/shapes", format!("The shapes graph {name} was created."))
+        Ok(NewShapesGraph { name: name.to_owned(), text: Box::new(form.text("text")), format })
+    }
+
+    fn build_list(view: View, rows: Vec<ShapesGraph>, pager: Pager) -> impl Template {
+        List { frame: view.frame, rows, pager }
+    }
+
+    fn build_form(
+        view: View,
+        details: Option<Self::Details>,
+        filled: Form,
+        faults: FormErrors,
+    ) -> impl Template {
+        One { frame: view.frame, faults, row: details.map(|(shown, _)| shown), filled }
+    }
+
+    fn describe_deletion(_: &View, shown: &ShapesGraph) -> Result<String, String> {
+        if shown.used_by.is_empty() {
+            return Ok(
+                "No Business Object uses it. Its text is removed, and this cannot be undone."
+                    .to_owned(),
+            );
         }
-        Err(error) => build_page(req, depot, None, form, Some(error)),
-    })
-}
-
-/// Shows one shapes graph.
-#[handler]
-pub(crate) async fn show_shapes_graph(req: &mut Request, depot: &mut Depot) -> PageResult {
-    Query::read(req, &[])?;
-    let (gateway, name) = (gateway(depot)?, path_parameter(req, "name"));
-    let found = shapes_graphs::find_shapes_graph(&gateway, name).await?;
-    let stored = shapes_graphs::read_shapes_graph(&gateway, name).await?;
-    let filled = Form::with_values([
-        ("format", Some(stored.metadata.format.media_type().to_owned())),
-        ("text", Some(stored.text)),
-        ("version", Some(stored.metadata.version.to_string())),
-    ]);
-    Ok(build_page(req, depot, Some(found.into()), filled, None))
-}
-
-/// Saves a shapes graph.
-#[handler]
-pub(crate) async fn save_shapes_graph(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let name = path_parameter(req, "name");
-    let found = shapes_graphs::find_shapes_graph(&gateway, name).await?;
-    let saved = async {
-        let (format, text) = (read_format(&form)?, form.text("text"));
-        let conditions = SaveConditions { if_match: form.if_match(), only_if_new: false };
-        let by = caller(depot);
-        shapes_graphs::define_shapes_graph(&gateway, by, name, text, format, conditions).await
-    };
-    Ok(match saved.await {
-        Ok(_) => {
-            PageReply::redirect(page_path(name), format!("The shapes graph {name} was saved."))
-        }
-        Err(error) => build_page(req, depot, Some(found.into()), form, Some(error)),
-    })
-}
-
-/// Asks for confirmation before a shapes graph is deleted.
-#[handler]
-pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> PageResult {
-    Query::read(req, &[])?;
-    let name = path_parameter(req, "name");
-    let found = shapes_graphs::find_shapes_graph(&gateway(depot)?, name).await?;
-    let frame = Frame::new(req, depot, Section::Shapes);
-    let frame = frame.with_source_of(depot, DefinitionKind::Shapes, name);
-    Ok(PageReply::show(&Deletion { frame, row: found.into() }))
-}
-
-/// Deletes a shapes graph that no Business Object names.
-#[handler]
-pub(crate) async fn delete_shapes_graph(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let (gateway, name) = (gateway(depot)?, path_parameter(req, "name"));
-    let by = caller(depot);
-    Ok(match shapes_graphs::delete_shapes_graph(&gateway, by, name, IfMatch::Any).await {
-        Ok(()) => {
-            PageReply::redirect("/admin/shapes", format!("The shapes graph {name} was deleted."))
-        }
-        Err(error) => PageReply::redirect_with_error(page_path(name), error.detail),
-    })
+        Err(format!(
+            "It is used by {}, so it cannot be deleted. Remove it from their validation first.",
+            shown.used_by.join(", ")
+        ))
+    }
 }

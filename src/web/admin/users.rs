@@ -1,6 +1,7 @@
 //! `/admin/users`: the accounts.
 use super::form::{Form, FormErrors, NOT_SAVED, take_form};
 use super::frame::{Frame, PageReply, PageResult, Section};
+use super::labels;
 use super::pager::Pager;
 use super::words;
 use askama::Template;
@@ -44,7 +45,7 @@ pub(super) const FIELDS: &[&str] = &[
 #[template(path = "admin/users.html")]
 struct List {
     frame: Frame,
-    rows: Vec<Shown>,
+    rows: Vec<Arc<Account>>,
     pager: Pager,
     /// The provider where users sign in, if it is not this gateway.
     provider: Option<String>,
@@ -64,7 +65,7 @@ struct Creation {
 struct One {
     frame: Frame,
     faults: FormErrors,
-    shown: Shown,
+    account: Arc<Account>,
     filled: Form,
     roles: [(&'static str, &'static str); 3],
 }
@@ -73,38 +74,8 @@ struct One {
 #[template(path = "admin/user_delete.html")]
 struct Deletion {
     frame: Frame,
-    shown: Shown,
+    account: Arc<Account>,
     keys: String,
-}
-
-/// An account in a list or on its page.
-pub(super) struct Shown {
-    pub(super) account: Arc<Account>,
-    pub(super) name: String,
-    pub(super) is_built_in: bool,
-    pub(super) source: &'static str,
-    pub(super) first_login: String,
-    pub(super) last_login: String,
-    pub(super) created: String,
-}
-
-impl From<Arc<Account>> for Shown {
-    fn from(account: Arc<Account>) -> Self {
-        Self {
-            name: words::display_name(&account),
-            is_built_in: account.source() == AccountSource::BuiltIn,
-            source: match account.source() {
-                AccountSource::BuiltIn => "Built in",
-                AccountSource::OpenIdConnect => "OpenID Connect",
-                AccountSource::ServiceAccount => "Access token",
-                AccountSource::ApiKey => "API key",
-            },
-            first_login: words::format_minute_or_never(account.first_login.as_deref()),
-            last_login: words::format_minute_or_never(account.last_login.as_deref()),
-            created: words::format_minute(&account.created_at),
-            account,
-        }
-    }
 }
 
 /// Fills the form of an account with its values.
@@ -169,7 +140,7 @@ pub(crate) async fn list_users(req: &mut Request, depot: &mut Depot) -> PageResu
     let key = |account: &Arc<Account>| account.id.clone();
     Ok(PageReply::show(&List {
         pager: Pager::for_rows(&frame, "/admin/users", &query, &mut accounts, ROWS_PER_PAGE, key),
-        rows: accounts.into_iter().map(Shown::from).collect(),
+        rows: accounts,
         provider: gateway.auth.oidc.as_ref().map(|oidc| oidc.registration().to_owned()),
         frame,
     }))
@@ -237,7 +208,7 @@ fn build_user_page(
 ) -> PageReply {
     let frame = Frame::new(req, depot, Section::Users);
     let status = faults.status;
-    let page = One { frame, faults, shown: account.into(), filled, roles: ROLES };
+    let page = One { frame, faults, account, filled, roles: ROLES };
     PageReply::show_with_status(status, &page)
 }
 
@@ -294,7 +265,7 @@ pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> Pa
     let keys = keys.iter().filter(|key| key.owner.as_ref() == Some(&account.id)).count();
     Ok(PageReply::show(&Deletion {
         frame: Frame::new(req, depot, Section::Users),
-        shown: account.into(),
+        account,
         keys: words::format_count(keys as u64, "API key", "API keys"),
     }))
 }

@@ -2,9 +2,10 @@
 use super::fixture::{Fixture, PUMP, SITE, service_account_caller};
 use async_graphql::parser::parse_query;
 use penstock_auth::{Caller, Credential};
+use penstock_base::Preconditions;
 use penstock_base::commit::NoClient;
 use penstock_base::memory::Memory;
-use penstock_model::catalogue::{IfMatch, Requester};
+use penstock_model::catalogue::Requester;
 use serde_json::{Value as Json, json};
 
 #[tokio::test]
@@ -55,7 +56,7 @@ async fn the_schema_follows_the_catalogue() {
     fixture
         .gateway
         .catalogue
-        .delete(Requester::new(&NoClient, "local"), "Site", IfMatch::Any)
+        .delete(Requester::new(&NoClient, "local"), "Site", Preconditions::default())
         .unwrap();
     assert!(sdl().contains("type Pump") && !sdl().contains("type Site"));
 }

@@ -1,6 +1,6 @@
 //! The gateway's own types have the members of the REST API.
 use super::fixture::{Fixture, SITE};
-use penstock_base::IfMatch;
+use penstock_base::Preconditions;
 use penstock_base::commit::NoClient;
 use penstock_base::events::EventBus;
 use penstock_export::ExportRequester;
@@ -49,7 +49,8 @@ async fn the_progress_of_a_deletion_is_current() {
     let fixture = Fixture::with_plant_data(&[]);
     let catalogue = &fixture.gateway.catalogue;
     let by = Requester::new(&NoClient, "local");
-    let id = catalogue.begin_deletion(by, "Site", IfMatch::Any).unwrap().object.id.clone();
+    let id =
+        catalogue.begin_deletion(by, "Site", Preconditions::default()).unwrap().object.id.clone();
     let query = "{ businessObjects { name deleting { remaining } } }";
     let shown = async |remaining: u64| {
         let data = Fixture::expect_data(fixture.run_query(query).await);

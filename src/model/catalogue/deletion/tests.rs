@@ -1,4 +1,4 @@
-use crate::catalogue::{Catalogue, Change, CompiledDefinition, IfMatch, Requester};
+use crate::catalogue::{Catalogue, Change, CompiledDefinition, Requester};
 use crate::change_feed;
 use crate::ingest::{Body, Limits, Mode, find_write_history, ingest, list_records};
 use crate::resource::Compiled;
@@ -9,6 +9,7 @@ use crate::testing::{
 use penstock_base::commit::{CommitCheck, GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::EventBus;
+use penstock_base::{IfMatch, Preconditions};
 use penstock_resources::business_object::DeletionCount;
 use penstock_resources::ingestion::RecordMode;
 use penstock_store::faults::{Failure, Faults};
@@ -68,7 +69,11 @@ impl Fixture {
     }
 
     fn begin(&self, name: &str) -> Result<Arc<Compiled>, GatewayError> {
-        self.catalogue.begin_deletion(Requester::new(&NoClient, "admin-1"), name, IfMatch::Any)
+        self.catalogue.begin_deletion(
+            Requester::new(&NoClient, "admin-1"),
+            name,
+            Preconditions::default(),
+        )
     }
 
     fn continue_once(&self, id: &str) -> Result<bool, GatewayError> {
@@ -253,9 +258,9 @@ fn meanwhile_it_can_neither_be_changed_nor_filled() {
     };
     let catalogue = &fixture.catalogue;
     for refused in [
-        catalogue.put(by, new("Pump"), IfMatch::Any, false).map(drop),
-        catalogue.replace(by, id, new("Valve"), IfMatch::Any).map(drop),
-        catalogue.delete(by, "Pump", IfMatch::Any),
+        catalogue.put(by, new("Pump"), Preconditions::default()).map(drop),
+        catalogue.replace(by, id, new("Valve"), Preconditions::default()).map(drop),
+        catalogue.delete(by, "Pump", Preconditions::default()),
         // A request that has read the definition before.
         fixture.ingest(&pumps, &json!([pump(2, &[])])),
         fixture.ingest(&begun, &json!([pump(2, &[])])),
@@ -264,8 +269,11 @@ fn meanwhile_it_can_neither_be_changed_nor_filled() {
     }
     // The same request again changes nothing.
     let sequence = fixture.store.stats().sequence;
-    let again =
-        catalogue.begin_deletion(Requester::new(&NoClient, "other"), id, IfMatch::Version(1));
+    let again = catalogue.begin_deletion(
+        Requester::new(&NoClient, "other"),
+        id,
+        IfMatch::Version(1).into(),
+    );
     assert_eq!(again.unwrap(), begun);
     assert_eq!(fixture.store.stats().sequence, sequence);
 
@@ -289,8 +297,9 @@ impl CommitCheck for Revoked {
 fn the_commit_that_begins_it_checks_the_requester_and_the_version() {
     let fixture = Fixture::new();
     let pumps = fixture.define("Pump", None);
-    let begin = |check, if_match| {
-        fixture.catalogue.begin_deletion(Requester::new(check, "admin-1"), "Pump", if_match)
+    let begin = |check, if_match: IfMatch| {
+        let by = Requester::new(check, "admin-1");
+        fixture.catalogue.begin_deletion(by, "Pump", if_match.into())
     };
     assert_eq!(class_of(begin(&Revoked, IfMatch::Any)), ErrorClass::Forbidden);
     assert_eq!(class_of(begin(&NoClient, IfMatch::Version(7))), ErrorClass::PreconditionFailed);
@@ -317,7 +326,7 @@ fn it_does_not_begin_while_the_members_of_another_business_object_are_unknown() 
         .unwrap();
     let reopened = Catalogue::open(fixture.store.clone(), catalogue_settings()).unwrap();
     let by = Requester::new(&NoClient, "local");
-    let error = reopened.begin_deletion(by, "Pump", IfMatch::Any).unwrap_err();
+    let error = reopened.begin_deletion(by, "Pump", Preconditions::default()).unwrap_err();
     assert_eq!(error.class, ErrorClass::Conflict);
     assert!(error.detail.contains("\"Broken\" does not compile"), "{}", error.detail);
     assert_eq!(class_of(reopened.count_deletion(&pumps, u64::MAX)), ErrorClass::Conflict);

@@ -155,7 +155,7 @@ fn put_forced(plant: &Plant, definition: &Value) {
         crate::resource::CompiledDefinition::from_json(definition.to_string().as_bytes());
     let requester = crate::catalogue::Requester::new(&NoClient, "local");
     let requester = crate::catalogue::Requester { force: true, ..requester };
-    plant.catalogue.put(requester, definition.unwrap(), IfMatch::Any, false).unwrap();
+    plant.catalogue.put(requester, definition.unwrap(), Preconditions::default()).unwrap();
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn deleting_with_objects_needs_a_bypass_where_a_review_is_required() {
     let requester = crate::catalogue::Requester::new(&NoClient, "local");
     let begin = |bypass| {
         let requester = crate::catalogue::Requester { bypass, ..requester };
-        plant.catalogue.begin_deletion(requester, "Pump", IfMatch::Any)
+        plant.catalogue.begin_deletion(requester, "Pump", Preconditions::default())
     };
     let error = begin(false).unwrap_err();
     assert_eq!(error.class, ErrorClass::Conflict);
@@ -231,7 +231,7 @@ fn deleting_with_objects_needs_a_bypass_where_a_review_is_required() {
             on_commit: Some(on_commit),
             ..crate::catalogue::Requester::new(&NoClient, "local")
         };
-        plant.catalogue.begin_deletion(requester, "Pump", IfMatch::Any).unwrap();
+        plant.catalogue.begin_deletion(requester, "Pump", Preconditions::default()).unwrap();
         assert_eq!(bypassed.get(), Some(is_bypassed));
     }
 }

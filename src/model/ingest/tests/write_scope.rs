@@ -1,6 +1,6 @@
 //! Changes with an API key that is limited to certain Business Objects.
 use super::fixture::{machine, pointers};
-use crate::catalogue::{Catalogue, IfMatch, Requester};
+use crate::catalogue::{Catalogue, Requester};
 use crate::ingest::{Answer, Body, Mode, ObjectCondition, Request, ingest};
 use crate::resource::Compiled;
 use crate::testing::{
@@ -8,6 +8,7 @@ use crate::testing::{
 };
 use crate::view::compute_etag;
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use penstock_base::Preconditions;
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_resources::ingestion::IngestedStatus;
@@ -294,7 +295,9 @@ fn a_scope_that_changes_before_the_commit_refuses_the_request() {
     let error = send(&boiler).unwrap_err();
     assert!(matches!(error.class, ErrorClass::Unavailable(_)), "{error}");
     send(&replaced).unwrap();
-    catalogue.delete(Requester::new(&NoClient, "admin-1"), "Boiler", IfMatch::Any).unwrap();
+    catalogue
+        .delete(Requester::new(&NoClient, "admin-1"), "Boiler", Preconditions::default())
+        .unwrap();
     let error = send(&replaced).unwrap_err();
     assert!(error.detail.contains("replaced or deleted"), "{error}");
 }

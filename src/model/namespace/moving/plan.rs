@@ -4,7 +4,9 @@ use super::{MoveProgress, Rebase};
 use crate::namespace::{self, KnownNamespaces};
 use crate::{catalogue, natural_key, shapes_graphs, warnings};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
+use penstock_base::definition::missing_error;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Error, Pattern, QuadPosition, Read, ReadStore};
 use std::ops::ControlFlow;
 
@@ -47,7 +49,8 @@ pub fn plan_move(
     if let Some(pending) = find_pending_move(&read)? {
         return Err(pending.to_error());
     }
-    let namespace = namespace::get(&read, name)?.ok_or_else(|| unknown_namespace_error(name))?;
+    let namespace = namespace::get(&read, name)?
+        .ok_or_else(|| missing_error(DefinitionKind::Namespace, name))?;
     namespace::check_base(new_base).map_err(|why| GatewayError::new(ErrorClass::Invalid, why))?;
     if namespace.uri_base == new_base {
         return Ok(None);
@@ -81,10 +84,6 @@ pub fn plan_move(
         quads,
         warnings: overlap.into_iter().chain(definitions.warnings).chain(shapes.warnings).collect(),
     }))
-}
-
-fn unknown_namespace_error(name: &str) -> GatewayError {
-    GatewayError::new(ErrorClass::NotFound, format!("there is no namespace {name:?}"))
 }
 
 /// The check of all quads.

@@ -2,7 +2,7 @@ mod interrupted;
 mod waiting;
 
 use super::*;
-use crate::catalogue::{Catalogue, IfMatch, Requester};
+use crate::catalogue::{Catalogue, Requester};
 use crate::change_feed::{read_age, read_cursor};
 use crate::changes::{Decision, Review, publish_change, rebase_change};
 use crate::dead_letters;
@@ -18,6 +18,7 @@ use crate::testing::{
 use oxrdf::{Literal, NamedNode};
 use penstock_base::collections::{ALL, Collection};
 use penstock_base::commit::{GuardedStore, NoClient};
+use penstock_base::{IfMatch, Preconditions};
 use penstock_store::{DocumentRange, Options, Read};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -323,7 +324,8 @@ fn put_shapes(plant: &Plant, name: &str, text: &str) {
     let text = format!("@prefix sh: <http://www.w3.org/ns/shacl#> .\n{text}");
     let new = NewGraph::check(name, text.as_bytes(), TextFormat::Rdf(Format::Turtle)).unwrap();
     let by = Requester::new(&NoClient, "someone");
-    let put = plant.catalogue.put_shapes_graph(by, &new, IfMatch::Any, false, &|_, _, _| Ok(()));
+    let put =
+        plant.catalogue.put_shapes_graph(by, &new, Preconditions::default(), &|_, _, _| Ok(()));
     put.unwrap();
 }
 

@@ -1,12 +1,8 @@
 //! What becomes of definitions that no file has any more.
-use super::super::drift::find_fingerprint;
-use super::Run;
-use crate::namespaces::erase_namespace;
-use penstock_base::error::{ErrorClass, GatewayError};
+use super::{FileKind as _, Result, Run};
+use penstock_base::error::ErrorClass;
 use penstock_base::managed::{ManagedDefinition, forget_managed};
-use penstock_resources::definitions::{
-    AppliedDefinition, ApplyAction, DefinitionId, DefinitionKind,
-};
+use penstock_resources::definitions::{AppliedDefinition, ApplyAction, DefinitionId};
 use penstock_store::Transaction;
 use std::collections::BTreeSet;
 
@@ -31,9 +27,11 @@ impl Run<'_> {
         &mut self,
         transaction: &mut Transaction<'_>,
         mut record: ManagedDefinition,
-    ) -> Result<(), GatewayError> {
+    ) -> Result<()> {
         let id = DefinitionId { kind: record.kind, name: record.name.clone() };
-        if find_fingerprint(self.gateway, transaction, &id)?.is_none() {
+        let found =
+            of_kind!(id.kind, K => K::find_fingerprint(self.gateway, transaction, &id.name))?;
+        if found.is_none() {
             self.has_changes = true;
             return Ok(forget_managed(transaction, id.kind, &id.name)?);
         }
@@ -48,7 +46,7 @@ impl Run<'_> {
         let is_redefined = self.new_names.contains(&record.name);
         let is_prunable = record.is_created && !record.is_read_only && !is_redefined;
         if is_prunable && self.options.prune.contains(&change.id) {
-            match self.delete(transaction, &change.id) {
+            match of_kind!(record.kind, K => K::erase(self, transaction, &record.name)) {
                 Ok(()) => {
                     change.action = ApplyAction::Deleted;
                     self.report.changes.push(change);
@@ -85,21 +83,5 @@ impl Run<'_> {
             self.report.changes.push(change);
         }
         Ok(())
-    }
-
-    /// Deletes a definition, never its data.
-    fn delete(
-        &mut self,
-        transaction: &mut Transaction<'_>,
-        DefinitionId { kind, name }: &DefinitionId,
-    ) -> Result<(), GatewayError> {
-        match kind {
-            DefinitionKind::Namespace => erase_namespace(self.gateway, self.by, transaction, name),
-            DefinitionKind::Shapes => self.catalogue.delete_graph(transaction, name, self.on_graph),
-            DefinitionKind::Group => self.groups.delete(transaction, self.by, name),
-            DefinitionKind::BusinessObject => {
-                self.catalogue.delete(transaction, self.requester, name)
-            }
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Collects the errors of all definitions of a run.
 use super::super::resources::{Resource, files_error};
-use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use super::Result;
+use penstock_base::error::{ErrorClass, Finding};
 
 /// The errors of definitions, with their places.
 #[derive(Default)]
@@ -14,8 +15,8 @@ impl Errors {
     pub(super) fn collect<T>(
         &mut self,
         resource: &Resource<'_>,
-        result: Result<T, GatewayError>,
-    ) -> Result<Option<T>, GatewayError> {
+        result: Result<T>,
+    ) -> Result<Option<T>> {
         let error = match result {
             Ok(value) => return Ok(Some(value)),
             Err(error) => error,
@@ -34,7 +35,7 @@ impl Errors {
         }
     }
 
-    pub(super) fn finish(self) -> Result<(), GatewayError> {
+    pub(super) fn finish(self) -> Result<()> {
         match self.class {
             Some(class) => Err(files_error(class, self.findings)),
             None => Ok(()),

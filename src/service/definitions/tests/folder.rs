@@ -31,39 +31,34 @@ fn definitions_of_the_service_folder_are_read_only() {
     };
     runtime.block_on(async {
         let name = "leaders";
-        let put =
-            groups::define_group(&gateway, &by, name, NewGroup::default(), IfMatch::Any, false);
-        refused(put.await.map(drop), "b.yaml");
-        refused(groups::delete_group(&gateway, &by, name, IfMatch::Any).await, "b.yaml");
-        let turtle = TextFormat::from_media_type("text/turtle").unwrap();
-        let text = NAMES.replace("minLength 3", "minLength 9");
-        let any = shapes::SaveConditions::default();
-        let put = shapes::define_shapes_graph(&gateway, &by, "names", text, turtle, any);
-        refused(put.await.map(drop), "names.ttl");
-        let generator = namespaces::find_namespace(&gateway, "Pump").await.unwrap().generator;
+        let any = Preconditions::default();
+        let group = NewGroup { name: name.to_owned(), ..NewGroup::default() };
+        refused(save::<Groups>(&gateway, &by, group, any).await.map(drop), "b.yaml");
+        refused(delete::<Groups>(&gateway, &by, name, any).await, "b.yaml");
+        let graph = NewShapesGraph {
+            name: "names".to_owned(),
+            text: Box::new(NAMES.replace("minLength 3", "minLength 9")),
+            format: TextFormat::from_media_type("text/turtle").unwrap(),
+        };
+        refused(save::<ShapesGraphs>(&gateway, &by, graph, any).await.map(drop), "names.ttl");
+        let generator = find::<Namespaces>(&gateway, &by, "Pump").await.unwrap().generator;
         let renamed = DefinedNamespace {
             name: "Pump".to_owned(),
             uri_base: Some("https://other.example/".to_owned()),
             generator: Some(generator),
         };
         // The namespace is used too, and that is found first.
-        let put = namespaces::define_namespace(
-            &gateway,
-            &by,
-            renamed,
-            penstock_base::Preconditions::default(),
-        )
-        .await;
+        let put = save::<Namespaces>(&gateway, &by, renamed, any).await;
         assert_eq!(put.unwrap_err().class, ErrorClass::Conflict);
-        refused(delete_business_object(&gateway, &by, "Pumps", IfMatch::Any).await, "a.yaml");
+        refused(delete::<BusinessObjects>(&gateway, &by, "Pumps", any).await, "a.yaml");
         let there = gateway.catalogue.get("Pumps").unwrap();
         let mut definition = there.object.definition.clone();
         definition.description = "mine".to_owned();
         let new = NewDefinition { definition, findings: Vec::new() };
-        let any = SaveConditions::default();
-        let put = define_business_object(&gateway, &by, new, any).await;
+        let new = NewBusinessObject { new, replaced: None, force: false };
+        let put = save::<BusinessObjects>(&gateway, &by, new, any).await;
         refused(put.map(drop), "a.yaml");
-        let begun = crate::deletions::begin_deletion(&gateway, &by, "Pumps", IfMatch::Any, false);
+        let begun = crate::deletions::begin_deletion(&gateway, &by, "Pumps", any.if_match, false);
         refused(begun.await.map(drop), "a.yaml");
     });
     let mut changed = plant_files();
@@ -80,7 +75,8 @@ fn definitions_of_the_service_folder_are_read_only() {
     let gateway = open_gateway(dir.path(), &[]);
     apply_service_folder(&gateway, &by);
     assert_eq!(find_drift(&gateway).unwrap().1.len(), 4);
-    runtime.block_on(groups::delete_group(&gateway, &by, "leaders", IfMatch::Any)).unwrap();
+    let deleted = delete::<Groups>(&gateway, &by, "leaders", Preconditions::default());
+    runtime.block_on(deleted).unwrap();
 }
 
 #[test]

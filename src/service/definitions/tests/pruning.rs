@@ -1,6 +1,5 @@
 use super::*;
-use penstock_base::Preconditions;
-use penstock_resources::definitions::{ApplyAction, DefinitionKind};
+use penstock_resources::definitions::ApplyAction;
 use penstock_resources::gateway::Drift;
 
 /// Applies files, and prunes what the dry run before it lists, as `penstock apply --prune` does.
@@ -79,9 +78,8 @@ fn pruning_deletes_what_files_created_and_never_data() {
     let by = Authorized::local();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let tank = DefinedNamespace { name: "Tank".to_owned(), ..DefinedNamespace::default() };
-    runtime
-        .block_on(namespaces::define_namespace(&gateway, &by, tank, Preconditions::default()))
-        .unwrap();
+    let saved = save::<Namespaces>(&gateway, &by, tank, Preconditions::default());
+    runtime.block_on(saved).unwrap();
     let mut plant = plant_files();
     replace(&mut plant, "names.ttl", "sh:minLength 3", "sh:minLength 1");
     plant.extend(files(&[("d.yaml", "kind: Namespace\nname: Tank\n")]));

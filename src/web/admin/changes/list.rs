@@ -1,7 +1,10 @@
 //! `/admin/changes`: the list of changes, by what the viewer is to them.
-use super::{ChangeRow, describe_state};
+use super::ChangeRow;
+use crate::admin::filter_bar::Select;
 use crate::admin::frame::{Frame, PageReply, PageResult, Section};
+use crate::admin::labels::Labelled as _;
 use crate::admin::pager::Pager;
+use crate::admin::words;
 use askama::Template;
 use penstock_auth::Role;
 use penstock_http::caller::caller;
@@ -28,8 +31,7 @@ struct List {
     frame: Frame,
     tabs: Vec<Tab>,
     role: String,
-    states: Vec<Choice>,
-    business_objects: Vec<Choice>,
+    filters: [Select; 2],
     is_narrowed: bool,
     rows: Vec<ChangeRow>,
     pager: Pager,
@@ -39,12 +41,6 @@ struct Tab {
     address: String,
     words: &'static str,
     is_current: bool,
-}
-
-struct Choice {
-    value: String,
-    words: String,
-    is_chosen: bool,
 }
 
 /// Lists the changes that the viewer may see.
@@ -73,30 +69,20 @@ pub(crate) async fn list_changes(req: &mut Request, depot: &mut Depot) -> PageRe
     let last = listed.changes.last().filter(|_| listed.has_more);
     let next = last.map(|last| cursor_after(&last.change.id));
     let frame = Frame::new(req, depot, Section::Changes);
-    let choose = |value: String, words: String, chosen: Option<&str>| Choice {
-        is_chosen: chosen.unwrap_or_default() == value,
-        value,
-        words,
-    };
-    let states =
-        ChangeState::ALL.map(|one| (one.name().to_owned(), describe_state(one).0.to_owned()));
-    let objects = gateway.catalogue.list();
-    let objects =
-        objects.iter().map(|one| (one.object.id.clone(), one.object.definition.name.clone()));
-    let any = |words: &str| std::iter::once((String::new(), words.to_owned()));
+    let states = ChangeState::ALL.map(|one| (one.name(), one.label().words));
+    let states = std::iter::once(("", "Any")).chain(states);
     Ok(PageReply::show(&List {
         tabs: TABS.iter().map(|tab| Tab::new(&frame, tab, role.unwrap_or_default())).collect(),
         role: role.unwrap_or_default().to_owned(),
-        states: any("Any").chain(states).map(|(v, words)| choose(v, words, state)).collect(),
-        business_objects: any("All")
-            .chain(objects)
-            .map(|(id, name)| choose(id, name, business_object))
-            .collect(),
+        filters: [
+            Select::new("state", "State", states, state),
+            Select::of_business_objects(&gateway, business_object),
+        ],
         is_narrowed: parameters.iter().any(|(_, value)| value.is_some()),
         rows: listed
             .changes
-            .iter()
-            .map(|visible| ChangeRow::from_visible(visible, &gateway, by))
+            .into_iter()
+            .map(|visible| ChangeRow::new(visible, &gateway, by))
             .collect(),
         pager: Pager::new(&frame, "/admin/changes", &parameters, is_first, next.as_deref()),
         frame,

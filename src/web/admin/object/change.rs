@@ -13,7 +13,7 @@ use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::service::trace;
 use penstock_http::state::{gateway, run_blocking, state};
-use penstock_model::ingest::{Answer, Mode, OnError, Preview};
+use penstock_model::ingest::{Answer, Mode, Preview};
 use penstock_model::resource::Compiled;
 use penstock_resources::business_object::Review;
 use penstock_resources::ingestion::IngestedStatus;
@@ -146,18 +146,12 @@ pub(super) fn new_request(
 ) -> IngestionRequest {
     let idempotency_key = form.trimmed("key");
     let submission = form.is_ticked("review").then(NewChange::default);
+    let object = &compiled.object;
     IngestionRequest {
-        business_object: compiled.object.id.clone(),
-        business_object_name: compiled.object.definition.name.clone(),
-        mode,
-        on_error: OnError::Abort,
         submission,
-        bypass: false,
         idempotency_key,
-        condition: None,
-        lists_objects: true,
         languages: read_languages(req.headers()),
-        trace: trace(depot),
+        ..IngestionRequest::new(&object.id, &object.definition.name, mode, trace(depot))
     }
 }
 

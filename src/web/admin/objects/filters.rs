@@ -1,6 +1,7 @@
 //! The filters of a list of objects. Each has three parameters in the address: `field`, `test` and `text`, those of the
 //! second filter `field2`, and so on.
 use super::SearchField;
+use crate::admin::filter_bar::Select;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_http::query::Query;
 use penstock_model::mapping::Shape;
@@ -47,17 +48,11 @@ struct GivenFilter {
 /// A filter in the form.
 pub(super) struct FilterRow {
     pub(super) number: usize,
-    pub(super) names: [&'static str; 3],
-    pub(super) fields: Vec<Choice>,
-    pub(super) tests: Vec<Choice>,
+    pub(super) field: Select,
+    pub(super) test: Select,
+    /// The name of the parameter of the text.
+    pub(super) text_name: &'static str,
     pub(super) text: String,
-}
-
-/// A choice of a form.
-pub(super) struct Choice {
-    pub(super) value: String,
-    pub(super) words: String,
-    pub(super) is_chosen: bool,
 }
 
 impl GivenFilter {
@@ -146,27 +141,18 @@ impl GivenFilter {
 impl FilterRow {
     fn new(
         number: usize,
-        names: [&'static str; 3],
+        [field, test, text_name]: [&'static str; 3],
         given: &GivenFilter,
         fields: &[SearchField],
     ) -> Self {
         let uri = (String::new(), "URI".to_owned());
         let named = fields.iter().map(|(pointer, path)| (pointer.clone(), path.join(" › ")));
-        let fields = std::iter::once(uri).chain(named).map(|(value, words)| Choice {
-            is_chosen: value == given.field,
-            value,
-            words,
-        });
-        let tests = OPERATORS.iter().map(|(value, words)| Choice {
-            is_chosen: *value == given.test,
-            value: (*value).to_owned(),
-            words: (*words).to_owned(),
-        });
+        let fields = std::iter::once(uri).chain(named);
         Self {
             number,
-            names,
-            fields: fields.collect(),
-            tests: tests.collect(),
+            field: Select::new(field, "Field", fields, Some(&given.field)),
+            test: Select::new(test, "Operator", OPERATORS, Some(&given.test)),
+            text_name,
             text: given.text.clone(),
         }
     }
@@ -203,8 +189,9 @@ mod tests {
         let fields = vec![("/name".to_owned(), vec!["name".to_owned()])];
         let rows = filters(&[["", "is", "u:1"]]).to_rows(&fields);
         assert_eq!(rows.len(), 2);
-        assert!(rows[0].fields[0].is_chosen && rows[1].fields[1].is_chosen);
-        assert_eq!(rows[1].names, ["field2", "test2", "text2"]);
+        assert!(rows[0].field.choices[0].is_chosen && rows[1].field.choices[1].is_chosen);
+        let names = [rows[1].field.name, rows[1].test.name, rows[1].text_name];
+        assert_eq!(names, ["field2", "test2", "text2"]);
         assert_eq!(filters(&[["", "is", "x"]; 5]).to_rows(&fields).len(), 5);
     }
 }

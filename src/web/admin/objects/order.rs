@@ -1,4 +1,5 @@
 //! The order of a list of objects: the parameter `sort` of the address, a field or `uri`, with `-` before it for descending.
+use crate::admin::filter_bar::Select;
 use penstock_base::error::GatewayError;
 use penstock_model::mapping::{Field, FieldKind, Form, Property, Shape};
 use penstock_model::search::Order;
@@ -8,13 +9,6 @@ const URI: &str = "uri";
 
 /// The order that the address names.
 pub(super) struct Sorting(String);
-
-/// A choice of the order.
-pub(super) struct SortChoice {
-    pub(super) value: String,
-    pub(super) words: String,
-    pub(super) is_chosen: bool,
-}
 
 /// The head of a column.
 pub(super) struct SortHeader {
@@ -54,7 +48,7 @@ impl Sorting {
     }
 
     /// Returns the orders that the form offers.
-    pub(super) fn list_choices(&self, shape: &Shape) -> Vec<SortChoice> {
+    pub(super) fn list_choices(&self, shape: &Shape) -> Select {
         let sortable = shape.fields.iter().filter(|field| is_sortable(field));
         let by_field = sortable.flat_map(|field| {
             let [first, last] = describe_directions(field);
@@ -66,11 +60,7 @@ impl Sorting {
         });
         let by_uri =
             [(String::new(), "URI".to_owned()), (format!("-{URI}"), "URI, descending".to_owned())];
-        by_uri
-            .into_iter()
-            .chain(by_field)
-            .map(|(value, words)| SortChoice { is_chosen: value == self.0, value, words })
-            .collect()
+        Select::new("sort", "Order", by_uri.into_iter().chain(by_field), Some(&self.0))
     }
 
     /// Returns the heads of these columns. If none of them is the label, the first one is the URI. `address` returns the
@@ -172,7 +162,7 @@ fields:
     #[test]
     fn the_form_offers_both_directions_of_each_sortable_field() {
         let root = penstock_model::mapping::compile(MAPPING).unwrap().root;
-        let choices = Sorting::read(Some("-at")).list_choices(&root);
+        let choices = Sorting::read(Some("-at")).list_choices(&root).choices;
         let values: Vec<_> = choices.iter().map(|choice| choice.value.as_str()).collect();
         assert_eq!(values, ["", "-uri", "name", "-name", "at", "-at"]);
         assert!(choices[5].is_chosen && choices[5].words == "at, newest first");

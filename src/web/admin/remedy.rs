@@ -1,47 +1,5 @@
-//! The state of a target in words, the same on every page, and what to do about a failure.
-use penstock_resources::export::{Cause, Target};
-use penstock_resources::webhook::Webhook;
-
-/// The state of a target or webhook: the class of its label, and the label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StateLabel {
-    pub(super) class: &'static str,
-    pub(super) words: &'static str,
-}
-
-impl StateLabel {
-    pub(super) fn of_target(target: &Target) -> Self {
-        let (class, words) = match target {
-            Target { blocked: Some(_), .. } => ("bad", "blocked"),
-            Target { paused: Some(_), depth: 1.., .. } => ("warn", "paused"),
-            Target { depth: 1.., .. } => ("", "delivering"),
-            Target { reachable: Some(true), .. } => ("good", "reachable"),
-            Target { reachable: Some(false), .. } => ("warn", "unreachable"),
-            _ => ("", "not used yet"),
-        };
-        Self { class, words }
-    }
-
-    pub(super) fn of_webhook(webhook: &Webhook) -> Self {
-        let (class, words) = match webhook {
-            Webhook { disabled_since: Some(_), .. } => ("bad", "disabled"),
-            Webhook { blocked: Some(_), .. } => ("bad", "blocked"),
-            Webhook { waiting: 1.., .. } => ("", "delivering"),
-            Webhook { last_delivery: Some(_), .. } => ("good", "reachable"),
-            _ => ("", "not used yet"),
-        };
-        Self { class, words }
-    }
-}
-
-/// Returns the type of a target in words.
-pub(super) fn describe_kind(kind: &str) -> &'static str {
-    match kind {
-        "s3" => "S3 bucket",
-        "sparql" => "SPARQL store",
-        _ => "directory",
-    }
-}
+//! What to do about a failure of a target.
+use penstock_resources::export::Cause;
 
 /// What probably recovers a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,201 @@
+//! The data directory: its permissions, the identifier of the gateway in it, and the errors of its disk.
+use nix::unistd::geteuid;
+use penstock_base::collections;
+use penstock_base::disk::describe_shortage;
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::files::{create_folders, sync_folder, write_atomically};
+use penstock_base::table::Table;
+use penstock_store::{DiskFull, Store, Transaction};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::Path;
+
+/// The file in the data directory with the gateway's identifier.
+const GATEWAY_ID_FILE: &str = "gateway-id";
+
+/// A copy of the gateway's identifier, among the documents about the gateway.
+const GATEWAY_ID: Table<String, String> = Table::new(collections::GATEWAY);
+
+/// Creates the directory with mode 0700, and its missing parents. Does not change an existing directory.
+pub fn create_private_folder(dir: &Path) -> io::Result<()> {
+    let parent = match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    create_folders(parent)?;
+    match std::fs::DirBuilder::new().mode(0o700).create(dir) {
+        // Acknowledged data must not be lost because the name of its directory was not synced.
+        Ok(()) => sync_folder(parent),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Warns of a data directory that other users than its owner can access, since all data is in it.
+pub(super) fn warn_if_accessible(dir: &Path) {
+    let Ok(found) = std::fs::metadata(dir) else { return };
+    let mode = found.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        tracing::warn!(
+            "The data directory {} has the mode {mode:o}, so other users of this machine can access all data and \
+             the password hashes; run `chmod 700 {}`.",
+            dir.display(),
+            dir.display()
+        );
+    }
+}
+
+/// Returns the identifier from the data directory, and generates it at the first start. The store has a copy, so that
+/// no other identifier is generated silently when the file is lost.
+pub(super) fn load_or_create_id(dir: &Path, store: &Store) -> Result<String, GatewayError> {
+    let copy = GATEWAY_ID.get_readable(&store.read(), GATEWAY_ID_FILE)?;
+    let id = read_or_create_id_file(dir, copy.as_deref())?;
+    if copy.as_deref() != Some(&id) {
+        let put = |change: &mut Transaction<'_>| GATEWAY_ID.put(change, GATEWAY_ID_FILE, &id);
+        if let Err(error) = store.transact::<_, penstock_store::Error>(put) {
+            tracing::warn!(%error, "Copying the gateway's identifier into the store failed; the next start tries again.");
+        }
+    }
+    Ok(id)
+}
+
+fn read_or_create_id_file(dir: &Path, copy: Option<&str>) -> Result<String, GatewayError> {
+    let path = dir.join(GATEWAY_ID_FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
+        // URIs were minted with the lost identifier. Silently generating another would split the gateway's data.
+        Ok(_) => Err(GatewayError::new(
+            ErrorClass::Internal,
+            format!(
+                "{} is empty; write the gateway's identifier into it, or set service.gateway-id",
+                path.display()
+            ),
+        )),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let id = copy.map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned);
+            write_atomically(&path, format!("{id}\n").as_bytes())
+                .map_err(|error| disk_error(&error, "writing", &path))?;
+            Ok(id)
+        }
+        Err(error) => Err(disk_error(&error, "reading", &path)),
+    }
+}
+
+/// Converts an I/O error at the start into an error for the operator. It names the path, unlike the error of a request.
+pub fn disk_error(error: &io::Error, action: &str, path: &Path) -> GatewayError {
+    let kind = match error.kind() {
+        io::ErrorKind::PermissionDenied => ErrorClass::Forbidden,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            ErrorClass::InsufficientStorage
+        }
+        _ => ErrorClass::Internal,
+    };
+    let remedy = match kind {
+        ErrorClass::Forbidden => {
+            format!(
+                "; {}set service.data-dir to a directory that this user may write to",
+                describe_owner(path)
+            )
+        }
+        ErrorClass::InsufficientStorage => {
+            "; free space on this disk, or set service.data-dir to a directory on another one"
+                .to_owned()
+        }
+        _ => String::new(),
+    };
+    let mut described =
+        GatewayError::new(kind, format!("{action} {} failed: {error}{remedy}", path.display()));
+    if let Some(full) = DiskFull::from_io_error(error) {
+        described.findings.push(Finding::whole(describe_shortage(full)));
+    }
+    described
+}
+
+/// Describes the owner of the path, or of its nearest existing parent, if this process runs as another user.
+fn describe_owner(path: &Path) -> String {
+    let found = path.ancestors().find_map(|path| Some((path, std::fs::metadata(path).ok()?.uid())));
+    match found {
+        Some((path, owner)) if owner != geteuid().as_raw() => format!(
+            "{} belongs to user {owner}, and this is user {}; ",
+            path.display(),
+            geteuid().as_raw()
+        ),
+        _ => String::new(),
+    }
+}
+
+/// Converts an error of opening the store.
+pub(super) fn open_error(error: &penstock_store::Error) -> GatewayError {
+    use penstock_store::Error;
+    match error {
+        Error::Io { action, path, source } => disk_error(source, action, path),
+        Error::InUse { .. } => GatewayError::new(ErrorClass::Conflict, error.to_string()),
+        Error::NewerFormat { .. } | Error::UnfinishedRestore { .. } => {
+            GatewayError::new(ErrorClass::Damaged, error.to_string())
+        }
+        Error::Corrupt(_) => GatewayError::new(
+            ErrorClass::Damaged,
+            format!(
+                "{error}; `penstock verify` lists all damage, `penstock restore` restores a backup"
+            ),
+        ),
+        _ => GatewayError::new(ErrorClass::Internal, error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::store_path;
+    use super::*;
+    use penstock_store::Options;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_identifier_is_generated_once_and_kept() {
+        let (folder, store) = open_store();
+        let first = load_or_create_id(folder.path(), &store).unwrap();
+        assert_eq!(uuid::Uuid::parse_str(&first).unwrap().to_string(), first);
+        assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), first);
+    }
+
+    #[test]
+    fn a_lost_identifier_is_read_from_the_store_and_a_changed_file_takes_precedence() {
+        let (folder, store) = open_store();
+        let path = folder.path().join(GATEWAY_ID_FILE);
+        let first = load_or_create_id(folder.path(), &store).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), first);
+        assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), first);
+        std::fs::write(&path, "mine\n").unwrap();
+        assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), "mine");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), "mine");
+    }
+
+    fn open_store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&store_path(folder.path()), Options::default(), &mut |_| {});
+        (folder, store.unwrap())
+    }
+
+    #[test]
+    fn an_empty_identifier_is_never_replaced() {
+        let (folder, store) = open_store();
+        std::fs::write(folder.path().join(GATEWAY_ID_FILE), "").unwrap();
+        assert_eq!(
+            load_or_create_id(folder.path(), &store).unwrap_err().class,
+            ErrorClass::Internal
+        );
+    }
+
+    #[test]
+    fn the_data_directory_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("a/b");
+        create_private_folder(&dir).unwrap();
+        create_private_folder(&dir).unwrap();
+        assert_eq!(std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        assert!(create_private_folder(&folder.path().join("file")).is_err());
+    }
+}

@@ -5,8 +5,8 @@ use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
 use askama::Template;
 use penstock_auth::Authorized;
+use penstock_base::Preconditions;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
-use penstock_base::{IfMatch, Preconditions};
 use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::problem::Problem;
@@ -30,6 +30,10 @@ pub(crate) trait DefinitionPages: Kind {
     const FIELDS: &'static [&'static str];
     /// The field whose errors have lines, which are listed below it.
     const TEXT_FIELD: Option<&'static str> = None;
+    /// What the notice says was done with a definition that existed.
+    const SAVED: &'static str = "saved";
+    /// Whether the list is shown after a change, not the page of the definition.
+    const SHOWS_LIST_AFTER_SAVING: bool = false;
     /// What the page of a definition shows.
     type Details: Send;
 
@@ -59,8 +63,17 @@ pub(crate) trait DefinitionPages: Kind {
         faults: FormErrors,
     ) -> impl Template;
 
-    /// Returns what the deletion of a definition means, in words, or why it cannot be deleted.
-    fn describe_deletion(view: &View, shown: &Self::Shown) -> Result<String, String>;
+    /// Returns what the deletion of a definition means, or why it cannot be deleted.
+    fn describe_deletion(view: &View, shown: &Self::Shown) -> Result<Vec<Words>, String>;
+}
+
+/// A part of a sentence.
+pub(crate) enum Words {
+    Plain(String),
+    /// A name that stands out.
+    Strong(String),
+    /// An IRI.
+    Code(String),
 }
 
 /// Who views a page, and its frame.
@@ -154,7 +167,7 @@ struct Deletion {
     /// The address of its page, without the prefix.
     path: String,
     /// What the deletion means, or why it is not possible.
-    words: Result<String, String>,
+    words: Result<Vec<Words>, String>,
 }
 
 /// Returns the address of the page of a definition, without the prefix.
@@ -208,13 +221,15 @@ async fn save<K: DefinitionPages>(req: &Request, depot: &mut Depot) -> PageResul
     let form = take_form(depot);
     let name = path_parameter(req, "name");
     let view = View::for_definition::<K>(req, depot, name)?;
-    let details = K::read_details(&view, name).await?;
     Ok(match put::<K>(&view, name, &form, form.if_match().into()).await {
         Ok(()) => {
-            let words = format!("The {} {name} was saved.", K::KIND.label());
-            PageReply::redirect(page_path::<K>(name), words)
+            let words = format!("The {} {name} was {}.", K::KIND.label(), K::SAVED);
+            let page = page_path::<K>(name);
+            let next: &str = if K::SHOWS_LIST_AFTER_SAVING { K::PATH } else { &page };
+            PageReply::redirect(next, words)
         }
         Err(error) => {
+            let details = K::read_details(&view, name).await?;
             show_form::<K>(view, Some(details), form, describe_refusal::<K>(error, false))
         }
     })
@@ -249,10 +264,8 @@ async fn delete<K: DefinitionPages>(req: &Request, depot: &mut Depot) -> PageRes
     let form = take_form(depot);
     let name = path_parameter(req, "name");
     let view = View::new::<K>(req, depot)?;
-    // A form from a page that shows no version deletes any.
-    let conditions = form.version().map_or(IfMatch::Any, IfMatch::Version);
     let (gateway, by) = (&view.gateway, &view.by);
-    match definitions::delete::<K>(gateway, by, name, conditions.into()).await {
+    match definitions::delete::<K>(gateway, by, name, form.if_match().into()).await {
         Ok(()) => {
             let words = format!("The {} {name} was deleted.", K::KIND.label());
             Ok(PageReply::redirect(K::PATH, words))
@@ -273,7 +286,8 @@ fn describe_refusal<K: DefinitionPages>(mut error: GatewayError, is_new: bool) -
     let label = K::KIND.label();
     match error.class {
         ErrorClass::PreconditionFailed if is_new => {
-            let message = format!("this name is taken; choose another one, or edit that {label}");
+            let message =
+                format!("this name is taken already; choose another one, or edit that {label}");
             let findings = vec![Finding::at_pointer("/name", message)];
             error = GatewayError::with_findings(error.class, NOT_SAVED, findings);
         }

@@ -1,5 +1,5 @@
 //! `/admin/groups`: groups of accounts.
-use super::definitions::{DefinitionPages, View};
+use super::definitions::{DefinitionPages, View, Words};
 use super::form::{Form, FormErrors};
 use super::frame::{Frame, Section};
 use super::pager::Pager;
@@ -76,6 +76,7 @@ impl DefinitionPages for Groups {
     const SECTION: Section = Section::Groups;
     const PATH: &'static str = "/admin/groups";
     const FIELDS: &'static [&'static str] = &["name", "members", "claimValues"];
+    const SHOWS_LIST_AFTER_SAVING: bool = true;
     type Details = Group;
 
     async fn read_details(view: &View, name: &str) -> Result<Group, GatewayError> {
@@ -116,19 +117,22 @@ impl DefinitionPages for Groups {
         One { frame: view.frame, faults, row, filled }
     }
 
-    fn describe_deletion(view: &View, shown: &Group) -> Result<String, String> {
+    fn describe_deletion(view: &View, shown: &Group) -> Result<Vec<Words>, String> {
         let group = Principal::Group(shown.name.clone());
         let objects = view.gateway.catalogue.list();
         let approved = objects.iter().map(|one| &one.object.definition);
         let approved = approved.filter(|one| one.approvers().contains(&group));
         let names: Vec<&str> = approved.map(|one| one.name.as_str()).collect();
-        let used = match names.as_slice() {
-            [] => String::new(),
-            names => format!(" It approves changes of {}.", names.join(", ")),
-        };
-        Ok(format!(
-            "Its members no longer see and approve what they see and approve as members. Definitions and changes that name \
-             the group keep the name.{used}"
-        ))
+        let mut words = vec![Words::Plain(
+            "Its members no longer see and approve what they see and approve as members. Definitions and changes that \
+             name the group keep the name."
+                .to_owned(),
+        )];
+        if !names.is_empty() {
+            words.push(Words::Plain(" It approves changes of ".to_owned()));
+            words.push(Words::Strong(names.join(", ")));
+            words.push(Words::Plain(".".to_owned()));
+        }
+        Ok(words)
     }
 }

@@ -1,5 +1,5 @@
 //! `/admin/namespaces`: names, URI bases, and how identifiers are created.
-use super::definitions::{DefinitionPages, View, refuse_name};
+use super::definitions::{DefinitionPages, View, Words, refuse_name};
 use super::form::{Form, FormErrors};
 use super::frame::{Frame, Section};
 use super::pager::Pager;
@@ -54,6 +54,7 @@ impl DefinitionPages for Namespaces {
     const SECTION: Section = Section::Namespaces;
     const PATH: &'static str = "/admin/namespaces";
     const FIELDS: &'static [&'static str] = &["name", "uriBase", "generator"];
+    const SAVED: &'static str = "changed";
     type Details = NamespaceUse;
 
     async fn read_details(view: &View, name: &str) -> Result<NamespaceUse, GatewayError> {
@@ -90,16 +91,19 @@ impl DefinitionPages for Namespaces {
         One { frame: view.frame, faults, details, filled, base }
     }
 
-    fn describe_deletion(_: &View, shown: &Namespace) -> Result<String, String> {
+    fn describe_deletion(_: &View, shown: &Namespace) -> Result<Vec<Words>, String> {
         let counter = if shown.generator == Generator::Counter {
             " A namespace with the same base continues counting where this one stopped."
         } else {
             ""
         };
-        Ok(format!(
-            "No data is lost: a namespace with data cannot be deleted. The name {} no longer stands for {}, and mappings \
-             that name it are refused.{counter}",
-            shown.name, shown.uri_base
-        ))
+        let begin = "No data is lost: a namespace with data cannot be deleted. The name ";
+        Ok(vec![
+            Words::Plain(begin.to_owned()),
+            Words::Strong(shown.name.clone()),
+            Words::Plain(" no longer stands for ".to_owned()),
+            Words::Code(shown.uri_base.clone()),
+            Words::Plain(format!(", and mappings that name it are refused.{counter}")),
+        ])
     }
 }

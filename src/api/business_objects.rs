@@ -3,7 +3,7 @@ use crate::definitions::{
     Served, get_definition, list_definitions, put_definition, show_definition,
 };
 use penstock_base::Preconditions;
-use penstock_http::access::MinimumRole::{Admin, User};
+use penstock_http::access::MinimumRole::User;
 use penstock_http::call::Call;
 use penstock_http::etag::{ChangeConditions, PutConditions};
 use penstock_http::operation::{Operation, delete, get, put};
@@ -17,6 +17,7 @@ use penstock_resources::business_object::{
 use penstock_service::business_objects::{
     BusinessObjects, NewBusinessObject, find_business_object, show_business_object,
 };
+use penstock_service::definitions::Kind as _;
 use penstock_service::gateway::Gateway;
 use penstock_service::{definitions, deletions};
 use salvo::http::StatusCode;
@@ -41,7 +42,7 @@ pub(super) fn operations() -> Vec<Operation> {
             )
             .answer::<Page<BusinessObject>>(200, "A page.")
             .problems(&[400]),
-        put("/api/v1/business-objects", Admin, put_business_object)
+        put("/api/v1/business-objects", BusinessObjects::MIN_ROLE.into(), put_business_object)
             .describe(
                 "putBusinessObject",
                 "Business Objects",
@@ -60,7 +61,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .answer::<BusinessObject>(200, "The Business Object.")
             .etag()
             .problems(&[400, 404]),
-        put("/api/v1/business-objects/{id}", Admin, replace_business_object)
+        put("/api/v1/business-objects/{id}", BusinessObjects::MIN_ROLE.into(), replace_business_object)
             .describe(
                 "replaceBusinessObject",
                 "Business Objects",
@@ -72,7 +73,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .answer::<BusinessObject>(200, "Replaced.")
             .etag()
             .problems(&[400, 404, 408, 409, 412, 413, 415, 422, 507]),
-        delete("/api/v1/business-objects/{id}", Admin, delete_business_object)
+        delete("/api/v1/business-objects/{id}", BusinessObjects::MIN_ROLE.into(), delete_business_object)
             .describe(
                 "deleteBusinessObject",
                 "Business Objects",
@@ -116,6 +117,8 @@ async fn put_business_object(
     let body = call.read_json().await?;
     let new = NewDefinition::from_json(body.bytes())?;
     let name = new.definition.name.clone();
+    // A definition without a name is refused, whatever the conditions.
+    let conditions = if name.is_empty() { PutConditions::default() } else { conditions };
     let new = NewBusinessObject { new, replaced: None, force: query.force };
     put_definition::<BusinessObjects>(&call, &name, new, &conditions).await
 }

@@ -5,7 +5,7 @@ use penstock_base::json::{self, Members};
 use penstock_http::access::MinimumRole::{Contributor, User};
 use penstock_http::body::{self, BodyPermit, MediaType, check_media_type};
 use penstock_http::call::Call;
-use penstock_http::etag::{ChangeConditions, format_etag};
+use penstock_http::etag::{IfMatchTags, format_etag};
 use penstock_http::operation::{Operation, get, post};
 use penstock_http::parameters::{After, PageQuery};
 use penstock_http::problem::Problem;
@@ -188,32 +188,28 @@ async fn acquire_memory(
     call.state().body_quotas.data.try_acquire(bytes)
 }
 
-async fn submit_change(call: Call<'_>, conditions: ChangeConditions) -> ReplyResult {
-    take_step(call, conditions, ChangeAction::Submit).await
+async fn submit_change(call: Call<'_>, if_match: IfMatchTags) -> ReplyResult {
+    take_step(call, if_match, ChangeAction::Submit).await
 }
 
-async fn approve_change(call: Call<'_>, conditions: ChangeConditions) -> ReplyResult {
-    take_step(call, conditions, ChangeAction::Approve).await
+async fn approve_change(call: Call<'_>, if_match: IfMatchTags) -> ReplyResult {
+    take_step(call, if_match, ChangeAction::Approve).await
 }
 
-async fn reject_change(call: Call<'_>, conditions: ChangeConditions) -> ReplyResult {
-    take_step(call, conditions, ChangeAction::Reject).await
+async fn reject_change(call: Call<'_>, if_match: IfMatchTags) -> ReplyResult {
+    take_step(call, if_match, ChangeAction::Reject).await
 }
 
-async fn withdraw_change(call: Call<'_>, conditions: ChangeConditions) -> ReplyResult {
-    take_step(call, conditions, ChangeAction::Withdraw).await
+async fn withdraw_change(call: Call<'_>, if_match: IfMatchTags) -> ReplyResult {
+    take_step(call, if_match, ChangeAction::Withdraw).await
 }
 
-async fn rebase_change(call: Call<'_>, conditions: ChangeConditions) -> ReplyResult {
-    take_step(call, conditions, ChangeAction::Rebase).await
+async fn rebase_change(call: Call<'_>, if_match: IfMatchTags) -> ReplyResult {
+    take_step(call, if_match, ChangeAction::Rebase).await
 }
 
-async fn take_step(
-    mut call: Call<'_>,
-    conditions: ChangeConditions,
-    action: ChangeAction,
-) -> ReplyResult {
-    let if_match = find_version(&conditions, action)?;
+async fn take_step(mut call: Call<'_>, if_match: IfMatchTags, action: ChangeAction) -> ReplyResult {
+    let if_match = find_version(if_match, action)?;
     let comment = read_comment(&mut call).await?;
     let gateway = call.gateway()?;
     let id = call.path("id").to_owned();
@@ -236,8 +232,8 @@ fn change_reply(visible: VisibleChange) -> ReplyResult {
 ///
 /// # Errors
 /// 428 if it approves a change without one.
-fn find_version(conditions: &ChangeConditions, action: ChangeAction) -> Result<IfMatch, Problem> {
-    let if_match = match conditions.if_match.as_deref() {
+fn find_version(IfMatchTags(tags): IfMatchTags, action: ChangeAction) -> Result<IfMatch, Problem> {
+    let if_match = match tags.as_deref() {
         None => IfMatch::Any,
         Some([]) => IfMatch::Exists,
         Some([tag]) => {
@@ -251,7 +247,7 @@ fn find_version(conditions: &ChangeConditions, action: ChangeAction) -> Result<I
         }
     };
     if action == ChangeAction::Approve && !matches!(if_match, IfMatch::Version(_)) {
-        let given = if conditions.if_match.is_some() { "*" } else { "nothing" };
+        let given = if tags.is_some() { "*" } else { "nothing" };
         return Err(Problem::new(
             StatusCode::PRECONDITION_REQUIRED,
             format!(

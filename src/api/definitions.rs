@@ -1,6 +1,7 @@
 //! What the operations of all kinds of definitions share. And `/control/definitions`, only over the control socket: applies the
 //! files of `penstock apply`.
-use penstock_base::{Preconditions, Put};
+use penstock_auth::Authorized;
+use penstock_base::{Preconditions, Put, Role};
 use penstock_http::access::MinimumRole::Local;
 use penstock_http::call::Call;
 use penstock_http::etag::{ChangeConditions, PutConditions, format_etag};
@@ -11,8 +12,8 @@ use penstock_http::problem::Problem;
 use penstock_http::query::TextCursor;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_resources::definitions::ApplyDefinitions;
-use penstock_service::blocking::run_blocking;
 use penstock_service::definitions::{self, ApplyOptions, Kind, apply_files};
+use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
 use salvo::http::header::{ETAG, LOCATION};
 use serde::Serialize;
@@ -54,10 +55,9 @@ pub(super) async fn put_definition<K: Served>(
     conditions: &PutConditions,
 ) -> ReplyResult {
     let gateway = call.gateway()?;
-    let preconditions = if K::HAS_VERSIONS {
-        conditions.check(K::stored_version(&gateway, name))?
-    } else {
-        conditions.check_existence()?
+    let preconditions = match K::STORED_VERSION {
+        Some(find) => conditions.check(find(&gateway, name))?,
+        None => conditions.check_existence()?,
     };
     let put = definitions::save::<K>(&gateway, call.caller(), new, preconditions).await?;
     let reply = show_definition::<K>(put.value())?;
@@ -72,11 +72,11 @@ pub(super) async fn delete_definition<K: Served>(
     conditions: ChangeConditions,
 ) -> ReplyResult {
     let (gateway, name) = (call.gateway()?, call.path(K::PARAMETER));
-    let preconditions = match K::stored_version(&gateway, name) {
-        _ if !K::HAS_VERSIONS => conditions.check_existence()?,
+    let preconditions = match K::STORED_VERSION.map(|find| find(&gateway, name)) {
+        None => conditions.check_existence()?,
         // One that does not exist is 404, whatever the conditions.
-        None => Preconditions::default(),
-        stored => conditions.check(stored)?,
+        Some(None) => Preconditions::default(),
+        Some(stored) => conditions.check(stored)?,
     };
     definitions::delete::<K>(&gateway, call.caller(), name, preconditions).await?;
     Ok(Reply::no_content())
@@ -113,8 +113,8 @@ async fn apply_definitions(mut call: Call<'_>) -> ReplyResult {
     })?;
     let asked: ApplyDefinitions = serde_json::from_slice(body.bytes())
         .map_err(|error| Problem::malformed(format!("the body cannot be read: {error}")))?;
-    let (gateway, by) = (call.gateway()?, call.caller().clone());
     let options = ApplyOptions::of_request(&asked);
-    let report = run_blocking(move || apply_files(&gateway, &by, &asked.files, &options)).await?;
-    Reply::json(&report)
+    let apply =
+        move |gateway: &Gateway, by: &Authorized| apply_files(gateway, by, &asked.files, &options);
+    Reply::json(&call.gateway()?.run(call.caller(), Role::Admin, apply).await?)
 }

@@ -5,7 +5,7 @@ use flate2::read::GzDecoder;
 use parking_lot::Mutex;
 use penstock_http::accept::accepts_gzip;
 use penstock_http::operation::Operation;
-use penstock_http::service::origin;
+use penstock_http::origin::origin;
 use penstock_http::state::state;
 use penstock_service::blocking::run_in_place;
 use salvo::http::header::{

@@ -3,13 +3,14 @@ use crate::definitions::{
     Served, delete_definition, get_definition, list_definitions, put_definition,
 };
 use penstock_auth::groups::NewGroup;
-use penstock_http::access::MinimumRole::{Admin, User};
+use penstock_http::access::MinimumRole::User;
 use penstock_http::call::Call;
 use penstock_http::etag::PutConditions;
 use penstock_http::operation::{Operation, delete, get, put};
 use penstock_http::reply::ReplyResult;
 use penstock_resources::Page;
 use penstock_resources::group::{self, Group};
+use penstock_service::definitions::Kind as _;
 use penstock_service::groups::Groups;
 
 impl Served for Groups {
@@ -32,7 +33,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .answer::<Group>(200, "The group.")
             .answer_header("ETag", "The version in quotes, for Admins.")
             .problems(&[400, 404]),
-        put("/api/v1/groups/{name}", Admin, put_group)
+        put("/api/v1/groups/{name}", Groups::MIN_ROLE.into(), put_group)
             .describe("putGroup", "Users", "Creates a group, or replaces the one of the same name.")
             .body::<group::NewGroup>()
             .answer::<Group>(200, "Replaced, or unchanged.")
@@ -41,7 +42,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .etag()
             .location()
             .problems(&[400, 408, 409, 412, 413, 415, 422, 507]),
-        delete("/api/v1/groups/{name}", Admin, delete_definition::<Groups>)
+        delete("/api/v1/groups/{name}", Groups::MIN_ROLE.into(), delete_definition::<Groups>)
             .describe(
                 "deleteGroup",
                 "Users",

@@ -6,11 +6,11 @@ use penstock_http::accept::read_languages;
 use penstock_http::access::MinimumRole::Contributor;
 use penstock_http::body::{self, MediaType, check_media_type, find_charset};
 use penstock_http::call::Call;
-use penstock_http::etag::{read_if_match_tags, read_if_none_match_tags};
+use penstock_http::etag::PutConditions;
 use penstock_http::operation::{Operation, post};
+use penstock_http::origin::origin;
 use penstock_http::problem::Problem;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::service::origin;
 use penstock_http::state::{self, run_ingestion};
 use penstock_model::csv::{CsvFormat, CsvHeader};
 use penstock_model::ingest::{Answer, BegunIngestion, Body, Mode, ObjectCondition, OnError};
@@ -54,11 +54,11 @@ pub(super) fn operations() -> Vec<Operation> {
             )
             .parameter("id", "The Business Object's id or name.")
             .header("Change-Owners", "As `changeOwners`: a list of strings in quotes.")
-            .header(
+            .parameter(
                 "If-Match",
                 "Change the only object of the request only if its view has this `ETag`; not for NDJSON and CSV.",
             )
-            .header(
+            .parameter(
                 "If-None-Match",
                 "`*`: store the only object of the request only if there is none with its URI; not for NDJSON and CSV.",
             )
@@ -127,13 +127,19 @@ penstock_http::parameters! {
 }
 
 /// The handler gets an error of the query too, because it logs each refusal.
-async fn ingest_objects(call: Call<'_>, query: Result<IngestQuery, Problem>) -> ReplyResult {
+async fn ingest_objects(
+    call: Call<'_>,
+    query: Result<(IngestQuery, PutConditions), Problem>,
+) -> ReplyResult {
     let reply = ingest_unprefixed(call, query).await;
     reply.map_err(|problem| problem.with_prefix("Ingestion failed: "))
 }
 
-async fn ingest_unprefixed(call: Call<'_>, query: Result<IngestQuery, Problem>) -> ReplyResult {
-    let prepared = query.and_then(|query| prepare_job(&call, &query));
+async fn ingest_unprefixed(
+    call: Call<'_>,
+    query: Result<(IngestQuery, PutConditions), Problem>,
+) -> ReplyResult {
+    let prepared = query.and_then(|(query, conditions)| prepare_job(&call, &query, conditions));
     let (job, form) = prepared.inspect_err(|problem| {
         let given = call.req.query::<String>("mode");
         let mode = given.as_deref().unwrap_or(Mode::default().name());
@@ -186,23 +192,27 @@ enum BodyForm {
 }
 
 /// Reads everything about the ingestion except its body.
-fn prepare_job(call: &Call<'_>, query: &IngestQuery) -> Result<(Job, BodyForm), Problem> {
+fn prepare_job(
+    call: &Call<'_>,
+    query: &IngestQuery,
+    conditions: PutConditions,
+) -> Result<(Job, BodyForm), Problem> {
     let (gateway, req) = (call.gateway()?, &*call.req);
     let compiled = find_business_object(&gateway, call.path("id"))?;
     let media_type = check_media_type(req, &[MediaType::Json, MediaType::NdJson, MediaType::Csv])?;
     let form = read_form(req, query, media_type)?;
     let submission = read_submission(req, query)?;
     let on_error = query.on_error.unwrap_or_default();
-    let (object, mode) = (&compiled.object, query.mode.unwrap_or_default());
+    let mode = query.mode.unwrap_or_default();
     let request = IngestionRequest {
         on_error,
         submission,
         bypass: query.bypass,
         idempotency_key: read_idempotency_key(req)?,
-        condition: read_condition(req, media_type, on_error)?,
+        condition: read_condition(conditions, media_type, on_error)?,
         languages: read_languages(req.headers()),
         lists_objects: query.objects.unwrap_or(media_type == MediaType::Json),
-        ..IngestionRequest::new(&object.id, &object.definition.name, mode, call.trace())
+        ..IngestionRequest::new(&compiled.object, mode, call.trace())
     };
     Ok((Job { state: call.state(), gateway, by: call.caller().clone(), request }, form))
 }
@@ -246,11 +256,11 @@ fn read_submission(req: &Request, query: &IngestQuery) -> Result<Option<NewChang
 
 /// Returns the state that the only object of the request must have.
 fn read_condition(
-    req: &Request,
+    conditions: PutConditions,
     media_type: MediaType,
     on_error: OnError,
 ) -> Result<Option<ObjectCondition>, Problem> {
-    let (header, condition) = match (read_if_match_tags(req)?, read_if_none_match_tags(req)?) {
+    let (header, condition) = match (conditions.if_match, conditions.if_none_match) {
         (None, None) => return Ok(None),
         (Some(tags), None) if tags.is_empty() => ("If-Match", ObjectCondition::Exists),
         (Some(tags), None) => ("If-Match", ObjectCondition::HasTag(tags)),

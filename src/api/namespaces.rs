@@ -2,7 +2,7 @@
 use crate::definitions::{
     Served, delete_definition, get_definition, list_definitions, put_definition,
 };
-use penstock_http::access::MinimumRole::{Contributor, User};
+use penstock_http::access::MinimumRole::User;
 use penstock_http::call::Call;
 use penstock_http::etag::PutConditions;
 use penstock_http::operation::{Operation, delete, get, put};
@@ -10,6 +10,7 @@ use penstock_http::reply::ReplyResult;
 use penstock_model::namespace::parse_definition;
 use penstock_resources::Page;
 use penstock_resources::namespace::{Namespace, NamespaceDefinition};
+use penstock_service::definitions::Kind as _;
 use penstock_service::namespaces::Namespaces;
 
 impl Served for Namespaces {
@@ -27,7 +28,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .describe("getNamespace", "Namespaces", "Returns one namespace.")
             .answer::<Namespace>(200, "The namespace.")
             .problems(&[400, 404]),
-        put("/api/v1/namespaces/{name}", Contributor, put_namespace)
+        put("/api/v1/namespaces/{name}", Namespaces::MIN_ROLE.into(), put_namespace)
             .describe(
                 "putNamespace",
                 "Namespaces",
@@ -39,11 +40,15 @@ pub(super) fn operations() -> Vec<Operation> {
             .answer::<Namespace>(201, "Created.")
             .location()
             .problems(&[400, 408, 409, 412, 413, 415, 422, 507]),
-        delete("/api/v1/namespaces/{name}", Contributor, delete_definition::<Namespaces>)
-            .describe("deleteNamespace", "Namespaces", "Deletes a namespace that is not used.")
-            .parameter("If-Match", "`*`, or absent. A namespace has no `ETag`.")
-            .empty_answer(204, "Deleted.")
-            .problems(&[400, 404, 409, 412, 422, 507]),
+        delete(
+            "/api/v1/namespaces/{name}",
+            Namespaces::MIN_ROLE.into(),
+            delete_definition::<Namespaces>,
+        )
+        .describe("deleteNamespace", "Namespaces", "Deletes a namespace that is not used.")
+        .parameter("If-Match", "`*`, or absent. A namespace has no `ETag`.")
+        .empty_answer(204, "Deleted.")
+        .problems(&[400, 404, 409, 412, 422, 507]),
     ]
 }
 

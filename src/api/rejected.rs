@@ -10,7 +10,7 @@ use penstock_http::call::Call;
 use penstock_http::operation::{Operation, delete, get, post};
 use penstock_http::problem::Problem;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::{State, run_blocking};
+use penstock_http::state::State;
 use penstock_model::ingest::OnError;
 use penstock_resources::dead_letter::DeadLetter;
 use penstock_resources::ingestion::Ingestion;
@@ -183,17 +183,17 @@ async fn retry_letter(call: Call<'_>) -> ReplyResult {
         let bytes = dead_letters::measure_dead_letter(&gateway, &by, name.clone()).await?;
         Some(state.body_quotas.data.try_acquire(bytes)?)
     };
-    run_blocking(move || {
+    let retry = move |gateway: &Gateway| {
         let corrected = is_given.then(|| match media_type {
             Some(MediaType::Csv) => Correction::Record(body.bytes()),
             _ => Correction::Json(body.bytes()),
         });
         let retry = LetterRetry { corrected, languages, trace };
-        let answer = dead_letters::retry_dead_letter(&gateway, &by, &name, retry)?;
+        let answer = dead_letters::retry_dead_letter(gateway, &by, &name, retry)?;
         drop(permit);
-        Reply::json(&answer.into_ingestion(true, OnError::Abort))
-    })
-    .await
+        Ok(answer.into_ingestion(true, OnError::Abort))
+    };
+    Reply::json(&gateway.read(retry).await?)
 }
 
 async fn delete_letter(call: Call<'_>) -> ReplyResult {

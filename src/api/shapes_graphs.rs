@@ -3,7 +3,7 @@ use crate::definitions::{
     Served, delete_definition, list_definitions, put_definition, show_definition,
 };
 use penstock_http::accept::AcceptedTypes;
-use penstock_http::access::MinimumRole::{Admin, User};
+use penstock_http::access::MinimumRole::User;
 use penstock_http::body::{self, find_media_type};
 use penstock_http::call::Call;
 use penstock_http::etag::{PutConditions, format_etag};
@@ -15,6 +15,7 @@ use penstock_model::shapes_graphs::{MAX_GRAPH_BYTES, TextFormat};
 use penstock_resources::Page;
 use penstock_resources::shapes_graph::ShapesGraph;
 use penstock_service::definitions;
+use penstock_service::definitions::Kind as _;
 use penstock_service::shapes_graphs::{NewShapesGraph, ShapesGraphs, read_shapes_graph};
 use salvo::http::StatusCode;
 use salvo::http::header::{ETAG, VARY};
@@ -42,7 +43,7 @@ pub(super) fn operations() -> Vec<Operation> {
         )
         .etag()
         .problems(&[400, 404, 406]);
-    let put_graph = put("/api/v1/shapes/{name}", Admin, put_shapes_graph)
+    let put_graph = put("/api/v1/shapes/{name}", ShapesGraphs::MIN_ROLE.into(), put_shapes_graph)
         .describe(
             "putShapesGraph",
             "Shapes",
@@ -63,15 +64,19 @@ pub(super) fn operations() -> Vec<Operation> {
             .problems(&[400]),
         TextFormat::ALL.into_iter().fold(get_graph, add_answer),
         TextFormat::ALL.into_iter().fold(put_graph, add_body),
-        delete("/api/v1/shapes/{name}", Admin, delete_definition::<ShapesGraphs>)
-            .describe(
-                "deleteShapesGraph",
-                "Shapes",
-                "Deletes a shapes graph that no Business Object names.",
-            )
-            .parameter("If-Match", "Delete only this version.")
-            .empty_answer(204, "Deleted.")
-            .problems(&[400, 404, 409, 412, 507]),
+        delete(
+            "/api/v1/shapes/{name}",
+            ShapesGraphs::MIN_ROLE.into(),
+            delete_definition::<ShapesGraphs>,
+        )
+        .describe(
+            "deleteShapesGraph",
+            "Shapes",
+            "Deletes a shapes graph that no Business Object names.",
+        )
+        .parameter("If-Match", "Delete only this version.")
+        .empty_answer(204, "Deleted.")
+        .problems(&[400, 404, 409, 412, 507]),
     ]
 }
 

@@ -1,7 +1,8 @@
 //! The record of an account.
 use super::password::Hash;
-use super::{AccountSource, Role};
 use penstock_resources::account;
+use penstock_resources::account::AccountSource;
+use penstock_resources::role::Role;
 use serde::{Deserialize, Serialize};
 
 /// Identifies an account of an identity provider. It is never an email.

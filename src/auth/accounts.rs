@@ -15,7 +15,7 @@ use super::attempts::Attempts;
 use super::audit::{Audit, Event};
 use super::deferred_writes::DeferredWrites;
 use super::password;
-use super::{Account, AccountSource, AuthError, Identity, Profile, Role};
+use super::{Account, AuthError, Identity, Profile};
 use entries::AccountIndex;
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use penstock_base::collections;
@@ -24,6 +24,8 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::shared::Shared;
 use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
+use penstock_resources::account::AccountSource;
+use penstock_resources::role::Role;
 use penstock_store::{Error, Format, Store, Transaction};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,9 +36,8 @@ pub(super) const ACCOUNTS: Table<String, AsJson<Account>> = Table::new(collectio
 
 /// The maximum number of accounts. Each takes about 2.5 KB of memory, including the memory of the store for it.
 const MAX_ACCOUNTS: usize = 10_000;
-/// The resolution of the last login in memory, and the minimum interval between two writes of it.
+/// The resolution of the last login in memory.
 const LAST_LOGIN_RESOLUTION: Duration = Duration::from_mins(1);
-const LAST_LOGIN_WRITE_INTERVAL: Duration = Duration::from_mins(10);
 
 /// The accounts. Cheap to clone.
 #[derive(Debug, Clone)]

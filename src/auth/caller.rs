@@ -1,6 +1,10 @@
 //! The sender of a request.
-use super::{Account, Role};
+use super::Account;
 use jiff::Timestamp;
+use penstock_base::commit::CommitCheck;
+use penstock_base::error::GatewayError;
+use penstock_resources::role::Role;
+use penstock_store::Transaction;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -41,6 +45,19 @@ pub enum Credential {
         /// When it stops being accepted; `None` if that is later than any representable time.
         expires_at: Option<Timestamp>,
     },
+}
+
+/// The requester of a change to accounts or credentials: the caller that the change is recorded for, and the check
+/// of its commit.
+pub trait Requester: CommitCheck {
+    /// Returns the caller.
+    fn caller(&self) -> &Caller;
+
+    /// Checks that the caller still has the role in [`Self::caller`] or a higher one, for changes that depend on it.
+    ///
+    /// # Errors
+    /// As [`CommitCheck::check_commit`].
+    fn check_role(&self, transaction: &Transaction<'_>) -> Result<(), GatewayError>;
 }
 
 impl Caller {

@@ -1,9 +1,10 @@
 //! The fixture of this layer's tests.
-use super::{Account, Auth, Caller, Credential, Role};
+use super::{Account, Auth, Caller, Credential};
 use crate::accounts::NewAccount;
 use crate::password::Hash;
 use penstock_base::clock::Clock;
 use penstock_config::{Settings, Sources, load};
+use penstock_resources::role::Role;
 use penstock_store::{Options, Store};
 use std::path::Path;
 use std::sync::Arc;

@@ -9,9 +9,7 @@ use super::audit::{Audit, Event};
 use super::{Account, Caller, Requester};
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use penstock_base::collections;
-use penstock_base::definition::{
-    MAX_NAME_CHARACTERS, check_name, describe_definition, missing_error,
-};
+use penstock_base::definition::{MAX_NAME_CHARACTERS, check_conditions, check_name, missing_error};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
 use penstock_base::managed::check_editable;
@@ -229,7 +227,8 @@ impl Groups {
         let _writer = self.inner.writer.lock();
         let name = &new.name;
         let there = self.get(name);
-        check_conditions(conditions, name, there.as_deref())?;
+        let version = there.as_ref().map(|there| there.version);
+        check_conditions(DefinitionKind::Group, name, version, conditions)?;
         let group = build_group(by.caller(), members, new, there.as_deref());
         if let Some(there) = there.as_ref().filter(|there| there.has_content_of(&group)) {
             return Ok(Put::Replaced(there.clone()));
@@ -265,7 +264,7 @@ impl Groups {
     ) -> Result<(), GatewayError> {
         let _writer = self.inner.writer.lock();
         let there = self.get(name).ok_or_else(|| missing_error(DefinitionKind::Group, name))?;
-        check_conditions(conditions, name, Some(&there))?;
+        check_conditions(DefinitionKind::Group, name, Some(there.version), conditions)?;
         let event = change_event(by.caller(), "group.deleted", format!("{name:?}"));
         self.inner.audit.commit_with_events(by, &[event], |transaction| {
             check_editable(transaction, DefinitionKind::Group, name)?;
@@ -471,15 +470,6 @@ fn check_room(count: usize) -> Result<(), GatewayError> {
         ErrorClass::Conflict,
         format!("the limit of {MAX_GROUPS} groups is reached; delete some"),
     ))
-}
-
-fn check_conditions(
-    conditions: Preconditions,
-    name: &str,
-    there: Option<&Group>,
-) -> Result<(), GatewayError> {
-    let what = describe_definition(DefinitionKind::Group, name);
-    conditions.check_version(there.map(|there| there.version), &what)
 }
 
 /// Builds the event of a change, which names the members that it adds and removes.

@@ -1,30 +1,20 @@
 //! Authorizes everything that is done on behalf of a caller. The check runs when a request arrives, after its body
 //! has been read, and inside each commit.
-use super::{Auth, Caller, Credential, Role};
+use super::caller::Requester;
+use super::keys::ApiKeys;
+use super::{Auth, Caller, Credential};
 use penstock_base::commit::CommitCheck;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::role::Role;
 use penstock_store::Transaction;
 use std::fmt;
 use std::ops::Deref;
 
-/// The requester of a change to accounts or credentials: the caller that the change is recorded for, and the check
-/// of its commit.
-pub trait Requester: CommitCheck {
-    /// Returns the caller.
-    fn caller(&self) -> &Caller;
-
-    /// Checks that the caller still has the role in [`Self::caller`] or a higher one, for changes that depend on it.
-    ///
-    /// # Errors
-    /// As [`CommitCheck::check_commit`].
-    fn check_role(&self, transaction: &Transaction<'_>) -> Result<(), GatewayError>;
-}
-
-/// A caller that may use a route. Only [`Auth::authorize`] creates it. Cheap to clone.
+/// A caller that may use a route, from [`Auth::authorize`], or local administration. Cheap to clone.
 #[derive(Clone)]
 pub struct Authorized {
     caller: Caller,
-    /// The minimum role of the route.
+    /// The minimum role of the route and of the use case. Commits check it.
     min_role: Role,
     /// `None` for local administration, which cannot be revoked.
     auth: Option<Auth>,
@@ -170,6 +160,18 @@ impl Auth {
     }
 }
 
+impl ApiKeys {
+    /// Revokes every key on behalf of local administration, each with its event. Blocking.
+    ///
+    /// # Errors
+    /// The errors of the store. Some keys may be revoked then.
+    pub fn revoke_all(&self) -> Result<(), GatewayError> {
+        let by = Authorized::local();
+        let keys = self.list(by.caller(), None, usize::MAX);
+        keys.iter().try_for_each(|key| self.revoke_key(&by, &key.id))
+    }
+}
+
 // Tests use a caller as a requester whose commits are not checked.
 #[cfg(test)]
 impl CommitCheck for Caller {
@@ -197,6 +199,7 @@ mod tests {
     use crate::accounts::AccountEdit;
     use jiff::{SignedDuration, Timestamp};
     use penstock_base::IfMatch;
+    use penstock_base::commit::GuardedStore;
     use penstock_store::Read as _;
     use serde_json::{Value, json};
 
@@ -335,6 +338,10 @@ mod tests {
         fixture.auth.sessions.end_session(&session.id);
         assert_eq!(commit_error(&fixture, &by), Some(ErrorClass::Unauthorized));
         assert_eq!(by.with_current_role().unwrap_err().class, ErrorClass::Unauthorized);
+        // Nor does it see what a commit would do.
+        let store = GuardedStore::from(fixture.store.clone());
+        let seen = store.dry_run::<(), GatewayError>(&by, |_| panic!("the requester is checked"));
+        assert_eq!(seen.unwrap_err().class, ErrorClass::Unauthorized);
 
         let hour = SignedDuration::from_hours(1);
         let now = Timestamp::now();

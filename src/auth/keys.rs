@@ -5,16 +5,18 @@
 //!
 //! A key that was created on the command line belongs to local administration: it has no account, and keeps its role
 //! until it is revoked or expires.
+mod key;
 mod new_key;
 mod secret;
 mod stored_key;
 
+pub use key::Key;
 pub use new_key::{NewApiKey, unknown_role_message};
 
 use super::accounts::{ACCOUNTS, Accounts, account_disabled_error};
 use super::audit::{Audit, Event};
 use super::deferred_writes::DeferredWrites;
-use super::{Account, AccountSource, AuthError, Authorized, Caller, Credential, Requester, Role};
+use super::{Account, AuthError, Caller, Credential, Requester};
 use jiff::Timestamp;
 use new_key::invalid_key_error;
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -24,7 +26,7 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::shared::Shared;
 use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
-use penstock_resources::{account, api_key};
+use penstock_resources::role::Role;
 use penstock_store::{Error, Format, Read, Store, Transaction};
 use secret::Secret;
 use std::collections::{BTreeMap, HashMap};
@@ -70,74 +72,6 @@ struct Entries {
 struct Entry {
     key: Arc<Key>,
     last_used_at: Option<Instant>,
-}
-
-/// An API key without its secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
-    /// Its identifier, a UUID of version 7.
-    pub id: String,
-    /// The name, which says what the key is for.
-    pub name: String,
-    /// The role, which the owner's role limits.
-    pub role: Role,
-    /// The id of the owner's account; `None` for local administration.
-    pub owner: Option<String>,
-    /// The ids of the only Business Objects that it can be used for, at least one; `None` for all. A Business Object
-    /// that was deleted stays among them, so that no deletion extends a key.
-    pub business_objects: Option<Arc<[String]>>,
-    /// The time of creation (RFC 3339, UTC).
-    pub created_at: String,
-    /// The time of expiry (RFC 3339, UTC).
-    pub expires_at: Option<String>,
-    /// The time of the last use (RFC 3339, UTC), to some minutes.
-    pub last_used: Option<String>,
-    /// The SHA-256 of the key, in hexadecimal.
-    pub digest: String,
-}
-
-impl From<&Key> for api_key::ApiKey {
-    fn from(key: &Key) -> Self {
-        let key = key.clone();
-        let all = key.business_objects.as_deref();
-        Self {
-            id: key.id,
-            name: key.name,
-            role: key.role,
-            owner: key.owner,
-            business_object: match all {
-                Some([only]) => Some(only.clone()),
-                _ => None,
-            },
-            business_objects: all.map(<[String]>::to_vec),
-            created_at: key.created_at,
-            expires_at: key.expires_at,
-            last_used: key.last_used,
-        }
-    }
-}
-
-impl From<&Key> for account::Account {
-    /// Represents an API key without an account.
-    fn from(key: &Key) -> Self {
-        Self {
-            id: key.id.clone(),
-            given_name: None,
-            family_name: None,
-            email: None,
-            organization: None,
-            roles: vec![key.role],
-            enabled: true,
-            service_account: false,
-            source: AccountSource::ApiKey,
-            first_login: None,
-            last_login: key.last_used.clone(),
-            created_at: key.created_at.clone(),
-            issuer: None,
-            subject: None,
-            client_id: None,
-        }
-    }
 }
 
 impl ApiKeys {
@@ -422,16 +356,6 @@ impl ApiKeys {
         })?;
         self.lock_entries_mut().remove(id);
         Ok(())
-    }
-
-    /// Revokes every key on behalf of local administration, each with its event. Blocking.
-    ///
-    /// # Errors
-    /// The errors of the store. Some keys may be revoked then.
-    pub fn revoke_all(&self) -> Result<(), GatewayError> {
-        let by = Authorized::local();
-        let keys = self.list(by.caller(), None, usize::MAX);
-        keys.iter().try_for_each(|key| self.revoke_key(&by, &key.id))
     }
 
     /// Revokes the keys of a deleted account.

@@ -28,6 +28,7 @@ pub mod fetch;
 mod fixture;
 pub mod groups;
 mod guard;
+mod hex;
 pub mod keys;
 pub mod mapping;
 pub mod oidc;
@@ -39,8 +40,8 @@ pub mod tokens;
 
 pub use account::{Account, Identity, Profile};
 pub use auth_error::AuthError;
-pub use caller::{Caller, Credential};
-pub use guard::{Authorized, Requester};
+pub use caller::{Caller, Credential, Requester};
+pub use guard::Authorized;
 pub use penstock_resources::account::AccountSource;
 pub use penstock_resources::role::Role;
 

@@ -1,8 +1,8 @@
 //! Maps claims to the fields of an account and to its role (specification, 5.4 and 5.5).
 //!
 //! A claim name with dots can be a path into an object (`realm_access.roles`), unless a claim has the whole name.
-use super::Role;
 use penstock_config::RoleValues;
+use penstock_resources::role::Role;
 use serde_json::{Map, Value};
 
 /// Returns the text of the first of these claims that is present and not empty.

@@ -29,14 +29,16 @@ fn is_power(number: u32, prime: u32) -> bool {
     })
 }
 
+/// The modulus (base64url) of a key of 2,048 bits that was generated in the same way as by the broken generator.
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) const WEAK: &str = "1iaSc8BBafw7n3dyqTYoqBTH_kbemivZ2cvUYz--0q-Yk2LxHvg6kD-D8o1kmVStHqft-3RW8prh_2q6Nar10GkqBaxqtesyo6oC1V5TgsKgxcTFtJgC2JRzr57L8Bt_dk-i3etaJAntFHuXKGoIa0GSuIrowcMo4c25VJZYwEu6g657KHt-CBrIqM4xIhoT18iqikcCUj-yaM-Ed_60bmHIAQoO_ORgZagwm6WE-VybfFhmvJpTW05gb9n2b_NtNOGQYTTVt_dwhCQI_lbrBtVXEMXdjCibnzeQ78FsvkzddyvFWWNXHkU1GqVcz9Kc0CVcNWk5xm7g8ljQVybNpQ";
+
+#[cfg(test)]
+mod tests {
     use super::*;
     use base64::Engine;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-    /// The modulus (base64url) of a key of 2,048 bits that was generated in the same way as by the broken generator.
-    pub(crate) const WEAK: &str = "1iaSc8BBafw7n3dyqTYoqBTH_kbemivZ2cvUYz--0q-Yk2LxHvg6kD-D8o1kmVStHqft-3RW8prh_2q6Nar10GkqBaxqtesyo6oC1V5TgsKgxcTFtJgC2JRzr57L8Bt_dk-i3etaJAntFHuXKGoIa0GSuIrowcMo4c25VJZYwEu6g657KHt-CBrIqM4xIhoT18iqikcCUj-yaM-Ed_60bmHIAQoO_ORgZagwm6WE-VybfFhmvJpTW05gb9n2b_NtNOGQYTTVt_dwhCQI_lbrBtVXEMXdjCibnzeQ78FsvkzddyvFWWNXHkU1GqVcz9Kc0CVcNWk5xm7g8ljQVybNpQ";
     /// The modulus of a key that openssl generated.
     const SOUND: &str = "39bqP3mkfyhctKqzDZQ1cbmiLOgThNV2dD5pqMnbXlve7sK_sV0ButLHAu53dpC322hRzCPhk_83gGelQXbtHSURFFVTan6oC5CnFY9bgpghIBUZ-KtJRXvm_P49Q3PO9SkHI-s5WoRM8xEx_FQ4EpAif_kbblXZ6ckUfCM4oZcVh5JQ7GHx8cEmPyMVKqEVhHAkvE7Zydg4F3TlydRHQtJwYQd-IYdyk8cgM_DHv2YxbjoOcL8qnnjbpQZhgjll6AKEDuymBztq24QQTmaVkkUWxQoazhs9Ic0gSc78mz4tqGnTRlshiUi-g2VQ5HDqmHrESMPOezkO3zD0QgJz_w";
 

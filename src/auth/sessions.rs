@@ -12,7 +12,8 @@ mod era;
 use super::accounts::{Accounts, account_disabled_error};
 use super::audit::{Audit, Event};
 use super::deferred_writes::DeferredWrites;
-use super::{Account, AuthError, Caller, Credential, Role};
+use super::hex::encode_hex;
+use super::{Account, AuthError, Caller, Credential};
 use era::Era;
 use parking_lot::{Mutex, MutexGuard};
 use penstock_base::collections;
@@ -20,12 +21,12 @@ use penstock_base::error::GatewayError;
 use penstock_base::shared::Shared;
 use penstock_base::table::{AsJson, Table};
 use penstock_config::SessionLimits;
+use penstock_resources::role::Role;
 use penstock_store::{Store, Transaction};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -375,13 +376,6 @@ fn session_ended_error() -> AuthError {
 
 fn hash_id(id: &str) -> String {
     encode_hex(&Sha256::digest(id))
-}
-
-pub(super) fn encode_hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

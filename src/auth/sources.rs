@@ -1,6 +1,8 @@
 //! The service accounts of sources: each source acts as one, which an Admin can disable.
-use super::{Account, AccountSource, Auth, AuthError, Authorized, Caller, Credential, Identity};
-use super::{Profile, Role};
+use super::Profile;
+use super::{Account, Auth, AuthError, Authorized, Caller, Credential, Identity};
+use penstock_resources::account::AccountSource;
+use penstock_resources::role::Role;
 use std::sync::Arc;
 
 /// The issuer of the identities of sources. It is no URL, so it is never the issuer of a token.

@@ -18,9 +18,7 @@ mod log;
 mod token;
 
 use super::accounts::Accounts;
-use super::{
-    Account, AccountSource, AuthError, Caller, Credential, Identity, Profile, Role, mapping,
-};
+use super::{Account, AuthError, Caller, Credential, Identity, Profile, mapping};
 use bearer::Bearer;
 use jsonwebtoken::Algorithm;
 use jwks::Jwks;
@@ -29,6 +27,8 @@ use penstock_base::clock::Clock;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::shared::Shared;
 use penstock_config::{Claims, ResourceServer, RoleValues, Settings};
+use penstock_resources::account::AccountSource;
+use penstock_resources::role::Role;
 use serde_json::{Map, Value};
 use std::net::IpAddr;
 use std::sync::Arc;

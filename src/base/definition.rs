@@ -1,4 +1,5 @@
 //! What the definitions of all kinds have in common: their names, and how errors name them.
+use crate::Preconditions;
 use crate::characters::is_deceptive;
 use crate::error::{ErrorClass, GatewayError};
 use penstock_resources::definitions::DefinitionKind;
@@ -9,6 +10,19 @@ pub const MAX_NAME_CHARACTERS: usize = 64;
 /// Names a definition in an error.
 pub fn describe_definition(kind: DefinitionKind, name: &str) -> String {
     format!("the {} {name:?}", kind.label())
+}
+
+/// Checks the conditions of a change of a definition whose stored version is `stored`, `None` if there is none.
+///
+/// # Errors
+/// `ErrorClass::PreconditionFailed`.
+pub fn check_conditions(
+    kind: DefinitionKind,
+    name: &str,
+    stored: Option<u64>,
+    conditions: Preconditions,
+) -> Result<(), GatewayError> {
+    conditions.check_version(stored, &describe_definition(kind, name))
 }
 
 /// Returns the error of a definition that does not exist.

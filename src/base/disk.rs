@@ -1,6 +1,5 @@
 //! The free space on the disk of the data directory, and the reserve that is kept free.
-use crate::error::{ErrorClass, GatewayError};
-use penstock_store::DiskFull;
+use crate::error::{ErrorClass, GatewayError, format_mebibytes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -77,15 +76,6 @@ impl Disk {
             ),
         ))
     }
-}
-
-/// Describes how much disk space is needed and how much is free.
-pub fn describe_shortage(DiskFull { needed, free }: DiskFull) -> String {
-    format!("{} are needed, and {} are free", format_mebibytes(needed), format_mebibytes(free))
-}
-
-pub(crate) fn format_mebibytes(bytes: u64) -> String {
-    format!("{}.{} MiB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20)
 }
 
 #[cfg(test)]

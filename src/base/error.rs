@@ -1,9 +1,8 @@
 //! Errors for clients and operators: what failed, the value, the place, the cause, and what to do.
-use crate::disk::{describe_shortage, format_mebibytes};
 use penstock_resources::ingestion;
 use penstock_resources::problem::{self, ViolatedConstraint};
 use penstock_resources::warning::Warning;
-use penstock_store::{LostCause, UnreadableDocument};
+use penstock_store::{DiskFull, LostCause, UnreadableDocument};
 use std::fmt;
 use std::time::Duration;
 
@@ -211,6 +210,15 @@ impl From<Finding> for ingestion::Warning {
         };
         Self { pointer, message, violation: violation.map(|violation| *violation) }
     }
+}
+
+/// Describes how much disk space is needed and how much is free.
+pub fn describe_shortage(DiskFull { needed, free }: DiskFull) -> String {
+    format!("{} are needed, and {} are free", format_mebibytes(needed), format_mebibytes(free))
+}
+
+pub(crate) fn format_mebibytes(bytes: u64) -> String {
+    format!("{}.{} MiB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20)
 }
 
 /// Describes why a reader could not keep the state of one commit, with the setting that limits it.

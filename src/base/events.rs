@@ -9,17 +9,17 @@
 //! Invariant: identifiers grow by one with each event, and keep growing over restarts. A client that missed events
 //! reads the resources again; dropped events cannot be read later.
 
+mod event;
 mod listener;
 mod ring;
 pub mod webhook_queues;
 
+pub use event::{Audience, Event};
 pub use listener::Listener;
 pub use penstock_resources::event::EventKind;
 
 use crate::permits::Permits;
-use crate::principal::Principal;
-use crate::time;
-use listener::Selection;
+use event::{EventOrigin, new_event_id, render_event};
 use parking_lot::{Mutex, MutexGuard};
 use penstock_store::{Error, Transaction};
 use ring::Ring;
@@ -59,30 +59,6 @@ pub struct EventOptions {
     pub listeners: usize,
     /// The webhooks.
     pub webhooks: WebhookQueueOptions,
-}
-
-/// One event as it is sent to listeners.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    /// The identifier.
-    pub id: u64,
-    /// The kind.
-    pub kind: EventKind,
-    /// The event in the JSON format of `CloudEvents` 1.0, on one line.
-    pub json: Arc<str>,
-    /// Who may see it; `None` if every listener may.
-    pub audience: Option<Arc<Audience>>,
-}
-
-/// Who may see an event, beside Admins.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Audience {
-    /// The account that caused it.
-    pub author: String,
-    /// The users and groups that the author named.
-    pub owners: Vec<Principal>,
-    /// The users and groups that decide about it; none if Admins do.
-    pub approvers: Vec<Principal>,
 }
 
 impl Default for EventOptions {
@@ -240,32 +216,6 @@ impl EventBus {
         self.inner.webhooks.report_added(kind);
     }
 
-    /// Creates a listener for new events, or for the events after the identifier `after`. It gets no event with an
-    /// audience. Returns `None` when the maximum number of listeners, or that of this account, is reached.
-    pub fn listen(
-        &self,
-        account: &str,
-        after: Option<u64>,
-        kinds: &[EventKind],
-    ) -> Option<Listener> {
-        self.listen_as(account, after, kinds, |_| false)
-    }
-
-    /// Creates a listener as [`Self::listen`], which gets the events whose audience `is_member` of.
-    pub fn listen_as(
-        &self,
-        account: &str,
-        after: Option<u64>,
-        kinds: &[EventKind],
-        is_member: impl Fn(&Audience) -> bool + Send + Sync + 'static,
-    ) -> Option<Listener> {
-        let permit = self.inner.listener_permits.try_acquire(account, 1)?;
-        let newest = self.inner.newest.subscribe();
-        let after = after.unwrap_or_else(|| self.lock_ring().newest_id());
-        let selection = Selection { kinds: kinds.to_vec(), is_member: Box::new(is_member) };
-        Some(Listener::new(self.clone(), newest, after, selection, permit))
-    }
-
     fn origin<'o>(&'o self, trace: Option<&'o str>) -> EventOrigin<'o> {
         EventOrigin { source: &self.inner.source, trace }
     }
@@ -287,61 +237,10 @@ impl EventBus {
     }
 }
 
-/// Returns a new identifier of an event for webhooks.
-fn new_event_id() -> String {
-    uuid::Uuid::now_v7().to_string()
-}
-
 fn serialize_data(kind: EventKind, data: &impl Serialize) -> Option<Box<RawValue>> {
     to_raw_value(data)
         .inspect_err(|error| {
             tracing::error!(%error, kind = kind.name(), "Writing an event as JSON failed; it was not published.");
         })
         .ok()
-}
-
-/// Where an event comes from.
-#[derive(Clone, Copy)]
-struct EventOrigin<'a> {
-    source: &'a str,
-    trace: Option<&'a str>,
-}
-
-/// Returns an event in the JSON format of `CloudEvents` 1.0, on one line.
-fn render_event(
-    id: &str,
-    EventOrigin { source, trace }: EventOrigin<'_>,
-    kind: EventKind,
-    subject: &str,
-    data: &impl Serialize,
-) -> String {
-    let event = CloudEvent {
-        specversion: "1.0",
-        id,
-        source,
-        kind: kind.name(),
-        subject,
-        time: &time::now_rfc3339(),
-        datacontenttype: "application/json",
-        traceparent: trace,
-        data,
-    };
-    serde_json::to_string(&event).expect("serialized data can be written again")
-}
-
-/// The JSON format of `CloudEvents` 1.0.
-#[derive(Serialize)]
-struct CloudEvent<'a, D> {
-    specversion: &'a str,
-    id: &'a str,
-    source: &'a str,
-    #[serde(rename = "type")]
-    kind: &'a str,
-    subject: &'a str,
-    time: &'a str,
-    datacontenttype: &'a str,
-    /// The Distributed Tracing extension.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    traceparent: Option<&'a str>,
-    data: &'a D,
 }

@@ -4,43 +4,21 @@
 //!
 //! What cannot be translated is refused by name: it never gets another meaning.
 mod case;
+mod characters;
 mod class;
 mod escape;
 
+pub use characters::RegexError;
+
 use case::push_case_variants;
+use characters::{Characters, push_escaped, shorten};
 use class::parse_class;
 use escape::{Escape, parse_escape};
-use std::fmt;
 
 /// The maximum length of a regular expression in bytes. A longer one is too large when it is compiled.
 const MAX_BYTES: usize = 64 << 10;
 /// The maximum number of groups in each other.
 const MAX_OPEN_GROUPS: usize = 40;
-/// The characters that have a meaning in the syntax of `regex`.
-const META_CHARACTERS: &str = r"\.+*?()|[]{}^$#&-~";
-
-/// Why a regular expression cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RegexError {
-    /// The construct, the reason and the remedy.
-    message: String,
-}
-
-impl RegexError {
-    /// `position` is that of the construct in the expression, from 0. `reason` ends with the remedy.
-    fn new(construct: &str, position: usize, reason: &str) -> Self {
-        Self { message: format!("has {construct} at character {}: {reason}", position + 1) }
-    }
-}
-
-/// The end of a sentence about the expression.
-impl fmt::Display for RegexError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for RegexError {}
 
 /// Translates a regular expression with these flags (5.6.2) to the syntax of the crate `regex` without flags.
 ///
@@ -75,69 +53,6 @@ pub fn translate(pattern: &str, flags: &str) -> Result<String, RegexError> {
         translation.translate()?;
     }
     Ok(translation.output)
-}
-
-/// The characters of an expression, each with its position from 0.
-struct Characters {
-    characters: Vec<(usize, char)>,
-    next: usize,
-}
-
-impl Characters {
-    /// `is_extended` omits white space outside of classes, before anything else is read (the flag `x`).
-    fn new(pattern: &str, is_extended: bool) -> Self {
-        let (mut characters, mut open_classes, mut is_escaped) = (Vec::new(), 0_usize, false);
-        for (position, character) in pattern.chars().enumerate() {
-            if is_extended && open_classes == 0 && is_white_space(character) {
-                continue;
-            }
-            match character {
-                _ if is_escaped => is_escaped = false,
-                '\\' => is_escaped = true,
-                '[' => open_classes += 1,
-                ']' => open_classes = open_classes.saturating_sub(1),
-                _ => {}
-            }
-            characters.push((position, character));
-        }
-        Self { characters, next: 0 }
-    }
-
-    fn next(&mut self) -> Option<(usize, char)> {
-        let next = self.characters.get(self.next).copied();
-        self.next += usize::from(next.is_some());
-        next
-    }
-
-    fn peek(&self) -> Option<char> {
-        self.peek_after(0)
-    }
-
-    /// Returns the character after this number of characters.
-    fn peek_after(&self, count: usize) -> Option<char> {
-        self.characters.get(self.next + count).map(|(_, character)| *character)
-    }
-
-    /// Takes the next character if it is this one.
-    fn take(&mut self, sought: char) -> bool {
-        let is_next = self.peek() == Some(sought);
-        self.next += usize::from(is_next);
-        is_next
-    }
-
-    /// Takes the next characters for which `is_wanted` holds.
-    fn take_while(&mut self, is_wanted: impl Fn(char) -> bool) -> String {
-        let mut taken = String::new();
-        while let Some(character) = self.peek().filter(|character| is_wanted(*character)) {
-            taken.push(character);
-            self.next += 1;
-        }
-        taken
-    }
-}
-
-fn is_white_space(character: char) -> bool {
-    matches!(character, ' ' | '\t' | '\n' | '\r')
 }
 
 struct Translation {
@@ -295,19 +210,6 @@ fn is_quantity(text: &str) -> bool {
         Some((min, "")) => read(min).is_some(),
         Some((min, max)) => read(min).zip(read(max)).is_some_and(|(least, most)| least <= most),
     }
-}
-
-/// Returns the beginning of a text that an error names.
-fn shorten(text: &str) -> String {
-    text.chars().take(20).collect()
-}
-
-/// Appends a character as itself, within classes and outside of them.
-fn push_escaped(character: char, output: &mut String) {
-    if META_CHARACTERS.contains(character) {
-        output.push('\\');
-    }
-    output.push(character);
 }
 
 #[cfg(test)]

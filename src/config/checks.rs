@@ -2,10 +2,12 @@
 use super::error::ConfigError;
 use super::key_template::KeyTemplate;
 use super::mqtt::check_client_ids;
-use super::setting::{Report, Scope, Values};
-use super::settings::{ForwardHeaders, Tls};
-use super::table::{Settings, TlsSettings};
+use super::section::{Build, Report, Scope};
+use super::setting::Values;
+use super::table::{Settings, TlsSettings, Webhook};
 use super::targets::{TARGET_PREFIX, warn_about_shared_graphs};
+use super::types::{ForwardHeaders, Tls};
+use super::valid::is_on_loopback;
 use penstock_base::bucket_name::check_bucket_name;
 use std::collections::BTreeSet;
 
@@ -90,52 +92,73 @@ pub(super) fn check_together(settings: &Settings, values: &Values, report: &mut 
     }
 }
 
-/// Builds `server.ssl.*`. Contradictory settings are errors, so that an operator never relies on protection that is
-/// not active.
-pub(super) fn build_tls(settings: TlsSettings, scope: &mut Scope<'_>) -> Option<Tls> {
-    let TlsSettings { certificate, private_key, is_self_signed, client_auth, client_authorities } =
-        settings;
-    let (has_certificate, asks) = (certificate.is_some(), client_auth != "none");
-    let is_on = has_certificate || is_self_signed;
-    for (is_wrong, key, message) in [
-        (
-            has_certificate && private_key.is_none(),
-            "certificate-private-key",
-            "it is missing: server.ssl.certificate needs its private key",
-        ),
-        (
-            !has_certificate && private_key.is_some(),
-            "certificate",
-            "it is missing: server.ssl.certificate-private-key needs it",
-        ),
-        (
-            has_certificate && is_self_signed,
-            "self-signed",
-            "server.ssl.certificate is set as well; remove one of them",
-        ),
-        (
-            asks && !is_on,
-            "client-auth",
-            "it needs HTTPS: set server.ssl.certificate or server.ssl.self-signed",
-        ),
-        (
-            asks && client_authorities.is_none(),
-            "client-auth",
-            "it needs server.ssl.trust-certificate: the authorities that issue the clients' certificates",
-        ),
-        (
-            !asks && client_authorities.is_some(),
-            "trust-certificate",
-            "it has no effect while server.ssl.client-auth is none; set that to want or need",
-        ),
-    ] {
-        if is_wrong {
-            scope.error(key, message);
+impl Build for TlsSettings {
+    type Value = Option<Tls>;
+
+    /// Contradictory settings are errors, so that an operator never relies on protection that is not active.
+    fn build(self, scope: &mut Scope<'_>) -> Option<Tls> {
+        let Self { certificate, private_key, is_self_signed, client_auth, client_authorities } =
+            self;
+        let (has_certificate, asks) = (certificate.is_some(), client_auth != "none");
+        let is_on = has_certificate || is_self_signed;
+        for (is_wrong, key, message) in [
+            (
+                has_certificate && private_key.is_none(),
+                "certificate-private-key",
+                "it is missing: server.ssl.certificate needs its private key",
+            ),
+            (
+                !has_certificate && private_key.is_some(),
+                "certificate",
+                "it is missing: server.ssl.certificate-private-key needs it",
+            ),
+            (
+                has_certificate && is_self_signed,
+                "self-signed",
+                "server.ssl.certificate is set as well; remove one of them",
+            ),
+            (
+                asks && !is_on,
+                "client-auth",
+                "it needs HTTPS: set server.ssl.certificate or server.ssl.self-signed",
+            ),
+            (
+                asks && client_authorities.is_none(),
+                "client-auth",
+                "it needs server.ssl.trust-certificate: the authorities that issue the clients' certificates",
+            ),
+            (
+                !asks && client_authorities.is_some(),
+                "trust-certificate",
+                "it has no effect while server.ssl.client-auth is none; set that to want or need",
+            ),
+        ] {
+            if is_wrong {
+                scope.error(key, message);
+            }
         }
+        is_on.then(|| Tls {
+            certificate: certificate.zip(private_key),
+            client_authorities: client_authorities.filter(|_| asks),
+            client_certificate_needed: client_auth == "need",
+        })
     }
-    is_on.then(|| Tls {
-        certificate: certificate.zip(private_key),
-        client_authorities: client_authorities.filter(|_| asks),
-        client_certificate_needed: client_auth == "need",
-    })
+}
+
+impl Build for Webhook {
+    type Value = Option<Self>;
+
+    fn build(self, scope: &mut Scope<'_>) -> Option<Self> {
+        let is_plain = self.url.starts_with("http://");
+        if is_plain && !is_on_loopback(&self.url) && !self.is_insecure {
+            let message = "the events would go over the network in the clear; use https://, or set insecure=true beside it";
+            scope.error("url", message);
+        }
+        if !is_plain {
+            scope.check_file("ca-file");
+        } else if self.ca_file.is_some() {
+            scope.error("ca-file", "it has no effect without TLS; use https:// in url");
+        }
+        Some(self)
+    }
 }

@@ -1,11 +1,11 @@
 //! Reads the configuration: dotted names with values from files, the environment, credentials and the command line.
 //!
-//! - `table` declares every setting once: its field in [`Settings`], its name, type, default and meaning. `setting` has the
+//! - `table` declares every setting once: its field in [`Settings`], its name, type, default and meaning. `section` has the
 //!   macro for that, and reads the fields.
 //! - `name` defines the spellings of a name, `kind` the kinds of values, `valid` which texts are valid.
 //! - `sources` reads the values with their origins; `yaml` and `properties` parse the files.
 //! - `load` merges and checks the values.
-//! - `checks` checks what depends on several settings; so do `security`, `targets`, `mqtt` and `webhooks`.
+//! - `checks` checks what depends on several settings; so do `security`, `targets` and `mqtt`.
 //! - `key_template` parses the templates of export keys, `window` times of day; `document` generates
 //!   docs/configuration.md.
 //!
@@ -19,6 +19,7 @@
 //!
 //! An empty value counts as not set, which restores the default.
 
+mod broker_url;
 mod checks;
 #[cfg(test)]
 mod document;
@@ -29,34 +30,37 @@ mod kind;
 mod load;
 mod mqtt;
 mod name;
+mod name_parts;
 mod properties;
+mod section;
 mod security;
 mod setting;
 mod settings;
 mod sources;
 mod table;
 mod targets;
+mod types;
 mod valid;
 mod webhooks;
 mod window;
 mod yaml;
 
+pub use broker_url::BrokerUrl;
 pub use error::ConfigError;
 pub use graph_template::{GraphTemplate, GraphTemplateError};
 pub use key_template::{KeyPart, KeyTemplate, KeyTemplateError, Placeholder};
 pub use kind::Kind;
 pub use load::{CheckedFile, Loaded, check_file, load};
-pub use mqtt::BrokerUrl;
 pub use setting::Setting;
-pub use settings::{
-    ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
-    ForwardHeaders, SparqlLogin, SparqlProtocol, SparqlStore, Target, TargetKind, Tls,
-};
 pub use sources::Sources;
 pub use table::{
     Claims, EventLimits, GraphqlLimits, Limits, Oidc, ResourceServer, ReviewSettings, RoleValues,
     SETTINGS, Security, Server, SessionLimits, Settings, ShapesLimits, Source, Sparql,
     SparqlLimits, Subscription, Targets, Webhook,
+};
+pub use types::{
+    ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
+    ForwardHeaders, SparqlLogin, SparqlProtocol, SparqlStore, Target, TargetKind, Tls,
 };
 pub use valid::is_endpoint;
 pub use webhooks::{WebhookSecret, WebhookSecretError, display_origin};

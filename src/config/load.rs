@@ -1,14 +1,15 @@
 //! Loads the configuration: reads the sources, merges their values, and checks them.
+use super::checks;
 use super::error::ConfigError;
-use super::kind::{PEM, RawValue, WEBHOOK_URL};
+use super::kind::RawValue;
 use super::name::{self, KnownName};
+use super::section::{Report, Scope, Section};
 use super::security::{self, SIGN_IN_PROFILES};
-use super::setting::{Report, Scope, Section, Setting, Values};
-use super::settings::EffectiveValue;
-use super::sources::{self, FoundValue, SourceKind, Sources};
+use super::setting::{RawSetting, SourceKind, Values};
+use super::sources::{self, FoundValue, Sources};
 use super::table::{SETTINGS, Settings, Source};
+use super::types::EffectiveValue;
 use super::valid::is_profile;
-use super::{checks, webhooks};
 use std::collections::BTreeMap;
 
 /// A valid configuration.
@@ -18,71 +19,6 @@ pub struct Loaded {
     pub settings: Settings,
     /// The warnings for the operator, a sentence each.
     pub warnings: Vec<String>,
-}
-
-/// A value of a setting, not yet parsed, and its origin.
-#[derive(Clone)]
-pub(super) struct RawSetting {
-    pub(super) setting: &'static Setting,
-    /// What replaces each `<...>` of the setting's name.
-    pub(super) given: Vec<String>,
-    pub(super) raw: RawValue,
-    pub(super) origin: String,
-    source: Option<SourceKind>,
-    /// Whether `raw` was collected from `name[0]`, `name[1]`, ... of one source.
-    is_indexed: bool,
-}
-
-impl RawSetting {
-    /// Creates a value that comes from no source.
-    fn new(known: &KnownName, raw: RawValue, origin: String) -> Self {
-        let (setting, given) = (known.setting, known.given.clone());
-        Self { setting, given, raw, origin, source: None, is_indexed: false }
-    }
-
-    /// Returns the value for display, with secrets masked.
-    pub(super) fn display_value(&self) -> String {
-        if self.setting.kind.is_secret {
-            return "******".to_owned();
-        }
-        let text = self.raw.to_string();
-        if self.setting.kind.expected == WEBHOOK_URL {
-            return format!("{:?}", format!("{}/******", webhooks::display_origin(&text)));
-        }
-        // A URL can contain a password, even where none is allowed.
-        match (text.find("://"), text.rfind('@')) {
-            (Some(scheme), Some(at)) if scheme < at => {
-                format!(
-                    "{:?}",
-                    text.replace(text.get(scheme + 3..at).unwrap_or_default(), "******")
-                )
-            }
-            _ => format!("{text:?}"),
-        }
-    }
-
-    /// Returns a warning if this is a secret that every user of the machine can read.
-    fn describe_exposure(&self, name: &str) -> Option<String> {
-        let is_path = self.setting.kind.expected == PEM
-            && !self.raw.to_string().trim_start().starts_with("-----BEGIN ");
-        (self.setting.kind.is_secret && !is_path && self.source == Some(SourceKind::Argument)).then(|| {
-            format!(
-                "{name} is a secret on the command line, where every user of this machine can read it; give it in \
-                 an environment variable, in a file {name} in $CREDENTIALS_DIRECTORY, or in an application.yaml \
-                 that only the service can read, and change the secret"
-            )
-        })
-    }
-
-    /// Creates an error about this value.
-    pub(super) fn to_error(&self, name: &str, message: String) -> ConfigError {
-        ConfigError {
-            name: Some(name.to_owned()),
-            value: Some(self.display_value()),
-            origin: Some(self.origin.clone()),
-            message,
-        }
-    }
 }
 
 /// Reads, merges and checks the configuration.
@@ -236,7 +172,10 @@ fn apply_presets(merged: &mut Values) {
         let known = name::resolve_name(&name).expect("presets are settings");
         if merged.get(&name).is_none_or(|entry| entry.source.is_none()) {
             let origin = format!("profile {}", security::AZUREAD_PROFILE);
-            merged.insert(name, RawSetting::new(&known, RawValue::Text(value), origin));
+            merged.insert(
+                name,
+                RawSetting::new(known.setting, known.given, RawValue::Text(value), origin),
+            );
         }
     }
 }
@@ -290,7 +229,7 @@ fn insert_value(merged: &mut Values, known: &KnownName, found: FoundValue) {
         return;
     }
     let raw = if is_indexed { RawValue::List(found.value.split_items()) } else { found.value };
-    let entry = RawSetting::new(known, raw, found.origin);
+    let entry = RawSetting::new(known.setting, known.given.clone(), raw, found.origin);
     merged.insert(name, RawSetting { source: Some(found.source), is_indexed, ..entry });
 }
 
@@ -305,8 +244,8 @@ fn list_defaults(sources: &Sources) -> Values {
             }
             _ => (setting.default?, "default"),
         };
-        let known = KnownName { setting, given: Vec::new(), index: None };
-        let entry = RawSetting::new(&known, RawValue::Text(default.to_owned()), origin.to_owned());
+        let raw = RawValue::Text(default.to_owned());
+        let entry = RawSetting::new(setting, Vec::new(), raw, origin.to_owned());
         Some((setting.name.clone(), entry))
     });
     defaults.collect()

@@ -1,5 +1,6 @@
 //! Sources: their client ids and brokers, and which connections are refused.
-use super::setting::Scope;
+use super::broker_url::BrokerUrl;
+use super::section::{Build, Scope};
 use super::table::{Settings, Source, Subscription};
 use super::valid::is_loopback_host;
 use penstock_base::topic;
@@ -49,82 +50,59 @@ impl std::fmt::Debug for Source {
     }
 }
 
-/// The URL of a broker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BrokerUrl {
-    /// Whether it begins with `mqtts://`.
-    pub uses_tls: bool,
-    /// The host, without the brackets of an IPv6 address.
-    pub host: String,
-    /// The port; by default 1883, with TLS 8883.
-    pub port: u16,
-}
+impl Build for Source {
+    type Value = Option<Self>;
 
-impl BrokerUrl {
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let (scheme, rest) = text.split_once("://")?;
-        let uses_tls = match scheme {
-            "mqtts" => true,
-            "mqtt" => false,
-            _ => return None,
+    fn build(self, scope: &mut Scope<'_>) -> Option<Self> {
+        if self.subscriptions.is_empty() {
+            let mut first = scope.below("subscriptions[<n>].");
+            let message =
+                "it is missing: a source needs a subscription with topic and business-object";
+            first.of("0").error("topic", message);
+        }
+        let BrokerUrl { uses_tls, host, .. } = &self.url;
+        if !uses_tls && !is_loopback_host(host) && !self.is_insecure {
+            let message = "the password and all messages would go over the network in the clear; use mqtts://, or \
+                           set insecure=true beside it";
+            scope.error("url", message);
+        }
+        for key in ["ca-file", "client-certificate", "client-key"] {
+            if !uses_tls && scope.find(key).is_some() {
+                scope.error(key, "it has no effect without TLS; use mqtts:// in url");
+            }
+            scope.check_file(key);
+        }
+        let missing = match (&self.client_certificate, &self.client_key) {
+            (Some(_), None) => Some("client-key"),
+            (None, Some(_)) => Some("client-certificate"),
+            _ => None,
         };
-        let rest = rest.strip_suffix('/').unwrap_or(rest);
-        // A port of http would be left out.
-        let url = reqwest::Url::parse(&format!("mqtt://{rest}")).ok()?;
-        let has_more = !matches!(url.path(), "" | "/")
-            || url.query().is_some()
-            || url.fragment().is_some()
-            || rest.contains(['/', '@'])
-            || rest.contains(char::is_whitespace);
-        let host = url.host_str().filter(|host| !host.is_empty() && !has_more)?;
-        let port = url.port().unwrap_or(if uses_tls { 8883 } else { 1883 });
-        Some(Self { uses_tls, host: host.trim_matches(['[', ']']).to_owned(), port })
+        if let Some(key) = missing {
+            scope.error(key, "it is missing: certificate and key belong together");
+        }
+        if self.password.is_some() && self.username.is_none() {
+            let message = "it is missing: MQTT 3.1.1 sends no password without a user name";
+            scope.error("username", message);
+        }
+        Some(self)
     }
 }
 
-/// Checks a source.
-pub(super) fn check_source(source: &Source, scope: &mut Scope<'_>) {
-    if source.subscriptions.is_empty() {
-        let mut first = scope.below("subscriptions[<n>].");
-        let message = "it is missing: a source needs a subscription with topic and business-object";
-        first.of("0").error("topic", message);
-    }
-    let BrokerUrl { uses_tls, host, .. } = &source.url;
-    if !uses_tls && !is_loopback_host(host) && !source.is_insecure {
-        let message = "the password and all messages would go over the network in the clear; use mqtts://, or \
-                       set insecure=true beside it";
-        scope.error("url", message);
-    }
-    for key in ["ca-file", "client-certificate", "client-key"] {
-        if !uses_tls && scope.find(key).is_some() {
-            scope.error(key, "it has no effect without TLS; use mqtts:// in url");
-        }
-        scope.check_file(key);
-    }
-    let missing = match (&source.client_certificate, &source.client_key) {
-        (Some(_), None) => Some("client-key"),
-        (None, Some(_)) => Some("client-certificate"),
-        _ => None,
-    };
-    if let Some(key) = missing {
-        scope.error(key, "it is missing: certificate and key belong together");
-    }
-    if source.password.is_some() && source.username.is_none() {
-        let message = "it is missing: MQTT 3.1.1 sends no password without a user name";
-        scope.error("username", message);
-    }
-}
+impl Build for Subscription {
+    type Value = Option<Self>;
 
-/// Checks the levels of topics that the fields of a subscription are taken from.
-pub(super) fn check_subscription(subscription: &Subscription, scope: &mut Scope<'_>) {
-    let filter = &subscription.topic;
-    let Some(levels) = topic::max_levels(filter) else { return };
-    for (field, text) in &subscription.fields {
-        let last = text.parse::<topic::Template>().map_or(0, |template| template.last_level());
-        if last > levels {
-            let message = format!("the topic filter {filter:?} has no level {last}");
-            scope.of(field).error("fields.<field>", message);
+    /// Checks the levels of topics that the fields are taken from.
+    fn build(self, scope: &mut Scope<'_>) -> Option<Self> {
+        let filter = &self.topic;
+        let Some(levels) = topic::max_levels(filter) else { return Some(self) };
+        for (field, text) in &self.fields {
+            let last = text.parse::<topic::Template>().map_or(0, |template| template.last_level());
+            if last > levels {
+                let message = format!("the topic filter {filter:?} has no level {last}");
+                scope.of(field).error("fields.<field>", message);
+            }
         }
+        Some(self)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! A name is a path of parts separated by dots. A part that contains dots is in brackets. Case, `-` and `_` are
 //! ignored (`tenantId`, `tenant-id`), except in the parts that replace a `<...>` of the table.
+use super::name_parts::{INDEX, fill_name, is_placeholder, split_parts};
 use super::setting::Setting;
 use super::table::SETTINGS;
 
@@ -22,58 +23,13 @@ impl KnownName {
     }
 }
 
-/// Replaces each `<...>` of a name by what is given.
-pub(super) fn fill_name(name: &str, given: &[String]) -> String {
-    let mut given = given.iter();
-    let mut filled = String::new();
-    for part in split_parts(name) {
-        let own =
-            if is_placeholder(part) { given.next().map_or(part, String::as_str) } else { part };
-        if part == INDEX || own.contains('.') {
-            filled.push('[');
-            filled.push_str(own);
-            filled.push(']');
-        } else {
-            if !filled.is_empty() {
-                filled.push('.');
-            }
-            filled.push_str(own);
-        }
-    }
-    filled
-}
-
-/// The placeholder of a position in a list.
-const INDEX: &str = "<n>";
 /// The placeholders of a source and of a webhook, whose names have no dot.
 const SOURCE: &str = "<source>";
 const WEBHOOK: &str = "<webhook>";
 
-fn is_placeholder(part: &str) -> bool {
-    part.starts_with('<')
-}
-
 /// Returns the name without case and punctuation.
 fn normalize_name(text: &str) -> String {
     text.chars().filter(|c| !matches!(c, '-' | '_' | '.')).map(|c| c.to_ascii_lowercase()).collect()
-}
-
-/// Splits a name into its parts. Text in brackets is one part.
-fn split_parts(name: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let mut rest = name;
-    while !rest.is_empty() {
-        if let Some((inside, after)) = rest.strip_prefix('[').and_then(|r| r.split_once(']')) {
-            parts.push(inside);
-            rest = after.strip_prefix('.').unwrap_or(after);
-        } else {
-            let end = rest.find(['.', '[']).filter(|end| *end > 0).unwrap_or(rest.len());
-            let (part, after) = rest.split_at(end);
-            parts.push(part);
-            rest = after.strip_prefix('.').unwrap_or(after);
-        }
-    }
-    parts
 }
 
 /// Replaces aliases: `spring.` by `framework.`, `framework.profiles.active` by `profiles.active`, and

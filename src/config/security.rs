@@ -1,5 +1,5 @@
 //! Builds the settings of authentication and authorization, for people and machines (specification, 5).
-use super::setting::{Scope, Section};
+use super::section::{Build, Scope, Section};
 use super::table::{Oidc, ResourceServer, Security};
 use penstock_base::Role;
 
@@ -44,34 +44,37 @@ pub(super) fn list_presets(given: impl Fn(&str) -> Option<String>) -> Vec<(Strin
     presets
 }
 
-/// Builds the settings of authentication and authorization.
-pub(super) fn build_security(mut security: Security, scope: &mut Scope<'_>) -> Security {
-    check_role_values(&security, scope);
-    if security.session.absolute < security.session.idle {
-        let message = "expected at least service.security.session.idle";
-        scope.error("service.security.session.absolute", message);
-    }
-    check_ca_file(&security, scope);
-    let profiles =
-        scope.find("profiles.active").map_or_else(Vec::new, |entry| entry.raw.split_items());
-    let is_azuread = profiles.iter().any(|name| name == AZUREAD_PROFILE);
-    security.oidc = build_sign_in(&security, &profiles, scope);
-    security.resource_server = build_resource_server(&security, is_azuread, scope);
-    let tenant = security.tenant.as_deref();
-    if let (Some(oidc), Some(server)) = (&security.oidc, &mut security.resource_server) {
-        if is_one_provider(oidc, server, tenant) {
-            server.sign_in_issuer = Some(oidc.identity_issuer().to_owned());
+impl Build for Security {
+    type Value = Self;
+
+    fn build(mut self, scope: &mut Scope<'_>) -> Self {
+        check_role_values(&self, scope);
+        if self.session.absolute < self.session.idle {
+            let message = "expected at least service.security.session.idle";
+            scope.error("service.security.session.absolute", message);
         }
-        if is_azuread {
-            server.client_id_audience = client_id_audience(oidc, server, tenant);
+        check_ca_file(&self, scope);
+        let profiles =
+            scope.find("profiles.active").map_or_else(Vec::new, |entry| entry.raw.split_items());
+        let is_azuread = profiles.iter().any(|name| name == AZUREAD_PROFILE);
+        self.oidc = build_sign_in(&self, &profiles, scope);
+        self.resource_server = build_resource_server(&self, is_azuread, scope);
+        let tenant = self.tenant.as_deref();
+        if let (Some(oidc), Some(server)) = (&self.oidc, &mut self.resource_server) {
+            if is_one_provider(oidc, server, tenant) {
+                server.sign_in_issuer = Some(oidc.identity_issuer().to_owned());
+            }
+            if is_azuread {
+                server.client_id_audience = client_id_audience(oidc, server, tenant);
+            }
         }
+        let registrations = scope.values.values().filter(|entry| {
+            entry.setting.name == format!("{CLIENT_PREFIX}registration.<id>.client-id")
+        });
+        self.client_ids =
+            registrations.map(|entry| entry.raw.to_string().trim().to_owned()).collect();
+        self
     }
-    let registrations = scope.values.values().filter(|entry| {
-        entry.setting.name == format!("{CLIENT_PREFIX}registration.<id>.client-id")
-    });
-    security.client_ids =
-        registrations.map(|entry| entry.raw.to_string().trim().to_owned()).collect();
-    security
 }
 
 /// Returns the audience of access tokens of version 2.0 of the cloud directory, which is the bare client id. Tokens

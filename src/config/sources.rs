@@ -1,7 +1,8 @@
 //! Reads values from the configuration sources.
 use super::error::ConfigError;
 use super::kind::RawValue;
-use super::setting::Report;
+use super::section::Report;
+use super::setting::SourceKind;
 use super::{properties, yaml};
 use nix::unistd::geteuid;
 use std::collections::{BTreeMap, HashMap};
@@ -74,15 +75,6 @@ pub(super) struct FoundValue {
     pub(super) origin: String,
     /// The kind of the source.
     pub(super) source: SourceKind,
-}
-
-/// The kind of a source, in the order of reading. Later kinds override earlier ones.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SourceKind {
-    File(PathBuf),
-    Environment,
-    Credential,
-    Argument,
 }
 
 /// Reads `application.*`, or with a profile `application-<profile>.*`, from both directories. In one directory,

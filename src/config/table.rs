@@ -1,27 +1,23 @@
 //! The table of all settings: each is declared here with its field, name, type, range, default and meaning. Reading,
 //! validation, the documentation, and suggestions for unknown names use it.
-use super::checks::build_tls;
+use super::broker_url::BrokerUrl;
 use super::graph_template::GraphTemplate;
 use super::key_template::KeyTemplate;
 use super::kind::{
     WEBHOOK_URL, checked, checked_list, choice, duration, endpoint, event_types, flag, list,
     parsed, parsed_list, pem, size, some_of, template, text, url, whole,
 };
-use super::mqtt::{self, BrokerUrl};
-use super::security;
-use super::setting::{
-    Part, Scope, Section, Setting, Unset, built, each, each_checked, section, sections,
-};
-use super::settings::{
+use super::section::{Part, Scope, Section, Subsection, Unset, built, each, listed, sections};
+use super::setting::Setting;
+use super::types::{
     ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
     ForwardHeaders, SparqlProtocol, Target, Tls,
 };
-use super::targets::{DefaultTarget, build_target, build_window};
 use super::valid::{
     is_email_domain, is_filter, is_gateway_id, is_origin, is_prefix, is_profile, is_redirect_uri,
     is_registration, is_tenant, is_url, parse_address, parse_network,
 };
-use super::webhooks::{self, WebhookSecret, is_webhook_url};
+use super::webhooks::{WebhookSecret, is_webhook_url};
 use super::window::Window;
 use penstock_base::Role;
 use penstock_base::bucket_name::{BUCKET_NAME_RULE, check_bucket_name};
@@ -57,6 +53,9 @@ pub static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
     table
 });
 
+/// The target for every bucketName without an entry. Its settings are those of each target, see `targets`.
+pub(super) struct DefaultTarget;
+
 /// Finds the setting of this exact name.
 pub(super) fn find_setting(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name == name)
@@ -67,23 +66,23 @@ sections! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Settings {
         profiles: Vec<String> = "profiles.active" => checked_list("names of profiles (letters, digits, - and _) with commas", is_profile).or_empty(), "The active profiles. The gateway also reads the `application-<profile>.*` files of each; later profiles override earlier ones.";
-        server: Server = "server." => section(), "`server.*`";
+        server: Server = "server." => Subsection, "`server.*`";
         base_url: Option<String> = "service.base-url" => url(), "The public URL of the service. New namespaces get `<service.base-url>/id/<Namespace>/` as their URI base.";
         data_dir: PathBuf = "service.data-dir" => text().default("/var/lib/penstock"), "The directory for all data. Defaults to `$STATE_DIRECTORY`, which systemd sets, if that is present.";
         definitions_dir: Option<PathBuf> = "service.definitions.dir" => text(), "A folder with definitions of namespaces, shapes graphs, groups and Business Objects, in YAML or JSON, applied at the start and at SIGHUP. They are read-only in the API and the interface.";
         gateway_id: Option<String> = "service.gateway-id" => checked("1 to 64 of A-Z a-z 0-9 . _ -", is_gateway_id), "The name of this gateway in export metadata and in default URI bases. Created at the first start, and kept.";
         trusted_proxies: Vec<(IpAddr, u8)> = "service.trusted-proxies" => parsed_list("IP addresses or networks, such as 10.0.0.0/8, with commas", parse_network).or_empty(), "Addresses or networks (`10.0.0.0/8`) of the proxies whose forwarded headers are trusted.";
         auto_create_namespaces: bool = "service.namespace.auto-create" => flag().default("true"), "Whether to create undefined namespaces that a mapping names.";
-        limits: Limits = "service.limits." => section(), "`service.limits.*`";
-        sparql: Sparql = "service.sparql." => section(), "`service.sparql.*`";
-        review: ReviewSettings = "service.review." => section(), "`service.review.*`";
-        events: EventLimits = "service.events." => section(), "`service.events.*`";
-        targets: Targets = "service.export." => section(), "`service.export.*`";
-        sources: BTreeMap<String, Source> = "service.sources.<source>." => each_checked(mqtt::check_source), "`service.sources.<name>.*`, by name.";
-        webhooks: BTreeMap<String, Webhook> = "service.webhooks.<webhook>." => each_checked(webhooks::check_webhook), "`service.webhooks.<name>.*`, by name.";
+        limits: Limits = "service.limits." => Subsection, "`service.limits.*`";
+        sparql: Sparql = "service.sparql." => Subsection, "`service.sparql.*`";
+        review: ReviewSettings = "service.review." => Subsection, "`service.review.*`";
+        events: EventLimits = "service.events." => Subsection, "`service.events.*`";
+        targets: Targets = "service.export." => Subsection, "`service.export.*`";
+        sources: BTreeMap<String, Source> = "service.sources.<source>." => each::<Source>(), "`service.sources.<name>.*`, by name.";
+        webhooks: BTreeMap<String, Webhook> = "service.webhooks.<webhook>." => each::<Webhook>(), "`service.webhooks.<name>.*`, by name.";
         log_level: String = "service.log.level" => checked("error, warn, info, debug, trace or off, also per part, such as info,penstock_http=debug", is_filter).default("info"), "The log level: `error`, `warn`, `info`, `debug`, `trace` or `off`, also for each part of the program (`info,penstock_http=debug`).";
         log_format: LogFormat = "service.log.format" => choice(&[("text", LogFormat::Text), ("json", LogFormat::Json)]).default("text"), "The format of the log: readable lines, or one JSON object per line.";
-        security: Security = "" => built(security::build_security), "`security`, `service.security.*`, `framework.security.*`: authentication and authorization.";
+        security: Security = "" => built::<Security>(), "`security`, `service.security.*`, `framework.security.*`: authentication and authorization.";
         warnings: Vec<String> = "" => Unset, "The warnings about the configuration, a sentence each.";
         effective_values: Vec<EffectiveValue> = "" => Unset, "Every effective value, by name, with secrets masked.";
     }
@@ -96,7 +95,7 @@ sections! {
         forward_headers: ForwardHeaders = "forward-headers-strategy" => choice(&[("none", ForwardHeaders::None), ("native", ForwardHeaders::Trusted), ("framework", ForwardHeaders::Trusted)]).default("none"), "Whether the gateway uses `Forwarded` and `X-Forwarded-*` of trusted proxies; `native` and `framework` are the same.";
         cors_allowed_origins: Vec<String> = "cors.allowed-origins" => checked_list("origins, such as https://app.example:8443, or *, with commas", is_origin).or_empty(), "Origins whose pages may call the API (CORS); `*` is any.";
         insecure_http: bool = "insecure-http" => flag().default("false"), "Allows plain HTTP beyond loopback. Passwords and keys then cross the network unencrypted, so use it only in a private network behind a proxy that terminates HTTPS.";
-        tls: Option<Tls> = "ssl." => built(build_tls), "`server.ssl.*`; without it the gateway serves plain HTTP.";
+        tls: Option<Tls> = "ssl." => built::<TlsSettings>(), "`server.ssl.*`; without it the gateway serves plain HTTP.";
         connections: usize = "connections" => whole(1, 65_535).default("512"), "The maximum number of concurrent connections. Further ones wait in the system's queue.";
         connections_per_address: usize = "connections-per-address" => whole(1, 65_535).default("128"), "The maximum number of concurrent connections from one address (IPv6: from one /64). Further ones are closed. `service.trusted-proxies` are not counted.";
         hsts_max_age: Duration = "hsts.max-age" => duration(0, 3650 * DAY_MS).default("365d"), "How long browsers that used HTTPS refuse plain HTTP to this host (`Strict-Transport-Security`, RFC 6797). It applies to every port of the host. The header is not sent for an IP address, for `localhost`, or with `server.ssl.self-signed`, unless a trusted proxy terminates HTTPS. `0s` makes browsers forget it.";
@@ -134,9 +133,9 @@ sections! {
         snapshot_memory_bytes: usize = "snapshot.memory" => size(MIB, TIB).default("8MiB"), "The maximum memory for snapshots. A snapshot is the state after one commit, which an export, a dump or a query reads. While it is read, the earlier content of what commits change is kept in memory, and beyond this limit in files.";
         snapshot_disk_bytes: u64 = "snapshot.disk" => size(0, TIB).default("256MiB"), "The maximum size of these files. They also leave 16 MiB of disk space free above `service.limits.disk-reserve`. Beyond it the oldest snapshot ends: a query gets 503, and an export or a dump continues with the newest state and a warning.";
         audit: usize = "audit" => whole(0, 10_000_000).default("10000"), "The maximum number of events in the audit log. Changes to accounts and API keys, steps of changes under review, other changes, sign-ins and refusals are guaranteed a fifth each. Beyond it the oldest are deleted.";
-        graphql: GraphqlLimits = "graphql." => section(), "`graphql.*`: the limits of one GraphQL request.";
-        shapes: ShapesLimits = "shapes." => section(), "`shapes.*`: the limits of one validation.";
-        sparql: SparqlLimits = "sparql." => section(), "`sparql.*`: the limits of one SPARQL request.";
+        graphql: GraphqlLimits = "graphql." => Subsection, "`graphql.*`: the limits of one GraphQL request.";
+        shapes: ShapesLimits = "shapes." => Subsection, "`shapes.*`: the limits of one validation.";
+        sparql: SparqlLimits = "sparql." => Subsection, "`sparql.*`: the limits of one SPARQL request.";
     }
 
     /// `service.limits.graphql.*`
@@ -196,8 +195,8 @@ sections! {
         has_extended_metadata: bool = "metadata" => choice(&[("standard", false), ("extended", true)]).default("standard"), "With `extended`, `metadata` of an export also has `kind`, `sequence`, `gateway_id`, `export_id`, `schema_version` and `commit`. An extended `json` file is written once for each target.";
         heartbeat_interval: Option<Duration> = "heartbeat" => duration(MINUTE_MS, 365 * DAY_MS), "The interval at which the gateway writes its status, as the role User sees it, to `<prefix>_status/<gateway>.json` in each bucket and directory target. Heartbeats do not wait in the queue, and are written outside of `service.export.window` too. Without it there are none.";
         bandwidth: Option<u64> = "bandwidth" => size(KIB, TIB), "Bytes per second for all deliveries together, averaged over a second. The overhead of headers and TLS does not count. Without it, deliveries use the whole link.";
-        delivery_window: Option<DeliveryWindow> = "" => built(build_window), "`service.export.window` and its time zone.";
-        named: BTreeMap<String, Target> = "targets.<bucketName>." => each(build_target), "`service.export.targets.<bucketName>.*`";
+        delivery_window: Option<DeliveryWindow> = "" => built::<WindowSettings>(), "`service.export.window` and its time zone.";
+        named: BTreeMap<String, Target> = "targets.<bucketName>." => each::<TargetSettings>(), "`service.export.targets.<bucketName>.*`";
         default: Option<Target> = "default." => DefaultTarget, "`service.export.default.*`: the target for every bucketName without an entry.";
     }
 
@@ -243,7 +242,7 @@ sections! {
         session_expiry: Duration = "session-expiry" => duration(MINUTE_MS, 3650 * DAY_MS).or("7d"), "How long the broker keeps the sessions, with their messages, while the gateway is not connected (MQTT 5). Defaults to `7d`.";
         receive_maximum: u16 = "receive-maximum" => whole(1, 65_535).or("1000"), "The maximum number of messages of a session that the broker sends before they are acknowledged. Defaults to `1000`.";
         is_insecure: bool = "insecure" => flag().or_empty(), "Allows `mqtt://` beyond loopback. The password and all messages then cross the network unencrypted. Defaults to `false`.";
-        subscriptions: Vec<Subscription> = "subscriptions[<n>]." => each_checked(mqtt::check_subscription), "The subscriptions, in their order.";
+        subscriptions: Vec<Subscription> = "subscriptions[<n>]." => each::<Subscription>(), "The subscriptions, in their order.";
     }
 
     /// A subscription of a source.
@@ -272,15 +271,15 @@ sections! {
         registration: Option<String> = "service.security.registration" => checked("1 to 64 lowercase letters (a-z)", is_registration), "The registration identifier: 1 to 64 lowercase letters. `azure` with the profile `azuread`.";
         tenant: Option<String> = "service.security.tenant-id" => checked("the identifier or the domain of one tenant, not common, organizations or consumers", is_tenant), "The tenant, for the profile `azuread`. Required there.";
         ca_file: Option<PathBuf> = "service.security.ca-file" => text(), "A PEM file of certificates that are trusted for identity providers, beside the system's.";
-        claims: Claims = "service.security.claims." => section(), "`service.security.claims.*`: the claims for each attribute; the first claim that is present counts.";
+        claims: Claims = "service.security.claims." => Subsection, "`service.security.claims.*`: the claims for each attribute; the first claim that is present counts.";
         service_account_role: Option<String> = "service.security.defaultServiceAccountRole" => text(), "The role of clients without an assigned one: `Admin`, `Contributor`, `User`, or the value that `security.role.*` maps to it, in any case. Without it they are rejected.";
         email_domain: Option<String> = "service.security.serviceAccount.emailDomain" => checked("a domain that starts with @, such as @machines.example", is_email_domain), "The domain (`@...`) of the emails of service accounts. Without it their email is only the `sub`.";
         max_stale: Duration = "service.security.jwks.max-stale" => duration(MINUTE_MS, 365 * DAY_MS).default("7d"), "How long the provider's keys are used while the provider is unreachable.";
         algorithms: Vec<String> = "service.security.jwt.algorithms" => some_of(ALGORITHMS).default("RS256"), "The algorithms (RFC 7518, 3.1; RFC 8037) that access tokens and ID tokens may be signed with.";
-        session: SessionLimits = "service.security.session." => section(), "`service.security.session.*`: the lifetime of a session, in elapsed time, independent of the clock.";
-        role_values: RoleValues = "security.role." => section(), "`security.role.*`: the value of the roles claim for each role.";
-        oidc: Option<Oidc> = "framework.security.oauth2.client." => built(|_: Oidc, _| None), "Sign-in through an OpenID provider (`security=oauth2` with the profile `oauth2` or `azuread`). Without it, the gateway uses its built-in accounts.";
-        resource_server: Option<ResourceServer> = "framework.security.oauth2.resourceserver.jwt." => built(|_: ResourceServer, _| None), "The access tokens of machines; without `issuer-uri` they are refused.";
+        session: SessionLimits = "service.security.session." => Subsection, "`service.security.session.*`: the lifetime of a session, in elapsed time, independent of the clock.";
+        role_values: RoleValues = "security.role." => Subsection, "`security.role.*`: the value of the roles claim for each role.";
+        oidc: Option<Oidc> = "framework.security.oauth2.client." => listed::<Oidc>(), "Sign-in through an OpenID provider (`security=oauth2` with the profile `oauth2` or `azuread`). Without it, the gateway uses its built-in accounts.";
+        resource_server: Option<ResourceServer> = "framework.security.oauth2.resourceserver.jwt." => listed::<ResourceServer>(), "The access tokens of machines; without `issuer-uri` they are refused.";
         client_ids: Vec<String> = "" => Unset, "The client id of each registration. The audience of an ID token is one of them.";
     }
 

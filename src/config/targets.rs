@@ -1,14 +1,12 @@
 //! Builds the targets of exports from their settings.
-use super::setting::{Part, Scope, Section, Setting};
-use super::settings::{DeliveryWindow, SparqlLogin, SparqlStore, Target, TargetKind};
-use super::table::{SETTINGS, TargetSettings, Targets, WindowSettings};
+use super::section::{Build, Part, Scope, Section};
+use super::setting::Setting;
+use super::table::{DefaultTarget, SETTINGS, TargetSettings, Targets, WindowSettings};
+use super::types::{DeliveryWindow, SparqlLogin, SparqlStore, Target, TargetKind};
 use super::valid::is_on_loopback;
 
 /// What the names of the settings of a target begin with.
 pub(super) const TARGET_PREFIX: &str = "service.export.targets.<bucketName>.";
-
-/// The target for every bucketName without an entry. Its settings are those of each target.
-pub(super) struct DefaultTarget;
 
 impl Part<Option<Target>> for DefaultTarget {
     fn list(self, name: &str, _meaning: &'static str, table: &mut Vec<Setting>) {
@@ -34,60 +32,64 @@ impl Part<Option<Target>> for DefaultTarget {
         let prefix = scope.name("");
         let is_given = scope.values.keys().any(|name| name.starts_with(&prefix));
         let settings = TargetSettings::read(&mut scope).filter(|_| is_given);
-        Some(settings.and_then(|settings| build_target(settings, &mut scope)))
+        Some(settings.and_then(|settings| settings.build(&mut scope)))
     }
 }
 
-/// Builds a target. Returns `None` if one of its settings is missing, which is reported.
-pub(super) fn build_target(settings: TargetSettings, scope: &mut Scope<'_>) -> Option<Target> {
-    let Some(kind) = settings.kind else {
-        scope.error("type", "it is missing: s3, directory or sparql");
-        return None;
-    };
-    let required: &[&str] = match kind {
-        "s3" => &["endpoint", "access-key-id", "secret-access-key"],
-        "sparql" => &["endpoint"],
-        _ => &[],
-    };
-    for key in required {
-        if scope.find(key).is_none() {
-            let all = required.join(", ");
-            scope.error(key, format!("it is missing: a target of type {kind} needs {all}"));
+impl Build for TargetSettings {
+    type Value = Option<Target>;
+
+    /// Returns `None` if a setting is missing, which is reported.
+    fn build(self, scope: &mut Scope<'_>) -> Option<Target> {
+        let Some(kind) = self.kind else {
+            scope.error("type", "it is missing: s3, directory or sparql");
+            return None;
+        };
+        let required: &[&str] = match kind {
+            "s3" => &["endpoint", "access-key-id", "secret-access-key"],
+            "sparql" => &["endpoint"],
+            _ => &[],
+        };
+        for key in required {
+            if scope.find(key).is_none() {
+                let all = required.join(", ");
+                scope.error(key, format!("it is missing: a target of type {kind} needs {all}"));
+            }
         }
-    }
-    for setting in SETTINGS.iter().filter(|setting| !setting.applies_to(kind)) {
-        if let Some(key) = setting.name.strip_prefix(TARGET_PREFIX)
-            && scope.find(key).is_some()
-        {
-            let name = scope.name(key);
-            let warning = format!("{name} does nothing: the target's type is {kind}");
-            scope.report.warnings.push(warning);
+        for setting in SETTINGS.iter().filter(|setting| !setting.applies_to(kind)) {
+            if let Some(key) = setting.name.strip_prefix(TARGET_PREFIX)
+                && scope.find(key).is_some()
+            {
+                let name = scope.name(key);
+                let warning = format!("{name} does nothing: the target's type is {kind}");
+                scope.report.warnings.push(warning);
+            }
         }
+        if kind != "directory" {
+            scope.check_file("ca-file");
+        }
+        let kind = match kind {
+            "s3" => TargetKind::S3 {
+                endpoint: self.endpoint?,
+                region: self.region,
+                bucket: self.bucket,
+                access_key_id: self.access_key_id?,
+                secret_access_key: self.secret_access_key?,
+                path_style: self.path_style,
+                ca_file: self.ca_file,
+                compression: self.compression,
+            },
+            "sparql" => TargetKind::Sparql(SparqlStore {
+                login: build_login(&self, scope),
+                endpoint: self.endpoint?,
+                protocol: self.protocol,
+                ca_file: self.ca_file,
+                graph: self.graph,
+            }),
+            _ => TargetKind::Directory { path: self.path },
+        };
+        Some(Target { kind, prefix: self.prefix, key: self.key, format: self.format })
     }
-    if kind != "directory" {
-        scope.check_file("ca-file");
-    }
-    let kind = match kind {
-        "s3" => TargetKind::S3 {
-            endpoint: settings.endpoint?,
-            region: settings.region,
-            bucket: settings.bucket,
-            access_key_id: settings.access_key_id?,
-            secret_access_key: settings.secret_access_key?,
-            path_style: settings.path_style,
-            ca_file: settings.ca_file,
-            compression: settings.compression,
-        },
-        "sparql" => TargetKind::Sparql(SparqlStore {
-            login: build_login(&settings, scope),
-            endpoint: settings.endpoint?,
-            protocol: settings.protocol,
-            ca_file: settings.ca_file,
-            graph: settings.graph,
-        }),
-        _ => TargetKind::Directory { path: settings.path },
-    };
-    Some(Target { kind, prefix: settings.prefix, key: settings.key, format: settings.format })
 }
 
 /// Builds the credentials for a SPARQL store.
@@ -117,12 +119,13 @@ fn build_login(settings: &TargetSettings, scope: &mut Scope<'_>) -> SparqlLogin 
     login
 }
 
-/// Builds the times of day at which exports are delivered.
-pub(super) fn build_window(
-    WindowSettings { window, zone }: WindowSettings,
-    _: &mut Scope<'_>,
-) -> Option<DeliveryWindow> {
-    window.map(|window| DeliveryWindow { window, zone })
+impl Build for WindowSettings {
+    type Value = Option<DeliveryWindow>;
+
+    fn build(self, _: &mut Scope<'_>) -> Option<DeliveryWindow> {
+        let Self { window, zone } = self;
+        window.map(|window| DeliveryWindow { window, zone })
+    }
 }
 
 /// Warns about each pair of targets at one endpoint with the same template of graphs: a Business Object that names both

@@ -1,7 +1,4 @@
-//! Webhooks: their secrets and URLs, and which connections are refused.
-use super::setting::Scope;
-use super::table::Webhook;
-use super::valid::is_on_loopback;
+//! The secrets and URLs of webhooks.
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::ops::RangeInclusive;
@@ -62,20 +59,6 @@ pub(super) fn is_webhook_url(text: &str) -> bool {
         && url.password().is_none()
         && url.fragment().is_none()
         && !text.contains(char::is_whitespace)
-}
-
-/// Checks a webhook.
-pub(super) fn check_webhook(webhook: &Webhook, scope: &mut Scope<'_>) {
-    let is_plain = webhook.url.starts_with("http://");
-    if is_plain && !is_on_loopback(&webhook.url) && !webhook.is_insecure {
-        let message = "the events would go over the network in the clear; use https://, or set insecure=true beside it";
-        scope.error("url", message);
-    }
-    if !is_plain {
-        scope.check_file("ca-file");
-    } else if webhook.ca_file.is_some() {
-        scope.error("ca-file", "it has no effect without TLS; use https:// in url");
-    }
 }
 
 #[cfg(test)]

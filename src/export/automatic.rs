@@ -454,7 +454,11 @@ impl PlannedExports {
         make::check_exportable(&inner.options, &business_object)?;
         let kind = if full.is_empty() { ExportKind::Incremental } else { ExportKind::Full };
         if (!full.is_empty() || self.has_changes(store)?)
-            && let Some(cause) = capacity::automatic_block_reason(inner)
+            && let Some(cause) = capacity::automatic_block_reason(
+                &inner.queue,
+                inner.options.spool,
+                &inner.options.disk,
+            )
         {
             return Err(DelayReason::NoSpace { kind, cause, had: None });
         }

@@ -12,8 +12,8 @@ mod reopened;
 mod retention;
 
 use crate::cause::DeliveryOutcome;
-use action::{TestAction, TestDefinition, arbitrary_actions};
-use fixture::{Fixture, NAMES, TARGETS, test_uri};
+use action::{NAMES, TARGETS, TestAction, TestDefinition, arbitrary_actions};
+use fixture::{Fixture, test_uri};
 use penstock_model::ingest::Mode;
 use penstock_model::testing::ingest_body;
 use penstock_resources::export::ExportKind;

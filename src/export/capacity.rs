@@ -3,8 +3,9 @@
 //! The capacity is checked before an export is created, so one export of each Business Object may exceed it.
 //! Otherwise an export larger than the capacity could never be created. An export in progress leaves half of
 //! the disk reserve free.
-use super::ExporterParts;
+use super::queue::ExportQueue;
 use parking_lot::Mutex;
+use penstock_base::disk::Disk;
 use penstock_base::time;
 use penstock_model::resource::Compiled;
 use penstock_resources::export::{Export, ExportKind, ExportStatus};
@@ -22,10 +23,10 @@ pub(super) struct WaitingExports {
     retry_requested: AtomicBool,
 }
 
-/// Returns why the spool is full, or `None` if it has capacity.
-pub(super) fn spool_full_reason(inner: &ExporterParts) -> Option<String> {
-    let state = inner.queue.lock_state();
-    let (undelivered, limit) = (state.undelivered_bytes(), inner.options.spool);
+/// Returns why the spool is full, or `None` if it has capacity. `limit` is `service.export.spool`.
+pub(super) fn spool_full_reason(queue: &ExportQueue, limit: u64) -> Option<String> {
+    let state = queue.lock_state();
+    let undelivered = state.undelivered_bytes();
     if undelivered < limit {
         return None;
     }
@@ -43,10 +44,14 @@ pub(super) fn spool_full_reason(inner: &ExporterParts) -> Option<String> {
 
 /// Returns why no automatic export may be created now, or `None` if one may. Besides the limit of the spool,
 /// automatic exports must not use the disk reserve while other exports are undelivered.
-pub(super) fn automatic_block_reason(inner: &ExporterParts) -> Option<String> {
-    spool_full_reason(inner).or_else(|| {
-        let piles_up = inner.queue.lock_state().undelivered_bytes() > 0;
-        (piles_up && inner.options.disk.is_in_reserve()).then(|| {
+pub(super) fn automatic_block_reason(
+    queue: &ExportQueue,
+    limit: u64,
+    disk: &Disk,
+) -> Option<String> {
+    spool_full_reason(queue, limit).or_else(|| {
+        let piles_up = queue.lock_state().undelivered_bytes() > 0;
+        (piles_up && disk.is_in_reserve()).then(|| {
             "the disk is full up to its reserve (service.limits.disk-reserve), and other exports still wait for \
              their targets; free disk space or fix the targets"
                 .to_owned()

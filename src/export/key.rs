@@ -5,8 +5,7 @@ mod parse;
 pub(super) use parse::{ExportKey, ObjectRole};
 
 use super::file::to_hex;
-use super::target::FileSettings;
-use penstock_config::{ExportFormat, KeyPart, KeyTemplate, Placeholder};
+use penstock_config::{ExportFormat, GraphTemplate, KeyPart, KeyTemplate, Placeholder};
 use penstock_resources::export::{Export, ExportKind};
 
 /// The ending of a key in the format `json`, which is that of every template.
@@ -68,6 +67,18 @@ impl KeyValues<'_> {
             Placeholder::Day => date_part(self.date, 6..8),
         }
     }
+}
+
+/// How a target names and writes its files.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FileSettings {
+    /// The prefix of the keys.
+    pub(super) prefix: String,
+    /// The template of the keys.
+    pub(super) key: KeyTemplate,
+    pub(super) format: ExportFormat,
+    /// The template of the graphs of a SPARQL store.
+    pub(super) graph: Option<GraphTemplate>,
 }
 
 impl FileSettings {

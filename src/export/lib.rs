@@ -99,7 +99,7 @@ use spool::Spool;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
 use uplink::Uplink;
 use uploads::UploadFolder;
@@ -269,11 +269,29 @@ impl Exporter {
         let export_lock = inner.export_lock(&business_object.object.id);
         let _one_at_a_time = export_lock.lock();
         // Checked under the lock, so that exports created in the meantime count.
-        if let Some(cause) = capacity::spool_full_reason(inner) {
+        if let Some(cause) = capacity::spool_full_reason(&inner.queue, inner.options.spool) {
             return Err(GatewayError::new(error::ErrorClass::InsufficientStorage, cause));
         }
         let targets = make::all_targets(business_object);
         make::create_full_export(inner, business_object, &targets, by, &mut |_| Ok(()))
+    }
+
+    /// Waits for the permit of an account to push this Business Object with [`Self::push`]. Hold the permit until the push
+    /// is done.
+    ///
+    /// # Errors
+    /// `ErrorClass::Unavailable` if too many pushes wait, or if the gateway stops.
+    pub async fn acquire_push_permit(
+        &self,
+        account: &str,
+        business_object: &Compiled,
+    ) -> Result<PushPermit, GatewayError> {
+        self.inner.pushes.acquire_permit(account, business_object, &self.inner.stopping).await
+    }
+
+    /// Cancels the rendering in progress and prevents further rendering, because the gateway stops.
+    pub fn stop_rendering(&self) {
+        self.inner.stopping.store(true, Ordering::Relaxed);
     }
 
     /// Delivers exports and creates automatic exports until `stop` becomes true, then shuts down gracefully.

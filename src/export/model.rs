@@ -3,10 +3,10 @@
 use super::backoff::RetryRule;
 use super::cause::{DeliveryFailure, DeliveryOutcome};
 use super::file::{FinishedFile, MetadataSource};
+use super::key::FileSettings;
 use super::queue::{ExportQueue, HistoryLimits, NewExport, NewExports, QueueTarget, TargetFile};
 use super::record::file_name;
 use super::spool::Spool;
-use super::target::FileSettings;
 use super::{DeliveryTimings, ExportRequester};
 use penstock_base::clock::Stamp;
 use penstock_base::commit::NoClient;

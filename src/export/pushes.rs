@@ -1,11 +1,11 @@
 //! Limits concurrent pushes. A push renders on a blocking thread, and there are only a few of these. So pushes wait
 //! for a permit without occupying a thread. Those of one Business Object get it in order of arrival. A waiting push
 //! is dropped when its client disconnects.
-use super::{Exporter, render};
+use super::render;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::permits::{Permit, Permits};
 use penstock_model::resource::Compiled;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The maximum number of concurrent pushes. A Business Object has at most one of them.
@@ -40,27 +40,24 @@ pub struct PushPermit {
 }
 
 impl PushLimiter {
-    /// Waits for a permit. Returns `None` if too many pushes wait already.
-    async fn acquire_permit(&self, account: &str, id: &str) -> Option<PushPermit> {
-        let pending = self.pending.try_acquire(account, 1)?;
-        Some(PushPermit { _pending: pending, _running: self.running.acquire(id).await })
-    }
-}
-
-impl Exporter {
-    /// Waits for the permit of an account to push this Business Object with [`Self::push`]. Hold the permit until the push
-    /// is done.
+    /// Waits for the permit of an account to push this Business Object.
     ///
     /// # Errors
     /// `ErrorClass::Unavailable` if too many pushes wait, or if the gateway stops.
-    pub async fn acquire_push_permit(
+    pub(super) async fn acquire_permit(
         &self,
         account: &str,
         business_object: &Compiled,
+        stopping: &AtomicBool,
     ) -> Result<PushPermit, GatewayError> {
-        let inner = &*self.inner;
-        let permit = inner.pushes.acquire_permit(account, &business_object.object.id).await;
-        render::check_not_stopping(&inner.stopping)?;
+        let permit = match self.pending.try_acquire(account, 1) {
+            Some(pending) => {
+                let running = self.running.acquire(&business_object.object.id).await;
+                Some(PushPermit { _pending: pending, _running: running })
+            }
+            None => None,
+        };
+        render::check_not_stopping(stopping)?;
         permit.ok_or_else(|| {
             GatewayError::new(
                 ErrorClass::Unavailable(PUSH_RETRY_AFTER),
@@ -72,10 +69,5 @@ impl Exporter {
                 ),
             )
         })
-    }
-
-    /// Cancels the rendering in progress and prevents further rendering, because the gateway stops.
-    pub fn stop_rendering(&self) {
-        self.inner.stopping.store(true, Ordering::Relaxed);
     }
 }

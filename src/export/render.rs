@@ -64,7 +64,7 @@ impl Rendering<'_> {
         outputs: &[RenderOutput],
     ) -> Result<(Rendered, RenderedState), GatewayError> {
         let mut shown = ShownState::open(self.store)?;
-        let mut file = RenderedFile::create(outputs, self)?;
+        let mut file = RenderedFile::create(outputs, self.source)?;
         file.fills_whole_graphs = true;
         self.render_all_members(&mut shown, &mut file)?;
         let state = shown.to_rendered();
@@ -218,10 +218,11 @@ impl Rendering<'_> {
     ) -> Result<(), GatewayError> {
         let uri = NamedNode::new_unchecked(&changed.uri);
         // If no object is written to the file, it is removed later.
-        let file = RenderedFile::get_or_create(&mut files.changed, objects, self)?;
+        let file = RenderedFile::get_or_create(&mut files.changed, objects, self.source)?;
         if !self.render_if_member(read, file, &uri)? && changed.new_at != Some(exports) {
             file.append_removed_lines(&uri)?;
-            RenderedFile::get_or_create(&mut files.removed, removed, self)?.append_removed(&uri)?;
+            RenderedFile::get_or_create(&mut files.removed, removed, self.source)?
+                .append_removed(&uri)?;
         }
         Ok(())
     }

@@ -3,13 +3,11 @@ use super::ExportOptions;
 use super::cause::{DeliveryFailure, DeliveryOutcome};
 use super::delivery::Delivery;
 use super::directory::Directory;
-use super::key::ExportExt as _;
+use super::key::{ExportExt as _, FileSettings};
 use super::s3::Bucket;
 use super::sparql::StoreTarget;
 use penstock_base::bucket_name::check_bucket_name;
-use penstock_config::{
-    ExportFormat, GraphTemplate, KeyTemplate, SparqlProtocol, TargetKind, Targets,
-};
+use penstock_config::{ExportFormat, SparqlProtocol, TargetKind, Targets};
 use penstock_resources::export::Export;
 use std::path::{Path, PathBuf};
 
@@ -147,18 +145,6 @@ pub(super) fn resolve_kind<'a>(
 /// Checks that a bucketName has a target. The error is the reason.
 pub(super) fn check_target(options: &ExportOptions, bucket_name: &str) -> Result<(), String> {
     resolve_kind(&options.targets, bucket_name).map(|_| ())
-}
-
-/// How a target names and writes its files.
-#[derive(Debug, Clone, Default)]
-pub(super) struct FileSettings {
-    /// The prefix of the keys.
-    pub(super) prefix: String,
-    /// The template of the keys.
-    pub(super) key: KeyTemplate,
-    pub(super) format: ExportFormat,
-    /// The template of the graphs of a SPARQL store.
-    pub(super) graph: Option<GraphTemplate>,
 }
 
 /// Returns how a target names and writes its files. The embedded default has the default settings.

@@ -5,62 +5,34 @@
 //! only with the same `webhook-id`.
 //!
 //! - `client` signs and sends a request, and explains what is no success.
+//! - `parts` is what they share.
 //! - `worker` delivers the queue of one webhook.
 //! - `state` is what the operator sees.
 mod client;
+mod parts;
 mod state;
 mod worker;
 
 use super::Exporter;
-use super::backoff::DeliveryTimings;
-use super::blocking::run_blocking;
 use super::delivery_loop::deliver_queue;
-use super::queue::ExportQueue;
-use super::uplink::Uplink;
-use client::WebhookClient;
 use parking_lot::Mutex;
+use parts::{ConfiguredWebhook, Parts, STORE_RETRY_DELAY};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::events::EventBus;
 use penstock_base::events::webhook_queues::{QueuePage, WebhookQueues, read_queue_page};
 use penstock_base::shared::Shared;
 use penstock_config::Webhook;
 use penstock_resources::webhook::{self, WebhookTest};
-use penstock_store::{Error, Store};
-use state::WorkerState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::sync::{Notify, watch};
+use std::time::Instant;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use worker::WebhookWorker;
-
-/// The delay after events could not be stored.
-const STORE_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// The webhooks. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Webhooks {
     parts: Shared<Parts>,
-}
-
-#[derive(Debug)]
-struct Parts {
-    events: EventBus,
-    /// The export queue, whose store has the queues of the webhooks too.
-    queue: Shared<ExportQueue>,
-    timings: DeliveryTimings,
-    uplink: Arc<Uplink>,
-    webhooks: BTreeMap<String, Arc<ConfiguredWebhook>>,
-    /// Held during a transaction, so that webhooks occupy one thread at a time.
-    transaction: tokio::sync::Mutex<()>,
-}
-
-#[derive(Debug)]
-struct ConfiguredWebhook {
-    settings: Webhook,
-    state: Mutex<WorkerState>,
-    /// Ends the backoff, and enables a webhook that was disabled.
-    wake: Arc<Notify>,
 }
 
 impl Webhooks {
@@ -171,27 +143,6 @@ impl Webhooks {
             cause: sent.err().map(|failure| failure.failure.cause),
             milliseconds,
         })
-    }
-}
-
-impl Parts {
-    fn open_client(&self, webhook: &Webhook) -> Result<WebhookClient, client::SendFailure> {
-        WebhookClient::open(webhook, &self.timings, &self.uplink)
-    }
-
-    /// Commits the events that wait in memory.
-    async fn store_pending(&self) -> Result<(), GatewayError> {
-        self.run_transaction(|queues, store| queues.store_pending(store).map(|_| ())).await
-    }
-
-    /// Runs a transaction on a thread that may block, one at a time.
-    async fn run_transaction<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&WebhookQueues, &Store) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, GatewayError> {
-        let _one_at_a_time = self.transaction.lock().await;
-        let events = self.events.clone();
-        run_blocking(&self.queue, move |queue| Ok(work(events.webhooks(), &queue.store)?)).await
     }
 }
 

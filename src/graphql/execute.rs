@@ -3,9 +3,9 @@
 //! The library validates documents and answers introspection. This module answers what is stored. The library's
 //! executor resolves one field at a time and omits fields that fail, although they should be null (GraphQL, 6.4.4).
 //! Here everything that is selected of many objects is known in advance and read together.
-use super::document::{Arguments, Document, Selected};
+use super::document::{Arguments, Selected};
 use super::gateway_types::{CHANGE_TYPE, find_members};
-use super::model::{BusinessObjectTypes, Model, RootField};
+use super::model::{BusinessObjectTypes, RootField};
 use super::out::ResultValue;
 use super::pages::PageItem;
 use super::plan::{PagePart, Planner, parse_iri, unimplemented_field_error};
@@ -54,15 +54,14 @@ pub(super) struct Execution<'d> {
 impl<'d> Execution<'d> {
     /// Begins to answer an operation.
     pub(super) fn new(
-        model: &'d Model,
+        planner: Planner<'d>,
         all: &'d [Arc<Compiled>],
-        document: &'d Document<'d>,
         sources: &'d GraphqlSources,
         limits: GraphqlLimits,
         caller: &'d Caller,
     ) -> Self {
         Self {
-            planner: Planner { model, document },
+            planner,
             snapshot: OnceCell::new(),
             sources,
             limits,

@@ -146,6 +146,13 @@ impl ObjectType {
     }
 }
 
+/// A shape in the mapping of a Business Object, and the places of the fields that lead to it.
+struct PlacedShape<'s> {
+    root: &'s Shape,
+    shape: &'s Shape,
+    path: Vec<usize>,
+}
+
 impl Model {
     /// Builds the types. Omits the newest Business Objects that do not fit into `max_fields` fields.
     pub(super) fn new(all: &[Arc<Compiled>], max_fields: usize, whole: bool) -> Self {
@@ -170,7 +177,8 @@ impl Model {
         for (business, (compiled, fields, type_name, one)) in named.into_iter().enumerate() {
             let object = model.object_types.len();
             let root = &compiled.mapping.root;
-            model.add_object_types(root, root, &type_name, business, &[], &mut types);
+            let placed = PlacedShape { root, shape: root, path: Vec::new() };
+            model.add_object_types(placed, &type_name, business, &mut types);
             let many = connection_field_name(&one);
             model.roots.insert(one.clone(), RootField::One(business));
             model.roots.insert(many.clone(), RootField::Many(business));
@@ -197,11 +205,9 @@ impl Model {
     /// Adds the type of a shape, and those of the objects nested in it.
     fn add_object_types(
         &mut self,
-        root: &Shape,
-        shape: &Shape,
+        PlacedShape { root, shape, path }: PlacedShape<'_>,
         name: &str,
         business: usize,
-        path: &[usize],
         types: &mut UsedNames,
     ) {
         let own = self.object_types.len();
@@ -248,7 +254,6 @@ impl Model {
             ("asObject", FieldRole::AsObject)
         };
         fields.push(Field { name: last.0.to_owned(), role: last.1 });
-        let path = path.to_vec();
         self.object_types.push(ObjectType {
             name: name.to_owned(),
             fields,
@@ -263,15 +268,15 @@ impl Model {
             };
             let place = *place;
             let Some((field, inner)) = nested_at(shape, place) else { continue };
-            let mut inner_path = path.clone();
-            inner_path.push(place);
             let equal = self.find_equal_type(root, inner, business);
             let object = equal.unwrap_or_else(|| {
                 let named = format!("{name}_{}", names::derive_type_name(field));
                 let named =
                     types.reserve_family(&named, |name| vec![name.into(), filter_type_name(name)]);
                 let object = self.object_types.len();
-                self.add_object_types(root, inner, &named, business, &inner_path, types);
+                let path = path.iter().copied().chain([place]).collect();
+                let placed = PlacedShape { root, shape: inner, path };
+                self.add_object_types(placed, &named, business, types);
                 object
             });
             if let Some(Field { role: FieldRole::Nested(_, to, _), .. }) =

@@ -3,6 +3,7 @@ use super::built::BuiltSchema;
 use super::cost::{self, Cost};
 use super::document::{Document, find_operation};
 use super::execute::Execution;
+use super::plan::Planner;
 use super::query::Query;
 use super::text::{check_unique_input_fields, decode_escapes};
 use super::validation::check_values;
@@ -184,7 +185,8 @@ impl PreparedQuery {
         let document = Document::new(&self.document, self.operation.as_deref(), &self.variables);
         let Some(document) = document else { return Answer::refused("there is no such operation") };
         let BuiltSchema { model, business_objects: all, .. } = &*self.built;
-        let execution = Execution::new(model, all, &document, &inner.sources, inner.limits, caller);
+        let planner = Planner { model, document: &document };
+        let execution = Execution::new(planner, all, &inner.sources, inner.limits, caller);
         let result = execution.answer_operation(&self.introspected);
         let (data, errors) = result.write_json();
         // Otherwise everything was read before the snapshot ended.

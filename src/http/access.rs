@@ -1,14 +1,13 @@
 //! Authorizes requests. Every route has its [`MinimumRole`] in the router's tables, and [`Allow`] runs before its
 //! handler. An address without a route requires `User`, so that unauthenticated clients learn nothing.
 use super::accept::accepts_html;
-use super::caller::{self, caller, caller_if_known};
+use super::caller::{self, caller, caller_if_known, how_to_get_credentials};
 use super::encoding::decode::decode_body;
-use super::origin;
+use super::origin::{self, origin};
 use super::path::path_parameter;
 use super::problem::{BearerError, Problem};
 use super::return_path::sign_in_location;
 use super::sender_page;
-use super::service::origin;
 use super::state::{State, run_blocking, state};
 use penstock_auth::{Authorized, Caller, Credential, Role};
 use penstock_base::error::ErrorClass;
@@ -34,6 +33,17 @@ pub enum MinimumRole {
     Contributor,
     /// The role Admin.
     Admin,
+}
+
+impl From<Role> for MinimumRole {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Metrics => Self::Metrics,
+            Role::User => Self::User,
+            Role::Contributor => Self::Contributor,
+            Role::Admin => Self::Admin,
+        }
+    }
 }
 
 /// The routes that an API key for certain Business Objects may use: those about these.
@@ -366,14 +376,6 @@ fn unauthenticated_problem(depot: &Depot) -> Problem {
         ),
     )
     .with_challenge(None)
-}
-
-/// Describes where API keys come from.
-pub(super) fn how_to_get_credentials(depot: &Depot) -> String {
-    format!(
-        "create an API key on the page {}/admin/keys, or with `penstock api-key create` on the gateway's machine",
-        origin(depot).prefix
-    )
 }
 
 /// Describes where a credential with this role comes from.

@@ -239,7 +239,7 @@ fn body_too_large(limit: u64) -> Problem {
 /// Returns the problem of a body that could not be read to its end.
 pub fn body_read_error(error: &std::io::Error) -> Problem {
     if let Some(error) = DecodeError::find(error) {
-        error.to_problem()
+        error.to_problem(body_read_error)
     } else if error.kind() == ErrorKind::TimedOut {
         body_too_slow()
     } else {

@@ -1,10 +1,11 @@
 //! One call of an operation: the request, and how a handler reads it.
 use super::body::{self, BufferedBody};
 use super::caller::caller;
+use super::origin::origin;
 use super::path::path_parameter;
 use super::problem::Problem;
-use super::service::{origin, trace};
 use super::state::{State, gateway, state};
+use super::trace::trace;
 use penstock_auth::Authorized;
 use penstock_base::telemetry::trace::Trace;
 use penstock_service::gateway::Gateway;

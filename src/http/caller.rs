@@ -1,8 +1,7 @@
 //! Authenticates the sender of a request. `access` does so once, before the route's handler runs.
-use super::access;
 use super::credential::{self, HeaderCredential};
+use super::origin::origin;
 use super::problem::{BearerError, Problem};
-use super::service::origin;
 use super::state::{State, state};
 use penstock_auth::audit::Event;
 use penstock_auth::sessions::Sessions;
@@ -93,7 +92,7 @@ fn refuse_credential(mut error: AuthError, state: &State, depot: &Depot) -> Prob
     let Some(bearer_error) = bearer_error else { return error.into() };
     record_refusal(state, depot, None, error.to_string());
     if bearer_error == BearerError::InvalidToken {
-        let help = access::how_to_get_credentials(depot);
+        let help = how_to_get_credentials(depot);
         error = AuthError::Invalid(format!("{error}; {help}"));
     }
     if bearer_error != BearerError::InsufficientScope
@@ -103,6 +102,14 @@ fn refuse_credential(mut error: AuthError, state: &State, depot: &Depot) -> Prob
         return error.into();
     }
     Problem::from(error).with_challenge(Some(bearer_error))
+}
+
+/// Describes where API keys come from.
+pub(super) fn how_to_get_credentials(depot: &Depot) -> String {
+    format!(
+        "create an API key on the page {}/admin/keys, or with `penstock api-key create` on the gateway's machine",
+        origin(depot).prefix
+    )
 }
 
 /// Records in the audit trail that a request was refused.

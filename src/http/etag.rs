@@ -1,5 +1,5 @@
 //! Conditional requests (RFC 9110, 13.1): `ETag`, `If-Match` and `If-None-Match`.
-use super::operation::{Parameter, Place};
+use super::operation::Parameter;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::query::Query;
@@ -17,7 +17,7 @@ pub fn format_etag(version: u64) -> String {
 
 /// The conditions of a request that changes a resource, which the operation declares and its handler checks. `CREATES` says
 /// whether the operation may create the resource.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Conditions<const CREATES: bool> {
     /// The entity tags of `If-Match`, each with its quotes; none if any existing resource matches (`*`).
     pub if_match: Option<Vec<String>>,
@@ -95,27 +95,33 @@ impl<const CREATES: bool> Conditions<CREATES> {
 
 impl<const CREATES: bool> Parameters for Conditions<CREATES> {
     fn describe() -> Vec<Parameter> {
-        let header = |name, description| Parameter {
-            name,
-            place: Place::Header,
-            description,
-            is_required: false,
-            is_list: false,
-            schema: |generator| generator.subschema_for::<String>(),
-        };
         if CREATES {
             vec![
-                header("If-Match", "Replace only this version."),
-                header("If-None-Match", "`*`: create only."),
+                Parameter::header("If-Match", "Replace only this version."),
+                Parameter::header("If-None-Match", "`*`: create only."),
             ]
         } else {
-            vec![header("If-Match", "Change only this version.")]
+            vec![Parameter::header("If-Match", "Change only this version.")]
         }
     }
 
     fn read(req: &Request, _query: &Query) -> Result<Self, Problem> {
         let if_match = read_if_match_tags(req)?;
         Ok(Self { if_match, if_none_match: read_if_none_match_tags(req)? })
+    }
+}
+
+/// The entity tags of `If-Match`, for an operation that has no other condition: see [`Conditions::if_match`].
+#[derive(Debug)]
+pub struct IfMatchTags(pub Option<Vec<String>>);
+
+impl Parameters for IfMatchTags {
+    fn describe() -> Vec<Parameter> {
+        ChangeConditions::describe()
+    }
+
+    fn read(req: &Request, _query: &Query) -> Result<Self, Problem> {
+        read_if_match_tags(req).map(Self)
     }
 }
 
@@ -142,7 +148,7 @@ pub(super) fn apply_if_none_match(req: &Request, res: &mut Response) {
 ///
 /// # Errors
 /// 400 if the header is malformed.
-pub fn read_if_match_tags(req: &Request) -> Result<Option<Vec<String>>, Problem> {
+fn read_if_match_tags(req: &Request) -> Result<Option<Vec<String>>, Problem> {
     let Some(tags) = read_tags(req, &IF_MATCH)? else { return Ok(None) };
     if tags.contains(&Tag::Any) {
         return Ok(Some(Vec::new()));
@@ -160,7 +166,7 @@ pub fn read_if_match_tags(req: &Request) -> Result<Option<Vec<String>>, Problem>
 ///
 /// # Errors
 /// 400 if the header is malformed.
-pub fn read_if_none_match_tags(req: &Request) -> Result<Option<Vec<String>>, Problem> {
+fn read_if_none_match_tags(req: &Request) -> Result<Option<Vec<String>>, Problem> {
     let Some(tags) = read_tags(req, &IF_NONE_MATCH)? else { return Ok(None) };
     let opaque = |tag| match tag {
         Tag::Any => None,

@@ -2,7 +2,7 @@
 //!
 //! `service` passes each request through its route. `caller` authenticates it by its `credential`, and `access`
 //! authorizes it. `sender_page` refuses requests that pages of other sites send. `accept`, `body`, `path`, `query`,
-//! `etag`, `origin` and `return_path` read the parts of a request. `reply` and `problem` are the two kinds of
+//! `etag`, `origin`, `trace` and `return_path` read the parts of a request. `reply` and `problem` are the two kinds of
 //! responses to programs: results, and errors as problem details (RFC 9457). `encoding` decodes bodies and compresses responses.
 //! `sending` limits the responses that are not sent yet. `operation` declares an
 //! operation of the API once, with its `parameters`, and `router` builds the router.
@@ -29,3 +29,4 @@ pub mod sender_page;
 pub mod sending;
 pub mod service;
 pub mod state;
+pub mod trace;

@@ -102,19 +102,19 @@ pub struct Operation {
     pub problem_contents: Vec<(u16, Content)>,
 }
 
-/// A handler of an operation: an asynchronous function of [`Call`] and of its query parameters, if it has some. `Q` is
-/// `()` for a function without query parameters, and otherwise the tuple of their type.
+/// A handler of an operation: an asynchronous function of [`Call`] and of its [`Parameters`], if it has some. `Q` is `()` for
+/// a function without parameters, and otherwise the tuple of their type.
 pub trait Handle<'a, Q>: Send + Sync + 'static {
     /// The future of the answer.
     type Future: Future<Output = ReplyResult> + Send + 'a;
 
-    /// Describes the query parameters.
-    fn describe_query() -> Vec<Parameter>;
+    /// Describes the parameters.
+    fn describe_parameters() -> Vec<Parameter>;
 
-    /// Reads the query parameters, and begins the call. `described` is what [`Self::describe_query`] returns.
+    /// Reads the parameters, and begins the call. `described` is what [`Self::describe_parameters`] returns.
     ///
     /// # Errors
-    /// 400 for an unknown, repeated or malformed parameter.
+    /// 400 for a malformed parameter, and for an unknown or repeated one in the query.
     fn begin(&self, call: Call<'a>, described: &[Parameter]) -> Result<Self::Future, Problem>;
 }
 
@@ -125,7 +125,7 @@ where
 {
     type Future = R;
 
-    fn describe_query() -> Vec<Parameter> {
+    fn describe_parameters() -> Vec<Parameter> {
         Vec::new()
     }
 
@@ -143,13 +143,13 @@ where
 {
     type Future = R;
 
-    fn describe_query() -> Vec<Parameter> {
+    fn describe_parameters() -> Vec<Parameter> {
         Q::describe()
     }
 
     fn begin(&self, call: Call<'a>, described: &[Parameter]) -> Result<R, Problem> {
-        let query = Q::read_request(call.req, described)?;
-        Ok(self(call, query))
+        let parameters = Q::read_request(call.req, described)?;
+        Ok(self(call, parameters))
     }
 }
 
@@ -157,7 +157,7 @@ where
 struct Runner<F, Q> {
     handler: F,
     described: Vec<Parameter>,
-    query: PhantomData<fn() -> Q>,
+    parameters: PhantomData<fn() -> Q>,
 }
 
 #[async_trait]
@@ -226,8 +226,8 @@ impl Operation {
         F: for<'a> Handle<'a, Q>,
         Q: 'static,
     {
-        let described = <F as Handle<'static, Q>>::describe_query();
-        let runner = Runner { handler, described: described.clone(), query: PhantomData };
+        let described = <F as Handle<'static, Q>>::describe_parameters();
+        let runner = Runner { handler, described: described.clone(), parameters: PhantomData };
         let mut operation = Self::with_handler(method, path, role, runner);
         operation.parameters.extend(described);
         operation
@@ -309,14 +309,7 @@ impl Operation {
     /// Adds an optional header of the request.
     #[must_use]
     pub fn header(mut self, name: &'static str, description: &'static str) -> Self {
-        self.parameters.push(Parameter {
-            name,
-            place: Place::Header,
-            description,
-            is_required: false,
-            is_list: false,
-            schema: schema_of::<String>,
-        });
+        self.parameters.push(Parameter::header(name, description));
         self
     }
 

@@ -1,9 +1,9 @@
 //! The address of the client, and the address that the request was sent to, as far as they can be trusted.
 use penstock_config::{ForwardHeaders, Settings};
-use salvo::Request;
 use salvo::http::Version;
 use salvo::http::header::{FORWARDED, HOST};
 use salvo::http::uri::Authority;
+use salvo::{Depot, Request};
 use std::net::IpAddr;
 
 /// The origin of a request. Forwarded headers count only on a connection from a trusted proxy.
@@ -26,6 +26,14 @@ pub struct Origin {
     pub control: bool,
     /// Why the request's host is malformed, if it is.
     host_error: Option<String>,
+}
+
+/// Returns the origin of this request.
+///
+/// # Panics
+/// Outside a request of the service.
+pub fn origin(depot: &Depot) -> &Origin {
+    depot.get_typed::<Origin>().expect("the service injects it before any handler runs")
 }
 
 /// Whether the forwarded headers of a request count.

@@ -1,4 +1,4 @@
-//! Typed query parameters. The declaration of a parameter is its reading, its error and its description.
+//! Typed parameters in the query and in headers. The declaration of a parameter is its reading, its error and its description.
 use super::operation::{Parameter, Place, SchemaFn};
 use super::problem::Problem;
 use super::query::{CursorKey, MAX_LIMIT, Query, cursor_after};
@@ -8,7 +8,7 @@ use penstock_resources::change::{ChangeRole, ChangeState};
 pub use salvo::Request;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-/// The query parameters of an operation. [`parameters!`](crate::parameters!) declares them.
+/// Parameters of an operation that its handler gets. [`parameters!`](crate::parameters!) declares those of a query.
 pub trait Parameters: Sized + Send + 'static {
     /// Describes each parameter.
     fn describe() -> Vec<Parameter>;
@@ -233,12 +233,18 @@ impl<C: CursorKey> Parameters for PageQuery<C> {
 
 impl<C: CursorKey> PageQuery<C> {
     /// Creates the page of these items, of which there is one more than `limit` if a further page follows.
-    pub fn page<T>(&self, mut items: Vec<T>, key: impl Fn(&T) -> String) -> Page<T> {
-        let has_more = items.len() > self.limit;
-        items.truncate(self.limit);
-        let next = items.last().filter(|_| has_more).map(|last| cursor_after(&key(last)));
-        Page { items, next }
+    pub fn page<T>(&self, items: Vec<T>, key: impl Fn(&T) -> String) -> Page<T> {
+        page_of(items, self.limit, key)
     }
+}
+
+/// Creates the page of the first `limit` of these items. There is a further page if there are more. The cursor has the key
+/// of the last item.
+pub fn page_of<T>(mut items: Vec<T>, limit: usize, key: impl Fn(&T) -> String) -> Page<T> {
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| has_more).map(|last| cursor_after(&key(last)));
+    Page { items, next }
 }
 
 /// The parameters of both, such as those of a query and the headers of conditions.
@@ -286,6 +292,18 @@ impl<Q: Parameters> Parameters for Result<Q, Problem> {
 }
 
 impl Parameter {
+    /// Describes an optional header of the request.
+    pub fn header(name: &'static str, description: &'static str) -> Self {
+        Self {
+            name,
+            place: Place::Header,
+            description,
+            is_required: false,
+            is_list: false,
+            schema: |generator| generator.subschema_for::<String>(),
+        }
+    }
+
     /// Describes a query parameter.
     pub fn query<T: ParameterValue>(name: &'static str, description: &'static str) -> Self {
         let schema: SchemaFn = T::schema;

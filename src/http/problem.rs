@@ -2,14 +2,13 @@
 
 use super::accept::accepts_html;
 use super::origin::Origin;
-use super::sending;
 use penstock_auth::AuthError;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::telemetry::trace::Trace;
 use penstock_resources::problem;
 use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use salvo::http::{ResBody, StatusCode, StatusError};
-use salvo::{Depot, FlowCtrl, Request, Response, Writer, async_trait, handler};
+use salvo::http::{ResBody, StatusCode};
+use salvo::{Depot, Request, Response, Writer, async_trait};
 use std::fmt::Write as _;
 
 /// An error response.
@@ -151,7 +150,7 @@ impl From<Problem> for problem::Problem {
 }
 
 /// Returns the reason phrase, which RFC 9457 requires as the title of `about:blank`.
-fn reason_phrase(status: StatusCode) -> &'static str {
+pub(super) fn reason_phrase(status: StatusCode) -> &'static str {
     status.canonical_reason().unwrap_or("Error")
 }
 
@@ -212,36 +211,6 @@ impl Writer for Problem {
     async fn write(self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         self.write_response(req, depot, res);
     }
-}
-
-/// Turns every error response of the framework into a problem.
-#[handler]
-pub(super) async fn convert_error(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-    ctrl: &mut FlowCtrl,
-) {
-    ctrl.skip_rest();
-    let status = res.status_code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let path = req.uri().path();
-    let detail = match status {
-        StatusCode::NOT_FOUND => {
-            format!("there is nothing at {path}; /api-doc/openapi.json lists all routes")
-        }
-        StatusCode::METHOD_NOT_ALLOWED => {
-            format!(
-                "{path} does not allow {}; the header Allow lists the allowed methods",
-                req.method()
-            )
-        }
-        _ => match res.take_body() {
-            ResBody::Error(StatusError { brief, .. }) => brief,
-            _ => reason_phrase(status).to_owned(),
-        },
-    };
-    Problem::new(status, detail).write_response(req, depot, res);
-    sending::watch_reader(req, res, sending::MAX_UNREAD_TIME);
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Checks which page sent a request, as browsers report it. This prevents two attacks: a page of another site
 //! makes a browser send a request to this gateway (CSRF), or makes its own name resolve to it (DNS rebinding).
 use super::credential;
-use super::origin::{self, Origin};
+use super::origin::{self, Origin, origin};
 use super::problem::Problem;
-use super::service::origin;
 use super::state::state;
 use penstock_auth::sessions::Sessions;
 use salvo::http::header::{HeaderName, ORIGIN};

@@ -6,16 +6,17 @@
 //! [`watch_reader`] ends HTTP/2 connections on which a response is not read. With HTTP/1.1 the transport detects it
 //! (a write that waits, see `src/cli/app.rs`). HTTP/2 has a window for each stream: a client that never opens it
 //! can still reply to pings, and so keep the whole response in memory.
+pub(super) mod unsent;
+
+pub use unsent::UnsentResponses;
+
 use super::access::READ_ONLY_POST_SUFFIXES;
 use super::caller::caller_if_known;
-use super::problem::Problem;
-use super::service::origin;
+use super::origin::origin;
 use super::state::state;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
-use penstock_auth::{Caller, Credential};
-use penstock_base::permits::Permits;
 use salvo::conn::ConnCtrl;
 use salvo::http::header::{
     CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
@@ -29,6 +30,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
+use unsent::{share_owner, unread_problem};
 
 /// The media type of server-sent events, whose response has no end.
 pub const EVENT_STREAM_MEDIA_TYPE: &str = "text/event-stream";
@@ -40,45 +42,6 @@ const PIECE_BYTES: usize = 16 << 10;
 const MAX_UNCOUNTED_BYTES: usize = 1 << 10;
 /// The bytes that a streamed response counts as: the pieces that wait in the stream and in the layers below it.
 const STREAM_SHARE_BYTES: u64 = 256 << 10;
-
-/// The bytes of responses that are not sent yet.
-#[derive(Debug)]
-pub struct UnsentResponses {
-    /// Results of reads, which can be repeated.
-    reads: Permits<String>,
-    /// Results of changes.
-    changes: Permits<String>,
-}
-
-impl UnsentResponses {
-    /// Allows this many bytes for all callers together, separately for reads and changes. One caller may use half
-    /// of them.
-    pub(super) fn new(total_bytes: u64) -> Self {
-        Self {
-            reads: Permits::new(total_bytes, total_bytes / 2),
-            changes: Permits::new(total_bytes, total_bytes / 2),
-        }
-    }
-
-    /// Returns 503 if there is no capacity for the result of another change, because the caller or all callers
-    /// leave too many of them unread.
-    pub fn check_capacity(&self, caller: &Caller) -> Result<(), Problem> {
-        if self.changes.has_capacity(&share_owner(caller), 0) {
-            Ok(())
-        } else {
-            Err(unread_problem())
-        }
-    }
-}
-
-/// Returns the id under which a response is counted. Each API key has a share of its own, apart from that of its
-/// owner.
-fn share_owner(caller: &Caller) -> String {
-    match &caller.credential {
-        Credential::ApiKey { id, .. } => id.clone(),
-        _ => caller.id().to_owned(),
-    }
-}
 
 /// Bytes that keep a value alive while any of them is in memory.
 struct GuardedBytes<T> {
@@ -94,14 +57,6 @@ impl<T> AsRef<[u8]> for GuardedBytes<T> {
 
 fn hold_until_sent<T: Send + 'static>(bytes: Bytes, until_sent: T) -> Bytes {
     Bytes::from_owner(GuardedBytes { bytes, _until_sent: until_sent })
-}
-
-fn unread_problem() -> Problem {
-    Problem::unavailable(
-        1,
-        "unread responses to other requests use up service.limits.in-flight, or the half of it \
-         that one account or key may use; read them and try again",
-    )
 }
 
 /// Counts the response to a caller. If there is no capacity, replaces the result of a read by 503. The result of

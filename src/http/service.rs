@@ -3,13 +3,14 @@ use super::access::Allow;
 use super::body;
 use super::encoding::encode;
 use super::etag;
-use super::origin::{self, Origin};
-use super::problem::{self, ErrorPage};
+use super::origin::{self, Origin, origin};
+use super::problem::{self, ErrorPage, Problem};
 use super::router::{self, Route};
 use super::sending;
 use super::state::{State, state};
+use super::trace::{read_trace, trace};
 use penstock_base::telemetry::metrics;
-use penstock_base::telemetry::trace::{self, Trace};
+use penstock_base::telemetry::trace::TRACEPARENT_HEADER;
 use salvo::catcher::Catcher;
 use salvo::cors::Cors;
 use salvo::http::header::{
@@ -17,7 +18,7 @@ use salvo::http::header::{
     IF_MATCH, IF_NONE_MATCH, LOCATION, RETRY_AFTER, STRICT_TRANSPORT_SECURITY, WWW_AUTHENTICATE,
     X_CONTENT_TYPE_OPTIONS,
 };
-use salvo::http::{Method, StatusCode};
+use salvo::http::{Method, ResBody, StatusCode, StatusError};
 use salvo::{Depot, FlowCtrl, Handler, Request, Response, Router, Service, handler};
 use std::sync::Arc;
 use std::time::Instant;
@@ -49,7 +50,7 @@ pub fn build_service(state: Arc<State>, site: &Site) -> Service {
         &prefix,
     ));
     let mut service = Service::new(root)
-        .catcher(Catcher::default().hoop(problem::convert_error))
+        .catcher(Catcher::default().hoop(convert_error))
         .hoop(RequestContext { state, error_page: site.error_page })
         .hoop(finish_response);
     let origins = &settings.server.cors_allowed_origins;
@@ -68,10 +69,7 @@ struct RequestContext {
 #[handler]
 impl RequestContext {
     fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
-        let mut named = req.headers().get_all(trace::TRACEPARENT_HEADER).iter();
-        // Of several `traceparent` headers none is valid (W3C Trace Context, 3.2).
-        let header = named.next().filter(|_| named.next().is_none());
-        let trace = Trace::from_header(header.and_then(|header| header.to_str().ok()));
+        let trace = read_trace(req);
         // A problem document contains the trace id.
         res.extensions.insert(trace);
         depot.insert_typed(trace);
@@ -79,22 +77,6 @@ impl RequestContext {
         depot.insert_typed(self.state.clone());
         depot.insert_typed(self.error_page);
     }
-}
-
-/// Returns the trace of this request.
-///
-/// # Panics
-/// Outside a request of the service.
-pub fn trace(depot: &Depot) -> Trace {
-    *depot.get_typed::<Trace>().expect("the service injects it before any handler runs")
-}
-
-/// Returns the origin of this request.
-///
-/// # Panics
-/// Outside a request of the service.
-pub fn origin(depot: &Depot) -> &Origin {
-    depot.get_typed::<Origin>().expect("the service injects it before any handler runs")
 }
 
 /// Sets the common headers of every response, counts the response, and discards the rest of the request body.
@@ -133,7 +115,7 @@ async fn finish_response(
         headers.insert(STRICT_TRANSPORT_SECURITY, policy);
     }
     if let Ok(trace) = HeaderValue::try_from(trace.to_string()) {
-        headers.insert(HeaderName::from_static(trace::TRACEPARENT_HEADER), trace);
+        headers.insert(HeaderName::from_static(TRACEPARENT_HEADER), trace);
     }
     body::discard_unread_body(req);
 }
@@ -151,14 +133,14 @@ fn cors_handler(origins: &Vec<String>) -> impl Handler {
             IF_NONE_MATCH,
             HeaderName::from_static("apikey"),
             HeaderName::from_static("idempotency-key"),
-            HeaderName::from_static(trace::TRACEPARENT_HEADER),
+            HeaderName::from_static(TRACEPARENT_HEADER),
         ])
         .expose_headers([
             ETAG,
             LOCATION,
             RETRY_AFTER,
             WWW_AUTHENTICATE,
-            HeaderName::from_static(trace::TRACEPARENT_HEADER),
+            HeaderName::from_static(TRACEPARENT_HEADER),
         ])
         .into_handler()
 }
@@ -179,4 +161,34 @@ async fn refuse_unknown_paths(
         refused.write_response(req, depot, res);
         ctrl.skip_rest();
     }
+}
+
+/// Turns every error response of the framework into a problem.
+#[handler]
+async fn convert_error(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+    ctrl: &mut FlowCtrl,
+) {
+    ctrl.skip_rest();
+    let status = res.status_code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let path = req.uri().path();
+    let detail = match status {
+        StatusCode::NOT_FOUND => {
+            format!("there is nothing at {path}; /api-doc/openapi.json lists all routes")
+        }
+        StatusCode::METHOD_NOT_ALLOWED => {
+            format!(
+                "{path} does not allow {}; the header Allow lists the allowed methods",
+                req.method()
+            )
+        }
+        _ => match res.take_body() {
+            ResBody::Error(StatusError { brief, .. }) => brief,
+            _ => problem::reason_phrase(status).to_owned(),
+        },
+    };
+    Problem::new(status, detail).write_response(req, depot, res);
+    sending::watch_reader(req, res, sending::MAX_UNREAD_TIME);
 }

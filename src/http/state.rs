@@ -1,9 +1,8 @@
 //! State that all requests share.
 use super::body::BodyQuotas;
-use super::encoding::encode::MAX_STREAM_ENCODERS;
 use super::failures::FailedAuthentications;
 use super::problem::Problem;
-use super::sending::UnsentResponses;
+use super::sending::unsent::UnsentResponses;
 use parking_lot::Mutex;
 use penstock_auth::Authorized;
 use penstock_base::memory::Memory;
@@ -18,6 +17,9 @@ use salvo::Depot;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{Notify, Semaphore, watch};
+
+/// The maximum number of responses that are compressed while they are sent. Further ones are sent uncompressed.
+const MAX_STREAM_ENCODERS: usize = 16;
 
 /// State that all requests share: the gateway once it is open, and the progress of opening it.
 #[derive(Debug)]

@@ -32,7 +32,7 @@ use namespaces::list_created;
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use penstock_base::clock::Clock;
 use penstock_base::commit::commit;
-use penstock_base::definition::{describe_definition, missing_error};
+use penstock_base::definition::{self, missing_error};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::check_editable;
 use penstock_base::shared::Shared;
@@ -388,9 +388,9 @@ fn check_conditions(
 ) -> Result<(), GatewayError> {
     let is_hidden = entry.is_some_and(|entry| entry.compiled.is_none());
     let only_if_new = conditions.only_if_new && !is_hidden;
-    let what = describe_definition(DefinitionKind::BusinessObject, name);
     let conditions = Preconditions { only_if_new, ..conditions };
-    conditions.check_version(entry.map(|entry| entry.version), &what)
+    let version = entry.map(|entry| entry.version);
+    definition::check_conditions(DefinitionKind::BusinessObject, name, version, conditions)
 }
 
 #[cfg(test)]

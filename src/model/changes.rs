@@ -25,8 +25,8 @@ pub use difference::DifferenceItem;
 pub(crate) use difference::for_each_item;
 pub use open::{OpenChange, SubjectHashes, is_touched, iter_open_changes};
 pub use read::{
-    ChangeContent, ListedChanges, Selection, current_approvers, find_change, list_changes,
-    read_content, read_difference,
+    ChangeContent, ChangePage, ListedChanges, Selection, current_approvers, find_change,
+    list_changes, read_content, read_difference,
 };
 pub use record::{Change, ChangeAction, ChangeCounts, HistoryEntry};
 pub use review::{

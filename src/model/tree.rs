@@ -111,7 +111,12 @@ pub fn read_tree(
         ordered_left: MAX_ORDERED,
         bytes_left: MAX_VALUE_BYTES,
     };
-    reader.read_object(shape, &NestingPath { uri, above: None }, &quads, window, 0)
+    reader.read_object(shape, &NestingPath { uri, above: None }, &quads, window)
+}
+
+/// Returns how many objects contain the last one of a path.
+fn nesting_level(path: &NestingPath<'_>) -> usize {
+    path.above.map_or(0, |above| nesting_level(above) + 1)
 }
 
 struct TreeReader<'r, R> {
@@ -131,15 +136,13 @@ impl<R: Read> TreeReader<'_, R> {
         path: &NestingPath<'_>,
         quads: &SubjectQuads,
         window: Option<&FieldWindow>,
-        level: usize,
     ) -> Result<ObjectTree, GatewayError> {
         let values = FieldValues::from_subject(shape, quads);
         let mut fields = Vec::new();
-        for (place, field, property) in shape.iter_properties() {
-            if window.is_some_and(|window| window.field != field.name) {
-                continue;
+        for property in shape.iter_properties() {
+            if window.is_none_or(|window| window.field == property.1.name) {
+                fields.push(self.read_field(property, &values, path, window)?);
             }
-            fields.push(self.read_field((place, field), property, &values, path, window, level)?);
         }
         Ok(ObjectTree {
             uri: path.uri.clone(),
@@ -150,12 +153,10 @@ impl<R: Read> TreeReader<'_, R> {
 
     fn read_field(
         &mut self,
-        (place, field): (usize, &Field),
-        property: &Property,
+        (place, field, property): (usize, &Field, &Property),
         values: &FieldValues<'_>,
         path: &NestingPath<'_>,
         window: Option<&FieldWindow>,
-        level: usize,
     ) -> Result<TreeField, GatewayError> {
         let from = window.map_or(0, |window| window.from);
         let mut notes = Vec::new();
@@ -182,6 +183,7 @@ impl<R: Read> TreeReader<'_, R> {
                 "{stored} values are stored, but the field is not an array; only the first is shown."
             ));
         }
+        let level = nesting_level(path);
         let elements = if level == 0 { PAGE_ELEMENTS } else { NESTED_ELEMENTS };
         let mut count = elements.min(read.total.saturating_sub(from));
         match all {
@@ -208,7 +210,7 @@ impl<R: Read> TreeReader<'_, R> {
                         if !self.take_bytes(iri.as_str().len()) {
                             break;
                         }
-                        let nested = self.read_nested(inner, iri, path, level + 1)?;
+                        let nested = self.read_nested(inner, iri, path)?;
                         read.values.push(TreeValue::Object(nested));
                     }
                 } else {
@@ -231,7 +233,6 @@ impl<R: Read> TreeReader<'_, R> {
         shape: &Shape,
         iri: NamedNodeRef<'_>,
         path: &NestingPath<'_>,
-        level: usize,
     ) -> Result<ObjectTree, GatewayError> {
         let uri = iri.into_owned();
         if path.contains_uri(&uri) || self.nested_left == 0 {
@@ -240,12 +241,12 @@ impl<R: Read> TreeReader<'_, R> {
         self.nested_left -= 1;
         let mut quads = SubjectQuads::default();
         self.read.read_subject(iri.into(), &mut quads)?;
-        if level > MAX_LEVELS {
+        let path = NestingPath { uri: &uri, above: Some(path) };
+        if nesting_level(&path) > MAX_LEVELS {
             let label = self.read_label(shape, &FieldValues::from_subject(shape, &quads));
             return Ok(ObjectTree { uri, label, fields: None });
         }
-        let path = NestingPath { uri: &uri, above: Some(path) };
-        self.read_object(shape, &path, &quads, None, level)
+        self.read_object(shape, &path, &quads, None)
     }
 
     fn read_label(&mut self, shape: &Shape, values: &FieldValues<'_>) -> Option<String> {

@@ -16,7 +16,7 @@ pub use usage::{
 
 use crate::audit::change_event;
 use crate::changes::withdraw_abandoned;
-use crate::definitions::{Content, Context, FileKind, Kind, Result, Run};
+use crate::definitions::{Content, FindVersion, Kind, Result, Run, StoredKind};
 use crate::deletions::beginning_event;
 use crate::gateway::Gateway;
 use penstock_auth::{Account, Authorized, Caller, Role};
@@ -48,6 +48,11 @@ pub struct NewBusinessObject {
 
 impl Kind for BusinessObjects {
     const KIND: DefinitionKind = DefinitionKind::BusinessObject;
+    const STORED_VERSION: Option<FindVersion> = Some(|gateway, name| {
+        let found = gateway.catalogue.get(name);
+        let found = found.filter(|found| found.object.definition.name == name);
+        found.map(|found| found.object.version)
+    });
     type New = NewBusinessObject;
     type Shown = BusinessObject;
 
@@ -59,30 +64,27 @@ impl Kind for BusinessObjects {
         Some(shown.version)
     }
 
-    fn stored_version(gateway: &Gateway, id_or_name: &str) -> Option<u64> {
-        gateway.catalogue.get(id_or_name).map(|compiled| compiled.object.version)
-    }
-
     fn list(
-        context: Context<'_>,
+        gateway: &Gateway,
+        _: &Authorized,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<BusinessObject>> {
-        let gateway = context.gateway;
         show_business_objects(gateway, &gateway.catalogue.list_page(after, limit))
     }
 
-    fn find(context: Context<'_>, id_or_name: &str) -> Result<BusinessObject> {
-        let gateway = context.gateway;
+    fn find(gateway: &Gateway, _: &Authorized, id_or_name: &str) -> Result<BusinessObject> {
         show_one(gateway, find_business_object(gateway, id_or_name)?)
     }
+}
 
+impl StoredKind for BusinessObjects {
     fn put(
-        context: Context<'_>,
+        gateway: &Gateway,
+        by: &Authorized,
         NewBusinessObject { new, replaced, force }: NewBusinessObject,
         conditions: Preconditions,
     ) -> Result<Put<BusinessObject>> {
-        let Context { gateway, by } = context;
         let catalogue = &gateway.catalogue;
         // Before the errors of the definition; the commit checks it again.
         match &replaced {
@@ -104,17 +106,19 @@ impl Kind for BusinessObjects {
     }
 
     /// Deletes a Business Object. Its objects stay, and its open changes are withdrawn.
-    fn delete(context: Context<'_>, id_or_name: &str, conditions: Preconditions) -> Result<()> {
-        let Context { gateway, by } = context;
+    fn delete(
+        gateway: &Gateway,
+        by: &Authorized,
+        id_or_name: &str,
+        conditions: Preconditions,
+    ) -> Result<()> {
         change_catalogue(gateway, by, |requester| {
             gateway.catalogue.delete(requester, id_or_name, conditions)
         })?;
         report_withdrawal(withdraw_abandoned(gateway));
         Ok(())
     }
-}
 
-impl FileKind for BusinessObjects {
     fn read_members(gateway: &Gateway, _: &str, members: Vec<(String, Json)>) -> Result<Content> {
         let body = Json::Object(members).to_string();
         let new = NewDefinition::from_json(body.as_bytes())?;
@@ -236,6 +240,7 @@ pub(crate) fn change_catalogue<T>(
     by: &Authorized,
     change: impl FnOnce(Requester<'_>) -> Result<T>,
 ) -> Result<T> {
+    gateway.auth.audit.flush();
     let add_events = |transaction: &mut Transaction<'_>, change: &Change<'_>| {
         add_audit_events(gateway, by, transaction, change)
     };

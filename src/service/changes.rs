@@ -7,8 +7,8 @@ use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::principal::Principal;
 use penstock_model::changes::{
-    self, Applicability, Change, ChangeContent, DifferenceItem, Selection, current_approvers,
-    missing_change_error,
+    self, Applicability, Change, ChangeContent, ChangePage, DifferenceItem, Selection,
+    current_approvers, missing_change_error,
 };
 use penstock_resources::change::{self, ChangeState};
 
@@ -172,8 +172,8 @@ pub fn list_visible(
     let watch = gateway.catalogue.watch();
     let is_open = filter.only_open || filter.state.is_some_and(ChangeState::is_open);
     let selection = if is_open { Selection::Open } else { Selection::All };
-    let listed =
-        changes::list_changes(&gateway.store, watch, selection, after, limit, &mut is_wanted)?;
+    let page = ChangePage { selection, after, limit };
+    let listed = changes::list_changes(&gateway.store, watch, page, &mut is_wanted)?;
     if let Some(error) = failure {
         return Err(error);
     }

@@ -1,7 +1,7 @@
 //! Dead letters: the objects that ingestions rejected. A caller with a write scope sees those that it sent.
 use crate::audit::change_event;
 use crate::gateway::{Gateway, Parts};
-use crate::ingestions::{IngestionRequest, ingest_objects};
+use crate::ingestions::{IngestionRequest, NamedBusinessObject, retry_letter};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use penstock_auth::{Authorized, Caller, Role};
@@ -278,12 +278,12 @@ pub fn retry_dead_letter(
     let current = by.with_current_role()?;
     current.require_role(Role::Contributor)?;
     let letter = find_visible(&gateway.store, &current, name)?;
-    let (object, object_name) = (&letter.business_object, &letter.business_object_name);
-    let request = IngestionRequest {
-        languages,
-        retried_letter: Some(letter.id.clone()),
-        ..IngestionRequest::new(object, object_name, letter.mode, trace)
+    let business_object = NamedBusinessObject {
+        id: letter.business_object.clone(),
+        name: letter.business_object_name.clone(),
     };
+    let new = IngestionRequest::new(business_object, letter.mode, trace);
+    let request = IngestionRequest { languages, ..new };
     let received;
     let (text, first_line, is_record) = match corrected {
         Some(Correction::Json(text)) => (text, 1, false),
@@ -296,7 +296,7 @@ pub fn retry_dead_letter(
     if !is_record {
         let topic_fields = letter.message.as_ref().map(|message| &message.fields);
         let body = Body::Object { text, index: letter.index, first_line, topic_fields };
-        return ingest_objects(gateway, by, &request, body);
+        return retry_letter(gateway, by, &letter.id, &request, body);
     }
     let header = letter.csv.as_ref().map(CsvRecordForm::read_header).transpose()?;
     let header = header.ok_or_else(|| {
@@ -306,7 +306,7 @@ pub fn retry_dead_letter(
     })?;
     let lines = [first_line];
     let body = Body::Records { text, header: &header, first: letter.index, line_numbers: &lines };
-    ingest_objects(gateway, by, &request, body)
+    retry_letter(gateway, by, &letter.id, &request, body)
 }
 
 /// Deletes a dead letter.

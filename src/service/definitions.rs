@@ -6,14 +6,16 @@
 //! Definitions in YAML and JSON files are applied together in one commit or not at all. `penstock apply` sends the files of a
 //! folder. The gateway reads `service.definitions.dir` at the start and at SIGHUP. Both call [`apply_files`].
 //!
-//! - `kind` has the use cases
+//! - `kind` says what a kind is, and has the use cases
 //! - `folder` reads the files, `resources` the definitions in them
 //! - `run` compares them with what is stored, and writes what differs
 //! - `difference` shows what differs
 //! - `service_folder` applies the folder of the service
 //! - `drift` finds what has changed since
 //!
-//! A new kind is a variant of `DefinitionKind`, an arm of `of_kind`, a variant of [`Content`], and a file of its own.
+//! A new kind is a variant of `DefinitionKind`, an arm of `of_kind`, a variant of [`Content`] with an arm of
+//! `Run::write_content`, and a type of its own that implements [`Kind`] and [`StoredKind`]. The API serves a type that
+//! implements `Served`, and the pages one that implements `DefinitionPages`.
 //!
 //! Invariant: a dry run makes the same transaction as a run, with the same checks, and discards it. It differs in one point:
 //! it creates no index for new keys, so it does not find stored objects without a key.
@@ -54,10 +56,11 @@ mod tests;
 
 pub use drift::{find_drift, find_source_file};
 pub use folder::read_folder;
-pub use kind::{Context, Kind, Result, delete, find, list, save};
+pub(crate) use kind::StoredKind;
+pub use kind::{FindVersion, Kind, Result, delete, find, list, save};
 pub(crate) use resources::{Content, invalid_error, take_member};
+pub(crate) use run::Run;
 pub use run::apply_files;
-pub(crate) use run::{FileKind, Run};
 pub use service_folder::{FolderOutcome, FolderRun, FolderState, apply_service_folder};
 
 use penstock_resources::definitions::{ApplyDefinitions, DefinitionId};

@@ -54,7 +54,6 @@ pub async fn begin_deletion(
 ) -> Result<Arc<Compiled>, GatewayError> {
     let id_or_name = id_or_name.to_owned();
     let begin = move |gateway: &Gateway, by: &Authorized| {
-        gateway.auth.audit.flush();
         change_catalogue(gateway, by, |requester| {
             let requester = Requester { bypass, ..requester };
             gateway.catalogue.begin_deletion(requester, &id_or_name, if_match.into())

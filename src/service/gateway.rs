@@ -223,9 +223,7 @@ impl Gateway {
             epoch,
         })))
     }
-}
 
-impl Gateway {
     /// Runs a use case that needs at least this role, as [`run_blocking`] does. Its commits check the role again.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 //! The use cases of groups. Everybody reads their names, Admins read their members and change them.
-use crate::definitions::{Content, Context, FileKind, Kind, Result, Run};
+use crate::definitions::{Content, FindVersion, Kind, Result, Run, StoredKind};
 use crate::gateway::Gateway;
 use penstock_auth::groups::{self, NewGroup};
 use penstock_auth::{Authorized, Role};
@@ -16,6 +16,8 @@ pub struct Groups;
 
 impl Kind for Groups {
     const KIND: DefinitionKind = DefinitionKind::Group;
+    const STORED_VERSION: Option<FindVersion> =
+        Some(|gateway, name| gateway.auth.groups.get(name).map(|group| group.version));
     type New = NewGroup;
     type Shown = Group;
 
@@ -27,40 +29,47 @@ impl Kind for Groups {
         shown.version
     }
 
-    fn stored_version(gateway: &Gateway, name: &str) -> Option<u64> {
-        gateway.auth.groups.get(name).map(|group| group.version)
-    }
-
-    fn list(context: Context<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Group>> {
-        let Context { gateway, by } = context;
+    fn list(
+        gateway: &Gateway,
+        by: &Authorized,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Group>> {
         let groups = gateway.auth.groups.list(after, limit);
         Ok(groups.iter().map(|group| show_group(gateway, by, group)).collect())
     }
 
-    fn find(context: Context<'_>, name: &str) -> Result<Group> {
-        let Context { gateway, by } = context;
+    fn find(gateway: &Gateway, by: &Authorized, name: &str) -> Result<Group> {
         let found = gateway.auth.groups.get(name);
         let group = found.ok_or_else(|| missing_error(Self::KIND, name))?;
         Ok(show_group(gateway, by, &group))
     }
+}
 
-    fn put(context: Context<'_>, new: NewGroup, conditions: Preconditions) -> Result<Put<Group>> {
-        let Context { gateway, by } = context;
+impl StoredKind for Groups {
+    fn put(
+        gateway: &Gateway,
+        by: &Authorized,
+        new: NewGroup,
+        conditions: Preconditions,
+    ) -> Result<Put<Group>> {
         let put = gateway.auth.groups.put(by, &new, conditions)?;
         let groups::Group { name, version, .. } = &**put.value();
         tracing::info!(group = name, version, by = by.id(), "A group was defined.");
         Ok(put.map(|group| show_group(gateway, by, &group)))
     }
 
-    fn delete(context: Context<'_>, name: &str, conditions: Preconditions) -> Result<()> {
-        let Context { gateway, by } = context;
+    fn delete(
+        gateway: &Gateway,
+        by: &Authorized,
+        name: &str,
+        conditions: Preconditions,
+    ) -> Result<()> {
         gateway.auth.groups.delete(by, name, conditions)?;
         tracing::info!(group = name, by = by.id(), "A group was deleted.");
         Ok(())
     }
-}
 
-impl FileKind for Groups {
     fn read_members(_: &Gateway, name: &str, members: Vec<(String, Json)>) -> Result<Content> {
         let body = Json::Object(members).to_string();
         NewGroup::from_json(name, body.as_bytes()).map(Content::Group)

@@ -12,19 +12,32 @@ use penstock_model::ingest::{
     self, Answer, AuditHook, AuditedStep, BegunIngestion, Body, Limits, Mode, ObjectCondition,
     OnError, Preview, Request, ReviewStep, Submission,
 };
-use penstock_model::resource::Compiled;
+use penstock_model::resource::{BusinessObject, Compiled};
 use penstock_resources::business_object::Review;
 use penstock_resources::ingestion::IngestionRecord;
 use penstock_store::Transaction;
 use std::sync::Arc;
 
+/// A Business Object that a request names.
+#[derive(Debug, Clone)]
+pub struct NamedBusinessObject {
+    /// Its id.
+    pub id: String,
+    /// Its name when the request arrived, for the log.
+    pub name: String,
+}
+
+impl From<&BusinessObject> for NamedBusinessObject {
+    fn from(object: &BusinessObject) -> Self {
+        Self { id: object.id.clone(), name: object.definition.name.clone() }
+    }
+}
+
 /// What a client asks for with an ingestion, except the body and the client itself.
 #[derive(Debug, Clone)]
 pub struct IngestionRequest {
-    /// The id of the Business Object.
-    pub business_object: String,
-    /// Its name when the request arrived, for the log.
-    pub business_object_name: String,
+    /// The Business Object.
+    pub business_object: NamedBusinessObject,
     /// How stored data is changed.
     pub mode: Mode,
     /// What to do if an object has an error.
@@ -43,8 +56,6 @@ pub struct IngestionRequest {
     pub languages: Vec<String>,
     /// The trace of the request.
     pub trace: Trace,
-    /// The id of the dead letter that it retries.
-    pub retried_letter: Option<String>,
 }
 
 /// What a client says about a change that it sends.
@@ -57,11 +68,10 @@ pub struct NewChange {
 }
 
 impl IngestionRequest {
-    /// Creates a request with the defaults into the Business Object with this id and name.
-    pub fn new(id: &str, name: &str, mode: Mode, trace: Trace) -> Self {
+    /// Creates a request with the defaults into this Business Object.
+    pub fn new(business_object: impl Into<NamedBusinessObject>, mode: Mode, trace: Trace) -> Self {
         Self {
-            business_object: id.to_owned(),
-            business_object_name: name.to_owned(),
+            business_object: business_object.into(),
             mode,
             on_error: OnError::Abort,
             submission: None,
@@ -71,13 +81,12 @@ impl IngestionRequest {
             lists_objects: true,
             languages: Vec::new(),
             trace,
-            retried_letter: None,
         }
     }
 
     /// Logs that the request was refused before an ingestion began. An ingestion logs its own refusals.
     pub fn log_refusal(&self, by: &Caller, cause: &str, http_status: u16) {
-        log_refusal(&self.business_object_name, self.mode.name(), by, cause, http_status);
+        log_refusal(&self.business_object.name, self.mode.name(), by, cause, http_status);
     }
 }
 
@@ -104,6 +113,21 @@ pub fn ingest_objects(
 ) -> Result<Answer, GatewayError> {
     run_request(gateway, by, request, body, |limits, request| {
         ingest::ingest(&gateway.store, limits, request)
+    })
+}
+
+/// Ingests the text of the dead letter with this id as [`ingest_objects`] does. A success removes the dead letter in the
+/// same commit. Blocking.
+pub(crate) fn retry_letter(
+    gateway: &Gateway,
+    by: &Authorized,
+    letter_id: &str,
+    request: &IngestionRequest,
+    body: Body<'_>,
+) -> Result<Answer, GatewayError> {
+    run_request(gateway, by, request, body, |limits, request| {
+        let request = Request { retried_letter: Some(letter_id), ..*request };
+        ingest::ingest(&gateway.store, limits, &request)
     })
 }
 
@@ -177,7 +201,7 @@ fn run_request<T>(
         business_object: &business_object,
         mode: request.mode,
         on_error: request.on_error,
-        retried_letter: request.retried_letter.as_deref(),
+        retried_letter: None,
         review,
         bypass: request.bypass,
         audit: Some(AuditHook(&add_event)),
@@ -217,7 +241,7 @@ pub fn check_csv_header(
 fn bypass_event(by: &Caller, request: &IngestionRequest, names: &[String]) -> Event {
     let detail = format!(
         "{} into {:?} with bypass=true changed objects of the Business Objects {names:?}, without their review or validation",
-        request.mode, request.business_object_name
+        request.mode, request.business_object.name
     );
     change_event(by, "review.bypassed", detail)
 }
@@ -237,17 +261,14 @@ fn check_admission(
     request: &IngestionRequest,
 ) -> Result<Admission, GatewayError> {
     by.with_current_role()?;
-    if !by.may_use(&request.business_object) {
+    let NamedBusinessObject { id, name } = &request.business_object;
+    if !by.may_use(id) {
         return Err(GatewayError::new(
             ErrorClass::Forbidden,
-            format!(
-                "this credential is limited to other Business Objects than {:?}",
-                request.business_object_name
-            ),
+            format!("this credential is limited to other Business Objects than {name:?}"),
         ));
     }
-    let found = gateway.catalogue.get(&request.business_object);
-    let found = found.filter(|found| found.object.id == request.business_object);
+    let found = gateway.catalogue.get(id).filter(|found| found.object.id == *id);
     let business_object = found.ok_or_else(|| {
         GatewayError::new(ErrorClass::NotFound, "the Business Object has been deleted meanwhile")
     })?;

@@ -1,6 +1,6 @@
 //! The use cases of namespaces. Contributors define and delete them.
 use crate::audit::change_event;
-use crate::definitions::{Content, Context, FileKind, Kind, Result, Run};
+use crate::definitions::{Content, Kind, Result, Run, StoredKind};
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::definition::{describe_definition, missing_error};
@@ -33,7 +33,6 @@ pub struct Namespaces;
 impl Kind for Namespaces {
     const KIND: DefinitionKind = DefinitionKind::Namespace;
     const MIN_ROLE: Role = Role::Contributor;
-    const HAS_VERSIONS: bool = false;
     type New = DefinedNamespace;
     type Shown = shown::Namespace;
 
@@ -41,39 +40,33 @@ impl Kind for Namespaces {
         &shown.name
     }
 
-    fn version(_: &shown::Namespace) -> Option<u64> {
-        None
-    }
-
-    fn stored_version(_: &Gateway, _: &str) -> Option<u64> {
-        None
-    }
-
     fn list(
-        context: Context<'_>,
+        gateway: &Gateway,
+        _: &Authorized,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<shown::Namespace>> {
-        let gateway = context.gateway;
         let known = gateway.catalogue.known_namespaces()?;
         let page = known.iter_after(after).take(limit);
         Ok(page.map(|one| show_namespace(one.clone(), &known)).collect())
     }
 
-    fn find(context: Context<'_>, name: &str) -> Result<shown::Namespace> {
-        let gateway = context.gateway;
+    fn find(gateway: &Gateway, _: &Authorized, name: &str) -> Result<shown::Namespace> {
         let known = gateway.catalogue.known_namespaces()?;
         let found = known.get(name).cloned().ok_or_else(|| missing_error(Self::KIND, name))?;
         Ok(show_namespace(found, &known))
     }
+}
 
+impl StoredKind for Namespaces {
     /// Creates a namespace, or changes one that is not used yet. Without a base it gets the default base.
     fn put(
-        context: Context<'_>,
+        gateway: &Gateway,
+        by: &Authorized,
         new: DefinedNamespace,
         conditions: Preconditions,
     ) -> Result<Put<shown::Namespace>> {
-        let Context { gateway, by } = context;
+        gateway.auth.audit.flush();
         let default_base = gateway.catalogue.default_base(&new.name);
         let namespace = Namespace::from_definition(new, default_base.clone(), Generator::default());
         let ((put, is_changed), _) =
@@ -107,8 +100,13 @@ impl Kind for Namespaces {
     }
 
     /// Deletes a namespace that is not used.
-    fn delete(context: Context<'_>, name: &str, conditions: Preconditions) -> Result<()> {
-        let Context { gateway, by } = context;
+    fn delete(
+        gateway: &Gateway,
+        by: &Authorized,
+        name: &str,
+        conditions: Preconditions,
+    ) -> Result<()> {
+        gateway.auth.audit.flush();
         gateway.store.commit::<_, GatewayError>(by, |transaction| {
             check_editable(transaction, Self::KIND, name)?;
             // One that does not exist is 404, whatever the conditions.
@@ -120,9 +118,7 @@ impl Kind for Namespaces {
         tracing::info!(namespace = name, by = by.id(), "A namespace was deleted.");
         Ok(())
     }
-}
 
-impl FileKind for Namespaces {
     fn read_members(_: &Gateway, name: &str, members: Vec<(String, Json)>) -> Result<Content> {
         namespace::read_definition(name, Json::Object(members)).map(Content::Namespace)
     }

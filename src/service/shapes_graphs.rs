@@ -1,7 +1,7 @@
 //! The use cases of the shapes graphs that users define. Everybody reads them, Admins change them.
 use crate::audit::change_event;
 use crate::definitions::{
-    Content, Context, FileKind, Kind, Result, Run, invalid_error, take_member,
+    Content, FindVersion, Kind, Result, Run, StoredKind, invalid_error, take_member,
 };
 use crate::gateway::Gateway;
 use penstock_auth::Authorized;
@@ -36,6 +36,9 @@ pub struct NewShapesGraph {
 
 impl Kind for ShapesGraphs {
     const KIND: DefinitionKind = DefinitionKind::Shapes;
+    const STORED_VERSION: Option<FindVersion> = Some(|gateway, name| {
+        gateway.catalogue.get_shapes_graph(name).map(|graph| graph.metadata.version)
+    });
     type New = NewShapesGraph;
     type Shown = ShapesGraph;
 
@@ -47,12 +50,12 @@ impl Kind for ShapesGraphs {
         Some(shown.version)
     }
 
-    fn stored_version(gateway: &Gateway, name: &str) -> Option<u64> {
-        gateway.catalogue.get_shapes_graph(name).map(|graph| graph.metadata.version)
-    }
-
-    fn list(context: Context<'_>, after: Option<&str>, limit: usize) -> Result<Vec<ShapesGraph>> {
-        let gateway = context.gateway;
+    fn list(
+        gateway: &Gateway,
+        _: &Authorized,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ShapesGraph>> {
         let mut users = gateway.catalogue.list_shapes_users()?;
         let page = gateway.catalogue.list_shapes_page(after, limit);
         let show = |one: &Arc<DefinedGraph>| {
@@ -61,20 +64,22 @@ impl Kind for ShapesGraphs {
         Ok(page.iter().map(show).collect())
     }
 
-    fn find(context: Context<'_>, name: &str) -> Result<ShapesGraph> {
-        let gateway = context.gateway;
+    fn find(gateway: &Gateway, _: &Authorized, name: &str) -> Result<ShapesGraph> {
         let found = gateway.catalogue.get_shapes_graph(name);
         let found = found.ok_or_else(|| missing_error(Self::KIND, name))?;
         Ok(show_graph(&found, find_users(gateway, name)?))
     }
+}
 
+impl StoredKind for ShapesGraphs {
     fn put(
-        context: Context<'_>,
+        gateway: &Gateway,
+        by: &Authorized,
         NewShapesGraph { name, text, format }: NewShapesGraph,
         conditions: Preconditions,
     ) -> Result<Put<ShapesGraph>> {
-        let Context { gateway, by } = context;
         let new = NewGraph::check(&name, (*text).as_ref(), format)?;
+        gateway.auth.audit.flush();
         let put = gateway.catalogue.put_shapes_graph(
             Requester::new(by, by.id()),
             &new,
@@ -85,8 +90,13 @@ impl Kind for ShapesGraphs {
         Ok(put.map(|defined| show_graph(&defined, used_by)))
     }
 
-    fn delete(context: Context<'_>, name: &str, conditions: Preconditions) -> Result<()> {
-        let Context { gateway, by } = context;
+    fn delete(
+        gateway: &Gateway,
+        by: &Authorized,
+        name: &str,
+        conditions: Preconditions,
+    ) -> Result<()> {
+        gateway.auth.audit.flush();
         gateway.catalogue.delete_shapes_graph(
             Requester::new(by, by.id()),
             name,
@@ -94,9 +104,7 @@ impl Kind for ShapesGraphs {
             &|transaction, action, graph| add_audit_event(gateway, by, transaction, action, graph),
         )
     }
-}
 
-impl FileKind for ShapesGraphs {
     fn read_members(_: &Gateway, name: &str, members: Vec<(String, Json)>) -> Result<Content> {
         read_graph(name, members).map(Content::Shapes)
     }

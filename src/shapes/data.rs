@@ -391,6 +391,10 @@ fn is_match(triple: &Triple, predicate: Option<&NamedNode>, object: Option<&Term
         && object.is_none_or(|sought| *sought == triple.object)
 }
 
+pub(crate) fn to_named_node(iri: &IriS) -> NamedNode {
+    NamedNode::new_unchecked(iri.as_str())
+}
+
 /// Returns the term as a subject; `None` for a literal.
 pub(crate) fn to_subject(term: &Term) -> Option<NamedOrBlankNode> {
     match term {

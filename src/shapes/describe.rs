@@ -1,5 +1,5 @@
 //! Texts for people about constraints.
-use crate::shacl::to_named_node;
+use crate::data::to_named_node;
 use crate::violation::Severity;
 use oxrdf::Term;
 use rudof_rdf::rdf_core::term::Object;

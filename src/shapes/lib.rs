@@ -13,6 +13,7 @@ mod lend;
 mod paths;
 mod patterns;
 mod report;
+mod scope;
 mod shacl;
 mod shex;
 #[cfg(test)]
@@ -22,7 +23,8 @@ mod violation;
 pub use budget::{Budget, Cancellation, Limits};
 pub use data::{Data, StoredTriples, Triples};
 pub use document::Document;
-pub use graph::{Language, MAX_GRAPH_BYTES, Properties, Scope, ShapesFormat, ShapesGraph, Targets};
+pub use graph::{Language, MAX_GRAPH_BYTES, ShapesFormat, ShapesGraph};
 pub use lend::{VALIDATION_STACK_BYTES, lend_triples};
 pub use report::ReportWriter;
+pub use scope::{Properties, Scope, Targets};
 pub use violation::{Severity, Violation};

@@ -1,6 +1,6 @@
 //! Property paths (SHACL, 2.3.1).
-use crate::graph::Properties;
-use crate::shacl::to_named_node;
+use crate::data::to_named_node;
+use crate::scope::Properties;
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::SHACLPath;
 use shacl::ir::{IRComponent, IRSchema};

@@ -1,18 +1,19 @@
 //! SHACL Core (<https://www.w3.org/TR/shacl/>, sections 2 to 4).
 mod check;
 mod engine;
+mod patterns;
 mod quick;
 
-use crate::data::{Data, to_subject};
+use crate::data::{Data, to_named_node, to_subject};
 use crate::describe::{describe_constraint, to_severity};
-use crate::graph::{Properties, Scope, Targets};
 use crate::paths::{collect_properties, format_path};
-use crate::patterns::Pattern;
+use crate::scope::{Properties, Scope, Targets};
 use crate::violation::Violation;
 use check::{check_complete, check_supported};
 use engine::CorrectedEngine;
 use oxrdf::vocab::{rdf, rdfs};
-use oxrdf::{Literal, NamedNode, NamedOrBlankNode, Term, Triple};
+use oxrdf::{NamedNode, Term, Triple};
+use patterns::{Patterns, compile_patterns, quote_patterns};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use quick::QuickShapes;
 use rudof_iri::IriS;
@@ -27,7 +28,6 @@ use shacl::validator::engine::{Retention, Validate};
 use shacl::validator::nodes::FocusNodes;
 use shacl::validator::report::ValidationResult;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
 
 /// A compiled shapes graph.
 #[derive(Debug)]
@@ -42,9 +42,6 @@ pub(crate) struct Shacl {
     patterns: Patterns,
     quick: QuickShapes,
 }
-
-/// The compiled regular expressions, by text and flags.
-type Patterns = Arc<HashMap<(String, String), Arc<Pattern>>>;
 
 impl Shacl {
     /// Compiles the triples of a shapes graph.
@@ -242,10 +239,6 @@ fn find_original<'t>(terms: impl IntoIterator<Item = &'t Term>, object: &Object)
     found.cloned().unwrap_or_else(|| object.clone().into())
 }
 
-pub(crate) fn to_named_node(iri: &IriS) -> NamedNode {
-    NamedNode::new_unchecked(iri.as_str())
-}
-
 fn check_target(shape: &Object, target: &IRTarget) -> Result<(), Vec<Finding>> {
     let is_valid = match target {
         Target::Node(node) => node.as_constant().is_some(),
@@ -261,59 +254,6 @@ fn check_target(shape: &Object, target: &IRTarget) -> Result<(), Vec<Finding>> {
     Err(vec![Finding::whole(format!(
         "the shape {shape} has the target {target}, which is not valid"
     ))])
-}
-
-/// Compiles the regular expressions of all shapes.
-fn compile_patterns(schema: &IRSchema) -> Result<Patterns, Vec<Finding>> {
-    let mut patterns = HashMap::new();
-    for (_, shape) in schema.iter() {
-        for component in shape.components() {
-            let IRComponent::Pattern(pattern) = component else { continue };
-            let (text, flags) = pattern_key(pattern);
-            let compiled = Pattern::compile(&text, &flags).map_err(|why| {
-                vec![Finding::whole(format!("sh:pattern in {} {why}", shape.id()))]
-            })?;
-            patterns.insert((text, flags), Arc::new(compiled));
-        }
-    }
-    Ok(Arc::new(patterns))
-}
-
-/// The flag of a text that matches itself. rudof compiles every `sh:pattern` in the syntax of the crate `regex`, and does
-/// not use the result here. With this flag it compiles every text.
-const QUOTED: &str = "q";
-
-/// Appends [`QUOTED`] to the flags of each `sh:pattern`.
-fn quote_patterns(triples: &[Triple]) -> impl Iterator<Item = Triple> {
-    let is_property = |triple: &Triple, name| {
-        triple.predicate.as_str().strip_prefix(check::SHACL).is_some_and(|found| found == name)
-    };
-    let with_flags: HashSet<&NamedOrBlankNode> = triples
-        .iter()
-        .filter(|triple| is_property(triple, "flags"))
-        .map(|triple| &triple.subject)
-        .collect();
-    triples.iter().flat_map(move |triple| {
-        let mut triple = triple.clone();
-        let mut added = None;
-        if let Term::Literal(flags) = &triple.object
-            && is_property(&triple, "flags")
-        {
-            let flags = format!("{}{QUOTED}", flags.value());
-            triple.object = Literal::new_simple_literal(flags).into();
-        } else if is_property(&triple, "pattern") && !with_flags.contains(&triple.subject) {
-            let predicate = NamedNode::new_unchecked(format!("{}flags", check::SHACL));
-            let flags = Literal::new_simple_literal(QUOTED);
-            added = Some(Triple::new(triple.subject.clone(), predicate, flags));
-        }
-        added.into_iter().chain([triple])
-    })
-}
-
-/// Returns the text and the flags of a regular expression, without [`QUOTED`].
-fn pattern_key(pattern: &shacl::ir::components::Pattern) -> (String, String) {
-    let flags = pattern.flags().and_then(|flags| flags.strip_suffix(QUOTED)).unwrap_or_default();
-    (pattern.pattern().clone(), flags.to_owned())
 }
 
 /// Returns the targets that need not be subjects.

@@ -5,7 +5,7 @@ mod facets;
 mod lines;
 
 use crate::data::Data;
-use crate::graph::Properties;
+use crate::scope::Properties;
 use crate::violation::{Severity, Violation};
 use check::{SchemaCheck, check_text, locate_error};
 use explain::{Explanation, explain_errors};
@@ -16,7 +16,6 @@ use parking_lot::Mutex;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::query::{QueryRDF, QueryResultFormat, QuerySolutions};
-use rudof_rdf::rdf_core::term::Object;
 use shex_ast::ir::actions::semantic_actions_registry::SemanticActionsRegistry;
 use shex_ast::ir::schema_ir::SchemaIR;
 use shex_ast::ir::shape_label::ShapeLabel;
@@ -206,10 +205,4 @@ impl QueryRDF for Data<'static> {
     fn query_ask(&self, _: &str) -> Result<bool, Infallible> {
         Ok(false)
     }
-}
-
-/// Returns a value of a result as a term.
-fn to_term(node: &Node) -> Term {
-    let object: Object = node.as_object().clone();
-    object.into()
 }

@@ -4,6 +4,7 @@
 //! kept and stored later, and nothing of it is acknowledged.
 mod batch;
 mod subscribe;
+mod subscribing;
 
 use crate::capacity::SessionCapacity;
 use crate::handshake::{self, Opened};
@@ -18,7 +19,7 @@ use penstock_service::sources::{ConnectionError, NotStored, NotStoredCode, Store
 use std::convert::Infallible;
 use std::future::pending;
 use std::time::Duration;
-use subscribe::Subscribing;
+use subscribing::Subscribing;
 use tokio::io::{AsyncRead, AsyncWriteExt as _, WriteHalf};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};

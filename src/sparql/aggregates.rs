@@ -2,7 +2,7 @@
 //! own.
 use crate::form::{keep_form, restore_form};
 use crate::number::{Arithmetic, Exact, Number};
-use crate::order::Value;
+use crate::value::Value;
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode, Term};
 use oxsdatatypes::Decimal;

@@ -3,12 +3,13 @@
 //! Errors of the store abort the request, see [`crate::budget`]. So do exceeded limits: each quad that is read and each
 //! term that is converted is a check.
 use crate::budget::Budget;
+use crate::condition::Condition;
 use crate::delta::CodedDelta;
 use crate::form::{restore_form, to_expression_term};
 use crate::graphs::Graphs;
-use crate::prefilter::Condition;
+use crate::internal_term::{CHECK, CONDITIONS, InternalTerm, to_conditions};
 use oxrdf::vocab::xsd;
-use oxrdf::{BlankNode, NamedNode, NamedNodeRef, Term};
+use oxrdf::{BlankNode, NamedNode, Term};
 use penstock_base::unwind::abort;
 use penstock_rdf::number::check_float;
 use penstock_store::{CodeReader, CodedQuads, Error, TermCode};
@@ -17,36 +18,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::rc::Rc;
-
-/// The term in all positions of a pattern that only checks the limits. See [`crate::plan`]. It has a blank, so that
-/// neither a request nor a quad can have it.
-pub(crate) const CHECK: NamedNodeRef<'_> = NamedNodeRef::new_unchecked("penstock check");
-
-/// The beginning of the graph of a pattern whose objects have to meet conditions. Its number follows. See
-/// [`crate::prefilter`].
-const CONDITIONS: &str = "penstock conditions ";
-
-/// A term during the evaluation of one request. Equal if and only if the terms are.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum InternalTerm {
-    /// A term that quads of the store can have.
-    Stored(TermCode),
-    /// Any other term: its place in [`Computed`].
-    Computed(u32),
-    /// [`CHECK`].
-    Check,
-    /// [`CONDITIONS`] and this number.
-    Conditions(usize),
-}
-
-impl InternalTerm {
-    pub(crate) const DEFAULT_GRAPH: Self = Self::Stored(TermCode::DEFAULT_GRAPH);
-
-    /// Returns whether it is an IRI or a blank node of the store.
-    pub(crate) fn is_name(&self) -> bool {
-        matches!(self, Self::Stored(code) if code.subject_order().is_some())
-    }
-}
 
 /// Terms that the request names or computes and that no quad of the store can have.
 #[derive(Default)]
@@ -240,6 +211,11 @@ impl<'s> Dataset<'s> {
         }
     }
 
+    /// Returns whether a term does not meet a condition.
+    fn excludes(&self, condition: &Condition, term: &InternalTerm) -> bool {
+        condition.excludes(term, || self.decode_number(term), || self.decode_value(term))
+    }
+
     /// Returns the quads of the store and of the delta that match a pattern.
     fn scan(
         &self,
@@ -344,7 +320,7 @@ impl Iterator for Quads<'_> {
             let [subject, predicate, object, graph] = self.next_quad()?;
             let mut graph_name = (graph != InternalTerm::DEFAULT_GRAPH).then_some(graph);
             if let Some((_, conditions)) = &self.conditions
-                && conditions.iter().any(|condition| condition.excludes(&object, self.dataset))
+                && conditions.iter().any(|condition| self.dataset.excludes(condition, &object))
             {
                 continue;
             }
@@ -610,11 +586,6 @@ impl Dataset<'_> {
         let rows = unwrap(self.codes.estimate_count([subject, predicate, object, None]));
         to_float(usize::try_from(rows).unwrap_or(usize::MAX))
     }
-}
-
-/// Returns the number of the conditions that a graph has.
-fn to_conditions(graph: &NamedNode) -> Option<usize> {
-    graph.as_str().strip_prefix(CONDITIONS)?.parse().ok()
 }
 
 fn to_float(count: usize) -> f64 {

@@ -1,5 +1,5 @@
 //! What the operations of an update have changed so far: later operations of the same request see it.
-use crate::dataset::{Dataset, InternalTerm};
+use crate::internal_term::InternalTerm;
 use oxrdf::{GraphName, Quad, Term};
 use std::collections::{HashMap, HashSet};
 
@@ -26,26 +26,26 @@ impl Delta {
     }
 
     /// Returns the changes as codes, unless there are none.
-    pub(crate) fn to_codes(&self, dataset: &Dataset<'_>) -> Option<CodedDelta> {
+    pub(crate) fn to_codes(&self, encode: impl Fn(Term) -> InternalTerm) -> Option<CodedDelta> {
         if self.added.is_empty() && self.removed.is_empty() {
             return None;
         }
-        let encode = |quad: &Quad| {
+        let encode_quad = |quad: &Quad| {
             let graph = match &quad.graph_name {
-                GraphName::NamedNode(node) => dataset.encode(node.clone().into()),
-                GraphName::BlankNode(node) => dataset.encode(node.clone().into()),
+                GraphName::NamedNode(node) => encode(node.clone().into()),
+                GraphName::BlankNode(node) => encode(node.clone().into()),
                 GraphName::DefaultGraph => InternalTerm::DEFAULT_GRAPH,
             };
-            let subject = dataset.encode(Term::from(quad.subject.clone()));
-            let predicate = dataset.encode(quad.predicate.clone().into());
-            [subject, predicate, dataset.encode(quad.object.clone()), graph]
+            let subject = encode(Term::from(quad.subject.clone()));
+            let predicate = encode(quad.predicate.clone().into());
+            [subject, predicate, encode(quad.object.clone()), graph]
         };
         let mut coded = CodedDelta::default();
         for quad in &self.added {
-            let quad = encode(quad);
+            let quad = encode_quad(quad);
             coded.added.entry(quad[0].clone()).or_default().push(quad);
         }
-        coded.removed = self.removed.iter().map(encode).collect();
+        coded.removed = self.removed.iter().map(encode_quad).collect();
         Some(coded)
     }
 }

@@ -1,9 +1,10 @@
 //! Runs a query and writes its results.
 use crate::aggregates::add_aggregates;
 use crate::budget::{Budget, Deadline, Limits};
-use crate::dataset::{Dataset, InternalTerm};
+use crate::dataset::Dataset;
 use crate::functions::add_functions;
 use crate::graphs::Graphs;
+use crate::internal_term::InternalTerm;
 use crate::operators::add_operators;
 use crate::order::Order;
 use crate::plan::plan;

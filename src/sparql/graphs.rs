@@ -1,5 +1,5 @@
 //! The RDF dataset of a request (SPARQL 1.1 Query, section 13): which graphs it reads.
-use crate::dataset::InternalTerm;
+use crate::internal_term::InternalTerm;
 
 /// The graphs that a request reads.
 #[derive(Debug, Default)]

@@ -9,6 +9,7 @@
 //! evaluator cannot hold, and with literals that keep their form. `budget` ends a query that exceeds its limits.
 mod aggregates;
 mod budget;
+mod condition;
 mod constant_patterns;
 mod dataset;
 mod delta;
@@ -17,6 +18,7 @@ mod expressions;
 mod form;
 mod functions;
 mod graphs;
+mod internal_term;
 mod newer_syntax;
 mod number;
 mod operators;
@@ -30,6 +32,7 @@ mod syntax;
 mod tests;
 mod thread;
 mod update;
+mod value;
 mod warnings;
 
 pub use budget::{Deadline, Limits};

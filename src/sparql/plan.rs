@@ -15,12 +15,13 @@ mod expression;
 mod graph;
 mod path;
 
-use crate::dataset::{CHECK, Dataset, Statistics};
+use crate::dataset::{Dataset, Statistics};
+use crate::internal_term::CHECK;
 use crate::operators::call_rank;
 use crate::prefilter::add_conditions;
 use estimate::{
     UNKNOWN_ROWS, count_to_float, estimate_rows, estimate_triple, find_constants, is_bound,
-    to_constant,
+    to_constant, to_variable,
 };
 use oxrdf::{Literal, Variable};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -573,8 +574,4 @@ fn add_blank_nodes(pattern: &GraphPattern, variables: &mut HashSet<Variable>) {
         }
         _ => {}
     }
-}
-
-fn to_variable(node: &oxrdf::BlankNode) -> Variable {
-    Variable::new_unchecked(format!("_:{}", node.as_str()))
 }

@@ -2,86 +2,13 @@
 //!
 //! The evaluator still evaluates the whole expression for each row that is left. So a condition only needs to be right when
 //! it excludes a term, and leaves every case that it does not know to the evaluator.
-use crate::dataset::{Dataset, InternalTerm};
-use crate::order::Bound;
+use crate::condition::Condition;
+use crate::dataset::Dataset;
 use oxrdf::{Literal, Variable};
-use oxsdatatypes::{Decimal, Double};
 use spareval::ExpressionTerm;
 use spargebra::algebra::{Expression, Function, GraphPattern};
 use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
 use std::cmp::Ordering;
-use std::rc::Rc;
-
-/// A condition on a term.
-pub(crate) enum Condition {
-    /// A number that compares with this one in one of these ways.
-    Compares(ExpressionTerm, &'static [Ordering]),
-    /// A string that has this text in it.
-    Contains(String),
-    StartsWith(String),
-    EndsWith(String),
-    /// This IRI.
-    Is(InternalTerm),
-    /// A value that may still be among the first ones of the ordered result.
-    IsWithin(Rc<Bound>),
-}
-
-impl Condition {
-    /// Returns whether a term does not meet the condition.
-    pub(crate) fn excludes(&self, term: &InternalTerm, dataset: &Dataset<'_>) -> bool {
-        match self {
-            Self::Compares(number, expected) => match dataset.decode_number(term) {
-                Some(value) => match compare_numbers(&value, number) {
-                    Some(ordering) => !expected.contains(&ordering),
-                    // NaN compares with nothing.
-                    None => matches!(value, ExpressionTerm::DoubleLiteral(_)),
-                },
-                None => false,
-            },
-            Self::Contains(text) => {
-                read_string(term, dataset).is_some_and(|value| !value.contains(text))
-            }
-            Self::StartsWith(text) => {
-                read_string(term, dataset).is_some_and(|value| !value.starts_with(text))
-            }
-            Self::EndsWith(text) => {
-                read_string(term, dataset).is_some_and(|value| !value.ends_with(text))
-            }
-            Self::Is(iri) => term != iri,
-            Self::IsWithin(bound) => bound.excludes(|| dataset.decode_value(term)),
-        }
-    }
-}
-
-/// Compares numbers of the most frequent types as the evaluator does.
-fn compare_numbers(left: &ExpressionTerm, right: &ExpressionTerm) -> Option<Ordering> {
-    use ExpressionTerm::{DecimalLiteral, DoubleLiteral, IntegerLiteral};
-    match (left, right) {
-        (IntegerLiteral(left), IntegerLiteral(right)) => left.partial_cmp(right),
-        (IntegerLiteral(left), DecimalLiteral(right)) => Decimal::from(*left).partial_cmp(right),
-        (DecimalLiteral(left), IntegerLiteral(right)) => left.partial_cmp(&Decimal::from(*right)),
-        (DecimalLiteral(left), DecimalLiteral(right)) => left.partial_cmp(right),
-        (DoubleLiteral(left), IntegerLiteral(right)) => left.partial_cmp(&Double::from(*right)),
-        (DoubleLiteral(left), DecimalLiteral(right)) => left.partial_cmp(&Double::from(*right)),
-        (IntegerLiteral(left), DoubleLiteral(right)) => Double::from(*left).partial_cmp(right),
-        (DecimalLiteral(left), DoubleLiteral(right)) => Double::from(*left).partial_cmp(right),
-        (DoubleLiteral(left), DoubleLiteral(right)) => left.partial_cmp(right),
-        _ => None,
-    }
-}
-
-/// Returns the text of a string, with a language or without.
-fn read_string(term: &InternalTerm, dataset: &Dataset<'_>) -> Option<String> {
-    if term.is_name() {
-        return None;
-    }
-    match dataset.decode_value(term) {
-        ExpressionTerm::StringLiteral(value) | ExpressionTerm::LangStringLiteral { value, .. } => {
-            Some(value)
-        }
-        _ => None,
-    }
-}
 
 /// Adds the conditions that a filter requires to the triple patterns of `pattern` that bind their variables.
 pub(crate) fn add_conditions(

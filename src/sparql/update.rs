@@ -1,9 +1,10 @@
 //! Applies an update (SPARQL 1.1 Update) to a transaction.
 use crate::budget::{Budget, Limits};
-use crate::dataset::{Dataset, InternalTerm};
+use crate::dataset::Dataset;
 use crate::delta::Delta;
 use crate::evaluate::{evaluator, own_graphs, to_error, to_graphs};
 use crate::graphs::Graphs;
+use crate::internal_term::InternalTerm;
 use crate::plan::plan;
 use crate::request::{Copy, Operation, Update};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
@@ -171,7 +172,7 @@ impl Application<'_, '_> {
             graphs = Graphs { default: Some(vec![InternalTerm::DEFAULT_GRAPH]), named: None };
         }
         dataset.set_graphs(graphs);
-        if let Some(delta) = self.delta.to_codes(&dataset) {
+        if let Some(delta) = self.delta.to_codes(|term| dataset.encode(term)) {
             dataset.set_delta(delta);
         }
         let pattern = plan((**pattern).clone(), &dataset);

@@ -9,6 +9,7 @@ use penstock_http::access::MinimumRole;
 use penstock_http::operation::Operation;
 use penstock_http::router::{self, Route, plain_route};
 use penstock_model::changes::ChangeAction;
+use penstock_service::definitions::Kind as _;
 use penstock_service::exports::ExportAction;
 use penstock_service::groups::Groups;
 use penstock_service::namespaces::Namespaces;
@@ -37,36 +38,36 @@ pub fn sign_in_routes() -> Vec<Route> {
     ]
 }
 
+/// Returns the routes of the pages of a kind of definitions: the role that reads them, the address of the list, and that of
+/// the form of a new one. That is not below the list, because a definition may be named `new`.
+macro_rules! definition_routes {
+    ($kind:ty, $reader:expr, $list:literal, $new:literal) => {{
+        type Page = DefinitionPage<$kind>;
+        let (get, post) = (Method::GET, Method::POST);
+        let writer = MinimumRole::from(<$kind>::MIN_ROLE);
+        [
+            page_route(&get, $list, $reader, Page::LIST),
+            page_route(&get, concat!($list, "/{name}"), $reader, Page::SHOW),
+            page_route(&post, concat!($list, "/{name}"), writer, Page::SAVE),
+            page_route(&get, concat!($list, "/{name}/delete"), writer, Page::CONFIRM_DELETION),
+            page_route(&post, concat!($list, "/{name}/delete"), writer, Page::DELETE),
+            page_route(&get, $new, writer, Page::SHOW_NEW),
+            page_route(&post, $new, writer, Page::CREATE),
+        ]
+    }};
+}
+
 /// Returns the routes of the administration interface. A POST sends a form.
 #[rustfmt::skip]
 pub fn page_routes() -> Vec<Route> {
     use MinimumRole::{Admin, Anyone, Contributor, User};
-    type NamespacePage = DefinitionPage<Namespaces>;
-    type ShapesPage = DefinitionPage<ShapesGraphs>;
-    type GroupPage = DefinitionPage<Groups>;
     let (get, post) = (Method::GET, Method::POST);
-    vec![
+    let mut routes = vec![
         page_route(&get,  "/admin",                              User,        admin::overview::show_overview),
         page_route(&get,  "/admin/assets/{hash}/{name}",         Anyone,      admin::assets::serve_asset),
         page_route(&get,  "/admin/profile",                      User,        admin::profile::show_profile),
         page_route(&post, "/admin/profile",                      User,        admin::profile::change_profile),
         page_route(&post, "/admin/profile/password",             User,        admin::profile::set_password),
-        page_route(&get,  "/admin/namespaces",                   User,        NamespacePage::LIST),
-        page_route(&get,  "/admin/namespaces/{name}",            User,        NamespacePage::SHOW),
-        page_route(&post, "/admin/namespaces/{name}",            Contributor, NamespacePage::SAVE),
-        page_route(&get,  "/admin/namespaces/{name}/delete",     Contributor, NamespacePage::CONFIRM_DELETION),
-        page_route(&post, "/admin/namespaces/{name}/delete",     Contributor, NamespacePage::DELETE),
-        // Not `/admin/namespaces/new`, because a namespace may be named `new`.
-        page_route(&get,  "/admin/new-namespace",                Contributor, NamespacePage::SHOW_NEW),
-        page_route(&post, "/admin/new-namespace",                Contributor, NamespacePage::CREATE),
-        page_route(&get,  "/admin/shapes",                       User,        ShapesPage::LIST),
-        page_route(&get,  "/admin/shapes/{name}",                User,        ShapesPage::SHOW),
-        page_route(&post, "/admin/shapes/{name}",                Admin,       ShapesPage::SAVE),
-        page_route(&get,  "/admin/shapes/{name}/delete",         Admin,       ShapesPage::CONFIRM_DELETION),
-        page_route(&post, "/admin/shapes/{name}/delete",         Admin,       ShapesPage::DELETE),
-        // Not `/admin/shapes/new`, because a shapes graph may be named `new`.
-        page_route(&get,  "/admin/new-shapes",                   Admin,       ShapesPage::SHOW_NEW),
-        page_route(&post, "/admin/new-shapes",                   Admin,       ShapesPage::CREATE),
         page_route(&get,  "/admin/quality",                      User,        admin::quality::list_validations),
         page_route(&post, "/admin/quality",                      Contributor, admin::quality::start_validation),
         page_route(&get,  "/admin/quality/{id}",                 User,        admin::quality::show_validation),
@@ -84,14 +85,6 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&post, "/admin/users/{id}/password",          Admin,       admin::users::set_password),
         page_route(&get,  "/admin/users/{id}/delete",            Admin,       admin::users::confirm_deletion),
         page_route(&post, "/admin/users/{id}/delete",            Admin,       admin::users::delete_user),
-        page_route(&get,  "/admin/groups",                       Admin,       GroupPage::LIST),
-        page_route(&get,  "/admin/groups/{name}",                Admin,       GroupPage::SHOW),
-        page_route(&post, "/admin/groups/{name}",                Admin,       GroupPage::SAVE),
-        page_route(&get,  "/admin/groups/{name}/delete",         Admin,       GroupPage::CONFIRM_DELETION),
-        page_route(&post, "/admin/groups/{name}/delete",         Admin,       GroupPage::DELETE),
-        // Not `/admin/groups/new`, because a group may be named `new`.
-        page_route(&get,  "/admin/new-group",                    Admin,       GroupPage::SHOW_NEW),
-        page_route(&post, "/admin/new-group",                    Admin,       GroupPage::CREATE),
         page_route(&get,  "/admin/audit",                        Admin,       admin::audit::show_audit_trail),
         page_route(&get,  "/admin/settings",                     Admin,       admin::settings::show_settings),
         page_route(&get,  "/admin/business-objects",             User,        admin::business_objects::list_business_objects),
@@ -144,7 +137,11 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&post, "/admin/query",                        User,        admin::query::show_answer),
         page_route(&get,  "/admin/sparql",                       User,        admin::sparql::show_query),
         page_route(&post, "/admin/sparql",                       User,        admin::sparql::show_answer),
-    ]
+    ];
+    routes.extend(definition_routes!(Namespaces, User, "/admin/namespaces", "/admin/new-namespace"));
+    routes.extend(definition_routes!(ShapesGraphs, User, "/admin/shapes", "/admin/new-shapes"));
+    routes.extend(definition_routes!(Groups, Admin, "/admin/groups", "/admin/new-group"));
+    routes
 }
 
 fn page_route(

@@ -3,10 +3,10 @@
 //! A backup is a base (FORMAT.md). Commits that ran while it was written are parts of their own, so nothing
 //! has to be replayed over it. It is not N-Quads, because a base has the documents too, is exact however much commits
 //! change meanwhile, and needs no second format.
+use crate::data_dir::{UNFINISHED_FOLDER, lock_data_dir};
 use crate::frame::Change;
 use crate::journal::{self, Base, BaseEnd, NewBase, PartWriter};
 use crate::slot::LendingWriter;
-use crate::store::lock_data_dir;
 use crate::{Error, ReadStore, files};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,17 +16,6 @@ use std::path::{Path, PathBuf};
 /// How far the counters and sequences of a restored store jump ahead. It is more than a gateway uses between
 /// a backup and the loss of its data.
 pub const SEQUENCE_JUMP: u64 = 1_000_000;
-
-/// The folder in which a restore creates the journal. It is renamed when the journal is complete.
-const UNFINISHED_FOLDER: &str = "journal.new";
-
-/// Refuses a data directory in which a restore did not finish.
-pub(crate) fn refuse_unfinished_restore(dir: &Path) -> Result<(), Error> {
-    if dir.join(UNFINISHED_FOLDER).exists() {
-        return Err(Error::UnfinishedRestore { path: dir.to_owned() });
-    }
-    Ok(())
-}
 
 /// The content of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

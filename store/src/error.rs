@@ -1,5 +1,5 @@
 //! The errors of the store.
-use crate::files::DiskFull;
+use std::io;
 use std::path::PathBuf;
 
 /// An error of the store.
@@ -15,7 +15,7 @@ pub enum Error {
         /// The file or folder.
         path: PathBuf,
         /// The error of the operating system.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// Another process has the data directory open. Stop it, or use its control socket.
     #[error("the data directory {} is in use by another process", path.display())]
@@ -113,7 +113,7 @@ pub enum Error {
 impl Error {
     /// Returns whether disk space was missing. The operation may succeed when some is free.
     pub fn is_disk_full(&self) -> bool {
-        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
         match self {
             Self::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
             _ => false,
@@ -126,6 +126,29 @@ impl Error {
             Self::Io { source, .. } => DiskFull::from_io_error(source),
             _ => None,
         }
+    }
+}
+
+/// The error of a check before a write: too little disk space is free. Nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{needed} bytes of disk space are needed, but only {free} are free")]
+pub struct DiskFull {
+    /// Bytes that must be free.
+    pub needed: u64,
+    /// Bytes that are free.
+    pub free: u64,
+}
+
+impl DiskFull {
+    /// Returns the [`DiskFull`] inside an I/O error, if there is one.
+    pub fn from_io_error(error: &io::Error) -> Option<Self> {
+        error.get_ref()?.downcast_ref().copied()
+    }
+}
+
+impl From<DiskFull> for io::Error {
+    fn from(full: DiskFull) -> Self {
+        Self::new(io::ErrorKind::StorageFull, full)
     }
 }
 

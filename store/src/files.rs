@@ -53,29 +53,6 @@ pub fn free_bytes(folder: &Path) -> io::Result<u64> {
     Ok(multiply_blocks(disk.blocks_available(), disk.fragment_size()))
 }
 
-/// The error of a check before a write: too little disk space is free. Nothing was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{needed} bytes of disk space are needed, but only {free} are free")]
-pub struct DiskFull {
-    /// Bytes that must be free.
-    pub needed: u64,
-    /// Bytes that are free.
-    pub free: u64,
-}
-
-impl DiskFull {
-    /// Returns the [`DiskFull`] inside an I/O error, if there is one.
-    pub fn from_io_error(error: &io::Error) -> Option<Self> {
-        error.get_ref()?.downcast_ref().copied()
-    }
-}
-
-impl From<DiskFull> for io::Error {
-    fn from(full: DiskFull) -> Self {
-        Self::new(io::ErrorKind::StorageFull, full)
-    }
-}
-
 /// Returns a function that converts an I/O error into an [`Error::Io`].
 pub(crate) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();

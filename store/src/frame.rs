@@ -3,6 +3,8 @@ use crate::term::{LiteralParts, kind, split_literal};
 use crate::varint::{self, Input};
 use oxrdf::{BlankNodeRef, LiteralRef, NamedNodeRef, TermRef};
 
+/// The maximum length of a frame's payload, in bytes.
+pub(crate) const MAX_PAYLOAD_BYTES: u32 = 256 << 20;
 /// The first byte of the payload of a commit.
 pub(crate) const COMMIT_KIND: u8 = 1;
 

@@ -33,12 +33,11 @@ mod subjects;
 mod term_code;
 mod view;
 
-pub(crate) use block::Block;
+pub(crate) use block::{Block, Name};
 pub(crate) use block_source::{BlockSource, Reading};
 pub(crate) use checkpoint::{
-    InspectedIndex, discard_index, index_exists, inspect_index, open_index,
+    InspectedIndex, LOADING_SEQUENCE, discard_index, index_exists, inspect_index, open_index,
 };
-pub(crate) use clean::Name;
 pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 use names::Names;
@@ -97,10 +96,6 @@ pub(crate) struct FrozenIndex {
     pub(crate) names: Arc<Names>,
     pub(crate) instance: u64,
     pub(crate) sequence: u64,
-}
-
-fn damaged_entry(what: &str, bytes: &[u8]) -> Error {
-    Error::Index(format!("{what} {bytes:02x?} is missing or damaged"))
 }
 
 impl Index {

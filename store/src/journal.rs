@@ -1,9 +1,11 @@
 //! The journal: every commit as one checksummed frame, in order, in segments.
 mod base;
 mod check;
+mod folder;
 #[cfg(test)]
 mod fuzz;
 mod pack;
+mod packing;
 mod parts;
 mod recovery;
 mod segment;
@@ -13,10 +15,8 @@ pub(crate) use base::{Base, NewBase, UnpublishedBase, read_base};
 pub(crate) use check::{CheckedJournal, check_journal};
 pub(crate) use pack::pack_segments;
 pub(crate) use parts::{BaseEnd, PartWriter};
-pub(crate) use recovery::{
-    ApplyFrame, Recovery, SettledJournal, new_id, read_synced, replay_synced,
-};
-pub(crate) use segment::{StoreId, create_segment as make_segment};
+pub(crate) use recovery::{Recovery, SettledJournal, new_id, read_synced, replay_synced};
+pub(crate) use segment::{ApplyFrame, StoreId, create_segment as make_segment};
 pub(crate) use sync::{JournalBytes, SyncState, SyncThread};
 
 use crate::{Error, Format, files};
@@ -113,7 +113,7 @@ impl Writer {
     /// Removes a segment that could not be created, because of `cause`. Frames continue in the current segment,
     /// so the new one must not exist too.
     fn remove_failed_segment(&self, first: u64, cause: &Error) {
-        let path = self.folder.join(segment::segment_name(first));
+        let path = self.folder.join(folder::segment_name(first));
         let mut left = vec![path.with_extension("new")];
         if path != self.path {
             left.push(path);

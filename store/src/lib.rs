@@ -9,6 +9,7 @@
 mod backup;
 mod coded;
 mod compaction;
+mod data_dir;
 mod digest;
 mod error;
 #[cfg(feature = "faults")]
@@ -21,12 +22,14 @@ mod fuzz;
 mod index;
 mod journal;
 mod maintenance;
+mod maintenance_thread;
 mod options;
 mod order;
 mod overlay;
 mod read;
 mod reader;
 mod reopen;
+mod replay;
 mod slot;
 mod snapshot;
 mod steps;
@@ -40,8 +43,8 @@ mod verify;
 
 pub use backup::{Backup, BackupFile, Restored, SEQUENCE_JUMP};
 pub use coded::{CodeReader, CodedQuads};
-pub use error::{Corruption, Error, LostCause, UnreadableDocument};
-pub use files::{DiskFull, free_bytes};
+pub use error::{Corruption, DiskFull, Error, LostCause, UnreadableDocument};
+pub use files::free_bytes;
 pub use format::Format;
 pub use index::{CodedPattern, CodedQuad, TermCode, panic_is_caught};
 pub use options::{Commit, Options, Progress, SnapshotLimits, SnapshotStats, Stats};

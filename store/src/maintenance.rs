@@ -3,87 +3,26 @@
 use crate::Error;
 use crate::journal;
 use crate::store::StoreInner;
-use parking_lot::{Condvar, Mutex};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The delay before a failed attempt is retried.
 const RETRY_DELAY: Duration = Duration::from_mins(1);
 
-/// Whether the store is closing.
-#[derive(Debug, Default)]
-pub(crate) struct Closing {
-    begun: AtomicBool,
-    lock: Mutex<()>,
-    changed: Condvar,
-}
-
-impl Closing {
-    fn begin_closing(&self) {
-        let _lock = self.lock.lock();
-        self.begun.store(true, Ordering::Release);
-        self.changed.notify_all();
-    }
-
-    pub(crate) fn check_not_closing(&self) -> Result<(), Error> {
-        if self.begun.load(Ordering::Acquire) { Err(Error::Closing) } else { Ok(()) }
-    }
-
-    fn wait_for_closing(&self, at_most: Duration) {
-        let mut lock = self.lock.lock();
-        let is_open = |(): &mut ()| !self.begun.load(Ordering::Acquire);
-        self.changed.wait_while_for(&mut lock, is_open, at_most);
-    }
-}
-
-/// The maintenance thread. It only exists while there is something to do.
-#[derive(Debug, Default)]
-pub(crate) struct MaintenanceThread {
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl MaintenanceThread {
-    /// Starts the thread unless it is running.
-    pub(crate) fn start_if_idle(&self, inner: &Arc<StoreInner>) {
-        let mut thread = self.thread.lock();
-        if thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            return;
-        }
-        let inner = inner.clone();
-        let run = move || {
-            while inner.needs_maintenance() && inner.closing.check_not_closing().is_ok() {
-                if let Err(cause) = inner.run_maintenance() {
-                    if matches!(cause, Error::Closing) {
-                        return;
-                    }
-                    tracing::warn!(%cause,
-                        "Packing or compacting the journal failed; nothing is lost. The store retries in 60 s.");
-                    inner.closing.wait_for_closing(RETRY_DELAY);
-                }
-            }
-        };
-        match std::thread::Builder::new().name("tidying".into()).spawn(run) {
-            Ok(started) => *thread = Some(started),
-            Err(cause) => {
-                tracing::warn!(%cause,
-                    "Starting the thread that packs and compacts the journal failed; the next commit retries.");
-            }
-        }
-    }
-
-    /// Stops the thread, and waits until it has ended.
-    pub(crate) fn stop_and_join(&self, inner: &StoreInner) {
-        inner.closing.begin_closing();
-        let thread = self.thread.lock().take();
-        if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::warn!("Packing or compacting the journal panicked; nothing is lost.");
-        }
-    }
-}
-
 impl StoreInner {
+    /// Maintains the journal while there is something to do and the store is not closing.
+    pub(crate) fn maintain(&self) {
+        while self.needs_maintenance() && self.closing.check_not_closing().is_ok() {
+            if let Err(cause) = self.run_maintenance() {
+                if matches!(cause, Error::Closing) {
+                    return;
+                }
+                tracing::warn!(%cause,
+                    "Packing or compacting the journal failed; nothing is lost. The store retries in 60 s.");
+                self.closing.wait_for_closing(RETRY_DELAY);
+            }
+        }
+    }
+
     /// Returns whether a segment should be packed or the journal compacted.
     pub(crate) fn needs_maintenance(&self) -> bool {
         let synced = self.sync_state();

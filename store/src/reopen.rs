@@ -2,13 +2,12 @@
 //!
 //! All acknowledged commits must be found on the medium. Other commits are cut off, so that clients can rely
 //! on a reported failure. What callers derived from acknowledged commits and keep in memory stays valid.
-use crate::index::Health as _;
-use crate::index::{self, Index};
-use crate::journal::{self, Recovery, SettledJournal, StoreId};
-use crate::steps::{Stage, WriterSteps};
-use crate::store::{LOADING_SEQUENCE, StoreInner, replace_index, replay_journal};
-use crate::{Corruption, Error, Options, Progress, ReadStore};
-use std::path::Path;
+use crate::index::{self, Health as _};
+use crate::journal::{self, Recovery};
+use crate::replay::catch_up;
+use crate::steps::Stage;
+use crate::store::StoreInner;
+use crate::{Corruption, Error, Progress, ReadStore};
 
 impl ReadStore {
     /// Reopens the store if it is poisoned or its index is damaged, for this and all clones. If the cause
@@ -93,53 +92,11 @@ impl StoreInner {
     }
 }
 
-/// Replays the journal into an index. Rebuilds the index if it is unusable.
-pub(crate) fn catch_up(
-    dir: &Path,
-    index: Index,
-    journal: &SettledJournal,
-    options: &Options,
-    steps: &WriterSteps,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Index, Error> {
-    let id = journal.id();
-    let mut index =
-        discard_if_unfit(dir, index, id, journal.base().map_or(0, |base| base.end.from))?;
-    match replay_journal(&mut index, journal, options, steps, progress) {
-        Err(Error::Index(cause)) => {
-            tracing::warn!(cause, "The quad index was unusable; rebuilding it from the journal.");
-            index = replace_index(dir, index, id)?;
-            replay_journal(&mut index, journal, options, steps, progress)?;
-        }
-        done => done?,
-    }
-    index.set_snapshot_limits(options.snapshots);
-    Ok(index)
-}
-
-/// Returns the index, or an empty one if it is unfinished or lacks frames that the base replaced.
-pub(crate) fn discard_if_unfit(
-    dir: &Path,
-    index: Index,
-    id: StoreId,
-    from: u64,
-) -> Result<Index, Error> {
-    if index.checkpointed_sequence() >= LOADING_SEQUENCE
-        || (index.checkpointed_sequence() < from && index.checkpointed_sequence() > 0)
-    {
-        tracing::warn!(
-            "The quad index was unfinished or too old; rebuilding it from the journal's base."
-        );
-        return replace_index(dir, index, id);
-    }
-    Ok(index)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::faults::{Failure, Faults, Operation};
-    use crate::{Read as _, Store};
+    use crate::{Options, Read as _, Store};
     use oxrdf::{GraphName, NamedNode, Quad};
     use std::time::{Duration, Instant};
 

@@ -1,31 +1,22 @@
 //! The store: commits go to the journal and then to the index; reads come from the index.
-use crate::backup::refuse_unfinished_restore;
+use crate::data_dir::{DirLock, discard_scratch, lock_data_dir, refuse_unfinished_restore};
 use crate::frame::Change;
 use crate::index::{self, Index};
-use crate::journal::{
-    ApplyFrame, Base, Recovery, SettledJournal, StoreId, SyncState, SyncThread, Writer,
-};
-use crate::maintenance::{Closing, MaintenanceThread};
-use crate::reopen::{catch_up, discard_if_unfit};
+use crate::journal::{Recovery, SyncState, SyncThread, Writer};
+use crate::maintenance_thread::{Closing, MaintenanceThread};
+use crate::replay::{catch_up, discard_if_unfit};
 use crate::slot::Slot;
 use crate::steps::{Stage, WriterSteps};
 use crate::transaction::Changes;
-use crate::unsynced::Unsynced;
 use crate::{
     Commit, Error, Format, Options, Progress, Reader, Stats, SubjectFilter, Transaction, files,
-    verify,
 };
 use oxrdf::NamedNode;
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::fs::{self, File};
 use std::ops::{ControlFlow, Deref};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Added to the number of each part while the index is built from the parts of a base. An index with such a
-/// sequence is unfinished, and the next open discards it.
-pub(crate) const LOADING_SEQUENCE: u64 = 1 << 63;
 
 /// A durable set of quads and documents. It is cheap to clone. All clones are one store, which closes with a
 /// checkpoint when the last clone is dropped.
@@ -59,7 +50,8 @@ struct Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.maintenance.stop_and_join(&self.inner);
+        self.inner.closing.begin_closing();
+        self.maintenance.join();
     }
 }
 
@@ -114,7 +106,7 @@ impl Store {
         let steps = WriterSteps::default();
         let index = catch_up(dir, index, &journal, &options, &steps, progress)?;
         journal.remove_obsolete()?;
-        verify::discard_scratch(dir)?;
+        discard_scratch(dir)?;
         let writer = journal.into_writer(options.segment_bytes);
         let index_bytes = index.bytes_on_disk();
         let inner = StoreInner {
@@ -146,7 +138,8 @@ impl ReadStore {
     /// Starts the maintenance thread if there is something to pack or compact.
     pub(crate) fn start_maintenance(&self) {
         if self.inner().options.background_maintenance && self.inner().needs_maintenance() {
-            self.shared.maintenance.start_if_idle(&self.shared.inner);
+            let inner = Arc::clone(&self.shared.inner);
+            self.shared.maintenance.start_if_idle(move || inner.maintain());
         }
     }
 
@@ -230,28 +223,6 @@ impl Store {
         let _begun = steps.enter_stage(Stage::Changing);
         let mut transaction = Transaction::new(self.read().index, steps);
         work(&mut transaction)
-    }
-
-    /// As [`Self::transact`], but returns before the frame is synced. The result gives the value once it is.
-    pub fn transact_unsynced<T, E: From<Error>>(
-        &self,
-        change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
-    ) -> Result<Unsynced<(T, Commit)>, E> {
-        let mut writer = self.inner().lock_writer_if_writable()?;
-        self.inner().checkpoint_if_due(&writer)?;
-        let steps = &self.inner().steps;
-        let begun = steps.enter_stage(Stage::Changing);
-        let mut transaction = Transaction::new(self.read().index, steps);
-        let value = change(&mut transaction)?;
-        let changes = transaction.into_changes()?;
-        let sequence = self.inner().append_and_apply(&mut writer, &changes)?;
-        let commit = Commit { sequence, added: changes.added, removed: changes.removed };
-        // Many commits may wait for a sync at the same time.
-        drop(changes);
-        // Reopening may replace the sync state once the writer is dropped.
-        let unsynced = Unsynced::new((value, commit), sequence, self, writer.sync_state());
-        drop(begun);
-        Ok(unsynced)
     }
 }
 
@@ -346,7 +317,11 @@ impl StoreInner {
     }
 
     /// Appends the frame of the changes and applies it. Returns the sequence to wait for.
-    fn append_and_apply(&self, writer: &mut Writer, changes: &Changes) -> Result<u64, Error> {
+    pub(crate) fn append_and_apply(
+        &self,
+        writer: &mut Writer,
+        changes: &Changes,
+    ) -> Result<u64, Error> {
         let newest = self.lock_index().sequence();
         if changes.is_empty() {
             return Ok(newest);
@@ -377,7 +352,7 @@ impl StoreInner {
         Ok(sequence)
     }
 
-    fn checkpoint_if_due(&self, writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
+    pub(crate) fn checkpoint_if_due(&self, writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
         let due = self.lock_index().is_checkpoint_due(self.options.write_back_bytes);
         if due { self.write_checkpoint(writer) } else { Ok(()) }
     }
@@ -419,130 +394,5 @@ impl Drop for StoreInner {
         {
             tracing::warn!(%cause, "The final checkpoint failed; the next open replays the journal.");
         }
-    }
-}
-
-/// Excludes other processes from a data directory.
-#[derive(Debug)]
-pub(crate) struct DirLock(Vec<File>);
-
-impl DirLock {
-    fn lock_file(&mut self, file: File) -> Result<(), fs::TryLockError> {
-        file.try_lock()?;
-        self.0.push(file);
-        Ok(())
-    }
-}
-
-impl Drop for DirLock {
-    fn drop(&mut self) {
-        // Closing is not enough, because a child process that is just starting may have a copy of the
-        // descriptor. A failed unlock leaves the lock until this process ends, which is also safe.
-        for file in &self.0 {
-            let _ = file.unlock();
-        }
-    }
-}
-
-/// Locks a data directory: the file `lock` in it, which is all that older versions check, and the directory
-/// itself, because the file can be removed while the store is in use.
-pub(crate) fn lock_data_dir(dir: &Path) -> Result<DirLock, Error> {
-    let path = dir.join("lock");
-    let file = files::open_or_create(&path)?;
-    let mut lock = DirLock(Vec::new());
-    lock.lock_file(file).map_err(|error| lock_error(error, dir, &path))?;
-    let folder = File::open(dir).map_err(files::io_error("opening", dir))?;
-    match lock.lock_file(folder) {
-        // Some network file systems only lock files.
-        Err(fs::TryLockError::Error(cause)) => {
-            tracing::debug!(path = %dir.display(), %cause,
-                "The file system cannot lock the directory; only a file in it is locked.");
-        }
-        taken => taken.map_err(|error| lock_error(error, dir, dir))?,
-    }
-    Ok(lock)
-}
-
-fn lock_error(error: fs::TryLockError, dir: &Path, path: &Path) -> Error {
-    match error {
-        fs::TryLockError::WouldBlock => Error::InUse { path: dir.to_owned() },
-        fs::TryLockError::Error(error) => files::io_error("locking", path)(error),
-    }
-}
-
-/// Replaces an unusable index by an empty one.
-pub(crate) fn replace_index(dir: &Path, index: Index, id: StoreId) -> Result<Index, Error> {
-    drop(index);
-    index::discard_index(dir)?;
-    index::open_index(dir, id)
-}
-
-pub(crate) fn replay_journal(
-    index: &mut Index,
-    journal: &SettledJournal,
-    options: &Options,
-    steps: &WriterSteps,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<(), Error> {
-    Replay {
-        base: journal.base(),
-        newest: journal.newest,
-        write_back_bytes: Some(options.write_back_bytes),
-        steps,
-        frames: &|after, apply| journal.replay_after(after, apply),
-    }
-    .replay_into(index, progress)
-}
-
-/// Replays the journal into an index.
-pub(crate) struct Replay<'a> {
-    pub(crate) base: Option<&'a Base>,
-    pub(crate) newest: u64,
-    /// Changed bytes after which a checkpoint is written; `None` if the index must not change on disk.
-    pub(crate) write_back_bytes: Option<usize>,
-    /// Counts the progress.
-    pub(crate) steps: &'a WriterSteps,
-    /// Passes the frames after a sequence to a callback, in order.
-    pub(crate) frames: &'a dyn Fn(u64, &mut ApplyFrame<'_>) -> Result<(), Error>,
-}
-
-impl Replay<'_> {
-    pub(crate) fn replay_into(
-        &self,
-        index: &mut Index,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<(), Error> {
-        let base = self.base.filter(|base| index.checkpointed_sequence() < base.end.from);
-        let after = base.map_or(index.checkpointed_sequence(), |base| base.end.from);
-        let parts = base.map_or(0, |base| base.end.parts);
-        let total = parts + self.newest - after;
-        // A base without parts is the state of an empty store: only the sequence is taken over.
-        if total == 0 && base.is_none() {
-            return Ok(());
-        }
-        let mut done = 0;
-        progress(Progress { done, total });
-        let mut apply = |index: &mut Index, sequence, payload: &[u8]| {
-            let change = match Change::decode(payload) {
-                Ok(change) => change,
-                Err(what) => return Ok(Err(what)),
-            };
-            index.apply_frame(sequence, &change, self.steps)?;
-            if self.write_back_bytes.is_some_and(|most| index.is_checkpoint_due(most)) {
-                index.check_checkpoint_space()?;
-                let written = index.write_checkpoint(self.steps)?;
-                index.mark_written(written);
-            }
-            done += 1;
-            progress(Progress { done, total });
-            Ok(Ok(()))
-        };
-        if let Some(base) = base {
-            base.replay_parts(&mut |part, payload| apply(index, LOADING_SEQUENCE + part, payload))?;
-            index.apply_frame(base.end.from, &Change::default(), self.steps)?;
-        }
-        (self.frames)(after, &mut |sequence, payload| apply(index, sequence, payload))?;
-        tracing::info!(parts, frames = total - parts, "Replayed the journal into the quad index.");
-        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! A commit that may not be synced yet.
 use crate::journal::SyncState;
-use crate::{Error, ReadStore};
+use crate::steps::Stage;
+use crate::{Commit, Error, ReadStore, Store, Transaction};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -23,6 +24,30 @@ struct UnsyncedCommit {
     store: ReadStore,
     /// Identifies this commit among those that wait without a thread, since it waits so.
     task: Option<u64>,
+}
+
+impl Store {
+    /// As [`Self::transact`], but returns before the frame is synced. The result gives the value once it is.
+    pub fn transact_unsynced<T, E: From<Error>>(
+        &self,
+        change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
+    ) -> Result<Unsynced<(T, Commit)>, E> {
+        let mut writer = self.inner().lock_writer_if_writable()?;
+        self.inner().checkpoint_if_due(&writer)?;
+        let steps = &self.inner().steps;
+        let begun = steps.enter_stage(Stage::Changing);
+        let mut transaction = Transaction::new(self.read().index, steps);
+        let value = change(&mut transaction)?;
+        let changes = transaction.into_changes()?;
+        let sequence = self.inner().append_and_apply(&mut writer, &changes)?;
+        let commit = Commit { sequence, added: changes.added, removed: changes.removed };
+        // Many commits may wait for a sync at the same time.
+        drop(changes);
+        // Reopening may replace the sync state once the writer is dropped.
+        let unsynced = Unsynced::new((value, commit), sequence, self, writer.sync_state());
+        drop(begun);
+        Ok(unsynced)
+    }
 }
 
 impl<T> Unsynced<T> {
@@ -92,8 +117,8 @@ impl Drop for UnsyncedCommit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Options;
     use crate::faults::{Failure, Faults};
-    use crate::{Options, Store, Transaction};
     use std::pin::{Pin, pin};
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Wake, Waker};
@@ -167,7 +192,7 @@ mod tests {
         }
         assert_eq!(complete(pin!(Unsynced::without_commit(7).synced())).unwrap(), 7);
         assert_eq!(put(&store, 100).wait().unwrap(), 101);
-        assert_eq!(store.stage(), crate::Stage::Idle);
+        assert_eq!(store.stage(), Stage::Idle);
     }
 
     #[test]
@@ -183,7 +208,7 @@ mod tests {
         // A commit whose client has disconnected is forgotten at its sync.
         let gone = Wakings::new();
         assert!(poll(pin!(put(&store, 1).synced()), &gone).is_none());
-        assert_eq!(store.stage(), crate::Stage::Syncing);
+        assert_eq!(store.stage(), Stage::Syncing);
         synced.set_hanging(false);
         while newest.count() == 0 {
             thread::park_timeout(Duration::from_mins(1));

@@ -1,10 +1,10 @@
 //! Verifying a store that no process has open: every frame, every block, and the index against the journal.
-use crate::backup::refuse_unfinished_restore;
+use crate::data_dir::{SCRATCH_FOLDER, discard_scratch, lock_data_dir, refuse_unfinished_restore};
 use crate::digest::{self, Digest};
-use crate::index::{self, Index, InspectedIndex};
+use crate::index::{self, Index, InspectedIndex, LOADING_SEQUENCE};
 use crate::journal::{self, CheckedJournal};
+use crate::replay::Replay;
 use crate::steps::WriterSteps;
-use crate::store::{LOADING_SEQUENCE, Replay, lock_data_dir};
 use crate::{Error, Format, Options, Pattern, Progress, files};
 use oxrdf::Quad;
 use std::collections::{HashMap, HashSet};
@@ -15,8 +15,6 @@ use std::path::Path;
 
 /// The maximum number of predicates, of graphs and of objects for which the answer to a pattern is compared.
 const MAX_COMPARED_TERMS: usize = 4_096;
-/// The folder of the index that is built for the comparison.
-const SCRATCH_FOLDER: &str = "verify";
 
 /// The result of a verification.
 #[non_exhaustive]
@@ -101,15 +99,6 @@ pub fn verify_store(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Ve
 fn add_note(verified: &mut Verified, what: &str) -> Option<Index> {
     verified.notes.push(what.to_owned());
     None
-}
-
-/// Removes what an interrupted verification left.
-pub(crate) fn discard_scratch(dir: &Path) -> Result<(), Error> {
-    let scratch = dir.join(SCRATCH_FOLDER);
-    if scratch.exists() {
-        fs::remove_dir_all(&scratch).map_err(files::io_error("removing", &scratch))?;
-    }
-    Ok(())
 }
 
 /// Builds an index from the journal, and compares the index of the store with it.

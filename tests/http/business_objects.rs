@@ -94,7 +94,13 @@ async fn versions_are_honoured() {
     send("PUT", &one, "If-Match", "*").await.expect(200);
     send("DELETE", &one, "If-Match", "\"4\"").await.expect(204);
     send("PUT", ALL, "If-Match", "*").await.problem(412);
-    send("PUT", ALL, "If-None-Match", "*").await.expect(201);
+    let created = send("PUT", ALL, "If-None-Match", "*").await.expect(201).json();
+    // What cannot be a name is refused, whatever the condition.
+    let mut body = definition();
+    for (name, header) in [(&created["id"], "If-None-Match"), (&json!(""), "If-Match")] {
+        body["name"] = name.clone();
+        server.send("PUT", ALL, &[JSON, (header, "*")], body.to_string()).await.problem(422);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,12 +1,14 @@
 //! Creates, changes and deletes accounts, on behalf of an Admin or of their owners.
 use super::super::audit::Event;
 use super::super::password::{self, Hash};
-use super::super::{Account, AccountSource, Caller, Credential, Requester, Role};
+use super::super::{Account, Caller, Credential, Requester};
 use super::{ACCOUNTS, Accounts, new_account};
 use penstock_base::characters;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
 use penstock_base::{IfMatch, Preconditions};
+use penstock_resources::account::AccountSource;
+use penstock_resources::role::Role;
 use std::fmt;
 use std::sync::Arc;
 

@@ -1,11 +1,13 @@
 //! The accounts in memory.
 use super::super::{Account, Identity};
-use super::LAST_LOGIN_WRITE_INTERVAL;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// The minimum interval between two writes of a last login.
+const LAST_LOGIN_WRITE_INTERVAL: Duration = Duration::from_mins(10);
 
 /// The accounts by id, with the indexes for email and identity.
 #[derive(Debug, Default)]

@@ -1,10 +1,12 @@
 //! The first account, `admin`. Its random password is in a file that only the service can read.
+use super::super::Account;
 use super::super::password::{self, Hash};
-use super::super::{Account, AccountSource, Role};
 use super::{Accounts, event_without_requester, new_account};
 use penstock_base::commit::NoClient;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::files::{sync_folder, write_atomically};
+use penstock_resources::account::AccountSource;
+use penstock_resources::role::Role;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,10 +1,11 @@
 //! Sign-in with a password.
 use super::super::audit::Event;
 use super::super::password::Hash;
-use super::super::{Account, AccountSource, AuthError};
+use super::super::{Account, AuthError};
 use super::{Accounts, account_disabled_error};
 use penstock_base::commit::NoClient;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::account::AccountSource;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

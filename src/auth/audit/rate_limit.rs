@@ -1,8 +1,9 @@
 //! The rate limits for changes that accounts below Admin make: those to themselves, and new namespaces. Each change is an
 //! event, and all callers share the capacity of the audit trail.
-use crate::{Caller, Credential, Role};
+use crate::{Caller, Credential};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::rate_limit::{RateLimit, RateLimiter};
+use penstock_resources::role::Role;
 use std::time::{Duration, Instant};
 
 /// The maximum burst of changes of an account to itself.

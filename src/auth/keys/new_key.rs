@@ -1,9 +1,9 @@
 //! The definition of a new API key, as a client sends it.
-use crate::Role;
 use jiff::Timestamp;
 use penstock_base::characters;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
+use penstock_resources::role::Role;
 use std::sync::Arc;
 
 /// The maximum length of a name in characters.

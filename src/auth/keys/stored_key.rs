@@ -1,7 +1,7 @@
 //! The stored form of an API key. Its JSON must stay readable: data directories of every released version have such
 //! records.
-use super::Key;
-use crate::Role;
+use super::key::Key;
+use penstock_resources::role::Role;
 use serde::{Deserialize, Serialize};
 
 /// The document of a key.

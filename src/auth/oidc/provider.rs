@@ -3,8 +3,8 @@
 mod endpoints;
 mod id_token;
 
-use super::SignInError;
 use super::login::LoginState;
+use super::sign_in_error::SignInError;
 use crate::discovery::{self, Cache, Cached};
 use crate::fetch::{self, FetchError};
 use crate::mapping;

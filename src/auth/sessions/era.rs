@@ -1,5 +1,5 @@
 //! The era of sessions: one boot of the machine with one data directory. Sessions of another era have ended.
-use super::encode_hex;
+use crate::hex::encode_hex;
 use nix::time::{ClockId, clock_gettime};
 use penstock_base::files::write_atomically;
 use rand::RngCore;

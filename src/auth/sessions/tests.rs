@@ -1,7 +1,8 @@
+use super::super::accounts;
 use super::super::fixture::Fixture;
-use super::super::{Role, accounts};
 use super::*;
 use penstock_base::IfMatch;
+use penstock_resources::role::Role;
 
 fn start_session(fixture: &Fixture, account: &Account) -> NewSession {
     fixture.auth.sessions.start_session(account, None, None).unwrap()

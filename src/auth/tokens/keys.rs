@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_key_that_can_be_factored_is_ignored() {
-        let weak = rsa_key(&json!({"kid": "weak", "n": roca::tests::WEAK}));
+        let weak = rsa_key(&json!({"kid": "weak", "n": roca::WEAK}));
         let keys = parse_keys(&[weak.clone(), rsa_key(&json!({"kid": "sound"}))]).unwrap();
         assert!(keys.has_key_id("sound") && !keys.has_key_id("weak"));
         assert!(parse_keys(&[weak]).is_err());

@@ -1,6 +1,8 @@
 //! One listener: its position, and the kinds of events that it asked for.
-use super::{Audience, Event, EventBus, EventKind};
+use super::EventBus;
+use super::event::{Audience, Event};
 use crate::permits::Permit;
+use penstock_resources::event::EventKind;
 use serde_json::json;
 use std::fmt;
 use tokio::sync::watch;
@@ -20,16 +22,16 @@ pub struct Listener {
 }
 
 /// The events that a listener gets.
-pub(super) struct Selection {
+struct Selection {
     /// The kinds that it asked for.
-    pub(super) kinds: Vec<EventKind>,
+    kinds: Vec<EventKind>,
     /// Whether it is in the audience of an event that has one.
-    pub(super) is_member: Box<dyn Fn(&Audience) -> bool + Send + Sync>,
+    is_member: Box<dyn Fn(&Audience) -> bool + Send + Sync>,
 }
 
 impl Selection {
     /// Returns whether the listener gets the event.
-    pub(super) fn includes(&self, event: &Event) -> bool {
+    fn includes(&self, event: &Event) -> bool {
         self.kinds.contains(&event.kind)
             && event.audience.as_ref().is_none_or(|audience| (self.is_member)(audience))
     }
@@ -41,8 +43,36 @@ impl fmt::Debug for Selection {
     }
 }
 
+impl EventBus {
+    /// Creates a listener for new events, or for the events after the identifier `after`. It gets no event with an
+    /// audience. Returns `None` when the maximum number of listeners, or that of this account, is reached.
+    pub fn listen(
+        &self,
+        account: &str,
+        after: Option<u64>,
+        kinds: &[EventKind],
+    ) -> Option<Listener> {
+        self.listen_as(account, after, kinds, |_| false)
+    }
+
+    /// Creates a listener as [`Self::listen`], which gets the events whose audience `is_member` of.
+    pub fn listen_as(
+        &self,
+        account: &str,
+        after: Option<u64>,
+        kinds: &[EventKind],
+        is_member: impl Fn(&Audience) -> bool + Send + Sync + 'static,
+    ) -> Option<Listener> {
+        let permit = self.inner.listener_permits.try_acquire(account, 1)?;
+        let newest = self.inner.newest.subscribe();
+        let after = after.unwrap_or_else(|| self.lock_ring().newest_id());
+        let selection = Selection { kinds: kinds.to_vec(), is_member: Box::new(is_member) };
+        Some(Listener::new(self.clone(), newest, after, selection, permit))
+    }
+}
+
 impl Listener {
-    pub(super) fn new(
+    fn new(
         events: EventBus,
         newest: watch::Receiver<u64>,
         after: u64,

@@ -1,5 +1,5 @@
 //! A ring of the newest events, limited in number and in bytes.
-use super::Event;
+use super::event::Event;
 use std::collections::VecDeque;
 
 /// The maximum bytes of all events kept, whatever `service.events.depth` allows.
@@ -88,8 +88,8 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
-    use super::super::EventKind;
     use super::*;
+    use penstock_resources::event::EventKind;
 
     fn filled_ring(events: usize, bytes: usize) -> Ring {
         let mut ring = Ring::new(100, 3);

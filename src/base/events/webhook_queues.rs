@@ -16,9 +16,10 @@ mod stored;
 
 pub use stored::{QueuePage, QueueTotals, WaitingEvent, read_queue_page, read_queue_totals};
 
-use super::{EventKind, EventOrigin, render_event};
+use super::event::{EventOrigin, new_event_id, render_event};
 use parking_lot::{Mutex, MutexGuard};
 use pending::{PendingEvent, PendingEvents};
+use penstock_resources::event::EventKind;
 use penstock_store::{Error, Store, Transaction};
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -288,7 +289,7 @@ impl WebhookQueues {
             "count": totals.missed,
             "message": "events for this webhook were dropped; read the resources again",
         });
-        let id = super::new_event_id();
+        let id = new_event_id();
         let origin = EventOrigin { source: &self.source, trace: None };
         let json = render_event(&id, origin, EventKind::Lost, "events", &data);
         totals.missed = 0;

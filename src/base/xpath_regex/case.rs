@@ -1,6 +1,6 @@
 //! The flag `i` (`XPath` and `XQuery` Functions 3.1, 5.6.2): characters are equal if both are the same in upper case or in
 //! lower case. It applies to characters and ranges, not to `\p{Lu}` and other escapes.
-use super::push_escaped;
+use super::characters::push_escaped;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::LazyLock;
 

@@ -1,7 +1,7 @@
 //! Character class expressions: `[a-z-[aeiou]]` (XML Schema 1.1 Part 2, appendix G.4.1).
 use super::case::add_case_variants;
+use super::characters::{Characters, RegexError, push_escaped};
 use super::escape::{Escape, parse_escape};
-use super::{Characters, RegexError, push_escaped};
 
 /// The maximum number of class subtractions in each other.
 const MAX_SUBTRACTIONS: usize = 10;

@@ -1,5 +1,5 @@
 //! Escapes: `\n`, `\d`, `\i`, `\p{Lu}` (XML Schema 1.1 Part 2, appendix G.4.2).
-use super::{Characters, RegexError, shorten};
+use super::characters::{Characters, RegexError, shorten};
 
 /// The characters that a name of XML begins with (XML 1.0, 2.3, `NameStartChar`), and the others of one, as in a class.
 const NAME_START_CHARACTERS: &str = r":A-Z_a-z\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{2FF}\x{370}-\x{37D}\x{37F}-\x{1FFF}\x{200C}-\x{200D}\x{2070}-\x{218F}\x{2C00}-\x{2FEF}\x{3001}-\x{D7FF}\x{F900}-\x{FDCF}\x{FDF0}-\x{FFFD}\x{10000}-\x{EFFFF}";

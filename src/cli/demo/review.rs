@@ -1,14 +1,12 @@
 //! The last step of the demo: a change under review. One account sends it, its change owner sees it, another account
 //! approves it.
 use super::client::{Body, Client, DemoError};
-use super::tour::{FIRST_PLANT, Tour, encode_uri, text_of, value_at};
+use super::tour::{APPROVERS, FIRST_PLANT, Tour, encode_uri, text_of, value_at};
 use hyper::{Method, StatusCode};
 use penstock_auth::password::generate_password;
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// The group that approves changes of plants.
-pub(super) const APPROVERS: &str = "shift leaders";
 const AUTHOR: &str = "ada@demo.example";
 const OWNER: &str = "otto@demo.example";
 const APPROVER: &str = "grace@demo.example";

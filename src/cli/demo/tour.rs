@@ -1,6 +1,5 @@
 //! The steps of the demo. Each uses HTTP as a user would, and prints a sentence or two.
 use super::client::{Body, Client, DemoError};
-use super::review::APPROVERS;
 use hyper::{Method, StatusCode};
 use oxrdf::NamedNode;
 use penstock_export::verify;
@@ -21,6 +20,8 @@ const ROUNDS_NDJSON: &str = include_str!("rounds.ndjson");
 const SAMPLE_BASE: &str = "https://demo.example/id/";
 /// The first plant of the sample data, after the base.
 pub(super) const FIRST_PLANT: &str = "Plants/altusried";
+/// The group that approves changes of plants.
+pub(super) const APPROVERS: &str = "shift leaders";
 
 /// A Business Object of the demo.
 struct Sample {

@@ -1,8 +1,10 @@
 //! The actions of these tests, and definitions that export the same graph as other objects.
-use super::fixture::{NAMES, TARGETS};
 use penstock_model::ingest::Mode;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+
+pub(super) const NAMES: [&str; 2] = ["Plant", "Part"];
+pub(super) const TARGETS: [&str; 2] = ["north", "south"];
 
 #[derive(Debug, Clone)]
 pub(super) enum TestAction {

@@ -1,6 +1,6 @@
 //! Tests a full disk with the model.
-use super::action::TestDefinition;
-use super::fixture::{Fixture, NAMES, test_uri};
+use super::action::{NAMES, TestDefinition};
+use super::fixture::{Fixture, test_uri};
 use crate::ExportRequester;
 use crate::automatic::run_due_exports;
 use oxrdf::{Literal, NamedNode, Quad};

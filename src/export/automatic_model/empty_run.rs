@@ -1,6 +1,6 @@
 //! Tests a scheduled run that has nothing to export.
-use super::action::TestDefinition;
-use super::fixture::{Fixture, NAMES};
+use super::action::{NAMES, TestDefinition};
+use super::fixture::Fixture;
 use crate::ExportRequester;
 use chrono::{TimeDelta, Utc};
 use penstock_model::ingest::Mode;

@@ -1,5 +1,5 @@
 //! An exporter with plants and parts, its targets, and the consumer of their files.
-use super::action::{TestAction, TestDefinition};
+use super::action::{NAMES, TARGETS, TestAction, TestDefinition};
 use super::consumer::Consumer;
 use crate::automatic::{ExportPlan, run_due_exports};
 use crate::cause::DeliveryOutcome;
@@ -26,8 +26,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(super) const NAMES: [&str; 2] = ["Plant", "Part"];
-pub(super) const TARGETS: [&str; 2] = ["north", "south"];
 /// The size of a few files, so that exports sometimes wait for spool capacity.
 const SPOOL: u64 = 1500;
 

@@ -1,5 +1,6 @@
 //! Tests exports whose snapshot is lost at any read: they never fail, and their records say what they show.
-use super::fixture::{Fixture, NAMES, TARGETS};
+use super::action::{NAMES, TARGETS};
+use super::fixture::Fixture;
 use crate::ExportRequester;
 use penstock_model::ingest::Mode;
 use penstock_resources::export::{Export, ExportKind};

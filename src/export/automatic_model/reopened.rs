@@ -1,6 +1,6 @@
 //! Tests a store that is reopened between a read and the write that depends on it.
-use super::action::TestDefinition;
-use super::fixture::{Fixture, NAMES, test_uri};
+use super::action::{NAMES, TestDefinition};
+use super::fixture::{Fixture, test_uri};
 use crate::make::{ExportBuilder, all_targets};
 use crate::retention::{self, DeliveredState};
 use oxrdf::NamedNode;

@@ -1,6 +1,6 @@
 //! Tests retention with the model.
-use super::action::TestDefinition;
-use super::fixture::{Fixture, NAMES, TARGETS, test_uri};
+use super::action::{NAMES, TARGETS, TestDefinition};
+use super::fixture::{Fixture, test_uri};
 use crate::ExportRequester;
 use crate::retention;
 use penstock_base::commit::NoClient;

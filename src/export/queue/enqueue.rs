@@ -2,9 +2,8 @@
 use super::ExportQueue;
 use crate::ExportRequester;
 use crate::file::{FinishedFile, MetadataSource};
-use crate::key::{ExportExt as _, KeyValues};
+use crate::key::{ExportExt as _, FileSettings, KeyValues};
 use crate::record::{EXPORT_IDS, EXPORT_OBJECT_COUNTS, EXPORT_SEQUENCES, EXPORTS, Record};
-use crate::target::FileSettings;
 use penstock_base::clock::Stamp;
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, GatewayError};

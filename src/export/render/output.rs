@@ -1,6 +1,5 @@
 //! The files that are being rendered: one for each format, with the same objects.
-use super::Rendering;
-use crate::file::{DataFile, FileWriter};
+use crate::file::{DataFile, FileWriter, MetadataSource};
 use crate::{graph_lines, spool};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -67,20 +66,20 @@ impl RenderedFile {
     pub(super) fn get_or_create<'f>(
         file: &'f mut Option<Self>,
         outputs: &[RenderOutput],
-        rendering: &Rendering<'_>,
+        source: &MetadataSource<'_>,
     ) -> Result<&'f mut Self, GatewayError> {
         Ok(match file {
             Some(file) => file,
-            none => none.insert(Self::create(outputs, rendering)?),
+            none => none.insert(Self::create(outputs, source)?),
         })
     }
 
     pub(super) fn create(
         outputs: &[RenderOutput],
-        rendering: &Rendering<'_>,
+        source: &MetadataSource<'_>,
     ) -> Result<Self, GatewayError> {
         let writers = outputs.iter().map(|RenderOutput { export_id, path, format }| {
-            let metadata = rendering.source.metadata_of(export_id, ExportKind::Full, 0, 0, "");
+            let metadata = source.metadata_of(export_id, ExportKind::Full, 0, 0, "");
             FileWriter::create(path, *format, &metadata)
                 .map_err(|error| spool::spool_error("writing", path, &error))
         });

@@ -1,6 +1,6 @@
 //! Requests to a SPARQL store: updates, queries and the Graph Store Protocol.
-use super::ObjectContent;
 use crate::backoff::DeliveryTimings;
+use crate::delivery::ObjectContent;
 use crate::graph_lines::VOCABULARY;
 use crate::transport::{self, HttpAnswer, LostRequest, Progress, bytes_body, file_body};
 use crate::uplink::Uplink;

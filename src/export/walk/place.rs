@@ -1,9 +1,9 @@
 //! The location of the objects to check: a directory or a bucket.
 use crate::backoff::DeliveryTimings;
 use crate::cause::DeliveryFailure;
-use crate::key::{self, ExportKey};
+use crate::key::{self, ExportKey, FileSettings};
 use crate::s3::Bucket;
-use crate::target::{self, FileSettings};
+use crate::target;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::shared_folder::{SharedFolder, TEMPORARY_EXTENSION};
 use penstock_config::{Compression, KeyTemplate, TargetKind, Targets};

@@ -1,6 +1,6 @@
 //! Delivers the queue of one webhook, in order.
 use super::client::{SendFailure, WebhookClient};
-use super::{ConfiguredWebhook, Parts, STORE_RETRY_DELAY};
+use super::parts::{ConfiguredWebhook, Parts, STORE_RETRY_DELAY};
 use crate::backoff::{FailureLogLimit, RetryRule};
 use crate::delivery_loop::{DeliveryQueue, Next};
 use penstock_base::error::GatewayError;

@@ -59,10 +59,10 @@ impl DecodeError {
         error.get_ref()?.downcast_ref()
     }
 
-    /// Returns the problem of the response.
-    pub(crate) fn to_problem(&self) -> Problem {
+    /// Returns the problem of the response; `describe` that of encoded bytes that could not be read.
+    pub(crate) fn to_problem(&self, describe: fn(&io::Error) -> Problem) -> Problem {
         match self {
-            Self::Transport(error) => crate::body::body_read_error(error),
+            Self::Transport(error) => describe(error),
             Self::Malformed { .. } => Problem::malformed(self.to_string()),
             Self::Ratio => Problem::new(StatusCode::PAYLOAD_TOO_LARGE, self.to_string()),
             Self::NoMemory(detail) => Problem::unavailable(1, detail),

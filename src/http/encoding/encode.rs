@@ -23,8 +23,6 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::coop::poll_proceed;
 use zstd::stream::raw::CParameter;
 
-/// The maximum number of responses that are compressed while they are sent. Further ones are sent uncompressed.
-pub(crate) const MAX_STREAM_ENCODERS: usize = 16;
 /// The maximum number of bytes of a response that is not compressed.
 const MAX_UNCOMPRESSED_BYTES: usize = 1 << 10;
 /// The maximum number of bytes of a response that is compressed before it is sent, so that no encoder waits for its

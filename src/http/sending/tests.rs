@@ -1,6 +1,7 @@
 use super::*;
 use http_body_util::Empty;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use penstock_base::permits::Permits;
 use salvo::conn::{Acceptor, Listener, TcpListener};
 use salvo::{FlowCtrl, Router, Server, Service, handler};
 use std::net::SocketAddr;

@@ -169,14 +169,20 @@ impl Batch<'_> {
         Ok(SavedDefinition { id, version })
     }
 
-    /// Returns the definition of a Business Object as this batch leaves it; `None` if it does not compile.
+    /// Returns the definition of a Business Object as this batch leaves it; `None` if there is none, or it does not compile.
     pub fn find_definition(&self, name: &str) -> Option<Definition> {
-        let mut saved = self.changes.iter().filter_map(|change| match change {
-            MemoryChange::Definition(compiled) => Some(&compiled.object.definition),
-            _ => None,
-        });
-        let saved = saved.find(|definition| definition.name == name).cloned();
-        saved.or_else(|| Some(self.catalogue.get(name)?.object.definition.clone()))
+        for change in self.changes.iter().rev() {
+            match change {
+                MemoryChange::Definition(compiled) if compiled.object.definition.name == name => {
+                    return Some(compiled.object.definition.clone());
+                }
+                MemoryChange::DeletedDefinition(entry) if entry.name == name => return None,
+                _ => {}
+            }
+        }
+        let entries = self.catalogue.read_entries();
+        let compiled = entries.find_by_name(name)?.compiled.as_ref()?;
+        Some(compiled.object.definition.clone())
     }
 
     /// Checks the keys of all saved definitions, against each other, against the definitions that stay, and against the

@@ -13,7 +13,7 @@ use crate::shapes_graphs::{
     self, GraphMetadata, MAX_GRAPHS, MAX_TOTAL_BYTES, NewGraph, StoredGraph,
 };
 use penstock_base::commit::commit;
-use penstock_base::definition::{describe_definition, missing_error};
+use penstock_base::definition::{check_conditions, missing_error};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::check_editable;
 use penstock_base::{Preconditions, Put};
@@ -153,7 +153,8 @@ impl Catalogue {
     ) -> Result<Put<Arc<DefinedGraph>>, GatewayError> {
         let _writer = self.lock_writer();
         let there = self.get_shapes_graph(&new.name);
-        check_conditions(conditions, &new.name, there.as_deref())?;
+        let version = there.as_ref().map(|there| there.metadata.version);
+        check_conditions(DefinitionKind::Shapes, &new.name, version, conditions)?;
         if let Some(there) = &there
             && self.has_graph(there, new)?
         {
@@ -230,7 +231,8 @@ impl Catalogue {
     ) -> Result<(), GatewayError> {
         let _writer = self.lock_writer();
         let there = self.require_graph(name)?;
-        check_conditions(conditions, name, Some(&there))?;
+        let version = Some(there.metadata.version);
+        check_conditions(DefinitionKind::Shapes, name, version, conditions)?;
         commit::<_, GatewayError>(&self.store, by.check, |transaction| {
             check_editable(transaction, DefinitionKind::Shapes, name)?;
             erase_graph(transaction, &there, on_commit)
@@ -326,15 +328,6 @@ fn check_room(read: &impl Read, new: &NewGraph) -> Result<(), GatewayError> {
         ));
     }
     Ok(())
-}
-
-fn check_conditions(
-    conditions: Preconditions,
-    name: &str,
-    there: Option<&DefinedGraph>,
-) -> Result<(), GatewayError> {
-    let what = describe_definition(DefinitionKind::Shapes, name);
-    conditions.check_version(there.map(|there| there.metadata.version), &what)
 }
 
 fn used_graph_error(name: &str, users: &[String]) -> GatewayError {

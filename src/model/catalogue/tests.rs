@@ -77,6 +77,26 @@ fn kind<T: std::fmt::Debug>(result: Result<T, GatewayError>) -> ErrorClass {
 }
 
 #[test]
+fn a_batch_shows_its_own_changes() {
+    let f = fixture(true);
+    let (plants, _) = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
+    let by = Requester::new(&NoClient, "local");
+    let mut batch = f.catalogue.begin_batch();
+    let is_found = |batch: &Batch<'_>| batch.find_definition("Plants").is_some();
+    assert!(is_found(&batch));
+    assert_eq!(batch.find_definition(&plants.object.id), None, "an id is not a name");
+    let new = CompiledDefinition::from_json(&body("Plants", "Pump", &json!({}))).unwrap();
+    let prepared = batch.prepare(by, new, &[]).unwrap().unwrap();
+    let deleted = f.store.dry_run(|transaction| -> Result<bool, GatewayError> {
+        batch.delete(transaction, by, "Plants")?;
+        let is_deleted = !is_found(&batch);
+        batch.put(transaction, by, &prepared)?;
+        Ok(is_deleted && is_found(&batch))
+    });
+    assert_eq!(deleted, Ok(true));
+}
+
+#[test]
 fn a_business_object_is_created_with_its_namespaces() {
     let f = fixture(true);
     let (plants, created) = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();

@@ -82,17 +82,25 @@ pub fn current_approvers(
     Ok(current.unwrap_or(&change.approvers).to_vec())
 }
 
-/// Lists the changes that `is_wanted` selects, newest first: at most `limit` after the one with the id `after`, and fewer
-/// if they are large. It gets each change with its current approvers.
+/// A page of a list of changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangePage<'a> {
+    /// Which changes the list looks at.
+    pub selection: Selection,
+    /// The id of the last change of the previous page.
+    pub after: Option<&'a str>,
+    /// The maximum number of changes. There are fewer if they are large.
+    pub limit: usize,
+}
+
+/// Lists the changes that `is_wanted` selects, newest first. It gets each change with its current approvers.
 ///
 /// # Errors
 /// The errors of the store.
 pub fn list_changes(
     store: &ReadStore,
     watch: &Watch,
-    selection: Selection,
-    after: Option<&str>,
-    limit: usize,
+    ChangePage { selection, after, limit }: ChangePage<'_>,
     is_wanted: &mut dyn FnMut(&Change, &[Principal]) -> bool,
 ) -> Result<ListedChanges, GatewayError> {
     let mut found = ListedChanges::default();

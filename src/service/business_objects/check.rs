@@ -1,7 +1,6 @@
 //! Tries a definition out before it is saved: its mapping, its namespaces, and what it would store of a sample.
 use super::check_approvers;
 use super::mapping_tree::{MappingTree, count_fields};
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{Finding, GatewayError};
@@ -70,22 +69,20 @@ pub async fn check_definition(
     definition: Definition,
     sample: Arc<str>,
 ) -> Result<DefinitionCheck, GatewayError> {
-    by.require_role(Role::Admin)?;
-    let gateway = gateway.clone();
-    run_blocking(move || {
+    let check = move |gateway: &Gateway, _: &Authorized| {
         let mut check = DefinitionCheck::default();
         match mapping::compile(&definition.config) {
             Ok(mapping) => {
                 check.field_count = count_fields(&mapping.root);
                 check.tree = Some(MappingTree::new(&mapping));
                 let compiled = compile_unsaved(id, definition, mapping);
-                check.error = run_dry_run(&gateway, &compiled, &sample, &mut check).err();
+                check.error = run_dry_run(gateway, &compiled, &sample, &mut check).err();
             }
             Err(errors) => check.mapping_errors = errors,
         }
         Ok(check)
-    })
-    .await
+    };
+    gateway.run(by, Role::Admin, check).await
 }
 
 /// Compiles a Business Object that is not stored, without its invalid conditions.

@@ -1,5 +1,4 @@
 //! Derives the mapping of a new Business Object from a sample.
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::GatewayError;
@@ -30,13 +29,11 @@ pub async fn derive_mapping(
     vocabulary: String,
     sample: Arc<str>,
 ) -> Result<Derivation, GatewayError> {
-    by.require_role(Role::Admin)?;
-    let nesting = gateway.settings.limits.nesting;
-    run_blocking(move || {
+    let derive = move |gateway: &Gateway, _: &Authorized| {
         let names = MappingNames { business_object: &name, vocabulary: &vocabulary };
-        derive_from_samples(names, &[sample], nesting)
-    })
-    .await
+        derive_from_samples(names, &[sample], gateway.settings.limits.nesting)
+    };
+    gateway.run(by, Role::Admin, derive).await
 }
 
 /// Derives a mapping from the objects of all these samples, without a gateway. JSON nests up to `nesting` levels.

@@ -1,5 +1,4 @@
 //! What depends on a Business Object: its exports, its objects and its API keys.
-use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::Caller;
 use penstock_auth::keys::Key;
@@ -36,8 +35,8 @@ pub async fn collect_deletion_effects(
     by: &Caller,
     compiled: Arc<Compiled>,
 ) -> Result<DeletionEffects, GatewayError> {
-    let (gateway, by) = (gateway.clone(), by.clone());
-    run_blocking(move || {
+    let by = by.clone();
+    let collect = move |gateway: &Gateway| {
         let id = &compiled.object.id;
         let mut waiting_export_count = 0;
         for entry in gateway.exporter.iterate(None).take(MAX_READ_EXPORTS) {
@@ -52,8 +51,8 @@ pub async fn collect_deletion_effects(
             waiting_export_count,
             key_count: keys.iter().filter(|key| names_business_object(key, id)).count(),
         })
-    })
-    .await
+    };
+    gateway.read(collect).await
 }
 
 fn names_business_object(key: &Key, id: &String) -> bool {
@@ -65,14 +64,13 @@ fn names_business_object(key: &Key, id: &String) -> bool {
 /// # Errors
 /// The errors of the store.
 pub async fn list_last_exports(gateway: &Gateway) -> Result<HashMap<String, Export>, GatewayError> {
-    let exporter = gateway.exporter.clone();
-    run_blocking(move || {
+    let list = |gateway: &Gateway| {
         let mut last = HashMap::new();
-        for entry in exporter.iterate(None).take(MAX_READ_EXPORTS) {
+        for entry in gateway.exporter.iterate(None).take(MAX_READ_EXPORTS) {
             let entry = entry?;
             last.entry(entry.business_object.clone()).or_insert(entry);
         }
         Ok(last)
-    })
-    .await
+    };
+    gateway.read(list).await
 }

@@ -1,6 +1,6 @@
 //! Finds definitions that are no longer as their files define them.
 use super::Result;
-use super::run::FileKind as _;
+use super::kind::StoredKind as _;
 use crate::blocking::run_in_place;
 use crate::gateway::Gateway;
 use penstock_base::managed::{find_managed, list_managed};

@@ -1,30 +1,32 @@
-//! The use cases of definitions, one function for each, whatever their kind.
+//! What a kind of definitions is, and the use cases, one function for each, whatever the kind.
+use super::resources::Content;
+use super::run::Run;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::GatewayError;
+use penstock_base::json::Json;
 use penstock_base::{Preconditions, Put};
 use penstock_resources::definitions::DefinitionKind;
+use penstock_store::{Read, Transaction};
 
 /// The result of a use case.
 pub type Result<T, E = GatewayError> = std::result::Result<T, E>;
 
-/// The gateway, and the client for which it acts.
-#[derive(Debug, Clone, Copy)]
-pub struct Context<'a> {
-    /// The gateway.
-    pub gateway: &'a Gateway,
-    /// The client.
-    pub by: &'a Authorized,
-}
+/// A function that returns the stored version of the definition with this name, `None` if there is none. Never blocks.
+pub type FindVersion = fn(&Gateway, &str) -> Option<u64>;
 
-/// A kind of definitions. Its functions run on a thread that may block, after the role was checked.
-pub trait Kind: 'static {
+/// A kind of definitions. Its functions run on a thread that may block.
+#[expect(
+    private_bounds,
+    reason = "a definition is changed with `save`, `delete` and `apply_files`"
+)]
+pub trait Kind: StoredKind + 'static {
     /// The kind in records and files.
     const KIND: DefinitionKind;
     /// The minimum role that changes definitions. Everybody reads them.
     const MIN_ROLE: Role = Role::Admin;
-    /// Whether a definition has versions, so that `If-Match` can name one.
-    const HAS_VERSIONS: bool = true;
+    /// Finds the stored version of a definition; `None` if the kind has no versions.
+    const STORED_VERSION: Option<FindVersion> = None;
     /// What a client sends.
     type New: Send + 'static;
     /// What is shown.
@@ -33,27 +35,56 @@ pub trait Kind: 'static {
     /// Returns the name in what is shown.
     fn name(shown: &Self::Shown) -> &str;
 
-    /// Returns the version in what is shown; `None` if the caller does not see one.
-    fn version(shown: &Self::Shown) -> Option<u64>;
-
-    /// Returns the stored version of a definition, `None` if there is none. Never blocks.
-    fn stored_version(gateway: &Gateway, name: &str) -> Option<u64>;
+    /// Returns the version in what is shown; `None` if there is none that the caller sees.
+    fn version(_: &Self::Shown) -> Option<u64> {
+        None
+    }
 
     /// Lists at most `limit` definitions after the name `after`, ordered by name.
-    fn list(context: Context<'_>, after: Option<&str>, limit: usize) -> Result<Vec<Self::Shown>>;
+    fn list(
+        gateway: &Gateway,
+        by: &Authorized,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Self::Shown>>;
 
     /// Returns a definition.
-    fn find(context: Context<'_>, name: &str) -> Result<Self::Shown>;
+    fn find(gateway: &Gateway, by: &Authorized, name: &str) -> Result<Self::Shown>;
+}
 
-    /// Creates a definition, or replaces the one of the same name.
+/// How the definitions of a kind are changed, and what files have of them.
+pub(crate) trait StoredKind {
+    /// Creates a definition, or replaces the one of the same name. [`save`] has checked the role and the disk.
     fn put(
-        context: Context<'_>,
+        gateway: &Gateway,
+        by: &Authorized,
         new: Self::New,
         conditions: Preconditions,
-    ) -> Result<Put<Self::Shown>>;
+    ) -> Result<Put<Self::Shown>>
+    where
+        Self: Kind;
 
-    /// Deletes a definition.
-    fn delete(context: Context<'_>, name: &str, conditions: Preconditions) -> Result<()>;
+    /// Deletes a definition. [`delete`] has checked the role.
+    fn delete(
+        gateway: &Gateway,
+        by: &Authorized,
+        name: &str,
+        conditions: Preconditions,
+    ) -> Result<()>;
+
+    /// Reads the members of a definition in a file, without `kind` and `force`, as its PUT reads its body.
+    fn read_members(gateway: &Gateway, name: &str, members: Vec<(String, Json)>)
+    -> Result<Content>;
+
+    /// Returns a text that every change of a definition changes; `None` if it does not exist. Namespaces are in the store,
+    /// and the other definitions in memory.
+    fn find_fingerprint(gateway: &Gateway, read: &impl Read, name: &str) -> Result<Option<String>>;
+
+    /// Returns the lines of a definition as the run has left it so far; none if it does not exist.
+    fn describe(run: &Run<'_>, read: &impl Read, name: &str) -> Result<Vec<String>>;
+
+    /// Deletes a definition in the transaction of a run, never its data.
+    fn erase(run: &mut Run<'_>, transaction: &mut Transaction<'_>, name: &str) -> Result<()>;
 }
 
 /// Lists at most `limit` definitions after the name `after`, ordered by name.
@@ -67,9 +98,7 @@ pub async fn list<K: Kind>(
     limit: usize,
 ) -> Result<Vec<K::Shown>> {
     let by = by.clone();
-    let list =
-        move |gateway: &Gateway| K::list(Context { gateway, by: &by }, after.as_deref(), limit);
-    gateway.read(list).await
+    gateway.read(move |gateway| K::list(gateway, &by, after.as_deref(), limit)).await
 }
 
 /// Returns the definition with this name. A Business Object may also be named by its id.
@@ -78,7 +107,7 @@ pub async fn list<K: Kind>(
 /// `ErrorClass::NotFound`.
 pub async fn find<K: Kind>(gateway: &Gateway, by: &Authorized, name: &str) -> Result<K::Shown> {
     let (by, name) = (by.clone(), name.to_owned());
-    gateway.read(move |gateway| K::find(Context { gateway, by: &by }, &name)).await
+    gateway.read(move |gateway| K::find(gateway, &by, &name)).await
 }
 
 /// Creates a definition, or replaces the one of the same name. One with the same content stays as it is.
@@ -97,8 +126,7 @@ pub async fn save<K: Kind>(
 ) -> Result<Put<K::Shown>> {
     let put = move |gateway: &Gateway, by: &Authorized| {
         gateway.disk.check_reserve()?;
-        gateway.auth.audit.flush();
-        K::put(Context { gateway, by }, new, conditions)
+        K::put(gateway, by, new, conditions)
     };
     gateway.run(by, K::MIN_ROLE, put).await
 }
@@ -116,9 +144,5 @@ pub async fn delete<K: Kind>(
     conditions: Preconditions,
 ) -> Result<()> {
     let name = name.to_owned();
-    let delete = move |gateway: &Gateway, by: &Authorized| {
-        gateway.auth.audit.flush();
-        K::delete(Context { gateway, by }, &name, conditions)
-    };
-    gateway.run(by, K::MIN_ROLE, delete).await
+    gateway.run(by, K::MIN_ROLE, move |gateway, by| K::delete(gateway, by, &name, conditions)).await
 }

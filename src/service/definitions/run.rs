@@ -3,6 +3,7 @@ mod abandoned;
 mod errors;
 
 use super::difference::compare_lines;
+use super::kind::StoredKind as _;
 use super::resources::{Content, Resource, parse_files, read_resources};
 use super::{ApplyOptions, Result};
 use crate::audit::change_event;
@@ -15,7 +16,6 @@ use errors::Errors;
 use penstock_auth::groups::GroupsBatch;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{Finding, GatewayError};
-use penstock_base::json::Json;
 use penstock_base::managed::{ManagedDefinition, check_editable, find_managed, list_managed};
 use penstock_model::catalogue::{Action, Batch, Change, PreparedDefinition, Requester, ShapesHook};
 use penstock_model::namespace::Namespace;
@@ -140,23 +140,6 @@ fn prepare_all(
         errors.finish()?;
     }
     Ok(prepared)
-}
-
-/// A kind of definitions that files have.
-pub(crate) trait FileKind {
-    /// Reads the members of a definition in a file, without `kind` and `force`, as its PUT reads its body.
-    fn read_members(gateway: &Gateway, name: &str, members: Vec<(String, Json)>)
-    -> Result<Content>;
-
-    /// Returns a text that every change of a definition changes; `None` if it does not exist. Namespaces are in the store,
-    /// and the other definitions in memory.
-    fn find_fingerprint(gateway: &Gateway, read: &impl Read, name: &str) -> Result<Option<String>>;
-
-    /// Returns the lines of a definition as the run has left it so far; none if it does not exist.
-    fn describe(run: &Run<'_>, read: &impl Read, name: &str) -> Result<Vec<String>>;
-
-    /// Deletes a definition, never its data.
-    fn erase(run: &mut Run<'_>, transaction: &mut Transaction<'_>, name: &str) -> Result<()>;
 }
 
 /// A run in its transaction.

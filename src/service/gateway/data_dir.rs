@@ -1,8 +1,7 @@
 //! The data directory: its permissions, the identifier of the gateway in it, and the errors of its disk.
 use nix::unistd::geteuid;
 use penstock_base::collections;
-use penstock_base::disk::describe_shortage;
-use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::error::{ErrorClass, Finding, GatewayError, describe_shortage};
 use penstock_base::files::{create_folders, sync_folder, write_atomically};
 use penstock_base::table::Table;
 use penstock_store::{DiskFull, Store, Transaction};

@@ -25,7 +25,7 @@ fn a_bypass_needs_an_admin_in_its_commit() {
     let by = gateway.auth.authorize(caller, Role::Contributor).unwrap();
     let request = |bypass| IngestionRequest {
         bypass,
-        ..IngestionRequest::new(&pumps.object.id, "Pump", Mode::Add, Trace::from_header(None))
+        ..IngestionRequest::new(&pumps.object, Mode::Add, Trace::from_header(None))
     };
     let ingest = |bypass| {
         let body = Body::Json(br#"{"data": [{"name": "a"}]}"#);

@@ -152,8 +152,7 @@ fn collect_details(
     let content = match part {
         ObjectPart::Fields(window) => read_fields(gateway, &read, &header, window.as_ref())?,
         ObjectPart::Graph(expanded) => {
-            let (place, expanded) = (header.place.as_ref(), expanded.as_deref());
-            PartContent::Graph(read_graph(gateway, &read, place, &header.uri, &quads, expanded)?)
+            PartContent::Graph(read_graph(gateway, &read, &header, &quads, expanded.as_deref())?)
         }
         ObjectPart::Rdf => read_rdf(gateway, &read, &header, &quads)?,
         ObjectPart::History => {

@@ -1,4 +1,5 @@
 //! The objects around an object, for a drawing.
+use super::details::ObjectHeader;
 use super::labels::{IriNames, read_labels};
 use super::resolve::ShapePlace;
 use crate::gateway::Gateway;
@@ -61,19 +62,18 @@ pub struct GraphObject {
     pub is_stored: bool,
 }
 
-/// Finds the objects around an object, whose mapping is at `place`. Of the property `expanded` it returns more objects.
+/// Finds the objects around an object. Of the property `expanded` it returns more objects.
 ///
 /// # Errors
 /// The errors of the store.
 pub(super) fn read_graph(
     gateway: &Gateway,
     read: &Snapshot,
-    place: Option<&ShapePlace>,
-    uri: &NamedNode,
+    header: &ObjectHeader,
     quads: &[Quad],
     expanded: Option<&str>,
 ) -> Result<ObjectGraph, GatewayError> {
-    let found = find_neighbours(read, uri, quads, |predicate| {
+    let found = find_neighbours(read, &header.uri, quads, |predicate| {
         if Some(predicate.as_str()) == expanded { MAX_EXPANDED_OBJECTS } else { MAX_DRAWN_OBJECTS }
     })?;
     let drawn = |side: &[LinkedObjects]| -> BTreeSet<NamedNode> {
@@ -85,7 +85,7 @@ pub(super) fn read_graph(
     let naming = GraphNaming {
         labels: read_labels(gateway, read, iris.into_iter())?,
         names: IriNames::new(gateway),
-        place,
+        place: header.place.as_ref(),
     };
     Ok(ObjectGraph {
         incoming: naming.name_side(found.incoming, false),

@@ -337,11 +337,11 @@ impl Storing<'_> {
         let (text, batched) = join_messages(messages);
         let object = &self.compiled.object;
         let mode = messages.first().map_or(Mode::Merge, |first| first.mode);
-        let (name, trace) = (&object.definition.name, Trace::from_header(None));
+        let trace = Trace::from_header(None);
         let request = IngestionRequest {
             on_error: OnError::Skip,
             lists_objects: false,
-            ..IngestionRequest::new(&object.id, name, mode, trace)
+            ..IngestionRequest::new(object, mode, trace)
         };
         let batch = MessageBatch { source: self.source, text: &text, messages: &batched };
         ingest_objects(self.gateway, &self.by, &request, Body::Messages(batch))

@@ -2,9 +2,9 @@
 //! orders IRIs, compares texts of dates and
 //! invalid values, does not compare `INF` and some integers, and passes over the values of a literal. It counts the bytes of
 //! a text instead of its characters, and matches regular expressions without a limit.
+use super::patterns::{Patterns, pattern_key};
 use super::quick::{text_of, to_folded};
-use super::{Patterns, pattern_key, to_named_node};
-use crate::data::Data;
+use crate::data::{Data, to_named_node};
 use oxrdf::{NamedNode, Term};
 use penstock_rdf::compare::{compare, fold_language, is_valid};
 use rudof_iri::IriS;

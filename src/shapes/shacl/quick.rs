@@ -1,8 +1,8 @@
 //! A quick check that most objects pass. rudof takes about 2 us for each constraint of an object, a multiple of what
 //! storing it takes. This check reads each object once and says "conforms" only if that is certain: for the frequent
 //! constraints, and values of the frequent datatypes. rudof validates the other data, and alone decides what violates.
-use super::{Patterns, pattern_key};
-use crate::data::Data;
+use super::patterns::{Patterns, pattern_key};
+use crate::data::{Data, to_named_node};
 use crate::patterns::Pattern;
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, NamedNodeRef, Term};
@@ -57,7 +57,7 @@ impl QuickShapes {
             let property = match shape.path() {
                 None => None,
                 Some(path) => match path.pred() {
-                    Some(property) => Some(super::to_named_node(property)),
+                    Some(property) => Some(to_named_node(property)),
                     None => continue,
                 },
             };
@@ -165,9 +165,7 @@ fn to_check(component: &IRComponent, patterns: &Patterns) -> Option<Check> {
         IRComponent::MinCount(count) => Check::MinCount(count.min_count()),
         IRComponent::MaxCount(count) => Check::MaxCount(count.max_count()),
         IRComponent::Class(class) => Check::Class(class.class_rule().clone().into()),
-        IRComponent::Datatype(datatype) => {
-            Check::Datatype(super::to_named_node(datatype.datatype()))
-        }
+        IRComponent::Datatype(datatype) => Check::Datatype(to_named_node(datatype.datatype())),
         IRComponent::NodeKind(kind) => Check::NodeKind(kind.node_kind().clone()),
         IRComponent::MinInclusive(than) => Check::MinInclusive(number(than.min_inclusive())?),
         IRComponent::MinExclusive(than) => Check::MinExclusive(number(than.min_exclusive())?),

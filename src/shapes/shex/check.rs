@@ -1,6 +1,6 @@
 //! What a schema may have. rudof's parser calls itself for each level of brackets, and fetches what a schema imports.
-use super::lines::ShortLines;
-use crate::graph::Properties;
+use super::lines::{ShortLines, find_position, token_length};
+use crate::scope::Properties;
 use oxrdf::NamedNode;
 use penstock_base::error::Finding;
 use prefixmap::IriRef;
@@ -75,61 +75,6 @@ fn check_prefix(text: &str) -> Option<String> {
             name.trim()
         )
     })
-}
-
-/// Returns the bytes of the token at the start: of a string, an IRI, a comment or a regular expression, otherwise of one
-/// character.
-pub(super) fn token_length(text: &str, sign: char) -> usize {
-    let after = text.get(sign.len_utf8()..).unwrap_or_default();
-    let until = |text: &str, end: &str| text.find(end).map(|at| at + end.len());
-    let one = sign.len_utf8();
-    match sign {
-        '#' => until(text, "\n").unwrap_or(text.len()),
-        '/' if after.starts_with('*') => until(text, "*/").unwrap_or(text.len()),
-        // An annotation begins with it.
-        '/' if after.starts_with('/') => 2,
-        '/' => one + quoted_length(after, "/").unwrap_or(0),
-        // An IRI has none of these characters; otherwise it is a comparison or not valid.
-        '<' => match after.find(|c: char| c <= ' ' || "<>\"{}|^`".contains(c)) {
-            Some(end) if after.get(end..).is_some_and(|rest| rest.starts_with('>')) => {
-                one + end + 1
-            }
-            _ => one,
-        },
-        '"' | '\'' => {
-            let triple = sign.to_string().repeat(3);
-            if let Some(inner) = text.strip_prefix(triple.as_str()) {
-                3 + quoted_length(inner, &triple).unwrap_or(inner.len())
-            } else {
-                one + quoted_length(after, &sign.to_string()).unwrap_or(0)
-            }
-        }
-        '\\' => one + after.chars().next().map_or(0, char::len_utf8),
-        _ => one,
-    }
-}
-
-/// Returns the bytes up to and with the closing quote; `None` if there is none.
-fn quoted_length(text: &str, quote: &str) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        let rest = text.get(at..)?;
-        if rest.starts_with(quote) {
-            return Some(at + quote.len());
-        }
-        let sign = rest.chars().next()?;
-        at += sign.len_utf8();
-        if sign == '\\' {
-            at += text.get(at..)?.chars().next()?.len_utf8();
-        }
-    }
-}
-
-/// Returns the line and the column after this text, both from 1.
-pub(super) fn find_position(before: &str) -> (u64, u64) {
-    let line = before.matches('\n').count() + 1;
-    let last = before.rsplit('\n').next().unwrap_or_default();
-    (line as u64, last.chars().count() as u64 + 1)
 }
 
 /// Returns the finding of an error of the parser, which got the text in short lines.

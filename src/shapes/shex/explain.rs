@@ -1,8 +1,8 @@
 //! Texts for people about why a node does not conform.
 use super::facets::describe_condition;
-use super::to_term;
 use oxrdf::{NamedNode, Term};
 use rbe::{Cardinality, Max, RbeError};
+use rudof_rdf::rdf_core::term::Object;
 use shex_ast::ir::schema_ir::SchemaIR;
 use shex_ast::ir::shape_label::ShapeLabel;
 use shex_ast::{Node, Pred, ShapeLabelIdx};
@@ -182,6 +182,12 @@ fn describe_cardinality(expected: &Cardinality) -> String {
 
 fn values(number: usize) -> &'static str {
     if number == 1 { "value" } else { "values" }
+}
+
+/// Returns a value of a result as a term.
+fn to_term(node: &Node) -> Term {
+    let object: Object = node.as_object().clone();
+    object.into()
 }
 
 fn name_of(schema: &SchemaIR, shape: ShapeLabelIdx) -> Option<&str> {

@@ -1,5 +1,4 @@
 //! Estimates the rows of a pattern by the statistics of the index.
-use super::to_variable;
 use crate::dataset::Statistics;
 use oxrdf::{Term, Variable};
 use spargebra::algebra::GraphPattern;
@@ -86,4 +85,9 @@ pub(super) fn estimate_rows(pattern: &GraphPattern) -> f64 {
 
 pub(super) fn count_to_float(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// Returns the variable that stands for a blank node of a pattern.
+pub(super) fn to_variable(node: &oxrdf::BlankNode) -> Variable {
+    Variable::new_unchecked(format!("_:{}", node.as_str()))
 }

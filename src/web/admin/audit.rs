@@ -7,6 +7,7 @@ use askama::Template;
 use penstock_auth::audit::Filter;
 use penstock_auth::{Auth, Caller};
 use penstock_http::caller::caller;
+use penstock_http::parameters::page_of;
 use penstock_http::query::{NumberCursor, Query};
 use penstock_http::state::gateway;
 use penstock_resources::audit::AuditEvent;
@@ -87,13 +88,13 @@ pub(crate) async fn show_audit_trail(req: &mut Request, depot: &mut Depot) -> Pa
     let text = |name: &str| query.get(name).map(str::to_owned);
     let filter = Filter { account: text("account"), what: text("what"), ..Filter::default() };
     let before = query.read_cursor::<NumberCursor>()?;
-    let mut events =
-        list_events(&gateway, caller(depot), filter, before, ROWS_PER_PAGE + 1).await?;
+    let events = list_events(&gateway, caller(depot), filter, before, ROWS_PER_PAGE + 1).await?;
     let frame = Frame::new(req, depot, Section::Audit);
     let id = |event: &AuditEvent| event.id.clone();
+    let page = page_of(events, ROWS_PER_PAGE, id);
     Ok(PageReply::show(&Trail {
-        pager: Pager::for_rows(&frame, "/admin/audit", &query, &mut events, ROWS_PER_PAGE, id),
-        rows: events.into_iter().map(|event| build_row(event, &gateway.auth)).collect(),
+        pager: Pager::for_query(&frame, "/admin/audit", &query, page.next.as_deref()),
+        rows: page.items.into_iter().map(|event| build_row(event, &gateway.auth)).collect(),
         account: text("account").unwrap_or_default(),
         what: Select::new("what", "Event", KINDS, query.get("what")),
         frame,

@@ -14,8 +14,8 @@ use penstock_base::principal::Principal;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::query::{NumbersCursor, Query, cursor_after};
-use penstock_http::service::trace;
 use penstock_http::state::{gateway, state};
+use penstock_http::trace::trace;
 use penstock_model::changes::{Change, ChangeAction, ChangeCounts, HistoryEntry};
 use penstock_resources::change::ChangeState;
 use penstock_service::changes::{

@@ -8,10 +8,12 @@ use penstock_auth::Authorized;
 use penstock_base::Preconditions;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_http::caller::caller;
+use penstock_http::parameters::page_of;
 use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::problem::Problem;
 use penstock_http::query::{Query, TextCursor};
 use penstock_http::state::gateway;
+use penstock_resources::definitions::DefinitionKind;
 use penstock_service::definitions::{self, Kind};
 use penstock_service::gateway::Gateway;
 use salvo::{Depot, Request, handler};
@@ -179,11 +181,11 @@ async fn list<K: DefinitionPages>(req: &Request, depot: &Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
     let after = query.read_cursor::<TextCursor>()?;
     let view = View::new::<K>(req, depot)?;
-    let mut rows =
-        definitions::list::<K>(&view.gateway, &view.by, after, ROWS_PER_PAGE + 1).await?;
+    let rows = definitions::list::<K>(&view.gateway, &view.by, after, ROWS_PER_PAGE + 1).await?;
     let name = |shown: &K::Shown| K::name(shown).to_owned();
-    let pager = Pager::for_rows(&view.frame, K::PATH, &query, &mut rows, ROWS_PER_PAGE, name);
-    Ok(PageReply::show(&K::build_list(view, rows, pager)))
+    let page = page_of(rows, ROWS_PER_PAGE, name);
+    let pager = Pager::for_query(&view.frame, K::PATH, &query, page.next.as_deref());
+    Ok(PageReply::show(&K::build_list(view, page.items, pager)))
 }
 
 fn show_form<K: DefinitionPages>(
@@ -281,16 +283,19 @@ pub(super) fn refuse_name(why: String) -> GatewayError {
     GatewayError::with_findings(ErrorClass::Invalid, NOT_SAVED, findings)
 }
 
+/// Returns the error of a new definition whose name is taken.
+pub(super) fn taken_name_error(kind: DefinitionKind) -> GatewayError {
+    let label = kind.label();
+    let message = format!("this name is taken already; choose another one, or edit that {label}");
+    let findings = vec![Finding::at_pointer("/name", message)];
+    GatewayError::with_findings(ErrorClass::PreconditionFailed, NOT_SAVED, findings)
+}
+
 /// Returns the errors of a definition that was refused.
 fn describe_refusal<K: DefinitionPages>(mut error: GatewayError, is_new: bool) -> FormErrors {
     let label = K::KIND.label();
     match error.class {
-        ErrorClass::PreconditionFailed if is_new => {
-            let message =
-                format!("this name is taken already; choose another one, or edit that {label}");
-            let findings = vec![Finding::at_pointer("/name", message)];
-            error = GatewayError::with_findings(error.class, NOT_SAVED, findings);
-        }
+        ErrorClass::PreconditionFailed if is_new => error = taken_name_error(K::KIND),
         ErrorClass::PreconditionFailed => {
             error.detail = format!(
                 "Another user has changed this {label} in the meantime. Your changes are not saved. Copy them, and open \

@@ -1,6 +1,7 @@
 //! Creating and changing a Business Object.
 use super::business_objects::describe_updater;
 use super::check::{self, Checked};
+use super::definitions::taken_name_error;
 use super::draft::{Draft, FIELDS};
 use super::form::{FormErrors, take_form};
 use super::frame::{Frame, PageReply, PageResult, Section};
@@ -9,7 +10,7 @@ use askama::Template;
 use penstock_auth::Authorized;
 use penstock_auth::Caller;
 use penstock_base::Preconditions;
-use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
@@ -188,7 +189,7 @@ pub(crate) async fn create_business_object(req: &mut Request, depot: &mut Depot)
         match save::<BusinessObjects>(&gateway, by, new, Preconditions::ONLY_IF_NEW).await {
             Ok(put) => return Ok(redirect_saved(put.value(), "was created")),
             Err(error) if error.class == ErrorClass::PreconditionFailed => {
-                refused = Some(taken_name_error());
+                refused = Some(taken_name_error(DefinitionKind::BusinessObject));
             }
             Err(error) => refused = Some(error),
         }
@@ -236,12 +237,6 @@ fn frame_for_existing(req: &Request, depot: &Depot, object: &BusinessObject) -> 
     frame.with_source_of(depot, DefinitionKind::BusinessObject, &object.definition.name)
 }
 
-fn taken_name_error() -> GatewayError {
-    let message = "this name is taken; choose another one, or edit that Business Object";
-    let findings = vec![Finding::at_pointer("/name", message)];
-    GatewayError::with_findings(ErrorClass::Conflict, "The name is taken.", findings)
-}
-
 fn redirect_saved(saved: &business_object::BusinessObject, done: &str) -> PageReply {
     let business_object::BusinessObject { id, definition, created_namespaces, .. } = saved;
     let mut words = format!("{} {done}.", definition.name);
@@ -280,7 +275,7 @@ fn describe_refusal(mut error: GatewayError) -> FormErrors {
     let mut faults =
         FormErrors::with_text(error, &FIELDS.map(|(name, ..)| name), "config", "the mapping");
     let summary = match (class, count) {
-        (ErrorClass::PreconditionFailed, _) => {
+        (ErrorClass::PreconditionFailed, 0) => {
             "Another user has changed this Business Object in the meantime. Your changes are not saved yet."
         }
         (ErrorClass::Unconfirmed, _) | (_, 0) => "",

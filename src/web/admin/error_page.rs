@@ -2,9 +2,9 @@
 use super::frame::{self, Frame};
 use crate::sign_in::{self, Message};
 use askama::Template;
+use penstock_http::origin::origin;
 use penstock_http::problem::{ErrorPage, Problem};
 use penstock_http::return_path::sign_in_location;
-use penstock_http::service::origin;
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, Response};
 

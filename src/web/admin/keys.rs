@@ -10,9 +10,10 @@ use penstock_auth::Role;
 use penstock_auth::keys::NewApiKey;
 use penstock_base::json::Json;
 use penstock_http::caller::caller;
+use penstock_http::origin::origin;
+use penstock_http::parameters::page_of;
 use penstock_http::path::path_parameter;
 use penstock_http::query::{Query, UuidCursor};
-use penstock_http::service::origin;
 use penstock_http::state::{gateway, state};
 use penstock_model::resource::Compiled;
 use penstock_resources::api_key::ApiKey;
@@ -127,13 +128,13 @@ impl Row {
 pub(crate) async fn list_keys(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
     let (after, gateway) = (query.read_cursor::<UuidCursor>()?, gateway(depot)?);
-    let mut keys =
-        api_keys::list_keys(&gateway, caller(depot), after.as_deref(), ROWS_PER_PAGE + 1);
+    let keys = api_keys::list_keys(&gateway, caller(depot), after.as_deref(), ROWS_PER_PAGE + 1);
     let frame = Frame::new(req, depot, Section::Keys);
     let id = |key: &ApiKey| key.id.clone();
+    let page = page_of(keys, ROWS_PER_PAGE, id);
     Ok(PageReply::show(&List {
-        pager: Pager::for_rows(&frame, "/admin/keys", &query, &mut keys, ROWS_PER_PAGE, id),
-        rows: keys.into_iter().map(|key| Row::new(key, &gateway)).collect(),
+        pager: Pager::for_query(&frame, "/admin/keys", &query, page.next.as_deref()),
+        rows: page.items.into_iter().map(|key| Row::new(key, &gateway)).collect(),
         frame,
     }))
 }

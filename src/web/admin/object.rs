@@ -7,7 +7,7 @@ use super::labels::Labelled as _;
 use super::pager::Pager;
 use super::words::{self, shorten_text};
 use askama::Template;
-use fields::{FieldList, TreeItem};
+use fields::{FieldList, ListBuilder, TreeItem};
 use graph::Drawing;
 use header::{Header, ObjectAddress, Tab};
 use history::Written;
@@ -157,9 +157,8 @@ pub(crate) async fn show_object(req: &mut Request, depot: &mut Depot) -> PageRes
     };
     let content = match details.content {
         PartContent::Fields(Some(tree), labels) => {
-            let list =
-                FieldList::from_tree(&tree, window.as_ref(), &labels, &names, &address, &frame);
-            Content::Fields(list)
+            let builder = ListBuilder::new(&labels, &names, &address, &frame);
+            Content::Fields(builder.list_fields(&tree, window.as_ref()))
         }
         PartContent::Fields(None, _) => Content::NoFields,
         PartContent::Graph(graph) => {

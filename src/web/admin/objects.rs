@@ -78,11 +78,12 @@ pub(crate) async fn list_objects(req: &mut Request, depot: &mut Depot) -> PageRe
     let mut fields = Vec::new();
     collect_search_fields(&compiled.mapping.root, &mut Vec::new(), &mut fields);
     let request = ListRequest {
+        fields,
         filters: Filters::read(&query, &label_pointer(&compiled.mapping)),
         sorting: Sorting::read(query.get("sort")),
         after: query.get("cursor").map(str::to_owned),
     };
-    let found = match find_page(&gateway, caller(depot), &compiled, &request, &fields).await {
+    let found = match find_page(&gateway, caller(depot), &compiled, &request).await {
         Ok(found) => Ok(found),
         // An invalid search is the user's mistake: the page shows it.
         Err(error)
@@ -97,7 +98,7 @@ pub(crate) async fn list_objects(req: &mut Request, depot: &mut Depot) -> PageRe
     };
     let status = if found.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     let columns = list_columns(&compiled.mapping);
-    let names = CellNames {
+    let cells = CellReader {
         labels: match &found {
             Ok(found) => {
                 find_labels(&gateway, caller(depot), collect_iris(found, &columns)).await?
@@ -105,13 +106,16 @@ pub(crate) async fn list_objects(req: &mut Request, depot: &mut Depot) -> PageRe
             Err(_) => HashMap::new(),
         },
         names: IriNames::new(&gateway),
+        columns,
     };
-    let page = List::new(frame, &compiled, &request, &fields, &columns, found, &names);
+    let page = List::new(frame, &compiled, &request, found, &cells);
     Ok(PageReply::show_with_status(status, &page))
 }
 
 /// What a list is asked for.
 struct ListRequest {
+    /// The fields that can be searched.
+    fields: Vec<SearchField>,
     filters: Filters,
     sorting: Sorting,
     after: Option<String>,
@@ -131,9 +135,8 @@ async fn find_page(
     by: &Caller,
     compiled: &Arc<Compiled>,
     request: &ListRequest,
-    fields: &[SearchField],
 ) -> Result<FoundPage, GatewayError> {
-    let filter = request.filters.build_filter(&compiled.mapping.root, fields)?;
+    let filter = request.filters.build_filter(&compiled.mapping.root, &request.fields)?;
     let order = request.sorting.build_order(&compiled.mapping.root)?;
     let after = request.after.clone();
     let search = ObjectSearch { filter, order, after, limit: ROWS_PER_PAGE };
@@ -146,10 +149,8 @@ impl List {
         frame: Frame,
         compiled: &Compiled,
         request: &ListRequest,
-        fields: &[SearchField],
-        columns: &[&Field],
         found: Result<FoundPage, String>,
-        names: &CellNames,
+        cells: &CellReader<'_>,
     ) -> Self {
         let id = &compiled.object.id;
         let is_searched = request.filters.is_search();
@@ -158,7 +159,7 @@ impl List {
             Ok(FoundPage { page, rows: shown, count }) => {
                 total = count.map(|count| describe_total(count, is_searched)).unwrap_or_default();
                 for (found, row) in page.found.iter().zip(shown) {
-                    rows.push(Row::new(found.uri.as_str(), row, columns, names, id, &frame));
+                    rows.push(Row::new(found.uri.as_str(), row, cells, id, &frame));
                 }
                 next = page.found.into_iter().next_back().filter(|_| page.more);
             }
@@ -178,10 +179,10 @@ impl List {
             format!("{}{path}{mark}{}", frame.prefix, query.join("&"))
         };
         let label = compiled.mapping.find_label_field().map(|(_, field)| field);
-        let shown = label.into_iter().chain(columns.iter().copied());
+        let shown = label.into_iter().chain(cells.columns.iter().copied());
         let headers = request.sorting.list_headers(label.is_some(), shown, &address);
         Self {
-            filters: request.filters.to_rows(fields),
+            filters: request.filters.to_rows(&request.fields),
             order: request.sorting.list_choices(&compiled.mapping.root),
             id: id.clone(),
             name: compiled.object.definition.name.clone(),
@@ -259,13 +260,14 @@ fn collect_iris(found: &FoundPage, columns: &[&Field]) -> BTreeSet<String> {
     shown.flat_map(|field| field.texts.iter().cloned()).collect()
 }
 
-/// The names of the IRIs in a list.
-struct CellNames {
+/// The columns of a list, and the names of the IRIs in them.
+struct CellReader<'c> {
+    columns: Vec<&'c Field>,
     labels: HashMap<String, String>,
     names: IriNames,
 }
 
-impl CellNames {
+impl CellReader<'_> {
     fn to_cell(&self, text: &str, is_iri: bool, frame: &Frame) -> Cell {
         if is_iri {
             Cell::for_iri(text, &self.labels, &self.names, frame)
@@ -279,18 +281,17 @@ impl Row {
     fn new(
         uri: &str,
         FoundRow { label, fields }: FoundRow,
-        columns: &[&Field],
-        names: &CellNames,
+        cells: &CellReader<'_>,
         id: &str,
         frame: &Frame,
     ) -> Self {
-        let cells = |field: &FoundField| {
+        let read = |field: &FoundField| {
             let texts = field.texts.iter();
-            texts.map(|text| names.to_cell(text, field.holds_iris, frame)).collect()
+            texts.map(|text| cells.to_cell(text, field.holds_iris, frame)).collect()
         };
-        let values = columns.iter().map(|column| {
+        let values = cells.columns.iter().map(|column| {
             let field = fields.iter().find(|field| field.name == column.name);
-            (column.name.clone(), field.map(cells).unwrap_or_default())
+            (column.name.clone(), field.map(read).unwrap_or_default())
         });
         Self {
             values: values.collect(),

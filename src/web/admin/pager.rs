@@ -1,7 +1,7 @@
 //! The links to further pages of a list.
 use super::frame::Frame;
 use penstock_http::path::encode_segment;
-use penstock_http::query::{Query, cursor_after};
+use penstock_http::query::Query;
 use std::fmt::Write as _;
 
 /// The addresses of the first and the next page.
@@ -12,22 +12,12 @@ pub(crate) struct Pager {
 }
 
 impl Pager {
-    /// Truncates `rows` to one page of `limit` rows, and creates the links for the list at `path`. `rows` has more than
-    /// `limit` if there is a next page. It begins after the row with the cursor's key.
-    pub(super) fn for_rows<T>(
-        frame: &Frame,
-        path: &str,
-        query: &Query,
-        rows: &mut Vec<T>,
-        limit: usize,
-        key: impl Fn(&T) -> String,
-    ) -> Self {
-        let has_more = rows.len() > limit;
-        rows.truncate(limit);
-        let next = rows.last().filter(|_| has_more).map(|last| cursor_after(&key(last)));
+    /// Creates the links for the list at `path` with the parameters of this query. `next` is the cursor of the page after the
+    /// current one.
+    pub(super) fn for_query(frame: &Frame, path: &str, query: &Query, next: Option<&str>) -> Self {
         let filter = query.iter().filter(|(name, _)| *name != "cursor");
         let parameters: Vec<_> = filter.map(|(name, value)| (name, Some(value))).collect();
-        Self::new(frame, path, &parameters, query.get("cursor").is_none(), next.as_deref())
+        Self::new(frame, path, &parameters, query.get("cursor").is_none(), next)
     }
 
     /// Creates the links for the list at `path` (without the prefix) with these query parameters. `next` is

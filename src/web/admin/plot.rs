@@ -65,7 +65,7 @@ impl Plot {
         for value in series.iter_mut().flat_map(|one| one.values.iter_mut().flatten()) {
             *value = value.saturating_mul(factor);
         }
-        Self::new(heading, legend, &series, Unit::Count, None, Bars::OfRates)
+        Self::new(heading, legend, &series, Bars::OfRates)
     }
 
     /// Creates a plot of levels: bars without gaps. The label in the legend has the value of `now`. `limit` is a level
@@ -82,17 +82,20 @@ impl Plot {
         legend.extend(
             limit.map(|(label, value)| ("limit", format!("{label}: {}", unit.format(value)))),
         );
-        Self::new(heading, legend, &[series], unit, limit.map(|(_, value)| value), Bars::OfLevels)
+        let limit = limit.map(|(_, value)| value);
+        Self::new(heading, legend, &[series], Bars::OfLevels { unit, limit })
     }
 
     fn new(
         heading: String,
         legend: Vec<(&'static str, String)>,
         series: &[Series],
-        unit: Unit,
-        limit: Option<u64>,
         kind: Bars,
     ) -> Self {
+        let (unit, limit) = match kind {
+            Bars::OfRates => (Unit::Count, None),
+            Bars::OfLevels { unit, limit } => (unit, limit),
+        };
         let periods = series.iter().map(|one| one.values.len()).max().unwrap_or_default();
         let sum_at = |at: usize| {
             series.iter().filter_map(|one| *one.values.get(at)?).fold(0, u64::saturating_add)
@@ -149,14 +152,14 @@ enum Bars {
     /// Bars with gaps between them. A rate of zero has none.
     OfRates,
     /// Bars without gaps. A level of zero has one too, because without one the level is unknown.
-    OfLevels,
+    OfLevels { unit: Unit, limit: Option<u64> },
 }
 
 impl Bars {
     fn width(self) -> u64 {
         match self {
             Self::OfRates => STEP - 2,
-            Self::OfLevels => STEP,
+            Self::OfLevels { .. } => STEP,
         }
     }
 }

@@ -9,6 +9,7 @@ use askama::Template;
 use penstock_base::Role;
 use penstock_base::error::ErrorClass;
 use penstock_http::caller::caller;
+use penstock_http::parameters::page_of;
 use penstock_http::path::path_parameter;
 use penstock_http::query::{NumberCursor, Query, UuidCursor, cursor_after};
 use penstock_http::state::gateway;
@@ -111,11 +112,12 @@ pub(crate) async fn list_validations(req: &mut Request, depot: &mut Depot) -> Pa
     let after = query.read_cursor::<UuidCursor>()?;
     let (gateway, frame) = (gateway(depot)?, Frame::new(req, depot, Section::Quality));
     let (wanted, after) = (query.get("businessObject"), after.as_deref());
-    let mut found = validations::list_validations(&gateway, wanted, after, ROWS_PER_PAGE + 1);
+    let found = validations::list_validations(&gateway, wanted, after, ROWS_PER_PAGE + 1);
     let id = |one: &Validation| one.id.clone();
-    let pager = Pager::for_rows(&frame, "/admin/quality", &query, &mut found, ROWS_PER_PAGE, id);
+    let page = page_of(found, ROWS_PER_PAGE, id);
+    let pager = Pager::for_query(&frame, "/admin/quality", &query, page.next.as_deref());
     let business_objects = list_validated(&gateway);
-    Ok(PageReply::show(&List { frame, business_objects, rows: found, pager }))
+    Ok(PageReply::show(&List { frame, business_objects, rows: page.items, pager }))
 }
 
 fn list_validated(gateway: &Gateway) -> Vec<(Arc<Compiled>, Option<Validation>)> {

@@ -12,8 +12,8 @@ use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
 use penstock_http::query::{Query, UuidCursor, cursor_after};
-use penstock_http::service::trace;
 use penstock_http::state::{gateway, run_blocking, state};
+use penstock_http::trace::trace;
 use penstock_model::dead_letters::{DeadLetter, Origin};
 use penstock_service::dead_letters::{
     self, Correction, DeadLetterName, DeadLetterText, LetterList, LetterRetry,

@@ -10,6 +10,7 @@ use penstock_auth::{Account, AccountSource, Authorized};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::Json;
 use penstock_http::caller::caller;
+use penstock_http::parameters::page_of;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
 use penstock_http::query::{Query, UuidCursor};
@@ -134,13 +135,14 @@ fn page_path(account: &Account) -> String {
 pub(crate) async fn list_users(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
     let (after, gateway) = (query.read_cursor::<UuidCursor>()?, gateway(depot)?);
-    let mut accounts =
+    let accounts =
         accounts::list_accounts(&gateway, caller(depot), after.as_deref(), ROWS_PER_PAGE + 1)?;
     let frame = Frame::new(req, depot, Section::Users);
     let key = |account: &Arc<Account>| account.id.clone();
+    let page = page_of(accounts, ROWS_PER_PAGE, key);
     Ok(PageReply::show(&List {
-        pager: Pager::for_rows(&frame, "/admin/users", &query, &mut accounts, ROWS_PER_PAGE, key),
-        rows: accounts,
+        pager: Pager::for_query(&frame, "/admin/users", &query, page.next.as_deref()),
+        rows: page.items,
         provider: gateway.auth.oidc.as_ref().map(|oidc| oidc.registration().to_owned()),
         frame,
     }))

@@ -1,8 +1,8 @@
 //! `GET /`: redirects to the administration interface, or to the sign-in.
 use super::pages::redirect;
 use penstock_http::caller::find_visitor;
+use penstock_http::origin::origin;
 use penstock_http::return_path::sign_in_location;
-use penstock_http::service::origin;
 use salvo::{Depot, Request, Response, handler};
 
 #[handler]

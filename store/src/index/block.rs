@@ -4,20 +4,14 @@
 //! The bytes in memory are the bytes on disk, so a block takes no more memory than its content. Searching and
 //! changing do not decode whole keys. They compare two lengths: how much of the searched key the previous
 //! entry matches, and how much an entry shares with the previous entry.
-use super::clean::Name;
-use super::key::KeyBuffer;
+use super::key::{KeyBuffer, Shape};
 use crate::Error;
 use crate::varint::{self, Input};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-/// The properties that all blocks of a tree share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
-    /// Whether entries have values.
-    pub(crate) has_values: bool,
-    /// The size of the entries, in bytes, above which a block is split.
-    pub(crate) max_bytes: usize,
-}
+/// The name of a block.
+pub(crate) type Name = Arc<[u8]>;
 
 /// Bytes reserved when a block grows. Doubling the capacity would leave half of it unused.
 const GROWTH_BYTES: usize = 96;

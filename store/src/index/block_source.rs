@@ -1,6 +1,5 @@
 //! Reading ordered maps of byte keys: from the blocks of the index, or from those of a snapshot.
-use super::block::{Block, VisitEntry};
-use super::clean::Name;
+use super::block::{Block, Name, VisitEntry};
 use crate::Error;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;

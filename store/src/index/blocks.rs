@@ -6,11 +6,12 @@
 //! Invariant: the names and ends of all live blocks, in memory or in the engine, partition each tree. If
 //! several copies of a block exist, the dirty one counts, then the clean one, then the engine's. A name in
 //! `deleted` is deleted, even if the engine still has it.
-use super::block::{Block, Inserted, Shape};
+use super::block::{Block, Inserted, Name};
 use super::block_source::{BlockSource, Reading};
-use super::clean::{Chain, CleanBlocks, Name, covers_key, find_floor};
+use super::clean::{Chain, CleanBlocks, covers_key, find_floor};
 use super::engine::{Engine, entry_checksum};
 use super::images::{self, Image, NewImages};
+use super::key::Shape;
 use super::packing::{Packer, Unpacker};
 use super::preserved::OpenSnapshots;
 use crate::steps::WriterSteps;

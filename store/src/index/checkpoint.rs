@@ -8,17 +8,20 @@
 use super::blocks::{self, Blocks, WrittenImages};
 use super::engine::Engine;
 use super::images::{self, ImagesEnd, NewImages};
-use super::key::tree;
+use super::key::{Shape, damaged_entry, tree};
 use super::note::Note;
 use super::runs::{self, Runs};
-use super::{Health as _, Index, damaged_entry, preserved};
+use super::{Health as _, Index, preserved};
 use crate::steps::WriterSteps;
-use crate::store::LOADING_SEQUENCE;
-use crate::{Error, files};
+use crate::{DiskFull, Error, files};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+
+/// Added to the number of each part while the index is built from the parts of a base. An index with such a
+/// sequence is unfinished, and the next open discards it.
+pub(crate) const LOADING_SEQUENCE: u64 = 1 << 63;
 
 /// A checkpoint needs this multiple of the dirty bytes and [`SPACE_RESERVE_BYTES`] as free disk space. The
 /// engine writes whole segments and frees old ones only later.
@@ -153,7 +156,7 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         instance: INSTANCES.fetch_add(1, Ordering::Relaxed),
         checkpointed_sequence: note.sequence,
         note,
-        blocks: Blocks::new(engine, tree::block_shape),
+        blocks: Blocks::new(engine, Shape::of_tree),
         runs,
         names: Arc::default(),
         dir: dir.to_owned(),
@@ -212,7 +215,7 @@ impl Index {
         self.check_usable()?;
         let (needed, free) = (required_free_bytes(self.dirty_bytes()), self.free_disk_bytes()?);
         if free < needed {
-            let full = files::DiskFull { needed, free }.into();
+            let full = DiskFull { needed, free }.into();
             return Err(files::io_error("writing a checkpoint to", &index_folder(&self.dir))(full));
         }
         Ok(())

@@ -1,5 +1,5 @@
 //! A cache of unchanged blocks, for readers.
-use super::block::Block;
+use super::block::{Block, Name};
 use super::block_source::Reading;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,8 +8,6 @@ use std::sync::Arc;
 /// The size of the cache, in bytes.
 const MAX_CLEAN_BYTES: usize = 4 << 20;
 
-/// The name of a block.
-pub(crate) type Name = Arc<[u8]>;
 pub(super) type Chain = BTreeMap<Name, Arc<Block>>;
 
 /// The number of blocks that were read once and whose names are remembered.
@@ -103,7 +101,7 @@ pub(super) fn find_floor<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::block::Shape;
+    use super::super::key::Shape;
     use super::*;
 
     #[test]

@@ -1,8 +1,8 @@
 //! Terms and their codes. IRIs and blank nodes have ids, in the order in which they first appear. Short
 //! literals are stored inline. Long literals are stored in parts, with a reference count.
 use super::block_source::ReadEntries as _;
-use super::key::{Code, build_key, build_numbered_key, object, tree};
-use super::{Index, TermCode, View, damaged_entry};
+use super::key::{Code, build_key, build_numbered_key, damaged_entry, object, tree};
+use super::{Index, TermCode, View};
 use crate::Error;
 use crate::term::{self, LiteralParts, kind, split_literal};
 use crate::varint::{self, Input};

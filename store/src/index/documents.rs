@@ -1,8 +1,8 @@
 //! Documents: byte values by collection and key, stored in parts so that no entry is large.
 use super::block_source::ReadEntries as _;
 use super::dictionary::VALUE_PART_BYTES;
-use super::key::{build_key, tree};
-use super::{Index, View, damaged_entry};
+use super::key::{build_key, damaged_entry, tree};
+use super::{Index, View};
 use crate::read::Document;
 use crate::varint::{self, Input};
 use crate::{DocumentRange, Error};

@@ -5,13 +5,12 @@
 //! numbers in the order of first appearance, so that is about right unless ids of very different ages behave
 //! differently. In the list of a predicate, the quads of one object may be many. Then they are scaled by the ids of
 //! their subjects, and the rest of them is skipped.
-use super::block::Block;
+use super::View;
+use super::block::{Block, Name};
 use super::block_source::{BlockSource, Reading};
-use super::clean::Name;
-use super::key::{KeyBuffer, object, tree};
+use super::key::{KeyBuffer, damaged_entry, object, tree};
 use super::quad_scan::{KeyScan, QuadScan, Sought, build_prefix};
 use super::term_code::{CodedPattern, TermCode};
-use super::{View, damaged_entry};
 use crate::Error;
 use crate::varint::Input;
 use std::cell::Cell;

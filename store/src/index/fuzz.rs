@@ -1,6 +1,6 @@
 //! Fuzz tests of the index: its decoders get arbitrary and mutated bytes; see `crate::fuzz`.
 use super::block::Block;
-use super::key::{self, tree};
+use super::key::{self, Shape, tree};
 use super::note::Note;
 use super::packing::{Packer, Unpacker};
 use super::quad_scan::CodedRow;
@@ -14,7 +14,7 @@ const TREES: [u8; 3] = [tree::SPOG, tree::DOCUMENT, tree::ID_NAME];
 fn blocks() -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for tree in TREES {
-        let mut block = Block::new(tree::block_shape(tree));
+        let mut block = Block::new(Shape::of_tree(tree));
         for n in 0..40_u8 {
             block.insert(
                 &[tree, n / 8, n % 8, 7],
@@ -34,14 +34,14 @@ fn blocks() -> Vec<Vec<u8>> {
 }
 
 fn block_is_valued(tree: u8) -> bool {
-    tree::block_shape(tree).has_values
+    Shape::of_tree(tree).has_values
 }
 
 #[test]
 fn blocks_and_what_is_done_with_them() {
     run(&blocks(), &mut |random, bytes| {
         let tree = TREES[random.below(TREES.len())];
-        let Some(mut block) = Block::decode(tree::block_shape(tree), bytes.to_vec()) else {
+        let Some(mut block) = Block::decode(Shape::of_tree(tree), bytes.to_vec()) else {
             return;
         };
         let entries = block.to_vec();

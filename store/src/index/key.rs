@@ -1,11 +1,32 @@
 //! The keys of the index. FORMAT.md lists the trees.
-use super::block::Shape;
+use crate::Error;
 use crate::varint::{self, Input};
+
+/// The properties that all blocks of a tree share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Whether entries have values.
+    pub(crate) has_values: bool,
+    /// The size of the entries, in bytes, above which a block is split.
+    pub(crate) max_bytes: usize,
+}
+
+impl Shape {
+    /// Returns the shape of a tree's blocks. Trees that grow mostly at the end have large blocks, which fill
+    /// up. Trees with insertions anywhere have small ones, because each change rewrites a whole block.
+    pub(crate) fn of_tree(tree: u8) -> Self {
+        let max_bytes = match tree {
+            tree::ID_NAME | tree::LONG_PART => 2_048,
+            tree::SPOG => 1_536,
+            tree::DOCUMENT | tree::GS => 1_024,
+            _ => 384,
+        };
+        Self { has_values: !matches!(tree, tree::SPOG | tree::POSG | tree::OP), max_bytes }
+    }
+}
 
 /// The trees of the index. The constants are the first byte of their keys.
 pub(crate) mod tree {
-    use super::Shape;
-
     /// The note about the whole index; it is not in blocks.
     pub(crate) const NOTE: u8 = 0;
     /// Kind and name of an IRI or blank node: its id. In runs.
@@ -35,18 +56,6 @@ pub(crate) mod tree {
     /// Returns whether a key in the runs is looked up individually. Other keys are only listed.
     pub(crate) fn is_looked_up(key: &[u8]) -> bool {
         key.first() == Some(&NAME_ID)
-    }
-
-    /// Returns the shape of a tree's blocks. Trees that grow mostly at the end have large blocks, which fill
-    /// up. Trees with insertions anywhere have small ones, because each change rewrites a whole block.
-    pub(crate) fn block_shape(tree: u8) -> Shape {
-        let max_bytes = match tree {
-            ID_NAME | LONG_PART => 2_048,
-            SPOG => 1_536,
-            DOCUMENT | GS => 1_024,
-            _ => 384,
-        };
-        Shape { has_values: !matches!(tree, SPOG | POSG | OP), max_bytes }
     }
 }
 
@@ -147,6 +156,11 @@ impl std::ops::Deref for KeyBuffer {
     fn deref(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }
+}
+
+/// Returns the error about an entry of the index that should have this key.
+pub(super) fn damaged_entry(what: &str, bytes: &[u8]) -> Error {
+    Error::Index(format!("{what} {bytes:02x?} is missing or damaged"))
 }
 
 /// Builds a key of concatenated parts.

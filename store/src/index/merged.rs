@@ -1,4 +1,5 @@
 //! Merges several sorted sources. Of entries with the same key, the newest counts.
+use super::key::damaged_entry;
 use super::packing::Unpacker;
 use super::run::RunCursor;
 use crate::Error;
@@ -49,7 +50,7 @@ impl<'a> Source<'a> {
             SourceKind::Changed { value, .. } => Ok(*value),
             SourceKind::Run(cursor) => Input::new(cursor.value())
                 .read_number()
-                .ok_or_else(|| super::damaged_entry("the number of", cursor.key())),
+                .ok_or_else(|| damaged_entry("the number of", cursor.key())),
         }
     }
 

@@ -2,12 +2,12 @@
 //!
 //! An item that does not change between the first page and the last is visited once. An item that changes
 //! meanwhile may be visited in its old or new state, or not at all; a quad even twice.
+use super::View;
 use super::block_source::ReadEntries as _;
 use super::documents::{self, PAST_KEY_END};
-use super::key::{KeyBuffer, build_key, tree};
+use super::key::{KeyBuffer, build_key, damaged_entry, tree};
 use super::quad_scan::{CodedRow, KeyScan};
 use super::quads::TermResolver;
-use super::{View, damaged_entry};
 use crate::Error;
 use crate::varint::Input;
 use oxrdf::Quad;

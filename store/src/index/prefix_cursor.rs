@@ -2,9 +2,8 @@
 //!
 //! Subjects with consecutive ids usually share a block. Reading them in that order looks up and decodes each
 //! block once.
-use super::block::Block;
+use super::block::{Block, Name};
 use super::block_source::{BlockSource, Reading};
-use super::clean::Name;
 use crate::Error;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -119,9 +118,9 @@ impl<S: BlockSource + ?Sized> ReadNearby for S {}
 
 #[cfg(test)]
 mod tests {
-    use super::super::block::Shape;
     use super::super::blocks::Blocks;
     use super::super::engine::Engine;
+    use super::super::key::Shape;
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;

@@ -7,9 +7,9 @@
 //!
 //! Invariant: a changed block of the index covers only keys that preserved blocks cover. A block is preserved unless its
 //! name is covered. Splitting a block keeps its range, and joining changes both.
-use super::block::Block;
-use super::clean::{Chain, Name, covers_key, find_floor};
-use super::key::tree;
+use super::block::{Block, Name};
+use super::clean::{Chain, covers_key, find_floor};
+use super::key::Shape;
 use crate::{Error, LostCause, SnapshotLimits, SnapshotStats, files};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -321,7 +321,7 @@ impl PreservedBlocks {
         drop(state);
         let mut bytes = vec![0; length];
         let read = file.file.read_exact_at(&mut bytes, offset);
-        let shape = tree::block_shape(name.first().copied().unwrap_or_default());
+        let shape = Shape::of_tree(name.first().copied().unwrap_or_default());
         if read.is_ok()
             && crc32c::crc32c(&bytes) == crc
             && let Some(block) = Block::decode(shape, bytes)

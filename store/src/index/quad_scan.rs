@@ -2,11 +2,11 @@
 //!
 //! The caller asks for each quad. So it can stop and continue, and decodes only the terms that it needs. A pattern with a
 //! subject and a predicate, or with a predicate and a named object, is read without an allocation.
+use super::View;
 use super::block::{Block, Following, common_prefix_len};
 use super::block_source::{BlockSource, Reading};
-use super::key::{self, KeyBuffer, object, tree};
+use super::key::{self, KeyBuffer, damaged_entry, object, tree};
 use super::term_code::{CodedPattern, CodedQuad, TermCode};
-use super::{View, damaged_entry};
 use crate::Error;
 use crate::varint::{self, Input};
 use std::ops::Bound;

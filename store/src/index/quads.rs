@@ -4,10 +4,10 @@
 //! Patterns with a literal object but no subject scan much more than they return: all literals of the predicate or,
 //! without a predicate, all quads (of the graph).
 use super::block_source::ReadEntries as _;
-use super::key::{self, Code, KeyBuffer, Row, build_key, object, tree};
+use super::key::{self, Code, KeyBuffer, Row, build_key, damaged_entry, object, tree};
 use super::quad_scan::{CodedRow, KeyScan, QuadScan, Sought};
 use super::term_code::TermCode;
-use super::{Index, View, damaged_entry};
+use super::{Index, View};
 use crate::frame::QuadNumbers;
 use crate::steps::WriterSteps;
 use crate::varint::{self, Input};

@@ -1,6 +1,6 @@
 //! The blocks that a snapshot read last. Its state never changes, so they stay valid.
-use super::block::Block;
-use super::clean::{Name, covers_key};
+use super::block::{Block, Name};
+use super::clean::covers_key;
 use super::key::tree;
 use std::ops::Bound;
 use std::sync::Arc;

@@ -2,8 +2,9 @@
 //!
 //! FORMAT.md describes the file. It has the same blocks as the trees, and each read of a block checks its
 //! checksum. Only the directory and the filter stay in memory.
-use super::block::{Block, Shape};
+use super::block::Block;
 use super::filter::Filter;
+use super::key::Shape;
 use super::packing::{Packer, Unpacker};
 use crate::varint::{self, Input};
 use crate::{Error, files};
@@ -397,13 +398,13 @@ impl RunCursor {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
     /// Writes a run of entries, and opens it.
-    pub(crate) fn written(folder: &Path, entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Run {
+    fn written(folder: &Path, entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Run {
         let mut run = NewRun::begin(folder, 7, 2, entries.len() as u64).unwrap();
         for (key, value) in entries {
             run.push(key, value, Some(super::super::filter::hash_key(key))).unwrap();

@@ -9,6 +9,7 @@
 //! all runs of a level, and its result replaces them at their position.
 use super::block::Block;
 use super::filter;
+use super::key::damaged_entry;
 use super::merged::{DELETED, Merged, Source};
 use super::packing::Unpacker;
 use super::run::{NewRun, Run, RunCursor, RunNote};
@@ -152,7 +153,7 @@ impl NameSource for FrozenRuns {
                 && let Some(value) = block.get(key)
             {
                 let number = varint::Input::new(value).read_number();
-                return number.map(there).ok_or_else(|| super::damaged_entry("the number of", key));
+                return number.map(there).ok_or_else(|| damaged_entry("the number of", key));
             }
         }
         Ok(None)

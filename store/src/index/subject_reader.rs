@@ -1,7 +1,7 @@
 //! Reading the quads of one subject.
-use super::key::{self, DEFAULT_GRAPH, build_key, build_numbered_key, object, tree};
+use super::key::{self, DEFAULT_GRAPH, build_key, build_numbered_key, damaged_entry, object, tree};
 use super::prefix_cursor::ReadNearby as _;
-use super::{BlockHint, View, damaged_entry};
+use super::{BlockHint, View};
 use crate::varint::{self, Input};
 use crate::{Error, ListedSubject, SubjectQuads, term};
 use oxrdf::{GraphNameRef, LiteralRef, NamedOrBlankNodeRef, TermRef};

@@ -4,9 +4,9 @@
 //! subjects of the graph, or without a graph all names, are walked from the start of the page. They are stored
 //! in the order of IRIs. Either way may test many subjects that do not match. A caller that must not delay
 //! commits therefore releases the index between stretches.
+use super::View;
 use super::block_source::ReadEntries as _;
-use super::key::{Code, build_key, object, tree};
-use super::{View, damaged_entry};
+use super::key::{Code, build_key, damaged_entry, object, tree};
 use crate::varint::Input;
 use crate::{Error, SubjectFilter, term};
 use oxrdf::NamedNode;

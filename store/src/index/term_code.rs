@@ -1,6 +1,5 @@
 //! Terms as the index encodes them, for readers that compare many of them and decode few.
-use super::damaged_entry;
-use super::key::{KeyBuffer, object};
+use super::key::{KeyBuffer, damaged_entry, object};
 use crate::Error;
 use crate::varint::Input;
 use std::hash::{Hash, Hasher};

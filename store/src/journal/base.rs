@@ -1,7 +1,8 @@
 //! A base: the whole state in packed parts, in a file of its own. FORMAT.md describes the bytes.
-use super::parts::{self, BaseEnd, END_BYTES, PartWriter};
-use super::recovery::{self, ApplyFrame, JournalFiles};
-use super::segment::{self, Found, SegmentReader, StoreId};
+use super::folder::{JournalFiles, base_name, parse_base_name, split_segments_at};
+use super::packing::unpack_part;
+use super::parts::{BaseEnd, END_BYTES, PartWriter};
+use super::segment::{self, ApplyFrame, Found, SegmentReader, StoreId};
 use crate::frame::{self, Change};
 use crate::{Corruption, Error, Format, files};
 use std::fs::File;
@@ -20,17 +21,6 @@ pub(crate) struct Base {
     pub(crate) bytes: u64,
     pub(crate) format: Format,
     pub(super) id: StoreId,
-}
-
-/// Returns the file name of a base over which the frames after `from` are replayed.
-fn base_name(from: u64) -> String {
-    format!("{from:020}.base")
-}
-
-/// Returns the sequence in the file name of a base.
-pub(super) fn parse_base_name(path: &Path) -> Option<u64> {
-    let stem = path.file_name()?.to_str()?.strip_suffix(".base")?;
-    (stem.len() == 20).then(|| stem.parse().ok())?
 }
 
 impl Base {
@@ -69,7 +59,7 @@ impl Base {
     fn remove_counted(&self, removed: &mut u64) -> Result<(), Error> {
         let Some(folder) = self.path.parent() else { return Ok(()) };
         let names = JournalFiles::list_folder(folder, false)?;
-        let (old, _) = recovery::split_segments_at(names.segments, self.end.from);
+        let (old, _) = split_segments_at(names.segments, self.end.from);
         for (_, old) in old.into_iter().chain(names.bases).filter(|(_, old)| *old != self.path) {
             let bytes = std::fs::metadata(&old).map_or(0, |data| data.len());
             files::remove_durably(&old, folder)?;
@@ -130,7 +120,7 @@ pub(crate) fn read_base(
             };
         }
         let wrong = |what| base_damage(path, offset, what);
-        let commit = parts::unpack_part(&payload, Some(frame::COMMIT_KIND)).map_err(wrong)?;
+        let commit = unpack_part(&payload, Some(frame::COMMIT_KIND)).map_err(wrong)?;
         counted.add_counts(&Change::decode(&commit).map_err(wrong)?);
         apply(number, &commit)?.map_err(wrong)?;
     }

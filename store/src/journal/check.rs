@@ -1,6 +1,7 @@
 //! Verifying a journal: reads every byte without changing anything.
 use super::base::{self, Base};
-use super::recovery::{self, JournalFiles, missing_frames};
+use super::folder::{JournalFiles, split_segments_at};
+use super::recovery::missing_frames;
 use super::segment::{Found, SegmentReader, StoreId};
 use crate::frame::Change;
 use crate::{Corruption, Error, Format};
@@ -59,7 +60,7 @@ pub(crate) fn check_journal(
             Err(error) => checked.record_damage(error)?,
         }
     }
-    let (old, segments) = recovery::split_segments_at(segments, from);
+    let (old, segments) = split_segments_at(segments, from);
     for (_, path) in bases.into_iter().chain(old) {
         checked.leftovers.push(format!("{} is obsolete; the next open removes it", path.display()));
     }

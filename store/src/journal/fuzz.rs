@@ -1,6 +1,7 @@
 //! Fuzz tests of the journal: its decoders get arbitrary and mutated bytes; see `crate::fuzz`.
 use super::base::{self, Base};
-use super::parts::{self, BaseEnd, PartWriter};
+use super::packing::unpack_part;
+use super::parts::{BaseEnd, PartWriter};
 use super::segment::{self, Found, SegmentReader};
 use crate::Format;
 use crate::frame::Change;
@@ -27,7 +28,7 @@ fn parts_and_ends() {
     assert!(valid.len() >= 4);
     run(&valid, &mut |_, bytes| {
         let _ = BaseEnd::decode(bytes);
-        if let Ok(commit) = parts::unpack_part(bytes, None) {
+        if let Ok(commit) = unpack_part(bytes, None) {
             let _ = Change::decode(&commit);
         }
         let _ = segment::frame_at(bytes, 0);

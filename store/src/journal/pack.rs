@@ -2,8 +2,8 @@
 //!
 //! The packed segment is renamed to the old one's name, so one of them always exists. A reader that has the
 //! old one open can read it to its end.
-use super::parts::{self, PART_BYTES};
-use super::recovery::{self, JournalFiles};
+use super::folder::{JournalFiles, split_segments_at};
+use super::packing::{PART_BYTES, new_packer, pack_part};
 use super::segment::{self, Found, SegmentReader};
 use crate::{Error, files};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(crate) fn pack_segments(
 ) -> Result<(), Error> {
     let names = JournalFiles::list_folder(folder, false)?;
     let from = names.bases.last().map_or(0, |(from, _)| *from);
-    let (_, mut segments) = recovery::split_segments_at(names.segments, from);
+    let (_, mut segments) = split_segments_at(names.segments, from);
     // Frames are appended to the newest segment. Those before it are synced.
     segments.pop();
     let plain = count_packed(&segments)?;
@@ -71,7 +71,7 @@ fn file_bytes(path: &Path) -> Result<u64, Error> {
 fn pack_segment(path: &Path, new: &Path) -> Result<u64, Error> {
     let mut from = SegmentReader::open(path)?;
     let file = files::create_or_truncate(new)?;
-    let mut packer = parts::new_packer().map_err(files::io_error("packing", new))?;
+    let mut packer = new_packer().map_err(files::io_error("packing", new))?;
     let mut at = 0;
     let mut write = |bytes: &[u8]| {
         files::write_at(&file, new, bytes, at).map_err(files::io_error("writing", new))?;
@@ -89,7 +89,7 @@ fn pack_segment(path: &Path, new: &Path) -> Result<u64, Error> {
         let ended = frame.is_none();
         if frames.len() >= PART_BYTES || (ended && !frames.is_empty()) {
             let payload =
-                parts::pack_part(&mut packer, &frames).map_err(files::io_error("packing", new))?;
+                pack_part(&mut packer, &frames).map_err(files::io_error("packing", new))?;
             write(&segment::encode_part(first, &payload)?)?;
             frames.clear();
             first = from.next;

@@ -1,6 +1,7 @@
 //! Opening a journal: finds its end, cuts off what a crash left after it, and replays it.
 use super::base::{self, Base};
-use super::segment::{self, Found, SegmentReader, StoreId};
+use super::folder::{JournalFiles, split_segments_at};
+use super::segment::{self, ApplyFrame, Found, SegmentReader, StoreId};
 use super::{JournalBytes, SyncState, Writer, pack};
 use crate::frame::Change;
 use crate::{Corruption, Error, Format, files};
@@ -187,11 +188,6 @@ fn write_again(file: &fs::File, path: &Path, from: u64, to: u64) -> std::io::Res
     Ok(())
 }
 
-/// The callback of a replay. It gets each frame's sequence and payload. The inner result says what is wrong
-/// with the payload.
-pub(crate) type ApplyFrame<'a> =
-    dyn FnMut(u64, &[u8]) -> Result<Result<(), &'static str>, Error> + 'a;
-
 impl SettledJournal {
     /// Returns the id that distinguishes this store from others.
     pub(crate) fn id(&self) -> StoreId {
@@ -324,42 +320,6 @@ pub(crate) fn read_synced(
         check()?;
         Ok(Change::decode(payload).map(drop))
     })
-}
-
-/// The segments and bases of a folder, each ordered by the sequence in its name.
-pub(crate) struct JournalFiles {
-    pub(crate) segments: Vec<(u64, PathBuf)>,
-    pub(crate) bases: Vec<(u64, PathBuf)>,
-}
-
-impl JournalFiles {
-    /// Lists a folder. With `clean_up`, removes unfinished files that a crash left.
-    pub(crate) fn list_folder(folder: &Path, clean_up: bool) -> Result<Self, Error> {
-        let mut names = Self { segments: Vec::new(), bases: Vec::new() };
-        for entry in fs::read_dir(folder).map_err(files::io_error("reading", folder))? {
-            let path = entry.map_err(files::io_error("reading", folder))?.path();
-            if let Some(first) = segment::parse_segment_name(&path) {
-                names.segments.push((first, path));
-            } else if let Some(from) = base::parse_base_name(&path) {
-                names.bases.push((from, path));
-            } else if clean_up && path.extension().is_some_and(|extension| extension == "new") {
-                files::remove_durably(&path, folder)?;
-            }
-        }
-        names.segments.sort_unstable();
-        names.bases.sort_unstable();
-        Ok(names)
-    }
-}
-
-type Segments = Vec<(u64, PathBuf)>;
-
-/// Splits segments into those without a frame after `from`, and the others. The newest is always among the
-/// others.
-pub(super) fn split_segments_at(mut segments: Segments, from: u64) -> (Segments, Segments) {
-    let kept = segments.partition_point(|(first, _)| *first <= from + 1).saturating_sub(1);
-    let others = segments.split_off(kept);
-    (segments, others)
 }
 
 /// Returns a random id for a new store.

@@ -1,17 +1,15 @@
 //! A segment: a header, followed by frames or by packs of frames. FORMAT.md describes the bytes.
-use super::parts;
-use crate::{Corruption, Error, Format, files, frame};
+use super::folder::{parse_segment_name, segment_name};
+use super::packing::{MAX_PART_BYTES, unpack_part};
+use crate::frame::{self, MAX_PAYLOAD_BYTES};
+use crate::{Corruption, Error, Format, files};
 use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-/// The maximum length of a frame's payload, in bytes.
-pub(crate) const MAX_PAYLOAD_BYTES: u32 = 256 << 20;
 const MAGIC: [u8; 8] = *b"PENSTOCK";
 const BASE_MAGIC: [u8; 8] = *b"PENSBASE";
-/// The maximum length of a part of a base, in bytes: the limit of a commit, and what packing may add.
-pub(crate) const MAX_PART_BYTES: u32 = MAX_PAYLOAD_BYTES + (1 << 20);
 const HEADER_LEN: usize = 40;
 pub(crate) const HEADER_BYTES: u64 = HEADER_LEN as u64;
 const FRAME_HEADER_LEN: usize = 16;
@@ -56,17 +54,6 @@ fn decode_version(version: u32) -> Option<(Format, Layout)> {
 fn newer_format(version: u32) -> Option<u32> {
     let number = version & u32::from(u16::MAX);
     (number > Format::NEWEST.number()).then_some(number)
-}
-
-/// Returns the file name of the segment whose first frame has this sequence.
-pub(crate) fn segment_name(first: u64) -> String {
-    format!("{first:020}.journal")
-}
-
-/// Returns the first sequence of a segment, from its file name.
-pub(crate) fn parse_segment_name(path: &Path) -> Option<u64> {
-    let stem = path.file_name()?.to_str()?.strip_suffix(".journal")?;
-    (stem.len() == 20).then(|| stem.parse().ok())?
 }
 
 fn corruption_error(path: &Path, offset: u64, what: impl Into<String>) -> Error {
@@ -186,6 +173,11 @@ pub(crate) enum Found {
     Damage(String),
 }
 
+/// The callback of a replay. It gets each frame's sequence and payload. The inner result says what is wrong
+/// with the payload.
+pub(crate) type ApplyFrame<'a> =
+    dyn FnMut(u64, &[u8]) -> Result<Result<(), &'static str>, Error> + 'a;
+
 impl SegmentReader {
     /// Opens a segment and reads its header.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
@@ -291,7 +283,7 @@ impl SegmentReader {
         while pack.read == pack.frames.len() {
             let offset = self.offset;
             match self.read_frame()? {
-                Found::Frame(_, payload) => match parts::unpack_part(&payload, None) {
+                Found::Frame(_, payload) => match unpack_part(&payload, None) {
                     Ok(frames) => *pack = Pack { offset, frames, read: 0 },
                     Err(what) => return Err(corruption_error(&self.path, offset, what)),
                 },

@@ -1,5 +1,5 @@
 //! The endpoints of a provider: configured, or discovered (OpenID Connect Discovery 1.0, 4).
-use super::super::SignInError;
+use super::super::sign_in_error::SignInError;
 use crate::discovery::{self, DiscoveryError};
 use crate::fetch::FetchError;
 use openidconnect::core::{

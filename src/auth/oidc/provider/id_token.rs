@@ -1,5 +1,5 @@
 //! Checks ID tokens (OpenID Connect Core 1.0, 3.1.3.7 and 3.1.3.8).
-use super::super::SignInError;
+use super::super::sign_in_error::SignInError;
 use crate::roca;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_key_that_can_be_factored_is_ignored() {
-        let weak = json!({"kty": "RSA", "kid": "weak", "n": roca::tests::WEAK, "e": "AQAB"});
+        let weak = json!({"kty": "RSA", "kid": "weak", "n": roca::WEAK, "e": "AQAB"});
         let sound = json!({"kty": "RSA", "kid": "sound", "n": "u1W-pj_S_pQ", "e": "AQAB"});
         let keys = json!({"keys": [weak, sound]});
         let keys = remove_weak_keys(&serde_json::from_value(keys).unwrap());

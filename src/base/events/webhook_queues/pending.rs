@@ -1,5 +1,5 @@
 //! The events that wait in memory for their commit.
-use super::super::EventKind;
+use penstock_resources::event::EventKind;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The maximum number of events that wait in memory.

@@ -16,8 +16,8 @@ fn a_page_of_large_changes_ends_before_its_limit() {
     for selection in [Selection::Open, Selection::All] {
         let list = |after: Option<&str>| {
             let watch = plant.catalogue.watch();
-            let page =
-                list_changes(&plant.store, watch, selection, after, 10, &mut |_, _| true).unwrap();
+            let page = ChangePage { selection, after, limit: 10 };
+            let page = list_changes(&plant.store, watch, page, &mut |_, _| true).unwrap();
             let found: Vec<_> = page.changes.into_iter().map(|change| change.id).collect();
             (found, page.has_more)
         };

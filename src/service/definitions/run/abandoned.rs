@@ -1,5 +1,6 @@
 //! What becomes of definitions that no file has any more.
-use super::{FileKind as _, Result, Run};
+use super::{Result, Run};
+use crate::definitions::StoredKind as _;
 use penstock_base::error::ErrorClass;
 use penstock_base::managed::{ManagedDefinition, forget_managed};
 use penstock_resources::definitions::{AppliedDefinition, ApplyAction, DefinitionId};

@@ -11,8 +11,8 @@ use penstock_http::caller::caller;
 use penstock_http::path::encode_segment;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
-use penstock_http::service::trace;
 use penstock_http::state::{gateway, run_blocking, state};
+use penstock_http::trace::trace;
 use penstock_model::ingest::{Answer, Mode, Preview};
 use penstock_model::resource::Compiled;
 use penstock_resources::business_object::Review;
@@ -146,12 +146,11 @@ pub(super) fn new_request(
 ) -> IngestionRequest {
     let idempotency_key = form.trimmed("key");
     let submission = form.is_ticked("review").then(NewChange::default);
-    let object = &compiled.object;
     IngestionRequest {
         submission,
         idempotency_key,
         languages: read_languages(req.headers()),
-        ..IngestionRequest::new(&object.id, &object.definition.name, mode, trace(depot))
+        ..IngestionRequest::new(&compiled.object, mode, trace(depot))
     }
 }
 

@@ -63,25 +63,8 @@ pub(super) struct More {
     pub(super) words: String,
 }
 
-impl FieldList {
-    pub(super) fn from_tree(
-        tree: &ObjectTree,
-        window: Option<&FieldWindow>,
-        labels: &HashMap<String, String>,
-        names: &IriNames,
-        address: &ObjectAddress,
-        frame: &Frame,
-    ) -> Self {
-        let mut builder = ListBuilder { items: Vec::new(), labels, names, address, frame };
-        for field in tree.fields.iter().flatten() {
-            builder.add_field(field, None, window.is_some());
-        }
-        let all = address.tab(super::Tab::Fields);
-        Self { items: builder.items, only: window.map(|window| (window.field.clone(), all)) }
-    }
-}
-
-struct ListBuilder<'b> {
+/// Builds the list of the fields of an object.
+pub(super) struct ListBuilder<'b> {
     items: Vec<TreeItem>,
     labels: &'b HashMap<String, String>,
     names: &'b IriNames,
@@ -89,7 +72,29 @@ struct ListBuilder<'b> {
     frame: &'b Frame,
 }
 
-impl ListBuilder<'_> {
+impl<'b> ListBuilder<'b> {
+    pub(super) fn new(
+        labels: &'b HashMap<String, String>,
+        names: &'b IriNames,
+        address: &'b ObjectAddress,
+        frame: &'b Frame,
+    ) -> Self {
+        Self { items: Vec::new(), labels, names, address, frame }
+    }
+
+    /// Lists the fields; with a window, only its field.
+    pub(super) fn list_fields(
+        mut self,
+        tree: &ObjectTree,
+        window: Option<&FieldWindow>,
+    ) -> FieldList {
+        for field in tree.fields.iter().flatten() {
+            self.add_field(field, None, window.is_some());
+        }
+        let all = self.address.tab(super::Tab::Fields);
+        FieldList { items: self.items, only: window.map(|window| (window.field.clone(), all)) }
+    }
+
     /// Adds a field of the object of this page, or of the nested object `owner`.
     fn add_field(&mut self, field: &TreeField, owner: Option<&ObjectTree>, is_open: bool) {
         if owner.is_some() && field.total == 0 {

@@ -216,7 +216,8 @@ impl FormBuilder<'_> {
         let example = property.value.kind().hint;
         let hint = format!("{}{required}{example}", describe_type(&property.value));
         let error = self.take_error(here, &caption, &|message| explain(property, value, message));
-        self.push_input(VALUE_FIELD, here, Input::new(caption, hint, text, kind, error, remove));
+        let input = Input { caption, hint, text, kind, error, remove, ..Input::default() };
+        self.push_input(VALUE_FIELD, here, input);
     }
 
     fn add_json(&mut self, field: &Field, property: &Property, value: Option<&Json>, here: &str) {
@@ -233,11 +234,9 @@ impl FormBuilder<'_> {
             _ => message.to_owned(),
         };
         let error = self.take_error(here, &caption, &explain);
-        self.push_input(
-            JSON_FIELD,
-            here,
-            Input::new(caption, hint, text, InputKind::Json, error, None),
-        );
+        let kind = InputKind::Json;
+        let input = Input { caption, hint, text, kind, error, ..Input::default() };
+        self.push_input(JSON_FIELD, here, input);
     }
 
     fn push_input(&mut self, prefix: &str, here: &str, input: Input) {

@@ -17,6 +17,7 @@ pub(in crate::admin::object) enum FormItem {
 }
 
 /// A field of the form.
+#[derive(Default)]
 pub(in crate::admin::object) struct Input {
     pub(in crate::admin::object) id: String,
     /// Its name: what the text is, and the JSON Pointer of the value.
@@ -33,8 +34,9 @@ pub(in crate::admin::object) struct Input {
 }
 
 /// How a field is entered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::admin::object) enum InputKind {
+    #[default]
     Line,
     Lines,
     /// True, false or no value.
@@ -43,18 +45,6 @@ pub(in crate::admin::object) enum InputKind {
 }
 
 impl Input {
-    pub(super) fn new(
-        caption: String,
-        hint: String,
-        text: String,
-        kind: InputKind,
-        error: String,
-        remove: Option<String>,
-    ) -> Self {
-        let (id, name) = (String::new(), String::new());
-        Self { id, name, caption, hint, text, kind, error, remove, has_focus: false }
-    }
-
     /// Whether it is at this JSON Pointer or inside it.
     pub(super) fn is_inside(&self, pointer: &str) -> bool {
         let own = self.name.find('/').and_then(|start| self.name.get(start..));

@@ -1,0 +1,90 @@
+//! Keeps one session: connects, and connects again after each error.
+use crate::connection::{Connection, Ended};
+use crate::message_store::MessageStore;
+use crate::packets::Protocol;
+use crate::session::{Session, Timings, jittered_delay};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// A connection that lasted this long was a success, so that the next failure is the first one again.
+const STABLE_CONNECTION: Duration = Duration::from_secs(5);
+
+/// After this many failures in a row, MQTT 3.1.1 is tried again.
+const FAILURES_BEFORE_OLD_PROTOCOL: u64 = 10;
+
+impl Session {
+    /// Connects, and stores messages, until the session has to end. Then finishes the batch that is being stored,
+    /// acknowledges it, and closes the connection.
+    pub(crate) async fn run(self) {
+        let mut failures = 0;
+        let mut has_mqtt_5 = false;
+        loop {
+            let (cause, lasted) = match self.connect_once(&mut has_mqtt_5).await {
+                Attempt::Stopped => return,
+                Attempt::Failed(cause) => (cause, Duration::ZERO),
+                Attempt::Lost(cause, lasted) => (cause, lasted),
+            };
+            if lasted >= STABLE_CONNECTION {
+                failures = 0;
+            }
+            failures += 1;
+            // The broker may have been replaced by one without MQTT 5.
+            has_mqtt_5 &= failures % FAILURES_BEFORE_OLD_PROTOCOL != 0;
+            self.store.report_disconnected(&cause);
+            let Timings { first_connect_delay, max_connect_delay, .. } = self.timings;
+            let delay = jittered_delay(first_connect_delay, failures, max_connect_delay);
+            tokio::select! {
+                () = sleep(delay) => {}
+                () = self.wait_for_stop() => return,
+            }
+        }
+    }
+
+    async fn connect_once(&self, has_mqtt_5: &mut bool) -> Attempt {
+        if let Err(refused) = self.run_blocking(MessageStore::check_connectable).await {
+            return Attempt::Failed(refused.message);
+        }
+        let opened = tokio::select! {
+            opened = self.endpoint.open(*has_mqtt_5) => opened,
+            () = self.wait_for_stop() => return Attempt::Stopped,
+        };
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(cause) => return Attempt::Failed(cause),
+        };
+        let protocol = opened.codec.protocol();
+        *has_mqtt_5 |= protocol == Protocol::V5;
+        let since = Instant::now();
+        self.store.report_connected(protocol.name());
+        self.report_expiry(opened.session_expiry);
+        match Connection::run(self, opened).await {
+            Ended::Stopped => Attempt::Stopped,
+            Ended::Lost(cause) => Attempt::Lost(cause, since.elapsed()),
+        }
+    }
+
+    /// Reports that the broker keeps the session for a shorter time than the settings say.
+    fn report_expiry(&self, granted: Option<Duration>) {
+        let wanted = self.endpoint.request.session_expiry;
+        let shorter = granted.filter(|granted| *granted < wanted);
+        if let Some(granted) = shorter {
+            tracing::warn!(
+                client_id = self.client_id(),
+                ?granted,
+                ?wanted,
+                "The broker keeps the session for a shorter time than session-expiry."
+            );
+        }
+        self.store.update_state(&mut |state| state.shorter_expiry = shorter);
+    }
+}
+
+/// How an attempt to keep a connection ended.
+enum Attempt {
+    /// The session has to end.
+    Stopped,
+    /// No connection was opened, for this cause.
+    Failed(String),
+    /// The connection was lost for this cause, after this time.
+    Lost(String, Duration),
+}

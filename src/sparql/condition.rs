@@ -1,0 +1,111 @@
+//! What the object of a triple pattern has to meet, see [`crate::prefilter`].
+use crate::internal_term::InternalTerm;
+use crate::value::Value;
+use oxsdatatypes::{Decimal, Double};
+use spareval::ExpressionTerm;
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+/// A condition on a term.
+pub(crate) enum Condition {
+    /// A number that compares with this one in one of these ways.
+    Compares(ExpressionTerm, &'static [Ordering]),
+    /// A string that has this text in it.
+    Contains(String),
+    StartsWith(String),
+    EndsWith(String),
+    /// This IRI.
+    Is(InternalTerm),
+    /// A value that may still be among the first ones of the ordered result.
+    IsWithin(Rc<Bound>),
+}
+
+impl Condition {
+    /// Returns whether a term does not meet the condition. `read_number` reads the term if it is a number of the most
+    /// frequent types, `read_value` any term.
+    pub(crate) fn excludes(
+        &self,
+        term: &InternalTerm,
+        read_number: impl FnOnce() -> Option<ExpressionTerm>,
+        read_value: impl FnOnce() -> ExpressionTerm,
+    ) -> bool {
+        match self {
+            Self::Compares(number, expected) => match read_number() {
+                Some(value) => match compare_numbers(&value, number) {
+                    Some(ordering) => !expected.contains(&ordering),
+                    // NaN compares with nothing.
+                    None => matches!(value, ExpressionTerm::DoubleLiteral(_)),
+                },
+                None => false,
+            },
+            Self::Contains(text) => {
+                read_string(term, read_value).is_some_and(|value| !value.contains(text))
+            }
+            Self::StartsWith(text) => {
+                read_string(term, read_value).is_some_and(|value| !value.starts_with(text))
+            }
+            Self::EndsWith(text) => {
+                read_string(term, read_value).is_some_and(|value| !value.ends_with(text))
+            }
+            Self::Is(iri) => term != iri,
+            Self::IsWithin(bound) => bound.excludes(read_value),
+        }
+    }
+}
+
+/// What the first key of a row must not exceed to be among those that the LIMIT can return.
+pub(crate) struct Bound {
+    is_descending: bool,
+    last: RefCell<Option<Value>>,
+}
+
+impl Bound {
+    /// Creates a bound that excludes nothing yet.
+    pub(crate) fn new(is_descending: bool) -> Self {
+        Self { is_descending, last: RefCell::default() }
+    }
+
+    /// Sets the first key of the last row that is kept.
+    pub(crate) fn set_last(&self, key: Value) {
+        self.last.replace(Some(key));
+    }
+
+    /// Returns whether rows with this first key come after all that are kept.
+    pub(crate) fn excludes(&self, read_key: impl FnOnce() -> ExpressionTerm) -> bool {
+        let last = self.last.borrow();
+        let Some(last) = &*last else { return false };
+        let key = Value::new(Some(read_key()));
+        if self.is_descending { key < *last } else { key > *last }
+    }
+}
+
+/// Compares numbers of the most frequent types as the evaluator does.
+fn compare_numbers(left: &ExpressionTerm, right: &ExpressionTerm) -> Option<Ordering> {
+    use ExpressionTerm::{DecimalLiteral, DoubleLiteral, IntegerLiteral};
+    match (left, right) {
+        (IntegerLiteral(left), IntegerLiteral(right)) => left.partial_cmp(right),
+        (IntegerLiteral(left), DecimalLiteral(right)) => Decimal::from(*left).partial_cmp(right),
+        (DecimalLiteral(left), IntegerLiteral(right)) => left.partial_cmp(&Decimal::from(*right)),
+        (DecimalLiteral(left), DecimalLiteral(right)) => left.partial_cmp(right),
+        (DoubleLiteral(left), IntegerLiteral(right)) => left.partial_cmp(&Double::from(*right)),
+        (DoubleLiteral(left), DecimalLiteral(right)) => left.partial_cmp(&Double::from(*right)),
+        (IntegerLiteral(left), DoubleLiteral(right)) => Double::from(*left).partial_cmp(right),
+        (DecimalLiteral(left), DoubleLiteral(right)) => Double::from(*left).partial_cmp(right),
+        (DoubleLiteral(left), DoubleLiteral(right)) => left.partial_cmp(right),
+        _ => None,
+    }
+}
+
+/// Reads the text of a string, with a language or without.
+fn read_string(term: &InternalTerm, read_value: impl FnOnce() -> ExpressionTerm) -> Option<String> {
+    if term.is_name() {
+        return None;
+    }
+    match read_value() {
+        ExpressionTerm::StringLiteral(value) | ExpressionTerm::LangStringLiteral { value, .. } => {
+            Some(value)
+        }
+        _ => None,
+    }
+}

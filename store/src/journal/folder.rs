@@ -1,0 +1,62 @@
+//! The files of a journal: their names, and which ones a base replaces.
+use crate::{Error, files};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Returns the file name of the segment whose first frame has this sequence.
+pub(super) fn segment_name(first: u64) -> String {
+    format!("{first:020}.journal")
+}
+
+/// Returns the first sequence of a segment, from its file name.
+pub(super) fn parse_segment_name(path: &Path) -> Option<u64> {
+    let stem = path.file_name()?.to_str()?.strip_suffix(".journal")?;
+    (stem.len() == 20).then(|| stem.parse().ok())?
+}
+
+/// Returns the file name of a base over which the frames after `from` are replayed.
+pub(super) fn base_name(from: u64) -> String {
+    format!("{from:020}.base")
+}
+
+/// Returns the sequence in the file name of a base.
+pub(super) fn parse_base_name(path: &Path) -> Option<u64> {
+    let stem = path.file_name()?.to_str()?.strip_suffix(".base")?;
+    (stem.len() == 20).then(|| stem.parse().ok())?
+}
+
+/// The segments and bases of a folder, each ordered by the sequence in its name.
+pub(crate) struct JournalFiles {
+    pub(crate) segments: Vec<(u64, PathBuf)>,
+    pub(crate) bases: Vec<(u64, PathBuf)>,
+}
+
+impl JournalFiles {
+    /// Lists a folder. With `clean_up`, removes unfinished files that a crash left.
+    pub(crate) fn list_folder(folder: &Path, clean_up: bool) -> Result<Self, Error> {
+        let mut names = Self { segments: Vec::new(), bases: Vec::new() };
+        for entry in fs::read_dir(folder).map_err(files::io_error("reading", folder))? {
+            let path = entry.map_err(files::io_error("reading", folder))?.path();
+            if let Some(first) = parse_segment_name(&path) {
+                names.segments.push((first, path));
+            } else if let Some(from) = parse_base_name(&path) {
+                names.bases.push((from, path));
+            } else if clean_up && path.extension().is_some_and(|extension| extension == "new") {
+                files::remove_durably(&path, folder)?;
+            }
+        }
+        names.segments.sort_unstable();
+        names.bases.sort_unstable();
+        Ok(names)
+    }
+}
+
+type Segments = Vec<(u64, PathBuf)>;
+
+/// Splits segments into those without a frame after `from`, and the others. The newest is always among the
+/// others.
+pub(super) fn split_segments_at(mut segments: Segments, from: u64) -> (Segments, Segments) {
+    let kept = segments.partition_point(|(first, _)| *first <= from + 1).saturating_sub(1);
+    let others = segments.split_off(kept);
+    (segments, others)
+}

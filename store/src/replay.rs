@@ -1,0 +1,126 @@
+//! Bringing an index up to the journal: replays the frames that it lacks, or rebuilds it.
+use crate::frame::Change;
+use crate::index::{self, Index, LOADING_SEQUENCE};
+use crate::journal::{ApplyFrame, Base, SettledJournal, StoreId};
+use crate::steps::WriterSteps;
+use crate::{Error, Options, Progress};
+use std::path::Path;
+
+/// Replays the journal into an index. Rebuilds the index if it is unusable.
+pub(crate) fn catch_up(
+    dir: &Path,
+    index: Index,
+    journal: &SettledJournal,
+    options: &Options,
+    steps: &WriterSteps,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Index, Error> {
+    let id = journal.id();
+    let mut index =
+        discard_if_unfit(dir, index, id, journal.base().map_or(0, |base| base.end.from))?;
+    match replay_journal(&mut index, journal, options, steps, progress) {
+        Err(Error::Index(cause)) => {
+            tracing::warn!(cause, "The quad index was unusable; rebuilding it from the journal.");
+            index = replace_index(dir, index, id)?;
+            replay_journal(&mut index, journal, options, steps, progress)?;
+        }
+        done => done?,
+    }
+    index.set_snapshot_limits(options.snapshots);
+    Ok(index)
+}
+
+/// Returns the index, or an empty one if it is unfinished or lacks frames that the base replaced.
+pub(crate) fn discard_if_unfit(
+    dir: &Path,
+    index: Index,
+    id: StoreId,
+    from: u64,
+) -> Result<Index, Error> {
+    if index.checkpointed_sequence() >= LOADING_SEQUENCE
+        || (index.checkpointed_sequence() < from && index.checkpointed_sequence() > 0)
+    {
+        tracing::warn!(
+            "The quad index was unfinished or too old; rebuilding it from the journal's base."
+        );
+        return replace_index(dir, index, id);
+    }
+    Ok(index)
+}
+
+/// Replaces an unusable index by an empty one.
+fn replace_index(dir: &Path, index: Index, id: StoreId) -> Result<Index, Error> {
+    drop(index);
+    index::discard_index(dir)?;
+    index::open_index(dir, id)
+}
+
+fn replay_journal(
+    index: &mut Index,
+    journal: &SettledJournal,
+    options: &Options,
+    steps: &WriterSteps,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Error> {
+    Replay {
+        base: journal.base(),
+        newest: journal.newest,
+        write_back_bytes: Some(options.write_back_bytes),
+        steps,
+        frames: &|after, apply| journal.replay_after(after, apply),
+    }
+    .replay_into(index, progress)
+}
+
+/// Replays the journal into an index.
+pub(crate) struct Replay<'a> {
+    pub(crate) base: Option<&'a Base>,
+    pub(crate) newest: u64,
+    /// Changed bytes after which a checkpoint is written; `None` if the index must not change on disk.
+    pub(crate) write_back_bytes: Option<usize>,
+    /// Counts the progress.
+    pub(crate) steps: &'a WriterSteps,
+    /// Passes the frames after a sequence to a callback, in order.
+    pub(crate) frames: &'a dyn Fn(u64, &mut ApplyFrame<'_>) -> Result<(), Error>,
+}
+
+impl Replay<'_> {
+    pub(crate) fn replay_into(
+        &self,
+        index: &mut Index,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), Error> {
+        let base = self.base.filter(|base| index.checkpointed_sequence() < base.end.from);
+        let after = base.map_or(index.checkpointed_sequence(), |base| base.end.from);
+        let parts = base.map_or(0, |base| base.end.parts);
+        let total = parts + self.newest - after;
+        // A base without parts is the state of an empty store: only the sequence is taken over.
+        if total == 0 && base.is_none() {
+            return Ok(());
+        }
+        let mut done = 0;
+        progress(Progress { done, total });
+        let mut apply = |index: &mut Index, sequence, payload: &[u8]| {
+            let change = match Change::decode(payload) {
+                Ok(change) => change,
+                Err(what) => return Ok(Err(what)),
+            };
+            index.apply_frame(sequence, &change, self.steps)?;
+            if self.write_back_bytes.is_some_and(|most| index.is_checkpoint_due(most)) {
+                index.check_checkpoint_space()?;
+                let written = index.write_checkpoint(self.steps)?;
+                index.mark_written(written);
+            }
+            done += 1;
+            progress(Progress { done, total });
+            Ok(Ok(()))
+        };
+        if let Some(base) = base {
+            base.replay_parts(&mut |part, payload| apply(index, LOADING_SEQUENCE + part, payload))?;
+            index.apply_frame(base.end.from, &Change::default(), self.steps)?;
+        }
+        (self.frames)(after, &mut |sequence, payload| apply(index, sequence, payload))?;
+        tracing::info!(parts, frames = total - parts, "Replayed the journal into the quad index.");
+        Ok(())
+    }
+}

@@ -1,7 +1,6 @@
 //! The record of an account.
 use super::password::Hash;
-use penstock_resources::account;
-use penstock_resources::account::AccountSource;
+use penstock_resources::account::{self, AccountSource};
 use penstock_resources::role::Role;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
 //! The service accounts of sources: each source acts as one, which an Admin can disable.
-use super::Profile;
-use super::{Account, Auth, AuthError, Authorized, Caller, Credential, Identity};
+use super::{Account, Auth, AuthError, Authorized, Caller, Credential, Identity, Profile};
 use penstock_resources::account::AccountSource;
 use penstock_resources::role::Role;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What the definitions of all kinds have in common: their names, and how errors name them.
+//! What the definitions of all kinds have in common: their names, the conditions of their changes, and
+//! how errors name them.
 use crate::Preconditions;
 use crate::characters::is_deceptive;
 use crate::error::{ErrorClass, GatewayError};

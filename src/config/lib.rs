@@ -6,6 +6,7 @@
 //! - `sources` reads the values with their origins; `yaml` and `properties` parse the files.
 //! - `load` merges and checks the values.
 //! - `checks` checks what depends on several settings; so do `security`, `targets` and `mqtt`.
+//! - `types` has the types of settings; `broker_url` and `webhooks` parse URLs and secrets.
 //! - `key_template` parses the templates of export keys, `window` times of day; `document` generates
 //!   docs/configuration.md.
 //!

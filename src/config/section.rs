@@ -323,7 +323,7 @@ impl<S: Build<Value = Option<T>>, T> Part<Vec<T>> for Each<S> {
     }
 }
 
-/// The settings of a section that is read later: the field is empty until it is built from other ones too.
+/// The settings of a section that is read later: the field is empty until it is built, together with other settings.
 pub(super) struct Listed<S>(PhantomData<S>);
 
 /// Returns the [`Listed`] of this section.

@@ -1,4 +1,4 @@
-//! What follows from settings.
+//! What settings decide: which addresses are served and trusted, and how limits fit into the memory.
 use super::section::read_defaults;
 use super::table::{Limits, Oidc, Server, SessionLimits, Settings};
 use std::net::IpAddr;

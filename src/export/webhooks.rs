@@ -5,7 +5,7 @@
 //! only with the same `webhook-id`.
 //!
 //! - `client` signs and sends a request, and explains what is no success.
-//! - `parts` is what they share.
+//! - `parts` is what the webhooks share.
 //! - `worker` delivers the queue of one webhook.
 //! - `state` is what the operator sees.
 mod client;

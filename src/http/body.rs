@@ -238,12 +238,15 @@ fn body_too_large(limit: u64) -> Problem {
 
 /// Returns the problem of a body that could not be read to its end.
 pub fn body_read_error(error: &std::io::Error) -> Problem {
-    if let Some(error) = DecodeError::find(error) {
-        error.to_problem(body_read_error)
-    } else if error.kind() == ErrorKind::TimedOut {
-        body_too_slow()
-    } else {
-        Problem::malformed("the body ended before it was complete")
+    match DecodeError::find(error) {
+        Some(DecodeError::Transport(error)) => body_read_error(error),
+        Some(error @ DecodeError::Malformed { .. }) => Problem::malformed(error.to_string()),
+        Some(error @ DecodeError::Ratio) => {
+            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, error.to_string())
+        }
+        Some(DecodeError::NoMemory(detail)) => Problem::unavailable(1, detail),
+        None if error.kind() == ErrorKind::TimedOut => body_too_slow(),
+        None => Problem::malformed("the body ended before it was complete"),
     }
 }
 

@@ -4,8 +4,8 @@
 //! authorizes it. `sender_page` refuses requests that pages of other sites send. `accept`, `body`, `path`, `query`,
 //! `etag`, `origin`, `trace` and `return_path` read the parts of a request. `reply` and `problem` are the two kinds of
 //! responses to programs: results, and errors as problem details (RFC 9457). `encoding` decodes bodies and compresses responses.
-//! `sending` limits the responses that are not sent yet. `operation` declares an
-//! operation of the API once, with its `parameters`, and `router` builds the router.
+//! `sending` and `unsent` limit the responses that are not sent yet. `operation` declares an operation of the API once, with
+//! its `parameters`, and `router` builds the router.
 
 pub mod accept;
 pub mod access;
@@ -30,3 +30,4 @@ pub mod sending;
 pub mod service;
 pub mod state;
 pub mod trace;
+pub mod unsent;

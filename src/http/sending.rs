@@ -1,19 +1,16 @@
 //! Limits responses that are not sent yet: the memory they take, and how long a client may leave them unread.
 //!
-//! [`UnsentResponses`] counts the bytes in memory of each caller's responses, until the kernel has the last byte.
+//! [`UnsentResponses`](super::unsent::UnsentResponses) counts the bytes in memory of each caller's responses, until the kernel has the last byte.
 //! Responses to unauthenticated clients are not counted: they are small, or part of the program.
 //!
 //! [`watch_reader`] ends HTTP/2 connections on which a response is not read. With HTTP/1.1 the transport detects it
 //! (a write that waits, see `src/cli/app.rs`). HTTP/2 has a window for each stream: a client that never opens it
 //! can still reply to pings, and so keep the whole response in memory.
-pub(super) mod unsent;
-
-pub use unsent::UnsentResponses;
-
 use super::access::READ_ONLY_POST_SUFFIXES;
 use super::caller::caller_if_known;
 use super::origin::origin;
 use super::state::state;
+use super::unsent::{share_owner, unread_problem};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
@@ -30,7 +27,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
-use unsent::{share_owner, unread_problem};
 
 /// The media type of server-sent events, whose response has no end.
 pub const EVENT_STREAM_MEDIA_TYPE: &str = "text/event-stream";

@@ -2,7 +2,7 @@
 use super::body::BodyQuotas;
 use super::failures::FailedAuthentications;
 use super::problem::Problem;
-use super::sending::unsent::UnsentResponses;
+use super::unsent::UnsentResponses;
 use parking_lot::Mutex;
 use penstock_auth::Authorized;
 use penstock_base::memory::Memory;

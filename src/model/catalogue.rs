@@ -354,7 +354,6 @@ impl Catalogue {
         found.ok_or_else(|| missing_error(DefinitionKind::BusinessObject, id_or_name))
     }
 
-    // A poisoned lock is still usable: a single call makes each change of the entries, so none is ever half done.
     fn lock_writer(&self) -> MutexGuard<'_, ()> {
         self.writer.lock()
     }

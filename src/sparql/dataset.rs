@@ -7,7 +7,7 @@ use crate::condition::Condition;
 use crate::delta::CodedDelta;
 use crate::form::{restore_form, to_expression_term};
 use crate::graphs::Graphs;
-use crate::internal_term::{CHECK, CONDITIONS, InternalTerm, to_conditions};
+use crate::internal_term::{CHECK, InternalTerm, conditions_graph, to_conditions};
 use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, NamedNode, Term};
 use penstock_base::unwind::abort;
@@ -103,7 +103,7 @@ impl<'s> Dataset<'s> {
     pub(crate) fn add_conditions(&self, condition: Condition) -> NamedNode {
         let mut conditions = self.conditions.borrow_mut();
         conditions.push(Rc::new(vec![condition]));
-        NamedNode::new_unchecked(format!("{CONDITIONS}{}", conditions.len() - 1))
+        conditions_graph(conditions.len() - 1)
     }
 
     /// Adds a condition to those of a graph of [`Self::add_conditions`], before patterns are read.
@@ -197,7 +197,7 @@ impl<'s> Dataset<'s> {
     }
 
     /// Returns the value of a number of the most frequent types, without its term.
-    pub(crate) fn decode_number(&self, term: &InternalTerm) -> Option<ExpressionTerm> {
+    fn decode_number(&self, term: &InternalTerm) -> Option<ExpressionTerm> {
         let InternalTerm::Stored(code) = term else { return None };
         let (datatype, value) = code.typed_literal()?;
         self.budget.check();

@@ -8,7 +8,7 @@ pub(crate) const CHECK: NamedNodeRef<'_> = NamedNodeRef::new_unchecked("penstock
 
 /// The beginning of the graph of a pattern whose objects have to meet conditions. Its number follows. See
 /// [`crate::prefilter`].
-pub(crate) const CONDITIONS: &str = "penstock conditions ";
+const CONDITIONS: &str = "penstock conditions ";
 
 /// A term during the evaluation of one request. Equal if and only if the terms are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -19,7 +19,7 @@ pub(crate) enum InternalTerm {
     Computed(u32),
     /// [`CHECK`].
     Check,
-    /// [`CONDITIONS`] and this number.
+    /// The graph of [`conditions_graph`].
     Conditions(usize),
 }
 
@@ -30,6 +30,11 @@ impl InternalTerm {
     pub(crate) fn is_name(&self) -> bool {
         matches!(self, Self::Stored(code) if code.subject_order().is_some())
     }
+}
+
+/// Returns the graph of the conditions with this number.
+pub(crate) fn conditions_graph(number: usize) -> NamedNode {
+    NamedNode::new_unchecked(format!("{CONDITIONS}{number}"))
 }
 
 /// Returns the number of the conditions that a graph has.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// The folder in which a restore creates the journal. It is renamed when the journal is complete.
 pub(crate) const UNFINISHED_FOLDER: &str = "journal.new";
-/// The folder of the index that is built for the comparison.
+/// The folder in which a verification builds an index to compare with.
 pub(crate) const SCRATCH_FOLDER: &str = "verify";
 
 /// Excludes other processes from a data directory.

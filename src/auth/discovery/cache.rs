@@ -33,7 +33,6 @@ impl<T: Clone, E: Clone> Cache<T, E> {
 
     /// Returns the content.
     pub(crate) fn current(&self) -> Arc<Cached<T, E>> {
-        // No code panics while it holds the lock.
         self.cached.read().clone()
     }
 

@@ -53,7 +53,6 @@ impl Counts {
         RecentCounts { hour, day, since }
     }
 
-    // No code panics while it holds the lock.
     fn lock_rings(&self) -> MutexGuard<'_, PeriodRings<PeriodCounts>> {
         self.rings.lock()
     }

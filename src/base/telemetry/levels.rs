@@ -60,7 +60,6 @@ impl LevelHistory {
         RecentLevels { hour, day }
     }
 
-    // No code panics while it holds the lock.
     fn lock_rings(&self) -> MutexGuard<'_, PeriodRings<Option<Levels>>> {
         self.rings.lock()
     }

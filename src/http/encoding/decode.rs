@@ -9,8 +9,8 @@ use crate::state::State;
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
 use salvo::Request;
+use salvo::http::ReqBody;
 use salvo::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
-use salvo::http::{ReqBody, StatusCode};
 use salvo::hyper::body::{Body, Frame};
 use std::error::Error;
 use std::fmt::Display;
@@ -57,16 +57,6 @@ impl DecodeError {
     /// Returns the error that a body in a coding was read with.
     pub(crate) fn find(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
-    }
-
-    /// Returns the problem of the response; `describe` that of encoded bytes that could not be read.
-    pub(crate) fn to_problem(&self, describe: fn(&io::Error) -> Problem) -> Problem {
-        match self {
-            Self::Transport(error) => describe(error),
-            Self::Malformed { .. } => Problem::malformed(self.to_string()),
-            Self::Ratio => Problem::new(StatusCode::PAYLOAD_TOO_LARGE, self.to_string()),
-            Self::NoMemory(detail) => Problem::unavailable(1, detail),
-        }
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) fn count_to_float(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-/// Returns the variable that stands for a blank node of a pattern.
+/// Returns the variable in place of a blank node of a pattern.
 pub(super) fn to_variable(node: &oxrdf::BlankNode) -> Variable {
     Variable::new_unchecked(format!("_:{}", node.as_str()))
 }

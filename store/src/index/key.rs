@@ -1,4 +1,5 @@
-//! The keys of the index. FORMAT.md lists the trees.
+//! The keys of the index, the shape of the blocks of each tree, and the error about a damaged entry. FORMAT.md lists the
+//! trees.
 use crate::Error;
 use crate::varint::{self, Input};
 
@@ -158,7 +159,7 @@ impl std::ops::Deref for KeyBuffer {
     }
 }
 
-/// Returns the error about an entry of the index that should have this key.
+/// Returns the error that something in the index is missing or damaged. `bytes` are its key or code, if it has one.
 pub(super) fn damaged_entry(what: &str, bytes: &[u8]) -> Error {
     Error::Index(format!("{what} {bytes:02x?} is missing or damaged"))
 }

@@ -26,14 +26,14 @@ pub(super) fn parse_base_name(path: &Path) -> Option<u64> {
 }
 
 /// The segments and bases of a folder, each ordered by the sequence in its name.
-pub(crate) struct JournalFiles {
-    pub(crate) segments: Vec<(u64, PathBuf)>,
-    pub(crate) bases: Vec<(u64, PathBuf)>,
+pub(super) struct JournalFiles {
+    pub(super) segments: Vec<(u64, PathBuf)>,
+    pub(super) bases: Vec<(u64, PathBuf)>,
 }
 
 impl JournalFiles {
     /// Lists a folder. With `clean_up`, removes unfinished files that a crash left.
-    pub(crate) fn list_folder(folder: &Path, clean_up: bool) -> Result<Self, Error> {
+    pub(super) fn list_folder(folder: &Path, clean_up: bool) -> Result<Self, Error> {
         let mut names = Self { segments: Vec::new(), bases: Vec::new() };
         for entry in fs::read_dir(folder).map_err(files::io_error("reading", folder))? {
             let path = entry.map_err(files::io_error("reading", folder))?.path();

@@ -117,7 +117,7 @@ async fn put_business_object(
     let body = call.read_json().await?;
     let new = NewDefinition::from_json(body.bytes())?;
     let name = new.definition.name.clone();
-    // A definition without a name is refused, whatever the conditions.
+    // An empty name is refused, whatever the conditions.
     let conditions = if name.is_empty() { PutConditions::default() } else { conditions };
     let new = NewBusinessObject { new, replaced: None, force: query.force };
     put_definition::<BusinessObjects>(&call, &name, new, &conditions).await

@@ -1,7 +1,8 @@
 //! What the operations of all kinds of definitions share. And `/control/definitions`, only over the control socket: applies the
 //! files of `penstock apply`.
 use penstock_auth::Authorized;
-use penstock_base::{Preconditions, Put, Role};
+use penstock_base::definition::missing_error;
+use penstock_base::{Put, Role};
 use penstock_http::access::MinimumRole::Local;
 use penstock_http::call::Call;
 use penstock_http::etag::{ChangeConditions, PutConditions, format_etag};
@@ -75,7 +76,7 @@ pub(super) async fn delete_definition<K: Served>(
     let preconditions = match K::STORED_VERSION.map(|find| find(&gateway, name)) {
         None => conditions.check_existence()?,
         // One that does not exist is 404, whatever the conditions.
-        Some(None) => Preconditions::default(),
+        Some(None) => return Err(missing_error(K::KIND, name).into()),
         Some(stored) => conditions.check(stored)?,
     };
     definitions::delete::<K>(&gateway, call.caller(), name, preconditions).await?;

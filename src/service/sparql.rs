@@ -312,6 +312,7 @@ fn commit_change<T>(
 ) -> Result<(T, IngestionRecord), GatewayError> {
     let started = Instant::now();
     let ChangeRequest { by, trace, bytes, bypass } = *request;
+    let by = &by.with_min_role(Role::Admin);
     check_updates_allowed(gateway)?;
     by.with_current_role()?.require_role(Role::Admin)?;
     let (watch, traceparent) = (gateway.catalogue.watch(), trace.to_string());

@@ -38,8 +38,8 @@ pub fn sign_in_routes() -> Vec<Route> {
     ]
 }
 
-/// Returns the routes of the pages of a kind of definitions: the role that reads them, the address of the list, and that of
-/// the form of a new one. That is not below the list, because a definition may be named `new`.
+/// Returns the routes of the pages of a kind of definitions. The parameters are the kind, the role that reads the pages, the
+/// path of the list, and that of the form of a new one. It is not below the list, because a definition may be named `new`.
 macro_rules! definition_routes {
     ($kind:ty, $reader:expr, $list:literal, $new:literal) => {{
         type Page = DefinitionPage<$kind>;

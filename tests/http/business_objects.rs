@@ -95,7 +95,7 @@ async fn versions_are_honoured() {
     send("DELETE", &one, "If-Match", "\"4\"").await.expect(204);
     send("PUT", ALL, "If-Match", "*").await.problem(412);
     let created = send("PUT", ALL, "If-None-Match", "*").await.expect(201).json();
-    // What cannot be a name is refused, whatever the condition.
+    // An id or an empty name is refused, whatever the condition.
     let mut body = definition();
     for (name, header) in [(&created["id"], "If-None-Match"), (&json!(""), "If-Match")] {
         body["name"] = name.clone();

@@ -36,6 +36,26 @@ async fn a_form_of_another_site_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_is_taken_is_refused_by_the_form_of_each_kind() {
+    let server = TestApp::plain().await;
+    let config = "type: object\npath: Tank:.\nfields:\n  name: {type: string, path: <urn:name>}\n";
+    for (path, more) in [
+        (NEW, &[][..]),
+        ("/admin/new-group", &[]),
+        ("/admin/business-objects/new", &[("config", config), ("validation", "off")]),
+    ] {
+        let fields = [&[("name", "Tank")], more].concat();
+        server.form(path, &fields).await.expect(303);
+        let refused = server.form(path, &fields).await.expect(412).text();
+        assert!(refused.contains("this name is taken already"), "{path}: {refused}");
+    }
+    // What a deletion means names the namespace and its base.
+    let asked = server.page("/admin/namespaces/Tank/delete").await;
+    let base = server.read("/api/v1/namespaces/Tank").await["uriBase"].string();
+    asked.has_all(&["<strong>Tank</strong>", &format!("<code>{base}</code>")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn errors_are_pages_for_browsers_and_problems_for_programs() {
     let server = TestApp::plain().await;
     let cookie = server.sign_in(Role::User);

@@ -212,7 +212,12 @@ async fn pages_define_change_and_delete_a_shapes_graph() {
         [("format", "application/ld+json"), ("text", text), ("version", version)]
     };
     post(page, &save("1", JSON_LD)).await.expect(303);
-    post(page, &save("1", JSON_LD)).await.expect(412);
+    let stale = post(page, &save("1", JSON_LD)).await.expect(412).text();
+    assert!(stale.contains("Another user has changed this shapes graph"), "{stale}");
+    let asked = server.page(&format!("{page}/delete")).await;
+    assert!(asked.contains("name=\"version\" value=\"2\""), "{asked}");
+    post(&format!("{page}/delete"), &[("version", "1")]).await.expect(303);
+    server.get("/api/v1/shapes/my%20pumps").await.expect(200);
 
     // The editor of a Business Object chooses among the shapes graphs.
     let editor = server.page("/admin/business-objects/new").await;
@@ -235,7 +240,7 @@ async fn pages_define_change_and_delete_a_shapes_graph() {
     post(&edit, &[("name", "Pump"), ("config", &config), ("version", "1")]).await.expect(409);
     let off = [("name", "Pump"), ("config", &config), ("version", "1"), ("validation", "off")];
     post(&edit, &off).await.expect(303);
-    post(&format!("{page}/delete"), &[]).await.expect(303);
+    post(&format!("{page}/delete"), &[("version", "2")]).await.expect(303);
     server.get("/api/v1/shapes/my%20pumps").await.problem(404);
 }
 

@@ -3,16 +3,18 @@ mod keys;
 mod pruning;
 
 use super::*;
+use crate::accounts::create_account;
 use crate::business_objects::{BusinessObjects, NewBusinessObject};
 use crate::gateway::Gateway;
 use crate::groups::Groups;
 use crate::namespaces::Namespaces;
 use crate::shapes_graphs::{NewShapesGraph, ShapesGraphs};
-use penstock_auth::Authorized;
+use penstock_auth::accounts::{AccountEdit, NewAccount};
 use penstock_auth::audit::Filter;
 use penstock_auth::groups::NewGroup;
-use penstock_base::Preconditions;
+use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::{IfMatch, Preconditions};
 use penstock_model::ingest::Mode;
 use penstock_model::resource::NewDefinition;
 use penstock_model::shapes_graphs::TextFormat;
@@ -49,6 +51,41 @@ fn open_gateway(dir: &Path, more: &[String]) -> Gateway {
     let sources = penstock_config::Sources { arguments, ..Default::default() };
     let settings = penstock_config::load(&sources).unwrap().settings;
     Gateway::open(Arc::new(settings), &mut |_| {}).unwrap()
+}
+
+/// An account that loses its role meanwhile commits nothing that needs it, whatever role the route asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_use_case_checks_its_role_before_and_in_its_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path(), &[]);
+    let local = Authorized::local();
+    let mut signed_in = Vec::new();
+    for (email, role) in [("user@plant.example", Role::User), ("admin@plant.example", Role::Admin)]
+    {
+        let (given_name, family_name, organization) = (None, None, None);
+        let (email, password) = (email.to_owned(), "correct horse battery".to_owned());
+        let enabled = true;
+        let new =
+            NewAccount { given_name, family_name, email, organization, role, enabled, password };
+        let account = create_account(&gateway, &local, new).await.unwrap();
+        let session = gateway.auth.sessions.start_session(&account, None, None).unwrap();
+        let caller = gateway.auth.sessions.authenticate_session(&session.id).unwrap();
+        signed_in.push((account, gateway.auth.authorize(caller, Role::User).unwrap()));
+    }
+    let [(_, user), (account, admin)] = &signed_in[..] else { panic!("two accounts") };
+    let new = || NewGroup::from_json("leaders", b"{}").unwrap();
+    let save = async |by| save::<Groups>(&gateway, by, new(), Preconditions::default()).await;
+    assert_eq!(save(user).await.unwrap_err().class, ErrorClass::Forbidden);
+    let account = Arc::clone(account);
+    let demoted = gateway.run(admin, Role::Admin, move |gateway, by| {
+        let edit = AccountEdit { role: Some(Role::User), ..AccountEdit::unchanged_from(&account) };
+        let accounts = &gateway.auth.accounts;
+        accounts.change(&Authorized::local(), &account.id, IfMatch::Any, edit)?;
+        gateway.store.commit::<_, GatewayError>(by, |_| Ok(()))
+    });
+    assert_eq!(demoted.await.unwrap_err().class, ErrorClass::Forbidden);
+    assert!(gateway.auth.groups.get("leaders").is_none());
+    save(&local).await.unwrap();
 }
 
 /// Files whose order is not that in which they depend on each other.

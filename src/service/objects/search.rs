@@ -88,7 +88,8 @@ pub async fn search_objects(
     let permit = if reads_all {
         Some(acquire_permit(gateway, by).await?)
     } else {
-        gateway.query_permits.try_acquire(by.id(), 1)
+        // Only if nobody waits for it.
+        gateway.query_permits.enter_queue(by.id()).try_acquire_if(|_| true)
     };
     gateway
         .read(move |gateway| {

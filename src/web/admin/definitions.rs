@@ -66,13 +66,13 @@ pub(crate) trait DefinitionPages: Kind {
     ) -> impl Template;
 
     /// Returns what the deletion of a definition means, or why it cannot be deleted.
-    fn describe_deletion(view: &View, shown: &Self::Shown) -> Result<Vec<Words>, String>;
+    fn describe_deletion(view: &View, shown: &Self::Shown) -> Result<Vec<TextPart>, String>;
 }
 
 /// A part of a sentence.
-pub(crate) enum Words {
+pub(crate) enum TextPart {
     Plain(String),
-    /// A name that stands out.
+    /// A name, in bold.
     Strong(String),
     /// An IRI.
     Code(String),
@@ -169,7 +169,7 @@ struct Deletion {
     /// The address of its page, without the prefix.
     path: String,
     /// What the deletion means, or why it is not possible.
-    words: Result<Vec<Words>, String>,
+    effect: Result<Vec<TextPart>, String>,
 }
 
 /// Returns the address of the page of a definition, without the prefix.
@@ -257,7 +257,7 @@ async fn confirm_deletion<K: DefinitionPages>(req: &Request, depot: &Depot) -> P
         name: K::name(&shown).to_owned(),
         version: K::version(&shown),
         path: page_path::<K>(name),
-        words: K::describe_deletion(&view, &shown),
+        effect: K::describe_deletion(&view, &shown),
         frame: view.frame,
     }))
 }

@@ -1,5 +1,5 @@
 //! `/admin/groups`: groups of accounts.
-use super::definitions::{DefinitionPages, View, Words};
+use super::definitions::{DefinitionPages, TextPart, View};
 use super::form::{Form, FormErrors};
 use super::frame::{Frame, Section};
 use super::pager::Pager;
@@ -117,21 +117,21 @@ impl DefinitionPages for Groups {
         One { frame: view.frame, faults, row, filled }
     }
 
-    fn describe_deletion(view: &View, shown: &Group) -> Result<Vec<Words>, String> {
+    fn describe_deletion(view: &View, shown: &Group) -> Result<Vec<TextPart>, String> {
         let group = Principal::Group(shown.name.clone());
         let objects = view.gateway.catalogue.list();
         let approved = objects.iter().map(|one| &one.object.definition);
         let approved = approved.filter(|one| one.approvers().contains(&group));
         let names: Vec<&str> = approved.map(|one| one.name.as_str()).collect();
-        let mut words = vec![Words::Plain(
+        let mut words = vec![TextPart::Plain(
             "Its members no longer see and approve what they see and approve as members. Definitions and changes that \
              name the group keep the name."
                 .to_owned(),
         )];
         if !names.is_empty() {
-            words.push(Words::Plain(" It approves changes of ".to_owned()));
-            words.push(Words::Strong(names.join(", ")));
-            words.push(Words::Plain(".".to_owned()));
+            words.push(TextPart::Plain(" It approves changes of ".to_owned()));
+            words.push(TextPart::Strong(names.join(", ")));
+            words.push(TextPart::Plain(".".to_owned()));
         }
         Ok(words)
     }

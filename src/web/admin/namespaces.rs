@@ -1,5 +1,5 @@
 //! `/admin/namespaces`: names, URI bases, and how identifiers are created.
-use super::definitions::{DefinitionPages, View, Words, refuse_name};
+use super::definitions::{DefinitionPages, TextPart, View, refuse_name};
 use super::form::{Form, FormErrors};
 use super::frame::{Frame, Section};
 use super::pager::Pager;
@@ -91,7 +91,7 @@ impl DefinitionPages for Namespaces {
         One { frame: view.frame, faults, details, filled, base }
     }
 
-    fn describe_deletion(_: &View, shown: &Namespace) -> Result<Vec<Words>, String> {
+    fn describe_deletion(_: &View, shown: &Namespace) -> Result<Vec<TextPart>, String> {
         let counter = if shown.generator == Generator::Counter {
             " A namespace with the same base continues counting where this one stopped."
         } else {
@@ -99,11 +99,11 @@ impl DefinitionPages for Namespaces {
         };
         let begin = "No data is lost: a namespace with data cannot be deleted. The name ";
         Ok(vec![
-            Words::Plain(begin.to_owned()),
-            Words::Strong(shown.name.clone()),
-            Words::Plain(" no longer stands for ".to_owned()),
-            Words::Code(shown.uri_base.clone()),
-            Words::Plain(format!(", and mappings that name it are refused.{counter}")),
+            TextPart::Plain(begin.to_owned()),
+            TextPart::Strong(shown.name.clone()),
+            TextPart::Plain(" no longer means ".to_owned()),
+            TextPart::Code(shown.uri_base.clone()),
+            TextPart::Plain(format!(", and mappings that name it are refused.{counter}")),
         ])
     }
 }

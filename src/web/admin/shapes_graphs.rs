@@ -1,5 +1,5 @@
 //! `/admin/shapes`: the shapes graphs that users define.
-use super::definitions::{DefinitionPages, View, Words, refuse_name};
+use super::definitions::{DefinitionPages, TextPart, View, refuse_name};
 use super::form::{Form, FormErrors, NOT_SAVED};
 use super::frame::{Frame, Section};
 use super::pager::Pager;
@@ -95,11 +95,11 @@ impl DefinitionPages for ShapesGraphs {
         One { frame: view.frame, faults, row: details.map(|(shown, _)| shown), filled }
     }
 
-    fn describe_deletion(_: &View, shown: &ShapesGraph) -> Result<Vec<Words>, String> {
+    fn describe_deletion(_: &View, shown: &ShapesGraph) -> Result<Vec<TextPart>, String> {
         if shown.used_by.is_empty() {
             let words =
                 "No Business Object uses it. Its text is removed, and this cannot be undone.";
-            return Ok(vec![Words::Plain(words.to_owned())]);
+            return Ok(vec![TextPart::Plain(words.to_owned())]);
         }
         Err(format!(
             "It is used by {}, so it cannot be deleted. Remove it from their validation first.",

@@ -1,17 +1,19 @@
 //! Strict JSON (RFC 8259): exact numbers, no duplicate names, a limit on nesting.
 //!
 //! `reader` parses with `serde_json`. `data` reads the body of an ingestion object by object, `sample` reads a sample
-//! of many objects.
+//! of many objects. `compact` removes white space.
 
+mod compact;
 mod data;
 mod members;
 mod reader;
 mod sample;
 mod write;
 
+pub use compact::compact;
 pub use data::{DataBody, Element, MessageObjects, parse_data, parse_message};
 pub use members::{MAX_FINDINGS, Members};
-pub use sample::{Sample, SampleLimits, read_sample};
+pub use sample::{Sample, SampleLayout, SampleLimits, read_sample};
 
 use crate::error::{ErrorClass, Finding, GatewayError};
 use serde::de::DeserializeSeed;

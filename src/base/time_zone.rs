@@ -1,6 +1,7 @@
 //! Time zones of the IANA database, which is part of the program. The database of the machine, if any, is not used.
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use jiff::Timestamp;
+use jiff::civil;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 use std::fmt;
 use std::str::FromStr;
@@ -30,11 +31,21 @@ impl Zone {
         at.naive_utc() + self.offset_at(at)
     }
 
+    /// Returns the local time at a moment, as jiff has it.
+    pub fn civil_time_at(&self, at: Timestamp) -> civil::DateTime {
+        self.0.to_datetime(at)
+    }
+
+    /// Returns the offset from UTC at a local time, which a change of the clocks skips or repeats.
+    pub fn offset_of(&self, local: civil::DateTime) -> AmbiguousOffset {
+        self.0.to_ambiguous_timestamp(local).offset()
+    }
+
     /// Returns the first moment with this local time; `None` if the clocks are set forward over it.
     pub fn first_moment_of(&self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
         let utc = local.and_utc();
         let Ok(shown) = Timestamp::from_second(utc.timestamp()) else { return Some(utc) };
-        let offset = match self.0.to_ambiguous_timestamp(Offset::UTC.to_datetime(shown)).offset() {
+        let offset = match self.offset_of(Offset::UTC.to_datetime(shown)) {
             AmbiguousOffset::Unambiguous { offset } => offset,
             AmbiguousOffset::Gap { .. } => return None,
             AmbiguousOffset::Fold { before, .. } => before,

@@ -63,6 +63,8 @@ pub struct Key {
     pub at: Location,
     /// Its text.
     pub name: String,
+    /// Whether it has no quotes.
+    pub plain: bool,
 }
 
 /// A key that occurs again in its mapping.
@@ -270,9 +272,9 @@ impl NodeBuilder<'_> {
             OpenContent::Mapping { entries, names, key } => match key.take() {
                 None => {
                     let at = node.at;
-                    let name = match node.content {
-                        Content::Scalar { text, .. } => text,
-                        Content::Null => "null".to_owned(),
+                    let (name, plain) = match node.content {
+                        Content::Scalar { text, plain } => (text, plain),
+                        Content::Null => ("null".to_owned(), true),
                         _ => {
                             return Err(
                                 at.to_error(format!("a key must be a text, not {}", node.kind()))
@@ -280,7 +282,7 @@ impl NodeBuilder<'_> {
                         }
                     };
                     let first = names.get(&name).copied();
-                    let new = Key { at, name: name.clone() };
+                    let new = Key { at, name: name.clone(), plain };
                     match first {
                         Some(first) => {
                             let key = new.clone();

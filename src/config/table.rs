@@ -251,6 +251,7 @@ sections! {
         topic: String = "topic" => checked("a topic filter, such as plant/+/pumps/#: + is a whole level, # the last one", |text| topic::check_filter(text).is_ok()).required(INCOMPLETE_SUBSCRIPTION), "A topic filter; `+` is one level, `#` at the end all further ones. Required.";
         business_object: String = "business-object" => text().required(INCOMPLETE_SUBSCRIPTION), "The name or the id of the Business Object that the messages are ingested into. Required.";
         mode: &'static str = "mode" => choice(&[("MERGE", "MERGE"), ("ADD", "ADD"), ("UPDATE", "UPDATE"), ("REPLACE", "REPLACE"), ("DELETE", "DELETE")]).or("MERGE"), "The mode of the ingestions. Defaults to `MERGE`.";
+        is_document: bool = "form" => choice(&[("document", true)]).or_empty(), "`document` if a message is the document of a system, in which `items` of the mapping says where the objects are. Without it, a message is an object, an array of objects or `{\"data\": [ … ]}`.";
         fields: BTreeMap<String, String> = "fields.<field>" => checked("text in which {1} is the first level of the topic, such as {2} or line-{3}", |text| text.parse::<topic::Template>().is_ok()), "The value of a field of each object: text in which `{1}` is the first level of the message's topic, `{2}` the second, and so on. It is converted to the type of the field. In an environment variable, capitals of the field's name cannot be given; set it in a file.";
     }
 

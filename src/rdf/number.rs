@@ -1,7 +1,7 @@
 //! The texts of XML Schema's numbers (XML Schema Part 2): whether they are valid, and their exact order.
 mod text;
 
-pub use text::{NumberKey, to_json_number};
+pub use text::{NumberKey, PlainNumber, to_json_number};
 
 use oxrdf::NamedNodeRef;
 use oxrdf::vocab::xsd;

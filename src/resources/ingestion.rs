@@ -113,10 +113,35 @@ pub enum OnError {
     Skip,
 }
 
+/// What the body of an ingestion has around its objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum BodyForm {
+    /// Only `data`, or nothing in a line of a stream and in a message.
+    #[default]
+    Data,
+    /// The document of a system, in which the mapping says where the objects are.
+    Document,
+}
+
+impl BodyForm {
+    /// Returns the form with this name.
+    ///
+    /// # Errors
+    /// Says which names there are.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "data" => Ok(Self::Data),
+            "document" => Ok(Self::Document),
+            _ => Err(format!("the query parameter form is {name:?}; it must be data or document")),
+        }
+    }
+}
+
 /// The result of one object of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IngestedObject {
-    /// Its index in `data`, from 0.
+    /// Its index in `data`, or among the objects of documents, from 0.
     pub index: usize,
     /// Its URI, given or minted.
     pub uri: String,

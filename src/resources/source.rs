@@ -35,6 +35,9 @@ pub struct SourceSubscription {
     pub business_object: String,
     /// The mode of the ingestions.
     pub mode: &'static str,
+    /// `document` if its messages are documents that the objects are in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form: Option<&'static str>,
     /// The fields that are taken from the topic.
     pub fields: BTreeMap<String, String>,
 }

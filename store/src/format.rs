@@ -14,13 +14,15 @@ pub enum Format {
     V2 = 2,
     /// The first format with records that a program for [`Self::V2`] misreads.
     V3 = 3,
+    /// The first format with mappings whose keys or types a program for [`Self::V3`] refuses.
+    V4 = 4,
 }
 
 impl Format {
     /// All formats that this program reads and writes, the oldest first.
-    pub const ALL: [Self; 2] = [Self::V2, Self::V3];
+    pub const ALL: [Self; 3] = [Self::V2, Self::V3, Self::V4];
     /// The newest format that this program knows.
-    pub const NEWEST: Self = Self::V3;
+    pub const NEWEST: Self = Self::V4;
 
     /// Returns the number of the format.
     pub const fn number(self) -> u32 {

@@ -318,6 +318,19 @@ impl<'a> Transaction<'a> {
         self.find_changed_iris(pattern, |[_, _, object, _]| object)
     }
 
+    /// Returns the IRIs that begin with a prefix, each once, among the objects of the removed quads.
+    pub fn find_removed_objects(&self, prefix: &str) -> Vec<NamedNode> {
+        let removed = self.quads.find_changed([None; 4]).filter(|(_, is_added)| !is_added);
+        let mut numbers: Vec<u32> = removed.map(|([_, _, object, _], _)| object).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let iris = numbers.into_iter().filter_map(|number| match self.terms.term_for(number)? {
+            oxrdf::TermRef::NamedNode(iri) if iri.as_str().starts_with(prefix) => Some(iri),
+            _ => None,
+        });
+        iris.map(oxrdf::NamedNodeRef::into_owned).collect()
+    }
+
     /// Returns the IRIs in one position of the added and removed quads that match a pattern, each once.
     fn find_changed_iris(
         &mut self,

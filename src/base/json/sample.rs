@@ -31,8 +31,23 @@ pub struct Sample {
     pub objects: Vec<Json>,
     /// The number of objects in the text.
     pub total: usize,
+    /// Where the objects are in the text.
+    pub layout: SampleLayout,
     /// The length to which longer nested arrays were cut, if any were.
     pub cut_length: Option<usize>,
+}
+
+/// Where the objects of a sample are in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampleLayout {
+    /// The text is an object, or another value.
+    One,
+    /// The text is an array of them.
+    Array,
+    /// The text is the body of an ingestion: `{"data": [...]}`.
+    Data,
+    /// One is in each line.
+    Lines,
 }
 
 /// Reads a sample of a text with an object, an array of objects, the body of an ingestion (`{"data": [...]}`), or one
@@ -48,19 +63,15 @@ pub fn read_sample(text: &[u8], limits: SampleLimits) -> Result<Sample, GatewayE
         Ok(outline) => outline,
         Err(error) => outline_lines(text).ok_or(error)?,
     };
-    let (mut kept, total) = match outline {
-        Outline::One(raw) => (vec![raw], 1),
-        Outline::Elements(raw) => {
-            let mut sampler = Sampler::new(limits.elements);
+    let mut sampler = Sampler::new(limits.elements);
+    match outline {
+        (SampleLayout::One, raw) => sampler.offer(raw),
+        (SampleLayout::Array | SampleLayout::Data, raw) => {
             for_each_element(raw, &mut |element| sampler.offer(element));
-            (sampler.kept, sampler.offered)
         }
-        Outline::Lines => {
-            let mut sampler = Sampler::new(limits.elements);
-            list_line_values(text).for_each(|line| sampler.offer(line));
-            (sampler.kept, sampler.offered)
-        }
-    };
+        (SampleLayout::Lines, text) => list_line_values(text).for_each(|line| sampler.offer(line)),
+    }
+    let (layout, Sampler { mut kept, offered: total, .. }) = (outline.0, sampler);
     // An array with more elements than the sample may have values cannot be kept whole.
     let mut elements = limits.values;
     loop {
@@ -74,7 +85,7 @@ pub fn read_sample(text: &[u8], limits: SampleLimits) -> Result<Sample, GatewayE
         };
         if !is_too_large || (elements == 1 && kept.len() == 1) {
             let elements = budget.is_cut.then_some(elements);
-            return objects.map(|objects| Sample { objects, total, cut_length: elements });
+            return objects.map(|objects| Sample { objects, total, layout, cut_length: elements });
         }
         if elements > limits.elements {
             elements = limits.elements;
@@ -85,22 +96,14 @@ pub fn read_sample(text: &[u8], limits: SampleLimits) -> Result<Sample, GatewayE
     }
 }
 
-/// The place of the objects in a text of valid JSON.
-enum Outline<'t> {
-    One(&'t str),
-    /// The elements of this array.
-    Elements(&'t str),
-    /// One in each line.
-    Lines,
-}
-
-fn find_outline(text: &str) -> Result<Outline<'_>, GatewayError> {
+/// Returns where the objects are in a text of valid JSON, and the text of the object, of the array, or of the lines.
+fn find_outline(text: &str) -> Result<(SampleLayout, &str), GatewayError> {
     let raw = read_text(text, usize::MAX, |_, text| <&RawValue>::deserialize(text))?.get();
     if raw.starts_with('[') {
-        return Ok(Outline::Elements(raw));
+        return Ok((SampleLayout::Array, raw));
     }
     let data = raw.starts_with('{').then(|| find_only_data(raw)).flatten();
-    Ok(data.map_or(Outline::One(raw), Outline::Elements))
+    Ok(data.map_or((SampleLayout::One, raw), |data| (SampleLayout::Data, data)))
 }
 
 /// Returns the array of objects under `data`, if that is the only member of an object.
@@ -132,10 +135,10 @@ impl<'de> Visitor<'de> for DataVisitor {
 }
 
 /// Returns the outline of a text with several lines, if each of them is JSON.
-fn outline_lines(text: &str) -> Option<Outline<'_>> {
+fn outline_lines(text: &str) -> Option<(SampleLayout, &str)> {
     let is_json = |line| serde_json::from_str::<&RawValue>(line).is_ok();
     (list_line_values(text).nth(1).is_some() && list_line_values(text).all(is_json))
-        .then_some(Outline::Lines)
+        .then_some((SampleLayout::Lines, text))
 }
 
 fn list_line_values(text: &str) -> impl Iterator<Item = &str> {
@@ -339,20 +342,27 @@ mod tests {
         let objects =
             r#"[{"a":1.50,"b":[{"c":"\u00fc"},null,[1,2,3,4,5,6]]},{"data":[],"d":true}]"#;
         let whole = parse(objects.as_bytes(), 8).unwrap();
-        for text in [
-            objects.to_owned(),
-            format!(" {{\"data\": {objects}}}\n"),
-            objects.trim_matches(['[', ']']).replace("},{\"data", "}\n\n {\"data"),
+        for (text, layout) in [
+            (objects.to_owned(), SampleLayout::Array),
+            (format!(" {{\"data\": {objects}}}\n"), SampleLayout::Data),
+            (
+                objects.trim_matches(['[', ']']).replace("},{\"data", "}\n\n {\"data"),
+                SampleLayout::Lines,
+            ),
         ] {
             let sample = sample_of(&text);
             assert_eq!(
-                (Json::Array(sample.objects), sample.total, sample.cut_length),
-                (whole.clone(), 2, None)
+                (Json::Array(sample.objects), sample.total, sample.layout, sample.cut_length),
+                (whole.clone(), 2, layout, None)
             );
         }
         // An object with more members than `data`, or with something else under `data`, is a sample object itself.
         for text in [r#"{"data":[{"a":1}],"b":1}"#, r#"{"data":[1]}"#, r#"{"data":{}}"#, "{}"] {
-            assert_eq!(objects_text(&sample_of(text)), format!("[{text}]"));
+            let sample = sample_of(text);
+            assert_eq!(
+                (objects_text(&sample), sample.layout),
+                (format!("[{text}]"), SampleLayout::One)
+            );
         }
         assert_eq!((sample_of("[]").objects, sample_of("7").total), (Vec::new(), 1));
     }

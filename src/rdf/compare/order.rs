@@ -12,6 +12,8 @@ pub enum ValueOrder {
     Date,
     /// By moment.
     DateTime,
+    /// Numbers by number, then everything else by code point.
+    Scalar,
     /// By code point.
     Text,
 }
@@ -22,11 +24,16 @@ impl ValueOrder {
         matches!(self, Self::Date | Self::DateTime)
     }
 
+    /// Returns whether the values are numbers.
+    pub fn is_number(self) -> bool {
+        self == Self::Number
+    }
+
     /// Returns the sort key of a text as the view shows it.
     pub fn sort_key(self, text: &str) -> SortKey {
         let moment = |time: DateTime| SortKey::Moment(Moment::new(time));
         match self {
-            Self::Number => NumberKey::parse(text).map(SortKey::Number),
+            Self::Number | Self::Scalar => NumberKey::parse(text).map(SortKey::Number),
             Self::Date => {
                 let date = text.parse::<Date>().ok();
                 date.and_then(|date| DateTime::try_from(date).ok()).map(moment)
@@ -39,7 +46,8 @@ impl ValueOrder {
 
     /// Returns whether a text can be compared with the values.
     pub fn can_parse(self, text: &str) -> bool {
-        self == Self::Text || !matches!(self.sort_key(text), SortKey::Text(_))
+        matches!(self, Self::Text | Self::Scalar)
+            || !matches!(self.sort_key(text), SortKey::Text(_))
     }
 
     /// Describes a text that cannot be compared with the values.
@@ -48,7 +56,7 @@ impl ValueOrder {
             Self::Number => "not a number",
             Self::Date => "not a date (2026-03-01)",
             Self::DateTime => "not a date and time (2026-03-01T12:00:00Z)",
-            Self::Text => "not a text",
+            Self::Text | Self::Scalar => "not a text",
         }
     }
 }

@@ -66,12 +66,65 @@ impl<'a> NumberParts<'a> {
     }
 }
 
+/// A number without an exponent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlainNumber {
+    /// Whether it is less than zero.
+    pub is_negative: bool,
+    /// The digits before the point, without zeros at the beginning; at least `0`.
+    pub whole: String,
+    /// The digits after the point, without zeros at the end.
+    pub fraction: String,
+}
+
+impl PlainNumber {
+    /// Reads a lexical form, times this power of ten. Returns `None` as [`to_json_number`] does, and for a number with more
+    /// than `max_digits` digits before the point or after it.
+    pub fn parse(lexical: &str, power: i32, max_digits: usize) -> Option<Self> {
+        /// Larger exponents have more digits than memory could.
+        const MAX_EXPONENT: i64 = 1 << 40;
+        let parts = NumberParts::parse(lexical)?;
+        let all = format!("{}{}", parts.whole, parts.fraction.unwrap_or_default());
+        let digits = all.trim_start_matches('0');
+        let leading = all.len() - digits.len();
+        let digits = digits.trim_end_matches('0');
+        if digits.is_empty() {
+            return Some(Self {
+                is_negative: false,
+                whole: "0".to_owned(),
+                fraction: String::new(),
+            });
+        }
+        let exponent =
+            match parts.exponent.map(|(_, sign, digits)| (sign, digits.trim_start_matches('0'))) {
+                None | Some((_, "")) => 0,
+                Some((sign, digits)) => {
+                    let size = digits.parse().ok().filter(|size: &i64| *size <= MAX_EXPONENT)?;
+                    if sign == "-" { -size } else { size }
+                }
+            };
+        let place = i64::try_from(parts.whole.len()).ok()? - i64::try_from(leading).ok()?;
+        // The number of digits before the point; below 0, the number of zeros behind it.
+        let point = place + exponent + i64::from(power);
+        let size = usize::try_from(point.unsigned_abs()).ok().filter(|size| *size <= max_digits)?;
+        let (whole, fraction) = if point <= 0 {
+            ("0".to_owned(), format!("{}{digits}", "0".repeat(size)))
+        } else if let Some((whole, fraction)) = digits.split_at_checked(size) {
+            (whole.to_owned(), fraction.to_owned())
+        } else {
+            (format!("{digits}{}", "0".repeat(size - digits.len())), String::new())
+        };
+        let fits = fraction.len() <= max_digits;
+        fits.then_some(Self { is_negative: parts.negative, whole, fraction })
+    }
+}
+
 fn is_all_digits(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// A sort key that orders numbers exactly.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NumberKey {
     /// -1, 0 or 1.
     sign: i8,
@@ -147,6 +200,32 @@ mod tests {
             ["", "INF", "-INF", "NaN", "+", ".", "1e", "1e+-2", "1,5", " 1", "0x1", "e5", "1.2.3"]
         {
             assert_eq!(to_json_number(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_plain_number_has_no_exponent() {
+        for (lexical, power, expected) in [
+            ("12.50", 0, Some("12.5")),
+            ("1e3", 0, Some("1000.")),
+            ("-1.0", 0, Some("-1.")),
+            ("-0.0", 0, Some("0.")),
+            ("1732700000123", -3, Some("1732700000.123")),
+            ("1.5E-2", 0, Some("0.015")),
+            ("5", -3, Some("0.005")),
+            ("12345", -5, Some("0.12345")),
+            ("1e20", 0, Some("100000000000000000000.")),
+            ("1e21", 0, None),
+            ("1e-22", 0, None),
+            ("1e99999999999999999999", 0, None),
+            ("0e99999999999999999999", 0, Some("0.")),
+            ("NaN", 0, None),
+        ] {
+            let read = PlainNumber::parse(lexical, power, 21).map(|number| {
+                let sign = if number.is_negative { "-" } else { "" };
+                format!("{sign}{}.{}", number.whole, number.fraction)
+            });
+            assert_eq!(read.as_deref(), expected, "{lexical}");
         }
     }
 

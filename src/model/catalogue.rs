@@ -26,6 +26,7 @@ use super::namespace::{self, KnownNamespaces, Namespace};
 use super::natural_key;
 use super::resource::{BusinessObject, Compiled, CompiledDefinition};
 use super::shapes_graphs::check_exist;
+use super::unshown;
 use super::warnings::{self, WarningContext};
 use entry::{Entries, Entry};
 use namespaces::list_created;
@@ -290,6 +291,11 @@ impl Catalogue {
             self.collect_warnings_in(&self.store.read(), &context, compiled, created)
         };
         of.iter().map(warnings).collect()
+    }
+
+    /// Returns the warnings about stored values that the fields of a definition cannot show. Blocking.
+    pub fn check_stored_values(&self, compiled: &Compiled) -> Result<Vec<Finding>, GatewayError> {
+        Ok(unshown::check_stored_values(&self.store.read(), &compiled.mapping)?)
     }
 
     fn collect_warnings_in(

@@ -15,6 +15,7 @@ pub use minting::{COUNTERS, RESERVED, mint_identifier};
 pub(crate) use minting::{MintingState, is_taken, release_identifier};
 use minting::{rewrite_counter, rewrite_reserved};
 
+use super::list::is_list_node;
 use super::{catalogue, natural_key};
 use moving::Rebase;
 use oxrdf::{GraphName, NamedNode, NamedNodeRef};
@@ -363,6 +364,9 @@ pub(super) fn check_base(base: &str) -> Result<(), String> {
         return Err(format!("the URI base is longer than {MAX_BASE_BYTES} bytes"));
     }
     match NamedNode::new(base) {
+        Ok(base) if is_list_node(&base) => {
+            Err(format!("{base} begins as the nodes of lists do; choose another base"))
+        }
         Ok(_) => Ok(()),
         Err(error) => Err(format!(
             "{base:?} is not an absolute IRI ({error}); a URI base looks like http://example.com/id/Plant/"

@@ -21,6 +21,7 @@ pub(super) use definition::{
 };
 pub(super) use index::{GainedKey, KeyMatch};
 
+use crate::list::find_element_owners;
 use crate::mapping::Value;
 use crate::namespace::{Namespace, encode_segment};
 use oxrdf::{GraphName, NamedNode, NamedNodeRef, NamedOrBlankNode, Term, TermRef};
@@ -63,6 +64,8 @@ struct KeyParent {
     prefix: String,
     /// The properties that lead from a parent to its objects.
     links: BTreeSet<NamedNode>,
+    /// Whether one of them is that of an ordered array, so that it leads to a list of objects.
+    has_lists: bool,
 }
 
 impl NaturalKey {
@@ -115,27 +118,16 @@ impl NaturalKey {
     ) -> Result<Option<Vec<String>>, Error> {
         let mut texts = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
-            let mut found: Option<String> = None;
-            let mut is_single = true;
+            let mut text = OnlyText::default();
             let pattern = Pattern {
                 subject: Some(uri.clone().into()),
                 predicate: Some(part.predicate.clone()),
                 object: None,
                 graph: Some(self.graph.clone()),
             };
-            read.for_each(&pattern, &mut |quad| {
-                if let Some(text) = key_text(&part.value, quad.object.as_ref())
-                    && found.as_deref() != Some(&*text)
-                {
-                    is_single = found.is_none();
-                    found = Some(text.into_owned());
-                }
-                if is_single { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
-            match found {
-                Some(text) if is_single && unusable_reason(&text).is_none() => texts.push(text),
-                _ => return Ok(None),
-            }
+            read.for_each(&pattern, &mut |quad| text.add(&part.value, quad.object.as_ref()))?;
+            let Some(text) = text.into_usable() else { return Ok(None) };
+            texts.push(text);
         }
         Ok(Some(texts))
     }
@@ -148,7 +140,7 @@ impl NaturalKey {
         uri: &NamedNode,
     ) -> Result<BTreeSet<NamedNode>, Error> {
         let Some(texts) = self.read_texts(read, uri)? else { return Ok(BTreeSet::new()) };
-        let Some(KeyParent { links, .. }) = &self.parent else {
+        let Some(KeyParent { links, has_lists, .. }) = &self.parent else {
             return Ok([self.build_uri(None, texts)].into());
         };
         let mut uris = BTreeSet::new();
@@ -164,6 +156,12 @@ impl NaturalKey {
                 }
                 ControlFlow::Continue(())
             })?;
+            if *has_lists {
+                find_element_owners(read, link, &uri.clone().into(), &mut |parent| {
+                    uris.insert(self.build_uri(Some(parent.as_ref()), &texts));
+                    ControlFlow::Continue(())
+                })?;
+            }
         }
         Ok(uris)
     }
@@ -175,6 +173,31 @@ impl NaturalKey {
             graph: Some(self.graph.clone()),
             ..Pattern::default()
         })
+    }
+}
+
+/// The text of a property in a key: that of its only value.
+#[derive(Debug, Default)]
+pub(super) struct OnlyText {
+    found: Option<String>,
+    has_several: bool,
+}
+
+impl OnlyText {
+    /// Adds a stored value. Breaks once there are several.
+    pub(super) fn add(&mut self, value: &Value, term: TermRef<'_>) -> ControlFlow<()> {
+        if let Some(text) = key_text(value, term)
+            && self.found.as_deref() != Some(&*text)
+        {
+            self.has_several = self.found.is_some();
+            self.found = Some(text.into_owned());
+        }
+        if self.has_several { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Returns the text; `None` if there is none, if there are several, or if it cannot be in a key.
+    pub(super) fn into_usable(self) -> Option<String> {
+        self.found.filter(|text| !self.has_several && unusable_reason(text).is_none())
     }
 }
 

@@ -26,6 +26,7 @@ use penstock_base::principal::Principal;
 use penstock_resources::business_object::{Condition, PushTarget, Review, Validation};
 use penstock_resources::ingestion::IngestionRecord;
 use penstock_resources::namespace::DefinedNamespace;
+use penstock_store::Format;
 use serde::{Deserialize, Serialize};
 
 /// A definition that a client sends, before it is validated.
@@ -163,14 +164,15 @@ pub struct Deletion {
 }
 
 impl Compiled {
-    /// Returns whether versions that know only the first formats of a store would misread the definition, or ignore what
-    /// it protects.
-    pub(crate) fn needs_newer_format(&self) -> bool {
-        self.mapping.needs_newer_format()
-            || self.object.definition.validation.is_some()
+    /// Returns the format that a store needs, because a version that knows only earlier ones would misread the definition, or
+    /// ignore what it protects.
+    pub(crate) fn required_format(&self) -> Format {
+        let needs_third = self.object.definition.validation.is_some()
             || self.object.definition.review.is_some()
             || self.object.definition.approvers.is_some()
-            || self.expand_conditions() != self.object.definition.conditions
+            || self.expand_conditions() != self.object.definition.conditions;
+        let format = if needs_third { Format::V3 } else { Format::default() };
+        self.mapping.required_format().max(format)
     }
 
     /// Returns what its shapes describe.

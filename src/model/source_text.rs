@@ -223,7 +223,8 @@ fn locate_same(written: &Node, source: &Node, place: Location) -> Location {
     }
 }
 
-fn node_to_json(node: &Node) -> Json {
+/// Converts a node. A plain scalar is a number, `true`, `false` or null if JSON has the same text for it.
+pub(crate) fn node_to_json(node: &Node) -> Json {
     match &node.content {
         Content::Null => Json::Null,
         Content::Scalar { text, plain: true } => match json::parse(text.as_bytes(), 1) {

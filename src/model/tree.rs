@@ -2,6 +2,7 @@
 //!
 //! A view shows an object as a whole, up to 32 MiB. A page shows much less, so it reads only that: some elements of each
 //! array, a few levels, and a limited number of nested objects. Every nested object can be read as a tree of its own.
+use crate::list::Lists;
 use crate::mapping::{Detail, Field, Property, Shape, Value};
 use crate::view::{FieldValues, NestingPath, ShownValues, find_nested_label};
 use oxrdf::{NamedNode, NamedNodeRef};
@@ -71,7 +72,7 @@ pub struct TreeField {
 /// A value of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TreeValue {
-    /// A literal, as the view shows it.
+    /// A literal or a code, as the view shows it.
     Literal {
         /// Its text, or the beginning.
         text: String,
@@ -137,7 +138,8 @@ impl<R: Read> TreeReader<'_, R> {
         quads: &SubjectQuads,
         window: Option<&FieldWindow>,
     ) -> Result<ObjectTree, GatewayError> {
-        let values = FieldValues::from_subject(shape, quads);
+        let lists = Lists::of_object(self.read, shape, quads.iter())?;
+        let values = FieldValues::from_subject(shape, quads).with_lists(&lists);
         let mut fields = Vec::new();
         for property in shape.iter_properties() {
             if window.is_none_or(|window| window.field == property.1.name) {
@@ -177,7 +179,8 @@ impl<R: Read> TreeReader<'_, R> {
             notes: Vec::new(),
         };
         let stored = all.texts().count();
-        read.total = if property.is_array { stored } else { stored.min(1) };
+        let is_map = property.value.language_map().is_some();
+        read.total = if property.is_array || is_map { stored } else { stored.min(1) };
         if stored > read.total {
             notes.push(format!(
                 "{stored} values are stored, but the field is not an array; only the first is shown."
@@ -189,7 +192,10 @@ impl<R: Read> TreeReader<'_, R> {
         match all {
             ShownValues::Literals(literals) => {
                 for literal in literals.into_iter().skip(from).take(count) {
-                    let (text, is_cut) = cut_text(&literal.text, MAX_LITERAL_CHARS);
+                    let (mut text, is_cut) = cut_text(&literal.text, MAX_LITERAL_CHARS);
+                    if let Some(language) = literal.language().filter(|_| is_map) {
+                        text = format!("{language}: {text}");
+                    }
                     if !self.take_bytes(text.len()) {
                         break;
                     }
@@ -197,9 +203,19 @@ impl<R: Read> TreeReader<'_, R> {
                     read.values.push(TreeValue::Literal { text, is_cut });
                 }
             }
+            ShownValues::Codes(codes) => {
+                for code in codes.into_iter().skip(from).take(count) {
+                    let (text, is_cut) = cut_text(code.text(), MAX_LITERAL_CHARS);
+                    if !self.take_bytes(text.len()) {
+                        break;
+                    }
+                    notes.extend(code.misfit.map(|misfit| format!("The value {misfit}.")));
+                    read.values.push(TreeValue::Literal { text, is_cut });
+                }
+            }
             ShownValues::Iris(mut iris) => {
                 if let Value::Object(inner) = &property.value {
-                    if level == 0 && property.is_array {
+                    if level == 0 && property.is_array && !property.is_ordered {
                         read.newest_by = self.order_by_time(inner, &mut iris, &mut notes)?;
                     }
                     if read.newest_by.is_some() && window.is_none() {
@@ -293,7 +309,7 @@ impl<R: Read> TreeReader<'_, R> {
                     let time = shown.first().filter(|one| one.misfit.is_none());
                     time.map(|one| order.sort_key(&one.text))
                 }
-                ShownValues::Iris(_) => None,
+                ShownValues::Iris(_) | ShownValues::Codes(_) => None,
             };
             keyed.push((key, *iri));
         }

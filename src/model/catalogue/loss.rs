@@ -6,7 +6,7 @@ use crate::resource::{Compiled, CompiledDefinition, Conditions};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_resources::namespace::DefinedNamespace;
-use penstock_store::{Error, Read as _, SubjectFilter};
+use penstock_store::{Error, SubjectFilter};
 
 impl Catalogue {
     /// Counts the objects that a new definition would remove from a Business Object. Ingestion continues meanwhile.
@@ -45,7 +45,7 @@ impl Catalogue {
         }
         let cause = if !is_by_namespace {
             "its conditions change".to_owned()
-        } else if self.store.read().list_subjects(&filter, None, 1)?.is_empty() {
+        } else if members::list_filtered(&self.store.read(), &filter, None, 1)?.is_empty() {
             format!(
                 "its root namespace changes from `{old_root}` to `{root}`, which has no objects"
             )

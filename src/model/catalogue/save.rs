@@ -15,7 +15,7 @@ use penstock_base::managed::check_editable;
 use penstock_resources::business_object::Review;
 use penstock_resources::definitions::DefinitionKind;
 use penstock_resources::namespace::DefinedNamespace;
-use penstock_store::{Format, Transaction};
+use penstock_store::Transaction;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -174,9 +174,7 @@ impl Catalogue {
         let there = there.map(|there| &there.object);
         change_feed::update_watching(transaction, there, &object, self.watch.elapsed())?;
         let compiled = Compiled { object, mapping, conditions };
-        if compiled.needs_newer_format() {
-            transaction.require_format(Format::V3);
-        }
+        transaction.require_format(compiled.required_format());
         store_definition(transaction, &compiled)?;
         by.add_to_commit(
             transaction,

@@ -480,6 +480,12 @@ fn a_definition_that_earlier_versions_misread_raises_the_format() {
             json!([]),
             Format::V3,
         ),
+        (format!("{known}\nabsent: ''\nlabel: name"), json!([]), Format::V4),
+        (
+            format!("{root}name: {{type: string, path: rdf:name, accept: scalar}}"),
+            json!([]),
+            Format::V4,
+        ),
     ] {
         let f = fixture(true);
         let body = json!({"name": "Plants", "config": config, "conditions": conditions});

@@ -1,22 +1,33 @@
 //! Compiles YAML nodes into the tree of shapes.
 //!
-//! `definition` reads the entries of one definition, `field` a field by its type, `key` what identifies an object and its
-//! types. `share` checks that each value of a shared property belongs to one field, and `label` checks the root's `label`. An error is reported where it is found, and reading continues, so one run
-//! reports all errors.
+//! `definition` reads the entries of one definition, `field` a field by its type, `codes` the codes of its values,
+//! `group` a group of them, `language_map` what only language maps have, `key` what identifies an object and its types,
+//! `reading` what senders may write, `document` what is around the objects. `share` checks that each value of a shared
+//! property belongs to one field, and `label` checks the root's `label`. An error is reported where it is found, and
+//! reading continues, so one run reports all errors.
 
+mod codes;
 mod definition;
+mod document;
 mod field;
+mod group;
 mod key;
 mod label;
+mod language_map;
+mod map;
+mod reading;
 mod share;
 
 use super::path;
 use super::prefixes::Prefixes;
 use super::yaml::{self, Content, Location, Node};
-use super::{Field, FieldKind, Mapping, Shape, UnknownFields};
+use super::{Field, FieldKind, Mapping, Reading, Shape, UnknownFields};
 use definition::{Definition, Position};
+use document::DocumentKeys;
+use group::is_group;
 use oxrdf::NamedNode;
 use penstock_base::error::{Finding, Place};
+use penstock_store::Format;
 
 /// The maximum number of listed findings.
 const MAX_FINDINGS: usize = 1000;
@@ -47,17 +58,23 @@ pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
                 warnings: Vec::new(),
                 label: None,
                 root_namespace: None,
+                inherited: Reading::default(),
+                store_format: Format::default(),
+                document: DocumentKeys::default(),
                 level: 0,
+                object_levels: 0,
             };
             let root = compiler.compile_root(&node).ok();
-            let Compiler { prefixes, label, warnings, .. } = compiler;
+            let Compiler { prefixes, label, warnings, store_format, document, .. } = compiler;
             findings = compiler.findings;
             root.map(|(root, unknown_fields)| Mapping {
+                document: document.into_form(&root),
                 root,
                 prefixes,
                 unknown_fields,
                 label,
                 warnings,
+                store_format,
             })
         }
         Err(finding) => {
@@ -95,8 +112,16 @@ struct Compiler {
     label: Option<String>,
     /// The namespace of the root, after its path has been read.
     root_namespace: Option<String>,
-    /// The number of nested objects that are being read.
+    /// The root's `timeZone` and `absent`, which all fields inherit.
+    inherited: Reading,
+    /// The format that a store needs for the keys and types of the mapping.
+    store_format: Format,
+    /// Where the objects are in documents.
+    document: DocumentKeys,
+    /// The number of nested objects and groups that are being read.
     level: usize,
+    /// The number of these that are objects.
+    object_levels: usize,
 }
 
 impl Compiler {
@@ -119,7 +144,19 @@ impl Compiler {
         self.read_prefixes(&definition);
         self.check_keys(
             &definition,
-            &["type", "path", "fields", "key", "types", "label", "unknownFields", "prefixes"],
+            &[
+                "type",
+                "path",
+                "fields",
+                "key",
+                "types",
+                "label",
+                "unknownFields",
+                "prefixes",
+                "timeZone",
+                "absent",
+                "items",
+            ],
             &place,
         );
         let is_object = match self.read_text(&definition, "type", &place) {
@@ -148,6 +185,8 @@ impl Compiler {
             Err(reported) => Err(reported),
         };
         self.root_namespace = namespace.as_ref().ok().cloned();
+        self.read_root_reading(&definition);
+        self.read_items(&definition);
         let unknown_fields = self.read_unknown_fields(&definition, &place);
         let fields = self.compile_fields(&definition, &place);
         let root = self.compile_shape(&definition, namespace, fields, &place);
@@ -228,30 +267,62 @@ impl Compiler {
         }
     }
 
-    /// Reads the fields of an object, which is one level of the mapping.
+    /// Compiles the fields of an object, with those in its groups.
     fn compile_fields(
         &mut self,
         object: &Definition<'_>,
         place: &Position<'_>,
     ) -> Checked<Vec<Field>> {
-        if self.level == MAX_LEVELS {
-            let message = format!("objects nest deeper than {MAX_LEVELS} levels here");
-            return Err(self.report_error(object.at, place, message));
+        let mut fields = Vec::new();
+        self.object_levels += 1;
+        let result = self.read_fields(object, place, &mut fields);
+        self.object_levels -= 1;
+        if result.is_ok() && fields.iter().all(|(_, field)| field.kind == FieldKind::Id) {
+            return Err(self.report_error(
+                object.get("fields").map_or(object.at, |(_, node)| node.at),
+                place,
+                match place {
+                    Position::Root => {
+                        "`fields` contains only the `id`; an object needs a field with a value, such as \
+                         `name: {type: string, path: <http://example.com/name>}`"
+                    }
+                    _ => {
+                        "`fields` contains only the `id`; an object needs a field with a value. For a field that \
+                         contains only the URI of another object, write `type: resource` with the property as its `path`"
+                    }
+                },
+            ));
         }
-        self.level += 1;
-        let fields = self.compile_level_fields(object, place);
-        self.level -= 1;
-        fields
+        let named = self.check_names(&fields, place);
+        let maps = self.check_maps(&fields, place);
+        let defaults = self.check_defaults(&fields, place);
+        self.check_shared(&fields, place).and(named).and(maps).and(defaults).and(result)?;
+        Ok(fields.into_iter().map(|(_, field)| field).collect())
     }
 
-    fn compile_level_fields(
+    /// Reads the fields of an object or of a group, which is one level of the mapping.
+    fn read_fields(
         &mut self,
-        object: &Definition<'_>,
+        holder: &Definition<'_>,
         place: &Position<'_>,
-    ) -> Checked<Vec<Field>> {
-        let Some((_, node)) = object.get("fields") else {
+        fields: &mut Vec<(Location, Field)>,
+    ) -> Checked<()> {
+        self.check_level(holder.at, place)?;
+        self.level += 1;
+        let result = self.read_level_fields(holder, place, fields);
+        self.level -= 1;
+        result
+    }
+
+    fn read_level_fields(
+        &mut self,
+        holder: &Definition<'_>,
+        place: &Position<'_>,
+        fields: &mut Vec<(Location, Field)>,
+    ) -> Checked<()> {
+        let Some((_, node)) = holder.get("fields") else {
             return Err(self.report_error(
-                object.at,
+                holder.at,
                 place,
                 "`fields` is missing; an object maps each of its field names to a definition",
             ));
@@ -271,54 +342,43 @@ impl Compiler {
                 return Err(self.report_error(node.at, place, message));
             }
         };
-        let mut fields: Vec<(Location, Field)> = Vec::with_capacity(entries.len());
-        let mut id: Option<&str> = None;
+        fields.reserve(entries.len());
         let mut result = Ok(());
         for (key, node) in entries {
             let place = Position::Field(place, &key.name);
             let named = self.check_name(key, &place);
-            match self.compile_field(node, &place) {
-                Ok(kind) => {
-                    let checked = match kind {
-                        FieldKind::Id => match id.replace(&key.name) {
-                            None => Ok(()),
-                            Some(first) => Err(self.report_error(
-                                key.at,
-                                &place,
-                                format!("an object has only one field of type `id`, which is already `{first}`"),
-                            )),
-                        },
-                        FieldKind::Property(_) if key.name == "uri" => Err(self.report_error(
-                            key.at,
-                            &place,
-                            "the name `uri` is reserved for the object's own URI (type `id`); choose another one",
-                        )),
-                        FieldKind::Property(_) => Ok(()),
-                    };
-                    result = result.and(checked).and(named);
-                    fields.push((key.at, Field { name: key.name.clone(), kind }));
-                }
-                Err(reported) => result = Err(reported),
-            }
+            let read = if is_group(node) {
+                self.compile_group(&key.name, node, &place, fields)
+            } else {
+                self.compile_field(node, &place)
+                    .and_then(|kind| self.add_field((key, node), kind, &place, fields))
+            };
+            result = result.and(read).and(named);
         }
-        if result.is_ok() && fields.iter().all(|(_, field)| field.kind == FieldKind::Id) {
-            return Err(self.report_error(
-                node.at,
-                place,
-                match place {
-                    Position::Root => {
-                        "`fields` contains only the `id`; an object needs a field with a value, such as \
-                         `name: {type: string, path: <http://example.com/name>}`"
-                    }
-                    _ => {
-                        "`fields` contains only the `id`; an object needs a field with a value. For a field that \
-                         contains only the URI of another object, write `type: resource` with the property as its `path`"
-                    }
-                },
-            ));
+        result
+    }
+
+    /// Adds a field to those of its object. An object has one field of type `id`.
+    fn add_field(
+        &mut self,
+        (key, node): (&yaml::Key, &Node),
+        kind: FieldKind,
+        place: &Position<'_>,
+        fields: &mut Vec<(Location, Field)>,
+    ) -> Checked<()> {
+        let outer = self.read_outer(node, &kind, place);
+        let mut result = Ok(());
+        if kind == FieldKind::Id
+            && let Some((_, first)) = fields.iter().find(|(_, field)| field.kind == FieldKind::Id)
+        {
+            let message = format!(
+                "an object has only one field of type `id`, which is already `{}`",
+                first.name
+            );
+            result = Err(self.report_error(key.at, place, message));
         }
-        self.check_shared(&fields, place).and(result)?;
-        Ok(fields.into_iter().map(|(_, field)| field).collect())
+        fields.push((key.at, Field::new(key.name.clone(), kind)));
+        result.and(outer)
     }
 
     fn check_name(&mut self, key: &yaml::Key, place: &Position<'_>) -> Checked<()> {

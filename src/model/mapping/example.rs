@@ -1,5 +1,5 @@
 //! Builds an object that a mapping accepts, for the documentation of a Business Object.
-use super::{Field, Mapping, Property, Shape, Value};
+use super::{Field, Form, LanguageMap, Mapping, Property, Shape, Value, format_language_tag};
 use penstock_base::json::{self, Json};
 
 /// The number of fields of an object that needs none.
@@ -14,8 +14,9 @@ pub fn build_example(mapping: &Mapping) -> Json {
 fn build_object(shape: &Shape) -> Json {
     let key = shape.key_names();
     let is_needed = |field: &&Field| field.is_required() || key.contains(&field.name.as_str());
-    let needs_any = shape.fields.iter().any(|field| is_needed(&field));
-    let properties = shape.iter_properties().map(|(_, field, property)| (field, property));
+    let needs_any = shape.named_fields().iter().any(|field| is_needed(&field));
+    let named = shape.named_fields().iter();
+    let properties = named.filter_map(|field| Some((field, field.property()?)));
     let is_object = |property: &Property| property.value.shape().is_some();
     let has_values = properties.clone().any(|(_, property)| !is_object(property));
     let count = match (needs_any, has_values) {
@@ -23,23 +24,49 @@ fn build_object(shape: &Shape) -> Json {
         (false, true) => SHOWN_FIELDS,
         (false, false) => 1,
     };
-    let members = properties
+    let mut object = Json::Object(Vec::new());
+    let shown = properties
         .filter(
             |(field, property)| {
                 if needs_any { is_needed(field) } else { !has_values || !is_object(property) }
             },
         )
-        .take(count)
-        .map(|(field, property)| (field.name.clone(), build_value(property)));
-    Json::Object(members.collect())
+        .take(count);
+    for (field, property) in shown {
+        field.set_value(&mut object, Some(build_value(property)));
+    }
+    object
 }
 
 fn build_value(property: &Property) -> Json {
     let value = match &property.value {
-        Value::Object(shape) => build_object(shape),
-        value => json::parse(value.kind().example.as_bytes(), 1).unwrap_or(Json::Null),
+        Value::Object(shape) => match shape.map_member().and_then(|map| map.value) {
+            Some((_, value)) => build_value(value),
+            None => build_object(shape),
+        },
+        value if let Some(map) = value.language_map() => build_texts(map),
+        value => {
+            let list = property.codes.as_ref().and_then(|codes| codes.list());
+            let code = list.and_then(|list| list.iter().next()).map(|(code, _)| code.clone());
+            let parse = || json::parse(value.kind().example.as_bytes(), 1).unwrap_or(Json::Null);
+            code.unwrap_or_else(parse)
+        }
     };
-    if property.is_array { Json::Array(vec![value]) } else { value }
+    match property.map() {
+        Some((_, map)) => {
+            let name = if map.key.value.kind().form == Form::Number { "1" } else { "name" };
+            Json::Object(vec![(name.to_owned(), value)])
+        }
+        None if property.is_array => Json::Array(vec![value]),
+        None => value,
+    }
+}
+
+fn build_texts(map: &LanguageMap) -> Json {
+    let tag = map.languages.first().map_or("en", String::as_str);
+    let text = Json::String("text".to_owned());
+    let texts = if map.has_arrays { Json::Array(vec![text]) } else { text };
+    Json::Object(vec![(format_language_tag(tag).into_owned(), texts)])
 }
 
 #[cfg(test)]
@@ -62,6 +89,7 @@ fields:
   note: {type: string, path: <urn:note>}
   tag: {type: string, required: true, path: <urn:tag>}
   limits: {type: array, required: true, path: <urn:limits>, elements: number}
+  size: {type: group, fields: {width: {type: integer, required: true, path: <urn:width>}}}
   position:
     type: object
     required: true
@@ -70,8 +98,7 @@ fields:
       site: {type: resource, path: <urn:site>}
       deep: {type: object, path: \"<urn:deep>/Deep:.\", fields: {a: {type: date, path: <urn:a>}}}
 ";
-        let expected =
-            r#"{"tag":"text","limits":[12.5],"position":{"site":"https://example.com/1"}}"#;
+        let expected = r#"{"tag":"text","limits":[12.5],"size":{"width":1},"position":{"site":"https://example.com/1"}}"#;
         assert_eq!(example(config), expected);
         let config =
             "{type: object, path: \"Pump:.\", fields: {a: {type: boolean, path: <urn:a>}}}";

@@ -4,12 +4,16 @@
 //! A new kind is a variant of [`Literal`], its place in [`KINDS`], and its entry in `table`.
 mod table;
 
-use super::Shape;
+use super::{FormName, LanguageMap, Shape};
 use oxrdf::vocab::xsd;
 use oxrdf::{LiteralRef, NamedNode, NamedNodeRef};
+use penstock_base::json::{self, Json};
 use penstock_rdf::compare::ValueOrder;
 use std::borrow::Cow;
-use table::{BOOLEAN, DATE, DATE_TIME, DETAILED_STRING, INTEGER, NUMBER, OBJECT, RESOURCE, STRING};
+use table::{
+    BOOLEAN, DATE, DATE_TIME, DETAILED_STRING, INTEGER, JSON, JSON_SCALAR, LANGUAGE_MAP, NUMBER,
+    OBJECT, RESOURCE, SCALAR, STRING,
+};
 
 /// The type of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +46,12 @@ pub enum Literal {
     Date,
     /// `xsd:dateTime`, as a JSON string.
     DateTime,
+    /// A string, a number or a boolean, by its type in JSON.
+    Scalar,
+    /// `rdf:JSON`, as any JSON value.
+    Json,
+    /// `rdf:langString`, the texts of a language map: a JSON object whose names are language tags.
+    LanguageMap(LanguageMap),
 }
 
 /// What the values of a kind have in common.
@@ -51,10 +61,16 @@ pub struct Kind {
     pub name: &'static str,
     /// The keys of a definition that only this type takes.
     pub(super) keys: &'static [&'static str],
+    /// The forms that `accept` takes.
+    pub(super) accept: &'static [FormName],
+    /// Whether the root's `absent` applies.
+    pub(super) inherits_absent: bool,
     /// How a value is written as JSON and as text.
     pub form: Form,
-    /// The `type` and the `format` in JSON Schema.
-    pub(super) json_schema: (&'static str, Option<&'static str>),
+    /// The `type`s and the `format` in JSON Schema.
+    pub(super) json_schema: (&'static [&'static str], Option<&'static str>),
+    /// Why an array cannot have such elements, if it cannot.
+    pub(super) element_error: Option<&'static str>,
     /// The datatypes of the literals that an ingestion writes, if the field does not name one.
     pub(super) datatypes: &'static [NamedNodeRef<'static>],
     /// Other datatypes whose literals belong to a field of this kind if it shares its property.
@@ -67,6 +83,8 @@ pub struct Kind {
     pub order: ValueOrder,
     /// Returns the text of a value in a key; `None` if a key cannot have such values.
     pub(crate) key_text: Option<fn(&str) -> Cow<'_, str>>,
+    /// Whether the members of a map can have such values as names.
+    pub(super) names_members: bool,
     /// The type in GraphQL.
     pub graphql: Scalar,
     /// A value as JSON.
@@ -88,6 +106,10 @@ pub enum Form {
     Number,
     /// `true` or `false`.
     Boolean,
+    /// A string, a number, `true` or `false`.
+    Scalar,
+    /// Any JSON value.
+    Json,
 }
 
 /// A type of values in GraphQL.
@@ -117,15 +139,23 @@ pub enum Detail<'v> {
 }
 
 /// The values with a type of their own in a mapping, without nested objects.
-pub static KINDS: [Value; 7] = [
+pub static KINDS: [Value; 10] = [
     Value::Literal(Literal::String),
     Value::Literal(Literal::Number),
     Value::Literal(Literal::Integer),
     Value::Literal(Literal::Boolean),
     Value::Literal(Literal::Date),
     Value::Literal(Literal::DateTime),
+    Value::Literal(Literal::Scalar),
+    Value::Literal(Literal::Json),
+    Value::Literal(Literal::LanguageMap(LanguageMap::new())),
     Value::Resource,
 ];
+
+/// The type in GraphQL of codes that are strings.
+pub(super) static TEXT_SCALAR: &Scalar = &STRING.graphql;
+/// The type in GraphQL of other codes.
+pub static CODE_SCALAR: &Scalar = &JSON_SCALAR;
 
 /// The values of an array that does not say more.
 pub(super) static STRINGS: Value = Value::Literal(Literal::String);
@@ -133,6 +163,11 @@ pub(super) static STRINGS: Value = Value::Literal(Literal::String);
 /// Returns the type of values that a mapping calls so.
 pub(crate) fn find_kind(name: &str) -> Option<&'static Value> {
     KINDS.iter().find(|value| value.kind().name == name)
+}
+
+/// Returns the types of values in GraphQL. Some have the same name, and others the same filter.
+pub fn list_scalars() -> impl Iterator<Item = &'static Scalar> {
+    KINDS.iter().map(|value| &value.kind().graphql).chain([CODE_SCALAR])
 }
 
 impl Value {
@@ -165,9 +200,53 @@ impl Value {
         if let Self::Literal(literal) = self { literal.language() } else { None }
     }
 
+    /// Returns the type of the texts of a language map.
+    pub(super) fn of_language_map(map: LanguageMap) -> Self {
+        Self::Literal(Literal::LanguageMap(map))
+    }
+
+    /// Returns the languages of a language map.
+    pub fn language_map(&self) -> Option<&LanguageMap> {
+        if let Self::Literal(Literal::LanguageMap(map)) = self { Some(map) } else { None }
+    }
+
+    /// Returns whether the values are texts in one language or in several.
+    pub(crate) fn has_languages(&self) -> bool {
+        self.language().is_some() || self.language_map().is_some()
+    }
+
     /// Returns whether the values are strings, of any datatype or language.
     pub(super) fn is_string(&self) -> bool {
         self.kind().name == STRING.name
+    }
+}
+
+impl Kind {
+    /// Returns whether filters find the values, and objects can be ordered by them.
+    pub fn is_searchable(&self) -> bool {
+        !self.graphql.tests.is_empty()
+    }
+
+    /// Returns whether a JSON value is the canonical form of one of this kind.
+    pub(crate) fn accepts(&self, json: &Json) -> bool {
+        match (self.form, json) {
+            (Form::Text | Form::Token, Json::String(text)) | (Form::Number, Json::Number(text)) => {
+                (self.check_text)(text).is_ok()
+            }
+            (Form::Boolean | Form::Scalar, Json::Bool(_))
+            | (Form::Scalar, Json::String(_) | Json::Number(_))
+            | (Form::Json, _) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Returns the value of a `scalar` that a text stands for: what JSON writes in the same way, otherwise the text as a string.
+/// So a string that looks like a number is written in quotes.
+pub fn parse_scalar(text: &str) -> Json {
+    match json::parse(text.as_bytes(), 0) {
+        Ok(scalar @ (Json::String(_) | Json::Number(_) | Json::Bool(_))) => scalar,
+        _ => Json::String(text.to_owned()),
     }
 }
 
@@ -178,6 +257,8 @@ impl Form {
             Self::Text | Self::Token => "a string",
             Self::Number => "a number",
             Self::Boolean => "true or false",
+            Self::Scalar => "a string, a number, true or false",
+            Self::Json => "a JSON value",
         }
     }
 }
@@ -203,6 +284,9 @@ impl Literal {
             Self::Boolean => &BOOLEAN,
             Self::Date => &DATE,
             Self::DateTime => &DATE_TIME,
+            Self::Scalar => &SCALAR,
+            Self::Json => &JSON,
+            Self::LanguageMap(_) => &LANGUAGE_MAP,
         }
     }
 
@@ -223,6 +307,11 @@ impl Literal {
         if let Self::Language(tag) = self { Some(tag) } else { None }
     }
 
+    /// Returns whether a field shows a literal: a language map shows texts in its languages only.
+    pub(crate) fn can_show(&self, literal: LiteralRef<'_>) -> bool {
+        !matches!(self, Self::LanguageMap(_)) || self.has_type_of(literal)
+    }
+
     /// Returns whether an ingestion writes literals of the same datatype or language.
     pub(crate) fn has_type_of(&self, literal: LiteralRef<'_>) -> bool {
         match self {
@@ -230,6 +319,7 @@ impl Literal {
             Self::Language(tag) => {
                 literal.language().is_some_and(|language| language.eq_ignore_ascii_case(tag))
             }
+            Self::LanguageMap(map) => literal.language().is_some_and(|tag| map.accepts(tag)),
             _ => self.kind().datatypes.contains(&literal.datatype()),
         }
     }

@@ -148,17 +148,40 @@ struct PropertyGroup<'m> {
 }
 
 impl<'m> PropertyGroup<'m> {
-    /// Returns the only field, if it owns all values of the property: texts in other languages belong to others.
+    /// Returns the only field, if it owns all values of the property: texts in other languages than those of a field belong to
+    /// others.
     fn sole_owner(&self) -> Option<(usize, &'m Field, &'m Property)> {
         match self.fields.as_slice() {
-            [only] if only.2.value.language().is_none() => Some(*only),
+            [only] if list_languages(&only.2.value).is_empty() => Some(*only),
             _ => None,
         }
     }
 
-    /// Returns the languages of the fields.
+    /// Returns the field if it is an ordered array, which is the only field of its property.
+    fn ordered_array(&self) -> Option<(usize, &'m Field, &'m Property)> {
+        self.fields.first().copied().filter(|(_, _, property)| property.is_ordered)
+    }
+
+    /// Returns the languages of the fields that have one.
     fn languages(&self) -> impl Iterator<Item = &'m str> {
         self.fields.iter().filter_map(|(_, _, property)| property.value.language())
+    }
+
+    /// Returns all languages of the fields; `None` if a language map has those that no other field has.
+    fn all_languages(&self) -> Option<Vec<&'m str>> {
+        let mut languages = Vec::new();
+        for (_, _, property) in &self.fields {
+            let own = list_languages(&property.value);
+            if own.is_empty() && property.value.language_map().is_some() {
+                return None;
+            }
+            for language in own {
+                if !languages.contains(&language) {
+                    languages.push(language);
+                }
+            }
+        }
+        Some(languages)
     }
 
     /// Returns the namespaces of other fields that lie in that of this one.
@@ -169,6 +192,20 @@ impl<'m> PropertyGroup<'m> {
             }
             _ => None,
         })
+    }
+}
+
+/// Returns the languages that a field names: one, or those of a language map.
+fn list_languages(value: &Value) -> Vec<&str> {
+    let map = value.language_map().map_or(&[][..], |map| &map.languages);
+    value.language().into_iter().chain(map.iter().map(String::as_str)).collect()
+}
+
+/// Returns whether a field has several texts in one language.
+fn has_repeated_languages(property: &Property) -> bool {
+    match property.value.language_map() {
+        Some(map) => map.has_arrays,
+        None => property.value.language().is_some() && property.is_array,
     }
 }
 
@@ -212,6 +249,11 @@ fn shared_iri(object: &NamedNode, names: &[&str]) -> NamedNode {
     let others = others.iter().map(|name| utf8_percent_encode(name, PERCENT_ENCODED).to_string());
     iri.push_str(&others.collect::<Vec<_>>().join("+"));
     NamedNode::new_unchecked(iri)
+}
+
+/// Returns the IRI of the shape of the list in the field of an ordered array. A name has no `@`.
+fn list_iri(field: &NamedNode) -> NamedNode {
+    NamedNode::new_unchecked(format!("{}@list", field.as_str()))
 }
 
 /// Returns the IRI of the shape of the objects in a field.

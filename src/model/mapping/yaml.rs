@@ -20,7 +20,7 @@ pub(crate) fn parse_document(text: &str, findings: &mut Vec<Finding>) -> Result<
     let mut duplicates = Vec::new();
     let parsed = yaml::parse_document(text, "mapping", &mut duplicates);
     findings.extend(duplicates.into_iter().map(|duplicate| {
-        let Key { at, name } = duplicate.key;
+        let Key { at, name, .. } = duplicate.key;
         at.to_finding(format!("the key `{name}` is in this mapping twice"))
     }));
     let root =

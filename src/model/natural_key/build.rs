@@ -6,6 +6,7 @@
 use super::definition::{read_stored_keys, remove_entries};
 use super::{KeyMatch, NaturalKey, collect_keys, merge_key};
 use crate::change_feed::Watch;
+use crate::list::is_list_node;
 use crate::mapping::Mapping;
 use crate::{catalogue, namespace};
 use oxrdf::NamedNode;
@@ -138,9 +139,10 @@ impl NaturalKey {
         }
     }
 
-    /// Returns whether an object of the namespace has no usable key, or the key of another object.
+    /// Returns whether an object of the namespace has no usable key, or the key of another object. The nodes of lists are no
+    /// objects.
     fn has_problem(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
-        if !self.covers(read, uri)? {
+        if is_list_node(uri) || !self.covers(read, uri)? {
             return Ok(false);
         }
         if self.read_texts(read, uri)?.is_none() {

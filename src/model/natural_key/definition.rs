@@ -3,7 +3,7 @@ use super::index::{self, ENTRIES};
 use super::{KeyParent, KeyPart, NaturalKey};
 use crate::catalogue;
 use crate::change_feed::Watch;
-use crate::mapping::{KeyDefinition, KeyScope, Mapping, Shape};
+use crate::mapping::{KeyDefinition, KeyScope, Mapping, Property, Shape};
 use crate::namespace::{self, KnownNamespaces, Namespace};
 use crate::resource::Compiled;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -31,9 +31,11 @@ fn collect_keys_and_conflict(
         if let Some(key) = NaturalKey::of_shape(read, shape, parent)? {
             conflict = conflict.or(merge_key(&mut keys, key));
         }
-        waiting.extend(shape.iter_nested().map(|(_, property, nested)| {
-            (nested, Some(ParentLink { shape, predicate: &property.predicate }))
-        }));
+        waiting.extend(
+            shape
+                .iter_nested()
+                .map(|(_, property, nested)| (nested, Some(ParentLink { shape, property }))),
+        );
     }
     Ok((keys, conflict))
 }
@@ -42,7 +44,7 @@ fn collect_keys_and_conflict(
 #[derive(Debug, Clone, Copy)]
 struct ParentLink<'s> {
     shape: &'s Shape,
-    predicate: &'s oxrdf::NamedNode,
+    property: &'s Property,
 }
 
 /// Adds a key, or its links to the key of the same namespace. Returns the reason why the two are different keys.
@@ -57,6 +59,7 @@ pub(crate) fn merge_key(keys: &mut Vec<NaturalKey>, key: NaturalKey) -> Option<S
         && let (Some(known), Some(parent)) = (&mut known.parent, key.parent)
     {
         known.links.extend(parent.links);
+        known.has_lists |= parent.has_lists;
     }
     difference
 }
@@ -75,11 +78,12 @@ impl NaturalKey {
                 let Some(parent) = namespace::get(read, &link.shape.namespace)? else {
                     return Ok(None);
                 };
-                let links = BTreeSet::from([link.predicate.clone()]);
+                let links = BTreeSet::from([link.property.predicate.clone()]);
                 Some(KeyParent {
                     prefix: parent.identifier_prefix(),
                     namespace: parent.name,
                     links,
+                    has_lists: link.property.is_ordered,
                 })
             }
             _ => None,
@@ -110,7 +114,9 @@ impl NaturalKey {
     pub(crate) fn is_part_of(&self, other: &Self) -> bool {
         self.digest == other.digest
             && match (&self.parent, &other.parent) {
-                (Some(own), Some(other)) => own.links.is_subset(&other.links),
+                (Some(own), Some(other)) => {
+                    own.links.is_subset(&other.links) && own.has_lists <= other.has_lists
+                }
                 (None, None) => true,
                 _ => false,
             }

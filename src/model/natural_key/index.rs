@@ -5,6 +5,7 @@
 use super::NaturalKey;
 use crate::mapping::{Detail, Value};
 use oxrdf::NamedNode;
+use oxrdf::vocab::rdf;
 use penstock_base::collections;
 use penstock_base::table::Table;
 use penstock_store::{Error, Pattern, Read, Transaction};
@@ -156,6 +157,11 @@ impl NaturalKey {
         }
         for link in self.parent.iter().flat_map(|parent| &parent.links) {
             let pattern = Pattern { predicate: Some(link.clone()), ..Pattern::default() };
+            affected.extend(transaction.find_changed_objects(&pattern)?);
+        }
+        if self.parent.as_ref().is_some_and(|parent| parent.has_lists) {
+            let first = Some(rdf::FIRST.into_owned());
+            let pattern = Pattern { predicate: first, ..Pattern::default() };
             affected.extend(transaction.find_changed_objects(&pattern)?);
         }
         Ok(affected)

@@ -564,3 +564,16 @@ proptest! {
         prop_assert_eq!(gateway.entries(), 0);
     }
 }
+
+#[test]
+fn a_key_can_be_added_to_objects_with_ordered_arrays() {
+    let config = |key: &str| {
+        format!(
+            "type: object\npath: Pump:.\n{key}fields:\n  serial: {{type: string, path: <urn:serial>, required: true}}\n  \
+             marks: {{type: array, ordered: true, path: <urn:mark>}}\n"
+        )
+    };
+    let (gateway, pumps) = Gateway::with("Pumps", &config(""));
+    gateway.send(&pumps, Mode::Add, r#"{"serial": "1", "marks": ["b", "a"]}"#).unwrap();
+    gateway.define("Pumps", &config("key: serial\n")).unwrap();
+}

@@ -2,6 +2,7 @@
 use super::{Checked, Compiler};
 use crate::mapping::yaml::{Content, Key, Location, Node};
 use penstock_base::nearest::find_nearest;
+use penstock_store::Format;
 use std::fmt;
 
 /// The number of characters of a field's name that an error shows.
@@ -50,8 +51,20 @@ impl fmt::Display for Position<'_> {
     }
 }
 
+impl Position<'_> {
+    /// Returns the name of a field of the root, after those of its groups.
+    pub(super) fn field_name(&self) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Field(Self::Root, name) => (*name).to_owned(),
+            Self::Field(group, name) => format!("{}.{name}", group.field_name()),
+            Self::Elements(array) => array.field_name(),
+        }
+    }
+}
+
 /// A definition: `type`, `path` and other keys.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Definition<'a> {
     pub(super) at: Location,
     entries: &'a [(Key, Node)],
@@ -77,22 +90,65 @@ const KEYS: &[&str] = &[
     "required",
     "datatype",
     "language",
+    "languages",
+    "base",
+    "values",
+    "ordered",
     "key",
     "keyScope",
     "types",
     "label",
     "unknownFields",
+    "accept",
+    "timeZone",
+    "absent",
+    "default",
+    "items",
+    "outer",
     "prefixes",
 ];
 
+/// The keys and types that need format 4 of a store, because earlier versions refuse them.
+const NEWER_KEYS: &[&str] = &[
+    "accept",
+    "timeZone",
+    "absent",
+    "default",
+    "base",
+    "values",
+    "languages",
+    "ordered",
+    "items",
+    "outer",
+];
+const NEWER_TYPES: &[&str] = &["group", "languageMap", "map", "json", "scalar"];
+
 impl Compiler {
+    /// Raises the format that a store needs if the type is newer.
+    pub(super) fn note_type(&mut self, name: &str) {
+        if NEWER_TYPES.contains(&name) {
+            self.store_format = Format::V4;
+        }
+    }
+
     pub(super) fn read_definition<'a>(
         &mut self,
         node: &'a Node,
         place: &Position<'_>,
     ) -> Checked<Definition<'a>> {
         match &node.content {
-            Content::Mapping(entries) => Ok(Definition { at: node.at, entries }),
+            Content::Mapping(entries) => {
+                let definition = Definition { at: node.at, entries };
+                if entries.iter().any(|(key, _)| NEWER_KEYS.contains(&&*key.name)) {
+                    self.store_format = Format::V4;
+                }
+                if let Some((_, Node { content: Content::Scalar { text, .. }, .. })) =
+                    definition.get("type")
+                {
+                    self.note_type(text);
+                }
+                Ok(definition)
+            }
             _ => Err(self.report_error(
                 node.at,
                 place,
@@ -151,20 +207,21 @@ impl Compiler {
         }
     }
 
-    /// Returns the value of `required`, by default false.
-    pub(super) fn read_required(
+    /// Returns the value of a key that is true or false, by default false.
+    pub(super) fn read_flag(
         &mut self,
         definition: &Definition<'_>,
+        name: &str,
         place: &Position<'_>,
     ) -> Checked<bool> {
-        let Some((_, node)) = definition.get("required") else { return Ok(false) };
+        let Some((_, node)) = definition.get(name) else { return Ok(false) };
         match &node.content {
             Content::Scalar { text, plain: true } if text == "true" => Ok(true),
             Content::Scalar { text, plain: true } if text == "false" => Ok(false),
             _ => Err(self.report_error(
                 node.at,
                 place,
-                "`required` must be true or false, without quotes",
+                format!("`{name}` must be true or false, without quotes"),
             )),
         }
     }

@@ -1,5 +1,7 @@
 //! Compiles a field according to its type.
 use super::definition::{Definition, Position, format_list};
+use super::group::GROUP;
+use super::map::MAP;
 use super::{Checked, Compiler, ErrorReported};
 use crate::mapping::kind::{STRINGS, find_kind};
 use crate::mapping::path::{self, Path};
@@ -13,7 +15,10 @@ use penstock_base::nearest::find_nearest;
 pub(super) const MAX_WARNINGS: usize = 20;
 
 /// The types that are no kind of values.
-const STRUCTURES: [&str; 3] = ["object", "id", "array"];
+const STRUCTURES: [&str; 5] = ["object", "id", "array", GROUP, MAP];
+
+/// The keys of a field whatever its type; its elements do not take them.
+pub(super) const FIELD_KEYS: [&str; 4] = ["required", "absent", "default", "outer"];
 
 /// What `type` names.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +26,8 @@ enum Type {
     Object,
     Id,
     Array,
+    Group,
+    Map,
     Value(&'static Value),
 }
 
@@ -30,26 +37,42 @@ impl Type {
             "object" => Self::Object,
             "id" => Self::Id,
             "array" => Self::Array,
+            GROUP => Self::Group,
+            MAP => Self::Map,
             _ => Self::Value(find_kind(name)?),
         })
     }
 
-    /// Returns the keys that a definition of this type takes as an element; as a field, it also takes `required`.
+    /// Returns the keys that a definition of this type takes as an element; as a field, it also takes [`FIELD_KEYS`].
     fn element_keys(self) -> Vec<&'static str> {
         let mut keys = self.field_keys();
-        keys.retain(|key| *key != "required");
+        keys.retain(|key| !FIELD_KEYS.contains(key));
         keys
+    }
+
+    /// Returns the keys for other ways to write a value of this type.
+    fn reading_keys(self) -> &'static [&'static str] {
+        let Self::Value(value) = self else { return &[] };
+        let kind = value.kind();
+        match (kind.accept.is_empty(), kind.order.is_time()) {
+            (true, _) => &[],
+            (false, false) => &["accept"],
+            (false, true) => &["accept", "timeZone"],
+        }
     }
 
     fn field_keys(self) -> Vec<&'static str> {
         let own = match self {
             Self::Object => {
-                return vec!["type", "path", "fields", "required", "key", "keyScope", "types"];
+                return vec![
+                    "type", "path", "fields", "required", "key", "keyScope", "types", "absent",
+                    "default", "outer",
+                ];
             }
             Self::Value(value) => value.kind().keys,
-            Self::Id | Self::Array => &[],
+            Self::Id | Self::Array | Self::Group | Self::Map => &[],
         };
-        let parts: [&[&str]; 3] = [&["type", "path"], own, &["required"]];
+        let parts: [&[&str]; 4] = [&["type", "path"], own, self.reading_keys(), &FIELD_KEYS];
         parts.concat()
     }
 }
@@ -62,36 +85,65 @@ impl Compiler {
         place: &Position<'_>,
     ) -> Checked<FieldKind> {
         let definition = self.read_definition(node, place)?;
-        let kind = match self.read_type(&definition, place) {
-            Ok(kind) => kind,
-            Err(reported) => {
-                let all =
-                    ["type", "path", "fields", "elements", "required", "datatype", "language"];
-                self.check_keys(&definition, &all, place);
-                return Err(reported);
-            }
-        };
-        match kind {
+        let property = match self.read_field_type(&definition, place)? {
             Type::Id => {
                 self.check_id_keys(&definition, place);
-                Ok(FieldKind::Id)
+                return Ok(FieldKind::Id);
             }
-            Type::Array => self.compile_array(&definition, place).map(FieldKind::Property),
-            _ => {
-                self.check_keys(&definition, &kind.field_keys(), place);
-                let required = self.read_required(&definition, place);
-                let path = self.read_path(&definition, place);
-                let value = self.compile_value(kind, &definition, path, place);
-                let (predicate, value) = value?;
-                let predicate = self.require_predicate(predicate, definition.at, place)?;
-                Ok(FieldKind::Property(Property {
-                    predicate,
-                    is_array: false,
-                    required: required?,
-                    value,
-                }))
-            }
+            Type::Array => self.compile_array(&definition, place),
+            Type::Map => self.compile_map(&definition, place),
+            kind => self.compile_single(kind, &definition, place),
+        };
+        property.map(FieldKind::Property)
+    }
+
+    /// Returns the type of a field. Without one, reports the keys that no type takes too.
+    fn read_field_type(
+        &mut self,
+        definition: &Definition<'_>,
+        place: &Position<'_>,
+    ) -> Checked<Type> {
+        let kind = self.read_type(definition, place);
+        if kind.is_err() {
+            let all = [
+                "type", "path", "fields", "elements", "required", "datatype", "language", "base",
+                "values", "ordered", "accept", "timeZone", "absent", "default", "outer",
+            ];
+            self.check_keys(definition, &all, place);
         }
+        kind
+    }
+
+    /// Compiles a field with one value.
+    fn compile_single(
+        &mut self,
+        kind: Type,
+        definition: &Definition<'_>,
+        place: &Position<'_>,
+    ) -> Checked<Property> {
+        self.check_keys(definition, &kind.field_keys(), place);
+        let required = self.read_flag(definition, "required", place);
+        let path = self.read_path(definition, place);
+        let value = self.compile_value(kind, definition, path, place);
+        let mut property = self.build_property(value, definition.at, definition, place)?;
+        property.required = required?;
+        self.add_reading(definition, definition, property, place)
+    }
+
+    /// Returns the property of a field with the codes of its values. An error about its path is reported at `at`.
+    fn build_property(
+        &mut self,
+        value: Checked<(Option<NamedNode>, Value)>,
+        at: Location,
+        values: &Definition<'_>,
+        place: &Position<'_>,
+    ) -> Checked<Property> {
+        let (predicate, value) = value?;
+        let codes = self.read_codes(values, &value, place);
+        let predicate = self.require_predicate(predicate, at, place)?;
+        let mut property = Property::new(predicate, value);
+        property.codes = codes?;
+        Ok(property)
     }
 
     /// Compiles an array. Its property and namespace are on the array, on its elements, or on both if they agree.
@@ -101,60 +153,56 @@ impl Compiler {
         place: &Position<'_>,
     ) -> Checked<Property> {
         let own = self.read_path(definition, place);
-        let required = self.read_required(definition, place);
+        let required = self.read_flag(definition, "required", place);
+        let is_ordered = self.read_flag(definition, "ordered", place);
+        let inside = Position::Elements(place);
+        let (kind, elements) = self.read_elements(definition, &own, place)?;
+        let (path, values) = match definition.get("elements") {
+            None => (own, place),
+            Some(_) => (self.merge_paths(own, &elements, &inside), &inside),
+        };
+        let value = self.compile_value(kind, &elements, path, values);
+        let mut property = self.build_property(value, definition.at, &elements, values)?;
+        (property.is_array, property.is_ordered) = (true, is_ordered?);
+        property.required = required?;
+        self.add_reading(definition, &elements, property, place)
+    }
+
+    /// Returns the type and the definition of an array's elements: its own, if it has no `elements`.
+    fn read_elements<'a>(
+        &mut self,
+        definition: &Definition<'a>,
+        own: &Checked<Option<(Location, Path)>>,
+        place: &Position<'_>,
+    ) -> Checked<(Type, Definition<'a>)> {
         let Some((_, node)) = definition.get("elements") else {
-            self.check_keys(
-                definition,
-                &["type", "path", "elements", "required", "datatype", "language"],
-                place,
-            );
-            if let Ok(Some((at, Path { namespace: Some(_), .. }))) = &own {
+            let own_keys = [
+                &["type", "path", "elements", "ordered", "datatype", "language", "accept"][..],
+                &FIELD_KEYS,
+            ];
+            self.check_keys(definition, &own_keys.concat(), place);
+            if let Ok(Some((at, Path { namespace: Some(_), .. }))) = own {
                 return Err(self.report_error(
                     *at,
                     place,
                     "the path leads to objects; define them under `elements`, with `type: object`",
                 ));
             }
-            let (predicate, value) =
-                self.compile_value(Type::Value(&STRINGS), definition, own, place)?;
-            let predicate = self.require_predicate(predicate, definition.at, place)?;
-            return Ok(Property { predicate, is_array: true, required: required?, value });
+            return Ok((Type::Value(&STRINGS), *definition));
         };
-        self.check_keys(definition, &["type", "path", "elements", "required"], place);
+        let own_keys = [&["type", "path", "elements", "ordered"][..], &FIELD_KEYS];
+        self.check_keys(definition, &own_keys.concat(), place);
 
         let place = Position::Elements(place);
         if let Content::Scalar { text, .. } = &node.content {
             let kind = self.parse_element_type(text, node.at, &place)?;
-            let (predicate, value) =
-                self.compile_value(kind, &Definition::empty(node.at), own, &place)?;
-            let predicate = self.require_predicate(predicate, definition.at, &place)?;
-            return Ok(Property { predicate, is_array: true, required: required?, value });
+            return Ok((kind, Definition::empty(node.at)));
         }
         let elements = self.read_definition(node, &place)?;
         let kind = self.read_type(&elements, &place)?;
-        match kind {
-            Type::Array => {
-                return Err(self.report_error(
-                    elements.at,
-                    &place,
-                    "an array cannot contain arrays: RDF keeps the values of a property as one set, so the inner \
-                     arrays would be lost; put an object between them",
-                ));
-            }
-            Type::Id => {
-                return Err(self.report_error(
-                    elements.at,
-                    &place,
-                    "an `id` is the object's own URI and cannot be an element; other URIs are of type `resource`",
-                ));
-            }
-            _ => self.check_keys(&elements, &kind.element_keys(), &place),
-        }
-        let path = self.read_path(&elements, &place);
-        let path = self.merge_paths(own, path, &place);
-        let (predicate, value) = self.compile_value(kind, &elements, path, &place)?;
-        let predicate = self.require_predicate(predicate, definition.at, &place)?;
-        Ok(Property { predicate, is_array: true, required: required?, value })
+        self.check_element(kind, elements.at, &place)?;
+        self.check_keys(&elements, &kind.element_keys(), &place);
+        Ok((kind, elements))
     }
 
     /// Returns the type of elements that are given only by its name (`elements: string`).
@@ -165,7 +213,8 @@ impl Compiler {
         place: &Position<'_>,
     ) -> Checked<Type> {
         if let Some(kind @ Type::Value(_)) = Type::find(name) {
-            return Ok(kind);
+            self.note_type(name);
+            return self.check_element(kind, at, place);
         }
         let message = format!(
             "`{name}` is not a type of \
@@ -175,12 +224,32 @@ impl Compiler {
         Err(self.report_error(at, place, message))
     }
 
+    /// Checks that an array can have elements of this type.
+    fn check_element(&mut self, kind: Type, at: Location, place: &Position<'_>) -> Checked<Type> {
+        let why = match kind {
+            Type::Array => {
+                "an array cannot contain arrays: RDF keeps the values of a property as one set, so the inner \
+                 arrays would be lost; put an object between them"
+            }
+            Type::Id => {
+                "an `id` is the object's own URI and cannot be an element; other URIs are of type `resource`"
+            }
+            Type::Group => {
+                "a `group` cannot be an element, because it has no node of its own; write `type: object`"
+            }
+            Type::Map => "a `map` cannot be an element of an array; put an object between them",
+            Type::Value(value) if let Some(why) = value.kind().element_error => why,
+            Type::Object | Type::Value(_) => return Ok(kind),
+        };
+        Err(self.report_error(at, place, why))
+    }
+
     /// Reports the keys that an `id` does not take, and explains where a `path` belongs.
     fn check_id_keys(&mut self, definition: &Definition<'_>, place: &Position<'_>) {
         let Some((at, _)) = definition.get("path") else {
-            return self.check_keys(definition, &["type"], place);
+            return self.check_keys(definition, &["type", "outer"], place);
         };
-        self.check_keys(definition, &["type", "path"], place);
+        self.check_keys(definition, &["type", "path", "outer"], place);
         self.report_error(
             at,
             place,
@@ -193,9 +262,10 @@ impl Compiler {
     fn merge_paths(
         &mut self,
         array: Checked<Option<(Location, Path)>>,
-        elements: Checked<Option<(Location, Path)>>,
+        elements: &Definition<'_>,
         place: &Position<'_>,
     ) -> Checked<Option<(Location, Path)>> {
+        let elements = self.read_path(elements, place);
         let (array, elements) = (array?, elements?);
         let (Some((_, array)), Some((at, elements))) = (&array, &elements) else {
             return Ok(elements.or(array));
@@ -231,27 +301,51 @@ impl Compiler {
         path: Checked<Option<(Location, Path)>>,
         place: &Position<'_>,
     ) -> Checked<(Option<NamedNode>, Value)> {
-        let value = match kind {
-            Type::Object => {
-                let namespace = match &path {
-                    Ok(Some((at, Path { namespace: Some(namespace), .. }))) => {
-                        self.check_nested(namespace, *at, place);
-                        Ok(namespace.clone())
-                    }
-                    Ok(path) => Err(self.report_error(
-                        path.as_ref().map_or(definition.at, |(at, _)| *at),
-                        place,
-                        "the path names no namespace for these objects; write it as `<IRI>/Namespace:.`",
-                    )),
-                    Err(ErrorReported) => Err(ErrorReported),
-                };
-                let fields = self.compile_fields(definition, place);
-                let shape = self.compile_shape(definition, namespace, fields, place);
-                return Ok((path?.and_then(|(_, path)| path.predicate), Value::Object(shape?)));
+        if let Type::Object = kind {
+            self.compile_objects(definition, path, place)
+        } else {
+            self.compile_plain_value(kind, definition, path, place)
+        }
+    }
+
+    fn compile_objects(
+        &mut self,
+        definition: &Definition<'_>,
+        path: Checked<Option<(Location, Path)>>,
+        place: &Position<'_>,
+    ) -> Checked<(Option<NamedNode>, Value)> {
+        let namespace = match &path {
+            Ok(Some((at, Path { namespace: Some(namespace), .. }))) => {
+                self.check_nested(namespace, *at, place);
+                Ok(namespace.clone())
             }
-            Type::Value(value) if value.kind().keys.is_empty() => Ok(value.clone()),
+            Ok(path) => Err(self.report_error(
+                path.as_ref().map_or(definition.at, |(at, _)| *at),
+                place,
+                "the path names no namespace for these objects; write it as `<IRI>/Namespace:.`",
+            )),
+            Err(ErrorReported) => Err(ErrorReported),
+        };
+        let fields = self.compile_fields(definition, place);
+        let shape = self.compile_shape(definition, namespace, fields, place);
+        Ok((path?.and_then(|(_, path)| path.predicate), Value::Object(shape?)))
+    }
+
+    fn compile_plain_value(
+        &mut self,
+        kind: Type,
+        definition: &Definition<'_>,
+        path: Checked<Option<(Location, Path)>>,
+        place: &Position<'_>,
+    ) -> Checked<(Option<NamedNode>, Value)> {
+        let value = match kind {
+            Type::Value(value) if value.language_map().is_some() => {
+                let map = self.read_language_map(definition, place);
+                map.map(Value::of_language_map)
+            }
+            Type::Value(value) if !value.kind().keys.contains(&"datatype") => Ok(value.clone()),
             Type::Value(_) => self.compile_string(definition, place).map(Value::Literal),
-            Type::Id | Type::Array => Err(ErrorReported),
+            Type::Object | Type::Id | Type::Array | Type::Group | Type::Map => Err(ErrorReported),
         };
         let predicate = match path? {
             Some((at, Path { namespace: Some(namespace), .. })) => {
@@ -268,7 +362,7 @@ impl Compiler {
     }
 
     /// Warns about nested objects in the root's namespace.
-    fn check_nested(&mut self, namespace: &str, at: Location, place: &Position<'_>) {
+    pub(super) fn check_nested(&mut self, namespace: &str, at: Location, place: &Position<'_>) {
         if self.root_namespace.as_deref() == Some(namespace) && self.warnings.len() < MAX_WARNINGS {
             self.warnings.push(at.to_finding(format!(
                 "{place}: these nested objects are in the namespace `{namespace}`, like the root; without \

@@ -125,7 +125,7 @@ impl Compiler {
     }
 
     /// Reads a text, or a list of texts.
-    fn read_texts<'a>(
+    pub(super) fn read_texts<'a>(
         &mut self,
         node: &'a Node,
         name: &str,
@@ -159,6 +159,9 @@ fn find_key_field(shape: &Shape, name: &str) -> Result<usize, String> {
     let FieldKind::Property(property) = &field.kind else {
         return Err("it is the object's own URI, which identifies it already".to_owned());
     };
+    if property.map().is_some() {
+        return Err("it is a map, and a key has single values".to_owned());
+    }
     if property.is_array {
         return Err("it is an array, and a key has single values".to_owned());
     }
@@ -166,6 +169,12 @@ fn find_key_field(shape: &Shape, name: &str) -> Result<usize, String> {
         let kinds = KINDS.iter().map(Value::kind).filter(|kind| kind.key_text.is_some());
         let names: Vec<&str> = kinds.map(|kind| kind.name).collect();
         return Err(format!("a key has fields of the types {}", format_list(&names)));
+    }
+    if property.default_value().is_some() {
+        return Err(
+            "it has a `default`, but its value says which object is meant; remove the `default`"
+                .to_owned(),
+        );
     }
     if !property.required {
         return Err("it is not required; add `required: true`".to_owned());

@@ -1,8 +1,9 @@
 mod errors;
 
 use super::*;
-use crate::mapping::{Literal, Property, Value};
+use crate::mapping::{AcceptedForm, ListedValue, Literal, Property, UnixUnit, Value};
 use oxrdf::vocab::xsd;
+use penstock_base::json::Json;
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
@@ -48,7 +49,7 @@ fn iri(iri: &str) -> NamedNode {
 }
 
 fn one(predicate: &str, value: Value) -> Property {
-    Property { predicate: iri(predicate), is_array: false, required: false, value }
+    Property::new(iri(predicate), value)
 }
 
 fn many(predicate: &str, value: Value) -> Property {
@@ -95,7 +96,7 @@ fields:
           type: string
           path: <http://example.com/code>
 ";
-    let field = |name: &str, kind| Field { name: name.to_owned(), kind };
+    let field = |name: &str, kind| Field::new(name, kind);
     let property = |name: &str, property| field(name, FieldKind::Property(property));
     let shape = |namespace: &str, fields| Shape::new(namespace.to_owned(), fields);
     let location = shape(
@@ -315,33 +316,43 @@ fn fields_of_objects_share_a_property_if_their_namespaces_differ() {
 
 #[test]
 fn deep_mappings_compile_on_a_small_stack() {
-    fn nested(levels: usize) -> String {
-        let mut config = "type: object\npath: P:.\nfields:\n".to_owned();
-        for level in 1..levels {
-            let indent = " ".repeat(level * 2 - 1);
-            writeln!(config, "{indent}f:\n{indent} type: object\n{indent} path: <http://e/f>/P:.\n{indent} fields:")
-                .unwrap();
+    /// Returns a mapping in which the lines of `level` are nested.
+    fn nested(levels: usize, [first, level, last]: [&str; 3]) -> String {
+        let mut config = format!("type: object\npath: P:.\nfields:\n{first}");
+        for at in 1..levels {
+            let indent = " ".repeat(at * 3 - 2);
+            level.lines().for_each(|line| writeln!(config, "{indent}{line}").unwrap());
         }
-        let indent = " ".repeat(levels * 2 - 1);
-        writeln!(config, "{indent}x: {{type: string, path: <http://e/x>}}").unwrap();
+        let indent = " ".repeat(levels * 3 - 2);
+        writeln!(config, "{indent}{last}").unwrap();
         config
     }
-    std::thread::Builder::new()
-        .stack_size(1700 << 10)
-        .spawn(|| {
-            let mapping = compile(&nested(MAX_LEVELS)).unwrap();
+    let objects = "f:\n type: object\n path: <http://e/f>/P:.\n fields:";
+    let arrays =
+        "f:\n type: array\n elements:\n  type: object\n  path: <http://e/f>/P:.\n  fields:";
+    let map = " type: map\n path: <http://e/f>/P:.\n key: {path: <http://e/k>}\n elements:";
+    let maps_of_objects = format!("f:\n{map}\n  type: object\n  fields:");
+    let field = "x: {type: string, path: <http://e/x>}";
+    for parts in [
+        ["", objects, field],
+        ["", arrays, field],
+        ["", &maps_of_objects, field],
+        [" f:\n", map, " {type: string, path: <http://e/x>}"],
+    ] {
+        let (deepest, too_deep) = (nested(MAX_LEVELS, parts), nested(MAX_LEVELS + 1, parts));
+        let work = move || {
+            let mapping = compile(&deepest).unwrap();
             assert_eq!(mapping.clone(), mapping);
             assert_eq!(mapping.namespaces(), ["P"]);
-            let findings = compile(&nested(MAX_LEVELS + 1)).unwrap_err();
+            let findings = compile(&too_deep).unwrap_err();
             assert!(
                 findings[0].message.contains("objects nest deeper than 256 levels"),
                 "{findings:?}"
             );
             assert_eq!(findings.len(), 1);
-        })
-        .unwrap()
-        .join()
-        .unwrap();
+        };
+        std::thread::Builder::new().stack_size(1700 << 10).spawn(work).unwrap().join().unwrap();
+    }
 }
 
 /// Generates text that is nearly a mapping.
@@ -404,4 +415,53 @@ proptest! {
             prop_assert!(places.iter().all(|(line, column)| *line >= 1 && *column >= 1));
         }
     }
+}
+
+#[test]
+fn what_senders_may_write_is_part_of_the_field() {
+    let config = with_fields(
+        "a: {type: number, path: <http://e/a>, accept: [text, {decimal: '.', group: ','}], absent: [NA, -9999]}\n\
+         b: {type: array, path: <http://e/b>, default: [x], elements: {type: string, accept: scalar}}\n\
+         c: {type: dateTime, path: <http://e/c>, accept: ['%d.%m.%Y %H:%M', iso, unix-ms], timeZone: UTC}\n\
+         d: {type: boolean, path: <http://e/d>, accept: {true: [yes, 1], false: ['no', 0]}}\n\
+         e: {type: object, path: <http://e/e>/E:., default: {f: 1}, fields: {f: {type: integer, path: <http://e/f>, absent: []}}}\n\
+         g: {type: date, path: <http://e/g>}",
+    );
+    let config = format!("timeZone: Europe/Berlin\nabsent: ''\n{config}");
+    let reading = |name: &str| property(&config, name).reading.map(|reading| *reading).unwrap();
+    let listed = |json: Json| ListedValue::new(json).unwrap();
+    let text = |text: &str| Json::String(text.to_owned());
+    let number = |digits: &str| Json::Number(digits.to_owned());
+    let root = vec![listed(text(""))];
+    let accept = vec![AcceptedForm::Text, AcceptedForm::Decimal { decimal: '.', group: Some(',') }];
+    let absent = vec![listed(text("NA")), listed(number("-9999"))];
+    assert_eq!(reading("a"), Reading { accept, absent, ..Reading::default() });
+    assert_eq!(
+        reading("b"),
+        Reading {
+            accept: vec![AcceptedForm::Scalar],
+            absent: root.clone(),
+            default: Some(Json::Array(vec![text("x")])),
+            ..Reading::default()
+        }
+    );
+    let c = reading("c");
+    assert_eq!(c.time_zone.map(|zone| zone.to_string()).as_deref(), Some("UTC"));
+    assert_eq!(
+        c.accept,
+        [
+            AcceptedForm::Pattern("%d.%m.%Y %H:%M".to_owned()),
+            AcceptedForm::Iso,
+            AcceptedForm::Unix(UnixUnit::Milliseconds),
+        ]
+    );
+    let yes = vec![listed(text("yes")), listed(number("1"))];
+    let no = vec![listed(text("no")), listed(number("0"))];
+    assert_eq!(reading("d").accept, [AcceptedForm::Booleans { yes, no }]);
+    let e = property(&config, "e");
+    let f = e.value.shape().unwrap().property_at(0).unwrap();
+    assert_eq!(f.reading, None);
+    assert_eq!(e.default_value().unwrap().to_string(), r#"{"f":1}"#);
+    let zone = Some("Europe/Berlin".parse().unwrap());
+    assert_eq!(reading("g"), Reading { time_zone: zone, absent: root, ..Reading::default() });
 }

@@ -1,6 +1,6 @@
 //! The entry of each kind. One that begins as another differs from it only in what it lists.
-use super::{Form, Kind, Scalar};
-use oxrdf::vocab::xsd;
+use super::{Form, FormName, Kind, Scalar};
+use oxrdf::vocab::{rdf, xsd};
 use oxsdatatypes::{Date, DateTime};
 use penstock_rdf::compare::ValueOrder;
 use penstock_rdf::number::is_numeric;
@@ -8,15 +8,19 @@ use std::borrow::Cow;
 
 pub(super) const STRING: Kind = Kind {
     name: "string",
-    keys: &["datatype", "language"],
+    keys: &["datatype", "language", "values"],
+    accept: &[FormName::Scalar],
+    inherits_absent: true,
     form: Form::Text,
-    json_schema: ("string", None),
+    json_schema: (&["string"], None),
+    element_error: None,
     datatypes: &[xsd::STRING],
     claimed_datatypes: &[],
     check_text: |_| Ok(xsd::STRING),
     rate_datatype: |_| 1,
     order: ValueOrder::Text,
     key_text: Some(keep_text),
+    names_members: true,
     graphql: Scalar {
         name: "String",
         about: None,
@@ -34,14 +38,18 @@ pub(super) const DETAILED_STRING: Kind = Kind { datatypes: &[], rate_datatype: |
 pub(super) const NUMBER: Kind = Kind {
     name: "number",
     keys: &[],
+    accept: &[FormName::Text, FormName::Decimal],
+    inherits_absent: true,
     form: Form::Number,
-    json_schema: ("number", None),
+    json_schema: (&["number"], None),
+    element_error: None,
     datatypes: &[xsd::DECIMAL, xsd::DOUBLE],
     claimed_datatypes: &[xsd::INTEGER],
     check_text: |digits| Ok(if digits.contains(['e', 'E']) { xsd::DOUBLE } else { xsd::DECIMAL }),
     rate_datatype: |datatype| if is_numeric(datatype) { 2 } else { 0 },
     order: ValueOrder::Number,
     key_text: None,
+    names_members: false,
     graphql: Scalar {
         name: "Number",
         about: Some((
@@ -58,7 +66,9 @@ pub(super) const NUMBER: Kind = Kind {
 
 pub(super) const INTEGER: Kind = Kind {
     name: "integer",
-    json_schema: ("integer", None),
+    keys: &["values"],
+    accept: &[FormName::Text, FormName::Decimal, FormName::WholeNumber],
+    json_schema: (&["integer"], None),
     datatypes: &[xsd::INTEGER],
     claimed_datatypes: &[],
     check_text: |digits| {
@@ -69,6 +79,7 @@ pub(super) const INTEGER: Kind = Kind {
     },
     rate_datatype: |_| 0,
     key_text: Some(normalize_integer),
+    names_members: true,
     graphql: Scalar {
         name: "Integer",
         about: Some((
@@ -86,8 +97,9 @@ pub(super) const INTEGER: Kind = Kind {
 
 pub(super) const BOOLEAN: Kind = Kind {
     name: "boolean",
+    accept: &[FormName::Booleans],
     form: Form::Boolean,
-    json_schema: ("boolean", None),
+    json_schema: (&["boolean"], None),
     datatypes: &[xsd::BOOLEAN],
     check_text: |_| Ok(xsd::BOOLEAN),
     key_text: None,
@@ -102,11 +114,16 @@ pub(super) const BOOLEAN: Kind = Kind {
 };
 
 /// What dates, times and IRIs have in common.
-const TOKEN: Kind = Kind { keys: &[], form: Form::Token, ..DETAILED_STRING };
+const TOKEN: Kind =
+    Kind { keys: &[], accept: &[], form: Form::Token, names_members: false, ..DETAILED_STRING };
+
+/// The forms of dates and times.
+const TIMES: &[FormName] = &[FormName::Iso, FormName::Unix, FormName::OData, FormName::Pattern];
 
 pub(super) const DATE: Kind = Kind {
     name: "date",
-    json_schema: ("string", Some("date")),
+    accept: TIMES,
+    json_schema: (&["string"], Some("date")),
     datatypes: &[xsd::DATE],
     check_text: |text| {
         let date = text.parse::<Date>().map(|_| xsd::DATE);
@@ -129,7 +146,8 @@ pub(super) const DATE: Kind = Kind {
 
 pub(super) const DATE_TIME: Kind = Kind {
     name: "dateTime",
-    json_schema: ("string", Some("date-time")),
+    accept: TIMES,
+    json_schema: (&["string"], Some("date-time")),
     datatypes: &[xsd::DATE_TIME],
     check_text: |text| {
         let time = text.parse::<DateTime>().map(|_| xsd::DATE_TIME);
@@ -152,7 +170,8 @@ pub(super) const DATE_TIME: Kind = Kind {
 
 pub(super) const RESOURCE: Kind = Kind {
     name: "resource",
-    json_schema: ("string", Some("iri")),
+    keys: &["base", "values"],
+    json_schema: (&["string"], Some("iri")),
     graphql: Scalar {
         name: "IRI",
         about: Some(("An IRI (RFC 3987), as a string.", "https://www.rfc-editor.org/rfc/rfc3987")),
@@ -164,8 +183,83 @@ pub(super) const RESOURCE: Kind = Kind {
     ..TOKEN
 };
 
-pub(super) const OBJECT: Kind =
-    Kind { name: "object", json_schema: ("object", None), key_text: None, hint: "", ..RESOURCE };
+pub(super) const OBJECT: Kind = Kind {
+    name: "object",
+    keys: &[],
+    json_schema: (&["object"], None),
+    key_text: None,
+    hint: "",
+    ..RESOURCE
+};
+
+/// A value that is kept by its type in JSON.
+pub(super) const SCALAR: Kind = Kind {
+    name: "scalar",
+    form: Form::Scalar,
+    json_schema: (&["string", "number", "boolean"], None),
+    datatypes: &[xsd::STRING, xsd::INTEGER, xsd::DECIMAL, xsd::DOUBLE, xsd::BOOLEAN],
+    check_text: |digits| (INTEGER.check_text)(digits).or_else(|_| (NUMBER.check_text)(digits)),
+    rate_datatype: NUMBER.rate_datatype,
+    order: ValueOrder::Scalar,
+    key_text: None,
+    graphql: JSON_SCALAR,
+    example: "12.5",
+    hint: "; a text that is a number, true or false needs quotes",
+    ..TOKEN
+};
+
+/// Any JSON value, as one value.
+pub(super) const JSON: Kind = Kind {
+    name: "json",
+    form: Form::Json,
+    json_schema: (&["object", "array", "string", "number", "boolean"], None),
+    element_error: Some(
+        "a value of type `json` can be an array itself; write `type: json` in place of the array",
+    ),
+    inherits_absent: false,
+    datatypes: &[rdf::JSON],
+    check_text: |_| Ok(rdf::JSON),
+    key_text: None,
+    graphql: Scalar { filter: "", tests: &[], ..JSON_SCALAR },
+    example: r#"{"level":1}"#,
+    hint: "; a text that is not JSON is a string",
+    ..TOKEN
+};
+
+/// The texts of a language map, each with its language.
+pub(super) const LANGUAGE_MAP: Kind = Kind {
+    name: "languageMap",
+    keys: &["languages", "elements"],
+    accept: &[],
+    json_schema: (&["object"], None),
+    element_error: Some(
+        "a `languageMap` cannot be an element; for several texts in a language, write `elements: array` in the \
+         `languageMap`",
+    ),
+    datatypes: &[rdf::LANG_STRING],
+    check_text: |_| Ok(rdf::LANG_STRING),
+    key_text: None,
+    names_members: false,
+    graphql: Scalar {
+        filter: "PenstockLanguageTextFilter",
+        tests: &["language", "eq", "in", "contains", "containsAnyCase", "exists"],
+        ..STRING.graphql
+    },
+    example: r#"{"en":"text"}"#,
+    hint: "",
+    ..DETAILED_STRING
+};
+
+/// The type of values of any type in GraphQL.
+pub(super) const JSON_SCALAR: Scalar = Scalar {
+    name: "PenstockJSON",
+    about: Some((
+        "Any JSON value, with the digits of its numbers and the order of its members.",
+        "https://www.rfc-editor.org/rfc/rfc8259",
+    )),
+    filter: "PenstockJSONFilter",
+    tests: &["eq", "in", "contains", "containsAnyCase", "before", "after", "exists"],
+};
 
 fn keep_text(text: &str) -> Cow<'_, str> {
     text.into()

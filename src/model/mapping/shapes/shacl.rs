@@ -1,7 +1,8 @@
 //! Builds SHACL Core.
 use super::{
     PropertyGroup, SHACL_NAMESPACE, ShapeSource, Target, field_iri, group_by_predicate,
-    is_unchecked, list_datatypes, nested_iri, requires_something, shared_iri,
+    has_repeated_languages, is_unchecked, list_datatypes, list_iri, list_languages, nested_iri,
+    requires_something, shared_iri,
 };
 use crate::mapping::schema::escape_pattern;
 use crate::mapping::{Detail, Property, Shape, Value};
@@ -87,7 +88,16 @@ impl Builder {
         counts_required: bool,
     ) {
         for group in group_by_predicate(shape) {
-            if let Some((index, field, property)) = group.sole_owner() {
+            if let Some((index, field, property)) = group.ordered_array() {
+                let iri = field_iri(object, &field.name);
+                self.add(subject, sh("property"), iri.clone());
+                self.add_field(&iri, index, &field.name, property);
+                if counts_required && property.required {
+                    self.add_count(&iri, "minCount", 1);
+                }
+                self.add_count(&iri, "maxCount", 1);
+                self.add_list_values(&iri, &group, property);
+            } else if let Some((index, field, property)) = group.sole_owner() {
                 let iri = field_iri(object, &field.name);
                 self.add(subject, sh("property"), iri.clone());
                 self.add_field(&iri, index, &field.name, property);
@@ -95,7 +105,11 @@ impl Builder {
                 if counts_required && property.required {
                     self.add_count(&iri, "minCount", 1);
                 }
-                if !property.is_array {
+                if property.value.language_map().is_some() {
+                    if !has_repeated_languages(property) {
+                        self.add(&iri, sh("uniqueLang"), Literal::from(true));
+                    }
+                } else if !property.is_array {
                     self.add_count(&iri, "maxCount", 1);
                 }
                 if let Value::Object(nested) = &property.value {
@@ -104,6 +118,21 @@ impl Builder {
             } else {
                 self.add_shared_fields(subject, object, &group, counts_required);
             }
+        }
+    }
+
+    /// Adds to the shape of an ordered array what each value of its list is.
+    fn add_list_values(&mut self, iri: &NamedNode, group: &PropertyGroup<'_>, property: &Property) {
+        self.add(iri, sh("nodeKind"), sh("IRI"));
+        let (values, rests) = (list_iri(iri), self.create_node());
+        self.add(iri, sh("property"), values.clone());
+        self.add(&values, rdf::TYPE, sh("PropertyShape"));
+        self.add(&rests, sh("zeroOrMorePath"), rdf::REST.into_owned());
+        let path = self.add_list([rests.into(), rdf::FIRST.into_owned().into()]);
+        self.add(&values, sh("path"), path);
+        self.add_value(&values, group, property);
+        if let Value::Object(nested) = &property.value {
+            self.add_nested(&values, iri, nested);
         }
     }
 
@@ -140,7 +169,7 @@ impl Builder {
         let mut alternatives: Vec<Term> = Vec::new();
         let mut has_languages = false;
         for (_, _, property) in &group.fields {
-            if property.value.language().is_some() {
+            if property.value.has_languages() {
                 has_languages = true;
                 continue;
             }
@@ -152,9 +181,7 @@ impl Builder {
             let node = self.create_node();
             self.add(&node, sh("datatype"), rdf::LANG_STRING.into_owned());
             alternatives.push(node.into());
-            let is_single =
-                |property: &Property| property.value.language().is_none() || !property.is_array;
-            if group.fields.iter().all(|(_, _, property)| is_single(property)) {
+            if !group.fields.iter().any(|(_, _, property)| has_repeated_languages(property)) {
                 self.add(&iri, sh("uniqueLang"), Literal::from(true));
             }
         }
@@ -189,9 +216,8 @@ impl Builder {
         counts_required: bool,
     ) {
         let minimum = usize::from(counts_required && property.required);
-        let has_maximum = !property.is_array
-            && property.value.language().is_none()
-            && !has_unchecked_text(property);
+        let has_maximum =
+            !property.is_array && !property.value.has_languages() && !has_unchecked_text(property);
         if has_unchecked_text(property) {
             // A value of the field cannot be told from the others without a check of its text.
             if minimum > 0 {
@@ -215,9 +241,9 @@ impl Builder {
         group: &PropertyGroup<'_>,
         property: &Property,
     ) {
-        match (&property.value, property.value.language()) {
-            (Value::Resource, _) => self.add(subject, sh("nodeKind"), sh("IRI")),
-            (Value::Object(nested), _) => {
+        match &property.value {
+            Value::Resource => self.add(subject, sh("nodeKind"), sh("IRI")),
+            Value::Object(nested) => {
                 self.add(subject, sh("nodeKind"), sh("IRI"));
                 if let Some(prefix) = &nested.uri_prefix {
                     self.add(subject, sh("pattern"), begins_with(prefix));
@@ -228,16 +254,21 @@ impl Builder {
                     }
                 }
             }
-            (_, Some(tag)) => {
-                self.add(subject, sh("datatype"), rdf::LANG_STRING.into_owned());
-                let list = self.add_list([Literal::from(tag).into()]);
-                self.add(subject, sh("languageIn"), list);
-            }
-            (value, None) => match list_datatypes(value).as_slice() {
-                [] => self.add(subject, sh("nodeKind"), sh("Literal")),
-                [datatype] => self.add(subject, sh("datatype"), datatype.into_owned()),
-                several => self.add_any_datatype(subject, several),
+            value @ Value::Literal(_) => match (&*list_languages(value), &*list_datatypes(value)) {
+                ([], []) => self.add(subject, sh("nodeKind"), sh("Literal")),
+                ([], [datatype]) => self.add(subject, sh("datatype"), datatype.into_owned()),
+                ([], several) => self.add_any_datatype(subject, several),
+                (languages, _) => {
+                    self.add(subject, sh("datatype"), rdf::LANG_STRING.into_owned());
+                    let tags = languages.iter().map(|tag| Literal::from(*tag).into());
+                    let list = self.add_list(tags);
+                    self.add(subject, sh("languageIn"), list);
+                }
             },
+        }
+        if let Some(codes) = property.codes.as_ref().and_then(|codes| codes.list()) {
+            let list = self.add_list(codes.shown().map(|(_, value)| value.clone()));
+            self.add(subject, sh("in"), list);
         }
     }
 
@@ -278,7 +309,10 @@ impl Builder {
                 let node = self.create_node();
                 self.add(&complete, sh("property"), node.clone());
                 self.add(&node, sh("path"), group.predicate.clone());
-                if group.sole_owner().is_some() || has_unchecked_text(property) {
+                if property.is_ordered
+                    || group.sole_owner().is_some()
+                    || has_unchecked_text(property)
+                {
                     self.add_count(&node, "minCount", 1);
                 } else {
                     let value = self.create_node();

@@ -1,11 +1,11 @@
 //! Writes the compact syntax of ShEx (ShExC).
 use super::{
     PropertyGroup, ShapeSource, field_iri, group_by_predicate, is_plain_name, list_datatypes,
-    nested_iri, requires_something,
+    list_iri, nested_iri, requires_something,
 };
 use crate::mapping::{Property, Shape, Value};
-use oxrdf::NamedNode;
 use oxrdf::vocab::rdf;
+use oxrdf::{NamedNode, Term};
 use std::fmt::Write;
 
 /// Returns the shapes of a Business Object as a schema, whose `start` is the shape of the members.
@@ -62,17 +62,40 @@ impl Writer<'_> {
         } else {
             self.line("}");
         }
+        for group in &groups {
+            self.write_list(iri, group);
+        }
         for (field, _, nested) in shape.iter_nested() {
             self.write_shape(&nested_iri(&field_iri(iri, &field.name)), nested, true);
         }
     }
 
+    /// Writes the shape of the list of an ordered array.
+    fn write_list(&mut self, object: &NamedNode, group: &PropertyGroup<'_>) {
+        let Some((_, field, property)) = group.ordered_array() else { return };
+        let list = list_iri(&field_iri(object, &field.name));
+        let values = self.describe_values(object, &field.name, group, property);
+        let [nil, first, rest] =
+            [rdf::NIL, rdf::FIRST, rdf::REST].map(|iri| self.shorten(&iri.into_owned()));
+        self.line(format_args!("\n{list} [{nil}] OR (IRI AND {{"));
+        self.line(format_args!("  {first} {values} ;"));
+        self.line(format_args!("  {rest} @{list} ;"));
+        self.line("})");
+    }
+
     /// Writes the constraints of a property: one for each field, and one for texts in languages of no field.
     fn write_group(&mut self, object: &NamedNode, group: &PropertyGroup<'_>) {
         let predicate = self.shorten(group.predicate);
+        if let Some((_, field, property)) = group.ordered_array() {
+            let list = list_iri(&field_iri(object, &field.name));
+            let cardinality = if property.required { "" } else { " ?" };
+            self.line(format_args!("  # {:?}", field.name));
+            return self.line(format_args!("  {predicate} @{list}{cardinality} ;"));
+        }
         for (_, field, property) in &group.fields {
             let values = self.describe_values(object, &field.name, group, property);
-            let cardinality = match (property.is_array, property.required) {
+            let is_single = !property.is_array && property.value.language_map().is_none();
+            let cardinality = match (!is_single, property.required) {
                 (false, true) => "",
                 (false, false) => " ?",
                 (true, true) => " +",
@@ -81,12 +104,11 @@ impl Writer<'_> {
             self.line(format_args!("  # {:?}", field.name));
             self.line(format_args!("  {predicate} {values}{cardinality} ;"));
         }
-        let languages: Vec<String> = group.languages().map(|tag| format!("@{tag}")).collect();
+        let languages = group.all_languages().unwrap_or_default();
         if !languages.is_empty() {
-            let (text, languages) =
-                (self.shorten(&rdf::LANG_STRING.into_owned()), languages.join(" "));
+            let others = self.describe_other_languages(&languages);
             self.line("  # other languages");
-            self.line(format_args!("  {predicate} ({text} AND NOT [{languages}]) * ;"));
+            self.line(format_args!("  {predicate} {others} * ;"));
         }
     }
 
@@ -97,6 +119,13 @@ impl Writer<'_> {
         group: &PropertyGroup<'_>,
         property: &Property,
     ) -> String {
+        if let Some(codes) = property.codes.as_ref().and_then(|codes| codes.list()) {
+            let values = codes.shown().map(|(_, value)| match value {
+                Term::NamedNode(iri) => self.shorten(iri),
+                other => other.to_string(),
+            });
+            return format!("[{}]", values.collect::<Vec<_>>().join(" "));
+        }
         match (&property.value, property.value.language()) {
             (Value::Resource, _) => "IRI".to_owned(),
             (Value::Object(nested), _) => {
@@ -107,6 +136,16 @@ impl Writer<'_> {
                 format!("([{}] AND @{shape})", stems.join(" - "))
             }
             (_, Some(tag)) => format!("[@{tag}]"),
+            (value, None) if let Some(map) = value.language_map() => {
+                let others: Vec<&str> = group.languages().collect();
+                let is_own = |tag: &&String| !others.contains(&tag.as_str());
+                let own: Vec<_> =
+                    map.languages.iter().filter(is_own).map(|tag| format!("@{tag}")).collect();
+                match own.as_slice() {
+                    [] => self.describe_other_languages(&others),
+                    own => format!("[{}]", own.join(" ")),
+                }
+            }
             (value, None) => {
                 let datatypes = list_datatypes(value);
                 let names: Vec<_> =
@@ -118,6 +157,16 @@ impl Writer<'_> {
                 }
             }
         }
+    }
+
+    /// Describes the texts in other languages than these.
+    fn describe_other_languages(&self, languages: &[&str]) -> String {
+        let text = self.shorten(&rdf::LANG_STRING.into_owned());
+        if languages.is_empty() {
+            return text;
+        }
+        let tags: Vec<String> = languages.iter().map(|tag| format!("@{tag}")).collect();
+        format!("({text} AND NOT [{}])", tags.join(" "))
     }
 
     /// Writes an IRI with a prefix, if it has one and the rest is a plain name.

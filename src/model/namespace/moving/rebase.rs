@@ -7,6 +7,7 @@
 //! If the new base lies in the old one, IRIs below the new base count as rewritten. [`Rebase::check`] finds the IRIs
 //! for which the IRI itself does not decide this; a store with such an IRI refuses the move.
 use super::{is_below, with_base};
+use crate::list::ListNode;
 use crate::namespace::{self, Namespace};
 use oxrdf::{GraphName, NamedNode, NamedNodeRef, NamedOrBlankNode, Quad, Term};
 use penstock_store::{Error, Read};
@@ -49,6 +50,9 @@ impl Rebase {
 
     /// Returns what an IRI becomes; `None` if it stays.
     pub(crate) fn rewrite(&self, iri: &str) -> Option<String> {
+        if let Some(node) = ListNode::parse(iri) {
+            return node.rewrite(&|iri| self.rewrite(iri));
+        }
         if self.is_nested && contains(&self.to, iri) {
             return None;
         }

@@ -499,3 +499,24 @@ fn a_namespace_moves_into_its_own_base_and_out_of_it_again() {
 
 /// Prepares a store in which a move is refused.
 type Prepare<'a> = &'a dyn Fn(&Plant);
+
+#[test]
+fn elements_of_ordered_arrays_keep_their_uris_after_a_move() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    for (name, base) in [("Recipe", OLD), ("Step", "http://e/Step/")] {
+        put_namespace(&store, name, base, namespace::Generator::Counter);
+    }
+    let plant = Plant::reopen(dir, store);
+    let config = format!(
+        "type: object\npath: Recipe:.\nfields:\n  steps: {{type: array, ordered: true, path: <{OLD}step>/Step:., \
+         elements: {{type: object, fields: {{name: {{type: string, path: <urn:name>}}}}}}}}\n"
+    );
+    plant.define(&json!({"name": "Recipes", "config": config}));
+    let recipe = |base: &str| json!({"uri": format!("{base}1"), "steps": [{"name": "heat"}]});
+    plant.ingest("Recipes", None, &recipe(OLD));
+    let (plant, _) = plant.move_to("Recipe", NEW);
+    let before = plant.quads();
+    plant.ingest("Recipes", None, &recipe(NEW));
+    assert_eq!(plant.quads(), before);
+}

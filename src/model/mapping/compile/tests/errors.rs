@@ -87,6 +87,27 @@ fn the_label_is_a_single_string_of_the_root() {
 }
 
 #[test]
+fn a_pattern_reads_the_time_that_it_writes() {
+    let with_pattern = |pattern: &str| {
+        with_fields(&format!("a: {{type: dateTime, path: <http://e/a>, accept: '{pattern}'}}"))
+    };
+    for pattern in ["%d.%m.%Y %I:%M", "%d.%m.%Y %l:%M:%S"] {
+        assert_errors(&with_pattern(pattern), &[(4, 51, "add `%p` to `%I`, or write `%H`")]);
+    }
+    for pattern in ["%d.%m.%Y %I:%M %p", "%d.%m.%y %H", "%F %T", "%A %b %e %k:%M %Y"] {
+        assert!(compile(&with_pattern(pattern)).is_ok(), "{pattern}");
+    }
+}
+
+#[test]
+fn a_default_has_no_language_of_another_field() {
+    let fields = "a: {type: string, path: <http://e/a>, language: de}\n\
+                  b: {type: languageMap, path: <http://e/a>, default: {en: x, DE: y}}";
+    assert_errors(&with_fields(fields), &[(5, 3, "\"DE\", which the field `a` has")]);
+    assert!(compile(&with_fields(&fields.replace(", DE: y", ""))).is_ok());
+}
+
+#[test]
 fn the_root_is_checked() {
     assert_errors("[]", &[(1, 1, "root: a definition must be a mapping")]);
     assert_errors("hello", &[(1, 1, "not a text")]);
@@ -307,4 +328,202 @@ fn the_number_of_namespaces_is_bounded() {
         .unwrap();
     }
     assert_errors(&with_fields(&fields), &[(1, 1, "the mapping names 1002 namespaces")]);
+}
+
+#[test]
+fn groups_have_fields_of_the_object_around_them() {
+    let config = "\
+type: object
+path: Plant:.
+key: g.tag
+label: g.h.name
+fields:
+  g:
+    type: group
+    fields:
+      tag: {type: string, path: <http://e/tag>, required: true}
+      uri: {type: resource, path: <http://e/uri>}
+      h: {type: group, fields: {name: {type: string, path: <http://e/name>}}}
+";
+    let mapping = compile(config).unwrap();
+    let names: Vec<&str> = mapping.root.fields.iter().map(|field| field.name.as_str()).collect();
+    assert_eq!(names, ["g.tag", "g.uri", "g.h.name"]);
+    assert_eq!(mapping.root.key_names(), ["g.tag"]);
+    assert_eq!(mapping.label.as_deref(), Some("g.h.name"));
+}
+
+#[test]
+fn a_group_cannot_have_the_name_of_the_uri() {
+    let config = "\
+type: object
+path: Plant:.
+fields:
+  uri: {type: group, fields: {a: {type: string, path: <http://e/a>}}}
+";
+    assert_errors(config, &[(4, 31, "the name `uri` is reserved")]);
+}
+
+#[test]
+fn errors_in_groups_have_their_positions() {
+    let long = "n".repeat(200);
+    let config = format!(
+        "\
+type: object
+path: Plant:.
+fields:
+  g:
+    type: group
+    path: <http://e/g>
+    required: true
+    fields:
+      id: {{type: id}}
+      name: {{type: string, path: <http://e/name>}}
+      list: {{type: array, path: <http://e/list>, elements: {{type: group, fields: {{}}}}}}
+  g.name: {{type: string, path: <http://e/other>}}
+  title: {{type: string, path: <http://e/name>}}
+  {long}: {{type: group, fields: {{{long}: {{type: string, path: <http://e/long>}}}}}}
+  empty: {{type: group}}
+"
+    );
+    assert_errors(
+        &config,
+        &[
+            (6, 5, "field `g`: `path` has no meaning here; this definition takes `type`, `fields`"),
+            (7, 5, "field `g`: `required` has no meaning here"),
+            (9, 7, "field `g.id`: an `id` is the URI of the object around the group"),
+            (11, 60, "field `g.list[]`: a `group` cannot be an element"),
+            (12, 3, "field `g.name`: a field in a group has the same name with that of its group"),
+            (
+                13,
+                3,
+                "field `title`: it has the property <http://e/name> in common with the field `g.name`",
+            ),
+            (14, 228, "the name of a field and those of its groups"),
+            (15, 10, "field `empty`: `fields` is missing"),
+        ],
+    );
+}
+
+#[test]
+fn what_senders_may_write_is_checked() {
+    for (field, column, words) in [
+        (
+            "{type: number, path: <http://e/p>, accept: txt}",
+            49,
+            "`accept` is `txt`, which a field of the type `number` does not take; it takes `text`",
+        ),
+        ("{type: boolean, path: <http://e/p>, accept: text}", 50, "it takes `{true:"),
+        ("{type: resource, path: <http://e/p>, accept: text}", 43, "`accept` has no meaning here"),
+        (
+            "{type: number, path: <http://e/p>, accept: [text, {decimal: ','}]}",
+            56,
+            "`accept` has `text` and `{decimal: \",\"}`, which give the same value different meanings",
+        ),
+        (
+            "{type: dateTime, path: <http://e/p>, accept: [unix, iso, unix-ms]}",
+            63,
+            "`accept` has `unix` and `unix-ms`",
+        ),
+        (
+            "{type: number, path: <http://e/p>, accept: {group: ','}}",
+            49,
+            "needs the separator of the fraction",
+        ),
+        (
+            "{type: number, path: <http://e/p>, accept: {decimal: ',', group: ','}}",
+            49,
+            "are both ','",
+        ),
+        (
+            "{type: number, path: <http://e/p>, accept: {decimal: ',,'}}",
+            59,
+            "`decimal` is one character",
+        ),
+        (
+            "{type: number, path: <http://e/p>, accept: {decimal: ',', grp: '.'}}",
+            64,
+            "`accept` has the key `grp`",
+        ),
+        (
+            "{type: boolean, path: <http://e/p>, accept: {true: [1], false: [1.0]}}",
+            50,
+            "`accept` has 1 for true and for false",
+        ),
+        ("{type: boolean, path: <http://e/p>, accept: {true: [false]}}", 50, "always accepted"),
+        ("{type: dateTime, path: <http://e/p>, accept: '%d.%m.%Y'}", 51, "has no time of day"),
+        ("{type: date, path: <http://e/p>, accept: '%d.%m'}", 47, "cannot be used: "),
+        (
+            "{type: date, path: <http://e/p>, accept: '%Y-%d-%m'}",
+            47,
+            "another meaning than ISO 8601",
+        ),
+        (
+            "{type: date, path: <http://e/p>, accept: ['%Y%m%d', unix]}",
+            48,
+            "another meaning than the time since 1970",
+        ),
+        ("{type: dateTime, path: <http://e/p>, accept: '%s'}", 51, "write `unix`"),
+        (
+            "{type: date, path: <http://e/p>, timeZone: Europe/Berln}",
+            49,
+            "did you mean `Europe/Berlin`?",
+        ),
+        ("{type: string, path: <http://e/p>, timeZone: UTC}", 41, "`timeZone` has no meaning here"),
+        ("{type: string, path: <http://e/p>, absent: [null]}", 50, "`null` always means no value"),
+        ("{type: string, path: <http://e/p>, absent: [[a]]}", 50, "not a list"),
+        (
+            "{type: integer, path: <http://e/p>, default: 1.5}",
+            51,
+            "`default` is no value of the field: 1.5 is not an integer",
+        ),
+        ("{type: string, path: <http://e/p>, absent: '', default: ''}", 62, "leave it out"),
+    ] {
+        assert_errors(&with_fields(&format!("f: {field}")), &[(4, column, words)]);
+    }
+    let key = "type: object\npath: Plant:.\nkey: a\nfields:\n  a: {type: string, path: <http://e/a>, required: true, default: x}\n";
+    assert_errors(key, &[(3, 6, "it has a `default`")]);
+}
+
+#[test]
+fn an_ordered_array_is_the_only_field_of_its_property() {
+    let array = "{type: array, ordered: true, path: <http://e/p>}";
+    let words = "an ordered array is the only field of its property";
+    let other = "b: {type: integer, path: <http://e/p>}";
+    assert_errors(&with_fields(&format!("a: {array}\n{other}")), &[(5, 3, words)]);
+    assert_errors(&with_fields(&format!("{other}\nc: {array}")), &[(5, 3, words)]);
+    let single = "a: {type: string, path: <http://e/p>, ordered: true}";
+    assert_errors(&with_fields(single), &[(4, 41, "`ordered` has no meaning here")]);
+    let quoted = "a: {type: array, path: <http://e/p>, ordered: 'true'}";
+    assert_errors(&with_fields(quoted), &[(4, 49, "`ordered` must be true or false")]);
+}
+
+#[test]
+fn what_is_around_objects_is_checked() {
+    let config = "\
+type: object
+path: Plant:.
+items: /m/*
+fields:
+  a: {type: string, path: <http://e/a>, outer: '*2'}
+  b: {type: object, path: '<http://e/b>/B:.', outer: '*', fields: {c: {type: string, path: <http://e/c>}}}
+  d: {type: array, path: <http://e/d>, outer: /a~b}
+  e: {type: object, path: '<http://e/f>/B:.', fields: {c: {type: string, path: <http://e/c>, outer: c}}}
+  g: {type: group, fields: {h: {type: string, path: <http://e/h>, outer: h}}}
+  id: {type: id, outer: '*'}
+";
+    assert_errors(
+        config,
+        &[
+            (5, 48, "field `a`: `outer` is `*2`: the number of stars in `items` is 1"),
+            (6, 54, "field `b`: `outer` is `*`: a star is the name of a member"),
+            (7, 47, "field `d`: `outer` is `/a~b`: it is no JSON Pointer"),
+            (8, 101, "field `e.c`: `outer` is `c`: only fields of the root"),
+        ],
+    );
+    assert_errors(
+        &config.replace("/m/*", "m"),
+        &[(3, 8, "root: `items` is `m`, which is no JSON Pointer")],
+    );
+    let alone = with_fields("a: {type: string, path: <http://e/a>, outer: b}");
+    assert_errors(&alone, &[(4, 48, "say where the objects are in a document with `items`")]);
 }

@@ -32,6 +32,16 @@ fn text_is_rewritten_where_an_iri_begins() {
     }
 }
 
+#[test]
+fn nodes_of_lists_move_with_their_objects_and_properties() {
+    let rebase = rebase("http://e/a/", "http://n/b/", None);
+    let list = |object: &str, property: &str| format!("urn:penstock:@list:{object}:{property}:7");
+    let (old, new) = ("http%3A%2F%2Fe%2Fa%2F1", "http%3A%2F%2Fn%2Fb%2F1");
+    assert_eq!(rebase.rewrite(&list(old, "urn%3Ap")), Some(list(new, "urn%3Ap")));
+    assert_eq!(rebase.rewrite(&list("urn%3Ao", old)), Some(list("urn%3Ao", new)));
+    assert_eq!(rebase.rewrite(&list(new, "urn%3Ap")), None);
+}
+
 proptest! {
     /// For any IRIs and bases, a second run changes nothing, and two objects never become one.
     #[test]

@@ -1,0 +1,162 @@
+//! Other ways to write a value: what the keys `accept`, `timeZone`, `absent` and `default` of a definition say.
+//!
+//! They concern only what senders write. The view shows the canonical form.
+mod form;
+mod listed;
+mod number;
+mod time;
+
+pub use form::{AcceptedForm, FormName, UnixUnit};
+pub use listed::ListedValue;
+pub(super) use time::{PatternError, check_pattern};
+
+use super::Kind;
+use listed::contains_value;
+use penstock_base::json::Json;
+use penstock_base::time_zone::Zone;
+
+/// What senders may write in a field.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The forms of a value besides the canonical one, in the order in which they are tried.
+    pub accept: Vec<AcceptedForm>,
+    /// The time zone of times without an offset, and of the dates of moments.
+    pub time_zone: Option<Zone>,
+    /// The values that mean no value.
+    pub absent: Vec<ListedValue>,
+    /// The value of an object that is created without one.
+    pub default: Option<Json>,
+}
+
+/// A value in its canonical form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReadValue {
+    pub(crate) json: Json,
+    pub(crate) warning: Option<String>,
+}
+
+impl ReadValue {
+    fn new(json: Json) -> Self {
+        Self { json, warning: None }
+    }
+}
+
+impl Reading {
+    /// Returns whether a value means no value.
+    pub(crate) fn is_absent(&self, json: &Json) -> bool {
+        !self.absent.is_empty() && contains_value(&self.absent, json)
+    }
+
+    /// Returns the listed value that a text stands for, such as a cell of CSV. Texts have no types, so a number or a boolean
+    /// matches its text.
+    pub(crate) fn find_listed(&self, text: &str) -> Option<&Json> {
+        self.find_absent(text).or_else(|| {
+            let mut accepted = self.accept.iter().flat_map(AcceptedForm::listed);
+            accepted.find(|listed| listed.has_text(text)).map(ListedValue::json)
+        })
+    }
+
+    /// Returns the value among those that mean no value that a text stands for.
+    pub(crate) fn find_absent(&self, text: &str) -> Option<&Json> {
+        self.absent.iter().find(|listed| listed.has_text(text)).map(ListedValue::json)
+    }
+
+    /// Returns whether a form decides about numbers that are texts.
+    pub(crate) fn reads_number_texts(&self) -> bool {
+        self.accept.iter().any(|form| matches!(form.name(), FormName::Text | FormName::Decimal))
+    }
+
+    /// Returns the canonical form of a value of this kind, or the value itself if no form fits.
+    ///
+    /// # Errors
+    /// Returns the reason if the local time does not exist in the time zone, or if a form has such values and cannot read this
+    /// one.
+    pub(crate) fn read(&self, kind: &Kind, json: Json) -> Result<ReadValue, String> {
+        if self.accept.is_empty() && self.time_zone.is_none() {
+            return Ok(ReadValue::new(json));
+        }
+        let zone = self.time_zone.as_ref();
+        if kind.accepts(&json) {
+            return time::add_missing_offset(kind.order, zone, json);
+        }
+        // A number that a form reads, and the type does not have.
+        let mut unfit = None;
+        for form in &self.accept {
+            let read = match form.read(&json) {
+                Some(json) => ReadValue::new(self.round_whole(kind, json)),
+                None => match time::read(form, kind.order, zone, &json) {
+                    Some(read) => read?,
+                    None => continue,
+                },
+            };
+            if kind.accepts(&read.json) {
+                return Ok(read);
+            }
+            unfit = unfit.or(Some(read.json));
+        }
+        let refused = unfit.as_ref().unwrap_or(&json);
+        match self.accept.iter().find_map(|form| form.explain_refusal(refused)) {
+            Some(why) => Err(why),
+            None => Ok(ReadValue::new(json)),
+        }
+    }
+
+    /// Writes a whole number from a text as an integer, if `accept` has `number` too.
+    fn round_whole(&self, kind: &Kind, json: Json) -> Json {
+        if kind.accepts(&json) || !self.accept.contains(&AcceptedForm::WholeNumber) {
+            return json;
+        }
+        AcceptedForm::WholeNumber.read(&json).unwrap_or(json)
+    }
+
+    /// Returns the types in JSON Schema of what senders may write besides the canonical form.
+    pub(super) fn json_types(&self) -> Vec<&'static str> {
+        let forms = self.accept.iter().flat_map(AcceptedForm::json_types);
+        forms.chain(self.absent.iter().filter_map(ListedValue::json_type)).collect()
+    }
+
+    /// Lists the forms for an error; empty without any.
+    pub(crate) fn describe_forms(&self) -> String {
+        let forms: Vec<String> = self.accept.iter().map(|form| format!("`{form}`")).collect();
+        if forms.is_empty() {
+            return String::new();
+        }
+        format!("; the field also accepts {}", forms.join(", "))
+    }
+
+    /// Replaces the texts that are IRIs for which `rewrite` returns another one.
+    pub(super) fn rewrite_iris(&mut self, rewrite: &impl Fn(&str) -> Option<String>) {
+        // Names every member, so that a new one with IRIs is not forgotten.
+        let Self { accept: _, time_zone: _, absent, default } = self;
+        for listed in absent {
+            listed.rewrite_iri(rewrite);
+        }
+        if let Some(default) = default {
+            rewrite_texts(default, rewrite);
+        }
+    }
+}
+
+fn rewrite_texts(json: &mut Json, rewrite: &impl Fn(&str) -> Option<String>) {
+    match json {
+        Json::String(text) => {
+            if let Some(iri) = rewrite(text) {
+                *text = iri;
+            }
+        }
+        Json::Array(elements) => {
+            for element in elements {
+                rewrite_texts(element, rewrite);
+            }
+        }
+        Json::Object(members) => {
+            for (_, value) in members {
+                rewrite_texts(value, rewrite);
+            }
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,12 +9,13 @@
 //!   skipped.
 //! - An empty cell is an absent field.
 //! - The name `position.latitude` is the field `latitude` of the object in the field `position`, unless a field has
-//!   exactly that name.
+//!   exactly that name. `sensors.T1.value` and `sensors["10.0.0.1"].value` are the field `value` of a member of a map.
 //! - A cell becomes the type that its field has in the mapping. A number keeps its lexical form.
 
 mod columns;
 mod format;
 mod header;
+mod members;
 mod records;
 mod sample;
 

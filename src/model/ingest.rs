@@ -12,7 +12,8 @@
 //! With `onError=skip`, `partial` leaves out the objects with errors (`rejections`) and those that need them
 //! (`dependents`), and stores them as dead letters.
 //!
-//! The body may be an export file (`export_file`).
+//! The body may be an export file (`export_file`), or documents that the objects are in (`documents`). Then `places` says
+//! where each object is.
 //!
 //! Only one object of the request is in memory at a time. `dry_run` shows what sample data would become with a
 //! definition that is not stored yet, and `preview` what a request would change. `locked_fields` finds the fields that a
@@ -20,7 +21,7 @@
 //!
 //! Rules for the JSON of one object:
 //! - `null` means that there is no value, also inside an array. An empty array means the same, except in UPDATE, where
-//!   it clears the field. In MERGE both clear it.
+//!   it clears the field. In MERGE both clear it. A value that the field's `absent` names is the same as `null`.
 //! - `uri` and the mapping's `id` field both name the object. A nested object with only its `uri` is a reference: the
 //!   link is created, and the object itself does not change.
 //! - A single nested object without a URI is the one that its parent links to. Elements of an array without a URI are
@@ -35,10 +36,12 @@
 mod answer;
 mod bounded;
 mod change;
+mod codes;
 mod condition;
 mod convert;
 mod delete;
 mod dependents;
+mod documents;
 mod dry_run;
 mod empty;
 mod expire;
@@ -56,6 +59,7 @@ mod node;
 mod objects;
 mod orphans;
 mod partial;
+mod places;
 mod preview;
 mod record;
 mod rejections;
@@ -77,6 +81,8 @@ mod write_history;
 pub use answer::Answer;
 pub(crate) use change::{Applied, apply_whole_request};
 pub use condition::ObjectCondition;
+pub(crate) use convert::check_value;
+pub use documents::measure_document;
 pub use dry_run::{DryRun, RenderedObject, dry_run_ingestion};
 pub(super) use empty::{RemovedMembers, is_kept, remove_next_members};
 pub use expire::{KeptObjects, remove_expired};
@@ -87,7 +93,7 @@ pub use locked_fields::{LockReason, LockedFields, find_locked_fields};
 pub use messages::{BatchedMessage, MAX_TOPIC_COPIES_BYTES, MessageBatch, count_message_values};
 pub use mode::{parse_mode, parse_on_error};
 pub use penstock_config::Limits;
-pub use penstock_resources::ingestion::{Mode, OnError};
+pub use penstock_resources::ingestion::{BodyForm, Mode, OnError};
 pub use preview::{Preview, preview_ingestion};
 pub use record::{UpdateToRecord, list_records, read_record, store_update_record};
 pub(crate) use record::{new_record, store_record};

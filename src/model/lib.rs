@@ -10,6 +10,7 @@
 //! - `ingest` converts JSON into quads
 //! - `view` converts quads into JSON
 //! - `write_scope` limits what an API key for certain Business Objects may change, and `visible` what it sees
+//! - `list` reads and writes ordered arrays
 //! - `members` decides which objects belong to a Business Object
 //! - `search` finds members by their values, and the objects that refer to an object
 //! - `source_text` reads YAML and JSON files with the positions of their values
@@ -22,7 +23,7 @@
 //! - `validation` validates everything that a Business Object has
 //! - `tree` reads one object for a page: its fields, and nested objects down to a limit
 //! - `neighbours` finds what an object refers to, what refers to it, and what contains it
-//! - `warnings` finds what is probably unintended in a definition
+//! - `warnings` finds what is probably unintended in a definition, `unshown` stored values that its fields cannot show
 //! - `messages` has the messages of sources
 //! - `rdf` dumps and loads the whole graph
 //! - `testing` has the fixtures of tests and benches
@@ -34,6 +35,7 @@ pub mod csv;
 pub mod dead_letters;
 pub mod derive;
 pub mod ingest;
+pub mod list;
 pub mod mapping;
 pub mod members;
 pub mod messages;
@@ -49,6 +51,7 @@ pub mod source_text;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod tree;
+mod unshown;
 pub mod validation;
 pub mod view;
 pub mod visible;

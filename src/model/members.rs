@@ -1,4 +1,5 @@
 //! Decides which stored objects belong to a Business Object.
+use super::list::{is_list_node, list_objects};
 use super::namespace;
 use super::resource::{Compiled, Definition, condition_to_terms};
 use oxrdf::{GraphName, NamedNode};
@@ -21,7 +22,8 @@ pub fn list_members(
     after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<NamedNode>, GatewayError> {
-    Ok(read.list_subjects(&build_member_filter(read, business_object)?, after, limit)?)
+    let filter = build_member_filter(read, business_object)?;
+    Ok(list_filtered(read, &filter, after, limit)?)
 }
 
 /// Returns a page of the current members. Commits continue meanwhile, so an object that has changed since then may no
@@ -33,7 +35,7 @@ pub fn list_current_members(
     limit: usize,
 ) -> Result<Vec<NamedNode>, GatewayError> {
     let filter = build_member_filter(&store.read(), business_object)?;
-    Ok(store.list_subjects(&filter, after, limit)?)
+    Ok(list_current(store, &filter, after, limit)?)
 }
 
 /// Returns a page of the members in a snapshot, in the form that is needed to read the objects there.
@@ -44,7 +46,12 @@ pub fn list_members_to_read(
     limit: usize,
 ) -> Result<Vec<ListedSubject>, GatewayError> {
     let filter = build_member_filter(snapshot, business_object)?;
-    Ok(snapshot.list_with_ids(&filter, after, limit)?)
+    Ok(list_objects(
+        after,
+        limit,
+        |listed: &ListedSubject| &listed.iri,
+        |after, limit| snapshot.list_with_ids(&filter, after, limit),
+    )?)
 }
 
 /// Calls `visit` with each page of members and a reader of the store, until it returns false. Commits continue
@@ -64,6 +71,26 @@ pub fn for_each_page(
         }
         after = page.into_iter().last();
     }
+}
+
+/// Returns the objects that satisfy a filter after `after`, in code point order, at most `limit`.
+pub(super) fn list_filtered(
+    read: &impl Read,
+    filter: &SubjectFilter,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<NamedNode>, Error> {
+    list_objects(after, limit, |uri| uri, |after, limit| read.list_subjects(filter, after, limit))
+}
+
+/// As [`list_filtered`]. Commits continue meanwhile.
+fn list_current(
+    store: &ReadStore,
+    filter: &SubjectFilter,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<NamedNode>, Error> {
+    list_objects(after, limit, |uri| uri, |after, limit| store.list_subjects(filter, after, limit))
 }
 
 /// Returns the filter that the members satisfy.
@@ -110,12 +137,15 @@ pub fn is_member(
     Ok(satisfies_filter(read, &build_member_filter(read, business_object)?, uri)?)
 }
 
-/// Returns whether this object satisfies a filter.
+/// Returns whether this object satisfies a filter. A node of a list is no object.
 pub(super) fn satisfies_filter(
     read: &impl Read,
     filter: &SubjectFilter,
     uri: &NamedNode,
 ) -> Result<bool, Error> {
+    if is_list_node(uri) {
+        return Ok(false);
+    }
     let subject = Some(uri.clone().into());
     if let Some(graph) = filter.graph.clone() {
         let pattern = Pattern { subject, graph: Some(graph), ..Pattern::default() };
@@ -186,7 +216,7 @@ pub fn count_loss(
     let mut loss = Loss::default();
     let mut last: Option<String> = None;
     loop {
-        let page = store.list_subjects(before, last.as_deref(), OBJECTS_PER_READ)?;
+        let page = list_current(store, before, last.as_deref(), OBJECTS_PER_READ)?;
         let Some(end) = page.last() else { return Ok(loss) };
         last = Some(end.as_str().to_owned());
         let read = store.read();

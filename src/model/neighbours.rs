@@ -1,4 +1,5 @@
 //! Finds the objects around an object: what it refers to, what refers to it, and the objects that it is nested in.
+use crate::list::{List, ListNode, find_element_owners, is_list_node};
 use crate::mapping::{FieldKind, Shape};
 use crate::resource::Compiled;
 use crate::view::{FieldValues, find_label, find_nested_label, find_owning_field};
@@ -59,14 +60,25 @@ pub fn find_neighbours(
     quads: &[Quad],
     limit: impl Fn(&NamedNode) -> usize,
 ) -> Result<Neighbours, GatewayError> {
-    let mut outgoing: BTreeMap<&NamedNode, BTreeSet<&NamedNode>> = BTreeMap::new();
+    let mut outgoing: BTreeMap<&NamedNode, BTreeSet<NamedNode>> = BTreeMap::new();
     for Quad { predicate, object, .. } in quads {
-        if let Term::NamedNode(other) = object
-            && *predicate != rdf::TYPE
-        {
-            outgoing.entry(predicate).or_default().insert(other);
+        let Term::NamedNode(other) = object else { continue };
+        if *predicate == rdf::TYPE {
+            continue;
+        }
+        let others = outgoing.entry(predicate).or_default();
+        if is_list_node(other) {
+            // The elements of an ordered array are neighbours, and not the nodes of its list.
+            let list = List::read(read, other.clone())?.unwrap_or_default();
+            others.extend(list.values().filter_map(|value| match value {
+                Term::NamedNode(element) => Some(element.clone()),
+                _ => None,
+            }));
+        } else {
+            others.insert(other.clone());
         }
     }
+    outgoing.retain(|_, others| !others.is_empty());
     let mut incoming: BTreeMap<NamedNode, BTreeSet<NamedNode>> = BTreeMap::new();
     let (mut seen, mut is_complete) = (0, true);
     let pattern = Pattern { object: Some(uri.clone().into()), ..Pattern::default() };
@@ -77,7 +89,11 @@ pub fn find_neighbours(
         }
         seen += 1;
         if let NamedOrBlankNode::NamedNode(subject) = quad.subject {
-            incoming.entry(quad.predicate).or_default().insert(subject);
+            let (predicate, subject) = match ListNode::parse(subject.as_str()) {
+                Some(node) => (node.property, node.object),
+                None => (quad.predicate, subject),
+            };
+            incoming.entry(predicate).or_default().insert(subject);
         }
         ControlFlow::Continue(())
     })?;
@@ -90,8 +106,8 @@ pub fn find_neighbours(
         outgoing: outgoing
             .into_iter()
             .map(|(predicate, all)| {
-                let uris = all.iter().take(limit(predicate)).map(|uri| (*uri).clone()).collect();
-                first(predicate.clone(), uris, all.len())
+                let (total, limit) = (all.len(), limit(predicate));
+                first(predicate.clone(), all.into_iter().take(limit).collect(), total)
             })
             .collect(),
         incoming: incoming
@@ -166,15 +182,20 @@ fn find_parent(
         ..Pattern::default()
     };
     let mut candidates = BTreeSet::new();
-    read.for_each(&pattern, &mut |quad| {
-        if let NamedOrBlankNode::NamedNode(subject) = quad.subject {
-            candidates.insert(subject);
-        }
+    let mut add = |parent| {
+        candidates.insert(parent);
         if candidates.len() < MAX_PARENTS {
             ControlFlow::Continue(())
         } else {
             ControlFlow::Break(())
         }
+    };
+    if property.is_ordered {
+        find_element_owners(read, &property.predicate, &child.clone().into(), &mut add)?;
+    }
+    read.for_each(&pattern, &mut |quad| match quad.subject {
+        NamedOrBlankNode::NamedNode(subject) => add(subject),
+        NamedOrBlankNode::BlankNode(_) => ControlFlow::Continue(()),
     })?;
     let graph = namespace::get(read, &shape.namespace)?.map(|found| found.graph_name());
     for candidate in candidates {

@@ -6,6 +6,7 @@
 //! commit is refused that does not publish a change of it ([`check_reviewed_untouched`]), except its own retention and
 //! the move of a namespace. An Admin can override that too, for a change when it is sent.
 use crate::change_feed::{HolderLinks, Watch, WatchedDefinitions};
+use crate::list::changed_objects;
 use crate::members::satisfies_any;
 use crate::resource::{BusinessObject, Compiled};
 use oxrdf::{NamedNode, NamedOrBlankNode, Term};
@@ -146,7 +147,7 @@ impl Protection {
         most: usize,
         budget: &Budget,
     ) -> Result<BTreeSet<NamedNode>, GatewayError> {
-        let changed = transaction.changed_subjects()?;
+        let changed = changed_objects(transaction)?;
         let mut touched = BTreeSet::new();
         let mut known: BTreeSet<NamedNode> = BTreeSet::new();
         for (uri, is_known) in changed {

@@ -3,14 +3,14 @@
 //! Members are validated in batches, each with what is nested in it, as an ingestion does. An object that several members
 //! hold nested is validated with each of them, and its violations count once.
 use crate::change_feed::HolderLinks;
-use crate::members::{build_member_filter, satisfies_filter};
+use crate::members::{build_member_filter, list_filtered, satisfies_filter};
 use crate::protection::build_scope;
 use crate::resource::Compiled;
 use crate::shapes_graphs::CompiledGraphs;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_shapes::{Cancellation, Data, Limits, ShapesGraph, StoredTriples, Targets, Violation};
-use penstock_store::{Read, Snapshot, SubjectFilter};
+use penstock_store::{Snapshot, SubjectFilter};
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
@@ -106,7 +106,7 @@ impl StoredValidation {
         let (mut count, mut last) = (0, None::<NamedNode>);
         loop {
             let after = last.as_ref().map(NamedNode::as_str);
-            let page = self.triples.0.list_subjects(&self.members, after, MEMBERS_PER_READ)?;
+            let page = list_filtered(&*self.triples.0, &self.members, after, MEMBERS_PER_READ)?;
             count += page.len() as u64;
             last = page.into_iter().last();
             if last.is_none() || cancellation.is_cancelled() {
@@ -123,7 +123,7 @@ impl StoredValidation {
     pub fn validate_batch(&mut self) -> Result<Option<ValidatedBatch>, GatewayError> {
         loop {
             let after = self.last.as_ref().map(NamedNode::as_str);
-            let page = self.triples.0.list_subjects(&self.members, after, self.batch_size)?;
+            let page = list_filtered(&*self.triples.0, &self.members, after, self.batch_size)?;
             let Some(last) = page.last().cloned() else { return Ok(None) };
             let members = page.len();
             match self.validate_members(page) {

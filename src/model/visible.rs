@@ -1,5 +1,6 @@
 //! What a credential sees of the stored graph.
 use super::change_feed::Watch;
+use super::list::find_owner;
 use super::resource::Compiled;
 use super::write_scope::WriteScope;
 use oxrdf::{NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
@@ -55,6 +56,8 @@ impl<'v, R: Read> VisibleObjects<'v, R> {
             return Ok(false);
         }
         let uri = uri.into_owned();
+        // A node of a list is seen with its object.
+        let uri = find_owner(&uri).unwrap_or(uri);
         if let Some(known) = self.hidden.borrow().get(&uri) {
             return Ok(*known);
         }

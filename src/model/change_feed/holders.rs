@@ -1,16 +1,21 @@
 //! Finds the objects that hold an object nested, at any depth of a mapping.
+use crate::list::find_owner;
 use crate::mapping::Shape;
+use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, NamedOrBlankNode, Term};
 use penstock_base::error::GatewayError;
 use penstock_store::{Error, Pattern, Read};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 
-/// The links of a mapping from nested objects to their holders. Shapes are numbered; the root is 0.
+/// The links of a mapping from nested objects to their holders. Shapes are numbered; the root is 0. The nodes of the lists of an
+/// ordered array count as a shape.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HolderLinks {
     /// For each property: the nested shapes, each with the shape that holds it.
     by_property: BTreeMap<NamedNode, Vec<(usize, usize)>>,
+    /// For the nodes of the lists of each ordered array: the shape that has the array.
+    lists: BTreeMap<usize, usize>,
 }
 
 impl HolderLinks {
@@ -19,14 +24,28 @@ impl HolderLinks {
         let mut shapes = 1;
         let mut waiting = vec![(root, 0)];
         while let Some((shape, number)) = waiting.pop() {
-            for (_, property, nested) in shape.iter_nested() {
-                let leads = links.by_property.entry(property.predicate.clone()).or_default();
-                leads.push((shapes, number));
+            for (_, _, property) in shape.iter_properties() {
+                let mut holder = number;
+                if property.is_ordered {
+                    links.add(&property.predicate, shapes, holder);
+                    links.add(&rdf::REST.into_owned(), shapes, shapes);
+                    links.lists.insert(shapes, holder);
+                    holder = shapes;
+                    shapes += 1;
+                }
+                let Some(nested) = property.value.shape() else { continue };
+                let first = rdf::FIRST.into_owned();
+                let link = if property.is_ordered { &first } else { &property.predicate };
+                links.add(link, shapes, holder);
                 waiting.push((nested, shapes));
                 shapes += 1;
             }
         }
         links
+    }
+
+    fn add(&mut self, property: &NamedNode, nested: usize, holder: usize) {
+        self.by_property.entry(property.clone()).or_default().push((nested, holder));
     }
 
     /// Returns the objects that may be of the root shape and hold one of these objects, directly or indirectly.
@@ -90,13 +109,19 @@ impl HolderLinks {
                         return ControlFlow::Break(());
                     }
                     for shape in &holding {
+                        // A node of the gateway names its object, so that its list need not be followed.
+                        let owner = self.lists.get(shape).zip(find_owner(&holder));
+                        let (shape, holder) = match owner {
+                            Some((shape, owner)) => (shape, owner),
+                            None => (shape, holder.clone()),
+                        };
                         if *shape != 0 {
                             if seen.insert((holder.clone(), *shape)) {
-                                waiting.push((holder.clone(), Some(*shape)));
+                                waiting.push((holder, Some(*shape)));
                             }
                             continue;
                         }
-                        visited = visit(holder.clone());
+                        visited = visit(holder);
                         if !matches!(visited, Ok(ControlFlow::Continue(()))) {
                             return ControlFlow::Break(());
                         }
@@ -178,6 +203,7 @@ impl HolderLinks {
                 }
             }
         }
-        Ok(nested.into_iter().map(|(uri, _)| uri).collect())
+        let is_object = |(_, shape): &(NamedNode, usize)| !self.lists.contains_key(shape);
+        Ok(nested.into_iter().filter(is_object).map(|(uri, _)| uri).collect())
     }
 }

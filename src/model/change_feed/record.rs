@@ -3,14 +3,15 @@
 use super::cursor::{ALL_OBJECTS, ExportCursor, read_cursor};
 use super::watch::{Watch, WatchedView};
 use super::{AGES, CHANGES, CURSORS};
+use crate::list::{changed_objects, remove_unlinked_lists};
 use crate::natural_key::{GainedKey, NaturalKey};
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
 use penstock_store::Transaction;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Updates the index of natural keys, and records the changed objects of each watched Business Object. Every transaction
-/// that changes quads must call it last.
+/// Removes the lists that lost their last link, updates the index of natural keys, and records the changed objects of each
+/// watched Business Object. Every transaction that changes quads must call it last.
 pub fn record_changes(
     transaction: &mut Transaction<'_>,
     watch: &Watch,
@@ -25,6 +26,7 @@ pub fn record_changes_except(
     id: &str,
     left_out: &BTreeSet<NamedNode>,
 ) -> Result<(), GatewayError> {
+    remove_unlinked_lists(transaction)?;
     update_key_index(transaction, watch, &[])?;
     record_changed_objects(transaction, watch, id, left_out)
 }
@@ -63,7 +65,7 @@ pub(crate) fn record_changed_objects(
     if definitions.views.is_empty() {
         return Ok(());
     }
-    let changed = transaction.changed_subjects()?;
+    let changed = changed_objects(transaction)?;
     if changed.is_empty() {
         return Ok(());
     }

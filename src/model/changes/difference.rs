@@ -2,6 +2,7 @@
 use super::compression::compress;
 use super::open::hash_subject;
 use crate::ingest::{Answer, Request};
+use crate::list::find_owner;
 use crate::mapping::Shape;
 use crate::resource::Compiled;
 use crate::view;
@@ -14,7 +15,7 @@ use penstock_store::{Pattern, Read, Transaction};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 
 /// The bytes after which a page ends, before it is compressed. A larger object has a page of its own.
@@ -115,8 +116,12 @@ pub(crate) fn for_each_item(
     orphans: &[NamedNode],
     visit: &mut dyn FnMut(DifferenceItem) -> Result<ControlFlow<()>, GatewayError>,
 ) -> Result<usize, GatewayError> {
-    let changed: BTreeSet<NamedNode> =
-        transaction.changed_subjects()?.into_iter().map(|(uri, _)| uri).collect();
+    // Each object, with the nodes of its lists.
+    let mut changed: BTreeMap<NamedNode, Vec<NamedNode>> = BTreeMap::new();
+    for (uri, _) in transaction.changed_subjects()? {
+        let object = find_owner(&uri).unwrap_or_else(|| uri.clone());
+        changed.entry(object).or_default().push(uri);
+    }
     let orphans: HashSet<&NamedNode> = orphans.iter().collect();
     let transaction = &*transaction;
     let prior = transaction.prior_state();
@@ -128,7 +133,7 @@ pub(crate) fn for_each_item(
     for outcome in &answer.objects {
         let uri = NamedNode::new_unchecked(&outcome.uri);
         let is_same = matches!(outcome.status, IngestedStatus::Unchanged | IngestedStatus::Absent);
-        if !requested.insert(&outcome.uri) || is_same && !changed.contains(&uri) {
+        if !requested.insert(&outcome.uri) || is_same && !changed.contains_key(&uri) {
             continue;
         }
         if is_stopped {
@@ -139,17 +144,17 @@ pub(crate) fn for_each_item(
             index: Some(outcome.index),
             before: render_if_stored(&visible_before, root, &uri)?,
             after: render_if_stored(&visible_after, root, &uri)?,
-            ..compare_quads(&prior, transaction, &uri, false)?
+            ..compare_quads(&prior, transaction, (&uri, changed.get(&uri)), false)?
         };
         is_stopped = visit(item)?.is_break();
     }
-    for uri in changed.iter().filter(|uri| !requested.contains(uri.as_str())) {
+    for (uri, nodes) in changed.iter().filter(|(uri, _)| !requested.contains(uri.as_str())) {
         if is_stopped {
             skipped += 1;
             continue;
         }
         let is_orphan = orphans.contains(uri);
-        let item = compare_quads(&prior, transaction, uri, is_orphan)?;
+        let item = compare_quads(&prior, transaction, (uri, Some(nodes)), is_orphan)?;
         is_stopped = visit(item)?.is_break();
     }
     Ok(skipped)
@@ -172,18 +177,22 @@ fn digest_warnings(warnings: &[Warning]) -> Result<[u8; 32], GatewayError> {
     Ok(digest.finalize().into())
 }
 
-/// Returns the quads about an object that differ, without its views.
+/// Returns the quads about an object and the nodes of its lists that differ, without its views. `changed` are those with such a
+/// quad.
 fn compare_quads(
     before: &impl Read,
     after: &impl Read,
-    uri: &NamedNode,
+    (uri, changed): (&NamedNode, Option<&Vec<NamedNode>>),
     orphaned: bool,
 ) -> Result<DifferenceItem, GatewayError> {
-    let write =
-        |quads: Vec<Quad>| quads.iter().map(|quad| format!("{quad} .")).collect::<BTreeSet<_>>();
-    let subject = uri.clone().into();
-    let old = write(before.quads_about(&subject)?);
-    let new = write(after.quads_about(&subject)?);
+    let write = |quads: Vec<Quad>| quads.into_iter().map(|quad| format!("{quad} ."));
+    let (mut old, mut new) = (BTreeSet::new(), BTreeSet::new());
+    let nodes = changed.into_iter().flatten().filter(|node| *node != uri);
+    for subject in std::iter::once(uri).chain(nodes) {
+        let subject = subject.clone().into();
+        old.extend(write(before.quads_about(&subject)?));
+        new.extend(write(after.quads_about(&subject)?));
+    }
     let status = match (old.is_empty(), new.is_empty()) {
         (true, false) => IngestedStatus::Created,
         (false, true) => IngestedStatus::Deleted,

@@ -9,14 +9,15 @@ use super::submit::Computed;
 use super::{Change, ChangeAction, HistoryEntry, OPEN};
 use crate::change_feed::{self, Watch};
 use crate::ingest::{
-    Applied, Body, Limits, MintedIdentifier, OnError, Replay, Request, ReviewStep, WrittenObjects,
-    apply_whole_request, check_versions, new_record, store_record,
+    Applied, Body, BodyForm, Limits, MintedIdentifier, OnError, Replay, Request, ReviewStep,
+    WrittenObjects, apply_whole_request, check_versions, new_record, store_record,
 };
 use crate::resource::Compiled;
 use penstock_base::IfMatch;
 use penstock_base::commit::{CommitCheck, GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::{EventBus, EventKind};
+use penstock_base::json::MAX_NESTING;
 use penstock_base::principal::Principal;
 use penstock_resources::change::ChangeState;
 use penstock_resources::ingestion::IngestionRecord;
@@ -343,6 +344,7 @@ impl StoredRequest {
             lists_objects: true,
             watch: review.watch,
             events: None,
+            form: BodyForm::Data,
             body: Body::Json(&self.text),
         }
     }
@@ -361,6 +363,8 @@ fn run_again(
         let message = format!("the Business Object {:?} is disabled", object.definition.name);
         return Err(GatewayError::new(ErrorClass::Conflict, message));
     }
+    // It nested within the limit when it was submitted. What its objects took from around them can be deeper.
+    let limits = &Limits { nesting: MAX_NESTING, ..*limits };
     let applied = apply_whole_request(transaction, limits, request)?;
     let computed = Computed::read(transaction, request, &applied)?;
     Ok((applied, computed))

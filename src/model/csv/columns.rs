@@ -1,52 +1,78 @@
 //! The columns of a CSV text: the fields of the mapping that they hold.
 use super::CsvFormat;
 use super::header::{ColumnName, CsvHeader, MAX_FINDINGS, refuse_header};
+use super::members::split_member;
 use super::records::{Cell, read_cells, record_error};
 use crate::ingest::quote_excerpt;
-use crate::mapping::{Field, Form, Mapping, Property, Shape, UnknownFields, Value};
+use crate::mapping::{
+    Field, Form, Mapping, Property, Reading, Shape, UnknownFields, Value, format_language_tag,
+    parse_scalar,
+};
+use oxrdf::Literal;
 use penstock_base::error::{Finding, GatewayError};
-use penstock_base::json::Json;
+use penstock_base::json::{self, Json, MAX_NESTING};
 use penstock_base::nearest::find_nearest;
 use penstock_rdf::number::NumberKey;
 
 /// The columns of a CSV text, as a tree of the fields that they hold.
 #[derive(Debug)]
-pub(crate) struct Columns {
+pub(crate) struct Columns<'m> {
     count: usize,
     format: CsvFormat,
-    root: Vec<Node>,
+    root: Vec<Node<'m>>,
 }
 
 /// A member of the objects that records become.
 #[derive(Debug)]
-struct Node {
+struct Node<'m> {
     name: String,
-    content: Content,
+    content: Content<'m>,
 }
 
 #[derive(Debug)]
-enum Content {
-    Cell { index: usize, kind: CellKind },
-    Object(Vec<Node>),
+enum Content<'m> {
+    Cell { index: usize, kind: CellKind<'m> },
+    Object(Vec<Node<'m>>),
 }
 
 /// What the cells of a column hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CellKind {
+pub(super) struct CellKind<'m> {
     pub(super) form: Form,
     pub(super) is_array: bool,
+    /// The field; `None` if the mapping has none, or it is the URI.
+    property: Option<&'m Property>,
 }
 
-impl CellKind {
-    pub(super) const TEXT: Self = Self { form: Form::Text, is_array: false };
+impl CellKind<'_> {
+    pub(super) const TEXT: Self = Self::single(Form::Text);
+
+    /// Creates the kind of a single value of no field.
+    pub(super) const fn single(form: Form) -> Self {
+        Self { form, is_array: false, property: None }
+    }
+
+    /// Returns what counts of a text.
+    fn token<'t>(&self, text: &'t str) -> &'t str {
+        match self.form {
+            Form::Text | Form::Scalar => text,
+            Form::Token | Form::Number | Form::Boolean | Form::Json => text.trim(),
+        }
+    }
+
+    /// Returns the forms in which the field accepts values, and so decides about numbers.
+    fn reading(&self) -> Option<&Reading> {
+        let reading = self.property?.reading.as_deref();
+        reading.filter(|reading| !reading.accept.is_empty())
+    }
 }
 
-impl Columns {
+impl<'m> Columns<'m> {
     /// Finds the fields of the columns in the mapping.
     ///
     /// # Errors
     /// `ErrorClass::Invalid`, with the line and column of each name that is no field, or that CSV cannot hold.
-    pub(crate) fn find(header: &CsvHeader, mapping: &Mapping) -> Result<Self, GatewayError> {
+    pub(crate) fn find(header: &CsvHeader, mapping: &'m Mapping) -> Result<Self, GatewayError> {
         let is_alone = header.names().len() == 1;
         Self::build(header, |name| {
             let ignores = mapping.unknown_fields == UnknownFields::Ignore;
@@ -64,7 +90,7 @@ impl Columns {
     /// Builds the columns from the path and the kind of each name.
     pub(super) fn build<'n>(
         header: &'n CsvHeader,
-        mut find: impl FnMut(&'n str) -> Result<(Vec<&'n str>, CellKind), String>,
+        mut find: impl FnMut(&'n str) -> Result<(Vec<&'n str>, CellKind<'m>), String>,
     ) -> Result<Self, GatewayError> {
         let (mut root, mut findings) = (Vec::new(), Vec::new());
         for (index, ColumnName { name, column }) in header.names().iter().enumerate() {
@@ -102,7 +128,7 @@ impl Columns {
         Ok(Json::Object(self.build_members(&self.root, &cells)))
     }
 
-    fn build_members(&self, nodes: &[Node], cells: &[Cell]) -> Vec<(String, Json)> {
+    fn build_members(&self, nodes: &[Node<'_>], cells: &[Cell]) -> Vec<(String, Json)> {
         let build = |node: &Node| {
             let json = match &node.content {
                 Content::Cell { index, kind } => {
@@ -119,39 +145,69 @@ impl Columns {
     }
 
     /// Returns the JSON of a cell; `None` if it is empty.
-    fn convert_cell(&self, kind: CellKind, text: &str) -> Option<Json> {
+    fn convert_cell(&self, kind: CellKind<'_>, text: &str) -> Option<Json> {
         if !kind.is_array {
-            return self.convert_value(kind.form, text);
+            return self.convert_value(kind, text);
         }
+        // As in JSON, such a value in place of an array is no value.
+        let reading = kind.property.and_then(|property| property.reading.as_ref());
+        let token = kind.token(text);
+        if let Some(absent) = reading.and_then(|reading| reading.find_absent(token))
+            && !token.is_empty()
+        {
+            return Some(absent.clone());
+        }
+        let is_ordered = kind.property.is_some_and(|property| property.is_ordered);
         let elements: Vec<Json> = match self.format.array_delimiter {
-            Some(delimiter) => text
+            // An empty element of an ordered array is an error of the object.
+            Some(delimiter) if is_ordered && !text.trim().is_empty() => text
                 .split(delimiter)
-                .filter_map(|text| self.convert_value(kind.form, text))
+                .map(|text| self.convert_value(kind, text).unwrap_or(Json::Null))
                 .collect(),
-            None => self.convert_value(kind.form, text).into_iter().collect(),
+            Some(delimiter) => {
+                text.split(delimiter).filter_map(|text| self.convert_value(kind, text)).collect()
+            }
+            None => self.convert_value(kind, text).into_iter().collect(),
         };
         (!elements.is_empty()).then_some(Json::Array(elements))
     }
 
-    fn convert_value(&self, form: Form, text: &str) -> Option<Json> {
-        let token = match form {
-            Form::Text => text,
-            Form::Token | Form::Number | Form::Boolean => text.trim(),
-        };
+    fn convert_value(&self, kind: CellKind<'_>, text: &str) -> Option<Json> {
+        let token = kind.token(text);
         if token.is_empty() {
             return None;
         }
-        let converted = match form {
-            Form::Number => self.read_number(token).map(Json::Number),
+        if let Some(listed) = kind.property.and_then(|property| property.find_listed(token)) {
+            return Some(listed.clone());
+        }
+        let converted = match kind.form {
+            Form::Number => self.read_number(kind.reading(), token).map(Json::Number),
             Form::Boolean => read_boolean(token).map(Json::Bool),
+            Form::Scalar => Some(self.read_scalar(token)),
+            Form::Json => json::parse(token.as_bytes(), MAX_NESTING).ok(),
             Form::Text | Form::Token => None,
         };
         Some(converted.unwrap_or_else(|| Json::String(token.to_owned())))
     }
 
-    /// Returns the lexical form of a number, if the text is one.
-    fn read_number(&self, text: &str) -> Option<String> {
-        let text = if self.format.decimal_comma {
+    /// Returns the value of a `scalar`. A string that reads as a number or boolean is in quotes.
+    fn read_scalar(&self, text: &str) -> Json {
+        if !self.format.decimal_comma {
+            return parse_scalar(text);
+        }
+        match parse_scalar(&text.replace(',', ".")) {
+            number @ Json::Number(_) if !text.contains('.') => number,
+            Json::Number(_) => Json::String(text.to_owned()),
+            _ => parse_scalar(text),
+        }
+    }
+
+    /// Returns the lexical form of a number, if the text is one, and no form of the field decides it.
+    fn read_number(&self, reading: Option<&Reading>, text: &str) -> Option<String> {
+        if reading.is_some_and(Reading::reads_number_texts) {
+            return None;
+        }
+        let text = if self.format.decimal_comma && reading.is_none() {
             // A point would group the digits, or be a mistake.
             (!text.contains('.')).then(|| text.replace(',', "."))?
         } else {
@@ -165,7 +221,7 @@ impl Columns {
 #[derive(Debug)]
 pub(crate) struct TextField<'n> {
     path: Vec<&'n str>,
-    kind: CellKind,
+    kind: CellKind<'n>,
 }
 
 impl<'n> TextField<'n> {
@@ -173,7 +229,7 @@ impl<'n> TextField<'n> {
     ///
     /// # Errors
     /// The reason, if the field holds objects.
-    pub(crate) fn find(mapping: &Mapping, name: &'n str) -> Result<Self, String> {
+    pub(crate) fn find(mapping: &'n Mapping, name: &'n str) -> Result<Self, String> {
         match find_cell(&mapping.root, name) {
             Ok((path, kind)) => Ok(Self { path, kind }),
             Err(FieldError::Unknown(..)) => Ok(Self { path: vec![name], kind: CellKind::TEXT }),
@@ -234,7 +290,12 @@ fn read_boolean(text: &str) -> Option<bool> {
 }
 
 /// Adds a cell to the tree. Returns `None` if another one is at its place.
-fn insert_cell(nodes: &mut Vec<Node>, path: &[&str], index: usize, kind: CellKind) -> Option<()> {
+fn insert_cell<'m>(
+    nodes: &mut Vec<Node<'m>>,
+    path: &[&str],
+    index: usize,
+    kind: CellKind<'m>,
+) -> Option<()> {
     let (name, rest) = path.split_first()?;
     let found = nodes.iter_mut().find(|node| node.name == *name);
     match (found, rest) {
@@ -273,31 +334,51 @@ impl FieldError<'_, '_> {
 }
 
 /// Finds the field that a column of this name holds: the names that lead to it, and its kind.
-fn find_cell<'s, 'n>(
+fn find_cell<'s: 'n, 'n>(
     shape: &'s Shape,
     name: &'n str,
-) -> Result<(Vec<&'n str>, CellKind), FieldError<'s, 'n>> {
+) -> Result<(Vec<&'n str>, CellKind<'s>), FieldError<'s, 'n>> {
     if shape.is_id(name) {
-        let kind = CellKind { form: Form::Token, is_array: false };
+        let kind = CellKind::single(Form::Token);
         return Ok((vec![name], kind));
     }
-    if let Some(property) = shape.find_field(name).and_then(Field::property) {
+    if let Some((field, property)) = find_property(shape, name) {
         return match find_kind(property) {
-            Some(kind) => Ok((vec![name], kind)),
+            Some(kind) => Ok((field.path().collect(), kind)),
             None => Err(FieldError::Unusable(describe_objects(name, property))),
         };
     }
     let mut error = None;
-    for (dot, _) in name.match_indices('.') {
-        let (parent, nested) = (name.get(..dot).unwrap_or_default(), name.get(dot + 1..));
-        let Some(property) = shape.find_field(parent).and_then(Field::property) else { continue };
+    for (end, separator) in name.match_indices(['.', '[']) {
+        let (parent, nested) = (name.get(..end).unwrap_or_default(), name.get(end + 1..));
+        let Some((field, property)) = find_property(shape, parent) else { continue };
+        if property.map().is_some() {
+            match find_member_cell(property, (parent, name.get(end..).unwrap_or_default())) {
+                Ok((mut path, kind)) => {
+                    path.splice(..0, field.path());
+                    return Ok((path, kind));
+                }
+                Err(found) => error = Some(found),
+            }
+            continue;
+        }
+        if separator != "." {
+            continue;
+        }
+        if let (Some(_), Some(tag)) = (property.value.language_map(), nested) {
+            if let Some(kind) = find_text_kind(property, tag) {
+                return Ok((field.path().chain([tag]).collect(), kind));
+            }
+            error = Some(FieldError::Unusable(describe_objects(parent, property)));
+            continue;
+        }
         let (Value::Object(shape), false) = (&property.value, property.is_array) else {
             error = Some(FieldError::Unusable(describe_objects(parent, property)));
             continue;
         };
         match find_cell(shape, nested.unwrap_or_default()) {
             Ok((mut path, kind)) => {
-                path.insert(0, parent);
+                path.splice(..0, field.path());
                 return Ok((path, kind));
             }
             Err(found) => error = Some(found),
@@ -306,14 +387,61 @@ fn find_cell<'s, 'n>(
     Err(error.unwrap_or(FieldError::Unknown(shape, name)))
 }
 
+/// Finds the field that a column holds in a member of a map. The name of the column is that of the map, and what follows it.
+fn find_member_cell<'s: 'n, 'n>(
+    property: &'s Property,
+    (name, rest): (&'n str, &'n str),
+) -> Result<(Vec<&'n str>, CellKind<'s>), FieldError<'s, 'n>> {
+    let unusable = || FieldError::Unusable(describe_objects(name, property));
+    let (shape, map) = property.map().ok_or_else(unusable)?;
+    let (member, rest) = split_member(rest).ok_or_else(unusable)?;
+    let (mut path, kind) = match (map.value, rest.strip_prefix('.')) {
+        (None, Some(field)) => find_cell(shape, field)?,
+        (None, None) => return Err(unusable()),
+        (Some((_, value)), _) if value.map().is_some() => find_member_cell(value, (name, rest))?,
+        (Some((_, value)), Some(tag)) => {
+            (vec![tag], find_text_kind(value, tag).ok_or_else(unusable)?)
+        }
+        (Some((_, value)), None) => (Vec::new(), find_kind(value).ok_or_else(unusable)?),
+    };
+    path.insert(0, member);
+    Ok((path, kind))
+}
+
+/// Returns the kind of the cells with the texts of a language map in one language.
+fn find_text_kind<'s>(property: &'s Property, tag: &str) -> Option<CellKind<'s>> {
+    let map = property.value.language_map()?;
+    let is_language = map.accepts(tag) && Literal::new_language_tagged_literal("", tag).is_ok();
+    let (is_array, property) = (map.has_arrays, Some(property));
+    is_language.then_some(CellKind { form: Form::Text, is_array, property })
+}
+
+/// Returns the field of this name, with the names of its groups, and its property.
+fn find_property<'s>(shape: &'s Shape, name: &str) -> Option<(&'s Field, &'s Property)> {
+    let field = shape.find_field(name)?;
+    Some((field, field.property()?))
+}
+
 /// Returns the kind of a field's cells; `None` if it holds objects.
-fn find_kind(property: &Property) -> Option<CellKind> {
-    let is_cell = property.value.shape().is_none();
-    is_cell.then(|| CellKind { form: property.value.kind().form, is_array: property.is_array })
+fn find_kind(property: &Property) -> Option<CellKind<'_>> {
+    let is_cell = property.value.shape().is_none() && property.value.language_map().is_none();
+    is_cell.then(|| CellKind {
+        form: property.value.kind().form,
+        is_array: property.is_array,
+        property: Some(property),
+    })
 }
 
 fn describe_objects(name: &str, property: &Property) -> String {
     match &property.value {
+        Value::Object(_) if let Some((inner, map)) = property.map() => {
+            let field = inner.fields.first().filter(|_| map.value.is_none());
+            let field = field.map_or_else(String::new, |field| format!(".{}", field.name));
+            format!(
+                "the field {name:?} is a map; name a member of it and what it holds, such as {name}.NAME{field}, or \
+                 {name}[\"NAME\"]{field} if there is a dot in the name"
+            )
+        }
         Value::Object(_) if property.is_array => format!(
             "the field {name:?} is an array of objects, which CSV cannot hold; send these objects as JSON"
         ),
@@ -321,7 +449,16 @@ fn describe_objects(name: &str, property: &Property) -> String {
             let field = shape.fields.first().map_or("uri", |field| &field.name);
             format!("the field {name:?} is an object; name a field of it, such as {name}.{field}")
         }
-        _ => format!("the field {name:?} has values, and no fields of its own"),
+        value => match value.language_map() {
+            Some(map) => {
+                let tag = map.languages.first().map_or("en", String::as_str);
+                let tag = format_language_tag(tag);
+                format!(
+                    "the field {name:?} is a language map; name a language of it, such as {name}.{tag}"
+                )
+            }
+            None => format!("the field {name:?} has values, and no fields of its own"),
+        },
     }
 }
 

@@ -162,7 +162,10 @@ fn for_each_record(
     }
 }
 
-fn guess_columns(header: &CsvHeader, records: &[(&[u8], u64)]) -> Result<Columns, GatewayError> {
+fn guess_columns(
+    header: &CsvHeader,
+    records: &[(&[u8], u64)],
+) -> Result<Columns<'static>, GatewayError> {
     let mut kinds = vec![None; header.names().len()];
     for (record, line) in records {
         let cells = read_cells(record, header.format, *line, kinds.len())?;
@@ -183,7 +186,7 @@ fn guess_columns(header: &CsvHeader, records: &[(&[u8], u64)]) -> Result<Columns
         if levels > MAX_LEVELS {
             return Err(format!("the name has {levels} levels; the maximum is {MAX_LEVELS}"));
         }
-        Ok((name.split('.').collect(), CellKind { form, is_array: false }))
+        Ok((name.split('.').collect(), CellKind::single(form)))
     })
 }
 

@@ -37,6 +37,25 @@ fields:
         label: {type: string, path: <urn:label>}
 ";
 
+#[test]
+fn a_column_holds_a_field_in_a_group() {
+    let config = "\
+type: object
+path: Pump:.
+fields:
+  limits:
+    type: group
+    fields:
+      low: {type: number, path: <urn:low>}
+      place: {type: object, path: \"<urn:place>/Place:.\", fields: {room: {type: string, path: <urn:room>}}}
+";
+    let header = CsvHeader::read(b"limits.low,limits.place.room", CsvFormat::default(), 1).unwrap();
+    let mapping = compile(config).unwrap();
+    let columns = Columns::find(&header, &mapping).unwrap();
+    let record = columns.read_record(b"1.50,R1", 2).unwrap();
+    assert_eq!(record.to_string(), r#"{"limits":{"low":1.50,"place":{"room":"R1"}}}"#);
+}
+
 fn mapping() -> Mapping {
     compile(MAPPING).unwrap()
 }
@@ -48,7 +67,8 @@ fn semicolons() -> CsvFormat {
 /// Returns the JSON of a record below a header.
 fn read_record(header: &str, record: &str, format: CsvFormat) -> Result<String, GatewayError> {
     let header = CsvHeader::read(header.as_bytes(), format, 1)?;
-    let columns = Columns::find(&header, &mapping())?;
+    let mapping = mapping();
+    let columns = Columns::find(&header, &mapping)?;
     columns.read_record(record.as_bytes(), 7).map(|json| json.to_string())
 }
 
@@ -77,6 +97,30 @@ fn cells_get_the_types_of_their_fields() {
     );
     let json = read_record("id;tags;limits;flow", "urn:p;x||y;1,5|2;-0,10", semicolons()).unwrap();
     assert_eq!(json, r#"{"id":"urn:p","tags":["x","y"],"limits":[1.5,2],"flow":-0.10}"#);
+}
+
+#[test]
+fn scalars_and_json_are_read_as_json_writes_them() {
+    let mapping = "type: object\npath: A:.\nfields:\n  s: {type: scalar, path: <urn:s>}\n  j: {type: json, path: <urn:j>}\n";
+    let mapping = compile(mapping).unwrap();
+    let read = |record: &str, format: CsvFormat| {
+        let header = CsvHeader::read(b"s;j", format, 1).unwrap();
+        let columns = Columns::find(&header, &mapping).unwrap();
+        columns.read_record(record.as_bytes(), 2).unwrap().to_string()
+    };
+    let format = semicolons();
+    for (record, json) in [
+        ("7.50;[1.50, null]", r#"{"s":7.50,"j":[1.50,null]}"#),
+        ("007; ", r#"{"s":"007"}"#),
+        ("true;open", r#"{"s":true,"j":"open"}"#),
+        (r#""""7""";7"#, r#"{"s":"7","j":7}"#),
+        (" a ;", r#"{"s":" a "}"#),
+    ] {
+        assert_eq!(read(record, CsvFormat { decimal_comma: false, ..format }), json);
+    }
+    let format = CsvFormat { decimal_comma: true, ..format };
+    assert_eq!(read("7,50;", format), r#"{"s":7.50}"#);
+    assert_eq!(read("7.50;", format), r#"{"s":"7.50"}"#);
 }
 
 #[test]
@@ -303,5 +347,35 @@ proptest! {
             start += length;
         }
         prop_assert!(start == bytes.len() || !bytes[start..].is_empty());
+    }
+}
+
+#[test]
+fn columns_name_the_members_of_maps() {
+    let config = "\
+type: object
+path: Pump:.
+fields:
+  sensors:
+    type: map
+    path: <urn:sensor>/Sensor:.
+    key: {path: <urn:code>}
+    elements: {type: object, fields: {value: {type: number, path: <urn:value>}}}
+  marks: {type: map, path: <urn:mark>/Mark:., key: {path: <urn:code>}, elements: {type: array, path: <urn:text>}}
+  names: {type: map, path: <urn:names>/Name:., key: {path: <urn:code>}, elements: {type: languageMap, path: <urn:name>}}
+";
+    let mapping = compile(config).unwrap();
+    let read = |names: &str, record: &str| {
+        let header = CsvHeader::read(names.as_bytes(), CsvFormat::default(), 1).unwrap();
+        let columns = Columns::find(&header, &mapping);
+        columns.map(|columns| columns.read_record(record.as_bytes(), 2).unwrap().to_string())
+    };
+    let names = r#"sensors.T1.value,"sensors[""10.0.0.1""].value",marks.a,names.a.en"#;
+    let object = r#"{"sensors":{"T1":{"value":1.50},"10.0.0.1":{"value":2}},"marks":{"a":["x"]},"names":{"a":{"en":"A"}}}"#;
+    assert_eq!(read(names, "1.50,2,x,A").unwrap(), object);
+    for name in
+        ["sensors", "sensors.T1", "sensors.T1.size", "sensors..value", "marks.a.b", "names.a"]
+    {
+        assert!(read(name, "1").is_err(), "{name}");
     }
 }

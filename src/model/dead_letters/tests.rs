@@ -12,8 +12,8 @@ use proptest::prelude::*;
 fn fixture() -> Fixture {
     let predicate = NamedNode::new_unchecked("http://p/name");
     let value = Value::Literal(Literal::String);
-    let property = Property { predicate, is_array: false, required: false, value };
-    let field = Field { name: "name".to_owned(), kind: FieldKind::Property(property) };
+    let property = Property::new(predicate, value);
+    let field = Field::new("name", FieldKind::Property(property));
     Fixture::new(Shape::new("Machine", vec![field]))
 }
 

@@ -98,7 +98,7 @@ impl Answer {
 }
 
 /// A bounded list of warnings: beyond the limit they are only counted.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Warnings {
     named: Vec<Warning>,
     more: u64,

@@ -18,6 +18,7 @@ use super::violations::{PlacedViolation, Places};
 use super::write::RequestWriter;
 use super::{Answer, Limits, Mode, Request, ReviewStep};
 use crate::dead_letters::{MAX_LISTED_ERRORS, keep_error, list_first_errors};
+use crate::list::remove_unlinked_lists;
 use crate::mapping::{Shape, UnknownFields};
 use crate::namespace::moving::list_rebases_since;
 use crate::protection::{check_reviewed_untouched, find_violations};
@@ -164,6 +165,9 @@ pub(super) fn apply_objects(
     if count == 0 && request.condition.is_some() {
         return Err(condition_error());
     }
+    if request.mode == Mode::Update {
+        writer.orphans.keep_answered(&answer);
+    }
     let RequestWriter {
         transaction,
         identifiers,
@@ -175,6 +179,7 @@ pub(super) fn apply_objects(
     } = writer;
     transaction.release_savepoint();
     let RemovedOrphans { removed, kept } = orphans.remove_orphans(transaction, &scope)?;
+    remove_unlinked_lists(transaction)?;
     let gained = change_feed::update_key_index(transaction, request.watch, &spaces.keys())?;
     for (index, finding) in find_shared_keys(transaction, gained, &answer)? {
         let finding = Finding { record_line: request.body.record_line(index), ..finding };

@@ -1,10 +1,16 @@
 //! Converts JSON objects and checks them against their shape. It reports every error of an object, not only the first.
+mod map;
+mod texts;
+
 use super::answer::Warnings;
+use super::codes::{find_unlisted, to_coded_term};
 use super::findings::{Findings, quote_excerpt};
-use super::literal::{describe_mismatch, to_iri, to_literal};
-use super::node::{GivenField, GivenObject, GivenValue};
-use crate::mapping::{self, Form, Property, Shape};
-use crate::view::find_owning_field;
+use super::literal::{describe_mismatch, to_iri, to_term};
+use super::node::{GivenField, GivenObject, GivenValue, Partial};
+use crate::mapping::{
+    self, Entry, Field, FieldKind, Form, Kind, Level, Property, ReadValue, Reading, Shape,
+};
+use crate::view::{find_owning_field, is_stored_absent};
 use oxrdf::Term;
 use penstock_base::json::{Json, push_pointer};
 use penstock_rdf::number::NumberKey;
@@ -41,6 +47,21 @@ impl IgnoredFields {
     }
 }
 
+/// What a JSON value becomes.
+enum Converted<'m> {
+    Value(GivenValue<'m>),
+    /// No value, because `absent` names its canonical form.
+    Absent,
+    /// Nothing, because an error was reported.
+    Refused,
+}
+
+impl<'m> Converted<'m> {
+    fn into_value(self) -> Option<GivenValue<'m>> {
+        if let Self::Value(value) = self { Some(value) } else { None }
+    }
+}
+
 impl Converter<'_> {
     /// Converts an object of this shape. Members that do not fit are reported and left out.
     pub(super) fn convert_object<'m>(
@@ -54,9 +75,7 @@ impl Converter<'_> {
         };
         let mut node =
             GivenObject { shape, pointer: self.pointer.clone(), uri: None, given: Vec::new() };
-        for (name, value) in members {
-            self.with_pointer(&name, |here| here.convert_member(&mut node, &name, value));
-        }
+        self.convert_members(&mut node, shape.level(), members);
         node.given.sort_by_key(|given| given.field_index);
         Some(node)
     }
@@ -71,14 +90,15 @@ impl Converter<'_> {
         let node = self.convert_object(shape, json)?;
         let key = shape.key_fields().map_or(&[][..], |key| &key.indexes);
         for given in node.given.iter().filter(|given| !key.contains(&given.field_index)) {
-            let name = shape.fields.get(given.field_index).map_or("", |field| field.name.as_str());
             let message = if key.is_empty() {
                 "DELETE takes only the uri, because it removes the whole object; to remove single values, use UPDATE or REPLACE"
             } else {
                 "DELETE takes only the uri or the fields of the key, because it removes the whole object; to remove single \
                  values, use UPDATE, REPLACE or MERGE"
             };
-            self.with_pointer(name, |here| here.report_invalid(message));
+            if let Some(field) = shape.fields.get(given.field_index) {
+                self.findings.add_invalid(&field.pointer_in(&self.pointer), message);
+            }
         }
         if self.findings.count() > before {
             return None;
@@ -101,56 +121,132 @@ impl Converter<'_> {
         Some(node)
     }
 
-    fn convert_member(&mut self, node: &mut GivenObject<'_>, name: &str, value: Json) {
-        let shape = node.shape;
-        if shape.is_id(name) {
-            self.convert_id(node, value);
-            return;
-        }
-        let Some((place, field)) =
-            shape.fields.iter().enumerate().find(|(_, field)| field.name == name)
-        else {
-            if let Some(ignored) = &mut self.ignored_fields {
-                if ignored.add(&shape.namespace, name) {
-                    let name = quote_excerpt(name);
-                    let message =
-                        format!("the mapping has no field {name}; it is left out everywhere");
-                    self.warnings.push(&self.pointer, message);
+    fn convert_members<'m>(
+        &mut self,
+        node: &mut GivenObject<'m>,
+        level: Level<'m>,
+        members: Vec<(String, Json)>,
+    ) {
+        for (name, value) in members {
+            self.with_pointer(&name, |here| match level.find(&name) {
+                Some(Entry::Field(place, Field { kind: FieldKind::Property(property), .. })) => {
+                    here.convert_property(node, place, property, value);
                 }
-                return;
-            }
-            let known: Vec<_> = shape.fields.iter().take(20).map(|f| f.name.as_str()).collect();
-            self.report_invalid(format!(
-                "the mapping has no field {}; it has {}",
-                quote_excerpt(name),
-                known.join(", ")
-            ));
-            return;
-        };
-        let Some(property) = field.property() else { return };
-        let first = node.given.len();
+                Some(Entry::Field(..)) => here.convert_id(node, value),
+                Some(Entry::Group(inner)) => here.convert_group(node, inner, value),
+                None if level.is_object() && name == "uri" => here.convert_id(node, value),
+                None => here.report_unknown(&node.shape.namespace, level, &name),
+            });
+        }
+    }
+
+    /// Converts the object of a group, whose fields are those of the object around it.
+    fn convert_group<'m>(&mut self, node: &mut GivenObject<'m>, level: Level<'m>, value: Json) {
         match value {
+            Json::Object(members) => self.convert_members(node, level, members),
             Json::Null if self.null_clears => {
-                node.given.push(GivenField { field_index: place, values: Vec::new() });
+                let cleared = |place| GivenField::new(place, Vec::new());
+                node.given.extend(level.places().map(cleared));
             }
             Json::Null => {}
-            Json::Array(elements) if property.is_array => {
-                let values = self.convert_elements(property, elements);
-                node.given.push(GivenField { field_index: place, values });
+            other => self.report_invalid(describe_mismatch("an object", &other)),
+        }
+    }
+
+    fn report_unknown(&mut self, namespace: &str, level: Level<'_>, name: &str) {
+        if let Some(ignored) = &mut self.ignored_fields {
+            if ignored.add(namespace, name) {
+                let name = quote_excerpt(name);
+                let message = format!("the mapping has no field {name}; it is left out everywhere");
+                self.warnings.push(&self.pointer, message);
+            }
+            return;
+        }
+        let known: Vec<_> = level.entries().take(20).map(|(name, _)| name).collect();
+        let name = quote_excerpt(name);
+        let message = if level.is_object() {
+            format!("the mapping has no field {name}; it has {}", known.join(", "))
+        } else {
+            format!("the mapping has no field {name} in this group; it has {}", known.join(", "))
+        };
+        self.report_invalid(message);
+    }
+
+    fn convert_property<'m>(
+        &mut self,
+        node: &mut GivenObject<'m>,
+        place: usize,
+        property: &'m Property,
+        value: Json,
+    ) {
+        let given = self.convert_given(node.shape, (place, property), value);
+        node.given.extend(given);
+    }
+
+    /// Converts what a field of an object of this shape contains; `None` as [`Self::convert_values`].
+    pub(super) fn convert_given<'m>(
+        &mut self,
+        shape: &Shape,
+        (place, property): (usize, &'m Property),
+        value: Json,
+    ) -> Option<GivenField<'m>> {
+        let given = match value {
+            Json::Object(members) if self.null_clears && property.map().is_some() => {
+                self.convert_given_members(place, property, members)
+            }
+            value => {
+                self.check_languages(shape, property, &value);
+                let languages = self.list_languages(property, &value);
+                let values = self.convert_values(property, value)?;
+                let partial = languages.map(|languages| Box::new(Partial::Languages(languages)));
+                GivenField { partial, ..GivenField::new(place, values) }
+            }
+        };
+        self.check_namespaces(shape, &given);
+        Some(given)
+    }
+
+    /// Converts what a field contains; `None` if that is no value, or an error that was reported.
+    fn convert_values<'m>(
+        &mut self,
+        property: &'m Property,
+        value: Json,
+    ) -> Option<Vec<GivenValue<'m>>> {
+        match value {
+            value if value == Json::Null || property.is_absent(&value) => {
+                self.null_clears.then(Vec::new)
+            }
+            texts if let Some(map) = property.value.language_map() => {
+                Some(self.convert_texts(property, map, texts))
+            }
+            Json::Array(elements) if property.is_ordered => {
+                Some(self.convert_ordered(property, elements))
+            }
+            Json::Array(elements) if property.is_array && property.map().is_none() => {
+                Some(self.convert_elements(property, elements))
+            }
+            Json::Object(members) if property.map().is_some() => {
+                Some(self.convert_map(property, members, &mut Vec::new()))
             }
             other if property.is_array => {
-                self.report_invalid(describe_mismatch("an array", &other));
+                let expected = match property.map() {
+                    Some(_) => "an object with a member for each name",
+                    None => "an array",
+                };
+                self.report_invalid(describe_mismatch(expected, &other));
+                None
             }
-            Json::Array(_) if !matches!(property.value, mapping::Value::Object(_)) => {
+            Json::Array(_)
+                if !matches!(property.value, mapping::Value::Object(_))
+                    && property.value.kind().form != Form::Json =>
+            {
                 self.report_invalid("a single value is expected, not an array");
+                None
             }
-            other => {
-                let values = self.convert_value(property, other).into_iter().collect();
-                node.given.push(GivenField { field_index: place, values });
-            }
-        }
-        for given in node.given.iter().skip(first) {
-            self.check_namespaces(shape, given);
+            other => match self.convert_value(property, other) {
+                Converted::Absent => self.null_clears.then(Vec::new),
+                one => Some(one.into_value().into_iter().collect()),
+            },
         }
     }
 
@@ -207,10 +303,10 @@ impl Converter<'_> {
     ) -> Vec<GivenValue<'m>> {
         let mut values = Vec::with_capacity(elements.len());
         for (index, element) in elements.into_iter().enumerate() {
-            if element != Json::Null {
+            if element != Json::Null && !property.is_absent(&element) {
                 let value = self
                     .with_pointer(&index.to_string(), |here| here.convert_value(property, element));
-                values.extend(value.map(|value| (index, value)));
+                values.extend(value.into_value().map(|value| (index, value)));
             }
         }
         let repeated = find_repeated(&values);
@@ -221,12 +317,7 @@ impl Converter<'_> {
                     quote_excerpt(node.uri.as_ref().map_or("", |uri| uri.as_str()))
                 }
             };
-            self.with_pointer(&index.to_string(), |here| {
-                let message = format!(
-                    "{shown} is in the array more than once; arrays are sets, so it is stored once"
-                );
-                here.warnings.push(&here.pointer, message);
-            });
+            self.with_pointer(&index.to_string(), |here| here.warn_of_repeated(&shown));
         }
         // A second mention of a nested object may add more values to it.
         let kept = |(index, value)| match value {
@@ -236,19 +327,84 @@ impl Converter<'_> {
         values.into_iter().filter_map(kept).collect()
     }
 
-    fn convert_value<'m>(&mut self, property: &'m Property, json: Json) -> Option<GivenValue<'m>> {
-        let hint = self.suggest_decimal_comma(property, &json);
-        let term = match &property.value {
-            mapping::Value::Object(shape) => {
-                return self.convert_object(shape, json).map(GivenValue::Object);
+    /// Converts the elements of an ordered array. Each must be a value.
+    fn convert_ordered<'m>(
+        &mut self,
+        property: &'m Property,
+        elements: Vec<Json>,
+    ) -> Vec<GivenValue<'m>> {
+        let mut values = Vec::with_capacity(elements.len());
+        for (index, element) in elements.into_iter().enumerate() {
+            values.extend(self.with_pointer(&index.to_string(), |here| {
+                let is_absent = element == Json::Null || property.is_absent(&element);
+                let value = if is_absent {
+                    Converted::Absent
+                } else {
+                    here.convert_value(property, element)
+                };
+                if matches!(value, Converted::Absent) {
+                    let message = "an element of an ordered array cannot be without a value, because the places of the others \
+                                   would change; remove it, or leave out `ordered`";
+                    here.report_invalid(message);
+                }
+                value.into_value()
+            }));
+        }
+        values
+    }
+
+    /// Warns of an element that equals an earlier one.
+    fn warn_of_repeated(&mut self, shown: &str) {
+        let message = format!(
+            "{shown} is in the array more than once; arrays are sets, so it is stored once"
+        );
+        self.warnings.push(&self.pointer, message);
+    }
+
+    fn convert_value<'m>(&mut self, property: &'m Property, json: Json) -> Converted<'m> {
+        let is_code = property.codes.as_ref().is_some_and(|codes| codes.lists(&json));
+        let json = match &property.reading {
+            Some(reading) if !is_code => {
+                match self.read_value(reading, property.value.kind(), json) {
+                    Some(json) => json,
+                    None => return Converted::Refused,
+                }
             }
-            mapping::Value::Resource => to_iri(json).map(Term::NamedNode),
-            mapping::Value::Literal(kind) => to_literal(kind, json).map(Term::Literal),
+            _ => json,
+        };
+        let hint = self.suggest_decimal_comma(property, &json);
+        let term = match (&property.value, &property.codes) {
+            (mapping::Value::Object(shape), _) => {
+                let object = self.convert_object(shape, json);
+                return object.map_or(Converted::Refused, |object| {
+                    Converted::Value(GivenValue::Object(object))
+                });
+            }
+            (value, Some(codes)) => to_coded_term(codes, value, json),
+            (value, None) => to_term(value, json),
         };
         match term {
-            Ok(term) => Some(GivenValue::Term(term)),
+            Ok(term) if is_stored_absent(property, term.as_ref()) => Converted::Absent,
+            Ok(term) => Converted::Value(GivenValue::Term(term)),
             Err(message) => {
-                self.report_invalid(message + hint);
+                let forms = property.reading.as_ref().map(|reading| reading.describe_forms());
+                self.report_invalid(message + hint + &forms.unwrap_or_default());
+                Converted::Refused
+            }
+        }
+    }
+
+    /// Returns the canonical form of a value, or the value itself if no form of the field fits.
+    fn read_value(&mut self, reading: &Reading, kind: &Kind, json: Json) -> Option<Json> {
+        match reading.read(kind, json) {
+            Ok(ReadValue { json, warning }) => {
+                if let Some(warning) = warning {
+                    self.warnings.push(&self.pointer, warning);
+                }
+                Some(json)
+            }
+            Err(message) => {
+                self.report_invalid(message);
                 None
             }
         }
@@ -257,9 +413,12 @@ impl Converter<'_> {
     /// Returns a hint for a cell of CSV that is a number with a decimal comma, otherwise an empty text.
     fn suggest_decimal_comma(&self, property: &Property, json: &Json) -> &'static str {
         let kind = property.value.kind();
+        let has_forms = property.reading.as_ref().is_some_and(|reading| !reading.accept.is_empty());
         match json {
             Json::String(text)
-                if kind.form == Form::Number && self.findings.record_line.is_some() =>
+                if kind.form == Form::Number
+                    && self.findings.record_line.is_some()
+                    && !has_forms =>
             {
                 let number = text.replace(',', ".");
                 let is_number = number != *text
@@ -284,6 +443,37 @@ impl Converter<'_> {
     fn report_invalid(&mut self, message: impl Into<String>) {
         self.findings.add_invalid(&self.pointer, message);
     }
+}
+
+/// Checks that an ingestion would accept this as the value of a field.
+///
+/// # Errors
+/// Returns what is wrong with it.
+pub(crate) fn check_value(property: &Property, json: Json) -> Result<(), String> {
+    let (mut findings, mut warnings) = (Findings::default(), Warnings::default());
+    let mut converter = Converter {
+        findings: &mut findings,
+        warnings: &mut warnings,
+        ignored_fields: None,
+        null_clears: false,
+        pointer: String::new(),
+    };
+    let values = converter.convert_values(property, json).unwrap_or_default();
+    if let Some(finding) = findings.take_all().into_iter().next() {
+        return Err(finding.to_string());
+    }
+    if values.is_empty() {
+        return Err("it is empty, `null`, or one of `absent`; leave it out".to_owned());
+    }
+    let Some(codes) = &property.codes else { return Ok(()) };
+    let terms: Vec<Term> = values
+        .into_iter()
+        .filter_map(|value| match value {
+            GivenValue::Term(term) => Some(term),
+            GivenValue::Object(_) => None,
+        })
+        .collect();
+    find_unlisted(codes, &property.value, &terms, |_| false).map_or(Ok(()), Err)
 }
 
 /// Returns the indexes of values that also occur at an earlier index.

@@ -1,6 +1,7 @@
 //! DELETE: removes whole objects and the nested ones that nothing refers to any more.
 use super::answer::Warnings;
 use super::orphans::Orphans;
+use crate::list::remove_quads;
 use crate::mapping::Shape;
 use crate::write_scope::WriteScope;
 use oxrdf::NamedNode;
@@ -32,10 +33,8 @@ impl<'m> Deletion<'_, '_, 'm, '_> {
         }
         let (removed, kept): (Vec<_>, Vec<_>) =
             quads.into_iter().partition(|quad| self.scope.contains(quad));
-        for quad in &removed {
-            self.transaction.remove(quad.as_ref())?;
-        }
-        self.orphans.suspect_all(shape, &removed);
+        self.orphans.suspect_all(&*self.transaction, shape, &removed)?;
+        remove_quads(self.transaction, &removed)?;
         if !kept.is_empty() {
             let message = format!(
                 "{} values of {} stay, because this API key cannot change data outside the graphs of its namespaces",

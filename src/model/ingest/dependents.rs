@@ -17,7 +17,7 @@ use crate::dead_letters::keep_error;
 use crate::mapping::Shape;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::{Finding, GatewayError};
-use penstock_base::json::{Json, push_pointer};
+use penstock_base::json::Json;
 use penstock_store::{Pattern, Read, Transaction};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -208,10 +208,11 @@ impl Mentions {
                         self.add_object(nested, uri.as_ref(), namespaces);
                     }
                     GivenValue::Term(Term::NamedNode(uri)) => {
-                        let mut pointer = node.pointer.clone();
-                        if let Some(field) = node.shape.fields.get(*field_index) {
-                            push_pointer(&mut pointer, &field.name);
-                        }
+                        let field = node.shape.fields.get(*field_index);
+                        let pointer = field.map_or_else(
+                            || node.pointer.clone(),
+                            |field| field.pointer_in(&node.pointer),
+                        );
                         self.referred.push((uri.clone(), pointer));
                     }
                     GivenValue::Term(_) => {}

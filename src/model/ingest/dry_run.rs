@@ -1,6 +1,7 @@
 //! Dry run: shows what sample data would become with a definition that is not stored yet.
-use super::change::apply_objects;
-use super::{Answer, Body, Limits, Mode, Request, value_limit};
+use super::documents::with_objects;
+use super::run::apply_request;
+use super::{Answer, Body, BodyForm, Limits, Mode, Request, value_limit};
 use crate::change_feed::Watch;
 use crate::resource::Compiled;
 use crate::view;
@@ -30,7 +31,7 @@ pub struct RenderedObject {
     pub warnings: Vec<Finding>,
 }
 
-/// Ingests a body in the mode VALIDATE and collects the effects. The caller must end the transaction
+/// Ingests a body of this form in the mode VALIDATE and collects the effects. The caller must end the transaction
 /// without a commit, as [`Catalogue::dry_run`](crate::catalogue::Catalogue::dry_run) does.
 ///
 /// # Errors
@@ -39,12 +40,17 @@ pub fn dry_run_ingestion(
     transaction: &mut Transaction<'_>,
     limits: &Limits,
     business_object: &Compiled,
+    form: BodyForm,
     body: Body<'_>,
 ) -> Result<DryRun, GatewayError> {
     value_limit::check_body(body, limits.values)?;
     let watch = Watch::default();
-    let request = Request::of_gateway(business_object, Mode::Validate, "", &watch, body);
-    let answer = apply_objects(transaction, limits, &request, None)?.answer;
+    let sent = Request::of_gateway(business_object, Mode::Validate, "", &watch, body);
+    let (applied, _) =
+        with_objects(&Request { form, ..sent }, limits, |request, limits, places| {
+            apply_request(transaction, limits, request, places)
+        })?;
+    let answer = applied.answer;
     let mut added = Vec::new();
     for (subject, _) in transaction.changed_subjects()? {
         for quad in transaction.quads_about(&NamedOrBlankNode::from(subject))? {

@@ -7,7 +7,7 @@
 //!
 //! The 24 h are elapsed time (`Clock::elapsed`): setting a clock ahead does not cause a second execution.
 use super::bounded::BoundedLog;
-use super::{Answer, Body, Limits, Request, ReviewStep, Submission};
+use super::{Answer, Body, BodyForm, Limits, Request, ReviewStep, Submission};
 use crate::dead_letters::{count_error_bytes, find_letter, not_stored_error};
 use crate::namespace::moving::Rebase;
 use penstock_base::collections;
@@ -82,6 +82,9 @@ impl IdempotencyKey {
             body.update(format!("{:?}{}\n", header.format, header.text));
         }
         body.update(text);
+        if request.form == BodyForm::Document {
+            body.update("\0document");
+        }
         if let ReviewStep::Submit(Submission { owners, is_draft }) = request.review {
             // As a part of the request, so that a corrected one is not answered as the first one.
             body.update(format!("\0{is_draft}\0{owners:?}"));

@@ -4,19 +4,20 @@ use crate::csv::{Columns, CsvFormat, RecordScanner, count_blank_bytes, trim_reco
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json;
 
-/// Passes the object of each line to `each`, with its index in the whole stream. Lines of only white space are skipped
-/// and have no index. `line_numbers` has the number of each other line in the stream.
+/// Passes the object of each line to `each`, with its index. `first` is the index of the first one in the whole stream;
+/// `None` for the objects of documents, which count from 0. Lines of only white space are skipped and have no index.
+/// `line_numbers` has the number of each other line in the stream.
 ///
 /// # Errors
 /// Returns the first error of `each`.
 pub(super) fn read_lines(
     text: &[u8],
     nesting: usize,
-    first: usize,
+    first: Option<usize>,
     line_numbers: &[u64],
     each: &mut dyn FnMut(ReadObject) -> Result<(), GatewayError>,
 ) -> Result<(), GatewayError> {
-    let (mut index, mut start) = (first, 0);
+    let (mut index, mut start) = (first.unwrap_or_default(), 0);
     let mut numbers = line_numbers.iter();
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         let begin = start;
@@ -29,7 +30,7 @@ pub(super) fn read_lines(
         let number = numbers.next().copied();
         let json = json::parse(line, nesting).map_err(|error| {
             let lines_before = number.unwrap_or_default().saturating_sub(1);
-            name_object(with_line_offset(error, lines_before), index)
+            name_object(with_line_offset(error, lines_before), first.map(|_| index))
         });
         each(ReadObject { index, line: number, range: begin..begin + line.len(), json })?;
         index += 1;
@@ -45,7 +46,7 @@ pub(super) fn read_lines(
 pub(super) fn read_records(
     text: &[u8],
     format: CsvFormat,
-    columns: &Columns,
+    columns: &Columns<'_>,
     first: usize,
     line_numbers: &[u64],
     each: &mut dyn FnMut(ReadObject) -> Result<(), GatewayError>,
@@ -59,7 +60,8 @@ pub(super) fn read_records(
         let range = start + trimmed.start..start + trimmed.end;
         start += length;
         let record = record.get(trimmed).unwrap_or_default();
-        let json = columns.read_record(record, *line).map_err(|error| name_object(error, index));
+        let json =
+            columns.read_record(record, *line).map_err(|error| name_object(error, Some(index)));
         each(ReadObject { index, line: Some(*line), range, json })?;
     }
     let rest = text.get(start..).unwrap_or_default();
@@ -73,8 +75,10 @@ pub(super) fn read_records(
     Ok(())
 }
 
-fn name_object(mut error: GatewayError, index: usize) -> GatewayError {
+/// Names the object of an error in the stream, which is a document if it has no index.
+fn name_object(mut error: GatewayError, index: Option<usize>) -> GatewayError {
     let cause = error.findings.first().map_or_else(|| error.detail.clone(), Finding::to_string);
-    error.detail = format!("object {index} of the stream cannot be read: {cause}");
+    let what = index.map_or_else(|| "a document".to_owned(), |index| format!("object {index}"));
+    error.detail = format!("{what} of the stream cannot be read: {cause}");
     error
 }

@@ -1,16 +1,31 @@
 //! Converts a JSON value into a literal, with its lexical form unchanged.
 use super::findings::quote_excerpt;
-use crate::mapping::{Form, Literal as Kind};
-use oxrdf::{Literal, NamedNode};
+use crate::list::is_list_node;
+use crate::mapping::{Form, Literal as Kind, Value};
+use oxrdf::{Literal, NamedNode, Term};
 use penstock_base::json::Json;
 use penstock_rdf::MAX_IRI_BYTES;
+
+/// The maximum number of bytes of a value of type `json`, without white space outside its strings.
+const MAX_JSON_BYTES: usize = 256 << 10;
+
+/// Returns the term of this type for a JSON value, or an error message.
+pub(super) fn to_term(value: &Value, json: Json) -> Result<Term, String> {
+    match value {
+        Value::Literal(kind) => to_literal(kind, json).map(Term::Literal),
+        _ => to_iri(json).map(Term::NamedNode),
+    }
+}
 
 /// Returns the literal of this kind for a JSON value, or an error message.
 pub(super) fn to_literal(kind: &Kind, json: Json) -> Result<Literal, String> {
     let form = kind.kind().form;
     let text = match (form, json) {
         (Form::Text | Form::Token, Json::String(text)) | (Form::Number, Json::Number(text)) => text,
-        (Form::Boolean, Json::Bool(value)) => return Ok(Literal::from(value)),
+        (Form::Boolean | Form::Scalar, Json::Bool(value)) => return Ok(Literal::from(value)),
+        (Form::Scalar, Json::String(text)) => return Ok(Literal::new_simple_literal(text)),
+        (Form::Scalar, Json::Number(digits)) => digits,
+        (Form::Json, json) => write_json(&json)?,
         (_, other) => return Err(describe_mismatch(form.describe(), &other)),
     };
     match (kind.kind().check_text)(&text) {
@@ -18,6 +33,18 @@ pub(super) fn to_literal(kind: &Kind, json: Json) -> Result<Literal, String> {
         Err(error) if form == Form::Number => Err(format!("{text} {error}")),
         Err(error) => Err(format!("{} {error}", quote_excerpt(&text))),
     }
+}
+
+/// Returns the text of a JSON value, without white space outside its strings.
+fn write_json(json: &Json) -> Result<String, String> {
+    let text = json.to_string();
+    if text.len() > MAX_JSON_BYTES {
+        let length = text.len();
+        return Err(format!(
+            "the JSON value has {length} bytes; the maximum is {MAX_JSON_BYTES}, so send less, or map its members as fields"
+        ));
+    }
+    Ok(text)
 }
 
 /// Converts a string into an absolute IRI, or returns an error message.
@@ -29,6 +56,10 @@ pub(super) fn to_iri(json: Json) -> Result<NamedNode, String> {
             text.len()
         )),
         Json::String(text) => match NamedNode::new(&text) {
+            Ok(iri) if is_list_node(&iri) => Err(format!(
+                "{} is a node of the list of an ordered array, and no object; send the array with its object",
+                quote_excerpt(&text)
+            )),
             Ok(iri) => Ok(iri),
             Err(error) => Err(format!("{} is not an absolute IRI: {error}", quote_excerpt(&text))),
         },
@@ -98,6 +129,36 @@ mod tests {
         assert_eq!(message, "a number is expected, not the string \"5\"");
         assert!(to_literal(&Kind::Boolean, Json::String("true".to_owned())).is_err());
         assert!(to_literal(&Kind::String, Json::Bool(true)).is_err());
+    }
+
+    #[test]
+    fn a_scalar_is_kept_by_its_type() {
+        let number = |digits: &str| Json::Number(digits.to_owned());
+        for (json, text, datatype) in [
+            (Json::String("7".to_owned()), "7", xsd::STRING),
+            (number("7"), "7", xsd::INTEGER),
+            (number("7.0"), "7.0", xsd::DECIMAL),
+            (number("7e1"), "7e1", xsd::DOUBLE),
+            (Json::Bool(true), "true", xsd::BOOLEAN),
+        ] {
+            let made = to_literal(&Kind::Scalar, json).unwrap();
+            assert_eq!((made.value(), made.datatype()), (text, datatype));
+        }
+        let message = to_literal(&Kind::Scalar, Json::Array(Vec::new())).unwrap_err();
+        assert_eq!(message, "a string, a number, true or false is expected, not an array");
+    }
+
+    #[test]
+    fn json_is_kept_with_its_digits_and_order() {
+        let json =
+            penstock_base::json::parse(br#" {"b": [1.50, [null]], "a": "x y"} "#, 5).unwrap();
+        let made = to_literal(&Kind::Json, json).unwrap();
+        assert_eq!(made.value(), r#"{"b":[1.50,[null]],"a":"x y"}"#);
+        assert_eq!(made.datatype(), oxrdf::vocab::rdf::JSON);
+        let of_length = |length: usize| Json::String("x".repeat(length - 2));
+        assert!(to_literal(&Kind::Json, of_length(MAX_JSON_BYTES)).is_ok());
+        let message = to_literal(&Kind::Json, of_length(MAX_JSON_BYTES + 1)).unwrap_err();
+        assert!(message.contains("262145 bytes; the maximum is 262144"), "{message}");
     }
 
     #[test]

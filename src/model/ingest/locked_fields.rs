@@ -1,8 +1,9 @@
 //! Finds the fields that a form cannot change, because a MERGE that sends what the view shows would lose stored values.
 use super::literal::to_literal;
+use crate::list::{List, is_list_node};
 use crate::mapping::{Literal, Property, Shape, Value};
-use crate::view::{ShownLiteral, find_owning_field};
-use oxrdf::{LiteralRef, NamedNode, TermRef};
+use crate::view::{ShownCode, ShownLiteral, find_owning_field, is_stored_absent};
+use oxrdf::{LiteralRef, NamedNode, Term, TermRef};
 use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
 use penstock_store::{Read, SubjectQuads};
@@ -96,32 +97,117 @@ impl<R: Read> LockFinder<'_, R> {
             stored.entry(place).or_default().insert(term);
         }
         for (place, field, property) in shape.iter_properties() {
-            let reason = stored.get(&place).and_then(|terms| find_reason(property, terms));
+            let reason = match stored.get(&place) {
+                Some(terms) => self.find_reason(property, terms)?,
+                None => None,
+            };
             if let Some(reason) = reason {
                 self.found.lock(uri, &field.name, reason);
             }
-            if let Some(inner) = property.value.shape() {
-                let nested = match view.member(&field.name) {
-                    Some(Json::Array(elements)) => elements.as_slice(),
-                    Some(one) => std::slice::from_ref(one),
-                    None => &[],
-                };
-                for one in nested {
-                    self.examine(inner, one)?;
-                }
+            let uris = stored.get(&place).into_iter().flatten();
+            if let Some(reason) = self.find_member_reason(property, uris)? {
+                self.found.lock(uri, &field.name, reason);
+            }
+            if let Some(value) = field.value_in(view) {
+                self.examine_value(property, value)?;
             }
         }
         Ok(())
     }
+
+    /// Finds the locked fields of the objects in the value of a field.
+    fn examine_value(&mut self, property: &Property, value: &Json) -> Result<(), GatewayError> {
+        let Some(inner) = property.value.shape() else { return Ok(()) };
+        match (inner.map_member(), value) {
+            (Some(map), Json::Object(members)) => {
+                members.iter().try_for_each(|(_, one)| match map.value {
+                    Some((_, value)) => self.examine_value(value, one),
+                    None => self.examine(inner, one),
+                })
+            }
+            (None, Json::Array(elements)) => {
+                elements.iter().try_for_each(|one| self.examine(inner, one))
+            }
+            (_, one) => self.examine(inner, one),
+        }
+    }
+
+    /// Returns why a map of values is locked: a change sends the members that differ, and each replaces its values.
+    fn find_member_reason<'t>(
+        &self,
+        map: &Property,
+        uris: impl IntoIterator<Item = &'t TermRef<'t>>,
+    ) -> Result<Option<LockReason>, GatewayError> {
+        let Some((shape, member)) = map.map() else { return Ok(None) };
+        let Some((place, value)) = member.value else { return Ok(None) };
+        let mut quads = SubjectQuads::default();
+        for uri in uris {
+            let TermRef::NamedNode(uri) = uri else { continue };
+            self.read.read_subject((*uri).into(), &mut quads)?;
+            let own = quads.iter().filter(|(predicate, term)| {
+                find_owning_field(shape, *predicate, *term) == Some(place)
+            });
+            let terms: HashSet<TermRef<'_>> = own.map(|(_, term)| term).collect();
+            let mut reason = self.find_reason(value, &terms)?;
+            if reason.is_none() && value.map().is_some() {
+                let terms: Vec<TermRef<'_>> = terms.into_iter().collect();
+                reason = self.find_member_reason(value, &terms)?;
+            }
+            if reason.is_some() {
+                return Ok(reason);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns why a field with these stored values is locked. Those of an ordered array are the first nodes of lists.
+    fn find_reason(
+        &self,
+        property: &Property,
+        stored: &HashSet<TermRef<'_>>,
+    ) -> Result<Option<LockReason>, GatewayError> {
+        if !property.is_ordered {
+            return Ok(find_reason(property, stored));
+        }
+        let mut lists = Vec::new();
+        for term in stored {
+            let list = match term {
+                TermRef::NamedNode(head) => List::read(self.read, head.into_owned())?.ok(),
+                _ => None,
+            };
+            let Some(list) = list else { return Ok(Some(LockReason::UnshownValues)) };
+            if list.values().len() > 0 {
+                lists.push(list);
+            }
+        }
+        if lists.len() > 1 {
+            return Ok(Some(LockReason::SeveralValues));
+        }
+        let values = lists.iter().flat_map(List::values).map(Term::as_ref).collect();
+        Ok(find_reason(property, &values))
+    }
 }
 
-/// Returns why a field with these stored values is locked.
+/// Returns why a field with these values is locked.
 fn find_reason(property: &Property, stored: &HashSet<TermRef<'_>>) -> Option<LockReason> {
-    let is_shown = |term: &TermRef<'_>| match property.value {
-        Value::Literal(_) => term.is_literal(),
-        Value::Resource | Value::Object(_) => term.is_named_node(),
+    if let Some(map) = property.value.language_map() {
+        // A change sends the languages that differ, and nothing else is removed.
+        let mut languages = HashSet::new();
+        let mut tags = stored.iter().filter_map(|term| match term {
+            TermRef::Literal(literal) => Some(literal.language()?.to_ascii_lowercase()),
+            _ => None,
+        });
+        let has_several = tags.any(|tag| !languages.insert(tag));
+        return (has_several && !map.has_arrays).then_some(LockReason::SeveralValues);
+    }
+    let is_shown = |term: &TermRef<'_>| match (&property.codes, &property.value) {
+        (Some(codes), value) => ShownCode::new(codes, value, *term).is_ok(),
+        (None, Value::Literal(_)) => term.is_literal(),
+        (None, Value::Resource | Value::Object(_)) => {
+            matches!(term, TermRef::NamedNode(iri) if !is_list_node(*iri))
+        }
     };
-    if !stored.iter().all(is_shown) {
+    if !stored.iter().all(|term| is_shown(term) && !is_stored_absent(property, *term)) {
         return Some(LockReason::UnshownValues);
     }
     if !property.is_array {
@@ -129,8 +215,12 @@ fn find_reason(property: &Property, stored: &HashSet<TermRef<'_>>) -> Option<Loc
     }
     // A change of one element sends all of them.
     let Value::Literal(kind) = &property.value else { return None };
+    let has_code = |term: &TermRef<'_>| {
+        let codes = property.codes.as_ref().and_then(|codes| codes.list());
+        codes.is_some_and(|codes| codes.has_value(&property.value, *term))
+    };
     let stays = |term: &TermRef<'_>| match term {
-        TermRef::Literal(literal) => is_sent_alike(kind, *literal),
+        TermRef::Literal(literal) => has_code(term) || is_sent_alike(property, kind, *literal),
         _ => true,
     };
     (!stored.iter().all(stays)).then_some(LockReason::OtherDatatypes)
@@ -138,8 +228,12 @@ fn find_reason(property: &Property, stored: &HashSet<TermRef<'_>>) -> Option<Loc
 
 /// Returns whether an ingestion of what the view shows writes the same literal. The language of a text is the same in
 /// upper and lower case.
-fn is_sent_alike(kind: &Literal, literal: LiteralRef<'_>) -> bool {
-    let shown = ShownLiteral::without_sort_key(kind, literal).to_json();
+fn is_sent_alike(property: &Property, kind: &Literal, literal: LiteralRef<'_>) -> bool {
+    let mut shown = ShownLiteral::without_sort_key(kind, literal).to_json();
+    if let Some(reading) = &property.reading {
+        let Ok(read) = reading.read(kind.kind(), shown) else { return false };
+        shown = read.json;
+    }
     to_literal(kind, shown).is_ok_and(|written| {
         written.value() == literal.value()
             && written.datatype() == literal.datatype()

@@ -89,6 +89,16 @@ impl MappingNamespaces {
         })
     }
 
+    /// Splits an IRI into the name of the namespace that has it, and its identifier there, which a move of the namespace does not
+    /// change. Without one in the mapping, the name is empty, and the identifier is the IRI.
+    pub(super) fn split_iri<'i>(&'i self, iri: &'i NamedNode) -> (&'i str, &'i str) {
+        let identifiers = self.0.values().filter_map(|MappingNamespace { namespace, .. }| {
+            let identifier = iri.as_str().strip_prefix(&namespace.identifier_prefix())?;
+            Some((namespace.name.as_str(), identifier))
+        });
+        identifiers.min_by_key(|(_, identifier)| identifier.len()).unwrap_or(("", iri.as_str()))
+    }
+
     /// Returns the namespace of a shape of the mapping, and its graph.
     pub(super) fn namespace_of(&self, shape: &Shape) -> (&Namespace, &GraphName) {
         let MappingNamespace { namespace, graph, .. } = self.get(shape);

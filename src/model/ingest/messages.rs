@@ -1,8 +1,8 @@
 //! Messages of a source: one batch of them is one ingestion. Objects with errors are rejected, and their neighbours are
 //! stored.
 //!
-//! A message has one object, an array of objects, or `{"data": [...]}`. A message that cannot be read is rejected as a
-//! whole.
+//! A message has one object, an array of objects, or `{"data": [...]}`; or it is a document (`documents`). A message that
+//! cannot be read is rejected as a whole.
 use super::Limits;
 use super::objects::ReadObject;
 use super::value_limit::count_values;
@@ -73,8 +73,14 @@ impl MessageBatch<'_> {
             };
             let objects = match &message.error {
                 Some(error) => Err(error.clone()),
-                None => json::parse_message(text, limits.nesting, limits.objects)
-                    .and_then(|objects| message.check_copies(objects)),
+                None => {
+                    json::parse_message(text, limits.nesting, limits.objects).and_then(|objects| {
+                        if let MessageObjects::Several(ranges) = &objects {
+                            message.check_copies(ranges.len())?;
+                        }
+                        Ok(objects)
+                    })
+                }
             };
             match objects {
                 Err(error) => pass(0..text.len(), Err(error))?,
@@ -132,24 +138,19 @@ impl BatchedMessage {
         topic.len() + fields.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>()
     }
 
-    /// Returns the objects of the message unless too many would copy its topic.
-    fn check_copies(&self, objects: MessageObjects) -> Result<MessageObjects, GatewayError> {
+    /// Checks that not too many objects of the message would copy its topic.
+    pub(super) fn check_copies(&self, objects: usize) -> Result<(), GatewayError> {
         let copied = Self::copied_bytes(&self.topic, &self.fields);
-        match &objects {
-            MessageObjects::Several(ranges)
-                if copied.saturating_mul(ranges.len()) > MAX_TOPIC_COPIES_BYTES =>
-            {
-                Err(GatewayError::new(
-                    ErrorClass::TooLarge,
-                    format!(
-                        "the message has {} objects, and each copies {copied} bytes of its topic, together more than \
-                         {MAX_TOPIC_COPIES_BYTES}; send fewer objects at once, or use a shorter topic",
-                        ranges.len()
-                    ),
-                ))
-            }
-            _ => Ok(objects),
+        if copied.saturating_mul(objects) <= MAX_TOPIC_COPIES_BYTES {
+            return Ok(());
         }
+        Err(GatewayError::new(
+            ErrorClass::TooLarge,
+            format!(
+                "the message has {objects} objects, and each copies {copied} bytes of its topic, together more than \
+                 {MAX_TOPIC_COPIES_BYTES}; send fewer objects at once, or use a shorter topic"
+            ),
+        ))
     }
 
     fn add_fields(

@@ -1,6 +1,7 @@
 //! The objects of a request after the check against the mapping, ready to be written.
-use crate::mapping::Shape;
+use crate::mapping::{Property, Shape};
 use oxrdf::{NamedNode, Term};
+use std::collections::HashSet;
 
 /// One object of the request, top-level or nested.
 #[derive(Debug)]
@@ -19,6 +20,26 @@ pub(super) struct GivenField<'m> {
     /// The index of the field in its shape.
     pub(super) field_index: usize,
     pub(super) values: Vec<GivenValue<'m>>,
+    /// What a MERGE replaces, if other stored values stay. `None` if all values are given.
+    pub(super) partial: Option<Box<Partial<'m>>>,
+}
+
+/// The part of a field that a MERGE replaces. The other stored values stay.
+#[derive(Debug)]
+pub(super) enum Partial<'m> {
+    /// The texts of a language map in these languages, which are in lower case.
+    Languages(Vec<String>),
+    /// The members that it removes from a map.
+    Members(RemovedMembers<'m>),
+}
+
+/// The members that a MERGE removes from a map.
+#[derive(Debug, Default)]
+pub(super) struct RemovedMembers<'m> {
+    /// Each member, with only its key.
+    pub(super) keys: Vec<GivenObject<'m>>,
+    /// The URIs of the stored members among them.
+    pub(super) uris: HashSet<NamedNode>,
 }
 
 /// One value of a field.
@@ -28,10 +49,72 @@ pub(super) enum GivenValue<'m> {
     Object(GivenObject<'m>),
 }
 
-impl GivenObject<'_> {
-    /// Returns whether the object is only a URI without fields.
+impl<'m> GivenField<'m> {
+    /// Creates a field of which all values are given.
+    pub(super) fn new(field_index: usize, values: Vec<GivenValue<'m>>) -> Self {
+        Self { field_index, values, partial: None }
+    }
+
+    /// Returns whether stored values of the field can stay beside the given ones.
+    pub(super) fn keeps_others(&self) -> bool {
+        self.partial.is_some()
+    }
+
+    /// Returns whether the field removes some of its stored values, and keeps others.
+    pub(super) fn removes_some(&self) -> bool {
+        match self.partial.as_deref() {
+            None => false,
+            Some(Partial::Languages(languages)) => !languages.is_empty(),
+            Some(Partial::Members(removed)) => !removed.keys.is_empty(),
+        }
+    }
+
+    /// Returns whether a stored value of the field stays beside the given ones.
+    pub(super) fn keeps(&self, stored: &Term) -> bool {
+        match (self.partial.as_deref(), stored) {
+            (None, _) => false,
+            (Some(Partial::Members(removed)), Term::NamedNode(uri)) => !removed.uris.contains(uri),
+            (Some(Partial::Languages(languages)), Term::Literal(literal)) => {
+                let is_given = |tag| languages.iter().any(|one| one.eq_ignore_ascii_case(tag));
+                !literal.language().is_some_and(is_given)
+            }
+            (Some(_), _) => true,
+        }
+    }
+
+    /// Returns whether the field has a value that is stored.
+    fn adds_some(&self) -> bool {
+        self.values.iter().any(|value| match value {
+            GivenValue::Term(_) => true,
+            GivenValue::Object(object) => !object.only_removes(),
+        })
+    }
+}
+
+impl<'m> GivenObject<'m> {
+    /// Returns the field with the value of a member of a map, if the request gives only a part of the value.
+    pub(super) fn find_partial_value(&self) -> Option<&'m Property> {
+        let (place, property) = self.shape.map_member()?.value?;
+        let given = self.given.first().filter(|given| given.field_index == place)?;
+        given.keeps_others().then_some(property)
+    }
+
+    /// Returns whether the object is a member of a map of which a MERGE removes some values, and adds none.
+    pub(super) fn only_removes(&self) -> bool {
+        self.find_partial_value().is_some()
+            && self.given.first().is_some_and(|given| !given.adds_some())
+    }
+
+    /// Returns whether the object is only a URI without fields. The name of a member of a map is no field.
     pub(super) fn is_reference(&self) -> bool {
-        self.uri.is_some() && self.given.is_empty()
+        self.uri.is_some()
+            && match self.given.as_slice() {
+                [] => true,
+                [only] => {
+                    self.shape.map_member().is_some_and(|map| map.key_index == only.field_index)
+                }
+                _ => false,
+            }
     }
 
     /// Rewrites the IRIs of the object, of those nested in it, and those that they refer to. Literals stay. `rewrite`
@@ -54,6 +137,6 @@ impl GivenObject<'_> {
 
     /// Returns whether a field has a value.
     pub(super) fn has_values(&self) -> bool {
-        self.given.iter().any(|given| !given.values.is_empty())
+        self.given.iter().any(GivenField::adds_some)
     }
 }

@@ -4,6 +4,7 @@ use super::{Body, Limits, Request, export_file, lines};
 use crate::csv::Columns;
 use penstock_base::error::{Finding, GatewayError, Place};
 use penstock_base::json::{self, Element, Json};
+use penstock_resources::ingestion::BodyForm;
 use std::ops::Range;
 
 /// One object of a body.
@@ -40,6 +41,8 @@ pub(super) fn read_objects(
             return export_file::check_metadata(request, metadata, &around, has_values).map(Some);
         }
         Body::Lines { text, first, line_numbers } => {
+            // The objects of documents have other indexes than these.
+            let first = (request.form == BodyForm::Data).then_some(first);
             lines::read_lines(text, limits.nesting, first, line_numbers, each)
         }
         Body::Records { text, header, first, line_numbers } => {
@@ -65,7 +68,7 @@ pub(super) fn read_objects(
 #[derive(Debug)]
 pub(super) struct ObjectReader<'r> {
     /// The columns of a body of CSV.
-    columns: Option<Columns>,
+    columns: Option<Columns<'r>>,
     request: &'r Request<'r>,
     nesting: usize,
 }

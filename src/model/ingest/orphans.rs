@@ -4,10 +4,13 @@
 //! written. Counting references would keep a ring of objects that refer only to each other. So the gateway first
 //! collects everything that is reachable from the suspects through the mapping. An object of this set is alive if
 //! something outside the set, or another live object, refers to it. The others are removed.
+use super::Answer;
+use crate::list::{List, is_list_node, remove_quads};
 use crate::mapping::Shape;
 use crate::members::satisfies_any;
 use crate::view::find_owning_field;
 use crate::write_scope::WriteScope;
+use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_base::error::GatewayError;
 use penstock_store::{Pattern, Read, SubjectFilter, Transaction};
@@ -26,10 +29,13 @@ pub(super) struct RemovedOrphans {
 /// The objects that lost a link in this request and may now be orphans.
 #[derive(Debug, Default)]
 pub(super) struct Orphans<'m> {
-    suspects: Vec<(NamedNode, &'m Shape)>,
+    /// Each with the shapes under which it lost a link.
+    suspects: HashMap<NamedNode, Vec<&'m Shape>>,
     named: HashSet<NamedNode>,
     /// The filters of the objects that stay even if nothing refers to them.
     kept: &'m [SubjectFilter],
+    /// What became of those that were examined before the others.
+    examined: RemovedOrphans,
 }
 
 impl<'m> Orphans<'m> {
@@ -40,21 +46,53 @@ impl<'m> Orphans<'m> {
 
     /// Records that a nested object lost a link.
     pub(super) fn suspect(&mut self, uri: NamedNode, shape: &'m Shape) {
-        self.suspects.push((uri, shape));
+        self.suspects.entry(uri).or_default().push(shape);
     }
 
-    /// Records that each nested object that these quads link to lost a link. The quads are about an object of this
-    /// shape.
+    /// Examines a member of a map that the request gives, if it lost a link before. So it keeps nothing of what it had, as if the
+    /// two were separate requests.
+    pub(super) fn examine_member(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        scope: &WriteScope<'_>,
+        uri: &NamedNode,
+    ) -> Result<(), GatewayError> {
+        let Some(suspect) = self.suspects.remove_entry(uri) else { return Ok(()) };
+        let suspects = HashMap::from([suspect]);
+        let RemovedOrphans { removed, kept } = self.remove(transaction, scope, suspects)?;
+        self.examined.removed.extend(removed);
+        self.examined.kept.extend(kept.into_iter().filter(|kept| kept != uri));
+        Ok(())
+    }
+
+    /// Records that each nested object that these quads link to lost a link, those in an ordered array too. The quads are
+    /// about an object of this shape.
     pub(super) fn suspect_all<'q>(
         &mut self,
+        read: &impl Read,
         shape: &'m Shape,
         quads: impl IntoIterator<Item = &'q Quad>,
-    ) {
+    ) -> Result<(), GatewayError> {
         for quad in quads {
             let Term::NamedNode(uri) = &quad.object else { continue };
-            if let Some(nested) = nested_shape(shape, quad) {
-                self.suspects.push((uri.clone(), nested));
+            let Some((nested, is_list)) = find_nested_shape(shape, quad) else { continue };
+            self.suspect(uri.clone(), nested);
+            if is_list && let Ok(list) = List::read(read, uri.clone())? {
+                for value in list.values() {
+                    if let Term::NamedNode(element) = value {
+                        self.suspect(element.clone(), nested);
+                    }
+                }
             }
+        }
+        Ok(())
+    }
+
+    /// Records that the request itself gives these objects, if another one lost a link.
+    pub(super) fn keep_answered(&mut self, answer: &Answer) {
+        if !self.suspects.is_empty() {
+            let uris = answer.objects.iter().map(|object| &object.uri);
+            self.named.extend(uris.map(NamedNode::new_unchecked));
         }
     }
 
@@ -65,11 +103,36 @@ impl<'m> Orphans<'m> {
 
     /// Removes the quads of the write scope about the orphans, except those of foreign and of kept objects.
     pub(super) fn remove_orphans(
-        self,
+        mut self,
         transaction: &mut Transaction<'_>,
         scope: &WriteScope<'_>,
     ) -> Result<RemovedOrphans, GatewayError> {
-        let Self { suspects, named, kept: filters } = self;
+        let suspects = std::mem::take(&mut self.suspects);
+        let mut found = self.remove(transaction, scope, suspects)?;
+        for uri in self.examined.removed {
+            let about = Pattern { subject: Some(uri.clone().into()), ..Pattern::default() };
+            // The request may have created it again.
+            if !transaction.any(&about)? {
+                found.removed.push(uri);
+            }
+        }
+        found.kept.append(&mut self.examined.kept);
+        // The order of a map would differ from run to run.
+        for uris in [&mut found.removed, &mut found.kept] {
+            uris.sort_unstable();
+            uris.dedup();
+        }
+        Ok(found)
+    }
+
+    /// Removes those of these objects, and of the objects nested in them, that are orphans.
+    fn remove(
+        &self,
+        transaction: &mut Transaction<'_>,
+        scope: &WriteScope<'_>,
+        suspects: HashMap<NamedNode, Vec<&'m Shape>>,
+    ) -> Result<RemovedOrphans, GatewayError> {
+        let Self { named, kept: filters, .. } = self;
         let mut found = RemovedOrphans::default();
         if suspects.is_empty() {
             return Ok(found);
@@ -104,25 +167,25 @@ impl<'m> Orphans<'m> {
         for uri in reached.into_keys().filter(|uri| !alive.contains(uri)) {
             let mut quads = transaction.quads_about(&uri.clone().into())?;
             quads.retain(|quad| scope.contains(quad));
-            for quad in &quads {
-                transaction.remove(quad.as_ref())?;
-            }
-            if !quads.is_empty() {
+            remove_quads(transaction, &quads)?;
+            if !quads.is_empty() && !is_list_node(&uri) {
                 found.removed.push(uri);
             }
         }
-        // The order of a map would differ from run to run.
-        found.removed.sort_unstable();
-        found.kept.sort_unstable();
         Ok(found)
     }
 }
 
-/// Returns the suspects and everything nested in them, each with the shapes under which it occurs.
+/// Returns the suspects and everything nested in them, each with the shapes under which it occurs. A node of a list of objects
+/// occurs under their shape.
 fn collect_reachable<'m>(
     read: &impl Read,
-    mut waiting: Vec<(NamedNode, &'m Shape)>,
+    suspects: HashMap<NamedNode, Vec<&'m Shape>>,
 ) -> Result<HashMap<NamedNode, Vec<&'m Shape>>, GatewayError> {
+    let shapes = |(uri, shapes): (NamedNode, Vec<&'m Shape>)| {
+        shapes.into_iter().map(move |shape| (uri.clone(), shape))
+    };
+    let mut waiting: Vec<(NamedNode, &'m Shape)> = suspects.into_iter().flat_map(shapes).collect();
     let mut reached: HashMap<NamedNode, Vec<&'m Shape>> = HashMap::new();
     while let Some((uri, shape)) = waiting.pop() {
         let shapes = reached.entry(uri.clone()).or_default();
@@ -131,7 +194,8 @@ fn collect_reachable<'m>(
         }
         shapes.push(shape);
         for quad in read.quads_about(&uri.into())? {
-            if let Some(nested) = nested_shape(shape, &quad)
+            let nested = find_nested_shape(shape, &quad).map(|(nested, _)| nested);
+            if let Some(nested) = nested
                 && let Term::NamedNode(object) = quad.object
             {
                 waiting.push((object, nested));
@@ -163,8 +227,18 @@ fn is_referred_from_outside(
     Ok(found)
 }
 
-/// Returns the shape of the nested object that a quad about an object of `shape` links to, if there is one.
-fn nested_shape<'m>(shape: &'m Shape, quad: &Quad) -> Option<&'m Shape> {
+/// Returns the shape of the nested object that a quad about an object of `shape` links to, if there is one, and whether the link
+/// is to a list of such objects. Lists that other software wrote are not followed, because they stay.
+fn find_nested_shape<'m>(shape: &'m Shape, quad: &Quad) -> Option<(&'m Shape, bool)> {
+    let is_own = matches!(&quad.object, Term::NamedNode(object) if is_list_node(object));
+    if let NamedOrBlankNode::NamedNode(subject) = &quad.subject
+        && is_list_node(subject)
+    {
+        let is_part = quad.predicate == rdf::FIRST || quad.predicate == rdf::REST && is_own;
+        return is_part.then_some((shape, false));
+    }
     let place = find_owning_field(shape, quad.predicate.as_ref(), quad.object.as_ref())?;
-    shape.fields.get(place)?.shape()
+    let property = shape.property_at(place)?;
+    let is_followed = !property.is_ordered || is_own;
+    is_followed.then_some((property.value.shape()?, is_own))
 }

@@ -4,6 +4,7 @@ use super::bounded::BoundedLog;
 use super::write_history::WrittenObjects;
 use super::{Answer, Request};
 use crate::change_feed::Watch;
+use crate::list::changed_objects;
 use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::table::{AsJson, Table};
@@ -82,7 +83,7 @@ pub fn store_update_record(
     watch: &Watch,
     max_records: usize,
 ) -> Result<IngestionRecord, GatewayError> {
-    let changed = transaction.changed_subjects()?;
+    let changed = changed_objects(transaction)?;
     let wrote = WrittenObjects::from_uris(changed.iter().map(|(iri, _)| iri.as_str()));
     let stamp = watch.stamp();
     let record = IngestionRecord {

@@ -1,4 +1,5 @@
 //! The objects of a request that are left out because they have errors.
+use super::places::Places;
 use super::{Answer, Body, Limits, Request};
 use crate::dead_letters::{
     CsvRecordForm, DeadLetter, MAX_LISTED_ERRORS, NewDeadLetter, Origin, Retention, add_letters,
@@ -84,6 +85,13 @@ impl Rejections {
     /// Returns the rejected objects in the order of the request.
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Rejection)> {
         self.by_index.iter().map(|(index, rejection)| (*index, rejection))
+    }
+
+    /// Converts the places of the errors, if the objects come from documents.
+    pub(super) fn convert_places(&mut self, places: &Places) {
+        for rejection in self.by_index.values_mut() {
+            places.convert_rejected(&mut rejection.errors);
+        }
     }
 
     /// Returns the objects as an answer lists them, without the ids of dead letters.

@@ -43,7 +43,7 @@ impl RepeatedObjects {
         });
         let content = match given {
             None => self.compute_digest(|state| false.hash(state)),
-            Some(values) => self.digest_values(values),
+            Some(values) => self.digest_values(property, values),
         };
         match self.given.entry(place) {
             Entry::Vacant(entry) => {
@@ -69,8 +69,8 @@ impl RepeatedObjects {
         }
     }
 
-    /// Returns the digest of a set of values, regardless of their order.
-    fn digest_values(&self, values: &[GivenValue<'_>]) -> u128 {
+    /// Returns the digest of a set of values, regardless of their order unless the array is ordered.
+    fn digest_values(&self, property: &Property, values: &[GivenValue<'_>]) -> u128 {
         let mut digests: Vec<u128> = values
             .iter()
             .map(|value| match value {
@@ -82,8 +82,10 @@ impl RepeatedObjects {
                 GivenValue::Object(node) => self.digest_node(node),
             })
             .collect();
-        digests.sort_unstable();
-        digests.dedup();
+        if !property.is_ordered {
+            digests.sort_unstable();
+            digests.dedup();
+        }
         self.compute_digest(|state| digests.hash(state))
     }
 
@@ -106,7 +108,9 @@ impl RepeatedObjects {
                         }
                     })
                     .collect();
-                digests.sort_unstable();
+                if node.shape.property_at(*place).is_none_or(|property| !property.is_ordered) {
+                    digests.sort_unstable();
+                }
                 (*place, digests)
             })
             .collect();

@@ -6,6 +6,7 @@ use crate::resource::Compiled;
 use penstock_base::commit::{CommitCheck, NoClient};
 use penstock_base::events::EventBus;
 use penstock_config::{Limits, ShapesLimits};
+use penstock_resources::ingestion::BodyForm;
 use penstock_shapes::Cancellation;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -66,6 +67,8 @@ pub struct Request<'a> {
     pub watch: &'a Watch,
     /// Where the ingestion is published after its commit.
     pub events: Option<&'a EventBus>,
+    /// What the body has around its objects.
+    pub form: BodyForm,
     /// The body.
     pub body: Body<'a>,
 }
@@ -98,6 +101,7 @@ impl<'a> Request<'a> {
             languages: &[],
             watch,
             events: None,
+            form: BodyForm::Data,
             body,
         }
     }
@@ -106,16 +110,16 @@ impl<'a> Request<'a> {
 /// The body of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Body<'a> {
-    /// `{"data": [...]}`
+    /// `{"data": [...]}`, or documents.
     Json(&'a [u8]),
-    /// A chunk of NDJSON with one object per line.
+    /// A chunk of NDJSON with one object or document per line.
     Lines {
-        /// The lines, each but the last ending in `\n`.
+        /// The lines, each but the last ending in `\n`. Blank ones do not count.
         text: &'a [u8],
-        /// The number of objects in the chunks before this one, which is the index of the first object in the whole
-        /// stream.
+        /// The number of objects or documents in the chunks before this one, which is the index of the first one in the
+        /// whole stream.
         first: usize,
-        /// The line numbers of the objects in the whole stream, from 1.
+        /// The line numbers of the objects or documents in the whole stream, from 1.
         line_numbers: &'a [u64],
     },
     /// A chunk of CSV with one object per record.

@@ -1,12 +1,12 @@
 //! Finds the URI of an object of a request: given, of the object with its natural key, linked from its parent, or minted.
+use super::Mode;
 use super::mapping_namespaces::MappingNamespaces;
 use super::node::{GivenObject, GivenValue};
 use super::write::{ObjectName, RequestWriter};
-use crate::mapping::{Property, Shape};
+use crate::mapping::{Field, Property, Shape};
 use crate::natural_key::{self, KeyMatch};
 use oxrdf::{NamedNode, NamedNodeRef, Quad, Term};
 use penstock_base::error::GatewayError;
-use penstock_base::json::join_pointer;
 use penstock_resources::namespace::Generator;
 use penstock_store::Read as _;
 
@@ -38,14 +38,14 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             if !self.check_given_uri(node, uri, key_uri)? {
                 return Ok(None);
             }
-            return Ok(Some(ObjectName { uri: uri.clone(), minted: false }));
+            return self.name_keyed(node.shape, uri.clone()).map(Some);
         }
         if let Some(key_uri) = key_uri {
             let uri = self.find_by_key(node, key_uri, parent.is_some())?;
-            return Ok(uri.map(|uri| ObjectName { uri, minted: false }));
+            return uri.map(|uri| self.name_keyed(node.shape, uri)).transpose();
         }
         if let Some(uri) = found {
-            return Ok(Some(ObjectName { uri, minted: false }));
+            return Ok(Some(ObjectName::known(uri)));
         }
         let names = node.shape.key_names();
         if !names.is_empty() {
@@ -57,6 +57,14 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             return Ok(None);
         }
         self.mint_name(node)
+    }
+
+    /// Names an object by its URI. A member of a map that the request unlinked before is new.
+    fn name_keyed(&mut self, shape: &Shape, uri: NamedNode) -> Result<ObjectName, GatewayError> {
+        if shape.map_member().is_some() {
+            self.orphans.examine_member(self.transaction, self.scope, &uri)?;
+        }
+        Ok(ObjectName::known(uri))
     }
 
     fn mint_name(&mut self, node: &GivenObject<'m>) -> Result<Option<ObjectName>, GatewayError> {
@@ -77,7 +85,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         if namespace.generator == Generator::Counter {
             self.minted.insert(uri.clone(), ());
         }
-        Ok(Some(ObjectName { uri, minted: true }))
+        Ok(Some(ObjectName::new(uri)))
     }
 
     /// Returns the URI of the key that the fields of an object give, and reports a value that no key can have.
@@ -91,7 +99,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             Ok(None) => GivenKey::Incomplete,
             Err((field, why)) => {
                 let message = format!("the value cannot be in the key of the object: {why}");
-                self.findings.add_invalid(&join_pointer(&node.pointer, field), message);
+                self.findings.add_invalid(&field.pointer_in(&node.pointer), message);
                 GivenKey::Invalid
             }
         }
@@ -115,6 +123,13 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                 Ok(Some(key_uri))
             }
             KeyMatch::One(uri) => Ok(Some(uri)),
+            // The links to the members that a map does not show may be outside the write scope.
+            KeyMatch::Several(found)
+                if matches!(self.mode, Mode::Update | Mode::Replace)
+                    && node.shape.map_member().is_some() =>
+            {
+                Ok(found.into_iter().min())
+            }
             KeyMatch::Several(found) => {
                 self.findings.add_conflict(&node.pointer, describe_several(&found));
                 Ok(None)
@@ -153,6 +168,28 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                     key_uri.as_str()
                 );
                 self.findings.add_conflict(&node.pointer, message);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns the URI of a member of a map with this key; `None` if there is none, or if an error was reported.
+    pub(super) fn find_member(
+        &mut self,
+        node: &GivenObject<'m>,
+        parent: NamedNodeRef<'_>,
+    ) -> Result<Option<NamedNode>, GatewayError> {
+        let GivenKey::Complete(key_uri) = self.read_given_key(node, Some(parent)) else {
+            return Ok(None);
+        };
+        if let Some(uri) = self.named_by_key.get(&key_uri) {
+            return Ok(Some(uri.clone()));
+        }
+        match self.match_key(node.shape, &key_uri)? {
+            KeyMatch::None | KeyMatch::UriTaken => Ok(None),
+            KeyMatch::One(uri) => Ok(Some(uri)),
+            KeyMatch::Several(found) => {
+                self.findings.add_conflict(&node.pointer, describe_several(&found));
                 Ok(None)
             }
         }
@@ -225,7 +262,7 @@ pub(super) fn find_key_uri<'m>(
     namespaces: &MappingNamespaces,
     node: &GivenObject<'m>,
     parent: Option<NamedNodeRef<'_>>,
-) -> Result<Option<NamedNode>, (&'m str, &'static str)> {
+) -> Result<Option<NamedNode>, (&'m Field, &'static str)> {
     let Some(fields) = node.shape.key_fields() else { return Ok(None) };
     let Some(key) = namespaces.key_of(node.shape) else { return Ok(None) };
     let mut texts = Vec::with_capacity(fields.indexes.len());
@@ -239,9 +276,10 @@ pub(super) fn find_key_uri<'m>(
         let Some(text) = natural_key::key_text(&property.value, term.as_ref()) else {
             return Ok(None);
         };
-        if let Some(why) = natural_key::unusable_reason(&text) {
-            let name = node.shape.fields.get(*index).map_or("", |field| field.name.as_str());
-            return Err((name, why));
+        if let Some(why) = natural_key::unusable_reason(&text)
+            && let Some(field) = node.shape.fields.get(*index)
+        {
+            return Err((field, why));
         }
         texts.push(text);
     }

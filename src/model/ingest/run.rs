@@ -1,8 +1,10 @@
 //! Runs one ingestion: transaction, answer, log line and metrics.
 use super::change::{Applied, apply_objects, apply_whole_request};
+use super::documents::with_objects;
 use super::findings::quote_excerpt;
 use super::idempotency::IdempotencyKey;
 use super::partial::apply_valid_objects;
+use super::places::Places;
 use super::rejections::Rejections;
 use super::review::find_submission;
 use super::write_history::WrittenObjects;
@@ -138,17 +140,19 @@ impl<T> BegunIngestion<T> {
 fn validate(
     store: &GuardedStore,
     limits: &Limits,
-    request: &Request<'_>,
+    sent: &Request<'_>,
 ) -> Result<Unsynced<Ended<Answer>>, GatewayError> {
-    value_limit::check_body(request.body, limits.values)?;
-    let mut answer = store.dry_run(request.check, |transaction| {
-        check_accepts(transaction, request)?;
-        retry::find_retried_letter(transaction, request)?;
-        find_submission(request)?;
-        let (applied, rejections) = apply_request(transaction, limits, request)?;
-        Ok::<_, GatewayError>(Answer { rejected: rejections.list(), ..applied.answer })
+    value_limit::check_body(sent.body, limits.values)?;
+    let mut answer = store.dry_run(sent.check, |transaction| {
+        check_accepts(transaction, sent)?;
+        with_objects(sent, limits, |request, limits, places| {
+            retry::find_retried_letter(transaction, request)?;
+            find_submission(request)?;
+            let (applied, rejections) = apply_request(transaction, limits, request, places)?;
+            Ok(Answer { rejected: rejections.list(), ..applied.answer })
+        })
     })?;
-    if !request.lists_objects {
+    if !sent.lists_objects {
         answer.objects.clear();
     }
     Ok(Unsynced::without_commit(Ended::answered("validated", answer, Vec::new())))
@@ -158,37 +162,38 @@ fn validate(
 fn commit_request(
     store: &GuardedStore,
     limits: &Limits,
-    request: &Request<'_>,
+    sent: &Request<'_>,
 ) -> Result<Unsynced<Ended<Answer>>, GatewayError> {
-    let key = request.idempotency_key.map(|key| IdempotencyKey::new(request, key)).transpose()?;
-    value_limit::check_body(request.body, limits.values)?;
+    let key = sent.idempotency_key.map(|key| IdempotencyKey::new(sent, key)).transpose()?;
+    value_limit::check_body(sent.body, limits.values)?;
     let committed =
-        store.commit_unsynced(request.check, |transaction| -> Result<_, GatewayError> {
+        store.commit_unsynced(sent.check, |transaction| -> Result<_, GatewayError> {
             if let Some(key) = &key
                 && let Some(answer) = key.find_answer(transaction)?
             {
                 return Ok(Ended::answered("replayed", answer, Vec::new()));
             }
-            check_accepts(transaction, request)?;
-            let retried = retry::find_retried_letter(transaction, request)?;
-            let ended = if let Some(submission) = find_submission(request)? {
-                submit_change(transaction, limits, request, submission)?
-            } else {
-                match (apply_request(transaction, limits, request), retried) {
+            check_accepts(transaction, sent)?;
+            let ended = with_objects(sent, limits, |request, limits, places| {
+                let retried = retry::find_retried_letter(transaction, request)?;
+                if let Some(submission) = find_submission(request)? {
+                    return submit_change(transaction, limits, request, submission, places);
+                }
+                match (apply_request(transaction, limits, request, places), retried) {
                     (Ok(applied), retried) => {
                         if let Some(letter) = &retried {
                             dead_letters::remove_letter(transaction, letter)?;
                         }
-                        record_applied(transaction, limits, request, applied)?
+                        record_applied(transaction, limits, sent, request, applied)
                     }
                     (Err(error), Some(letter)) => {
                         let evicted = retry::keep_letter(transaction, letter, &error, limits)?;
                         let notices = vec![Notice::EvictedLetters(evicted)];
-                        Ended { notices, ..Ended::refused(error) }
+                        Ok(Ended { notices, ..Ended::refused(error) })
                     }
-                    (Err(error), None) => return Err(error),
+                    (Err(error), None) => Err(error),
                 }
-            };
+            })?;
             if let (Some(key), Ok(answer)) = (&key, &ended.result) {
                 key.store_answer(transaction, answer, limits)?;
             }
@@ -197,10 +202,12 @@ fn commit_request(
     Ok(committed.map(|(ended, _)| ended))
 }
 
-/// Adds to the commit of the applied request what belongs to it: its record, its dead letters and its events.
+/// Adds to the commit of the applied request what belongs to it: its record, its dead letters and its events. `sent` is
+/// the request before its documents became objects.
 fn record_applied(
     transaction: &mut Transaction<'_>,
     limits: &Limits,
+    sent: &Request<'_>,
     request: &Request<'_>,
     (applied, rejections): (Applied, Rejections),
 ) -> Result<Ended<Answer>, GatewayError> {
@@ -211,7 +218,7 @@ fn record_applied(
         answer.objects.clear();
     }
     change_feed::record_changed_objects(transaction, request.watch, "", &BTreeSet::new())?;
-    let record = record::new_record(transaction, request, &answer);
+    let record = record::new_record(transaction, sent, &answer);
     record::store_record(transaction, &record, &wrote, limits.history)?;
     let evicted =
         rejections.store_dead_letters(transaction, request, &mut answer, limits, &record.at)?;
@@ -251,7 +258,22 @@ fn submit_change(
     limits: &Limits,
     request: &Request<'_>,
     submission: Submission<'_>,
+    places: Option<&Places>,
 ) -> Result<Ended<Answer>, GatewayError> {
+    let submitted = compute_change(transaction, limits, request, submission);
+    let (answer, change) = match places {
+        Some(places) => places.convert_submitted(submitted),
+        None => submitted,
+    }?;
+    Ok(Ended::answered("submitted", answer, vec![Notice::Submitted(Box::new(change))]))
+}
+
+fn compute_change(
+    transaction: &mut Transaction<'_>,
+    limits: &Limits,
+    request: &Request<'_>,
+    submission: Submission<'_>,
+) -> Result<(Answer, Change), GatewayError> {
     let applied = apply_whole_request(transaction, limits, request)?;
     let change = store_submission(transaction, limits, request, &applied, submission)?;
     AuditHook::record(request.audit, transaction, AuditedStep::Submitted(&change))?;
@@ -261,7 +283,7 @@ fn submit_change(
     if !request.lists_objects {
         answer.objects.clear();
     }
-    Ok(Ended::answered("submitted", answer, vec![Notice::Submitted(Box::new(change))]))
+    Ok((answer, change))
 }
 
 /// Checks that no definition was replaced after the request read it. With an old one, objects could be stored without a
@@ -295,18 +317,23 @@ pub(crate) fn outdated_error(name: &str) -> GatewayError {
     )
 }
 
-/// Applies the request to the transaction without committing it.
-fn apply_request(
+/// Applies the request to the transaction without committing it. `places` are those of objects from documents.
+pub(super) fn apply_request(
     transaction: &mut Transaction<'_>,
     limits: &Limits,
     request: &Request<'_>,
+    places: Option<&Places>,
 ) -> Result<(Applied, Rejections), GatewayError> {
-    match request.on_error {
-        OnError::Abort => {
-            Ok((apply_objects(transaction, limits, request, None)?, Rejections::default()))
-        }
+    let applied = match request.on_error {
+        OnError::Abort => apply_objects(transaction, limits, request, None)
+            .map(|applied| (applied, Rejections::default())),
         OnError::Skip => apply_valid_objects(transaction, limits, request),
-    }
+    };
+    let Some(places) = places else { return applied };
+    let (mut applied, mut rejections) = applied.map_err(|error| places.convert_error(error))?;
+    places.convert_answer(&mut applied.answer);
+    rejections.convert_places(places);
+    Ok((applied, rejections))
 }
 
 /// What is reported about an ingestion once it is durable or refused.

@@ -50,13 +50,18 @@ pub fn check_value_count(text: &[u8], limit: usize) -> Result<(), GatewayError> 
     if count_values(text, limit) <= limit {
         return Ok(());
     }
-    Err(GatewayError::new(
+    Err(too_many_values_error(limit))
+}
+
+/// Returns the error of a text that has more values than `limit`.
+pub(super) fn too_many_values_error(limit: usize) -> GatewayError {
+    GatewayError::new(
         ErrorClass::TooLarge,
         format!(
             "the body, or this chunk of it, has more than {limit} JSON values (service.limits.values); send less at \
              once. Each number, string, array and object counts; names do not"
         ),
-    ))
+    )
 }
 
 /// Counts the values of well-formed JSON texts, and stops after `limit` + 1. Text that is not JSON is refused later.

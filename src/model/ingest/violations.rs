@@ -2,7 +2,7 @@
 use super::Request;
 use super::answer::Answer;
 use super::findings::quote_excerpt;
-use crate::mapping::Shape;
+use crate::mapping::{Entry, Shape};
 use crate::protection::FoundViolation;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::Finding;
@@ -112,12 +112,10 @@ impl<'a> Places<'a> {
         let object = pointer.map_or_else(|| format!("/data/{index}"), str::to_owned);
         let field = predicate
             .zip(find_shape(self.root, &object))
-            .and_then(|(predicate, shape)| find_field(shape, predicate));
+            .and_then(|(predicate, shape)| shape.find_field_of(predicate));
         let index = (!is_in_several_messages).then_some(*index);
         match field {
-            Some(field) => {
-                FoundPlace { index, pointer: format!("{object}/{field}"), is_field: true }
-            }
+            Some(field) => FoundPlace { index, pointer: field.pointer_in(&object), is_field: true },
             None => FoundPlace { index, pointer: object, is_field: false },
         }
     }
@@ -151,26 +149,30 @@ impl<'a> Places<'a> {
 
 /// Returns the shape of the object at a pointer `/data/<index>/...`.
 fn find_shape<'m>(root: &'m Shape, pointer: &str) -> Option<&'m Shape> {
-    let mut shape = root;
+    let (mut shape, mut level) = (root, root.level());
+    let mut is_name = false;
     for token in pointer.split('/').skip(3) {
-        match find_nested(shape, token) {
-            Some(nested) => shape = nested,
-            // An element of an array.
-            None if token.bytes().all(|byte| byte.is_ascii_digit()) => {}
-            None => return None,
+        if std::mem::take(&mut is_name) {
+            // The name of a member of a map, whose value can be a map again.
+            let value = shape.map_member().and_then(|map| map.value);
+            if let Some((nested, _)) = value.and_then(|(_, value)| value.map()) {
+                (shape, level, is_name) = (nested, nested.level(), true);
+            }
+            continue;
+        }
+        let entry = level.find(&unescape_token(token));
+        if let Some(Entry::Group(inner)) = entry {
+            level = inner;
+        } else if let Some(Entry::Field(_, field)) = entry
+            && let Some(nested) = field.shape()
+        {
+            (shape, level, is_name) = (nested, nested.level(), nested.map_member().is_some());
+        } else if !token.bytes().all(|byte| byte.is_ascii_digit()) {
+            // Digits are the index of an element.
+            return None;
         }
     }
     Some(shape)
-}
-
-fn find_nested<'m>(shape: &'m Shape, token: &str) -> Option<&'m Shape> {
-    shape.find_field(&unescape_token(token))?.shape()
-}
-
-/// Returns the first field with this property, as a token of a JSON Pointer.
-fn find_field(shape: &Shape, predicate: &NamedNode) -> Option<String> {
-    let field = shape.find_field_of(predicate)?;
-    Some(field.name.replace('~', "~0").replace('/', "~1"))
 }
 
 /// Says which value of which object violates what.

@@ -2,10 +2,15 @@
 //!
 //! An object's own quads, including its links, are written before its nested objects. Each object is read again before
 //! it is written. So several mentions of one object in a request see each other, as if they were separate requests.
+mod members;
+mod ordered;
+mod stored;
+
 use super::Mode;
 use super::answer::Warnings;
+use super::codes::find_unlisted;
 use super::condition::ObjectCondition;
-use super::convert::{IgnoredFields, format_both, format_value};
+use super::convert::{Converter, IgnoredFields, format_both, format_value};
 use super::findings::Findings;
 use super::identifiers::Identifiers;
 use super::mapping_namespaces::MappingNamespaces;
@@ -14,7 +19,8 @@ use super::orphans::Orphans;
 use super::repeats::{Mention, RepeatedObjects};
 use super::request_uris::RequestUris;
 use super::resolve::keep_stored_value;
-use crate::mapping::{self, Property, Shape};
+use crate::list::ElementUris;
+use crate::mapping::{self, Field, Form, Property, Shape};
 use crate::namespace::moving::Rebase;
 use crate::view::find_owning_field;
 use crate::visible::VisibleObjects;
@@ -22,10 +28,11 @@ use crate::write_scope::WriteScope;
 use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term};
 use penstock_base::error::GatewayError;
-use penstock_base::json::join_pointer;
+use penstock_base::json::Json;
 use penstock_resources::ingestion::{IngestedObject, IngestedStatus, NestedObject};
-use penstock_store::{Read, Transaction};
+use penstock_store::{Read as _, Transaction};
 use std::collections::HashSet;
+use stored::{find_conflict, find_linked_object, has_fewer_values, is_same_json, is_value};
 
 /// Writes the objects of one request.
 #[derive(Debug)]
@@ -63,6 +70,20 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
 pub(super) struct ObjectName {
     pub(super) uri: NamedNode,
     pub(super) minted: bool,
+    /// Whether it is an element of a stored ordered array, which ADD does not change.
+    is_fixed: bool,
+}
+
+impl ObjectName {
+    /// Creates the name of an object whose URI is given or was found.
+    pub(super) fn known(uri: NamedNode) -> Self {
+        Self { uri, minted: false, is_fixed: false }
+    }
+
+    /// Creates the name of an object about which nothing is stored.
+    pub(super) fn new(uri: NamedNode) -> Self {
+        Self { uri, minted: true, is_fixed: false }
+    }
 }
 
 /// The object whose own quads are being written.
@@ -73,6 +94,10 @@ struct WriteTarget<'t> {
     graph: &'t GraphName,
     /// Whether nothing was stored about it before.
     new: bool,
+    /// Whether nothing is stored about it yet, not even by this request.
+    is_empty: bool,
+    /// Its shape, if it gets the defaults of the mapping, because it is created now.
+    default_shape: Option<&'t Shape>,
 }
 
 /// What writing one object changed.
@@ -164,10 +189,12 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                 pointer: node.pointer.clone(),
                 uri: name.uri.as_str().to_owned(),
             });
-            if node.is_reference() {
+            // A member of a map gets its key even so.
+            if node.is_reference() && node.given.is_empty() {
                 return Ok(ObjectChange { new: false, changed: false });
             }
         }
+        let is_reference = !root && node.is_reference();
         let existing =
             if name.minted { Vec::new() } else { self.transaction.quads_about(&subject)? };
         if !name.minted
@@ -176,7 +203,12 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             self.findings.add_invalid(&node.pointer, why);
             return Ok(ObjectChange { new: false, changed: false });
         }
-        let mut new = existing.is_empty();
+        let is_empty = existing.is_empty();
+        let mut new = is_empty;
+        // The view shows a reference as an object without a value, so that gets no defaults.
+        let is_bare = is_empty && node.uri.is_some() && !node.has_values();
+        let gets_defaults = is_empty && !is_bare && self.mode != Mode::Update;
+        let default_shape = gets_defaults.then_some(node.shape);
         if root {
             new |= self.created_nested.remove(&name.uri);
         } else if new && !name.minted {
@@ -187,19 +219,22 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         }
         let shape = node.shape;
         let (_, graph) = self.namespaces.namespace_of(shape);
-        let target = WriteTarget { pointer: &node.pointer, name, subject, graph, new };
+        let pointer = &node.pointer;
+        let target = WriteTarget { pointer, name, subject, graph, new, is_empty, default_shape };
         let owner =
             |quad: &Quad| find_owning_field(shape, quad.predicate.as_ref(), quad.object.as_ref());
         let owned: Vec<(usize, Quad)> =
             existing.into_iter().filter_map(|quad| Some((owner(&quad)?, quad))).collect();
         let mut children = Vec::new();
-        let mut changed = false;
+        let (mut changed, mut lacks_values) = (false, false);
         let mut given = node.given.into_iter().peekable();
         for (place, field, property) in shape.iter_properties() {
             let mut given = given.next_if(|given| given.field_index == place);
+            if is_reference && given.is_none() || is_bare && property.default_value().is_some() {
+                continue;
+            }
             let current: Vec<&Quad> =
                 owned.iter().filter(|(owner, _)| *owner == place).map(|(_, quad)| quad).collect();
-            let field = &field.name;
             if shape.key_fields().is_some_and(|key| key.indexes.contains(&place))
                 && let Some(given) = &mut given
                 && let Err(stored) = keep_stored_value(property, &mut given.values, &current)
@@ -209,14 +244,16 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                     format_value(&stored),
                     name.uri.as_str()
                 );
-                self.findings.add_invalid(&join_pointer(&node.pointer, field), message);
+                self.findings.add_invalid(&field.pointer_in(&node.pointer), message);
                 continue;
             }
+            lacks_values |= name.is_fixed && has_fewer_values(property, given.as_ref(), &current);
             changed |=
                 self.write_field(&target, field, property, given, &current, &mut children)?;
         }
-        for rdf_type in &shape.types {
-            changed |= self.transaction.insert(QuadRef::new(
+        let mut changed_types = false;
+        for rdf_type in shape.types.iter().filter(|_| !is_reference) {
+            changed_types |= self.transaction.insert(QuadRef::new(
                 target.subject.as_ref(),
                 rdf::TYPE,
                 rdf_type.as_ref(),
@@ -224,9 +261,22 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             ))?;
         }
         for (child, name) in children {
+            let value = child.find_partial_value();
+            let child_shape = child.shape;
             changed |= self.write_object(child, &name, false)?.changed;
+            if let Some(value) = value {
+                changed |= self.unlink_emptied(&target, shape, (child_shape, value), &name.uri)?;
+            }
         }
-        Ok(ObjectChange { new, changed })
+        if name.is_fixed && (changed || lacks_values) {
+            let message = format!(
+                "an ordered array is one value, and its element {} has other values already; use UPDATE, REPLACE or MERGE to \
+                 change the array",
+                name.uri.as_str()
+            );
+            self.findings.add_conflict(&node.pointer, message);
+        }
+        Ok(ObjectChange { new, changed: changed || changed_types })
     }
 
     /// Checks whether the mode accepts this object of the request.
@@ -255,21 +305,58 @@ impl<'m> RequestWriter<'_, '_, 'm> {
     fn write_field(
         &mut self,
         target: &WriteTarget<'_>,
-        field: &str,
+        field: &Field,
         property: &'m Property,
-        given: Option<GivenField<'m>>,
+        mut given: Option<GivenField<'m>>,
         current: &[&Quad],
         children: &mut Vec<(GivenObject<'m>, ObjectName)>,
     ) -> Result<bool, GatewayError> {
-        self.check_required(target, field, property, given.as_ref(), current);
+        let default = match (target.default_shape, property.default_value()) {
+            (Some(shape), Some(default))
+                if given.as_ref().is_none_or(|given| given.values.is_empty()) =>
+            {
+                self.convert_default(target, shape, property, default)
+            }
+            _ => None,
+        };
+        if let Some(given) = &mut given {
+            self.find_removed_members(given, target)?;
+        }
         let mention = self.check_mention(target, field, property, given.as_ref());
+        // An equal mention that created the object has written the default already.
+        if mention != Mention::Same || property.default_value().is_none() {
+            let given = default.as_ref().or(given.as_ref());
+            self.check_required(target, field, property, given, current);
+        }
         if mention == Mention::Different {
             return Ok(false);
         }
-        let Some(given) = given.or_else(|| {
-            (self.mode == Mode::Replace).then(|| GivenField { field_index: 0, values: Vec::new() })
-        }) else {
+        let Some(given) = default
+            .or(given)
+            .or_else(|| (self.mode == Mode::Replace).then(|| GivenField::new(0, Vec::new())))
+        else {
             return Ok(false);
+        };
+        if property.is_ordered {
+            let given = (given.values, mention);
+            return self.write_ordered(target, (field, property), given, current, children);
+        }
+        let mut has_unlinked = false;
+        let replaced: Vec<&Quad>;
+        let current = if given.keeps_others() {
+            replaced = current.iter().filter(|quad| !given.keeps(&quad.object)).copied().collect();
+            replaced.as_slice()
+        } else if mention != Mention::Same
+            && !given.values.is_empty()
+            && matches!(self.mode, Mode::Update | Mode::Replace)
+            && let Some((shape, _)) = property.map()
+        {
+            let hidden;
+            (hidden, replaced) = self.split_members(shape, current)?;
+            has_unlinked = self.replace_values(target, field, property, &hidden, &[])?;
+            replaced.as_slice()
+        } else {
+            current
         };
         let mut wanted = Vec::with_capacity(given.values.len());
         for value in given.values {
@@ -292,24 +379,90 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         if mention == Mention::Same {
             return Ok(false);
         }
-        if matches!(self.mode, Mode::Replace | Mode::Update | Mode::Merge) {
-            return self.replace_values(target, field, property, current, &wanted);
+        if let Some(codes) = &property.codes {
+            let is_stored = |term: &Term| current.iter().any(|quad| quad.object == *term);
+            if let Some(message) = find_unlisted(codes, &property.value, &wanted, is_stored) {
+                self.findings.add_invalid(&field.pointer_in(target.pointer), message);
+                return Ok(false);
+            }
         }
-        if !property.is_array
-            && let Some(term) = wanted.first()
-            && let Some(there) = current.first()
-            && !current.iter().any(|quad| quad.object == *term)
-        {
-            let pointer = join_pointer(target.pointer, field);
-            let (has, given) = format_both(&there.object, term);
+        if matches!(self.mode, Mode::Replace | Mode::Update | Mode::Merge) {
+            let has_replaced = self.replace_values(target, field, property, current, &wanted)?;
+            return Ok(has_replaced || has_unlinked);
+        }
+        if property.value.kind().form == Form::Json {
+            let is_stored =
+                |term: &Term| current.iter().any(|quad| is_same_json(&quad.object, term));
+            wanted.retain(|term| !is_stored(term));
+        }
+        if let Some((stored, term)) = find_conflict(property, current, &wanted) {
+            let pointer = field.pointer_in(target.pointer);
+            let (has, given) = format_both(stored, term);
+            let holds = match property.value.language_map() {
+                Some(_) => "one text in each language",
+                None => "one value",
+            };
             let message = format!(
-                "the field holds one value, and {} already has {has}, not {given}; use UPDATE or REPLACE to change it",
+                "the field holds {holds}, and {} already has {has}, not {given}; use UPDATE or REPLACE to change it",
                 target.name.uri.as_str(),
             );
             self.findings.add_conflict(&pointer, message);
             return Ok(false);
         }
         self.insert_terms(target, property, &wanted)
+    }
+
+    /// Records that a nested object lost its link from a field. UPDATE removes only what the field owns: the members of a map, and
+    /// the elements of an ordered array that got their URI from their place.
+    fn suspect(
+        &mut self,
+        target: &WriteTarget<'_>,
+        (field, property): (&Field, &'m Property),
+        uri: &NamedNode,
+    ) {
+        let mapping::Value::Object(shape) = &property.value else { return };
+        let can_orphan = match self.mode {
+            Mode::Replace | Mode::Merge => true,
+            Mode::Update if property.is_ordered => {
+                let prefix = self.namespaces.namespace_of(shape).0.identifier_prefix();
+                ElementUris::contain(&prefix, uri)
+            }
+            Mode::Update => property.map().is_some(),
+            Mode::Add | Mode::Validate | Mode::Delete => false,
+        };
+        if !can_orphan {
+            return;
+        }
+        self.orphans.suspect(uri.clone(), shape);
+        if self.mode == Mode::Merge {
+            let link = Quad::new(
+                target.subject.clone(),
+                property.predicate.clone(),
+                uri.clone(),
+                target.graph.clone(),
+            );
+            self.unlinked.push((field.pointer_in(target.pointer), link));
+        }
+    }
+
+    /// Converts the default of a field.
+    fn convert_default(
+        &mut self,
+        target: &WriteTarget<'_>,
+        shape: &Shape,
+        property: &'m Property,
+        default: &Json,
+    ) -> Option<GivenField<'m>> {
+        let (place, field, _) =
+            shape.iter_properties().find(|(_, _, other)| std::ptr::eq(*other, property))?;
+        let mut converter = Converter {
+            findings: &mut self.findings,
+            warnings: &mut self.warnings,
+            ignored_fields: self.ignored_fields.as_mut(),
+            null_clears: false,
+            pointer: field.pointer_in(target.pointer),
+        };
+        converter.convert_given(shape, (place, property), default.clone())
     }
 
     fn insert_terms(
@@ -335,7 +488,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
     fn replace_values(
         &mut self,
         target: &WriteTarget<'_>,
-        field: &str,
+        field: &Field,
         property: &'m Property,
         current: &[&Quad],
         wanted: &[Term],
@@ -348,35 +501,30 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             }
             if !self.scope.contains(quad) {
                 if !kept.contains(&quad.object) {
-                    let message = format!(
-                        "the value {} stays, because this API key cannot change data outside the graphs of its \
-                         namespaces",
-                        format_value(&quad.object)
-                    );
-                    self.warnings.push(&join_pointer(target.pointer, field), message);
+                    self.warn_that_value_stays(&field.pointer_in(target.pointer), &quad.object);
                 }
                 continue;
             }
             changed |= self.transaction.remove(quad.as_ref())?;
-            if let (
-                Mode::Replace | Mode::Merge,
-                mapping::Value::Object(shape),
-                Term::NamedNode(uri),
-            ) = (self.mode, &property.value, &quad.object)
-            {
-                self.orphans.suspect(uri.clone(), shape);
-                if self.mode == Mode::Merge && !kept.contains(&quad.object) {
-                    self.unlinked.push((join_pointer(target.pointer, field), (*quad).clone()));
-                }
+            if let Term::NamedNode(uri) = &quad.object {
+                self.suspect(target, (field, property), uri);
             }
         }
         Ok(self.insert_terms(target, property, wanted)? || changed)
     }
 
+    fn warn_that_value_stays(&mut self, pointer: &str, value: &Term) {
+        let message = format!(
+            "the value {} stays, because this API key cannot change data outside the graphs of its namespaces",
+            format_value(value)
+        );
+        self.warnings.push(pointer, message);
+    }
+
     fn check_required(
         &mut self,
         target: &WriteTarget<'_>,
-        field: &str,
+        field: &Field,
         property: &Property,
         given: Option<&GivenField<'_>>,
         current: &[&Quad],
@@ -384,22 +532,29 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         if !property.required || given.is_some_and(|given| !given.values.is_empty()) {
             return;
         }
+        let mut stored = current.iter().filter(|quad| is_value(property, &quad.object));
         let lacking = match self.mode {
-            Mode::Update | Mode::Merge => given.is_some() || target.new,
+            Mode::Update | Mode::Merge => {
+                given.map_or(target.new, |given| !stored.any(|quad| given.keeps(&quad.object)))
+            }
             Mode::Replace => true,
-            Mode::Add | Mode::Validate | Mode::Delete => current.is_empty(),
+            Mode::Add | Mode::Validate | Mode::Delete => stored.next().is_none(),
         };
         if lacking {
-            let pointer = join_pointer(target.pointer, field);
-            self.findings.add_invalid(&pointer, "the field is required and has no value");
+            self.report_missing(target, field);
         }
+    }
+
+    fn report_missing(&mut self, target: &WriteTarget<'_>, field: &Field) {
+        let pointer = field.pointer_in(target.pointer);
+        self.findings.add_invalid(&pointer, "the field is required and has no value");
     }
 
     /// Compares the field with an earlier mention of the same object in a REPLACE or UPDATE.
     fn check_mention(
         &mut self,
         target: &WriteTarget<'_>,
-        field: &str,
+        field: &Field,
         property: &Property,
         given: Option<&GivenField<'_>>,
     ) -> Mention {
@@ -418,20 +573,8 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                 "the request gives {} twice with different values; give its values once, and only {{\"uri\": ...}} elsewhere",
                 target.name.uri.as_str()
             );
-            self.findings.add_invalid(&join_pointer(target.pointer, field), message);
+            self.findings.add_invalid(&field.pointer_in(target.pointer), message);
         }
         mention
     }
-}
-
-/// Returns the object that a single nested object without a URI refers to: the one that its parent links to.
-fn find_linked_object(current: &[&Quad]) -> Option<NamedNode> {
-    current
-        .iter()
-        .filter_map(|quad| match &quad.object {
-            Term::NamedNode(uri) => Some(uri),
-            _ => None,
-        })
-        .min()
-        .cloned()
 }

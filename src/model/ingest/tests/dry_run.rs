@@ -1,7 +1,7 @@
 //! Dry runs of sample data.
 use super::fixture::machine;
 use crate::catalogue::Catalogue;
-use crate::ingest::{Body, DryRun, dry_run_ingestion};
+use crate::ingest::{Body, BodyForm, DryRun, dry_run_ingestion};
 use crate::testing::{Fixture, catalogue_settings};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_resources::ingestion::IngestedStatus;
@@ -15,6 +15,7 @@ fn dry_run(fixture: &Fixture, data: &str) -> Result<DryRun, GatewayError> {
             transaction,
             &fixture.limits,
             &fixture.business_object,
+            BodyForm::Data,
             Body::Json(body.as_bytes()),
         )
     });

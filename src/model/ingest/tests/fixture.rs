@@ -44,8 +44,8 @@ pub(super) fn shape(namespace: &str, fields: Vec<Field>) -> Shape {
 
 pub(super) fn field(name: &str, value: Value) -> Field {
     let predicate = NamedNode::new_unchecked(format!("http://p/{name}"));
-    let property = Property { predicate, is_array: false, required: false, value };
-    Field { name: name.to_owned(), kind: FieldKind::Property(property) }
+    let property = Property::new(predicate, value);
+    Field::new(name, FieldKind::Property(property))
 }
 
 pub(super) fn string(name: &str) -> Field {
@@ -82,7 +82,7 @@ pub(super) fn machine() -> Shape {
     shape(
         "Machine",
         vec![
-            Field { name: "id".to_owned(), kind: FieldKind::Id },
+            Field::new("id", FieldKind::Id),
             string("name"),
             number("weight"),
             many(string("tags")),

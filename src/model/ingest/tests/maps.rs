@@ -1,0 +1,346 @@
+//! Maps: JSON objects whose member names are data.
+use super::fixture::pointers;
+use crate::ingest::{
+    Answer, BatchedMessage, Body, LockReason, MessageBatch, Mode, OnError, Request,
+    find_locked_fields,
+};
+use crate::mapping::{MEMBER_KEY, compile};
+use crate::testing::{Fixture, insert_quad};
+use crate::view::{ShownFact, render_subject_as_facts};
+use oxrdf::{Literal, NamedNode, Quad};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::json;
+use penstock_store::{Pattern, Read, SubjectQuads};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+
+const MAPPING: &str = "
+type: object
+path: Pump:.
+fields:
+  name: {type: string, path: <urn:name>}
+  sensors:
+    type: map
+    path: <urn:sensor>/Sensor:.
+    key: {path: <urn:code>}
+    elements:
+      type: object
+      fields:
+        value: {type: number, path: <urn:value>}
+        unit: {type: string, path: <urn:unit>}
+  levels: {type: map, path: <urn:level>/Level:., key: {path: <urn:number>, type: integer}, elements: {type: number, path: <urn:value>}}
+  marks: {type: map, path: <urn:marks>/Mark:., key: {path: <urn:code>}, elements: {type: array, path: <urn:mark>}}
+  lines:
+    type: map
+    path: <urn:line>/Line:.
+    key: {path: <urn:code>}
+    elements: {type: map, path: <urn:cell>/Cell:., key: {path: <urn:code>}, elements: {type: languageMap, path: <urn:title>}}
+";
+const PUMP: &str = "http://x/Pump/1";
+
+fn fixture() -> Fixture {
+    Fixture::new(compile(MAPPING).unwrap().root)
+}
+
+/// Sends the pump with these members, which have no braces around them.
+fn send(fixture: &Fixture, mode: Mode, members: &str) -> Result<Answer, GatewayError> {
+    fixture.send(mode, &format!(r#"{{"uri":"{PUMP}",{members}}}"#))
+}
+
+/// Returns the view of the pump without its URI, and without those of its sensors.
+fn view(fixture: &Fixture) -> String {
+    let view = fixture.view(PUMP);
+    let view = view.strip_prefix(&format!(r#"{{"uri":"{PUMP}""#)).unwrap().trim_start_matches(',');
+    ["T1", "T2", "a%2Fb"].iter().fold(view.to_owned(), |view, name| {
+        let uri = format!(r#""uri":"http://x/Sensor/1/{name}""#);
+        view.replace(&format!("{uri},"), "").replace(&uri, "")
+    })
+}
+
+#[test]
+fn a_member_is_an_object_with_its_name_as_key() {
+    let fixture = fixture();
+    send(&fixture, Mode::Add, r#""sensors":{"T1":{"value":20.5}}"#).unwrap();
+    let sensor = "<http://x/Sensor/1/T1>";
+    assert_eq!(
+        fixture.quads(),
+        [
+            format!("<{PUMP}> <urn:sensor> {sensor} <http://x/Pump/>"),
+            format!("{sensor} <urn:code> \"T1\" <http://x/Sensor/>"),
+            format!(
+                "{sensor} <urn:value> \"20.5\"^^<http://www.w3.org/2001/XMLSchema#decimal> <http://x/Sensor/>"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn maps_come_back_in_the_order_of_the_names() {
+    let fixture = fixture();
+    let given = r#""sensors":{"a/b":{},"T2":{"unit":"K"},"T1":{"value":1}},"levels":{"10":1.5,"2":-1},"marks":{"b":["y","x"],"a":[],"c":null},"lines":{"B":{"2":{"en":"two"}},"A":{}}"#;
+    send(&fixture, Mode::Add, given).unwrap();
+    let shown = r#""sensors":{"T1":{"value":1},"T2":{"unit":"K"},"a/b":{}},"levels":{"10":1.5,"2":-1},"marks":{"b":["x","y"]},"lines":{"B":{"2":{"en":"two"}}}}"#;
+    assert_eq!(view(&fixture), shown);
+    let whole = fixture.view(PUMP);
+    let before = fixture.quads();
+    for mode in [Mode::Add, Mode::Update, Mode::Replace, Mode::Merge] {
+        assert_eq!(fixture.send(mode, &whole).unwrap().unchanged, 1, "{mode:?}");
+        assert_eq!(fixture.quads(), before, "{mode:?}");
+    }
+}
+
+#[test]
+fn merge_touches_only_the_members_that_it_names() {
+    let fixture = fixture();
+    let given = r#""sensors":{"T1":{"value":1,"unit":"K"},"T2":{"value":2}},"levels":{"1":1,"2":2},"lines":{"A":{"1":{"en":"one","de":"eins"}}}"#;
+    send(&fixture, Mode::Add, given).unwrap();
+    let change =
+        r#""sensors":{"T1":{"value":3}},"levels":{"1":null},"lines":{"A":{"1":{"de":null}}}"#;
+    let answer = send(&fixture, Mode::Merge, change).unwrap();
+    assert_eq!(answer.deleted, 1);
+    let shown = r#""sensors":{"T1":{"value":3,"unit":"K"},"T2":{"value":2}},"levels":{"2":2},"lines":{"A":{"1":{"en":"one"}}}}"#;
+    assert_eq!(view(&fixture), shown);
+    send(&fixture, Mode::Merge, r#""sensors":{},"lines":{"A":{"1":{"en":null}}}"#).unwrap();
+    let shown = r#""sensors":{"T1":{"value":3,"unit":"K"},"T2":{"value":2}},"levels":{"2":2}}"#;
+    assert_eq!(view(&fixture), shown);
+    send(&fixture, Mode::Merge, r#""sensors":null,"name":"Feed""#).unwrap();
+    assert_eq!(view(&fixture), r#""name":"Feed","levels":{"2":2}}"#);
+}
+
+#[test]
+fn update_and_replace_remove_the_members_that_they_unlink() {
+    for mode in [Mode::Update, Mode::Replace] {
+        let fixture = fixture();
+        let given = r#""sensors":{"T1":{"value":1},"T2":{"value":2},"a/b":{}}"#;
+        send(&fixture, Mode::Add, given).unwrap();
+        // Something else refers to it.
+        let other = NamedNode::new_unchecked("http://x/Sensor/1/T2");
+        insert_quad(&fixture.store, "urn:other", "urn:about", other, "urn:g");
+        let answer = send(&fixture, mode, r#""sensors":{"T1":{"value":4}}"#).unwrap();
+        assert_eq!(answer.deleted, 1, "{mode:?}");
+        assert_eq!(view(&fixture), r#""sensors":{"T1":{"value":4}}}"#);
+        let quads = fixture.quads().join("\n");
+        assert!(!quads.contains("a%2Fb") && quads.contains("<http://x/Sensor/1/T2> <urn:value>"));
+    }
+}
+
+#[test]
+fn names_that_cannot_be_keys_are_refused() {
+    let fixture = fixture();
+    let refused = |members: &str| {
+        let error = send(&fixture, Mode::Add, members).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Invalid);
+        assert!(!error.findings[0].message.contains(MEMBER_KEY), "{error}");
+        pointers(&error)
+    };
+    assert_eq!(refused(r#""sensors":{"":{}}"#), ["/data/0/sensors/"]);
+    assert_eq!(refused(r#""sensors":{"..":{}}"#), ["/data/0/sensors/.."]);
+    assert_eq!(refused(r#""levels":{"one":1}"#), ["/data/0/levels/one"]);
+    assert_eq!(refused(r#""levels":{"0":1,"-0":2}"#), ["/data/0/levels/-0"]);
+    assert_eq!(refused(r#""levels":{"1":"x"}"#), ["/data/0/levels/1"]);
+    assert_eq!(refused(r#""sensors":{"T1":{"value":"x"}}"#), ["/data/0/sensors/T1/value"]);
+    assert_eq!(refused(r#""sensors":[{"value":1}]"#), ["/data/0/sensors"]);
+    assert_eq!(refused(r#""sensors":{"T1":20.5}"#), ["/data/0/sensors/T1"]);
+}
+
+#[test]
+fn another_value_of_a_member_is_a_conflict_in_add() {
+    let fixture = fixture();
+    send(&fixture, Mode::Add, r#""levels":{"1":1}"#).unwrap();
+    let error = send(&fixture, Mode::Add, r#""levels":{"1":2,"2":2}"#).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    assert_eq!(pointers(&error), ["/data/0/levels/1"]);
+}
+
+#[test]
+fn a_member_that_is_only_a_uri_keeps_its_fields() {
+    let fixture = fixture();
+    send(&fixture, Mode::Add, r#""sensors":{"T1":{"value":1}}"#).unwrap();
+    let reference = r#""sensors":{"T1":{"uri":"http://x/Sensor/1/T1"}}"#;
+    assert_eq!(send(&fixture, Mode::Replace, reference).unwrap().unchanged, 1);
+    assert_eq!(view(&fixture), r#""sensors":{"T1":{"value":1}}}"#);
+    let other = reference.replace("\"T1\":{", "\"T2\":{");
+    let error = send(&fixture, Mode::Replace, &other).unwrap_err();
+    assert_eq!(pointers(&error), ["/data/0/sensors/T2"]);
+}
+
+#[test]
+fn members_without_a_name_or_with_that_of_another_one_are_hidden() {
+    let fixture = fixture();
+    send(&fixture, Mode::Add, r#""levels":{"1":1}"#).unwrap();
+    for (uri, name) in [("urn:b", Some("1")), ("urn:c", None)] {
+        let member = NamedNode::new_unchecked(uri);
+        insert_quad(&fixture.store, PUMP, "urn:level", member, "http://x/Pump/");
+        let value = Literal::from(5);
+        insert_quad(&fixture.store, uri, "urn:value", value, "http://x/Level/");
+        if let Some(name) = name {
+            let integer = oxrdf::vocab::xsd::INTEGER;
+            let name = Literal::new_typed_literal(name, integer);
+            insert_quad(&fixture.store, uri, "urn:number", name, "http://x/Level/");
+        }
+    }
+    let (shown, warnings) = fixture.view_with_warnings(PUMP);
+    assert!(shown.ends_with(r#""levels":{"1":1}}"#), "{shown}");
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings.iter().all(|warning| warning.contains("left out")), "{warnings:?}");
+    send(&fixture, Mode::Update, r#""levels":{"1":2}"#).unwrap();
+    assert_eq!(view(&fixture), r#""levels":{"1":2}}"#);
+    assert!(!fixture.quads().join("\n").contains("urn:c"));
+}
+
+#[test]
+fn a_member_that_was_removed_comes_back_without_its_fields() {
+    for (mode, without) in [
+        (Mode::Merge, r#""sensors":{"T1":null}"#),
+        (Mode::Update, r#""sensors":{"T2":{}}"#),
+        (Mode::Replace, r#""sensors":{"T2":{}}"#),
+    ] {
+        let fixture = fixture();
+        send(&fixture, Mode::Add, r#""sensors":{"T1":{"value":1,"unit":"K"},"T2":{}}"#).unwrap();
+        let again = r#""sensors":{"T1":{"value":2},"T2":{}}"#;
+        let texts = [without, again].map(|members| format!(r#"{{"uri":"{PUMP}",{members}}}"#));
+        let [first, second] = texts.each_ref().map(String::len);
+        let message = |range| BatchedMessage {
+            range,
+            topic: String::new(),
+            fields: BTreeMap::new(),
+            whole_bytes: None,
+            error: None,
+        };
+        let messages = [message(0..first), message(first + 1..first + 1 + second)];
+        let text = texts.join("\n");
+        let batch = MessageBatch { source: "plant", text: text.as_bytes(), messages: &messages };
+        let request = fixture.request(mode, Body::Messages(batch));
+        fixture.run(&Request { on_error: OnError::Skip, ..request }).unwrap();
+        assert_eq!(view(&fixture), r#""sensors":{"T1":{"value":2},"T2":{}}}"#, "{mode:?}");
+    }
+}
+
+#[test]
+fn what_a_merge_removes_from_a_missing_member_changes_nothing() {
+    let fixture = fixture();
+    send(&fixture, Mode::Add, r#""name":"Feed","lines":{"A":{"1":{"en":"one"}}}"#).unwrap();
+    let before = fixture.quads();
+    for members in [
+        r#""sensors":{"T9":null}"#,
+        r#""lines":{"B":{"1":null}}"#,
+        r#""lines":{"B":{"1":{"en":null}}}"#,
+        r#""lines":{"A":{"2":{"en":null}}}"#,
+    ] {
+        let answer = send(&fixture, Mode::Merge, members).unwrap();
+        assert_eq!((answer.unchanged, answer.deleted), (1, 0), "{members}");
+        assert_eq!(fixture.quads(), before, "{members}");
+    }
+    let new = r#"{"uri":"urn:new","lines":{"B":{"1":{"en":null}}}}"#;
+    assert!(fixture.send(Mode::Merge, new).is_err());
+}
+
+#[test]
+fn the_last_member_of_a_required_map_stays() {
+    let mapping =
+        MAPPING.replace("path: <urn:line>/Line:.", "path: <urn:line>/Line:.\n    required: true");
+    let fixture = Fixture::new(compile(&mapping).unwrap().root);
+    send(&fixture, Mode::Add, r#""lines":{"A":{"1":{"en":"one"}},"B":{"1":{"en":"one"}}}"#)
+        .unwrap();
+    send(&fixture, Mode::Merge, r#""lines":{"A":{"1":{"en":null}}}"#).unwrap();
+    let error = send(&fixture, Mode::Merge, r#""lines":{"B":{"1":{"en":null}}}"#).unwrap_err();
+    assert_eq!(pointers(&error), ["/data/0/lines"]);
+}
+
+#[test]
+fn a_member_takes_nothing_from_a_hidden_one_with_its_uri() {
+    for mode in [Mode::Update, Mode::Replace] {
+        let fixture = fixture();
+        let member = "http://x/Sensor/1/T1";
+        let link = NamedNode::new_unchecked(member);
+        insert_quad(&fixture.store, PUMP, "urn:sensor", link, "http://x/Pump/");
+        let unit = Literal::new_simple_literal("K");
+        insert_quad(&fixture.store, member, "urn:unit", unit, "http://x/Sensor/");
+        // A name in another graph is none.
+        let name = Literal::new_simple_literal("T1");
+        insert_quad(&fixture.store, member, "urn:code", name, "urn:g");
+        send(&fixture, Mode::Add, r#""name":"Feed""#).unwrap();
+        let (shown, warnings) = fixture.view_with_warnings(PUMP);
+        assert!(!shown.contains("sensors") && warnings.len() == 1, "{shown}: {warnings:?}");
+        send(&fixture, mode, r#""sensors":{"T1":{"value":1}}"#).unwrap();
+        assert!(view(&fixture).contains(r#""sensors":{"T1":{"value":1}}"#), "{mode:?}");
+    }
+}
+
+#[test]
+fn forms_know_the_objects_in_maps_of_maps() {
+    let mapping = "
+type: object
+path: Pump:.
+fields:
+  lines:
+    type: map
+    path: <urn:line>/Line:.
+    key: {path: <urn:code>}
+    elements:
+      type: map
+      path: <urn:cell>/Cell:.
+      key: {path: <urn:code>}
+      elements: {type: object, fields: {unit: {type: string, path: <urn:unit>}}}
+";
+    let fixture = Fixture::new(compile(mapping).unwrap().root);
+    send(&fixture, Mode::Add, r#""lines":{"A":{"1":{"unit":"K"}}}"#).unwrap();
+    let quads = fixture.quads().join("\n");
+    let (_, cell) = quads.split_once("<urn:cell> <").unwrap();
+    let (cell, _) = cell.split_once('>').unwrap();
+    let other = Literal::new_simple_literal("C");
+    insert_quad(&fixture.store, cell, "urn:unit", other, "http://x/Cell/");
+    let shown = json::parse(fixture.view_with_warnings(PUMP).0.as_bytes(), 9).unwrap();
+    let root = &fixture.business_object.mapping.root;
+    let locked = find_locked_fields(&fixture.store.read(), root, &shown).unwrap();
+    assert_eq!(locked.find_inside(&shown), Some(LockReason::SeveralValues));
+}
+
+#[test]
+fn a_member_that_is_left_out_is_no_fact() {
+    let fixture = fixture();
+    send(
+        &fixture,
+        Mode::Add,
+        r#""name":"Feed","marks":{"a":["x"]},"lines":{"A":{"1":{"en":"one"}}}"#,
+    )
+    .unwrap();
+    let shown = |fixture: &Fixture| {
+        let (read, uri) = (fixture.store.read(), NamedNode::new_unchecked(PUMP));
+        let (mut about, mut facts) = (SubjectQuads::default(), String::new());
+        read.read_subject(uri.as_ref().into(), &mut about).unwrap();
+        let root = &fixture.business_object.mapping.root;
+        let report = &mut |fact: ShownFact<'_>| {
+            writeln!(facts, "{fact:?}").unwrap();
+            Ok(())
+        };
+        let (mut out, mut warnings) = (Vec::new(), Vec::new());
+        render_subject_as_facts(&read, root, &uri, &about, &mut out, &mut warnings, report)
+            .unwrap();
+        facts
+    };
+    assert!(shown(&fixture).contains("urn:marks") && shown(&fixture).contains("urn:cell"));
+    let removed = fixture.store.transact::<_, GatewayError>(|transaction| {
+        let mut quads = Vec::new();
+        transaction.for_each(&Pattern::default(), &mut |quad| {
+            quads.push(quad);
+            ControlFlow::Continue(())
+        })?;
+        for quad in quads {
+            if ["urn:mark", "urn:title"].contains(&quad.predicate.as_str()) {
+                transaction.remove(quad.as_ref())?;
+                // A value that the field cannot show.
+                let iri = NamedNode::new_unchecked("urn:x");
+                let (subject, predicate) = (quad.subject, quad.predicate);
+                let other = Quad::new(subject, predicate, iri, quad.graph_name);
+                transaction.insert(other.as_ref())?;
+            }
+        }
+        Ok(())
+    });
+    removed.unwrap();
+    assert!(fixture.view_with_warnings(PUMP).0.ends_with(r#""name":"Feed"}"#));
+    let facts = shown(&fixture);
+    assert!(!facts.contains("urn:marks") && !facts.contains("urn:line"), "{facts}");
+}

@@ -6,7 +6,10 @@
 
 mod belonging;
 mod budget;
+mod codes;
 mod label;
+mod lists;
+mod map;
 mod object;
 mod shown;
 #[cfg(test)]
@@ -14,9 +17,12 @@ mod tests;
 mod values;
 
 pub(crate) use belonging::find_owning_field;
+pub use codes::ShownCode;
 pub use label::{find_label, find_nested_label};
+pub use map::{NamedMember, find_member_name, order_members, read_members, shows_member};
 pub use object::{NestingPath, ReportShown, ShownFact};
 pub(crate) use shown::ShownLiteral;
+pub(crate) use values::is_stored_absent;
 pub use values::{FieldValues, ShownValues};
 
 pub use super::mapping::Shape;

@@ -27,7 +27,7 @@ pub(crate) fn find_owning_field(
 
 /// Returns how well a value fits a field:
 /// - 3 if it fits exactly. If several namespaces contain a URI, the longest prefix fits best: 3 and its length.
-/// - 2 if only a related datatype fits
+/// - 2 if only a related datatype fits, or for a text of a language map, unless another field has its language
 /// - 1 if it is some literal for a string field
 /// - 0 if the field takes it only when no other field fits better
 /// - `None` if the field never takes it
@@ -41,8 +41,8 @@ fn compute_affinity(value: &Value, term: TermRef<'_>) -> Option<usize> {
         _ => return Some(0),
     };
     if kind.has_type_of(literal) {
-        Some(3)
-    } else if kind.language().is_some() && literal.language().is_some() {
+        Some(if value.language_map().is_some() { 2 } else { 3 })
+    } else if value.language().is_some() && literal.language().is_some() {
         None
     } else {
         Some((kind.kind().rate_datatype)(literal.datatype()))
@@ -52,19 +52,15 @@ fn compute_affinity(value: &Value, term: TermRef<'_>) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapping::{Field, FieldKind, Literal};
+    use crate::mapping::{Field, FieldKind, LanguageMap, Literal};
     use oxrdf::vocab::xsd;
     use oxrdf::{Literal as Rdf, NamedNode, Term};
 
     fn shape(kinds: Vec<Literal>) -> Shape {
-        let fields = kinds.into_iter().enumerate().map(|(i, kind)| Field {
-            name: format!("f{i}"),
-            kind: FieldKind::Property(Property {
-                predicate: NamedNode::new_unchecked("urn:p"),
-                is_array: false,
-                required: false,
-                value: Value::Literal(kind),
-            }),
+        let fields = kinds.into_iter().enumerate().map(|(i, kind)| {
+            let predicate = NamedNode::new_unchecked("urn:p");
+            let property = Property::new(predicate, Value::Literal(kind));
+            Field::new(format!("f{i}"), FieldKind::Property(property))
         });
         Shape::new("N".to_owned(), fields.collect())
     }
@@ -87,6 +83,28 @@ mod tests {
             Some(2)
         );
         assert_eq!(owning_field(&shape, &Rdf::new_typed_literal("x", xsd::DATE).into()), Some(0));
+    }
+
+    #[test]
+    fn a_language_map_has_the_languages_of_no_other_field() {
+        let map = |languages: &[&str]| {
+            let languages = languages.iter().map(|tag| (*tag).to_owned()).collect();
+            Literal::LanguageMap(LanguageMap { languages, has_arrays: false })
+        };
+        let text = |tag: &str| Rdf::new_language_tagged_literal_unchecked("x", tag).into();
+        let english = || Literal::Language("en".to_owned());
+        for kinds in [vec![map(&[]), english()], vec![english(), map(&[])]] {
+            let map = usize::from(kinds[0] == english());
+            let shape = shape(kinds);
+            assert_eq!(owning_field(&shape, &text("en")), Some(1 - map));
+            assert_eq!(owning_field(&shape, &text("de")), Some(map));
+        }
+        let with_string = shape(vec![Literal::String, map(&["de"])]);
+        assert_eq!(owning_field(&with_string, &text("de")), Some(1));
+        assert_eq!(owning_field(&with_string, &text("fr")), Some(0));
+        let only = shape(vec![map(&["de"])]);
+        assert_eq!(owning_field(&only, &text("fr")), Some(0), "it is left out with a warning");
+        assert_eq!(owning_field(&only, &Rdf::new_simple_literal("x").into()), Some(0));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The label of an object: the text by which people recognise it.
-use super::values::{FieldValues, ShownValues};
+use super::values::FieldValues;
 use crate::mapping::{Field, FieldKind, Mapping, Shape};
 
 /// Returns the label of a Business Object's object with these values. Without one, the object is shown by its URI.
@@ -14,8 +14,7 @@ pub fn find_nested_label(shape: &Shape, values: &FieldValues<'_>) -> Option<Stri
 
 fn read_label((place, field): (usize, &Field), values: &FieldValues<'_>) -> Option<String> {
     let FieldKind::Property(property) = &field.kind else { return None };
-    let ShownValues::Literals(shown) = values.collect_shown(place, property) else { return None };
-    let label = shown.into_iter().next()?.text.into_owned();
+    let label = values.collect_shown(place, property).texts().next()?.to_owned();
     (!label.trim().is_empty()).then_some(label)
 }
 

@@ -1,13 +1,19 @@
 //! Writes one object and the objects nested in it.
+mod list;
+mod map;
+mod texts;
+
 use super::MAX_WARNINGS;
 use super::budget::{MAX_OBJECT_SIZE, NestedForm, ViewBudget};
+use super::codes::ShownCode;
 use super::shown::ShownLiteral;
 use super::values::{FieldValues, ShownValues};
-use crate::mapping::{Field, FieldKind, Property, Shape, Value};
+use crate::list::{Lists, is_list_node};
+use crate::mapping::{Entry, Field, FieldKind, Level, Property, Shape, Value};
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, NamedNodeRef, TermRef};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::json::push_pointer;
+use penstock_base::json::{Json, push_pointer};
 use penstock_store::{Read, SubjectQuads};
 use std::collections::{BTreeSet, HashSet};
 
@@ -28,7 +34,7 @@ pub(super) struct ObjectWriter<'w, R> {
 /// Something that a view shows, as RDF.
 #[derive(Debug, Clone, Copy)]
 pub enum ShownFact<'s> {
-    /// An object that is shown with its fields: the root, or one that is nested in it.
+    /// An object that is shown with its fields, the root or one that is nested in it, or a node of a list.
     Subject(NamedNodeRef<'s>),
     /// A stored value of this object that a field shows, or one of the types that the mapping writes.
     Triple(NamedNodeRef<'s>, NamedNodeRef<'s>, TermRef<'s>),
@@ -62,6 +68,12 @@ impl<'w> ShownReporter<'w> {
         self.is_active = self.reported.insert((uri.clone(), std::ptr::from_ref(shape).addr()));
         if self.is_active {
             (self.report)(ShownFact::Subject(uri.as_ref()))?;
+            if let Some(map) = shape.map_member() {
+                let key = map.key.predicate.as_ref();
+                for (_, name) in about.iter().filter(|(predicate, _)| *predicate == key) {
+                    self.report_value(uri, key, name)?;
+                }
+            }
             for class in &shape.types {
                 if about.has_value(rdf::TYPE, class.as_ref().into()) {
                     self.report_value(uri, rdf::TYPE, class.as_ref().into())?;
@@ -89,9 +101,11 @@ impl<'w> ShownReporter<'w> {
 }
 
 /// A reference token of a JSON Pointer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) enum PointerToken<'w> {
     Field(&'w str),
+    /// A member of a map.
+    Member(Box<str>),
     Element(usize),
 }
 
@@ -110,7 +124,7 @@ impl NestingPath<'_> {
 
     /// Returns whether the object is on this path.
     pub fn contains_uri(&self, uri: &NamedNode) -> bool {
-        self.uri == uri || self.above.is_some_and(|above| above.contains_uri(uri))
+        std::iter::successors(Some(self), |path| path.above).any(|path| path.uri == uri)
     }
 }
 
@@ -122,10 +136,7 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
         path: &NestingPath<'_>,
         about: &SubjectQuads,
     ) -> Result<(), GatewayError> {
-        let containing = match &mut self.shown {
-            Some(shown) => shown.begin_object(shape, path.uri, about)?,
-            None => false,
-        };
+        let containing = self.begin_reported(shape, path.uri, about)?;
         self.out.push(b'{');
         let mut first = true;
         let placed =
@@ -134,26 +145,88 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
             self.write_name("uri", &mut first)?;
             self.write_string(path.uri.as_str())?;
         }
-        let owned = FieldValues::new(shape, about.iter());
-        for (place, field) in shape.fields.iter().enumerate() {
-            match &field.kind {
-                FieldKind::Id => {
-                    self.write_name(&field.name, &mut first)?;
+        let lists = Lists::of_object(self.read, shape, about.iter())?;
+        let owned = FieldValues::new(shape, about.iter()).with_lists(&lists);
+        self.write_members(shape, shape.level(), &owned, path, &mut first)?;
+        self.out.push(b'}');
+        self.end_reported(containing);
+        Ok(())
+    }
+
+    /// Begins an object that is reported. Returns whether the one that contains it is, for [`Self::end_reported`].
+    fn begin_reported(
+        &mut self,
+        shape: &Shape,
+        uri: &NamedNode,
+        about: &SubjectQuads,
+    ) -> Result<bool, GatewayError> {
+        match &mut self.shown {
+            Some(shown) => shown.begin_object(shape, uri, about),
+            None => Ok(false),
+        }
+    }
+
+    fn end_reported(&mut self, was_active: bool) {
+        if let Some(shown) = &mut self.shown {
+            shown.end_object(was_active);
+        }
+    }
+
+    /// Writes the members of an object, or of a group in it. Returns whether one has a value; an empty array is none.
+    fn write_members(
+        &mut self,
+        shape: &'w Shape,
+        level: Level<'w>,
+        owned: &FieldValues<'_>,
+        path: &NestingPath<'_>,
+        first: &mut bool,
+    ) -> Result<bool, GatewayError> {
+        let mut has_value = false;
+        for (name, entry) in level.entries() {
+            match entry {
+                Entry::Field(_, Field { kind: FieldKind::Id, .. }) => {
+                    self.write_name(name, first)?;
                     self.write_string(path.uri.as_str())?;
                 }
-                FieldKind::Property(property) => {
-                    self.pointer.push(PointerToken::Field(&field.name));
-                    self.write_field((place, field), property, &owned, path, &mut first)?;
-                    self.warn_of_unowned(shape, place, property, &owned, path);
+                Entry::Field(place, Field { kind: FieldKind::Property(property), .. }) => {
+                    self.pointer.push(PointerToken::Field(name));
+                    let length = self.out.len();
+                    self.write_field((place, name), property, owned, path, first)?;
+                    let is_empty = property.is_array && self.out.ends_with(b":[]");
+                    has_value |= self.out.len() > length && !is_empty;
+                    self.warn_of_unowned(shape, place, property, owned, path);
                     self.pointer.pop();
+                }
+                Entry::Group(inner) => {
+                    has_value |= self.write_group(shape, (name, inner), owned, path, first)?;
                 }
             }
         }
-        self.out.push(b'}');
-        if let Some(shown) = &mut self.shown {
-            shown.end_object(containing);
+        Ok(has_value)
+    }
+
+    /// Writes a group, if one of its members has a value. Returns whether one has.
+    fn write_group(
+        &mut self,
+        shape: &'w Shape,
+        (name, level): (&'w str, Level<'w>),
+        owned: &FieldValues<'_>,
+        path: &NestingPath<'_>,
+        first: &mut bool,
+    ) -> Result<bool, GatewayError> {
+        self.pointer.push(PointerToken::Field(name));
+        let (length, was_first) = (self.out.len(), *first);
+        self.write_name(name, first)?;
+        self.out.push(b'{');
+        let has_value = self.write_members(shape, level, owned, path, &mut true)?;
+        if has_value {
+            self.out.push(b'}');
+        } else {
+            self.out.truncate(length);
+            *first = was_first;
         }
-        Ok(())
+        self.pointer.pop();
+        Ok(has_value)
     }
 
     /// Warns of stored values of a field's property that belong to no field, if a reader would miss them. These are
@@ -204,7 +277,7 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
 
     fn write_field(
         &mut self,
-        (place, field): (usize, &'w Field),
+        (place, name): (usize, &str),
         property: &'w Property,
         owned: &FieldValues<'_>,
         path: &NestingPath<'_>,
@@ -212,12 +285,17 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
     ) -> Result<(), GatewayError> {
         // Most fields have one value, which needs no sorting.
         match (owned.values_at(place), &property.value) {
+            _ if property.is_ordered => self.report_list(place, property, owned, path)?,
+            _ if property.codes.is_some() || owned.has_absent(place) => {}
+            _ if property.value.language_map().is_some() => {}
             ([(_, TermRef::Literal(literal))], Value::Literal(kind)) => {
                 let shown = [ShownLiteral::without_sort_key(kind, *literal)];
-                return self.write_literals(&field.name, property, &shown, path, first);
+                return self.write_literals(name, property, &shown, path, first);
             }
-            ([(_, TermRef::NamedNode(iri))], Value::Resource | Value::Object(_)) => {
-                return self.write_iris(&field.name, property, &[*iri], path, first);
+            ([(_, TermRef::NamedNode(iri))], Value::Resource | Value::Object(_))
+                if !is_list_node(*iri) =>
+            {
+                return self.write_iris(name, property, &[*iri], path, first);
             }
             _ => {}
         }
@@ -225,10 +303,14 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
             self.warn_left_out(what, term, path);
         });
         match values {
-            ShownValues::Literals(shown) => {
-                self.write_literals(&field.name, property, &shown, path, first)
+            ShownValues::Literals(texts) if property.value.language_map().is_some() => {
+                self.write_texts(name, property, &texts, path, first)
             }
-            ShownValues::Iris(iris) => self.write_iris(&field.name, property, &iris, path, first),
+            ShownValues::Literals(shown) => {
+                self.write_literals(name, property, &shown, path, first)
+            }
+            ShownValues::Iris(iris) => self.write_iris(name, property, &iris, path, first),
+            ShownValues::Codes(codes) => self.write_codes(name, property, &codes, path, first),
         }
     }
 
@@ -254,6 +336,9 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
         path: &NestingPath<'_>,
         first: &mut bool,
     ) -> Result<(), GatewayError> {
+        if property.map().is_some() {
+            return self.write_map(name, property, iris, path, first);
+        }
         if let Value::Object(shape) = &property.value {
             return self.write_values(name, property, iris, path, first, |writer, iri, path| {
                 writer.report_value(path, property, (*iri).into())?;
@@ -266,6 +351,27 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
         })
     }
 
+    fn write_codes(
+        &mut self,
+        name: &str,
+        property: &'w Property,
+        codes: &[ShownCode<'_>],
+        path: &NestingPath<'_>,
+        first: &mut bool,
+    ) -> Result<(), GatewayError> {
+        self.write_values(name, property, codes, path, first, |writer, code, _| {
+            writer.report_value(path, property, code.term)?;
+            if let Some(doubt) = &code.misfit {
+                writer.add_warning(path, doubt);
+            }
+            match &code.json {
+                Json::String(text) => writer.write_string(text)?,
+                _ => writer.out.extend_from_slice(code.text().as_bytes()),
+            }
+            Ok(())
+        })
+    }
+
     /// Reports a value of the last object of `path`.
     fn report_value(
         &mut self,
@@ -274,8 +380,11 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
         value: TermRef<'_>,
     ) -> Result<(), GatewayError> {
         match &mut self.shown {
-            Some(shown) => shown.report_value(path.uri, property.predicate.as_ref(), value),
-            None => Ok(()),
+            // The nodes of a list have its values.
+            Some(shown) if !property.is_ordered => {
+                shown.report_value(path.uri, property.predicate.as_ref(), value)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -387,6 +496,7 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
         for token in &self.pointer {
             match token {
                 PointerToken::Field(name) => push_pointer(&mut pointer, name),
+                PointerToken::Member(name) => push_pointer(&mut pointer, name),
                 PointerToken::Element(index) => push_pointer(&mut pointer, &index.to_string()),
             }
         }

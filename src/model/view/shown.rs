@@ -1,7 +1,8 @@
 //! One literal as JSON, and how it is ordered among other values.
-use crate::mapping::{Form, Kind, Literal};
+use crate::mapping::{Form, Kind, Literal, format_language_tag};
 use oxrdf::LiteralRef;
-use penstock_base::json::{self, Json};
+use oxrdf::vocab::xsd;
+use penstock_base::json::{self, Json, MAX_NESTING};
 use penstock_rdf::number::{NumberKey, is_numeric, to_json_number};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -13,7 +14,7 @@ pub struct ShownLiteral<'q> {
     pub(crate) number: Option<NumberKey>,
     /// The text that is written: unchanged if `raw`, otherwise as a JSON string.
     pub text: Cow<'q, str>,
-    /// Whether the text already is JSON: a number, `true` or `false`.
+    /// Whether the text already is JSON: a number, `true` or `false`, or the value of a `json`.
     pub raw: bool,
     /// The reason why an ingestion of this field would refuse the value, if it would.
     pub(crate) misfit: Option<String>,
@@ -24,7 +25,7 @@ pub struct ShownLiteral<'q> {
 impl<'q> ShownLiteral<'q> {
     pub(super) fn new(kind: &Literal, literal: LiteralRef<'q>) -> Self {
         let shown = Self::without_sort_key(kind, literal);
-        let is_number = shown.raw && kind.kind().form == Form::Number;
+        let is_number = shown.raw && is_numeric(literal.datatype());
         Self { number: is_number.then(|| NumberKey::parse(literal.value())).flatten(), ..shown }
     }
 
@@ -37,16 +38,25 @@ impl<'q> ShownLiteral<'q> {
                 Some(text) if is_numeric(literal.datatype()) => {
                     let misfit = check_text(&text).is_err();
                     let misfit = misfit.then(|| format!("{text} is not an {name}"));
-                    return Self { number: None, text, raw: true, misfit, term: literal };
+                    return Self { misfit, ..Self::new_raw(text, literal) };
                 }
                 _ => Some("a JSON number"),
             },
-            Form::Boolean => match (lexical, kind.has_type_of(literal)) {
-                ("true" | "1", true) => return Self::new_boolean("true", literal),
-                ("false" | "0", true) => return Self::new_boolean("false", literal),
+            Form::Scalar if is_numeric(literal.datatype()) => match to_json_number(lexical) {
+                Some(text) => return Self::new_raw(text, literal),
+                None => Some("a JSON number"),
+            },
+            Form::Json => match json::compact(lexical).filter(|_| kind.has_type_of(literal)) {
+                Some(text) => return Self::new_raw(text, literal),
+                None => Some("JSON"),
+            },
+            Form::Boolean | Form::Scalar if literal.datatype() == xsd::BOOLEAN => match lexical {
+                "true" | "1" => return Self::new_raw("true".into(), literal),
+                "false" | "0" => return Self::new_raw("false".into(), literal),
                 _ => Some("true or false"),
             },
-            Form::Text | Form::Token => {
+            Form::Boolean => Some("true or false"),
+            Form::Text | Form::Token | Form::Scalar => {
                 let fits = rate_datatype(literal.datatype()) > 0 || kind.has_type_of(literal);
                 (!fits).then_some("what the field holds")
             }
@@ -62,14 +72,19 @@ impl<'q> ShownLiteral<'q> {
 
     /// Returns the JSON that is written.
     pub(crate) fn to_json(&self) -> Json {
-        match self.raw.then(|| json::parse(self.text.as_bytes(), 1)) {
+        match self.raw.then(|| json::parse(self.text.as_bytes(), MAX_NESTING)) {
             Some(Ok(json)) => json,
             _ => Json::String(self.text.to_string()),
         }
     }
 
-    fn new_boolean(text: &'static str, term: LiteralRef<'q>) -> Self {
-        Self { number: None, text: Cow::Borrowed(text), raw: true, misfit: None, term }
+    /// Returns the language of a text, in the case that is recommended for tags.
+    pub fn language(&self) -> Option<Cow<'q, str>> {
+        self.term.language().map(format_language_tag)
+    }
+
+    fn new_raw(text: Cow<'q, str>, term: LiteralRef<'q>) -> Self {
+        Self { number: None, text, raw: true, misfit: None, term }
     }
 }
 

@@ -12,8 +12,8 @@ fn node(iri: &str) -> NamedNode {
 
 fn property(name: &str, many: bool, value: Value) -> Field {
     let predicate = node(&format!("http://p/{name}"));
-    let property = Property { predicate, is_array: many, required: false, value };
-    Field { name: name.to_owned(), kind: FieldKind::Property(property) }
+    let property = Property { is_array: many, ..Property::new(predicate, value) };
+    Field::new(name, FieldKind::Property(property))
 }
 
 fn shape(fields: Vec<Field>) -> Shape {
@@ -176,7 +176,7 @@ fn a_cycle_ends_with_a_reference() {
 
 #[test]
 fn the_mapping_decides_where_the_uri_is_shown() {
-    let id = |name: &str| Field { name: name.to_owned(), kind: FieldKind::Id };
+    let id = |name: &str| Field::new(name, FieldKind::Id);
     let name = || property("s", false, Value::Literal(Kind::String));
     let quads = || vec![("urn:s", "s", Term::from(Literal::from("x")))];
     assert_eq!(shown(&shape(vec![name(), id("uri")]), quads()).0, r#"{"s":"x","uri":"urn:s"}"#);
@@ -184,6 +184,23 @@ fn the_mapping_decides_where_the_uri_is_shown() {
         shown(&shape(vec![name(), id("key")]), quads()).0,
         r#"{"uri":"urn:s","s":"x","key":"urn:s"}"#
     );
+}
+
+#[test]
+fn a_group_without_a_value_is_left_out() {
+    let text = |name: &str| property(name, false, Value::Literal(Kind::String));
+    let many = |name: &str| property(name, true, Value::Literal(Kind::String));
+    let shape = shape(vec![
+        many("a").in_group("g"),
+        text("b").in_group("h").in_group("g"),
+        text("c"),
+        text("b").in_group("i"),
+    ]);
+    let of = |name| vec![("urn:s", name, Term::from(Literal::from("x")))];
+    assert_eq!(shown(&shape, of("c")).0, r#"{"uri":"urn:s","c":"x"}"#);
+    assert_eq!(shown(&shape, of("a")).0, r#"{"uri":"urn:s","g":{"a":["x"]}}"#);
+    // The first of the fields with the same property shows the value.
+    assert_eq!(shown(&shape, of("b")).0, r#"{"uri":"urn:s","g":{"a":[],"h":{"b":"x"}}}"#);
 }
 
 #[test]

@@ -1,0 +1,115 @@
+//! The members of a map: which ones are shown, and in which order.
+use super::values::FieldValues;
+use crate::list::Lists;
+use crate::mapping::{Property, Shape};
+use crate::natural_key::OnlyText;
+use oxrdf::{NamedNode, NamedNodeRef, Quad, TermRef};
+use penstock_store::{Error, Pattern, Read, SubjectQuads};
+
+/// A member of a map, and its name.
+pub type NamedMember<'q> = (String, NamedNodeRef<'q>);
+
+/// Reads the names of the members of a map, which lead to objects of this shape, and returns the members that it shows, in
+/// the order of their names. Calls `left_out` with each other one, and the reason.
+///
+/// # Errors
+/// The errors of the store.
+pub fn read_members<'q>(
+    read: &impl Read,
+    shape: &Shape,
+    uris: &[NamedNodeRef<'q>],
+    left_out: &mut dyn FnMut(&'static str, TermRef<'q>),
+) -> Result<Vec<NamedMember<'q>>, Error> {
+    let Some(map) = shape.map_member() else { return Ok(Vec::new()) };
+    let mut named = Vec::with_capacity(uris.len());
+    for uri in uris {
+        named.push((read_member_name(read, shape, map.key, *uri)?, *uri));
+    }
+    Ok(order_members(named, left_out))
+}
+
+/// Returns the members that a map shows, in the order of their names. Of those with one name it is the first by URI. Calls
+/// `left_out` with each other one, and the reason.
+pub fn order_members<'q>(
+    named: Vec<(Option<String>, NamedNodeRef<'q>)>,
+    left_out: &mut dyn FnMut(&'static str, TermRef<'q>),
+) -> Vec<NamedMember<'q>> {
+    let mut members = Vec::with_capacity(named.len());
+    for (name, uri) in named {
+        match name {
+            Some(name) => members.push((name, uri)),
+            None => left_out("a member of the map without a name", uri.into()),
+        }
+    }
+    members.sort_unstable();
+    members.dedup_by(|(name, uri), (first, _)| {
+        let is_same = name == first;
+        if is_same {
+            left_out("a member of the map with the name of another one", (*uri).into());
+        }
+        is_same
+    });
+    members
+}
+
+/// Returns the name of a member of a map with this shape, from the quads about it: the only value of its key. `None` if there is
+/// none that can be a name.
+pub fn find_member_name(shape: &Shape, about: &[Quad]) -> Option<String> {
+    let key = shape.map_member()?.key;
+    let mut name = OnlyText::default();
+    for quad in about {
+        let is_in_graph = shape.name_graph.as_ref().is_none_or(|graph| quad.graph_name == *graph);
+        if quad.predicate == key.predicate
+            && is_in_graph
+            && name.add(&key.value, quad.object.as_ref()).is_break()
+        {
+            break;
+        }
+    }
+    name.into_usable()
+}
+
+fn read_member_name(
+    read: &impl Read,
+    shape: &Shape,
+    key: &Property,
+    uri: NamedNodeRef<'_>,
+) -> Result<Option<String>, Error> {
+    let pattern = Pattern {
+        subject: Some(NamedNode::from(uri).into()),
+        predicate: Some(key.predicate.clone()),
+        object: None,
+        graph: shape.name_graph.clone(),
+    };
+    let mut name = OnlyText::default();
+    read.for_each(&pattern, &mut |quad| name.add(&key.value, quad.object.as_ref()))?;
+    Ok(name.into_usable())
+}
+
+/// Returns whether a map shows a member with a name and these values. If its members are values, it shows only those that have
+/// one.
+///
+/// # Errors
+/// The errors of the store.
+pub fn shows_member(
+    read: &impl Read,
+    shape: &Shape,
+    values: &FieldValues<'_>,
+) -> Result<bool, Error> {
+    let Some((place, property)) = shape.map_member().and_then(|map| map.value) else {
+        return Ok(true);
+    };
+    let shown = values.collect_shown(place, property);
+    let Some((inner, _)) = property.map() else { return Ok(shown.texts().next().is_some()) };
+    let uris: Vec<NamedNodeRef<'_>> = shown.iris().collect();
+    for (_, uri) in read_members(read, inner, &uris, &mut |_, _| {})? {
+        let mut about = SubjectQuads::default();
+        read.read_subject(uri.into(), &mut about)?;
+        let lists = Lists::of_object(read, inner, about.iter())?;
+        let values = FieldValues::from_subject(inner, &about).with_lists(&lists);
+        if shows_member(read, inner, &values)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -2,30 +2,46 @@
 //! object's URI. A person reviews and edits it before it is saved.
 //!
 //! The types in the mapping follow from the values in the samples:
-//! - `true` and `false` are `boolean`.
-//! - Numbers are `integer`, or `number` if one of them has a fraction or an exponent.
-//! - Strings are `date`, `dateTime` or `resource` if all of them are, otherwise `string`.
-//! - Objects are `object`, in a namespace named after the field.
-//! - Arrays are `array` of the type of their elements.
+//! - `true` and `false` are `boolean`, numbers `integer` or, if one has a fraction or an exponent, `number`.
+//! - Strings are `date`, `dateTime` or `resource` if all of them are. Times, numbers and booleans in another form have it
+//!   in `accept`. A number is a time only by its name and its range. Words that repeat are codes, otherwise a `string` is
+//!   left. Strings, numbers and booleans that are mixed are `scalar`.
+//! - Objects are `object`, in a namespace named after the field. If all names are language tags, they are `languageMap`; if
+//!   the names look like data, `map`.
+//! - Arrays are `array` of the type of their elements, `ordered` if a set would lose something.
+//! - What has no other equivalent in RDF is `json`: arrays in arrays, objects without values, objects and arrays beside
+//!   other values.
+//! - Samples that only hold a list of objects are documents: the mapping has `items`, and `outer` for what the objects take
+//!   from around them.
 //! - The field `uri`, otherwise `@id`, `id` or `iri`, is `id` if all its values are IRIs.
 //! - Without such a field, the first of `id`, `number` and `code` is the key if each of several objects has another value of it.
 //! - The field `label`, otherwise `name`, `displayName` or `title`, is the `label` if another string comes first.
 //!
 //! The property of a field is its name in one vocabulary, the same in every object. Values at the same position in
-//! the samples are examined together. If their types differ, the mapping has the most frequent one, and a note says
-//! which values do not fit. If there are no such notes, the samples can be ingested, and the view returns them
-//! unchanged.
+//! the samples are examined together. A note says why a type is not the obvious one, or what does not fit the mapping.
+//! Without notes of the latter, the samples can be ingested, and the view returns their values: those in another form in
+//! the form of their type.
+//!
+//! `seen` groups the values by their position, `name` knows what names say, `value` and `guess` choose the types, `document`
+//! finds the objects in documents, and `write` writes the mapping.
 
+mod document;
+mod guess;
+mod name;
 mod seen;
+mod value;
 mod write;
+mod yaml;
 
 use super::csv::{self, CsvFormat, CsvHeader, CsvSample};
-use super::ingest::Body;
+use super::ingest::{Body, BodyForm};
+use super::mapping::Mapping;
 use super::{mapping, natural_key};
+use guess::Guess;
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::json::{self, Json, Sample, SampleLimits};
-use seen::{GuessedType, SeenValues};
+use penstock_base::json::{self, Json, Sample, SampleLayout, SampleLimits};
+use seen::{Members, SeenValues};
 use std::collections::HashSet;
 use write::MappingWriter;
 
@@ -77,6 +93,8 @@ pub fn find_csv_format(text: &str) -> Option<CsvFormat> {
 #[derive(Debug)]
 pub struct SampleBody {
     content: SampleContent,
+    /// Whether it is documents, in which the mapping finds the objects.
+    pub form: BodyForm,
     /// Which part of the text it is; `None` if it is the whole text.
     pub used_part: Option<String>,
 }
@@ -84,21 +102,22 @@ pub struct SampleBody {
 #[derive(Debug)]
 enum SampleContent {
     Json(Vec<u8>),
+    Lines { text: Vec<u8>, line_numbers: Vec<u64> },
     Records { text: Vec<u8>, header: CsvHeader, line_numbers: Vec<u64> },
 }
 
 impl SampleBody {
-    /// Reads a sample as [`read_samples`] does. The records of CSV stay as they are, so that an ingestion reads them as it
-    /// reads a stream, with the same errors.
+    /// Reads a sample for this mapping as [`read_samples`] does. If the mapping has `items`, JSON is documents. The records of
+    /// CSV stay as they are, so that an ingestion reads them as it reads a stream, with the same errors.
     ///
     /// # Errors
     /// As [`read_samples`], but not for single records of CSV.
-    pub fn read(text: &str, nesting: usize) -> Result<Self, GatewayError> {
+    pub fn read(text: &str, mapping: &Mapping, nesting: usize) -> Result<Self, GatewayError> {
         let Some(format) = csv::guess_format(text) else {
-            let sample = read_samples(text, nesting)?;
-            let used_part = describe_sample(&sample);
-            let data = format!("{{\"data\":{}}}", Json::Array(sample.objects));
-            return Ok(Self { content: SampleContent::Json(data.into_bytes()), used_part });
+            return match mapping.document {
+                Some(_) => Self::read_documents(text, nesting),
+                None => Self::read_objects(text, nesting),
+            };
         };
         let sample = CsvSample::read(text, format, sample_limits(nesting))?;
         let sample = sample.filter(|sample| sample.counts().1 > 0).ok_or_else(no_object_error)?;
@@ -106,13 +125,54 @@ impl SampleBody {
         let used_part = describe_part(count, total, None);
         let (text, line_numbers) = sample.to_chunk();
         let header = sample.header().clone();
-        Ok(Self { content: SampleContent::Records { text, header, line_numbers }, used_part })
+        let content = SampleContent::Records { text, header, line_numbers };
+        Ok(Self { content, form: BodyForm::Data, used_part })
+    }
+
+    fn read_objects(text: &str, nesting: usize) -> Result<Self, GatewayError> {
+        let sample = read_samples(text, nesting)?;
+        let used_part = describe_sample(&sample);
+        let data = format!("{{\"data\":{}}}", Json::Array(sample.objects));
+        let content = SampleContent::Json(data.into_bytes());
+        Ok(Self { content, form: BodyForm::Data, used_part })
+    }
+
+    /// Reads documents, which are where the text has them.
+    fn read_documents(text: &str, nesting: usize) -> Result<Self, GatewayError> {
+        let sample = json::read_sample(text.as_bytes(), sample_limits(nesting))?;
+        if sample.total == 0 {
+            return Err(no_object_error());
+        }
+        let used_part = describe_sample(&sample);
+        let Sample { mut objects, layout, .. } = sample;
+        let content = match layout {
+            SampleLayout::One => {
+                SampleContent::Json(objects.swap_remove(0).to_string().into_bytes())
+            }
+            SampleLayout::Array => {
+                SampleContent::Json(Json::Array(objects).to_string().into_bytes())
+            }
+            SampleLayout::Data => {
+                let data = format!("{{\"data\":{}}}", Json::Array(objects));
+                SampleContent::Json(data.into_bytes())
+            }
+            SampleLayout::Lines => {
+                let lines: String =
+                    objects.iter().flat_map(|line| [line.to_string(), "\n".to_owned()]).collect();
+                let line_numbers = (1..).zip(&objects).map(|(number, _)| number).collect();
+                SampleContent::Lines { text: lines.into_bytes(), line_numbers }
+            }
+        };
+        Ok(Self { content, form: BodyForm::Document, used_part })
     }
 
     /// Returns the body of an ingestion.
     pub fn to_body(&self) -> Body<'_> {
         match &self.content {
             SampleContent::Json(data) => Body::Json(data),
+            SampleContent::Lines { text, line_numbers } => {
+                Body::Lines { text, first: 0, line_numbers }
+            }
             SampleContent::Records { text, header, line_numbers } => {
                 Body::Records { text, header, first: 0, line_numbers }
             }
@@ -144,7 +204,8 @@ pub fn read_samples(text: &str, nesting: usize) -> Result<Sample, GatewayError> 
         Some(format) => match CsvSample::read(text, format, limits)? {
             Some(sample) => {
                 let (_, total) = sample.counts();
-                Sample { objects: sample.to_objects()?, total, cut_length: None }
+                let objects = sample.to_objects()?;
+                Sample { objects, total, layout: SampleLayout::Lines, cut_length: None }
             }
             None => return Err(no_object_error()),
         },
@@ -211,14 +272,18 @@ pub fn derive_mapping(
         let found = vec![Finding::at_pointer("/vocabulary", message.clone())];
         return Err(GatewayError::with_findings(ErrorClass::Invalid, message, found));
     }
-    let mut root = SeenValues::default();
-    for sample in samples {
-        root.count_value(sample);
-    }
-    let mut writer = MappingWriter::new(names.vocabulary);
-    writer.write_root(names.business_object, &root, find_key_member(&root, samples));
-    let id = root.id_member();
-    for (number, _) in (1..).zip(samples).filter(|(_, sample)| !has_value(sample, id)) {
+    let documents = document::find_documents(samples);
+    let objects: Vec<&Json> = match &documents {
+        Some(documents) => documents.objects.clone(),
+        None => samples.iter().collect(),
+    };
+    let members = SeenValues::new(objects.iter().copied()).members();
+    let mut writer = MappingWriter::new(names);
+    writer.write_root(&members, find_key_member(&members, &objects), documents.as_ref());
+    let id = members.id_member();
+    let takes_values = documents.is_some_and(|documents| !documents.outer.is_empty());
+    let is_empty = |object: &Json| !takes_values && !has_value(object, id);
+    for (number, _) in (1..).zip(&objects).filter(|(_, object)| is_empty(object)) {
         writer.add_misfit("", format!("Sample {number} holds no value, so it cannot be stored."));
     }
     let DerivedMapping { config, notes } = writer.finish();
@@ -233,29 +298,24 @@ pub fn derive_mapping(
 }
 
 /// Returns the name of the field that identifies the objects: it is in each of several samples, with another value.
-fn find_key_member<'j>(root: &SeenValues<'j>, samples: &[Json]) -> Option<&'j str> {
-    if root.id_member().is_some() || samples.len() < 2 {
+fn find_key_member<'j>(members: &Members<'j>, objects: &[&Json]) -> Option<&'j str> {
+    if members.id_member().is_some() || objects.len() < 2 {
         return None;
     }
     let is_key = |name: &str| {
         let mut values = HashSet::new();
-        samples.iter().all(|sample| {
-            let Json::Object(members) = sample else { return false };
-            match members.iter().find(|(other, _)| *other == name) {
-                Some((_, Json::String(text))) => {
-                    natural_key::unusable_reason(text).is_none() && values.insert(text.as_str())
-                }
-                Some((_, Json::Number(digits))) => values.insert(digits.as_str()),
-                _ => false,
+        objects.iter().all(|object| match object.member(name) {
+            Some(Json::String(text)) => {
+                natural_key::unusable_reason(text).is_none() && values.insert(text.as_str())
             }
+            Some(Json::Number(digits)) => values.insert(digits.as_str()),
+            _ => false,
         })
     };
     KEY_MEMBERS.iter().find_map(|wanted| {
-        let mut members = root.members.iter();
-        let (name, seen) = members.find(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
-        let Some(GuessedType::Single(kind)) = seen.guess_type() else { return None };
-        let can_be_key = mapping::find_kind(kind)?.kind().key_text.is_some();
-        (can_be_key && seen.describe_others().is_none() && is_key(name)).then_some(*name)
+        let (name, seen) = members.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
+        let Some(Guess::Value(value)) = Guess::new(name, seen) else { return None };
+        (value.can_be_key() && is_key(name)).then_some(name)
     })
 }
 

@@ -30,7 +30,7 @@ mod referrers;
 mod tests;
 
 pub use budget::SearchBudget;
-pub use filter::{Filter, ValueTest};
+pub use filter::{ANY_MEMBER, Filter, ValueTest};
 pub use order::Order;
 pub use page::{
     FoundObject, ObjectCount, Search, SearchPage, count_objects, count_some, find_page,

@@ -1,168 +1,172 @@
-//! Statistics about the values at one position in all samples.
+//! The values at one position in all samples.
 use oxrdf::NamedNode;
-use oxsdatatypes::{Date, DateTime};
 use penstock_base::json::Json;
 use penstock_rdf::MAX_IRI_BYTES;
 use std::collections::HashMap;
 
-/// The values at one position in all samples, counted by type.
+/// The values at one position in all samples, without `null`.
 #[derive(Debug, Default)]
 pub(super) struct SeenValues<'j> {
-    texts: TextCounts,
-    booleans: usize,
-    integers: usize,
-    /// Numbers with a fraction or an exponent.
-    fractions: usize,
-    objects: usize,
-    /// The members of the objects, in the order in which their names first occur.
-    pub(super) members: Vec<(&'j str, SeenValues<'j>)>,
-    member_indexes: HashMap<&'j str, usize>,
-    arrays: usize,
-    /// The elements of the arrays.
-    elements: Option<Box<SeenValues<'j>>>,
+    values: Vec<&'j Json>,
 }
 
-/// The strings at one position, counted by what they can be parsed as.
+/// The members of the objects at one position, in the order in which their names first occur.
 #[derive(Debug, Default)]
-struct TextCounts {
-    all: usize,
-    dates: usize,
-    times: usize,
-    /// Absolute IRIs.
-    iris: usize,
-    /// Absolute IRIs that are meant as IRIs. `P:101` is one only by chance.
-    links: usize,
+pub(super) struct Members<'j> {
+    all: Vec<(&'j str, SeenValues<'j>)>,
+    indexes: HashMap<&'j str, usize>,
 }
 
-/// The type that a position gets in the mapping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GuessedType {
-    /// A single value, with the name of its type in a mapping.
-    Single(&'static str),
-    /// Objects.
-    Object,
-    /// Arrays.
-    Array,
+/// The values at one position by their type in JSON.
+pub(super) enum Content<'j> {
+    /// There are none.
+    Nothing,
+    Booleans,
+    /// Only numbers, with their digits.
+    Numbers(Vec<&'j str>),
+    /// Only strings.
+    Texts(Vec<&'j str>),
+    /// Single values of different types.
+    Scalars,
+    /// Only objects.
+    Objects,
+    /// Only arrays.
+    Arrays(Vec<&'j [Json]>),
+    /// Objects or arrays, and other values.
+    Mixed,
 }
 
 impl<'j> SeenValues<'j> {
-    /// Counts one more value.
-    pub(super) fn count_value(&mut self, value: &'j Json) {
-        match value {
-            Json::Null => {}
-            Json::Bool(_) => self.booleans += 1,
-            Json::Number(digits) if digits.contains(['.', 'e', 'E']) => self.fractions += 1,
-            Json::Number(_) => self.integers += 1,
-            Json::String(text) => self.texts.count_text(text),
-            Json::Array(elements) => {
-                self.arrays += 1;
-                let seen = self.elements.get_or_insert_default();
-                for element in elements {
-                    seen.count_value(element);
-                }
-            }
-            Json::Object(members) => {
-                self.objects += 1;
-                for (name, value) in members {
-                    let place = *self.member_indexes.entry(name).or_insert_with(|| {
-                        self.members.push((name, SeenValues::default()));
-                        self.members.len() - 1
-                    });
-                    if let Some((_, seen)) = self.members.get_mut(place) {
-                        seen.count_value(value);
-                    }
-                }
-            }
+    /// Collects values.
+    pub(super) fn new(values: impl IntoIterator<Item = &'j Json>) -> Self {
+        Self { values: values.into_iter().filter(|value| **value != Json::Null).collect() }
+    }
+
+    /// Returns whether there are no values.
+    pub(super) fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Returns the values.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &'j Json> {
+        self.values.iter().copied()
+    }
+
+    /// Returns the values by their type.
+    pub(super) fn content(&self) -> Content<'j> {
+        let texts: Vec<&str> = self.iter().filter_map(as_text).collect();
+        let numbers: Vec<&str> = self.iter().filter_map(as_number).collect();
+        let arrays: Vec<&[Json]> = self.iter().filter_map(as_array).collect();
+        let objects = self.iter().filter(|value| matches!(value, Json::Object(_))).count();
+        match self.values.len() {
+            0 => Content::Nothing,
+            all if all == texts.len() => Content::Texts(texts),
+            all if all == numbers.len() => Content::Numbers(numbers),
+            all if all == arrays.len() => Content::Arrays(arrays),
+            all if all == objects => Content::Objects,
+            _ if objects + arrays.len() > 0 => Content::Mixed,
+            _ if texts.len() + numbers.len() > 0 => Content::Scalars,
+            _ => Content::Booleans,
         }
     }
 
-    /// Returns the most frequent type; `None` if there are no values.
-    pub(super) fn guess_type(&self) -> Option<GuessedType> {
-        let (_, guess, _) = self.count_kinds().max_by_key(|(count, _, _)| *count)?;
-        Some(guess)
+    /// Returns the members of the objects.
+    pub(super) fn members(&self) -> Members<'j> {
+        let mut members = Members::default();
+        for (name, value) in self.iter().filter_map(as_object).flatten() {
+            members.add(name, value);
+        }
+        members
     }
 
-    /// Describes the values of other types; `None` if all have the same type.
-    pub(super) fn describe_others(&self) -> Option<String> {
-        let guess = self.guess_type()?;
-        let others = self.count_kinds().filter(|(_, other, _)| *other != guess);
-        let others: Vec<_> = others
-            .map(|(count, _, (one, many))| match count {
-                1 => format!("1 {one}"),
-                _ => format!("{count} {many}"),
-            })
-            .collect();
-        (!others.is_empty()).then(|| others.join(", "))
+    /// Returns the members of each object.
+    pub(super) fn objects(&self) -> impl Iterator<Item = &'j [(String, Json)]> {
+        self.iter().filter_map(as_object)
     }
 
     /// Returns the elements of the arrays.
-    pub(super) fn elements(&self) -> Option<&Self> {
-        self.elements.as_deref()
+    pub(super) fn elements(&self) -> Self {
+        Self::new(self.iter().filter_map(as_array).flatten())
     }
 
     /// Returns whether all values are meant as IRIs. If `name` is `uri`, any absolute IRI is meant as one.
     fn names_objects(&self, name: &str) -> bool {
-        let iris = if name == "uri" { self.texts.iris } else { self.texts.links };
-        iris > 0 && iris == self.texts.all && self.count_kinds().count() == 1
+        let Content::Texts(texts) = self.content() else { return false };
+        let is_meant = |text: &&str| if name == "uri" { is_iri(text) } else { is_link(text) };
+        texts.iter().all(is_meant)
+    }
+}
+
+impl<'j> Members<'j> {
+    fn add(&mut self, name: &'j str, value: &'j Json) {
+        let index = *self.indexes.entry(name).or_insert_with(|| {
+            self.all.push((name, SeenValues::default()));
+            self.all.len() - 1
+        });
+        if let Some((_, seen)) = self.all.get_mut(index)
+            && *value != Json::Null
+        {
+            seen.values.push(value);
+        }
+    }
+
+    /// Returns the names and their values.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'j str, &SeenValues<'j>)> + Clone {
+        self.all.iter().map(|(name, seen)| (*name, seen))
+    }
+
+    /// Returns the names and their values.
+    pub(super) fn into_values(self) -> impl Iterator<Item = (&'j str, SeenValues<'j>)> {
+        self.all.into_iter()
+    }
+
+    /// Returns the values of a member.
+    pub(super) fn find(&self, name: &str) -> Option<&SeenValues<'j>> {
+        self.all.get(*self.indexes.get(name)?).map(|(_, seen)| seen)
+    }
+
+    /// Returns whether no member has a value.
+    pub(super) fn is_empty(&self) -> bool {
+        self.iter().all(|(_, seen)| seen.is_empty())
     }
 
     /// Returns the name of the member with the objects' own URIs.
     pub(super) fn id_member(&self) -> Option<&'j str> {
         let is_id = |wanted: &str| {
-            let place = self.member_indexes.get(wanted)?;
-            let (name, seen) = self.members.get(*place)?;
+            let (name, seen) = self.all.get(*self.indexes.get(wanted)?)?;
             seen.names_objects(name).then_some(*name)
         };
-        if self.has_member("uri") {
+        if self.find("uri").is_some() {
             is_id("uri")
         } else {
             ["@id", "id", "iri"].into_iter().find_map(is_id)
         }
     }
-
-    /// Returns whether some object has a member of this name.
-    pub(super) fn has_member(&self, name: &str) -> bool {
-        self.member_indexes.contains_key(name)
-    }
-
-    /// Returns each type that occurs: its count, its type in the mapping, and its singular and plural. The order
-    /// matters: of equally frequent types, [`Self::guess_type`] chooses the last one.
-    fn count_kinds(
-        &self,
-    ) -> impl Iterator<Item = (usize, GuessedType, (&'static str, &'static str))> {
-        let number = if self.fractions > 0 { "number" } else { "integer" };
-        [
-            (self.booleans, GuessedType::Single("boolean"), ("boolean", "booleans")),
-            (self.integers + self.fractions, GuessedType::Single(number), ("number", "numbers")),
-            (self.texts.all, GuessedType::Single(self.texts.type_name()), ("string", "strings")),
-            (self.objects, GuessedType::Object, ("object", "objects")),
-            (self.arrays, GuessedType::Array, ("array", "arrays")),
-        ]
-        .into_iter()
-        .filter(|(count, ..)| *count > 0)
-    }
 }
 
-impl TextCounts {
-    fn count_text(&mut self, text: &str) {
-        self.all += 1;
-        self.dates += usize::from(text.parse::<Date>().is_ok());
-        self.times += usize::from(text.parse::<DateTime>().is_ok());
-        if text.len() <= MAX_IRI_BYTES && NamedNode::new(text).is_ok() {
-            self.iris += 1;
-            let is_meant =
-                ["http://", "https://", "urn:"].iter().any(|begin| text.starts_with(begin));
-            self.links += usize::from(is_meant);
-        }
-    }
+/// Returns the text of a string.
+pub(super) fn as_text(json: &Json) -> Option<&str> {
+    if let Json::String(text) = json { Some(text) } else { None }
+}
 
-    /// Returns the type in a mapping that fits all strings.
-    fn type_name(&self) -> &'static str {
-        match self.all {
-            all if all == self.dates => "date",
-            all if all == self.times => "dateTime",
-            all if all == self.links => "resource",
-            _ => "string",
-        }
-    }
+fn as_number(json: &Json) -> Option<&str> {
+    if let Json::Number(digits) = json { Some(digits) } else { None }
+}
+
+fn as_array(json: &Json) -> Option<&[Json]> {
+    if let Json::Array(elements) = json { Some(elements) } else { None }
+}
+
+fn as_object(json: &Json) -> Option<&[(String, Json)]> {
+    if let Json::Object(members) = json { Some(members) } else { None }
+}
+
+fn is_iri(text: &str) -> bool {
+    text.len() <= MAX_IRI_BYTES && NamedNode::new(text).is_ok()
+}
+
+/// Returns whether a text is an IRI that is meant as one. `P:101` is one only by chance.
+pub(super) fn is_link(text: &str) -> bool {
+    let begins = ["http://", "https://", "urn:"];
+    begins.iter().any(|begin| text.starts_with(begin)) && is_iri(text)
 }

@@ -62,6 +62,7 @@ fields:
   parts:
     type: array
     path: v:parts
+    ordered: true
     elements:
       type: object
       path: Parts:.
@@ -73,7 +74,10 @@ fields:
           type: integer
           path: v:mass
 ";
-    assert_eq!(derived, DerivedMapping { config: expected.to_owned(), notes: Vec::new() });
+    assert_eq!(derived.config, expected);
+    let notes: Vec<_> =
+        derived.notes.iter().map(|note| (note.field.as_str(), note.misfit)).collect();
+    assert_eq!(notes, [("parts", false)]);
 }
 
 #[test]
@@ -105,12 +109,198 @@ fn samples_are_examined_together() {
 
 #[test]
 fn notes_name_the_fields_that_do_not_fit() {
-    assert_eq!(misfits(r#"[{"a": 1}, {"a": "x"}, {"a": "y"}]"#), ["a"]);
-    assert_eq!(misfits(r#"{"a": {"b": [1, {"c": 1}, {"c": 2}]}}"#), ["a.b"]);
-    assert_eq!(misfits(r#"{"a": [[1]], "b": 1}"#), ["a"]);
     assert_eq!(misfits(r#"{"uri": "no IRI", "": 1, "b": 1}"#), ["uri", ""]);
     assert_eq!(misfits(r#"{"a": null, "b": [], "c": [null], "d": {}}"#), [""; 0]);
     assert_eq!(misfits(r#"[{"a": 1}, {"uri": "urn:x", "a": null, "b": [null]}]"#), [""]);
+    for text in
+        [r#"[{"a": 1}, {"a": "x"}]"#, r#"{"a": {"b": [1, {"c": 1}]}}"#, r#"{"a": [[1]], "b": 1}"#]
+    {
+        assert_eq!(misfits(text), [""; 0], "{text}");
+    }
+}
+
+/// Returns the lines of the field `a` in a derived mapping, without their indentation, and whether a note is about it.
+fn field(text: &str) -> (Vec<String>, bool) {
+    let derived = of(text);
+    let (_, fields) = derived.config.split_once("\nfields:\n").unwrap();
+    let lines = fields.lines().skip_while(|line| *line != "  a:").skip(1);
+    let own = lines.take_while(|line| line.starts_with("   ")).map(|line| line.trim().to_owned());
+    (own.collect(), derived.notes.iter().any(|note| note.field == "a" && !note.misfit))
+}
+
+#[track_caller]
+fn check_field(text: &str, lines: &[&str]) {
+    let (own, has_note) = field(text);
+    assert_eq!(own, lines, "{text}");
+    assert!(has_note, "{text}");
+}
+
+#[test]
+fn values_in_other_forms_have_them_in_accept() {
+    let values = |name: &str, values: &[&str]| {
+        let objects = values.iter().map(|value| format!("{{\"{name}\": {value}}}"));
+        let derived = of(&format!("[{}]", objects.collect::<Vec<_>>().join(",")));
+        let (_, fields) = derived.config.split_once("\nfields:\n").unwrap();
+        let mut lines = fields.lines().map(str::trim);
+        let kind = lines.nth(1).unwrap().trim_start_matches("type: ");
+        match lines.nth(1).and_then(|line| line.strip_prefix("accept: ")) {
+            Some(form) => format!("{kind} {form}"),
+            None => kind.to_owned(),
+        }
+    };
+    for (name, given, expected) in [
+        ("timestamp", &["1732700000000"][..], "dateTime unix-ms"),
+        ("ts", &["1732700000.25", "1732700001"], "dateTime unix"),
+        ("time", &["\"1732700000000000000\""], "dateTime unix-ns"),
+        ("flow", &["1732700000000"], "integer"),
+        ("time", &["12"], "integer"),
+        ("a", &["\"2026-03-01 12:00:00\"", "\"2026-03-01T12:00:00Z\""], "dateTime iso"),
+        ("a", &["\"/Date(1732700000000)/\""], "dateTime odata"),
+        ("a", &["\"31.03.2026 07:05\""], "dateTime \"%d.%m.%Y %H:%M\""),
+        ("a", &["\"31/03/2026\"", "\"01/03/2026\""], "date \"%d/%m/%Y\""),
+        ("a", &["\"01/03/2026\""], "string"),
+        ("date", &["\"20260331\""], "date \"%Y%m%d\""),
+        ("a", &["\"20260331\""], "integer text"),
+        ("a", &["\"12.50\"", "\"-3\""], "number text"),
+        ("serial", &["\"4711\""], "string"),
+        ("a", &["\"007\""], "string"),
+        ("a", &["\"12,5\"", "\"1,234\""], "number {decimal: \",\"}"),
+        ("a", &["\"1.234,50\""], "number {decimal: \",\", group: \".\"}"),
+        ("a", &["\"1,234\""], "string"),
+        ("a", &["\"True\"", "\"false\""], "boolean {true: [\"True\"], false: [\"false\"]}"),
+        ("a", &["1", "\"x\"", "true"], "scalar"),
+    ] {
+        assert_eq!(values(name, given), expected, "{name} {given:?}");
+    }
+}
+
+#[test]
+fn structures_that_rdf_lacks_have_their_types() {
+    let json = ["type: json", "path: v:a"];
+    check_field(r#"{"a": [[1, 2], [3]]}"#, &json);
+    check_field(r#"{"a": {}}"#, &json);
+    check_field(r#"[{"a": {"b": 1}}, {"a": "off"}]"#, &json);
+    check_field(r#"{"a": [2, null, 1]}"#, &json);
+    let ordered = |kind| ["type: array", "path: v:a", "ordered: true", "elements:", kind];
+    check_field(r#"{"a": [1, 2]}"#, &ordered("type: integer"));
+    check_field(r#"[{"a": ["a", "b"]}, {"a": ["b", "a"]}]"#, &ordered("type: string"));
+    check_field(r#"{"a": ["a", "a"]}"#, &ordered("type: string"));
+    let set = ["type: array", "path: v:a", "elements:", "type: string"];
+    assert_eq!(
+        field(r#"[{"a": ["a", "b"]}, {"a": []}]"#),
+        (set.map(str::to_owned).to_vec(), false)
+    );
+    check_field(r#"{"a": {"en": "Pump", "de": "Pumpe"}}"#, &["type: languageMap", "path: v:a"]);
+    check_field(
+        r#"[{"a": {"en": ["a", "b"]}}]"#,
+        &["type: languageMap", "path: v:a", "elements: array"],
+    );
+}
+
+#[test]
+fn objects_whose_names_are_data_are_maps() {
+    let head = |namespace: &str, key: &str| {
+        vec![
+            "type: map".to_owned(),
+            format!("path: v:a/{namespace}:."),
+            key.to_owned(),
+            "elements:".to_owned(),
+        ]
+    };
+    let check = |text: &str, key: &str, rest: &[&str]| {
+        let mut lines = head("PumpA", key);
+        lines.extend(rest.iter().map(|line| (*line).to_owned()));
+        assert_eq!(field(text), (lines, true), "{text}");
+    };
+    check(
+        r#"{"a": {"T1": 20.5, "T2": 3}}"#,
+        "key: {path: 'v:key'}",
+        &["type: number", "path: v:value"],
+    );
+    check(
+        r#"{"a": {"1": {"key": 1}, "20": {"key": 2}}}"#,
+        "key: {path: 'v:key2', type: integer}",
+        &["type: object", "fields:", "key:", "type: integer", "path: v:key"],
+    );
+    check(
+        r#"{"a": {"T1": {"x1": [2, 1], "x2": [1]}, "T2": {"x1": [3]}}}"#,
+        "key: {path: 'v:key'}",
+        &[
+            "type: map",
+            "path: v:value/PumpA2:.",
+            "key: {path: 'v:key'}",
+            "elements:",
+            "type: array",
+            "path: v:value",
+            "ordered: true",
+            "elements:",
+            "type: integer",
+        ],
+    );
+    for text in
+        [r#"{"a": {"T1": 1}}"#, r#"{"a": {"T1": 1, "P1": 2}}"#, r#"{"a": {"T1": 1, "T2": "x"}}"#]
+    {
+        assert_eq!(field(text).0.first().map(String::as_str), Some("type: object"), "{text}");
+    }
+}
+
+#[test]
+fn words_that_repeat_are_codes() {
+    let objects = |values: &[&str]| {
+        let objects = values.iter().map(|value| format!("{{\"a\": \"{value}\"}}"));
+        format!("[{}]", objects.collect::<Vec<_>>().join(","))
+    };
+    let codes = ["RUN", "STOP", "RUN", "RUN", "STOP", "RUN", "STOP", "RUN"];
+    let base = "base: \"https://plant.example/v/a/\"";
+    check_field(&objects(&codes), &["type: resource", "path: v:a", base]);
+    for texts in [&codes[..6], &["a b"; 8], &["same"; 8]] {
+        assert_eq!(field(&objects(texts)).0[0], "type: string", "{texts:?}");
+    }
+}
+
+#[test]
+fn documents_around_the_objects_have_items() {
+    let derived =
+        of(r#"{"timestamp": 1732700000000, "device": {"id": 7}, "seq": 1, "gateway_id": "G-1",
+        "metrics": [{"name": "flow", "value": 1.5}, {"name": "level", "value": 2}]}"#);
+    let config = &derived.config;
+    assert!(config.contains("\nitems: \"/metrics/*\"\n"), "{config}");
+    assert!(config.contains("  timestamp:\n    type: dateTime\n    path: v:timestamp\n    accept: unix-ms\n    outer: timestamp\n"), "{config}");
+    assert!(config.contains("    outer: gateway_id\n"), "{config}");
+    let left_out = "Members around the objects are left out: device, seq.";
+    assert!(derived.notes.iter().any(|note| note.message == left_out), "{:?}", derived.notes);
+    for (text, items) in [
+        (r#"{"d": {"results": [{"a": 1}]}}"#, Some("/d/results/*")),
+        (r#"{"@odata.count": 1, "value": [{"a": 1}]}"#, Some("/value/*")),
+        (r#"[{"data": [{"a": 1}], "count": 1}, {"data": [], "count": 0}]"#, Some("/data/*")),
+        (r#"{"orderNumber": "7", "items": [{"a": 1}]}"#, None),
+        (r#"{"uri": "urn:x", "data": [{"a": 1}]}"#, None),
+        (r#"{"name": "P-1", "history": {"readings": [{"a": 1}]}}"#, None),
+        (r#"{"data": [{"a": 1}], "events": [{"a": 1}]}"#, None),
+        (r#"{"data": [1], "count": 2}"#, None),
+    ] {
+        let mapping = mapping::compile(&of(text).config).unwrap();
+        let expected = items.map(|items| format!("\nitems: \"{items}\"\n"));
+        assert_eq!(mapping.document.is_some(), items.is_some(), "{text}");
+        assert!(expected.is_none_or(|line| of(text).config.contains(&line)), "{text}");
+    }
+}
+
+#[test]
+fn a_sample_of_documents_is_sent_as_it_is() {
+    let mapping = mapping::compile(&of(r#"{"n": 1, "data": [{"a": 1}]}"#).config).unwrap();
+    for (text, sent) in [
+        (r#"{"n": 1, "data": [{"a": 1}]}"#, r#"{"n":1,"data":[{"a":1}]}"#),
+        (r#"[{"data": [{"a": 1}]}]"#, r#"[{"data":[{"a":1}]}]"#),
+        (r#"{"data": [{"a": 1}]}"#, r#"{"data":[{"a":1}]}"#),
+        ("{\"data\": []}\n{\"data\": [{\"a\": 2}]}", "{\"data\":[]}\n{\"data\":[{\"a\":2}]}\n"),
+    ] {
+        let body = SampleBody::read(text, &mapping, 128).unwrap();
+        let (Body::Json(own) | Body::Lines { text: own, .. }) = body.to_body() else {
+            panic!("{text}")
+        };
+        assert_eq!((std::str::from_utf8(own).unwrap(), body.form), (sent, BodyForm::Document));
+    }
 }
 
 #[test]

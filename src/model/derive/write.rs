@@ -1,6 +1,10 @@
 //! Writes the YAML of a derived mapping.
-use super::seen::{GuessedType, SeenValues};
-use super::{DerivationNote, DerivedMapping};
+use super::document::Documents;
+use super::guess::Guess;
+use super::seen::{Members, SeenValues};
+use super::value::ValueGuess;
+use super::yaml::{quote_yaml, yaml_key};
+use super::{DerivationNote, DerivedMapping, MappingNames};
 use oxrdf::NamedNode;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use std::collections::HashSet;
@@ -19,31 +23,74 @@ const MAX_NOTES: usize = 100;
 
 /// Writes a mapping as YAML.
 pub(super) struct MappingWriter<'v> {
-    vocabulary: &'v str,
+    names: MappingNames<'v>,
     out: String,
     notes: Vec<DerivationNote>,
     /// The names of the namespaces so far.
     namespaces: HashSet<String>,
 }
 
+/// Where a definition is.
+#[derive(Clone, Copy)]
+struct Spot<'s> {
+    indent: usize,
+    /// The namespace of the object around it.
+    namespace: &'s str,
+    /// The path of the field, such as `parts.label`.
+    field: &'s str,
+}
+
+impl Spot<'_> {
+    fn inside(self) -> Self {
+        Self { indent: self.indent + 2, ..self }
+    }
+}
+
+/// How the values of a definition are linked to the object around them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Link<'n> {
+    /// By the property of the field of this name.
+    Field(&'n str),
+    /// As elements of the array of this name, which has the property.
+    Element(&'n str),
+    /// As members of the map of this name.
+    Member(&'n str),
+}
+
+impl<'n> Link<'n> {
+    /// Returns the name of the field.
+    fn name(self) -> &'n str {
+        let (Self::Field(name) | Self::Element(name) | Self::Member(name)) = self;
+        name
+    }
+}
+
 impl<'v> MappingWriter<'v> {
-    pub(super) fn new(vocabulary: &'v str) -> Self {
-        Self { vocabulary, out: String::new(), notes: Vec::new(), namespaces: HashSet::new() }
+    pub(super) fn new(names: MappingNames<'v>) -> Self {
+        Self { names, out: String::new(), notes: Vec::new(), namespaces: HashSet::new() }
     }
 
     pub(super) fn finish(self) -> DerivedMapping {
         DerivedMapping { config: self.out, notes: self.notes }
     }
 
-    /// Writes the whole mapping for the objects in `seen`. The field `key` identifies them.
-    pub(super) fn write_root(&mut self, name: &str, seen: &SeenValues<'_>, key: Option<&str>) {
-        let vocabulary = quote_yaml(self.vocabulary);
-        let space = self.reserve_namespace(name, "");
+    /// Writes the whole mapping for objects with these members. The field `key` identifies them.
+    pub(super) fn write_root(
+        &mut self,
+        members: &Members<'_>,
+        key: Option<&str>,
+        documents: Option<&Documents<'_>>,
+    ) {
+        let namespace = self.reserve_namespace(self.names.business_object, "");
         self.write_line(0, "prefixes:");
-        self.write_line(2, &format!("v: {vocabulary}"));
+        self.write_line(2, &format!("v: {}", quote_yaml(self.names.vocabulary)));
         self.write_line(0, "type: object");
-        self.write_line(0, &format!("path: {space}:."));
-        if let Some(label) = find_label(seen) {
+        self.write_line(0, &format!("path: {namespace}:."));
+        if let Some(documents) = documents {
+            self.write_line(0, &format!("items: {}", quote_yaml(&documents.items)));
+            self.note_documents(documents);
+        }
+        if let Some(label) = find_label(members) {
             self.write_line(0, &format!("label: {}", yaml_key(label)));
         }
         if let Some(key) = key {
@@ -53,133 +100,208 @@ impl<'v> MappingWriter<'v> {
                 "The field is the key, because each sample has another value: an object with the same value is the same \
                  object. Remove `key` if objects can share a value.",
             );
-        } else if seen.id_member().is_none() {
+        } else if members.id_member().is_none() {
             self.add_note(
                 "",
                 "No field holds the objects' URIs, so each object sent without `uri` is stored as a new object with \
                  its own URI. Send `uri` to update a stored object, or add a `key` to the mapping.",
             );
         }
-        self.write_fields(0, seen, &space, "", key);
+        let spot = Spot { indent: 0, namespace: &namespace, field: "" };
+        self.write_fields(spot, members, key);
+        for (name, seen) in documents.iter().flat_map(|documents| &documents.outer) {
+            let spot = Spot { indent: 2, field: name, ..spot };
+            self.write_field(spot, name, seen);
+            self.write_line(4, &format!("outer: {}", yaml_key(name)));
+        }
     }
 
-    /// Writes the `fields` of an object in this namespace. The field `key` is required.
-    fn write_fields(
-        &mut self,
-        indent: usize,
-        seen: &SeenValues<'_>,
-        space: &str,
-        place: &str,
-        key: Option<&str>,
-    ) {
-        self.write_line(indent, "fields:");
-        let id = seen.id_member();
+    fn note_documents(&mut self, documents: &Documents<'_>) {
+        let (items, taken) = (&documents.items, documents.outer.iter().map(|(name, _)| *name));
+        let taken: Vec<&str> = taken.collect();
+        let outer = match taken.as_slice() {
+            [] => String::new(),
+            taken => format!(" They take {} from around them (`outer`).", taken.join(", ")),
+        };
+        self.add_note(
+            "",
+            &format!(
+                "The samples are documents with the objects in {items}. Send them with `form=document`.{outer}"
+            ),
+        );
+        if !documents.left_out.is_empty() {
+            let names = documents.left_out.join(", ");
+            let message = format!("Members around the objects are left out: {names}.");
+            self.add_note("", &message);
+        }
+    }
+
+    /// Writes the `fields` of an object. The field `key` is required.
+    fn write_fields(&mut self, spot: Spot<'_>, members: &Members<'_>, key: Option<&str>) {
+        self.write_line(spot.indent, "fields:");
+        let id = members.id_member();
         let mut has_value = false;
-        for (name, member) in &seen.members {
-            let place =
-                if place.is_empty() { (*name).to_owned() } else { format!("{place}.{name}") };
+        for (name, seen) in members.iter() {
+            let field = match spot.field {
+                "" => name.to_owned(),
+                outer => format!("{outer}.{name}"),
+            };
+            let spot = Spot { field: &field, ..spot.inside() };
             if id == Some(name) {
-                self.write_line(indent + 2, &format!("{}:", yaml_key(name)));
-                self.write_line(indent + 4, "type: id");
+                self.write_line(spot.indent, &format!("{}:", yaml_key(name)));
+                self.write_line(spot.indent + 2, "type: id");
             } else if let Some(why) = find_name_problem(name) {
-                self.add_misfit(&place, format!("The field is left out: {why}."));
+                self.add_misfit(&field, format!("The field is left out: {why}."));
             } else {
-                has_value |= self.write_field(indent + 2, name, member, space, &place);
+                has_value = true;
+                self.write_field(spot, name, seen);
                 if key == Some(name) {
-                    self.write_line(indent + 4, "required: true");
+                    self.write_line(spot.indent + 2, "required: true");
                 }
             }
         }
         if !has_value {
             let name = (1..).map(|n| if n == 1 { "name".to_owned() } else { format!("name{n}") });
-            let name = name.into_iter().find(|name| !seen.has_member(name)).unwrap_or_default();
+            let name =
+                name.into_iter().find(|name| members.find(name).is_none()).unwrap_or_default();
             self.add_note(
-                place,
+                spot.field,
                 &format!("The samples have no value here. `{name}` is a placeholder, because an object needs a field."),
             );
-            self.write_line(indent + 2, &format!("{name}:"));
-            self.write_single(indent + 4, "string", &name);
+            self.write_line(spot.indent + 2, &format!("{name}:"));
+            let placeholder = Guess::Value(ValueGuess::new("string"));
+            let spot = spot.inside().inside();
+            self.write_definition(spot, Link::Field(&name), &placeholder);
         }
     }
 
-    /// Writes one field. Returns false if the mapping cannot have it.
-    fn write_field(
-        &mut self,
-        indent: usize,
-        name: &str,
-        seen: &SeenValues<'_>,
-        space: &str,
-        place: &str,
-    ) -> bool {
-        let inside = indent + 2;
-        let Some(guess) = seen.guess_type() else {
-            self.add_note(place, "The samples have no value here, so the type is string.");
-            self.write_line(indent, &format!("{}:", yaml_key(name)));
-            self.write_single(inside, "string", name);
-            return true;
-        };
-        let elements = seen.elements().filter(|_| guess == GuessedType::Array);
-        if elements.and_then(SeenValues::guess_type) == Some(GuessedType::Array) {
-            self.add_misfit(
-                place,
-                "The field is left out: it holds arrays in arrays, which RDF cannot represent."
-                    .to_owned(),
-            );
-            return false;
-        }
-        self.note_others(seen, guess, place);
-        self.write_line(indent, &format!("{}:", yaml_key(name)));
-        match (guess, elements.and_then(|elements| Some((elements.guess_type()?, elements)))) {
-            (GuessedType::Single(kind), _) => self.write_single(inside, kind, name),
-            (GuessedType::Object, _) => {
-                let inner = self.reserve_namespace(name, space);
-                self.write_line(inside, "type: object");
-                self.write_line(inside, &format!("path: v:{}/{inner}:.", self.local_name(name)));
-                self.write_fields(inside, seen, &inner, place, None);
-            }
-            (GuessedType::Array, None) => {
-                self.add_note(
-                    place,
-                    "The arrays are empty in the samples, so the type of their elements is string.",
-                );
-                self.write_single(inside, "array", name);
-            }
-            (GuessedType::Array, Some((guess, elements))) => {
-                self.note_others(elements, guess, place);
-                self.write_single(inside, "array", name);
-                self.write_line(inside, "elements:");
-                if let GuessedType::Single(kind) = guess {
-                    self.write_line(inside + 2, &format!("type: {kind}"));
-                } else {
-                    let inner = self.reserve_namespace(name, space);
-                    self.write_line(inside + 2, "type: object");
-                    self.write_line(inside + 2, &format!("path: {inner}:."));
-                    self.write_fields(inside + 2, elements, &inner, place, None);
+    /// Writes one field.
+    fn write_field(&mut self, spot: Spot<'_>, name: &str, seen: &SeenValues<'_>) {
+        let guess = Guess::new(name, seen).unwrap_or_else(|| {
+            self.add_note(spot.field, "The samples have no value here, so the type is string.");
+            Guess::Value(ValueGuess::new("string"))
+        });
+        self.write_line(spot.indent, &format!("{}:", yaml_key(name)));
+        self.write_definition(spot.inside(), Link::Field(name), &guess);
+    }
+
+    fn write_definition(&mut self, spot: Spot<'_>, link: Link<'_>, guess: &Guess<'_>) {
+        let indent = spot.indent;
+        match guess {
+            Guess::Value(value) => {
+                self.write_typed(indent, value.kind, link);
+                if let Some(form) = &value.accept {
+                    self.write_line(indent, &format!("accept: {form}"));
+                }
+                if value.is_code {
+                    let local = self.local_name(link.name());
+                    let base = format!("{}{local}/", self.names.vocabulary);
+                    self.write_line(indent, &format!("base: {}", quote_yaml(&base)));
+                }
+                if let Some(note) = &value.note {
+                    self.add_note(spot.field, note);
                 }
             }
+            Guess::Json(why) => {
+                self.write_typed(indent, "json", link);
+                let message = format!(
+                    "The samples have {why} here, so the value is kept whole, with the type `json`."
+                );
+                self.add_note(spot.field, &message);
+            }
+            Guess::LanguageMap { has_arrays } => {
+                self.write_typed(indent, "languageMap", link);
+                if *has_arrays {
+                    self.write_line(indent, "elements: array");
+                }
+                self.add_note(
+                    spot.field,
+                    "All names are language tags, so the members are texts in these languages (`languageMap`).",
+                );
+            }
+            Guess::Object(members) => self.write_object(spot, link, members),
+            Guess::Map { has_integers, member } => {
+                self.write_map(spot, link, *has_integers, member);
+            }
+            Guess::Array { is_ordered, element } => {
+                self.write_typed(indent, "array", link);
+                if *is_ordered {
+                    self.write_line(indent, "ordered: true");
+                    self.add_note(
+                        spot.field,
+                        "The array is `ordered`, because a set would lose the order of its elements, or what it has twice.",
+                    );
+                }
+                let Some(element) = element else {
+                    return self.add_note(
+                        spot.field,
+                        "The arrays are empty in the samples, so the type of their elements is string.",
+                    );
+                };
+                self.write_line(indent, "elements:");
+                self.write_definition(spot.inside(), Link::Element(link.name()), element);
+            }
         }
-        true
     }
 
-    /// Writes the `type` and `path` of a field.
-    fn write_single(&mut self, indent: usize, kind: &str, name: &str) {
-        self.write_line(indent, &format!("type: {kind}"));
-        self.write_line(indent, &format!("path: v:{}", self.local_name(name)));
-    }
-
-    fn note_others(&mut self, seen: &SeenValues<'_>, guess: GuessedType, place: &str) {
-        let kind = match guess {
-            GuessedType::Single(kind) => kind,
-            GuessedType::Object => "object",
-            GuessedType::Array => "array",
+    fn write_object(&mut self, spot: Spot<'_>, link: Link<'_>, members: &Members<'_>) {
+        self.write_line(spot.indent, "type: object");
+        let namespace = match link {
+            // The map has the path.
+            Link::Member(_) => return self.write_fields(spot, members, None),
+            Link::Field(name) | Link::Element(name) => self.reserve_namespace(name, spot.namespace),
         };
-        if let Some(others) = seen.describe_others() {
-            self.add_misfit(
-                place,
-                format!(
-                    "The type in the mapping is `{kind}`, but the samples also contain {others}."
-                ),
-            );
+        let path = match self.find_property(link) {
+            Some(property) => format!("path: v:{property}/{namespace}:."),
+            None => format!("path: {namespace}:."),
+        };
+        self.write_line(spot.indent, &path);
+        self.write_fields(Spot { namespace: &namespace, ..spot }, members, None);
+    }
+
+    fn write_map(
+        &mut self,
+        spot: Spot<'_>,
+        link: Link<'_>,
+        has_integers: bool,
+        member: &Guess<'_>,
+    ) {
+        let indent = spot.indent;
+        let path = format!("{} {}", self.names.business_object, spot.field);
+        let namespace = self.reserve_namespace(&path, "");
+        self.write_line(indent, "type: map");
+        let property = self.find_property(link).unwrap_or_default();
+        self.write_line(indent, &format!("path: v:{property}/{namespace}:."));
+        let own = if let Guess::Object(members) = member { Some(members) } else { None };
+        let names = (1..).map(|n| if n == 1 { "key".to_owned() } else { format!("key{n}") });
+        let is_free = |name: &String| own.is_none_or(|members| members.find(name).is_none());
+        let key = names.into_iter().find(is_free).unwrap_or_default();
+        let key_type = if has_integers { ", type: integer" } else { "" };
+        self.write_line(indent, &format!("key: {{path: 'v:{key}'{key_type}}}"));
+        self.add_note(
+            spot.field,
+            "The names of the members look like data, so the object is a `map`: a new name needs no new field. An object \
+             without members, or a member without a value, is no value.",
+        );
+        self.write_line(indent, "elements:");
+        let inside = Spot { namespace: &namespace, ..spot.inside() };
+        self.write_definition(inside, Link::Member(link.name()), member);
+    }
+
+    /// Writes the `type` and `path` of values.
+    fn write_typed(&mut self, indent: usize, kind: &str, link: Link<'_>) {
+        self.write_line(indent, &format!("type: {kind}"));
+        if let Some(property) = self.find_property(link) {
+            self.write_line(indent, &format!("path: v:{property}"));
+        }
+    }
+
+    /// Returns the property in the path of a definition, if it has one.
+    fn find_property(&self, link: Link<'_>) -> Option<String> {
+        match link {
+            Link::Field(name) => Some(self.local_name(name)),
+            Link::Element(_) => None,
+            Link::Member(_) => Some("value".to_owned()),
         }
     }
 
@@ -215,7 +337,7 @@ impl<'v> MappingWriter<'v> {
             "%2E".clone_into(&mut local);
         }
         // Some letters are not allowed in an IRI (RFC 3987, 2.2).
-        match NamedNode::new(format!("{}{local}", self.vocabulary)) {
+        match NamedNode::new(format!("{}{local}", self.names.vocabulary)) {
             Ok(_) => local,
             Err(_) => utf8_percent_encode(name, NON_ALPHANUMERIC).to_string(),
         }
@@ -236,31 +358,33 @@ impl<'v> MappingWriter<'v> {
     }
 
     fn push_note(&mut self, field: &str, message: String, misfit: bool) {
-        if self.notes.len() < MAX_NOTES {
+        // A misfit is not left out because of other notes.
+        let max = if misfit { 2 * MAX_NOTES } else { MAX_NOTES };
+        if self.notes.len() < max {
             self.notes.push(DerivationNote { field: field.to_owned(), message, misfit });
         }
     }
 }
 
 /// Returns the field that is obviously the name of the objects, unless it is their label without being named.
-fn find_label<'j>(seen: &SeenValues<'j>) -> Option<&'j str> {
-    let id = seen.id_member();
-    let is_string = |seen: &SeenValues<'_>| {
-        matches!(seen.guess_type(), None | Some(GuessedType::Single("string")))
+fn find_label<'j>(members: &Members<'j>) -> Option<&'j str> {
+    let id = members.id_member();
+    let is_string = |name: &str, seen: &SeenValues<'_>| match Guess::new(name, seen) {
+        Some(Guess::Value(value)) => value.kind == "string",
+        guess => guess.is_none(),
     };
-    let strings = seen.members.iter().filter(|(name, seen)| {
-        id != Some(name) && find_name_problem(name).is_none() && is_string(seen)
+    let strings = members.iter().filter(|(name, seen)| {
+        id != Some(name) && find_name_problem(name).is_none() && is_string(name, seen)
     });
-    let (first, _) = strings.clone().next()?;
-    let is_named = |wanted: &str| {
-        strings.clone().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(name, _)| *name)
-    };
+    let strings: Vec<&str> = strings.map(|(name, _)| name).collect();
+    let is_named =
+        |wanted: &str| strings.iter().find(|name| name.eq_ignore_ascii_case(wanted)).copied();
     let label = LABEL_NAMES.into_iter().find_map(is_named)?;
-    (label != *first).then_some(label)
+    (strings.first() != Some(&label)).then_some(label)
 }
 
 /// Returns why a mapping cannot have a field of this name.
-fn find_name_problem(name: &str) -> Option<&'static str> {
+pub(super) fn find_name_problem(name: &str) -> Option<&'static str> {
     if name == "uri" {
         Some(
             "`uri` is reserved for the object's own URI, which must be an absolute IRI; give the field another name",
@@ -280,36 +404,4 @@ fn capitalize(word: &str) -> impl Iterator<Item = char> {
     let mut chars = word.chars();
     let first = chars.next().into_iter().flat_map(char::to_uppercase);
     first.chain(chars.collect::<Vec<_>>())
-}
-
-/// Writes a name as the key of a YAML mapping, quoted if necessary.
-fn yaml_key(name: &str) -> String {
-    const WORDS: &[&str] = &["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
-    let is_plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
-        && !WORDS.contains(&name.to_ascii_lowercase().as_str());
-    if is_plain { name.to_owned() } else { quote_yaml(name) }
-}
-
-/// Writes a text in double quotes, with YAML's escapes (YAML 1.2, 7.3.1).
-fn quote_yaml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            // Printable characters that are not a line break in any version of YAML.
-            ' '..='~'
-            | '\u{a0}'..='\u{2027}'
-            | '\u{202a}'..='\u{d7ff}'
-            | '\u{e000}'..='\u{fefe}'
-            | '\u{ff00}'..='\u{fffd}'
-            | '\u{10000}'.. => out.push(c),
-            c => {
-                let _ = write!(out, "\\U{:08X}", u32::from(c));
-            }
-        }
-    }
-    out.push('"');
-    out
 }

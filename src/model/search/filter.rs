@@ -1,8 +1,11 @@
 //! Filters: conditions that an object must fulfil.
-use crate::mapping::{Property, Shape, Value};
+use crate::mapping::{MEMBER_KEY, MapMember, Property, Shape, Value};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::nearest::find_nearest;
 use penstock_rdf::compare::ValueOrder;
+
+/// The name in the path of a filter that stands for any member of a map.
+pub const ANY_MEMBER: &str = "*";
 
 /// A condition on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +23,15 @@ pub enum Filter {
         /// The index in [`Shape::fields`].
         field: usize,
         /// The condition on the value.
+        test: ValueTest,
+    },
+    /// A text of a language map passes the test.
+    Text {
+        /// The index in [`Shape::fields`].
+        field: usize,
+        /// The language of the text; `None` for any.
+        language: Option<String>,
+        /// The condition on the text.
         test: ValueTest,
     },
     /// An object nested in the field passes the filter.
@@ -51,7 +63,8 @@ pub enum ValueTest {
 
 impl Filter {
     /// Creates a filter that tests the field at a path of names. `uri`, or the name of a field of type `id`, means
-    /// the URI of the object there.
+    /// the URI of the object there. After a language map, the path may name a language. After a map, it names a member, or
+    /// [`ANY_MEMBER`], or with [`MEMBER_KEY`] the names themselves.
     ///
     /// # Errors
     /// `ErrorClass::Invalid` if there is no such field.
@@ -70,7 +83,19 @@ impl Filter {
             let known: Vec<&str> = shape.fields.iter().map(|field| field.name.as_str()).collect();
             return Err(unknown_field_error(name, &known));
         };
-        match (&property.value, rest) {
+        Self::for_property((field, property), rest, test)
+    }
+
+    fn for_property(
+        (field, property): (usize, &Property),
+        path: &[&str],
+        test: ValueTest,
+    ) -> Result<Self, GatewayError> {
+        if let (Some((shape, map)), Some((name, rest))) = (property.map(), path.split_first()) {
+            let filter = Self::for_member(shape, (*name, rest), map, test)?;
+            return Ok(Self::Nested { field, filter: Box::new(filter) });
+        }
+        match (&property.value, path) {
             (Value::Object(_), []) if test == ValueTest::Exists => {
                 Ok(Self::Nested { field, filter: Box::new(Self::All(Vec::new())) })
             }
@@ -79,8 +104,34 @@ impl Filter {
                 Ok(Self::Nested { field, filter: Box::new(Self::for_field(nested, rest, test)?) })
             }
             (_, []) => Ok(Self::Field { field, test }),
+            (_, [language]) if property.value.language_map().is_some() => {
+                Ok(Self::Text { field, language: Some((*language).to_owned()), test })
+            }
             (_, [more, ..]) => Err(unknown_field_error(more, &[])),
         }
+    }
+
+    /// Creates a filter that tests the members of a map with this name.
+    fn for_member(
+        shape: &Shape,
+        (name, path): (&str, &[&str]),
+        map: MapMember<'_>,
+        test: ValueTest,
+    ) -> Result<Self, GatewayError> {
+        if name == MEMBER_KEY {
+            return Ok(Self::Field { field: map.key_index, test });
+        }
+        let filter = match (map.value, path) {
+            (Some(value), path) => Self::for_property(value, path, test)?,
+            (None, []) if test == ValueTest::Exists => Self::All(Vec::new()),
+            (None, []) => Self::Uri(test),
+            (None, path) => Self::for_field(shape, path, test)?,
+        };
+        if name == ANY_MEMBER {
+            return Ok(filter);
+        }
+        let named = ValueTest::In(vec![name.to_owned()]);
+        Ok(Self::All(vec![Self::Field { field: map.key_index, test: named }, filter]))
     }
 
     /// Checks that the filter fits the shape: its field indexes, and the types that it compares.
@@ -96,7 +147,22 @@ impl Filter {
             Self::Uri(test) => test.check_values("uri", ValueOrder::Text),
             Self::Field { field, test } => {
                 let (name, property) = find_property(shape, *field)?;
-                test.check_values(name, property.value.kind().order)
+                let kind = property.value.kind();
+                if !kind.is_searchable() {
+                    let kind = kind.name;
+                    return Err(invalid_filter_error(format!(
+                        "the field {name} is of the type {kind}, whose values cannot be searched"
+                    )));
+                }
+                test.check_values(name, property.order())
+            }
+            Self::Text { field, language: _, test } => {
+                let (name, property) = find_property(shape, *field)?;
+                if property.value.language_map().is_none() {
+                    let error = format!("the field {name} is not a language map");
+                    return Err(invalid_filter_error(error));
+                }
+                test.check_values(name, property.order())
             }
             Self::Nested { field, filter } => match find_property(shape, *field)? {
                 (_, Property { value: Value::Object(nested), .. }) => filter.check_shape(nested),
@@ -110,6 +176,11 @@ impl Filter {
 
 impl ValueTest {
     fn check_values(&self, name: &str, order: ValueOrder) -> Result<(), GatewayError> {
+        let order = match (self, order) {
+            // Only numbers come before or after another value.
+            (Self::Before(_) | Self::After(_), ValueOrder::Scalar) => ValueOrder::Number,
+            _ => order,
+        };
         let wanted: &[String] = match self {
             Self::In(wanted) => wanted,
             Self::Before(wanted) | Self::After(wanted) if order == ValueOrder::Text => {

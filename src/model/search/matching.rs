@@ -1,12 +1,14 @@
 //! Tests whether an object passes a filter.
 use super::budget::SearchBudget;
 use super::filter::{Filter, ValueTest, find_property};
-use crate::mapping::{Shape, Value};
-use crate::view::{FieldValues, NestingPath, ShownValues};
+use crate::list::Lists;
+use crate::mapping::{Shape, Value, format_language_tag};
+use crate::view::{FieldValues, NestingPath, ShownLiteral, ShownValues};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad};
 use penstock_base::error::GatewayError;
 use penstock_rdf::compare::{SortKey, ValueOrder};
 use penstock_store::{Pattern, Read};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
@@ -18,6 +20,7 @@ pub(super) enum Matcher {
     Not(Box<Matcher>),
     Uri(ValueCheck),
     Field { field: usize, order: ValueOrder, check: ValueCheck },
+    Text { field: usize, language: Option<String>, check: ValueCheck },
     Nested { field: usize, matcher: Box<Matcher>, needs: RequiredQuads },
 }
 
@@ -85,8 +88,13 @@ impl Matcher {
             Filter::Not(filter) => Self::Not(Box::new(Self::compile_filter(filter, shape)?)),
             Filter::Uri(test) => Self::Uri(ValueCheck::new(test, ValueOrder::Text)),
             Filter::Field { field, test } => {
-                let order = find_property(shape, *field)?.1.value.kind().order;
+                let order = find_property(shape, *field)?.1.order();
                 Self::Field { field: *field, order, check: ValueCheck::new(test, order) }
+            }
+            Filter::Text { field, language, test } => {
+                let order = find_property(shape, *field)?.1.order();
+                let language = language.as_deref().map(format_language_tag).map(Cow::into_owned);
+                Self::Text { field: *field, language, check: ValueCheck::new(test, order) }
             }
             Filter::Nested { field, filter } => {
                 let Value::Object(nested) = &find_property(shape, *field)?.1.value else {
@@ -107,7 +115,9 @@ impl Matcher {
             }
             Self::Not(matcher) => matcher.own_fields(),
             Self::Uri(_) => HashSet::new(),
-            Self::Field { field, .. } | Self::Nested { field, .. } => HashSet::from([*field]),
+            Self::Field { field, .. } | Self::Text { field, .. } | Self::Nested { field, .. } => {
+                HashSet::from([*field])
+            }
         }
     }
 
@@ -117,7 +127,7 @@ impl Matcher {
             Self::All(matchers) | Self::Any(matchers) => matchers.iter().any(Self::needs_reading),
             Self::Not(matcher) => matcher.needs_reading(),
             Self::Uri(_) => false,
-            Self::Field { .. } | Self::Nested { .. } => true,
+            Self::Field { .. } | Self::Text { .. } | Self::Nested { .. } => true,
         }
     }
 }
@@ -140,7 +150,20 @@ impl<R: Read> TestedObject<'_, R> {
             return self.passes_with_values(matcher, &FieldValues::from_quads(self.shape, &[]));
         }
         let quads = self.read_quads(needs)?;
-        self.passes_with_values(matcher, &FieldValues::from_quads(self.shape, &quads))
+        let lists = self.read_lists(&quads)?;
+        let values = FieldValues::from_quads(self.shape, &quads).with_lists(&lists);
+        self.passes_with_values(matcher, &values)
+    }
+
+    /// Reads the lists of ordered arrays.
+    fn read_lists(&self, quads: &[Quad]) -> Result<Lists, GatewayError> {
+        let about = quads.iter().map(|quad| (quad.predicate.as_ref(), quad.object.as_ref()));
+        let mut lists = Lists::default();
+        let nodes = lists.add_object(self.read, self.shape, about)?;
+        if nodes > 0 {
+            self.budget.count_examined(nodes)?;
+        }
+        Ok(lists)
     }
 
     /// Reads what is stored about the object; empty if it is nested in itself.
@@ -197,6 +220,17 @@ impl<R: Read> TestedObject<'_, R> {
                 let (_, property) = find_property(self.shape, *field)?;
                 let shown = owned.collect_shown(*field, property);
                 Ok(shown.texts().any(|text| check.matches_text(text, *order)))
+            }
+            Matcher::Text { field, language, check } => {
+                let (_, property) = find_property(self.shape, *field)?;
+                let ShownValues::Literals(texts) = owned.collect_shown(*field, property) else {
+                    return Ok(false);
+                };
+                let is_in_language = |text: &ShownLiteral<'_>| {
+                    language.is_none() || text.language().as_deref() == language.as_deref()
+                };
+                let mut texts = texts.iter().filter(|text| is_in_language(text));
+                Ok(texts.any(|text| check.matches_text(&text.text, property.order())))
             }
             Matcher::Nested { field, matcher, needs } => {
                 let (_, property) = find_property(self.shape, *field)?;

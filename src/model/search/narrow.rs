@@ -71,12 +71,12 @@ impl CandidateSource {
                     all.partition_point(|uri| after.is_some_and(|after| uri.as_str() <= after));
                 Ok(all.iter().skip(from).take(limit).cloned().collect())
             }
-            Self::Listing(filter) => Ok(read.list_subjects(filter, after, limit)?),
+            Self::Listing(filter) => Ok(members::list_filtered(read, filter, after, limit)?),
             // The first candidates of all listings are among the first of each.
             Self::Merged(filters) => {
                 let mut merged = BTreeSet::new();
                 for filter in filters {
-                    let uris = read.list_subjects(filter, after, limit)?;
+                    let uris = members::list_filtered(read, filter, after, limit)?;
                     merged.extend(uris.into_iter().map(NamedNode::into_string));
                 }
                 Ok(merged.into_iter().take(limit).map(NamedNode::new_unchecked).collect())
@@ -121,6 +121,13 @@ impl<R: Read> ClueFinder<'_, R> {
             Filter::Uri(ValueTest::In(uris)) => Ok(IndexClue::Set(uris.iter().cloned().collect())),
             Filter::Field { field, test: ValueTest::In(values) } => {
                 match find_property(shape, *field)?.1 {
+                    // Its values are in nodes of a list.
+                    Property { is_ordered: true, .. } => Ok(IndexClue::None),
+                    Property { predicate, value: Value::Resource, codes: Some(codes), .. } => {
+                        let iris = values.iter().flat_map(|text| codes.list_iris_shown_as(text));
+                        let iris: BTreeSet<String> = iris.map(NamedNode::into_string).collect();
+                        Ok(clue_for_links(predicate, iris.iter().map(String::as_str)))
+                    }
                     Property { predicate, value: Value::Resource, .. } => {
                         Ok(clue_for_links(predicate, values.iter().map(String::as_str)))
                     }
@@ -128,7 +135,7 @@ impl<R: Read> ClueFinder<'_, R> {
                 }
             }
             Filter::Nested { field, filter } => {
-                let Property { predicate, value: Value::Object(nested), .. } =
+                let Property { predicate, value: Value::Object(nested), is_ordered: false, .. } =
                     find_property(shape, *field)?.1
                 else {
                     return Ok(IndexClue::None);
@@ -142,7 +149,9 @@ impl<R: Read> ClueFinder<'_, R> {
                 let links = nested.iter().map(|uri| vec![link_condition(predicate, uri)]);
                 Ok(self.collect_subjects(links)?.map_or(IndexClue::None, IndexClue::Set))
             }
-            Filter::Not(_) | Filter::Uri(_) | Filter::Field { .. } => Ok(IndexClue::None),
+            Filter::Not(_) | Filter::Uri(_) | Filter::Field { .. } | Filter::Text { .. } => {
+                Ok(IndexClue::None)
+            }
         }
     }
 

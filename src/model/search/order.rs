@@ -41,12 +41,12 @@ impl Order {
     pub(super) fn value_kind(self, shape: &Shape) -> Result<Option<ValueOrder>, GatewayError> {
         let Some(field) = self.field else { return Ok(None) };
         let (name, property) = find_property(shape, field)?;
-        if property.is_array || property.value.shape().is_some() {
+        if !property.is_orderable() {
             return Err(invalid_order_error(format!(
                 "objects cannot be ordered by {name}, because it holds arrays or objects"
             )));
         }
-        Ok(Some(property.value.kind().order))
+        Ok(Some(property.order()))
     }
 
     /// Returns a name that distinguishes cursors of this order from others.

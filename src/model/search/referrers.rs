@@ -2,6 +2,7 @@
 use super::budget::SearchBudget;
 use super::cursor;
 use super::narrow::find_subjects_linking_to;
+use crate::list::find_element_owners;
 use crate::mapping::{Property, Shape, Value};
 use crate::members;
 use crate::resource::Compiled;
@@ -11,6 +12,7 @@ use penstock_base::cursor::encode_cursor;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Pattern, Read};
 use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// The maximum number of objects that are listed at a time.
@@ -119,6 +121,8 @@ struct Step<'s> {
     /// The field's index in the shape.
     place: usize,
     predicate: &'s NamedNode,
+    /// Whether it is an ordered array.
+    is_ordered: bool,
 }
 
 impl Step<'_> {
@@ -145,16 +149,17 @@ impl<R: Read> ReferrerSearch<'_, R> {
         steps: &mut Vec<Step<'s>>,
         links: &mut Vec<Link<'s>>,
     ) -> Result<(), GatewayError> {
-        for (place, field, Property { predicate, value, .. }) in shape.iter_properties() {
+        for (place, field, property) in shape.iter_properties() {
+            let Property { predicate, value, is_ordered, .. } = property;
             if matches!(value, Value::Literal(_)) {
                 continue;
             }
-            let step = Step { shape, place, predicate };
+            let step = Step { shape, place, predicate, is_ordered: *is_ordered };
             steps.push(step);
             let holds = step.owns_value(self.target.as_str())
                 && match self.known.get(predicate) {
                     Some(holds) => *holds,
-                    None => self.has_target_under(predicate)?,
+                    None => self.has_target_under(property)?,
                 };
             let nested = value.shape();
             if holds || nested.is_some() {
@@ -172,16 +177,46 @@ impl<R: Read> ReferrerSearch<'_, R> {
         Ok(())
     }
 
-    fn has_target_under(&mut self, predicate: &NamedNode) -> Result<bool, GatewayError> {
+    fn has_target_under(&mut self, property: &Property) -> Result<bool, GatewayError> {
         self.budget.check_time()?;
+        let Property { predicate, is_ordered, .. } = property;
+        let target = Term::from(self.target.clone());
+        if *is_ordered {
+            let mut holds = false;
+            find_element_owners(self.read, predicate, &target, &mut |_| {
+                holds = true;
+                ControlFlow::Break(())
+            })?;
+            return Ok(holds);
+        }
         let pattern = Pattern {
             predicate: Some(predicate.clone()),
-            object: Some(Term::from(self.target.clone())),
+            object: Some(target),
             ..Pattern::default()
         };
         let holds = self.read.any(&pattern)?;
         self.known.insert(predicate.clone(), holds);
         Ok(holds)
+    }
+
+    /// Returns the objects with one of these elements in an ordered array with this property.
+    fn find_owners(
+        &self,
+        predicate: &NamedNode,
+        elements: &BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, GatewayError> {
+        let mut owners = BTreeSet::new();
+        for element in elements {
+            let element = Term::from(NamedNode::new_unchecked(element));
+            let mut counted = Ok(());
+            find_element_owners(self.read, predicate, &element, &mut |owner| {
+                counted = self.budget.count_examined(1);
+                owners.insert(owner.into_string());
+                if counted.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            counted?;
+        }
+        Ok(owners)
     }
 
     /// Returns up to `wanted` members after a URI that lead to the target by these properties.
@@ -196,6 +231,10 @@ impl<R: Read> ReferrerSearch<'_, R> {
         let mut ends = BTreeSet::from([self.target.as_str().to_owned()]);
         for step @ Step { predicate, .. } in nested.iter().rev() {
             ends.retain(|end| step.owns_value(end));
+            if step.is_ordered {
+                ends = self.find_owners(predicate, &ends)?;
+                continue;
+            }
             let above = find_subjects_linking_to(self.read, self.budget, predicate, &ends)?;
             ends = above.ok_or_else(|| {
                 GatewayError::new(
@@ -210,6 +249,18 @@ impl<R: Read> ReferrerSearch<'_, R> {
         }
         ends.retain(|end| first.owns_value(end));
         let mut found = BTreeSet::new();
+        if first.is_ordered {
+            for owner in self.find_owners(first.predicate, &ends)? {
+                let uri = NamedNode::new_unchecked(&owner);
+                if after.is_none_or(|after| owner > *after)
+                    && found.len() < wanted
+                    && members::is_member(self.read, business_object, &uri)?
+                {
+                    found.insert(owner);
+                }
+            }
+            return Ok(found.into_iter().map(NamedNode::new_unchecked).collect());
+        }
         for end in &ends {
             let mut filter = members::build_member_filter(self.read, business_object)?;
             filter.having.push((first.predicate.clone(), NamedNode::new_unchecked(end).into()));

@@ -177,6 +177,7 @@ fn passes(filter: &Filter, object: &Value, names: &[&str]) -> bool {
         Filter::Not(filter) => !passes(filter, object, names),
         Filter::Uri(test) => holds(test, &object["uri"]),
         Filter::Field { field, test } => values(names[*field]).iter().any(|v| holds(test, v)),
+        Filter::Text { .. } => unreachable!("the mapping has no language map"),
         Filter::Nested { field, filter } => {
             values(names[*field]).iter().any(|nested| passes(filter, nested, &INNER))
         }
@@ -350,4 +351,36 @@ fn dates_are_compared_by_their_moment() {
     let date = |text: &str| ValueOrder::Date.sort_key(text);
     assert!(date("2024-01-01+01:00") < date("2024-01-01"));
     assert!(date("2024-01-01") < date("2024-01-02+14:00"));
+}
+
+#[test]
+fn filters_name_the_members_of_maps() {
+    let config = "
+type: object
+path: Pump:.
+fields:
+  sensors:
+    type: map
+    path: <urn:sensor>/Sensor:.
+    key: {path: <urn:code>}
+    elements: {type: object, fields: {value: {type: number, path: <urn:value>}}}
+  levels: {type: map, path: <urn:level>/Level:., key: {path: <urn:number>, type: integer}, elements: {type: number, path: <urn:value>}}
+";
+    let fixture = Fixture::new(mapping::compile(config).unwrap().root);
+    let objects = [
+        r#"{"uri":"urn:p:1","sensors":{"T1":{"value":1},"a.b":{"value":5}},"levels":{"1":1}}"#,
+        r#"{"uri":"urn:p:2","sensors":{"T1":{"value":3}},"levels":{"2":1}}"#,
+    ];
+    fixture.send(Mode::Add, &objects.join(",")).unwrap();
+    let find = |path: &[&str], test: ValueTest| -> Vec<String> {
+        let filter = Filter::for_field(&fixture.business_object.mapping.root, path, test).unwrap();
+        fixture.search(&filter, Order::default(), 10)
+    };
+    let over_two = || ValueTest::After("2".to_owned());
+    assert_eq!(find(&["sensors", "T1", "value"], over_two()), ["urn:p:2"]);
+    assert_eq!(find(&["sensors", ANY_MEMBER, "value"], over_two()), ["urn:p:1", "urn:p:2"]);
+    assert_eq!(find(&["sensors", "a.b"], ValueTest::Exists), ["urn:p:1"]);
+    let is_two = ValueTest::In(vec!["2".to_owned()]);
+    assert_eq!(find(&["levels", mapping::MEMBER_KEY], is_two), ["urn:p:2"]);
+    assert_eq!(find(&["levels", "1"], ValueTest::Exists), ["urn:p:1"]);
 }

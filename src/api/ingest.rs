@@ -2,6 +2,7 @@
 use crate::change_owners::read_change_owners;
 use crate::stream::{self, StreamForm};
 use penstock_auth::Authorized;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_http::accept::read_languages;
 use penstock_http::access::MinimumRole::Contributor;
 use penstock_http::body::{self, MediaType, check_media_type, find_charset};
@@ -13,7 +14,9 @@ use penstock_http::problem::Problem;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::state::{self, run_ingestion};
 use penstock_model::csv::{CsvFormat, CsvHeader};
-use penstock_model::ingest::{Answer, BegunIngestion, Body, Mode, ObjectCondition, OnError};
+use penstock_model::ingest::{
+    Answer, BegunIngestion, Body, BodyForm, Mode, ObjectCondition, OnError,
+};
 use penstock_resources::change::{ChangeState, SubmittedChange};
 use penstock_resources::ingestion::Ingestion;
 use penstock_resources::object;
@@ -36,6 +39,8 @@ pub(super) fn operations() -> Vec<Operation> {
                  With `onError=skip`, the valid objects are stored. The response lists the others as `rejected`. Their \
                  texts are kept as dead letters: see `/api/v1/ingestions/{id}/rejected`. An object that refers to a \
                  rejected one is rejected too.\n\n\
+                 With `form=document` the body is the document of a system as it is, or an array of them. `items` in the \
+                 mapping says where the objects are in it. Errors and warnings point into the document.\n\n\
                  Into a Business Object whose `review` is `required`, and with `review=true`, `draft=true` or change \
                  owners, the graph stays as it is. The request is checked as any other, and becomes a change: see \
                  `/api/v1/changes`.\n\n\
@@ -115,6 +120,7 @@ penstock_http::parameters! {
     struct IngestQuery {
         "mode" => mode: Option<Mode>, "How stored data is changed; `ADD` when absent.";
         "objects" => objects: Option<bool>, "Whether the response reports the result of each object; true when absent, and false for NDJSON and CSV.";
+        "form" => form: Option<BodyForm>, "What the body is: `{\"data\": [...]}` (`data`), or documents of a system in which the mapping finds the objects (`document`); `data` when absent. With NDJSON, `document` is a document in each line; not for CSV.";
         "onError" => on_error: Option<OnError>, "What to do if an object has an error: store nothing (`abort`), or leave it out (`skip`); `abort` when absent.";
         "review" => review: bool, "Store the request as a change, which an approver publishes.";
         "draft" => draft: bool, "As `review`; the change is a draft until it is submitted.";
@@ -140,15 +146,15 @@ async fn ingest_unprefixed(
     query: Result<(IngestQuery, PutConditions), Problem>,
 ) -> ReplyResult {
     let prepared = query.and_then(|(query, conditions)| prepare_job(&call, &query, conditions));
-    let (job, form) = prepared.inspect_err(|problem| {
+    let (job, kind) = prepared.inspect_err(|problem| {
         let given = call.req.query::<String>("mode");
         let mode = given.as_deref().unwrap_or(Mode::default().name());
         let status = problem.status().as_u16();
         ingestions::log_refusal(call.path("id"), mode, call.caller(), problem.detail(), status);
     })?;
-    match form {
-        BodyForm::Stream(form) => stream::ingest_stream(call.req.take_body(), job, form).await,
-        BodyForm::Json => {
+    match kind {
+        BodyKind::Stream(form) => stream::ingest_stream(call.req.take_body(), job, form).await,
+        BodyKind::Json => {
             let body = body::read_whole_body(call.req, call.depot).await;
             let body = body.inspect_err(|problem| job.log_refusal(problem))?;
             let prefix = origin(call.depot).prefix.clone();
@@ -185,8 +191,8 @@ fn change_reply(
     Ok(reply.with_header(LOCATION, &location))
 }
 
-/// The form of the body.
-enum BodyForm {
+/// How the body is read.
+enum BodyKind {
     Json,
     Stream(StreamForm),
 }
@@ -196,15 +202,16 @@ fn prepare_job(
     call: &Call<'_>,
     query: &IngestQuery,
     conditions: PutConditions,
-) -> Result<(Job, BodyForm), Problem> {
+) -> Result<(Job, BodyKind), Problem> {
     let (gateway, req) = (call.gateway()?, &*call.req);
     let compiled = find_business_object(&gateway, call.path("id"))?;
     let media_type = check_media_type(req, &[MediaType::Json, MediaType::NdJson, MediaType::Csv])?;
-    let form = read_form(req, query, media_type)?;
+    let kind = read_body_kind(req, query, media_type)?;
     let submission = read_submission(req, query)?;
     let on_error = query.on_error.unwrap_or_default();
     let mode = query.mode.unwrap_or_default();
     let request = IngestionRequest {
+        form: query.form.unwrap_or_default(),
         on_error,
         submission,
         bypass: query.bypass,
@@ -214,21 +221,26 @@ fn prepare_job(
         lists_objects: query.objects.unwrap_or(media_type == MediaType::Json),
         ..IngestionRequest::new(&compiled.object, mode, call.trace())
     };
-    Ok((Job { state: call.state(), gateway, by: call.caller().clone(), request }, form))
+    Ok((Job { state: call.state(), gateway, by: call.caller().clone(), request }, kind))
 }
 
-/// Returns the form of the body. The parameters of CSV are errors with anything else.
-fn read_form(
+/// Returns how the body is read. The parameters of CSV are errors with anything else.
+fn read_body_kind(
     req: &Request,
     query: &IngestQuery,
     media_type: MediaType,
-) -> Result<BodyForm, Problem> {
+) -> Result<BodyKind, Problem> {
     let (delimiter, array_delimiter) =
         (query.delimiter.as_deref(), query.array_delimiter.as_deref());
     if media_type == MediaType::Csv {
+        if query.form == Some(BodyForm::Document) {
+            let message = "form=document is for documents in JSON; send them as application/json or \
+                           application/x-ndjson";
+            return Err(GatewayError::new(ErrorClass::UnsupportedMediaType, message).into());
+        }
         let decimal_comma = query.decimal_comma.unwrap_or_default();
         let format = CsvFormat::new(delimiter, array_delimiter, decimal_comma)?;
-        return Ok(BodyForm::Stream(StreamForm::Csv { format, charset: find_charset(req) }));
+        return Ok(BodyKind::Stream(StreamForm::Csv { format, charset: find_charset(req) }));
     }
     let csv_parameters = [
         ("delimiter", delimiter.is_some()),
@@ -241,8 +253,8 @@ fn read_form(
         )));
     }
     Ok(match media_type {
-        MediaType::NdJson => BodyForm::Stream(StreamForm::Lines),
-        MediaType::Json | MediaType::Csv => BodyForm::Json,
+        MediaType::NdJson => BodyKind::Stream(StreamForm::Lines),
+        MediaType::Json | MediaType::Csv => BodyKind::Json,
     })
 }
 

@@ -8,6 +8,7 @@ use async_graphql::registry::{MetaInputValue, MetaType, MetaTypeName, Registry};
 use async_graphql::{Name, Value as ConstValue};
 use async_graphql_value::Value;
 use penstock_base::nearest::find_nearest;
+use penstock_model::mapping::CODE_SCALAR;
 use std::fmt;
 
 /// The maximum number of characters of a value in an error.
@@ -193,6 +194,10 @@ fn coerce_scalar(name: &str, value: Value) -> Result<Value, CoercionError> {
         // An identifier is a string, also if it is written as a number (GraphQL, 3.5.5).
         ("ID", Value::Number(number)) if number.is_i64() || number.is_u64() => {
             return Ok(Value::String(number.to_string()));
+        }
+        (name, value) if name == CODE_SCALAR.name => {
+            let is_code = matches!(value, Value::String(_) | Value::Number(_) | Value::Boolean(_));
+            (is_code, "a string, a number or a boolean")
         }
         // Strings too, for clients that cannot write all digits.
         (name, value) if is_number(name) => {

@@ -9,7 +9,7 @@ use super::document::Document;
 use super::gateway_types::{CHANGE_TYPE, find_members};
 use super::input;
 use super::model::{FieldRole, Model, RootField};
-use super::system::{self, NODE_TYPE, QUERY_TYPE, REFERRERS_TYPE};
+use super::system::{self, NODE_TYPE, QUERY_TYPE, REFERRERS_TYPE, TEXT_TYPE};
 use async_graphql::Name;
 use async_graphql::parser::types::{ExecutableDocument, Field, Selection, SelectionSet};
 use std::collections::HashMap;
@@ -348,9 +348,13 @@ fn find_target_type(model: &Model, type_name: &str, field: &str) -> Option<(Stri
     if let Some(place) = model.by_name.get(type_name) {
         return Some(match model.object_types.get(*place)?.find_field(field)?.role {
             FieldRole::Nested(_, to, is_list) => (object(to)?.to_owned(), many(is_list)),
+            FieldRole::Group(to) | FieldRole::Member(to) => {
+                (object(to)?.to_owned(), Cardinality::One)
+            }
             FieldRole::Followed(_, is_list) => (NODE_TYPE.to_owned(), many(is_list)),
             FieldRole::AsObject => (NODE_TYPE.to_owned(), Cardinality::One),
             FieldRole::ReferredBy => (REFERRERS_TYPE.to_owned(), Cardinality::Page),
+            FieldRole::Texts(..) => (TEXT_TYPE.to_owned(), Cardinality::List),
             FieldRole::Uri | FieldRole::Leaf(..) => return None,
         });
     }

@@ -76,15 +76,37 @@ fn parse_object_filter(
             (_, Some(FieldRole::Leaf(field, ..))) => {
                 parse_tests(name, value, &|test| Filter::Field { field, test })?
             }
+            (_, Some(FieldRole::Texts(field, _))) => parse_text_filter(name, field, value)?,
             (_, Some(FieldRole::Nested(field, to, _))) => {
                 let to = model.object_types.get(to).ok_or_else(|| unknown_field_error(name))?;
                 let filter = Box::new(parse_object_filter(model, to, value)?);
                 Filter::Nested { field, filter }
             }
+            // The fields of a group belong to the object around it, as those of a value to the member of a map.
+            (_, Some(FieldRole::Group(to) | FieldRole::Member(to))) => {
+                let to = model.object_types.get(to).ok_or_else(|| unknown_field_error(name))?;
+                parse_object_filter(model, to, value)?
+            }
             _ => return Err(unknown_field_error(name)),
         });
     }
     Ok(if all.len() == 1 { all.swap_remove(0) } else { Filter::All(all) })
+}
+
+/// Reads the filter of a language map: the language, and tests of the texts in it. Without a test, there is a text.
+fn parse_text_filter(name: &str, field: usize, value: &Value) -> Result<Filter, GatewayError> {
+    let language = match value {
+        Value::Object(members) => members.get("language"),
+        _ => None,
+    };
+    let language = match language {
+        Some(Value::String(tag)) => Some(tag.clone()),
+        _ => None,
+    };
+    let build = |test| Filter::Text { field, language: language.clone(), test };
+    let filter = parse_tests(name, value, &build)?;
+    let is_untested = language.is_some() && filter == Filter::All(Vec::new());
+    Ok(if is_untested { build(ValueTest::Exists) } else { filter })
 }
 
 fn parse_tests(
@@ -99,7 +121,8 @@ fn parse_tests(
     };
     let mut all = Vec::new();
     for (test, value) in members {
-        if *value == Value::Null {
+        // The language is no test of its own.
+        if *value == Value::Null || test == "language" {
             continue;
         }
         let text = || to_comparable_text(name, value);

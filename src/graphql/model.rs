@@ -1,14 +1,15 @@
 //! The GraphQL types of Business Objects, their names, and what each field shows.
 //!
 //! The type of a nested object is named after its position: `Pump_Address` for the field `address` of `Pump`. Equal
-//! nested objects of one Business Object share the type of the first position.
+//! nested objects of one Business Object share the type of the first position. That of a group is named in the same way.
 use super::gateway_types::CHANGE_TYPE;
 use super::names::{self, UsedNames};
 use super::system;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_model::mapping::{FieldKind, Property, Scalar, Shape, Value};
+use penstock_model::mapping::{Entry, FieldKind, Level, Property, Scalar, Shape, Value};
 use penstock_model::resource::Compiled;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The maximum number of fields of one Business Object. A larger one gets no type, because its types would take too
@@ -75,15 +76,32 @@ pub(super) struct LeftOut {
     pub(super) why: String,
 }
 
-/// The type of a Business Object's objects, or of objects nested in them.
+/// The position in a mapping that a type describes.
+struct TypePosition<'s> {
+    root: &'s Shape,
+    shape: &'s Shape,
+    /// The members of the type: those of the shape, or of a group in it.
+    level: Level<'s>,
+    /// The indexes of the fields that lead to the shape from the root.
+    path: Vec<usize>,
+    /// Whether it is a member of a map, with its name and its value.
+    is_member: bool,
+}
+
+/// The type of a Business Object's objects, of objects nested in them, or of groups in either.
 #[derive(Debug)]
 pub(super) struct ObjectType {
     pub(super) name: String,
     pub(super) fields: Vec<Field>,
     /// The Business Object that it belongs to, as an index into [`Model::business`].
     pub(super) business: usize,
-    /// Its first position: the indexes of the fields that lead to it from the root shape.
+    /// Its first position: the indexes of the fields that lead to it from the root shape. That of a group is the position of
+    /// the object around it.
     pub(super) path: Vec<usize>,
+    /// If it is the type of a group: the indexes of the group's fields in the shape of the object around it.
+    pub(super) group: Option<Range<usize>>,
+    /// Whether it is the type of the members of a map, with their names and values.
+    pub(super) is_member: bool,
 }
 
 /// A field of an object.
@@ -101,8 +119,14 @@ pub(super) enum FieldRole {
     Uri,
     /// Values of this type.
     Leaf(usize, &'static Scalar, bool),
+    /// The texts of a language map, whose filter is that of this type.
+    Texts(usize, &'static Scalar),
     /// Nested objects, and their type as an index into [`Model::objects`].
     Nested(usize, usize, bool),
+    /// A group of fields, and its type as an index into [`Model::objects`].
+    Group(usize),
+    /// The object that is the value of a member of a map, and its type as an index into [`Model::objects`].
+    Member(usize),
     /// The objects that a field of type `resource` refers to.
     Followed(usize, bool),
     /// The nested object as an object of its own Business Object.
@@ -132,25 +156,18 @@ impl LeftOut {
 impl ObjectType {
     /// Returns whether it is the type of a Business Object's own objects, not of nested ones.
     pub(super) fn is_root(&self) -> bool {
-        self.path.is_empty()
+        self.path.is_empty() && self.group.is_none()
     }
 
-    /// Finds its shape in a mapping with this root.
+    /// Finds its shape, or that of the object around the group, in a mapping with this root.
     pub(super) fn find_shape<'s>(&self, root: &'s Shape) -> Option<&'s Shape> {
-        self.path.iter().try_fold(root, |shape, place| Some(nested_at(shape, *place)?.1))
+        self.path.iter().try_fold(root, |shape, place| shape.fields.get(*place)?.shape())
     }
 
     /// Finds the field of this name.
     pub(super) fn find_field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
-}
-
-/// A shape in the mapping of a Business Object, and the places of the fields that lead to it.
-struct PlacedShape<'s> {
-    root: &'s Shape,
-    shape: &'s Shape,
-    path: Vec<usize>,
 }
 
 impl Model {
@@ -177,8 +194,9 @@ impl Model {
         for (business, (compiled, fields, type_name, one)) in named.into_iter().enumerate() {
             let object = model.object_types.len();
             let root = &compiled.mapping.root;
-            let placed = PlacedShape { root, shape: root, path: Vec::new() };
-            model.add_object_types(placed, &type_name, business, &mut types);
+            let (level, path) = (root.level(), Vec::new());
+            let position = TypePosition { root, shape: root, level, path, is_member: false };
+            model.add_object_types(position, &type_name, business, &mut types);
             let many = connection_field_name(&one);
             model.roots.insert(one.clone(), RootField::One(business));
             model.roots.insert(many.clone(), RootField::Many(business));
@@ -202,41 +220,63 @@ impl Model {
         model
     }
 
-    /// Adds the type of a shape, and those of the objects nested in it.
+    /// Adds the type of the objects or groups at a position, and those of what is nested in them.
     fn add_object_types(
         &mut self,
-        PlacedShape { root, shape, path }: PlacedShape<'_>,
+        position: TypePosition<'_>,
         name: &str,
         business: usize,
         types: &mut UsedNames,
     ) {
+        let TypePosition { root, shape, level, path, is_member } = position;
         let own = self.object_types.len();
         let mut taken = UsedNames::from_names(&RESERVED_NAMES);
-        let mut fields = vec![Field { name: "uri".to_owned(), role: FieldRole::Uri }];
+        let mut fields = Vec::new();
+        let is_object = level.is_object() && !is_member;
+        if is_object {
+            fields.push(Field { name: "uri".to_owned(), role: FieldRole::Uri });
+        }
         let mut derived = Vec::new();
-        // The types of nested objects are added when the names of all fields are known.
+        // The types of nested objects and groups are added when the names of all fields are known.
         let mut nested = Vec::new();
-        for (place, field) in shape.fields.iter().enumerate() {
-            let role = match &field.kind {
-                FieldKind::Id if field.name == "uri" => continue,
-                FieldKind::Id => FieldRole::Uri,
-                FieldKind::Property(Property {
-                    value: Value::Object(_), is_array: many, ..
-                }) => {
-                    nested.push(fields.len());
-                    FieldRole::Nested(place, 0, *many)
+        let entries =
+            if is_member { list_member_entries(shape) } else { level.entries().collect() };
+        for (member, entry) in entries {
+            let role = match entry {
+                Entry::Group(inner) => {
+                    let path = path.clone();
+                    let position =
+                        TypePosition { root, shape, level: inner, path, is_member: false };
+                    nested.push((fields.len(), member, position));
+                    if is_member { FieldRole::Member(0) } else { FieldRole::Group(0) }
                 }
-                FieldKind::Property(Property { value, is_array: many, .. }) => {
-                    if *value == Value::Resource {
-                        derived.push((place, *many));
+                Entry::Field(place, field) => match &field.kind {
+                    FieldKind::Id if member == "uri" => continue,
+                    FieldKind::Id => FieldRole::Uri,
+                    FieldKind::Property(Property {
+                        value: Value::Object(inner),
+                        is_array: many,
+                        ..
+                    }) => {
+                        let path = [path.as_slice(), &[place]].concat();
+                        let (level, is_member) = (inner.level(), inner.map_member().is_some());
+                        let position = TypePosition { root, shape: inner, level, path, is_member };
+                        nested.push((fields.len(), member, position));
+                        FieldRole::Nested(place, 0, *many)
                     }
-                    FieldRole::Leaf(place, &value.kind().graphql, *many)
-                }
+                    FieldKind::Property(property) if property.value.language_map().is_some() => {
+                        FieldRole::Texts(place, property.graphql())
+                    }
+                    FieldKind::Property(property) => {
+                        if property.value == Value::Resource {
+                            derived.push((place, property.is_array));
+                        }
+                        FieldRole::Leaf(place, property.graphql(), property.is_array)
+                    }
+                },
             };
-            fields.push(Field {
-                name: taken.reserve_name(&names::derive_field_name(&field.name)),
-                role,
-            });
+            let name = taken.reserve_name(&names::derive_field_name(member));
+            fields.push(Field { name, role });
         }
         for (place, is_list) in derived {
             let own =
@@ -248,39 +288,36 @@ impl Model {
                 role: FieldRole::Followed(place, is_list),
             });
         }
-        let last = if path.is_empty() {
-            ("referredBy", FieldRole::ReferredBy)
-        } else {
-            ("asObject", FieldRole::AsObject)
+        let last = match (is_object, path.is_empty()) {
+            (true, true) => Some(("referredBy", FieldRole::ReferredBy)),
+            (true, false) => Some(("asObject", FieldRole::AsObject)),
+            (false, _) => None,
         };
-        fields.push(Field { name: last.0.to_owned(), role: last.1 });
+        fields.extend(last.map(|(name, role)| Field { name: name.to_owned(), role }));
+        let group = (!level.is_object()).then(|| level.places());
         self.object_types.push(ObjectType {
             name: name.to_owned(),
             fields,
             business,
-            path: path.clone(),
+            path,
+            group,
+            is_member,
         });
-        for at in nested {
-            let Some(Field { role: FieldRole::Nested(place, ..), .. }) =
-                self.object_types.get(own).and_then(|object| object.fields.get(at))
-            else {
-                continue;
-            };
-            let place = *place;
-            let Some((field, inner)) = nested_at(shape, place) else { continue };
-            let equal = self.find_equal_type(root, inner, business);
+        for (at, member, position) in nested {
+            let equal = self.find_equal_type(&position, business);
             let object = equal.unwrap_or_else(|| {
-                let named = format!("{name}_{}", names::derive_type_name(field));
+                let named = format!("{name}_{}", names::derive_type_name(member));
                 let named =
                     types.reserve_family(&named, |name| vec![name.into(), filter_type_name(name)]);
                 let object = self.object_types.len();
-                let path = path.iter().copied().chain([place]).collect();
-                let placed = PlacedShape { root, shape: inner, path };
-                self.add_object_types(placed, &named, business, types);
+                self.add_object_types(position, &named, business, types);
                 object
             });
-            if let Some(Field { role: FieldRole::Nested(_, to, _), .. }) =
-                self.object_types.get_mut(own).and_then(|own| own.fields.get_mut(at))
+            let field = self.object_types.get_mut(own).and_then(|own| own.fields.get_mut(at));
+            if let Some(Field {
+                role: FieldRole::Nested(_, to, _) | FieldRole::Group(to) | FieldRole::Member(to),
+                ..
+            }) = field
             {
                 *to = object;
             }
@@ -288,20 +325,30 @@ impl Model {
     }
 
     /// Finds the type of an equal nested object of the same Business Object.
-    fn find_equal_type(&self, root: &Shape, shape: &Shape, business: usize) -> Option<usize> {
-        self.object_types.iter().position(|object| {
+    fn find_equal_type(&self, position: &TypePosition<'_>, business: usize) -> Option<usize> {
+        let is_equal = |object: &ObjectType| {
             object.business == business
+                && object.group.is_none()
+                && object.is_member == position.is_member
                 && !object.is_root()
-                && object.find_shape(root) == Some(shape)
-        })
+                && object.find_shape(position.root) == Some(position.shape)
+        };
+        if position.level.is_object() { self.object_types.iter().position(is_equal) } else { None }
     }
 
+    /// Returns what objects can be ordered by. The names of fields in groups begin with those of the groups: `limits_low`.
     fn list_orders(&self, object: usize) -> Vec<(String, Option<usize>)> {
         let fields = self.object_types.get(object).map(|object| object.fields.as_slice());
-        let orders = fields.unwrap_or_default().iter().filter_map(|field| match field.role {
-            FieldRole::Uri if field.name == "uri" => Some((field.name.clone(), None)),
-            FieldRole::Leaf(place, _, false) => Some((field.name.clone(), Some(place))),
-            _ => None,
+        let orders = fields.unwrap_or_default().iter().flat_map(|field| match field.role {
+            FieldRole::Uri if field.name == "uri" => vec![(field.name.clone(), None)],
+            FieldRole::Leaf(place, leaf, false) if !leaf.tests.is_empty() => {
+                vec![(field.name.clone(), Some(place))]
+            }
+            FieldRole::Group(to) => {
+                let inner = self.list_orders(to).into_iter();
+                inner.map(|(name, place)| (format!("{}_{name}", field.name), place)).collect()
+            }
+            _ => Vec::new(),
         });
         orders.collect()
     }
@@ -311,6 +358,19 @@ impl Model {
         self.object_types.iter().flat_map(|object| &object.fields).any(
             |field| matches!(field.role, FieldRole::Leaf(_, leaf, _) if leaf.name == type_name),
         )
+    }
+
+    /// Returns whether a field of any object has this filter.
+    pub(super) fn has_filter(&self, name: &str) -> bool {
+        self.object_types.iter().flat_map(|object| &object.fields).any(|field| {
+            matches!(field.role, FieldRole::Leaf(_, leaf, _) | FieldRole::Texts(_, leaf) if leaf.filter == name)
+        })
+    }
+
+    /// Returns whether a field of any object is a language map.
+    pub(super) fn has_texts(&self) -> bool {
+        let mut fields = self.object_types.iter().flat_map(|object| &object.fields);
+        fields.any(|field| matches!(field.role, FieldRole::Texts(..)))
     }
 
     /// Returns whether this is the name of an input type of a Business Object, or of [`system::OBJECT_TYPE`].
@@ -362,7 +422,8 @@ pub(super) fn select_fitting(
     let mut left = max_fields;
     let (mut fitting, mut left_out) = (Vec::new(), Vec::new());
     for compiled in oldest_first {
-        let fields = count_fields(&compiled.mapping.root, MAX_FIELDS_PER_BUSINESS_OBJECT + 1);
+        let fields =
+            count_fields(compiled.mapping.root.level(), MAX_FIELDS_PER_BUSINESS_OBJECT + 1);
         let why = if fields > MAX_FIELDS_PER_BUSINESS_OBJECT {
             format!(
                 "its mapping has more than {MAX_FIELDS_PER_BUSINESS_OBJECT} fields, the maximum in GraphQL"
@@ -386,12 +447,6 @@ pub(super) fn select_fitting(
         });
     }
     (fitting, left_out)
-}
-
-/// Returns the name of the field at this index, and the shape of the objects nested there.
-fn nested_at(shape: &Shape, place: usize) -> Option<(&str, &Shape)> {
-    let field = shape.fields.get(place)?;
-    Some((&field.name, field.shape()?))
 }
 
 /// Returns the names of the types that belong to the type of a Business Object's objects, which comes first.
@@ -418,12 +473,33 @@ fn connection_field_name(one: &str) -> String {
     format!("{one}Connection")
 }
 
-/// Counts the fields of a shape and of everything nested in it, up to `max_fields`.
-fn count_fields(shape: &Shape, max_fields: usize) -> usize {
+/// Returns the members of the type of the members of a map: the name, and the value. A value with fields is the object itself.
+fn list_member_entries(shape: &Shape) -> Vec<(&str, Entry<'_>)> {
+    let Some(map) = shape.map_member() else { return Vec::new() };
+    let field_at = |place: usize| Some(Entry::Field(place, shape.fields.get(place)?));
+    let value = match map.value {
+        Some((place, _)) => field_at(place),
+        None => Some(Entry::Group(shape.level())),
+    };
+    let entries = [("key", field_at(map.key_index)), ("value", value)];
+    entries.into_iter().filter_map(|(name, entry)| Some((name, entry?))).collect()
+}
+
+/// Counts the members of an object or a group and of everything nested in it, up to `max_fields`.
+fn count_fields(level: Level<'_>, max_fields: usize) -> usize {
     let mut fields = 1;
-    for field in &shape.fields {
+    for (_, entry) in level.entries() {
         fields += 1;
-        if let Some(nested) = field.shape() {
+        let nested = match entry {
+            Entry::Field(_, field) => {
+                let shape = field.shape();
+                fields +=
+                    if shape.is_some_and(|shape| shape.map_member().is_some()) { 3 } else { 0 };
+                shape.map(Shape::level)
+            }
+            Entry::Group(inner) => Some(inner),
+        };
+        if let Some(nested) = nested {
             fields += count_fields(nested, max_fields.saturating_sub(fields));
         }
         if fields >= max_fields {

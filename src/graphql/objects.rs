@@ -5,16 +5,21 @@
 //! way afterwards.
 use super::execute::Execution;
 use super::out::ResultValue;
-use super::plan::{FollowedReferences, Plan, Referrers, Step};
+use super::plan::{FollowedReferences, Plan, Referrers, Step, TextPart};
+use super::system::TEXT_TYPE;
 use async_graphql::Name;
 use async_graphql::dynamic::TypeRef;
-use oxrdf::{NamedNode, Quad};
+use oxrdf::{NamedNode, NamedNodeRef, Quad};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::json::Json;
+use penstock_model::list::Lists;
 use penstock_model::mapping::{FieldKind, Property, Scalar, Shape, Value};
 use penstock_model::members;
 use penstock_model::resource::Compiled;
 use penstock_model::search::{ReferenceFilter, find_referrers};
-use penstock_model::view::{FieldValues, NestingPath, ShownValues};
+use penstock_model::view::{
+    FieldValues, NestingPath, ShownValues, find_member_name, order_members, shows_member,
+};
 use penstock_store::Read;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -22,8 +27,32 @@ use std::rc::Rc;
 /// The number of objects whose quads are in memory at once.
 const OBJECTS_PER_BATCH: usize = 16;
 
-/// The quads about the objects of a batch and those nested in them.
-type Quads = HashMap<NamedNode, Vec<Quad>>;
+/// The quads about the objects of a batch and those nested in them, and the lists of their ordered arrays.
+#[derive(Default)]
+struct Quads {
+    about: HashMap<NamedNode, Vec<Quad>>,
+    lists: Lists,
+}
+
+impl Quads {
+    fn about(&self, uri: &NamedNode) -> &[Quad] {
+        self.about.get(uri).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// Returns the values of an object of this shape.
+    fn values_of(&self, shape: &Shape, uri: &NamedNode) -> FieldValues<'_> {
+        FieldValues::from_quads(shape, self.about(uri)).with_lists(&self.lists)
+    }
+}
+
+/// An object whose values were read.
+struct ReadObject<'b> {
+    shape: &'b Shape,
+    path: &'b NestingPath<'b>,
+    owned: FieldValues<'b>,
+    /// Whether it is nested in itself, so that it shows only its URI.
+    within_itself: bool,
+}
 
 /// An object to read, its shape, and its plan.
 type PlannedObject<'a, 'd> = (NamedNode, &'a Shape, &'a Plan<'d>);
@@ -70,7 +99,7 @@ impl<'d> Execution<'d> {
                 present.push(uri);
             }
         }
-        let mut quads = Quads::new();
+        let mut quads = Quads::default();
         let root = &compiled.mapping.root;
         let mut level: Vec<PlannedObject<'_, 'd>> =
             present.iter().map(|uri| ((*uri).clone(), root, plan)).collect();
@@ -79,19 +108,26 @@ impl<'d> Execution<'d> {
             level.sort_by(|(a, ..), (b, ..)| a.cmp(b));
             let mut next = Vec::new();
             for (uri, shape, plan) in level {
-                if !plan.needs_quads() {
+                // The quads about a member of a map have its name.
+                if !plan.needs_quads() && shape.map_member().is_none() {
                     collect_references(plan, &uri, shape, &FieldValues::from_quads(shape, &[]));
                     continue;
                 }
-                if !quads.contains_key(&uri) {
+                if !quads.about.contains_key(&uri) {
                     self.budget.count_examined(1)?;
-                    if quads.len() as u64 >= self.limits.rows {
+                    if quads.about.len() as u64 >= self.limits.rows {
                         return Err(self.too_many_objects_error());
                     }
-                    quads.insert(uri.clone(), read.quads_about(&uri.clone().into())?);
+                    quads.about.insert(uri.clone(), read.quads_about(&uri.clone().into())?);
                 }
-                let about = quads.get(&uri).map_or(&[][..], Vec::as_slice);
-                let owned = FieldValues::from_quads(shape, about);
+                let Quads { about, lists } = &mut quads;
+                let about = about.get(&uri).into_iter().flatten();
+                let about = about.map(|quad| (quad.predicate.as_ref(), quad.object.as_ref()));
+                let nodes = lists.add_object(read, shape, about)?;
+                if nodes > 0 {
+                    self.budget.count_examined(nodes)?;
+                }
+                let owned = quads.values_of(shape, &uri);
                 collect_references(plan, &uri, shape, &owned);
                 for (nested, shape, plan) in list_nested(plan, shape, &owned) {
                     if seen.insert((nested.clone(), std::ptr::from_ref(plan))) {
@@ -104,14 +140,41 @@ impl<'d> Execution<'d> {
         Ok((quads, present))
     }
 
+    /// Returns the objects in a field, in the order of the view. A map shows only members with a name, and those that are values
+    /// only with a value.
+    fn order_objects<'q>(
+        &self,
+        shape: &Shape,
+        uris: Vec<NamedNodeRef<'q>>,
+        path: &NestingPath<'_>,
+        quads: &Quads,
+    ) -> Result<Vec<NamedNodeRef<'q>>, GatewayError> {
+        let Some(map) = shape.map_member() else { return Ok(uris) };
+        let read_name = |uri| (find_member_name(shape, quads.about(&NamedNode::from(uri))), uri);
+        let named = uris.into_iter().map(read_name).collect();
+        let mut shown = Vec::new();
+        for (_, uri) in order_members(named, &mut |_, _| {}) {
+            let node = NamedNode::from(uri);
+            let is_shown = map.value.is_none()
+                || !path.contains_uri(&node)
+                    && shows_member(self.snapshot()?, shape, &quads.values_of(shape, &node))?;
+            if is_shown {
+                shown.push(uri);
+            }
+        }
+        Ok(shown)
+    }
+
     /// Resolves the references in either direction of the objects that were read.
     fn resolve_references(&self, plan: &Plan<'d>) -> Result<(), GatewayError> {
         for (_, step) in &plan.steps {
             match step {
-                Step::Nested(_, _, plan) => self.resolve_references(plan)?,
+                Step::Nested(_, _, plan) | Step::Group(_, plan) | Step::Member(plan) => {
+                    self.resolve_references(plan)?;
+                }
                 Step::Follow(_, follow) => self.resolve_follow(follow)?,
                 Step::ReferredBy(refer) => self.resolve_referrers(refer)?,
-                Step::TypeName | Step::Uri | Step::Leaf(..) => {}
+                Step::TypeName | Step::Uri | Step::Leaf(..) | Step::Texts(..) => {}
             }
         }
         Ok(())
@@ -227,45 +290,106 @@ impl<'d> Execution<'d> {
         self.count_object()?;
         // An object nested in itself shows only its URI.
         let within_itself = path.above.is_some_and(|above| above.contains_uri(path.uri));
-        let about = quads.get(path.uri).filter(|_| !within_itself);
-        let owned = FieldValues::from_quads(shape, about.map_or(&[][..], Vec::as_slice));
+        let owned = if within_itself {
+            FieldValues::from_quads(shape, &[])
+        } else {
+            quads.values_of(shape, path.uri)
+        };
+        self.build_members(plan, &ReadObject { shape, path, owned, within_itself }, quads)
+    }
+
+    /// Builds the selected members of an object, or of a group in it.
+    fn build_members(
+        &self,
+        plan: &Plan<'d>,
+        object: &ReadObject<'_>,
+        quads: &Quads,
+    ) -> Result<ResultValue, GatewayError> {
+        let ReadObject { shape, path, within_itself, .. } = *object;
+        let owned = &object.owned;
         let mut members = Vec::with_capacity(plan.steps.len());
         for (key, step) in &plan.steps {
             let out = match step {
                 Step::TypeName => ResultValue::from_text(plan.type_name.as_str()),
                 Step::Uri => ResultValue::from_text(path.uri.as_str()),
-                Step::Leaf(..) | Step::Nested(..) if within_itself => ResultValue::Null,
+                Step::Leaf(..) | Step::Texts(..) | Step::Nested(..) | Step::Group(..)
+                    if within_itself =>
+                {
+                    ResultValue::Null
+                }
                 Step::Leaf(place, leaf, many) => {
-                    let values = find_shown_values(shape, *place, &owned);
+                    let values = find_shown_values(shape, *place, owned);
                     let mut outs =
                         values.map_or_else(Vec::new, |(_, values)| render_values(leaf, &values));
                     if *many { ResultValue::List(outs) } else { ResultValue::or_null(outs.pop()) }
                 }
+                Step::Texts(place, parts) => {
+                    let mut outs = Vec::new();
+                    if let Some((_, ShownValues::Literals(texts))) =
+                        find_shown_values(shape, *place, owned)
+                    {
+                        for text in &texts {
+                            let language = text.language().unwrap_or_default();
+                            outs.push(self.build_text(parts, &language, &text.text)?);
+                        }
+                    }
+                    ResultValue::List(outs)
+                }
                 Step::Nested(place, many, plan) => {
                     let mut outs = Vec::new();
                     if let Some((Value::Object(shape), ShownValues::Iris(iris))) =
-                        find_shown_values(shape, *place, &owned)
+                        find_shown_values(shape, *place, owned)
                     {
-                        for uri in iris {
+                        for uri in self.order_objects(shape, iris, path, quads)? {
                             let path = NestingPath { uri: &uri.into_owned(), above: Some(path) };
                             outs.push(self.build_object(plan, shape, &path, quads)?);
                         }
                     }
                     if *many { ResultValue::List(outs) } else { ResultValue::or_null(outs.pop()) }
                 }
+                Step::Member(plan) => self.build_members(plan, object, quads)?,
+                Step::Group(places, plan) => {
+                    let has_value = |place| {
+                        let shown = find_shown_values(shape, place, owned);
+                        shown.is_some_and(|(_, values)| values.texts().next().is_some())
+                    };
+                    if places.clone().any(has_value) {
+                        self.build_members(plan, object, quads)?
+                    } else {
+                        ResultValue::Null
+                    }
+                }
                 Step::Follow(None, follow) => get_known(&follow.known.borrow(), path.uri.as_str()),
                 Step::Follow(Some((place, many)), follow) => {
                     let follows = follow.known.borrow();
                     let mut outs = Vec::new();
-                    if let Some((_, ShownValues::Iris(iris))) =
-                        find_shown_values(shape, *place, &owned)
-                    {
-                        outs.extend(iris.iter().map(|uri| get_known(&follows, uri.as_str())));
+                    if let Some((_, values)) = find_shown_values(shape, *place, owned) {
+                        outs.extend(values.iris().map(|uri| get_known(&follows, uri.as_str())));
                     }
                     if *many { ResultValue::List(outs) } else { ResultValue::or_null(outs.pop()) }
                 }
                 Step::ReferredBy(refer) => get_known(&refer.known.borrow(), path.uri.as_str()),
             };
+            self.count_bytes(key, &out)?;
+            members.push((key.clone(), out));
+        }
+        Ok(ResultValue::Object(members))
+    }
+
+    /// Builds the selected members of a text with its language.
+    fn build_text(
+        &self,
+        parts: &[(Name, TextPart)],
+        language: &str,
+        text: &str,
+    ) -> Result<ResultValue, GatewayError> {
+        let mut members = Vec::with_capacity(parts.len());
+        for (key, part) in parts {
+            let out = ResultValue::from_text(match part {
+                TextPart::TypeName => TEXT_TYPE,
+                TextPart::Language => language,
+                TextPart::Value => text,
+            });
             self.count_bytes(key, &out)?;
             members.push((key.clone(), out));
         }
@@ -326,7 +450,12 @@ impl Plan<'_> {
     /// Returns whether the quads about an object have to be read.
     fn needs_quads(&self) -> bool {
         self.steps.iter().any(|(_, step)| match step {
-            Step::Leaf(..) | Step::Nested(..) | Step::Follow(Some(_), _) => true,
+            Step::Leaf(..)
+            | Step::Texts(..)
+            | Step::Nested(..)
+            | Step::Group(..)
+            | Step::Member(_)
+            | Step::Follow(Some(_), _) => true,
             Step::TypeName | Step::Uri | Step::Follow(None, _) | Step::ReferredBy(_) => false,
         })
     }
@@ -340,16 +469,18 @@ fn collect_references(plan: &Plan<'_>, uri: &NamedNode, shape: &Shape, owned: &F
                 follow.wanted.borrow_mut().insert(uri.as_str().to_owned());
             }
             Step::Follow(Some((place, _)), follow) => {
-                if let Some((_, ShownValues::Iris(iris))) = find_shown_values(shape, *place, owned)
-                {
-                    let uris = iris.iter().map(|iri| iri.as_str().to_owned());
+                if let Some((_, values)) = find_shown_values(shape, *place, owned) {
+                    let uris = values.iris().map(|iri| iri.as_str().to_owned());
                     follow.wanted.borrow_mut().extend(uris);
                 }
             }
             Step::ReferredBy(refer) => {
                 refer.wanted.borrow_mut().insert(uri.as_str().to_owned());
             }
-            Step::TypeName | Step::Uri | Step::Leaf(..) | Step::Nested(..) => {}
+            Step::Group(_, plan) | Step::Member(plan) => {
+                collect_references(plan, uri, shape, owned);
+            }
+            Step::TypeName | Step::Uri | Step::Leaf(..) | Step::Texts(..) | Step::Nested(..) => {}
         }
     }
 }
@@ -362,7 +493,9 @@ fn list_nested<'a, 'd>(
 ) -> Vec<PlannedObject<'a, 'd>> {
     let mut all = Vec::new();
     for (_, step) in &plan.steps {
-        if let Step::Nested(place, _, plan) = step
+        if let Step::Group(_, plan) | Step::Member(plan) = step {
+            all.extend(list_nested(plan, shape, owned));
+        } else if let Step::Nested(place, _, plan) = step
             && let Some((Value::Object(shape), ShownValues::Iris(iris))) =
                 find_shown_values(shape, *place, owned)
         {
@@ -393,6 +526,13 @@ fn render_values(leaf: &Scalar, values: &ShownValues<'_>) -> Vec<ResultValue> {
         ShownValues::Iris(iris) => {
             iris.iter().map(|iri| ResultValue::from_text(iri.as_str())).collect()
         }
+        ShownValues::Codes(codes) => codes
+            .iter()
+            .map(|code| match &code.json {
+                Json::String(text) => ResultValue::from_text(text.as_str()),
+                _ => ResultValue::Raw(code.text().to_owned()),
+            })
+            .collect(),
         ShownValues::Literals(shown) => shown
             .iter()
             // Its GraphQL type allows no other values.

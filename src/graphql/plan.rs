@@ -4,7 +4,7 @@ use super::document::{Arguments, Document, Selected};
 use super::input;
 use super::model::{FieldRole, Model};
 use super::out::ResultValue;
-use super::system::NODE_TYPE;
+use super::system::{NODE_TYPE, TEXT_TYPE};
 use async_graphql::Name;
 use async_graphql::parser::types::SelectionSet;
 use oxrdf::NamedNode;
@@ -12,6 +12,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::mapping::Scalar;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// The selected fields of objects of one type.
@@ -25,11 +26,24 @@ pub(super) enum Step<'d> {
     TypeName,
     Uri,
     Leaf(usize, &'static Scalar, bool),
+    /// The selected members of the texts of a language map.
+    Texts(usize, Vec<(Name, TextPart)>),
     Nested(usize, bool, Plan<'d>),
+    /// The group of the fields at these indexes.
+    Group(Range<usize>, Plan<'d>),
+    /// The object that is the value of a member of a map.
+    Member(Plan<'d>),
     /// The objects that the field at this index refers to. Without an index: the nested object as an object of its own
     /// Business Object. The flag says whether the field may have several values.
     Follow(Option<(usize, bool)>, FollowedReferences<'d>),
     ReferredBy(Referrers<'d>),
+}
+
+/// A field of a text with its language.
+pub(super) enum TextPart {
+    TypeName,
+    Language,
+    Value,
 }
 
 /// References to objects of Business Objects, resolved by URI.
@@ -133,9 +147,17 @@ impl<'d> Planner<'d> {
                 ("__typename", _) => Step::TypeName,
                 (_, Some(FieldRole::Uri)) => Step::Uri,
                 (_, Some(FieldRole::Leaf(place, leaf, many))) => Step::Leaf(place, leaf, many),
+                (_, Some(FieldRole::Texts(place, _))) => {
+                    Step::Texts(place, self.plan_texts(&sets)?)
+                }
                 (_, Some(FieldRole::Nested(place, to, many))) => {
                     Step::Nested(place, many, self.plan_object(to, &sets)?)
                 }
+                (_, Some(FieldRole::Group(to))) => {
+                    let group = self.model.object_types.get(to).and_then(|to| to.group.clone());
+                    Step::Group(group.unwrap_or_default(), self.plan_object(to, &sets)?)
+                }
+                (_, Some(FieldRole::Member(to))) => Step::Member(self.plan_object(to, &sets)?),
                 (_, Some(FieldRole::Followed(place, many))) => {
                     Step::Follow(Some((place, many)), self.plan_follow(&arguments(), sets)?)
                 }
@@ -213,6 +235,22 @@ impl<'d> Planner<'d> {
             type_name: Name::new(type_name),
             parts,
         })
+    }
+
+    fn plan_texts(&self, sets: &[&'d SelectionSet]) -> Result<Vec<(Name, TextPart)>, GatewayError> {
+        let mut parts = Vec::new();
+        for Selected { key, field, .. } in
+            self.document.collect_fields(sets, &|name| name == TEXT_TYPE)
+        {
+            let part = match field.node.name.node.as_str() {
+                "__typename" => TextPart::TypeName,
+                "language" => TextPart::Language,
+                "value" => TextPart::Value,
+                _ => return Err(unimplemented_field_error()),
+            };
+            parts.push((key.clone(), part));
+        }
+        Ok(parts)
     }
 
     fn plan_edges(

@@ -5,7 +5,8 @@ use async_graphql::dynamic::{
     Enum, EnumItem, Field, FieldFuture, InputObject, InputValue, Object, Scalar as DynamicScalar,
     SchemaBuilder, TypeRef,
 };
-use penstock_model::mapping::{Form, KINDS, Scalar, Value};
+use penstock_model::mapping::{self, Form, KINDS, Scalar, Value};
+use std::collections::HashSet;
 
 /// The query type.
 pub(super) const QUERY_TYPE: &str = "Query";
@@ -13,6 +14,8 @@ pub(super) const QUERY_TYPE: &str = "Query";
 pub(super) const NODE_TYPE: &str = "Node";
 /// The enum of the types of Business Objects' objects.
 pub(super) const OBJECT_TYPE: &str = "ObjectType";
+/// The type of a text with its language.
+pub(super) const TEXT_TYPE: &str = "PenstockLanguageText";
 /// The connection of objects that refer to an object.
 pub(super) const REFERRERS_TYPE: &str = "ReferrerConnection";
 
@@ -42,6 +45,7 @@ const ID: Scalar = Scalar {
 };
 
 const TESTS: &[(&str, &str)] = &[
+    ("language", "It is in this language. Without it, it is in any."),
     ("eq", "It equals this. Numbers are compared as numbers, dates and times as moments."),
     ("in", "It equals one of these."),
     ("contains", "It contains this text."),
@@ -53,7 +57,8 @@ const TESTS: &[(&str, &str)] = &[
 
 /// Returns the types of values that GraphQL does not have itself.
 fn list_scalars() -> impl Iterator<Item = &'static Scalar> {
-    KINDS.iter().map(|value| &value.kind().graphql).filter(|scalar| scalar.about.is_some())
+    let named = mapping::list_scalars().filter(|scalar| scalar.about.is_some());
+    keep_first(named, |scalar| scalar.name)
 }
 
 /// Returns whether the values of a type are numbers of any size.
@@ -64,13 +69,31 @@ pub(super) fn is_number(name: &str) -> bool {
 
 /// Returns the types of values that have a filter.
 fn list_filters() -> impl Iterator<Item = &'static Scalar> {
-    KINDS.iter().map(|value| &value.kind().graphql).chain([&ID])
+    let searchable = mapping::list_scalars().filter(|scalar| !scalar.tests.is_empty());
+    keep_first(searchable.chain([&ID]), |scalar| scalar.filter)
+}
+
+/// Keeps the first type with each name.
+fn keep_first(
+    all: impl Iterator<Item = &'static Scalar>,
+    name: fn(&Scalar) -> &'static str,
+) -> impl Iterator<Item = &'static Scalar> {
+    let mut known = HashSet::new();
+    all.filter(move |scalar| known.insert(name(scalar)))
 }
 
 /// Returns the names of all types that Business Objects cannot use: those here, and GraphQL's own.
 pub(super) fn list_type_names() -> Vec<&'static str> {
     let built_in = ["Int", "Float", "String", "Boolean", "ID", "Mutation", "Subscription"];
-    let shared = [QUERY_TYPE, NODE_TYPE, OBJECT_TYPE, REFERRERS_TYPE, "ReferrerEdge", DIRECTION.0];
+    let shared = [
+        QUERY_TYPE,
+        NODE_TYPE,
+        OBJECT_TYPE,
+        TEXT_TYPE,
+        REFERRERS_TYPE,
+        "ReferrerEdge",
+        DIRECTION.0,
+    ];
     let own = GATEWAY_TYPES.iter().flatten().map(|one| &*one.name);
     built_in
         .into_iter()
@@ -95,7 +118,7 @@ pub(super) fn is_input(model: &Model, name: &str) -> bool {
 fn is_used(model: &Model, name: &str) -> bool {
     match (name, name.strip_suffix("Filter")) {
         ("Direction" | "IDFilter", _) => !model.business_objects.is_empty(),
-        (_, Some(of)) => model.has_leaf(of),
+        (_, Some(_)) => model.has_filter(name),
         (_, None) if list_scalars().any(|scalar| scalar.name == name) => {
             SHARED_SCALARS.contains(&name) || model.has_leaf(name)
         }
@@ -134,6 +157,17 @@ pub(super) fn register_types(mut schema: SchemaBuilder, model: &Model) -> Schema
             filter = filter.field(InputValue::new(*test, kind).description(*description));
         }
         schema = schema.register(filter);
+    }
+    if model.has_texts() {
+        let text = Object::new(TEXT_TYPE)
+            .description("A text and its language.")
+            .field(build_field(
+                "language",
+                parse_type_ref("String!"),
+                "The language tag (RFC 5646).",
+            ))
+            .field(build_field("value", parse_type_ref("String!"), "The text."));
+        schema = schema.register(text);
     }
     for GatewayType { name, description, members } in objects {
         if name == "Target" && !model.whole || name.starts_with(CHANGE_TYPE) && !model.has_changes {

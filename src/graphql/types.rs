@@ -3,8 +3,8 @@ use super::model::{
     BusinessObjectTypes, FieldRole, Model, ObjectType, connection_type_name, filter_type_name,
 };
 use super::system::{
-    self, NODE_TYPE, OBJECT_TYPE, QUERY_TYPE, REFERRERS_TYPE, build_argument, build_field,
-    build_page_field, parse_type_ref,
+    self, NODE_TYPE, OBJECT_TYPE, QUERY_TYPE, REFERRERS_TYPE, TEXT_TYPE, build_argument,
+    build_field, build_page_field, parse_type_ref,
 };
 use async_graphql::Value as Input;
 use async_graphql::dynamic::{
@@ -19,6 +19,12 @@ const MAX_RECURSION: usize = 128;
 
 /// The maximum number of characters of a description.
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
+
+/// The description of a group, and of its type.
+const GROUP_DESCRIPTION: &str = "A group of fields. It is null if none of them has a value.";
+
+/// The description of the type of the members of a map.
+const MEMBER_DESCRIPTION: &str = "A member of a map, with its name and its value.";
 
 /// Builds a schema with the types of these Business Objects, as indexes into [`Model::business`].
 pub(super) fn build_schema(model: &Model, of: &BTreeSet<usize>) -> Result<Schema, SchemaError> {
@@ -203,6 +209,8 @@ fn build_object_type(
     let about = match (object.is_root(), definition.description.as_str()) {
         (true, "") => format!("An object of {}.", definition.name),
         (true, description) => description.to_owned(),
+        (false, _) if object.group.is_some() => GROUP_DESCRIPTION.to_owned(),
+        (false, _) if object.is_member => MEMBER_DESCRIPTION.to_owned(),
         (false, _) => format!("An object of the namespace {}.", shape.namespace),
     };
     let mut built = Object::new(&object.name).description(to_single_line(&about));
@@ -217,9 +225,22 @@ fn build_object_type(
                 list_or_single(leaf.name, many),
                 describe_field(shape, place),
             ),
+            FieldRole::Texts(place, _) => build_field(
+                &own.name,
+                TypeRef::named_nn_list(TEXT_TYPE),
+                describe_field(shape, place),
+            ),
             FieldRole::Nested(place, to, many) => {
                 let to = model.object_types.get(to).map_or("", |to| &to.name);
                 build_field(&own.name, list_or_single(to, many), describe_field(shape, place))
+            }
+            FieldRole::Group(to) => {
+                let to = model.object_types.get(to).map_or("", |to| &to.name);
+                build_field(&own.name, TypeRef::named(to), GROUP_DESCRIPTION)
+            }
+            FieldRole::Member(to) => {
+                let to = model.object_types.get(to).map_or("", |to| &to.name);
+                build_field(&own.name, TypeRef::named_nn(to), "The value of the member.")
             }
             FieldRole::Followed(place, many) => {
                 let to = if many { parse_type_ref("[Node]") } else { parse_type_ref(NODE_TYPE) };
@@ -265,11 +286,14 @@ fn build_filter_type(model: &Model, object: &ObjectType) -> InputObject {
     for field in &object.fields {
         let kind = match field.role {
             FieldRole::Uri => "IDFilter".to_owned(),
-            FieldRole::Leaf(_, leaf, _) => leaf.filter.to_owned(),
-            FieldRole::Nested(_, to, _) => match model.object_types.get(to) {
-                Some(to) => filter_type_name(&to.name),
-                None => continue,
-            },
+            FieldRole::Leaf(_, leaf, _) if leaf.tests.is_empty() => continue,
+            FieldRole::Leaf(_, leaf, _) | FieldRole::Texts(_, leaf) => leaf.filter.to_owned(),
+            FieldRole::Nested(_, to, _) | FieldRole::Group(to) | FieldRole::Member(to) => {
+                match model.object_types.get(to) {
+                    Some(to) => filter_type_name(&to.name),
+                    None => continue,
+                }
+            }
             FieldRole::Followed(..) | FieldRole::AsObject | FieldRole::ReferredBy => continue,
         };
         built = built.field(InputValue::new(&field.name, TypeRef::named(kind)));

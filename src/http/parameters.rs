@@ -2,7 +2,7 @@
 use super::operation::{Parameter, Place, SchemaFn};
 use super::problem::Problem;
 use super::query::{CursorKey, MAX_LIMIT, Query, cursor_after};
-use penstock_model::ingest::{Mode, OnError, parse_mode, parse_on_error};
+use penstock_model::ingest::{BodyForm, Mode, OnError, parse_mode, parse_on_error};
 use penstock_resources::Page;
 use penstock_resources::change::{ChangeRole, ChangeState};
 pub use salvo::Request;
@@ -105,6 +105,12 @@ impl Choice for Mode {
 impl Choice for OnError {
     fn parse(name: &str) -> Result<Self, String> {
         parse_on_error(name).map_err(|error| error.detail)
+    }
+}
+
+impl Choice for BodyForm {
+    fn parse(name: &str) -> Result<Self, String> {
+        Self::parse(name)
     }
 }
 

@@ -101,7 +101,7 @@ impl StoredKind for BusinessObjects {
                 None => catalogue.put(requester, new, conditions),
             }
         })?;
-        let shown = show_one(gateway, Arc::clone(put.value()))?;
+        let shown = show_with_stored_values(gateway, Arc::clone(put.value()))?;
         Ok(put.map(|_| shown))
     }
 
@@ -164,7 +164,7 @@ pub fn find_business_object(gateway: &Gateway, id_or_name: &str) -> Result<Arc<C
     })
 }
 
-/// Returns what is shown of a Business Object, with the warnings about it.
+/// Returns what is shown of a Business Object, with the warnings about it and about its stored values.
 ///
 /// # Errors
 /// The errors of the store.
@@ -172,7 +172,15 @@ pub async fn show_business_object(
     gateway: &Gateway,
     compiled: Arc<Compiled>,
 ) -> Result<BusinessObject> {
-    gateway.read(|gateway| show_one(gateway, compiled)).await
+    gateway.read(|gateway| show_with_stored_values(gateway, compiled)).await
+}
+
+/// Shows one with the warnings about its stored values too, which take longer.
+fn show_with_stored_values(gateway: &Gateway, compiled: Arc<Compiled>) -> Result<BusinessObject> {
+    let unshown = gateway.catalogue.check_stored_values(&compiled)?;
+    let mut shown = show_one(gateway, compiled)?;
+    shown.warnings.extend(unshown.into_iter().map(Into::into));
+    Ok(shown)
 }
 
 fn show_one(gateway: &Gateway, compiled: Arc<Compiled>) -> Result<BusinessObject> {

@@ -9,8 +9,8 @@ use penstock_base::principal::Principal;
 use penstock_base::telemetry::trace::Trace;
 use penstock_model::csv::CsvHeader;
 use penstock_model::ingest::{
-    self, Answer, AuditHook, AuditedStep, BegunIngestion, Body, Limits, Mode, ObjectCondition,
-    OnError, Preview, Request, ReviewStep, Submission,
+    self, Answer, AuditHook, AuditedStep, BegunIngestion, Body, BodyForm, Limits, Mode,
+    ObjectCondition, OnError, Preview, Request, ReviewStep, Submission,
 };
 use penstock_model::resource::{BusinessObject, Compiled};
 use penstock_resources::business_object::Review;
@@ -38,6 +38,8 @@ impl From<&BusinessObject> for NamedBusinessObject {
 pub struct IngestionRequest {
     /// The Business Object.
     pub business_object: NamedBusinessObject,
+    /// What the body has around its objects.
+    pub form: BodyForm,
     /// How stored data is changed.
     pub mode: Mode,
     /// What to do if an object has an error.
@@ -72,6 +74,7 @@ impl IngestionRequest {
     pub fn new(business_object: impl Into<NamedBusinessObject>, mode: Mode, trace: Trace) -> Self {
         Self {
             business_object: business_object.into(),
+            form: BodyForm::Data,
             mode,
             on_error: OnError::Abort,
             submission: None,
@@ -216,6 +219,7 @@ fn run_request<T>(
         lists_objects: request.lists_objects,
         watch: gateway.catalogue.watch(),
         events: Some(&gateway.events),
+        form: request.form,
         body,
     };
     run(&limits, &request)

@@ -5,7 +5,7 @@ use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{Finding, GatewayError};
 use penstock_model::derive::{self, SampleBody};
-use penstock_model::ingest::{self, Body, DryRun, Limits};
+use penstock_model::ingest::{self, Body, BodyForm, DryRun, Limits};
 use penstock_model::mapping::{self, Mapping};
 use penstock_model::namespace;
 use penstock_model::resource::{BusinessObject, Compiled, Definition, expand_condition};
@@ -114,7 +114,7 @@ fn run_dry_run(
     let nesting = gateway.settings.limits.nesting;
     let mut data = None;
     if !sample.trim().is_empty() {
-        match SampleBody::read(sample, nesting) {
+        match SampleBody::read(sample, &compiled.mapping, nesting) {
             Ok(read) => data = Some(read),
             Err(error) => check.sample = Some(Err(error)),
         }
@@ -122,7 +122,11 @@ fn run_dry_run(
     let is_new = list_new_namespaces(gateway, &compiled.mapping)?;
     let limits = Limits {
         nesting: nesting.saturating_add(2),
-        objects: derive::MAX_OBJECTS,
+        // A sample of documents is limited by its values.
+        objects: match data.as_ref().map(|data| data.form) {
+            Some(BodyForm::Document) => usize::MAX,
+            _ => derive::MAX_OBJECTS,
+        },
         // A sample of CSV has a limited number of cells. Delimiters in quotes would count too.
         values: match data.as_ref().map(SampleBody::to_body) {
             Some(Body::Records { .. }) => usize::MAX,
@@ -142,7 +146,8 @@ fn run_dry_run(
         compiled.mapping.resolve_namespaces(transaction)?;
         let tried = data.map(|data| {
             let body = data.to_body();
-            let dry_run = ingest::dry_run_ingestion(transaction, &limits, &compiled, body)?;
+            let dry_run =
+                ingest::dry_run_ingestion(transaction, &limits, &compiled, data.form, body)?;
             Ok::<_, GatewayError>(SampleCheck { dry_run, used_part: data.used_part })
         });
         Ok((bases, tried))

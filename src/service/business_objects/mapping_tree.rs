@@ -32,7 +32,7 @@ pub struct TreeNode {
     pub is_array: bool,
     /// The IRI of its property, shortened with the prefixes of the mapping; empty for the URI.
     pub property: String,
-    /// What is special about it: `required`, `key`, `label`.
+    /// What is special about it: `required`, `key`, `codes`, `label`.
     pub marks: Vec<&'static str>,
     /// Whether fields of nested objects follow.
     pub has_children: bool,
@@ -71,6 +71,8 @@ fn add_fields(mapping: &Mapping, shape: &Shape, label: Option<&str>, nodes: &mut
         let mut marks = Vec::new();
         marks.extend(field.is_required().then_some("required"));
         marks.extend(key.contains(&index).then_some("key"));
+        let has_codes = field.property().is_some_and(|property| property.codes.is_some());
+        marks.extend(has_codes.then_some("codes"));
         marks.extend((label == Some(field.name.as_str())).then_some("label"));
         let node = TreeNode {
             name: shorten(field.name.clone()),

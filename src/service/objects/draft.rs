@@ -2,8 +2,8 @@
 //! and the texts of its fields. A text that is not changed leaves its value as it was, digit by digit, and what the form does
 //! not show stays.
 use super::patch::URI;
-use penstock_base::json::{self, Json, join_pointer, unescape_token};
-use penstock_model::mapping::{Form, Property, Shape, Value};
+use penstock_base::json::{self, Json, unescape_token};
+use penstock_model::mapping::{Field, Form, Property, Shape, Value, parse_scalar};
 
 /// What the name of a field of the form begins with, before the JSON Pointer of its value.
 pub const VALUE_FIELD: &str = "v";
@@ -26,27 +26,27 @@ struct FormReading<'f> {
 impl FormReading<'_> {
     fn read_object(&self, shape: &Shape, object: &mut Json, pointer: &str) {
         for (_, field, property) in shape.iter_properties() {
-            let here = join_pointer(pointer, &field.name);
+            let here = field.pointer_in(pointer);
             if let Some(text) = (self.texts)(&format!("{JSON_FIELD}{here}")) {
-                let value = self.read_json(&text, object.member(&field.name));
-                set_member(object, &field.name, value);
+                let value = self.read_json(property, &text, field.value_in(object));
+                field.set_value(object, value);
                 continue;
             }
             match (&property.value, property.is_array) {
                 (Value::Object(inner), false) => {
-                    if let Some(nested) = member_mut(object, &field.name) {
+                    if let Some(nested) = field.value_mut(object) {
                         self.read_object(inner, nested, &here);
                     }
                 }
                 (_, true) => {
-                    if let Some(Json::Array(elements)) = member_mut(object, &field.name) {
+                    if let Some(Json::Array(elements)) = field.value_mut(object) {
                         self.read_elements(property, elements, &here);
                     }
                 }
                 (_, false) => {
                     if let Some(text) = (self.texts)(&format!("{VALUE_FIELD}{here}")) {
-                        let value = read_text(property, &text, object.member(&field.name));
-                        set_member(object, &field.name, value);
+                        let value = read_text(property, &text, field.value_in(object));
+                        field.set_value(object, value);
                     }
                 }
             }
@@ -64,9 +64,9 @@ impl FormReading<'_> {
         }
     }
 
-    /// Reads JSON. What cannot be parsed is kept as a string, which an ingestion refuses.
-    fn read_json(&self, text: &str, old: Option<&Json>) -> Option<Json> {
-        if text == show_json(old) {
+    /// Reads JSON. What cannot be parsed is kept as a string, which an ingestion refuses, unless the field takes any JSON.
+    fn read_json(&self, property: &Property, text: &str, old: Option<&Json>) -> Option<Json> {
+        if text == show_json(property, old) {
             return old.cloned();
         }
         if text.trim().is_empty() {
@@ -88,6 +88,9 @@ fn read_text(property: &Property, text: &str, old: Option<&Json>) -> Option<Json
     if trimmed.is_empty() {
         return None;
     }
+    if let Some(listed) = property.find_typed(text) {
+        return Some(listed.clone());
+    }
     let keep = || Some(Json::String(trimmed.to_owned()));
     match property.value.kind().form {
         Form::Number => match json::parse(trimmed.as_bytes(), 1) {
@@ -100,7 +103,9 @@ fn read_text(property: &Property, text: &str, old: Option<&Json>) -> Option<Json
             _ => keep(),
         },
         Form::Token => keep(),
-        Form::Text => Some(Json::String(text.to_owned())),
+        Form::Scalar => Some(parse_scalar(text)),
+        // A form has a value of type `json` as JSON.
+        Form::Text | Form::Json => Some(Json::String(text.to_owned())),
     }
 }
 
@@ -113,11 +118,11 @@ pub fn show_value(value: Option<&Json>) -> String {
     }
 }
 
-/// Returns a value as a field with JSON shows it. A string is JSON that could not be parsed.
-pub fn show_json(value: Option<&Json>) -> String {
+/// Returns a value as a field with JSON shows it. A string is JSON that could not be parsed, unless the field takes any JSON.
+pub fn show_json(property: &Property, value: Option<&Json>) -> String {
     match value {
         None | Some(Json::Null) => String::new(),
-        Some(Json::String(text)) => text.clone(),
+        Some(Json::String(text)) if property.value.kind().form != Form::Json => text.clone(),
         Some(other) => format!("{other:#}"),
     }
 }
@@ -125,18 +130,18 @@ pub fn show_json(value: Option<&Json>) -> String {
 /// Adds an empty element or nested object at the field with this JSON Pointer. A single nested object that `base` has comes
 /// back: without a URI, an ingestion would take another one for it.
 pub fn add_at(shape: &Shape, base: &Json, draft: &mut Json, pointer: &str) {
-    let Some((property, parent, name)) = find_field(shape, draft, pointer) else { return };
+    let Some((field, property, parent)) = find_field(shape, draft, pointer) else { return };
     let empty = match property.value {
         Value::Object(_) => Json::Object(Vec::new()),
         _ => Json::Null,
     };
     if !property.is_array {
         let before = find_member(base, pointer).filter(|value| value.member(URI).is_some());
-        set_member(parent, &name, Some(before.cloned().unwrap_or(empty)));
-    } else if let Some(Json::Array(elements)) = member_mut(parent, &name) {
+        field.set_value(parent, Some(before.cloned().unwrap_or(empty)));
+    } else if let Some(Json::Array(elements)) = field.value_mut(parent) {
         elements.push(empty);
     } else {
-        set_member(parent, &name, Some(Json::Array(vec![empty])));
+        field.set_value(parent, Some(Json::Array(vec![empty])));
     }
 }
 
@@ -144,21 +149,36 @@ pub fn add_at(shape: &Shape, base: &Json, draft: &mut Json, pointer: &str) {
 pub fn remove_at(shape: &Shape, draft: &mut Json, pointer: &str) {
     let Some((above, last)) = pointer.rsplit_once('/') else { return };
     if let Ok(index) = last.parse::<usize>()
-        && let Some((_, parent, name)) = find_field(shape, draft, above)
-        && let Some(Json::Array(elements)) = member_mut(parent, &name)
+        && let Some((field, _, parent)) = find_field(shape, draft, above)
+        && let Some(Json::Array(elements)) = field.value_mut(parent)
     {
         if index < elements.len() {
             elements.remove(index);
         }
-    } else if let Some((_, parent, name)) = find_field(shape, draft, pointer) {
-        set_member(parent, &name, None);
+    } else if let Some((field, _, parent)) = find_field(shape, draft, pointer) {
+        field.set_value(parent, None);
     }
 }
 
 /// Removes what has no value: empty elements, and nested objects without URI and values.
 pub fn remove_empty(shape: &Shape, object: &mut Json) {
     for (_, field, property) in shape.iter_properties() {
-        let Some(value) = member_mut(object, &field.name) else { continue };
+        // What is empty in a value of type `json` belongs to it.
+        if property.value.kind().form == Form::Json {
+            continue;
+        }
+        let Some(value) = field.value_mut(object) else { continue };
+        if let Some((inner, map)) = property.map() {
+            if let (None, Json::Object(members)) = (map.value, &mut *value) {
+                for (_, member) in members {
+                    remove_empty(inner, member);
+                }
+            }
+            if is_empty(value) {
+                field.set_value(object, None);
+            }
+            continue;
+        }
         let inner = property.value.shape();
         if let Json::Array(elements) = value {
             for element in elements.iter_mut() {
@@ -172,7 +192,7 @@ pub fn remove_empty(shape: &Shape, object: &mut Json) {
                 remove_empty(inner, value);
             }
             if is_empty(value) {
-                set_member(object, &field.name, None);
+                field.set_value(object, None);
             }
         }
     }
@@ -190,60 +210,35 @@ fn is_empty(value: &Json) -> bool {
     }
 }
 
-/// Returns the property at a JSON Pointer, the object that has it, and the name of its field.
+/// Returns the field at a JSON Pointer, its property, and the object that has it.
 fn find_field<'s, 'd>(
     shape: &'s Shape,
     draft: &'d mut Json,
     pointer: &str,
-) -> Option<(&'s Property, &'d mut Json, String)> {
-    let tokens: Vec<String> = pointer.split('/').skip(1).map(unescape_token).collect();
-    let (last, above) = tokens.split_last()?;
+) -> Option<(&'s Field, &'s Property, &'d mut Json)> {
+    let mut names = pointer.split('/').skip(1).map(unescape_token).peekable();
     let (mut shape, mut object) = (shape, draft);
-    let mut above = above.iter();
-    while let Some(name) = above.next() {
-        let property = find_property(shape, name)?;
+    loop {
+        let field = shape.level().follow(&mut names)?;
+        let property = field.property()?;
+        if names.peek().is_none() {
+            return Some((field, property, object));
+        }
         let Value::Object(inner) = &property.value else { return None };
-        object = member_mut(object, name)?;
+        object = field.value_mut(object)?;
         if property.is_array {
-            let index: usize = above.next()?.parse().ok()?;
+            let index: usize = names.next()?.parse().ok()?;
             let Json::Array(elements) = object else { return None };
             object = elements.get_mut(index)?;
         }
         shape = inner;
     }
-    Some((find_property(shape, last)?, object, last.clone()))
-}
-
-fn find_property<'s>(shape: &'s Shape, name: &str) -> Option<&'s Property> {
-    shape.find_field(name)?.property()
 }
 
 /// Returns the value at a JSON Pointer that names only members.
 fn find_member<'j>(value: &'j Json, pointer: &str) -> Option<&'j Json> {
     let mut names = pointer.split('/').skip(1);
     names.try_fold(value, |value, name| value.member(&unescape_token(name)))
-}
-
-fn member_mut<'j>(value: &'j mut Json, name: &str) -> Option<&'j mut Json> {
-    let Json::Object(members) = value else { return None };
-    members.iter_mut().find(|(known, _)| known == name).map(|(_, value)| value)
-}
-
-fn set_member(object: &mut Json, name: &str, value: Option<Json>) {
-    let Json::Object(members) = object else { return };
-    let at = members.iter().position(|(known, _)| known == name);
-    match (at, value) {
-        (Some(at), Some(value)) => {
-            if let Some(member) = members.get_mut(at) {
-                member.1 = value;
-            }
-        }
-        (Some(at), None) => {
-            members.remove(at);
-        }
-        (None, Some(value)) => members.push((name.to_owned(), value)),
-        (None, None) => {}
-    }
 }
 
 #[cfg(test)]
@@ -261,6 +256,7 @@ fields:
   tags: {type: array, path: <urn:tag>}
   place: {type: object, path: <urn:place>/Place:., fields: {room: {type: string, path: <urn:room>}}}
   parts: {type: array, path: <urn:part>, elements: {type: object, path: Part:., fields: {label: {type: string, path: <urn:label>}}}}
+  limits: {type: group, fields: {low: {type: integer, path: <urn:low>}, notes: {type: array, path: <urn:note>}}}
 ";
     const OBJECT: &str = r#"{"uri":"u:1","name":"Feed\r\npump","flow":1.50,"on":true,"tags":["a",""],"parts":[{"uri":"u:3","label":"seal"}]}"#;
 
@@ -280,6 +276,43 @@ fields:
         let mut draft = parse(OBJECT);
         apply_texts(&shape(), &mut draft, &find, 20);
         draft.to_string()
+    }
+
+    #[test]
+    fn json_and_scalars_keep_their_types() {
+        let mapping = "type: object\npath: Pump:.\nfields:\n  setting: {type: scalar, path: <urn:setting>}\n  state: {type: json, path: <urn:state>}\n";
+        let shape = compile(mapping).unwrap().root;
+        let send = |object: &str, name: &str, text: &str| {
+            let mut draft = parse(object);
+            apply_texts(&shape, &mut draft, &|field| (field == name).then(|| text.to_owned()), 20);
+            remove_empty(&shape, &mut draft);
+            draft.to_string()
+        };
+        assert_eq!(send(r#"{"setting":"7"}"#, "v/setting", "7"), r#"{"setting":"7"}"#);
+        assert_eq!(send(r#"{"setting":"7"}"#, "v/setting", "8"), r#"{"setting":8}"#);
+        assert_eq!(send(r#"{"setting":7}"#, "v/setting", "\"8\""), r#"{"setting":"8"}"#);
+        let text = r#"{"state":"7"}"#;
+        assert_eq!(send(text, "j/state", r#""7""#), text);
+        assert_eq!(send(text, "j/state", "7"), r#"{"state":7}"#);
+        assert_eq!(send(text, "j/state", "{"), r#"{"state":"{"}"#);
+        let nested = r#"{"state":[null,{"a":null},[]]}"#;
+        assert_eq!(send(nested, "j/other", ""), nested);
+        assert_eq!(send(nested, "j/state", " "), "{}");
+    }
+
+    #[test]
+    fn a_typed_text_is_a_code_or_itself() {
+        let mapping = "type: object\npath: Pump:.\nabsent: [-9999]\nfields:\n  note: {type: string, path: <urn:note>}\n  \
+                       flow: {type: number, path: <urn:flow>}\n  valve: {type: string, path: <urn:valve>, values: {0: 'off', 1: 'on'}}\n";
+        let shape = compile(mapping).unwrap().root;
+        let send = |name: &str, text: &str| {
+            let mut draft = parse("{}");
+            apply_texts(&shape, &mut draft, &|field| (field == name).then(|| text.to_owned()), 20);
+            draft.to_string()
+        };
+        assert_eq!(send("v/note", "-9999"), r#"{"note":"-9999"}"#);
+        assert_eq!(send("v/flow", "-9999"), r#"{"flow":-9999}"#);
+        assert_eq!(send("v/valve", "1"), r#"{"valve":1}"#);
     }
 
     #[test]
@@ -330,6 +363,23 @@ fields:
         assert!(text.ends_with(r#""tags":[""],"parts":[{"uri":"u:3","label":"seal"}]}"#), "{text}");
         remove_at(&shape(), &mut draft, "/parts/0");
         assert!(draft.to_string().ends_with(r#""parts":[]}"#));
+    }
+
+    #[test]
+    fn fields_of_groups_are_changed_in_their_groups() {
+        let with_limits = OBJECT.replace("}]}", r#"}],"limits":{"low":3}}"#);
+        let mut draft = parse(OBJECT);
+        let texts = |name: &str| (name == "v/limits/low").then(|| "3".to_owned());
+        apply_texts(&shape(), &mut draft, &texts, 20);
+        assert_eq!(draft.to_string(), with_limits);
+        add_at(&shape(), &parse(OBJECT), &mut draft, "/limits/notes");
+        assert!(draft.to_string().ends_with(r#""limits":{"low":3,"notes":[null]}}"#), "{draft}");
+        remove_at(&shape(), &mut draft, "/limits/notes/0");
+        remove_at(&shape(), &mut draft, "/limits/notes");
+        assert_eq!(draft.to_string(), with_limits);
+        let texts = |name: &str| (name == "v/limits/low").then(String::new);
+        apply_texts(&shape(), &mut draft, &texts, 20);
+        assert_eq!(draft.to_string(), OBJECT);
     }
 
     #[test]

@@ -52,6 +52,7 @@ fn show_subscription(subscription: &Subscription) -> SourceSubscription {
         topic: subscription.topic.clone(),
         business_object: subscription.business_object.clone(),
         mode: subscription.mode,
+        form: subscription.is_document.then_some("document"),
         fields: subscription.fields.clone(),
     }
 }

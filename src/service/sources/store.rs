@@ -8,8 +8,8 @@ use penstock_base::telemetry::trace::Trace;
 use penstock_base::topic::Template;
 use penstock_config::Source;
 use penstock_model::ingest::{
-    Answer, BatchedMessage, Body, MAX_TOPIC_COPIES_BYTES, MessageBatch, Mode, OnError,
-    count_message_values, parse_mode,
+    Answer, BatchedMessage, Body, BodyForm, MAX_TOPIC_COPIES_BYTES, MessageBatch, Mode, OnError,
+    count_message_values, measure_document, parse_mode,
 };
 use penstock_model::messages::Message;
 use penstock_model::resource::Compiled;
@@ -220,9 +220,12 @@ impl Templates {
 struct Prepared<'m> {
     message: &'m Message,
     mode: Mode,
+    form: BodyForm,
     fields: BTreeMap<String, String>,
-    /// The number of its JSON values.
+    /// The number of its JSON values. A document has those of its objects, with what they take from around them.
     values: usize,
+    /// The bytes of these values.
+    bytes: u64,
     /// Why it is rejected without being read.
     error: Option<GatewayError>,
 }
@@ -252,8 +255,13 @@ impl Storing<'_> {
     ) -> Prepared<'m> {
         let subscription = message.subscription.and_then(|index| settings.subscriptions.get(index));
         let mode = subscription.and_then(|one| parse_mode(one.mode).ok()).unwrap_or(Mode::Merge);
+        let form = match subscription {
+            Some(one) if one.is_document => BodyForm::Document,
+            _ => BodyForm::Data,
+        };
         let limits = &self.gateway.settings.limits;
-        let values = count_message_values(&message.payload, limits.values);
+        let mut bytes = message.payload.len() as u64;
+        let mut values = count_message_values(&message.payload, limits.values);
         let too_large = |detail| GatewayError::new(ErrorClass::TooLarge, detail);
         let (fields, mut error) = match templates.fill(message) {
             Ok(fields) => (fields, None),
@@ -271,21 +279,36 @@ impl Storing<'_> {
                 limits.values
             )));
         }
+        if form == BodyForm::Document && error.is_none() {
+            let mapping = &self.compiled.mapping;
+            match measure_document(mapping, mode, &message.payload, limits) {
+                Ok((_, found)) if found > limits.values => {
+                    error = Some(too_large(format!(
+                        "the objects of the message have more than {} JSON values with what they take from around them \
+                         (service.limits.values)",
+                        limits.values
+                    )));
+                }
+                Ok(measured) => (bytes, values) = measured,
+                Err(found) => error = Some(found),
+            }
+        }
         let values = if error.is_some() { 1 } else { values };
-        Prepared { message, mode, fields, values, error }
+        Prepared { message, mode, form, fields, values, bytes, error }
     }
 
-    /// Splits messages where the mode changes, or where a batch would exceed the limits of a request.
+    /// Splits messages where the mode or the form changes, or where a batch would exceed the limits of a request.
     fn split<'p, 'm>(&self, messages: &'p [Prepared<'m>]) -> Vec<&'p [Prepared<'m>]> {
         let limits = &self.gateway.settings.limits;
         let (mut batches, mut start) = (Vec::new(), 0);
         let (mut values, mut bytes, mut copies) = (0_usize, 0_u64, 0_usize);
         for (index, one) in messages.iter().enumerate() {
-            let payload = one.message.payload.len() as u64;
             let copied = one.max_copied_bytes();
-            let is_other = messages.get(start).is_some_and(|first| first.mode != one.mode);
+            let is_other = messages
+                .get(start)
+                .is_some_and(|first| (first.mode, first.form) != (one.mode, one.form));
             let is_full = values.saturating_add(one.values) > limits.values
-                || bytes.saturating_add(payload) > limits.body_bytes
+                || bytes.saturating_add(one.bytes) > limits.body_bytes
                 || copies.saturating_add(copied) > MAX_TOPIC_COPIES_BYTES;
             if index > start && (is_other || is_full) {
                 batches.extend(messages.get(start..index));
@@ -293,7 +316,7 @@ impl Storing<'_> {
             }
             copies = copies.saturating_add(copied);
             values = values.saturating_add(one.values);
-            bytes = bytes.saturating_add(payload);
+            bytes = bytes.saturating_add(one.bytes);
         }
         batches.extend(messages.get(start..).filter(|rest| !rest.is_empty()));
         batches
@@ -339,6 +362,7 @@ impl Storing<'_> {
         let mode = messages.first().map_or(Mode::Merge, |first| first.mode);
         let trace = Trace::from_header(None);
         let request = IngestionRequest {
+            form: messages.first().map_or(BodyForm::Data, |first| first.form),
             on_error: OnError::Skip,
             lists_objects: false,
             ..IngestionRequest::new(object, mode, trace)

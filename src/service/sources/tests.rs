@@ -220,6 +220,41 @@ fn invalid_messages_that_cannot_be_kept_are_counted() {
 }
 
 #[test]
+fn a_message_can_be_a_document() {
+    let config =
+        READINGS.replace("<urn:value>", "<urn:value>, outer: unit") + "items: /metrics/*\n";
+    let form = "sources.line.subscriptions[0].form=document";
+    let fixture = Fixture::new(&[form, "limits.body=1KiB"], &json!({"config": config}));
+    let document = r#"{"unit": "bar", "metrics": [{"tag": "a"}, {"tag": "b", "value": 5}]}"#;
+    let empty = r#"{"metrics": []}"#;
+    let last = r#"{"metrics": [{"tag": "c", "value": true}]}"#;
+    assert_eq!(fixture.store(&[document, "{\"unit\":", empty, last]), (1, 3));
+    assert!(fixture.has_quad("urn:value", "bar"));
+    let pointer = |letter: &DeadLetter| letter.errors[0].pointer.clone();
+    let letters = fixture.letters();
+    let found: Vec<_> =
+        letters.iter().map(|(letter, text)| (pointer(letter), text.as_str())).collect();
+    let at = |pointer: &str| Some(pointer.to_owned());
+    assert_eq!(
+        found,
+        [
+            (at("/metrics/1/value"), r#"{"tag":"b","value":5}"#),
+            (None, "{\"unit\":"),
+            (at("/metrics/0/value"), r#"{"tag":"c","value":true}"#),
+        ]
+    );
+    // What the objects take counts each time.
+    let metrics = r#"{"tag": "d"}, "#.repeat(20);
+    let unit = "u".repeat(100);
+    let large = format!(r#"{{"unit": "{unit}", "metrics": [{metrics}{{"tag": "e"}}]}}"#);
+    assert!(large.len() < 1024);
+    assert_eq!(fixture.store(&[document, &large]), (1, 2));
+    let (letter, text) = fixture.letters().pop().unwrap();
+    assert_eq!(text, large);
+    assert!(letter.errors[0].message.contains("service.limits.body"), "{letter:?}");
+}
+
+#[test]
 fn large_batches_wait_while_memory_is_short() {
     // More than that is always in use.
     let fixture = Fixture::new(&["limits.memory=1MiB"], &json!({}));

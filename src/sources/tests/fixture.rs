@@ -185,6 +185,7 @@ impl Setup {
             topic: (*topic).to_owned(),
             business_object: BUSINESS_OBJECT.to_owned(),
             mode: "MERGE",
+            is_document: false,
             fields: BTreeMap::new(),
         };
         let source = Source {

@@ -125,7 +125,12 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
     let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
     let base = origin(depot).base_url(state(depot).settings()).unwrap_or_default();
     let mut last = business_objects::list_last_exports(&gateway).await?;
-    let shown = business_objects::show_business_object(&gateway, Arc::clone(&compiled)).await?;
+    // The page after a form has its notice.
+    let shown = if frame.notice.is_some() {
+        business_objects::show_business_object(&gateway, Arc::clone(&compiled)).await?
+    } else {
+        definitions::find::<BusinessObjects>(&gateway, caller(depot), &compiled.object.id).await?
+    };
     let object = compiled.object.clone();
     let address = build_ingestion_address(&base, &compiled);
     let page = One {

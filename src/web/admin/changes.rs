@@ -253,7 +253,7 @@ impl One {
         let change = &visible.change;
         let compiled = gateway.catalogue.get(&change.business_object);
         let label = compiled.as_ref().and_then(|one| one.mapping.find_label_field());
-        let label = label.map(|(_, field)| field.name.as_str());
+        let label = label.map(|(_, field)| field);
         let (is_published, nesting) =
             (change.state == ChangeState::Approved, gateway.settings.limits.nesting);
         let (requested, nested): (Vec<_>, Vec<_>) =

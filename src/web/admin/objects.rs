@@ -14,9 +14,11 @@ use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::query::Query;
 use penstock_http::state::gateway;
-use penstock_model::mapping::{Field, FieldKind, Mapping, Property, Shape, Value};
+use penstock_model::mapping::{
+    Field, FieldKind, MEMBER_KEY, Mapping, Property, Shape, Value, format_language_tag,
+};
 use penstock_model::resource::Compiled;
-use penstock_model::search::ObjectCount;
+use penstock_model::search::{ANY_MEMBER, ObjectCount};
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
 use penstock_service::objects::{
@@ -211,18 +213,48 @@ fn describe_total(count: ObjectCount, is_searched: bool) -> String {
 
 /// Collects the fields that have values, each as a JSON Pointer and as its names.
 fn collect_search_fields(shape: &Shape, path: &mut Vec<String>, found: &mut Vec<SearchField>) {
-    for (_, field, Property { value, .. }) in shape.iter_properties() {
+    let named = shape.iter_properties().filter(|(_, field, _)| !field.is_nameless());
+    for (_, field, Property { value, .. }) in named {
         path.push(field.name.clone());
         if let Value::Object(inner) = value {
-            collect_search_fields(inner, path, found);
-        } else if found.len() < MAX_SEARCH_FIELDS {
-            let mut pointer = String::new();
-            for name in path.iter() {
-                push_pointer(&mut pointer, name);
+            collect_nested_fields(inner, path, found);
+        } else if value.kind().is_searchable() {
+            add_search_field(path, found);
+            for language in value.language_map().iter().flat_map(|map| &map.languages) {
+                path.push(format_language_tag(language).into_owned());
+                add_search_field(path, found);
+                path.pop();
             }
-            found.push((pointer, path.clone()));
         }
         path.pop();
+    }
+}
+
+/// Collects the fields of nested objects. Those of a map are the names of its members, and what any member holds.
+fn collect_nested_fields(shape: &Shape, path: &mut Vec<String>, found: &mut Vec<SearchField>) {
+    let Some(map) = shape.map_member() else { return collect_search_fields(shape, path, found) };
+    path.push(MEMBER_KEY.to_owned());
+    add_search_field(path, found);
+    path.pop();
+    path.push(ANY_MEMBER.to_owned());
+    match map.value {
+        Some((_, value)) => match value.value.shape() {
+            Some(inner) => collect_nested_fields(inner, path, found),
+            None if value.value.kind().is_searchable() => add_search_field(path, found),
+            None => {}
+        },
+        None => collect_search_fields(shape, path, found),
+    }
+    path.pop();
+}
+
+fn add_search_field(path: &[String], found: &mut Vec<SearchField>) {
+    if found.len() < MAX_SEARCH_FIELDS {
+        let mut pointer = String::new();
+        for name in path {
+            push_pointer(&mut pointer, name);
+        }
+        found.push((pointer, path.to_vec()));
     }
 }
 

@@ -4,6 +4,7 @@ use super::super::words;
 use crate::admin::frame::Frame;
 use penstock_base::json::{self, Json};
 use penstock_model::changes::DifferenceItem;
+use penstock_model::mapping::Field;
 use penstock_resources::ingestion::IngestedStatus;
 use penstock_service::objects::URI;
 use serde_json::value::RawValue;
@@ -53,7 +54,7 @@ impl ChangedObject {
     /// difference is what was stored.
     pub(in crate::admin) fn from_item(
         item: DifferenceItem,
-        label: Option<&str>,
+        label: Option<&Field>,
         is_published: bool,
         nesting: usize,
         frame: &Frame,
@@ -65,7 +66,7 @@ impl ChangedObject {
         let after = parse(item.after.as_deref());
         let mut fields = Fields::default();
         fields.compare(&[], before.as_ref(), after.as_ref());
-        let named = |view: &Option<Json>| match view.as_ref()?.member(label?)? {
+        let named = |view: &Option<Json>| match label?.value_in(view.as_ref()?)? {
             Json::String(text) => Some(words::shorten_text(text)),
             _ => None,
         };

@@ -44,8 +44,8 @@ impl Target {
     pub(super) fn new(frame: &Frame, compiled: &Compiled, uri: &str, view: &Json) -> Self {
         let id = &compiled.object.id;
         let review = compiled.object.definition.review();
-        let field = compiled.mapping.find_label_field().map(|(_, field)| field.name.as_str());
-        let label = field.and_then(|name| view.member(name));
+        let label = compiled.mapping.find_label_field();
+        let label = label.and_then(|(_, field)| field.value_in(view));
         let label = match label {
             Some(Json::String(text)) if !text.trim().is_empty() => shorten_text(text),
             _ => uri.to_owned(),
@@ -107,7 +107,7 @@ impl Difference {
     ) -> Self {
         let Preview { answer, items, omitted } = preview;
         let has_new = items.iter().any(|item| item.status == IngestedStatus::Created);
-        let label = compiled.mapping.find_label_field().map(|(_, field)| field.name.as_str());
+        let label = compiled.mapping.find_label_field().map(|(_, field)| field);
         let show = |item| ChangedObject::from_item(item, label, false, nesting, frame);
         let (named, others): (Vec<_>, Vec<_>) =
             items.into_iter().partition(|item| item.index.is_some());

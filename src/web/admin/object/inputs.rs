@@ -1,6 +1,6 @@
 //! The fields of the form that changes an object, from its draft and its mapping.
 use penstock_base::error::{Finding, Place};
-use penstock_base::json::{self, Json, join_pointer};
+use penstock_base::json::{self, Json};
 use penstock_model::ingest::LockedFields;
 use penstock_model::mapping::{Field, Form, Property, Shape, Value};
 use penstock_model::tree::describe_type;
@@ -98,8 +98,8 @@ impl FormBuilder<'_> {
     fn add_object(&mut self, shape: &Shape, object: &Json, pointer: &str, level: usize) {
         let exists = object.member(URI).is_some();
         for (place, field, property) in shape.iter_properties() {
-            let here = join_pointer(pointer, &field.name);
-            let value = object.member(&field.name);
+            let here = field.pointer_in(pointer);
+            let value = field.value_in(object);
             let is_key = shape.key_fields().is_some_and(|key| key.indexes.contains(&place));
             if is_key && exists {
                 let note = "It identifies the object, so it cannot be changed.";
@@ -159,10 +159,11 @@ impl FormBuilder<'_> {
             (kind, true) => {
                 let elements = elements(value);
                 let note = describe_type(kind);
+                let array = if property.is_ordered { "ordered array" } else { "array" };
                 let note = match elements.len() {
-                    0..MAX_ELEMENTS => format!("array of {note}"),
+                    0..MAX_ELEMENTS => format!("{array} of {note}"),
                     _ => format!(
-                        "array of {note}; add more than {MAX_ELEMENTS} elements with the API"
+                        "{array} of {note}; add more than {MAX_ELEMENTS} elements with the API"
                     ),
                 };
                 self.begin_group(&field.name, note);
@@ -207,24 +208,48 @@ impl FormBuilder<'_> {
         remove: Option<String>,
     ) {
         let text = show_value(value);
-        let kind = match property.value.kind().form {
-            Form::Boolean if matches!(&*text, "" | "true" | "false") => InputKind::Choice,
+        let mut choices = match &property.codes {
+            Some(codes) => codes.list_choices(),
+            None if property.value.kind().form == Form::Boolean => {
+                ["true", "false"].map(str::to_owned).to_vec()
+            }
+            None => Vec::new(),
+        };
+        if !text.is_empty() && !choices.contains(&text) {
+            choices.clear();
+        }
+        let kind = match choices.as_slice() {
+            [_, ..] => InputKind::Choice,
             _ if text.contains('\n') || text.chars().count() > LONG_TEXT_CHARS => InputKind::Lines,
             _ => InputKind::Line,
         };
         let required = if property.required { ", required" } else { "" };
-        let example = property.value.kind().hint;
+        let example = match &property.codes {
+            Some(codes) => codes.hint(),
+            None => property.value.kind().hint,
+        };
         let hint = format!("{}{required}{example}", describe_type(&property.value));
         let error = self.take_error(here, &caption, &|message| explain(property, value, message));
-        let input = Input { caption, hint, text, kind, error, remove, ..Input::default() };
+        let input = Input { caption, hint, text, kind, choices, error, remove, ..Input::default() };
         self.push_input(VALUE_FIELD, here, input);
     }
 
     fn add_json(&mut self, field: &Field, property: &Property, value: Option<&Json>, here: &str) {
         let caption = field.name.clone();
-        let array = if property.is_array { "array of " } else { "" };
-        let hint = format!("{array}{}, as JSON", describe_type(&property.value));
-        let text = show_json(value);
+        let (begin, value_type) = match (property.map(), property.is_array) {
+            (Some((_, map)), _) => {
+                ("map of ", map.value.map_or(&property.value, |(_, value)| &value.value))
+            }
+            (None, true) if property.is_ordered => ("ordered array of ", &property.value),
+            (None, true) => ("array of ", &property.value),
+            (None, false) => ("", &property.value),
+        };
+        let example = match property.value.kind().form {
+            Form::Json => property.value.kind().hint,
+            _ => "",
+        };
+        let hint = format!("{begin}{}, as JSON{example}", describe_type(value_type));
+        let text = show_json(property, value);
         let nesting = self.source.nesting;
         let explain = |message: &str| match value {
             Some(Json::String(text)) => match json::parse(text.as_bytes(), nesting) {
@@ -277,6 +302,10 @@ impl FormBuilder<'_> {
 
     /// Whether a value has fields of its own, instead of one with JSON.
     fn has_own_inputs(&self, property: &Property, value: Option<&Json>, level: usize) -> bool {
+        let is_map = property.value.language_map().is_some() || property.map().is_some();
+        if property.value.kind().form == Form::Json || is_map {
+            return false;
+        }
         let is_element = |element: &Json| match (&property.value, element) {
             (Value::Object(_), Json::Object(_)) => true,
             (Value::Object(_), _) | (_, Json::Object(_) | Json::Array(_)) => false,

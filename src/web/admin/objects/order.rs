@@ -1,7 +1,7 @@
 //! The order of a list of objects: the parameter `sort` of the address, a field or `uri`, with `-` before it for descending.
 use crate::admin::filter_bar::Select;
 use penstock_base::error::GatewayError;
-use penstock_model::mapping::{Field, FieldKind, Form, Property, Shape};
+use penstock_model::mapping::{Field, FieldKind, Property, Shape};
 use penstock_model::search::Order;
 
 /// The name that orders by URI.
@@ -111,8 +111,7 @@ impl Sorting {
 
 /// Whether objects can be ordered by a field.
 fn is_sortable(field: &Field) -> bool {
-    !field.contains_objects()
-        && matches!(&field.kind, FieldKind::Property(Property { is_array: false, .. }))
+    field.property().is_some_and(Property::is_orderable)
         // Such a name would be read as a descending order.
         && !field.name.starts_with('-')
 }
@@ -121,7 +120,7 @@ fn is_sortable(field: &Field) -> bool {
 fn describe_directions(field: &Field) -> [&'static str; 2] {
     match &field.kind {
         _ if field.is_single_time() => ["oldest first", "newest first"],
-        FieldKind::Property(property) if property.value.kind().form == Form::Number => {
+        FieldKind::Property(property) if property.order().is_number() => {
             ["lowest first", "highest first"]
         }
         _ => ["ascending", "descending"],

@@ -26,6 +26,8 @@ pub(in crate::admin::object) struct Input {
     pub(in crate::admin::object) hint: String,
     pub(in crate::admin::object) text: String,
     pub(in crate::admin::object) kind: InputKind,
+    /// The texts to choose from.
+    pub(in crate::admin::object) choices: Vec<String>,
     pub(in crate::admin::object) error: String,
     /// The JSON Pointer of the element that a button beside it removes.
     pub(in crate::admin::object) remove: Option<String>,
@@ -39,7 +41,7 @@ pub(in crate::admin::object) enum InputKind {
     #[default]
     Line,
     Lines,
-    /// True, false or no value.
+    /// One of the choices, or no value.
     Choice,
     Json,
 }
@@ -56,7 +58,9 @@ impl Input {
 /// Returns the message of an error at a value. A text that is not of its type was sent as a string.
 pub(super) fn explain(property: &Property, value: Option<&Json>, message: &str) -> String {
     match (property.value.kind().text_error, value) {
-        (Some(error), Some(Json::String(text))) => format!("{text:?} is {error}"),
+        (Some(error), Some(Json::String(text))) if property.codes.is_none() => {
+            format!("{text:?} is {error}")
+        }
         _ => message.to_owned(),
     }
 }

@@ -99,3 +99,26 @@ fn errors_are_at_the_fields_that_have_their_values() {
     assert_eq!(areas.1, "areas: /0/rooms: an array is expected");
     assert_eq!(*unknown, (None, "/unknown: no such field".to_owned()));
 }
+
+#[test]
+fn codes_are_choices() {
+    let mapping = "type: object\npath: Pump:.\nfields:\n  \
+                   state: {type: string, path: <urn:state>, values: {0: off, 1: on, '?': on}}\n  \
+                   old: {type: string, path: <urn:old>, values: [a, b]}\n  \
+                   maker: {type: resource, path: <urn:maker>, base: 'http://m/'}\n";
+    let draft = json::parse(br#"{"uri":"u:1","state":1,"old":"c"}"#, 20).unwrap();
+    let locked = LockedFields::default();
+    let source = FormSource { locked: &locked, nesting: 20, changed_at: None };
+    let form = build_form(&compile(mapping).unwrap().root, &draft, &[], source);
+    assert_eq!(
+        inputs(&form),
+        [
+            ("v/state", "1", InputKind::Choice),
+            // A stored value without a code stays.
+            ("v/old", "c", InputKind::Line),
+            ("v/maker", "", InputKind::Line),
+        ]
+    );
+    let FormItem::Input(state) = &form.items[0] else { panic!() };
+    assert_eq!(state.choices, ["0", "1"]);
+}

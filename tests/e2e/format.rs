@@ -80,7 +80,7 @@ fn a_newer_format_is_refused_with_both_numbers_and_the_remedy() {
     for file in [newest(dir, "journal"), newest(dir, "base"), backup.clone()] {
         let whole = fs::read(&file).unwrap();
         let mut newer = whole.clone();
-        newer[FORMAT_OFFSET] += 1;
+        newer[FORMAT_OFFSET] = u8::try_from(known + 1).unwrap();
         fs::write(&file, newer).unwrap();
         let commands = if file == backup {
             vec![(1, vec!["restore", "backup", "--service.data-dir=restored"])]

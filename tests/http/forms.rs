@@ -139,6 +139,11 @@ async fn a_mapping_is_derived_from_a_sample_of_many_objects() {
     assert!(page.contains("Longer arrays are cut to at most 100 elements."), "{page}");
     assert!(page.contains("The sample matches"), "{page}");
 
+    // A document with more objects than a sample may have.
+    let document = format!(r#"{{"sent": 1, "metrics": [{}]}}"#, many.join(","));
+    let page = derive(&document).await.expect(200).text();
+    page.has_all(&["/metrics/*", "form=document", "left out: sent.", "The sample matches"]);
+
     // The editor also uses a sample of many pasted objects.
     let config = "type: object\npath: Meter:.\nfields: {reading: {type: number, path: <urn:r>}, remark: {type: string, path: <urn:t>}}";
     let fields = [("config", config), ("sample", &many.join("\n"))];

@@ -27,6 +27,10 @@ async fn the_examples_become_the_quads_that_the_page_shows() {
             let body = format!("{{\"data\": {text}}}");
             server.send("POST", &path, &[JSON], body).await.expect(200);
             examples += 1;
+        } else if let Some(name) = info.strip_prefix("json document ") {
+            let path = format!("/api/v1/business-objects/{name}?mode=ADD&form=document");
+            server.send("POST", &path, &[JSON], text).await.expect(200);
+            examples += 1;
         } else if info == "trig" {
             expected.extend(quads(RdfFormat::TriG, text.as_bytes()));
         }

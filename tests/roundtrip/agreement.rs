@@ -1,12 +1,14 @@
 //! The view, GraphQL and the export show the same values, with all digits.
-use crate::{data, mappings, text};
+use crate::{codes, data, lists, mappings, maps, readings, text};
 use penstock_auth::Caller;
 use penstock_base::json::{self, Json};
 use penstock_config as config;
 use penstock_export::ExportRequester;
 use penstock_graphql::{GraphqlService, Query};
 use penstock_model::ingest::Mode;
-use penstock_model::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
+use penstock_model::mapping::{
+    Entry, Field, FieldKind, Level, Literal, Property, Shape, Value, compile,
+};
 use penstock_model::resource::Compiled;
 use penstock_model::testing::{ingest_body, list_members, put_definition, render_object};
 use penstock_service::gateway::Gateway;
@@ -35,6 +37,16 @@ proptest! {
     }
 
     #[test]
+    fn they_agree_on_maps((shape, object) in maps::with_object(maps::simple())) {
+        agree(&shape, &[object]);
+    }
+
+    #[test]
+    fn they_agree_on_ordered_arrays((shape, object) in lists::with_object(lists::simple())) {
+        agree(&shape, &[object]);
+    }
+
+    #[test]
     fn they_agree_on_objects_nested_in_themselves(
         (shape, objects) in mappings::linked().prop_flat_map(|shape| {
             let objects = data::linked_objects(&shape);
@@ -53,13 +65,14 @@ fn agree(shape: &Shape, objects: &[Json]) {
     let settings = Arc::new(loaded.unwrap().settings);
     let _entered = runtime.enter();
     let gateway = Gateway::open(settings, &mut |_| {}).unwrap();
+    let config = config_of(shape, true).to_string();
+    assert_eq!(&compile(&config).unwrap().root, shape, "the configuration describes the shape");
     let definition = serde_json::json!({
         "name": "Any Thing",
-        "config": config_of(shape, true).to_string(),
+        "config": config,
         "pushTargets": [{"bucketName": "bucket"}],
     });
     let business_object = put_definition(&gateway.catalogue, &definition);
-    assert_eq!(&business_object.mapping.root, shape, "the configuration describes the shape");
     let body = format!("{{\"data\":[{}]}}", text::elements(objects));
     let watch = gateway.catalogue.watch();
     ingest_body(&gateway.store, watch, &business_object, Mode::Add, &body).unwrap();
@@ -92,8 +105,7 @@ fn exported(gateway: &Gateway, business_object: &Compiled) -> String {
 
 /// Returns the mapping in the form of a client. JSON is valid YAML.
 fn config_of(shape: &Shape, is_root: bool) -> serde_json::Value {
-    let fields = shape.fields.iter().map(|field| (field.name.clone(), field_of(field)));
-    let fields: serde_json::Map<_, _> = fields.collect();
+    let fields = config_of_fields(shape.level());
     if is_root {
         let path = format!("{}:.", shape.namespace);
         return serde_json::json!({"type": "object", "path": path, "fields": fields});
@@ -101,10 +113,24 @@ fn config_of(shape: &Shape, is_root: bool) -> serde_json::Value {
     serde_json::json!({"type": "object", "fields": fields})
 }
 
+fn config_of_fields(level: Level<'_>) -> serde_json::Map<String, serde_json::Value> {
+    let config_of = |entry: Entry<'_>| match entry {
+        Entry::Field(_, field) => field_of(field),
+        Entry::Group(inner) => {
+            serde_json::json!({"type": "group", "fields": config_of_fields(inner)})
+        }
+    };
+    level.entries().map(|(name, entry)| (name.to_owned(), config_of(entry))).collect()
+}
+
 fn field_of(field: &Field) -> serde_json::Value {
-    let FieldKind::Property(Property { predicate, is_array: many, value, .. }) = &field.kind else {
+    let FieldKind::Property(property) = &field.kind else {
         return serde_json::json!({"type": "id"});
     };
+    if let Some(map) = map_config(property) {
+        return map;
+    }
+    let Property { predicate, is_array: many, is_ordered, value, codes, reading, .. } = property;
     let path = format!("<{}>", predicate.as_str());
     let mut one = match value {
         Value::Resource => serde_json::json!({"type": "resource"}),
@@ -120,6 +146,19 @@ fn field_of(field: &Field) -> serde_json::Value {
             Literal::Boolean => serde_json::json!({"type": "boolean"}),
             Literal::Date => serde_json::json!({"type": "date"}),
             Literal::DateTime => serde_json::json!({"type": "dateTime"}),
+            Literal::Scalar => serde_json::json!({"type": "scalar"}),
+            Literal::Json => serde_json::json!({"type": "json"}),
+            Literal::LanguageMap(map) => {
+                let mut one = serde_json::json!({"type": "languageMap"});
+                let members = one.as_object_mut().unwrap();
+                if !map.languages.is_empty() {
+                    members.insert("languages".to_owned(), map.languages.clone().into());
+                }
+                if map.has_arrays {
+                    members.insert("elements".to_owned(), "array".into());
+                }
+                one
+            }
         },
     };
     let path = match value {
@@ -127,7 +166,33 @@ fn field_of(field: &Field) -> serde_json::Value {
         _ => path,
     };
     one.as_object_mut().unwrap().insert("path".to_owned(), path.into());
-    if *many { serde_json::json!({"type": "array", "elements": one}) } else { one }
+    if let Some(codes) = codes {
+        codes::add_to(&mut one, codes);
+    }
+    let reading = reading.as_deref().cloned().unwrap_or_default();
+    readings::add_accept_to(&mut one, &reading);
+    let mut field = match (*many, *is_ordered) {
+        (false, _) => one,
+        (true, false) => serde_json::json!({"type": "array", "elements": one}),
+        (true, true) => serde_json::json!({"type": "array", "ordered": true, "elements": one}),
+    };
+    readings::add_absent_to(&mut field, &reading);
+    field
+}
+
+/// Returns the definition of a map; `None` for another field.
+fn map_config(property: &Property) -> Option<serde_json::Value> {
+    let (shape, map) = property.map()?;
+    let elements = match map.value {
+        None => config_of(shape, false),
+        Some((place, _)) => field_of(shape.fields.get(place)?),
+    };
+    Some(serde_json::json!({
+        "type": "map",
+        "path": format!("<{}>/{}:.", property.predicate.as_str(), shape.namespace),
+        "key": field_of(shape.fields.get(map.key_index)?),
+        "elements": elements,
+    }))
 }
 
 /// A GraphQL client that discovers all names by introspection.
@@ -164,7 +229,7 @@ impl GraphqlClient<'_> {
 
     /// Reads all objects, page by page, in the form of the view.
     fn pages(&self, shape: &Shape) -> Vec<String> {
-        let selection = selection(shape, "AnyThing", &self.types());
+        let selection = selection(shape.level(), "AnyThing", &self.types());
         let (mut all, mut after) = (Vec::new(), String::new());
         loop {
             let data = self.ask(format!(
@@ -173,7 +238,7 @@ impl GraphqlClient<'_> {
             ));
             let page = get(&data, "anyThingConnection");
             let Json::Array(nodes) = get(page, "nodes") else { panic!() };
-            all.extend(nodes.iter().map(|node| text::write(&viewed(shape, node))));
+            all.extend(nodes.iter().map(|node| text::write(&viewed(shape.level(), node))));
             let info = get(page, "pageInfo");
             if *get(info, "hasNextPage") == Json::Bool(false) {
                 return all;
@@ -184,10 +249,10 @@ impl GraphqlClient<'_> {
 
     /// Reads one object by its URI.
     fn one(&self, shape: &Shape, uri: &str) -> String {
-        let selection = selection(shape, "AnyThing", &self.types());
+        let selection = selection(shape.level(), "AnyThing", &self.types());
         let uri = serde_json::to_string(uri).unwrap();
         let data = self.ask(format!("{{ anyThing(uri: {uri}) {selection} }}"));
-        text::write(&viewed(shape, get(&data, "anyThing")))
+        text::write(&viewed(shape.level(), get(&data, "anyThing")))
     }
 }
 
@@ -209,50 +274,134 @@ fn named(of: &Json) -> String {
     }
 }
 
-/// Selects `f0`, `f1`, ... for the fields of the shape. After `uri`, the type has the fields in the same order.
-fn selection(shape: &Shape, type_name: &str, types: &Types) -> String {
+/// Selects `f0`, `f1`, ... for the members of an object or a group. After the `uri` of an object, the type has them in the
+/// same order.
+fn selection(level: Level<'_>, type_name: &str, types: &Types) -> String {
     let mut names = types.get(type_name).unwrap().iter();
-    assert_eq!(names.next().unwrap().0, "uri");
-    let mut text = "{ uri".to_owned();
-    for (place, field) in shape.fields.iter().enumerate() {
-        if field.kind == FieldKind::Id && field.name == "uri" {
+    let mut text = "{".to_owned();
+    if level.is_object() {
+        assert_eq!(names.next().unwrap().0, "uri");
+        text += " uri";
+    }
+    for (place, (member, entry)) in level.entries().enumerate() {
+        if is_uri(level, member) {
             continue;
         }
         let (name, to) = names.next().unwrap();
         let _ = write!(text, " f{place}: {name}");
-        if let FieldKind::Property(Property { value: Value::Object(nested), .. }) = &field.kind {
-            text += &selection(nested, to, types);
+        if let Some(map) = find_map(entry) {
+            text += &map_selection(map, to, types);
+            continue;
+        }
+        let inner = match entry {
+            Entry::Field(_, field) => field.shape().map(Shape::level),
+            Entry::Group(inner) => Some(inner),
+        };
+        text += &inner.map_or_else(String::new, |inner| selection(inner, to, types));
+        if is_language_map(entry) {
+            text += " { language value }";
         }
     }
     text + " }"
 }
 
-/// Converts an answer to the form of the view, which omits fields without a value.
-fn viewed(shape: &Shape, node: &Json) -> Json {
-    let uri = get(node, "uri").clone();
-    let is_placed = shape.fields.iter().any(|f| f.kind == FieldKind::Id && f.name == "uri");
+/// Returns the property of a map; `None` for another member.
+fn find_map(entry: Entry<'_>) -> Option<&Property> {
+    let Entry::Field(_, field) = entry else { return None };
+    field.property().filter(|property| property.map().is_some())
+}
+
+/// Selects the names and the values of a map, whose type has these two fields.
+fn map_selection(property: &Property, type_name: &str, types: &Types) -> String {
+    let (shape, map) = property.map().unwrap();
+    let (value, to) = types.get(type_name).unwrap().get(1).unwrap();
+    let inner = match map.value {
+        None => selection(shape.level(), to, types),
+        Some((_, inner)) if inner.map().is_some() => map_selection(inner, to, types),
+        Some(_) => String::new(),
+    };
+    format!(" {{ key {value}{inner} }}")
+}
+
+/// Converts the names and values of a map to the form of the view; `None` without members.
+fn viewed_map(property: &Property, nodes: &Json) -> Option<Json> {
+    let (shape, map) = property.map().unwrap();
+    let Json::Array(nodes) = nodes else { panic!("{nodes} is no list") };
     let mut members = Vec::new();
-    if !is_placed {
-        members.push(("uri".to_owned(), uri.clone()));
-    }
-    for (place, field) in shape.fields.iter().enumerate() {
-        let value = match &field.kind {
-            FieldKind::Id if field.name == "uri" => uri.clone(),
-            _ => get(node, &format!("f{place}")).clone(),
+    for node in nodes {
+        let name = match get(node, "key") {
+            Json::String(name) | Json::Number(name) => name.clone(),
+            other => panic!("{other} is no name"),
         };
-        let value = match (&field.kind, value) {
+        let value = get(node, "value");
+        let value = match map.value {
+            None => Some(viewed(shape.level(), value)),
+            Some((_, inner)) if inner.map().is_some() => viewed_map(inner, value),
+            Some(_) => Some(value.clone()),
+        };
+        members.extend(value.map(|value| (name, value)));
+    }
+    (!members.is_empty()).then_some(Json::Object(members))
+}
+
+fn is_language_map(entry: Entry<'_>) -> bool {
+    let Entry::Field(_, field) = entry else { return false };
+    field.property().is_some_and(|property| property.value.language_map().is_some())
+}
+
+/// Converts the texts of a language map to the form of the view; `None` without texts.
+fn viewed_texts(entry: Entry<'_>, texts: &[Json]) -> Option<Json> {
+    let Entry::Field(_, field) = entry else { return None };
+    let has_arrays = field.property()?.value.language_map()?.has_arrays;
+    let mut members: Vec<(String, Json)> = Vec::new();
+    for text in texts {
+        let (language, value) = (string(get(text, "language")), get(text, "value").clone());
+        match members.last_mut() {
+            Some((last, Json::Array(values))) if *last == language => values.push(value),
+            _ if has_arrays => members.push((language, Json::Array(vec![value]))),
+            _ => members.push((language, value)),
+        }
+    }
+    (!members.is_empty()).then_some(Json::Object(members))
+}
+
+/// Returns whether a member is the URI of an object.
+fn is_uri(level: Level<'_>, member: &str) -> bool {
+    level.is_object() && member == "uri"
+}
+
+/// Converts an answer to the form of the view, which omits fields without a value.
+fn viewed(level: Level<'_>, node: &Json) -> Json {
+    let mut members = Vec::new();
+    if level.is_object() && level.find("uri").is_none() {
+        members.push(("uri".to_owned(), get(node, "uri").clone()));
+    }
+    for (place, (member, entry)) in level.entries().enumerate() {
+        let alias = format!("f{place}");
+        let value = get(node, if is_uri(level, member) { member } else { &alias }).clone();
+        if let Some(map) = find_map(entry) {
+            members.extend(viewed_map(map, &value).map(|map| (member.to_owned(), map)));
+            continue;
+        }
+        let inner = match entry {
+            Entry::Field(_, field) => field.shape().map(Shape::level),
+            Entry::Group(inner) => Some(inner),
+        };
+        let value = match (inner, value) {
             (_, Json::Null) => continue,
-            (FieldKind::Property(Property { value: Value::Object(nested), .. }), value) => {
-                match value {
-                    Json::Array(nodes) => {
-                        Json::Array(nodes.iter().map(|node| viewed(nested, node)).collect())
-                    }
-                    one => viewed(nested, &one),
+            (None, Json::Array(texts)) if is_language_map(entry) => {
+                match viewed_texts(entry, &texts) {
+                    Some(map) => map,
+                    None => continue,
                 }
             }
-            (_, value) => value,
+            (Some(inner), Json::Array(nodes)) => {
+                Json::Array(nodes.iter().map(|node| viewed(inner, node)).collect())
+            }
+            (Some(inner), one) => viewed(inner, &one),
+            (None, value) => value,
         };
-        members.push((field.name.clone(), value));
+        members.push((member.to_owned(), value));
     }
     Json::Object(members)
 }

@@ -1,28 +1,35 @@
 //! Generates data that fits a mapping.
+use crate::{codes, readings};
 use penstock_base::json::Json;
-use penstock_model::mapping::{FieldKind, Literal, Property, Shape, Value};
+use penstock_model::mapping::{Field, Literal, Property, Shape, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
+/// The languages of generated language maps, in the order of the view.
+pub(crate) const LANGUAGES: [&str; 3] = ["de", "de-AT", "en"];
+
 /// Generates objects, some of them with a URI.
 pub(crate) fn objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<> {
-    let filler = first_value(shape);
-    vec(object(shape, false), 1..4).prop_map(move |objects| number(objects, filler.as_ref(), false))
+    let shape = shape.clone();
+    vec(object(&shape, false), 1..4).prop_map(move |objects| fill(&shape, objects))
 }
 
 /// Generates objects that all have a URI, including nested ones.
 pub(crate) fn named_objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<> {
-    let filler = first_value(shape);
-    vec(object(shape, true), 1..4).prop_map(move |objects| number(objects, filler.as_ref(), false))
+    let shape = shape.clone();
+    vec(object(&shape, true), 1..4).prop_map(move |objects| fill(&shape, objects))
 }
 
 /// As `named_objects`, with some nested objects replaced by references to others of their class.
 pub(crate) fn linked_objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<> {
     let shape = shape.clone();
-    (vec(object(&shape, true), 1..6), any::<u64>()).prop_map(move |(objects, seed)| {
-        let filler = ("name".to_owned(), Json::String("x".to_owned()));
-        let mut objects = number(objects, Some(&filler), true);
+    (vec(object(&shape, true), 1..6), any::<u64>()).prop_map(move |(mut objects, seed)| {
+        let name = shape.find_field("name").unwrap();
+        for object in &mut objects {
+            name.set_value(object, Some(Json::String("x".to_owned())));
+        }
+        let mut objects = number(objects);
         let mut classes: HashMap<String, Vec<String>> = HashMap::new();
         for object in &objects {
             gather(&shape, object, &mut classes);
@@ -108,11 +115,10 @@ pub(crate) fn draw(seed: &mut u64, below: usize) -> usize {
 fn object(shape: &Shape, named: bool) -> BoxedStrategy<Json> {
     let uri = prop_oneof![Just(true), Just(named)]
         .prop_map(|named| named.then(|| ("uri".to_owned(), Json::Null)));
-    let mut all: BoxedStrategy<Vec<(String, Json)>> = uri.prop_map(Vec::from_iter).boxed();
-    for field in &shape.fields {
-        let FieldKind::Property(property) = &field.kind else { continue };
-        let name = field.name.clone();
-        let value = if property.required {
+    let mut all = uri.prop_map(|uri| Json::Object(Vec::from_iter(uri))).boxed();
+    for (_, field, property) in shape.iter_properties() {
+        let field = field.clone();
+        let value = if property.required || property.default_value().is_some() {
             value(property, named).prop_map(Some).boxed()
         } else {
             prop_oneof![4 => value(property, named).prop_map(Some), 1 => Just(None), 1 => Just(Some(Json::Null))]
@@ -120,24 +126,36 @@ fn object(shape: &Shape, named: bool) -> BoxedStrategy<Json> {
         };
         all = (all, value)
             .prop_map(move |(mut all, value)| {
-                all.extend(value.map(|value| (name.clone(), value)));
+                if value.is_some() {
+                    field.set_value(&mut all, value);
+                }
                 all
             })
             .boxed();
     }
-    all.prop_map(Json::Object).boxed()
+    all
 }
 
-fn value(property: &Property, named: bool) -> BoxedStrategy<Json> {
+/// Generates a value of a field.
+pub(crate) fn value(property: &Property, named: bool) -> BoxedStrategy<Json> {
     let one = match &property.value {
+        _ if property.codes.is_some() => codes::value(property.codes.as_ref().unwrap()),
         Value::Resource => "[a-z]{1,3}:[a-z0-9]{0,3}(/[a-z0-9]{0,3})?(#[a-z0-9]{0,2})?"
             .prop_map(Json::String)
             .boxed(),
         Value::Object(shape) => object(shape, named),
         Value::Literal(kind) => literal(kind),
     };
-    let minimum = usize::from(property.required);
-    if property.is_array { vec(one, minimum..4).prop_map(Json::Array).boxed() } else { one }
+    let owner = property.clone();
+    let one = one.prop_map(move |one| readings::to_canonical(&owner, one)).boxed();
+    // A field with a default always has a value.
+    let minimum = usize::from(property.required || property.default_value().is_some());
+    let value =
+        if property.is_array { vec(one, minimum..4).prop_map(Json::Array).boxed() } else { one };
+    match property.default_value() {
+        Some(default) => prop_oneof![2 => value, 1 => Just(default.clone())].boxed(),
+        None => value,
+    }
 }
 
 fn literal(kind: &Literal) -> BoxedStrategy<Json> {
@@ -158,20 +176,66 @@ fn literal(kind: &Literal) -> BoxedStrategy<Json> {
         Literal::String | Literal::Typed(_) | Literal::Language(_) => {
             prop_oneof![any::<String>(), "[ab]{0,2}"].prop_map(Json::String).boxed()
         }
+        Literal::Scalar => prop_oneof![
+            2 => literal(&Literal::String),
+            1 => literal(&Literal::Number),
+            1 => literal(&Literal::Integer),
+            1 => literal(&Literal::Boolean),
+        ]
+        .boxed(),
+        Literal::Json => prop_oneof![2 => literal(&Literal::Scalar), 3 => nested_json()].boxed(),
+        Literal::LanguageMap(map) => texts(map.has_arrays),
     }
 }
 
+/// Generates arrays and objects with at most one value each, so that [`shuffle`] does not change them.
+fn nested_json() -> BoxedStrategy<Json> {
+    let leaf = prop_oneof![
+        3 => literal(&Literal::Scalar),
+        1 => Just(Json::Null),
+        1 => Just(Json::Array(Vec::new())),
+        1 => Just(Json::Object(Vec::new())),
+    ];
+    let nested = leaf.prop_recursive(4, 4, 1, |inner| {
+        let named = ("[a-c \"]{0,3}", inner.clone());
+        prop_oneof![
+            inner.prop_map(|element| Json::Array(vec![element])),
+            named.prop_map(|member| Json::Object(vec![member])),
+        ]
+    });
+    nested.prop_filter("a field without a value", |json| *json != Json::Null).boxed()
+}
+
+/// Generates a language map in the order of the view.
+fn texts(has_arrays: bool) -> BoxedStrategy<Json> {
+    let text = || literal(&Literal::String);
+    let one = if has_arrays { vec(text(), 1..3).prop_map(Json::Array).boxed() } else { text() };
+    vec(prop_oneof![3 => one.prop_map(Some), 1 => Just(None)], LANGUAGES.len())
+        .prop_filter("a map without a text", |texts| texts.iter().any(Option::is_some))
+        .prop_map(|texts| {
+            let texts = LANGUAGES.iter().zip(texts);
+            let texts = texts.filter_map(|(tag, text)| Some(((*tag).to_owned(), text?)));
+            Json::Object(texts.collect())
+        })
+        .boxed()
+}
+
 /// Returns a field and a value for it, so that an object is not empty.
-fn first_value(shape: &Shape) -> Option<(String, Json)> {
-    shape.fields.iter().find_map(|field| {
-        let FieldKind::Property(property) = &field.kind else { return None };
+fn first_value(shape: &Shape) -> Option<(&Field, Json)> {
+    shape.iter_properties().next().map(|(_, field, property)| {
         let one = match &property.value {
+            _ if property.codes.is_some() => codes::first_value(property.codes.as_ref().unwrap()),
             Value::Resource => Json::String("urn:r".to_owned()),
             Value::Object(_) => Json::Object(Vec::new()),
             Value::Literal(Literal::Number | Literal::Integer) => Json::Number("1".to_owned()),
             Value::Literal(Literal::Boolean) => Json::Bool(true),
             Value::Literal(Literal::Date) => Json::String("2026-01-01".to_owned()),
             Value::Literal(Literal::DateTime) => Json::String("2026-01-01T00:00:00Z".to_owned()),
+            Value::Literal(Literal::LanguageMap(map)) => {
+                let text = Json::String("x".to_owned());
+                let text = if map.has_arrays { Json::Array(vec![text]) } else { text };
+                Json::Object(vec![("en".to_owned(), text)])
+            }
             Value::Literal(_) => Json::String("x".to_owned()),
         };
         let one = match (&property.value, one) {
@@ -180,24 +244,28 @@ fn first_value(shape: &Shape) -> Option<(String, Json)> {
             }
             (_, one) => one,
         };
-        Some((field.name.clone(), if property.is_array { Json::Array(vec![one]) } else { one }))
+        (field, if property.is_array { Json::Array(vec![one]) } else { one })
     })
 }
 
-/// Gives a unique URI to each object that needs one, and a value to each empty root.
-fn number(mut objects: Vec<Json>, filler: Option<&(String, Json)>, always: bool) -> Vec<Json> {
+/// Gives a value to each empty root, and a unique URI to each object that needs one.
+fn fill(shape: &Shape, mut objects: Vec<Json>) -> Vec<Json> {
+    for object in &mut objects {
+        let has_value = shape.iter_properties().any(|(_, field, _)| {
+            let value = field.value_in(object);
+            value.is_some_and(|value| *value != Json::Null && *value != Json::Array(Vec::new()))
+        });
+        if !has_value && let Some((field, value)) = first_value(shape) {
+            field.set_value(object, Some(value));
+        }
+    }
+    number(objects)
+}
+
+/// Gives a unique URI to each object that needs one.
+pub(crate) fn number(mut objects: Vec<Json>) -> Vec<Json> {
     let mut next = 0;
     for object in &mut objects {
-        let Json::Object(members) = &mut *object else { continue };
-        let empty = members.iter().all(|(name, value)| {
-            name == "uri" || *value == Json::Null || *value == Json::Array(Vec::new())
-        });
-        if (empty || always)
-            && let Some((name, value)) = filler
-        {
-            members.retain(|(member, _)| member != name);
-            members.push((name.clone(), value.clone()));
-        }
         name_all(object, &mut next);
     }
     objects
@@ -220,13 +288,6 @@ fn name_all(json: &mut Json, next: &mut u32) {
     }
 }
 
-pub(crate) fn nested<'s>(shape: &'s Shape, name: &str) -> Option<&'s Shape> {
-    match &shape.find_field(name)?.kind {
-        FieldKind::Property(Property { value: Value::Object(nested), .. }) => Some(nested),
-        _ => None,
-    }
-}
-
 fn uri(json: &Json) -> Option<&str> {
     let Json::Object(members) = json else { return None };
     members.iter().find_map(|(name, value)| match value {
@@ -238,14 +299,14 @@ fn uri(json: &Json) -> Option<&str> {
 fn gather(shape: &Shape, json: &Json, classes: &mut HashMap<String, Vec<String>>) {
     match json {
         Json::Array(elements) => elements.iter().for_each(|e| gather(shape, e, classes)),
-        Json::Object(members) => {
+        Json::Object(_) => {
             classes
                 .entry(shape.namespace.clone())
                 .or_default()
                 .extend(uri(json).map(str::to_owned));
-            for (name, value) in members {
-                if let Some(shape) = nested(shape, name) {
-                    gather(shape, value, classes);
+            for (field, _, nested) in shape.iter_nested() {
+                if let Some(value) = field.value_in(json) {
+                    gather(nested, value, classes);
                 }
             }
         }
@@ -255,9 +316,8 @@ fn gather(shape: &Shape, json: &Json, classes: &mut HashMap<String, Vec<String>>
 
 /// Replaces some nested objects by references to any object of their class.
 fn refer(shape: &Shape, json: &mut Json, classes: &HashMap<String, Vec<String>>, seed: &mut u64) {
-    let Json::Object(members) = json else { return };
-    for (name, value) in members {
-        let Some(shape) = nested(shape, name) else { continue };
+    for (field, _, shape) in shape.iter_nested() {
+        let Some(value) = field.value_mut(json) else { continue };
         let elements = match value {
             Json::Array(elements) => elements.iter_mut().collect(),
             other => vec![other],

@@ -2,11 +2,18 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod agreement;
+mod codes;
 mod data;
 mod derive;
+mod documents;
+mod lists;
 mod mappings;
+mod maps;
+mod readings;
+mod recipes;
 mod shapes;
 mod text;
+mod values;
 
 use penstock_base::json::Json;
 use penstock_model::ingest::Mode;
@@ -59,6 +66,26 @@ proptest! {
             let again = fixture.send(mode, &text::elements(&objects)).unwrap();
             prop_assert!(again.objects.iter().all(|o| o.status == IngestedStatus::Unchanged), "{:?}", again);
             prop_assert_eq!(&fixture.quads(), &quads);
+        }
+    }
+
+    #[test]
+    fn values_in_other_forms_give_the_same_graph(
+        (shape, objects) in mappings::tree().prop_flat_map(|shape| {
+            let objects = data::named_objects(&shape);
+            (Just(shape), objects)
+        }),
+        seed in any::<u64>(),
+    ) {
+        let (mut others, mut seed) = (objects.clone(), seed.max(1));
+        for object in &mut others {
+            readings::rewrite(&shape, object, &mut seed);
+        }
+        for mode in [Mode::Add, Mode::Replace, Mode::Merge] {
+            let (one, other) = (fixture_of(&shape), fixture_of(&shape));
+            one.send(mode, &text::elements(&objects)).unwrap();
+            other.send(mode, &text::elements(&others)).unwrap();
+            prop_assert_eq!(one.quads(), other.quads());
         }
     }
 

@@ -1,6 +1,7 @@
 //! Generates mappings: `tree` generates any tree of shapes, `linked` one whose objects may refer to each other.
+use crate::{codes, data, readings};
 use oxrdf::NamedNode;
-use penstock_model::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
+use penstock_model::mapping::{Field, FieldKind, LanguageMap, Literal, Property, Shape, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -14,7 +15,25 @@ fn literal() -> impl Strategy<Value = Literal> {
         1 => Just(Literal::Boolean),
         1 => Just(Literal::Date),
         1 => Just(Literal::DateTime),
+        1 => Just(Literal::Scalar),
+        1 => Just(Literal::Json),
+        2 => language_map().prop_map(Literal::LanguageMap),
     ]
+}
+
+fn language_map() -> impl Strategy<Value = LanguageMap> {
+    (any::<bool>(), any::<bool>()).prop_map(|(is_limited, has_arrays)| {
+        let languages = if is_limited { &data::LANGUAGES[..] } else { &[] };
+        LanguageMap {
+            languages: languages.iter().map(|tag| tag.to_ascii_lowercase()).collect(),
+            has_arrays,
+        }
+    })
+}
+
+/// Returns whether values of this type can be elements of an array.
+fn are_elements(value: &Value) -> bool {
+    !matches!(value, Value::Literal(Literal::Json | Literal::LanguageMap(_)))
 }
 
 fn name() -> impl Strategy<Value = String> {
@@ -36,29 +55,65 @@ fn shape(depth: u32) -> BoxedStrategy<Shape> {
     } else {
         prop_oneof![3 => flat(), 2 => shape(depth - 1).prop_map(Value::Object)].boxed()
     };
+    let groups = prop_oneof![3 => Just(0), 2 => Just(1), 1 => Just(2)];
     let id = prop_oneof![2 => Just(None), 1 => Just(Some("uri")), 1 => Just(Some("the id"))];
-    ("[A-C]", id, vec((name(), value, any::<bool>()), 1..5), 0..5_usize)
+    ("[A-C]", id, vec((name(), value, any::<bool>(), groups, 0..6_usize), 1..6), 0..5_usize)
         .prop_map(|(namespace, id, values, place)| {
             let mut fields: Vec<Field> = Vec::new();
-            for (index, (mut name, value, many)) in values.into_iter().enumerate() {
+            let mut grouping = Grouping::default();
+            for (index, (mut name, value, many, groups, number)) in values.into_iter().enumerate() {
                 if name == "uri" || name == "the id" {
                     // A shape without a field would have objects without a value, which are refused.
                     name.push('_');
                 }
-                if fields.iter().any(|f| f.name == name) {
-                    continue;
-                }
                 let predicate = NamedNode::new_unchecked(format!("http://p/{namespace}/{index}"));
-                let property = Property { predicate, is_array: many, required: false, value };
-                fields.push(Field { name, kind: FieldKind::Property(property) });
+                let codes = codes::for_value(&value, number);
+                let is_array = many && are_elements(&value);
+                let reading = readings::for_value(&value, is_array, number);
+                let reading = reading.filter(|_| codes.is_none());
+                let property = Property::new(predicate, value);
+                let property = Property { is_array, codes, reading, ..property };
+                let field = Field::new(name, FieldKind::Property(property));
+                let field = grouping.put_into_groups(field, groups);
+                if !fields.iter().any(|other| other.name == field.name) {
+                    fields.push(field);
+                }
             }
             if let Some(id) = id {
-                let place = place.min(fields.len());
-                fields.insert(place, Field { name: id.to_owned(), kind: FieldKind::Id });
+                let mut place = place.min(fields.len());
+                // The fields of a group are one after the other.
+                while fields.get(place).is_some_and(Field::is_grouped) {
+                    place += 1;
+                }
+                fields.insert(place, Field::new(id, FieldKind::Id));
             }
             Shape::new(namespace, fields)
         })
         .boxed()
+}
+
+/// Puts fields that follow each other into the same groups.
+#[derive(Default)]
+struct Grouping {
+    /// The number of groups around the last field.
+    depth: usize,
+    /// The numbers of groups so far: in objects, and in other groups.
+    counts: [usize; 2],
+}
+
+impl Grouping {
+    /// Puts a field into no group, into one, or into one that is in another one.
+    fn put_into_groups(&mut self, mut field: Field, depth: usize) -> Field {
+        for (level, count) in self.counts.iter_mut().enumerate().take(depth).rev() {
+            if self.depth <= level {
+                *count += 1;
+            }
+            // It is longer than the names of fields.
+            field = field.in_group(&format!("group. ~/{count} {level}"));
+        }
+        self.depth = depth;
+        field
+    }
 }
 
 /// Generates three classes of objects, each with a namespace, fields, and links to classes that are unrolled to some
@@ -87,6 +142,7 @@ fn unroll(classes: &[Class], class: usize, depth: u32) -> Shape {
 
 fn field(class: usize, name: &str, value: Value, many: bool) -> Field {
     let predicate = NamedNode::new_unchecked(format!("http://p/{class}/{name}"));
-    let property = Property { predicate, is_array: many, required: false, value };
-    Field { name: name.to_owned(), kind: FieldKind::Property(property) }
+    let is_array = many && are_elements(&value);
+    let property = Property { is_array, ..Property::new(predicate, value) };
+    Field::new(name, FieldKind::Property(property))
 }

@@ -2,8 +2,9 @@
 mod changes;
 mod validators;
 
-use crate::{data, fixture_of, mappings, text};
+use crate::{data, fixture_of, lists, mappings, text};
 use changes::{Change, list_changes};
+use oxrdf::vocab::rdf;
 use oxrdf::{Literal as RdfLiteral, NamedNode, Quad};
 use penstock_base::json::Json;
 use penstock_model::ingest::Mode;
@@ -39,17 +40,7 @@ proptest! {
         for object in &mut objects {
             simplify(&shape, object, &mut seed, true);
         }
-        let mut fixture = fixture_of(&shape);
-        let member = NamedNode::new_unchecked(MEMBER);
-        fixture.business_object.conditions =
-            vec![(member.clone(), RdfLiteral::from(true).into())];
-        let answer = fixture.send(Mode::Add, &text::elements(&objects)).unwrap();
-        let members: Vec<String> = answer.objects.iter().map(|object| object.uri.clone()).collect();
-        let mut quads = read_quads(&fixture);
-        for uri in &members {
-            let subject = NamedNode::new_unchecked(uri);
-            quads.push(Quad::new(subject, member.clone(), RdfLiteral::from(true), member.clone()));
-        }
+        let (fixture, members, quads) = accept(&shape, &objects);
         let source = fixture.business_object.shape_source();
         prop_assert_eq!(validate_shacl(&source, &quads), Vec::<String>::new());
         prop_assert_eq!(validate_shex(&source, &quads, &members), Vec::<String>::new());
@@ -70,6 +61,43 @@ proptest! {
             prop_assert_eq!(refused.is_empty(), is_valid, "ShEx: {}: {:?}", &what, refused);
         }
     }
+
+    #[test]
+    fn lists_conform_and_those_with_another_value_do_not(
+        (shape, mut object) in lists::with_object(lists::simple()),
+        seed in 1..u64::MAX,
+    ) {
+        let mut seed = seed;
+        simplify(&shape, &mut object, &mut seed, true);
+        let (fixture, members, mut quads) = accept(&shape, &[object]);
+        let source = fixture.business_object.shape_source();
+        prop_assert_eq!(validate_shacl(&source, &quads), Vec::<String>::new());
+        prop_assert_eq!(validate_shex(&source, &quads, &members), Vec::<String>::new());
+
+        let values = quads.iter().filter(|quad| quad.predicate == rdf::FIRST).count();
+        prop_assume!(values > 0);
+        let changed = data::draw(&mut seed, values);
+        let mut values = quads.iter_mut().filter(|quad| quad.predicate == rdf::FIRST);
+        let other = NamedNode::new_unchecked("urn:other");
+        values.nth(changed).unwrap().object = RdfLiteral::new_typed_literal("x", other).into();
+        prop_assert!(!validate_shacl(&source, &quads).is_empty());
+        prop_assert!(!validate_shex(&source, &quads, &members).is_empty());
+    }
+}
+
+/// Stores objects as members. Returns their URIs, and all quads with those that make them members.
+fn accept(shape: &Shape, objects: &[Json]) -> (Fixture, Vec<String>, Vec<Quad>) {
+    let mut fixture = fixture_of(shape);
+    let member = NamedNode::new_unchecked(MEMBER);
+    fixture.business_object.conditions = vec![(member.clone(), RdfLiteral::from(true).into())];
+    let answer = fixture.send(Mode::Add, &text::elements(objects)).unwrap();
+    let members: Vec<String> = answer.objects.iter().map(|object| object.uri.clone()).collect();
+    let mut quads = read_quads(&fixture);
+    for uri in &members {
+        let subject = NamedNode::new_unchecked(uri);
+        quads.push(Quad::new(subject, member.clone(), RdfLiteral::from(true), member.clone()));
+    }
+    (fixture, members, quads)
 }
 
 /// Generates mappings whose fields may be required, whose objects may have types, and in which fields of different
@@ -89,7 +117,7 @@ fn make_strict(shape: &mut Shape, (seed, number): &mut (u64, usize)) {
         shape.types.push(NamedNode::new_unchecked(format!("urn:class:{number}")));
     }
     let mut more = Vec::new();
-    for Field { name, kind } in &mut shape.fields {
+    for Field { name, kind, .. } in &mut shape.fields {
         let FieldKind::Property(property) = kind else { continue };
         *number += 1;
         property.predicate = NamedNode::new_unchecked(format!("http://p/{number}"));
@@ -103,9 +131,10 @@ fn make_strict(shape: &mut Shape, (seed, number): &mut (u64, usize)) {
             for language in ["de", "fr"].into_iter().take(data::draw(seed, 3)) {
                 let value = Value::Literal(Literal::Language(language.to_owned()));
                 let required = data::draw(seed, 2) == 0;
-                let property = Property { value, required, is_array: false, ..property.clone() };
+                let property =
+                    Property { required, ..Property::new(property.predicate.clone(), value) };
                 let kind = FieldKind::Property(property);
-                more.push(Field { name: format!("{name} {language}"), kind });
+                more.push(Field::new(format!("{name} {language}"), kind));
             }
         }
     }
@@ -129,9 +158,14 @@ fn simplify(shape: &Shape, json: &mut Json, seed: &mut u64, is_root: bool) {
             let uri = Json::String(format!("urn:unknown:{seed}"));
             *members = vec![("uri".to_owned(), uri)];
         }
-        Json::Object(members) => {
-            for (name, value) in members {
-                simplify(data::nested(shape, name).unwrap_or(shape), value, seed, false);
+        Json::Object(_) => {
+            for (_, field, property) in shape.iter_properties() {
+                let Some(value) = field.value_mut(json) else { continue };
+                let is_json = property.value == Value::Literal(Literal::Json);
+                if property.codes.is_some() || is_json || property.value.language_map().is_some() {
+                    continue;
+                }
+                simplify(property.value.shape().unwrap_or(shape), value, seed, false);
             }
         }
         Json::Number(digits) => {

@@ -1,6 +1,6 @@
 //! JSON as text, and the expected form of an object in the view.
 use penstock_base::json::{self, Json, push_pointer};
-use penstock_model::mapping::{FieldKind, Property, Shape, Value};
+use penstock_model::mapping::{Entry, Field, FieldKind, Level, Property, Shape, Value};
 use penstock_resources::ingestion::IngestedObject;
 
 pub(crate) fn write(json: &Json) -> String {
@@ -57,7 +57,7 @@ pub(crate) fn expected(
 }
 
 fn object(shape: &Shape, given: &Json, pointer: &str, outcome: &IngestedObject) -> Json {
-    let Json::Object(members) = given else { panic!("an object is given") };
+    assert!(matches!(given, Json::Object(_)), "an object is given");
     let uri = outcome
         .nested
         .iter()
@@ -68,18 +68,42 @@ fn object(shape: &Shape, given: &Json, pointer: &str, outcome: &IngestedObject) 
     if !shape.fields.iter().any(|field| field.kind == FieldKind::Id && field.name == "uri") {
         shown.push(("uri".to_owned(), uri.clone()));
     }
-    for field in &shape.fields {
-        let FieldKind::Property(property) = &field.kind else {
-            shown.push((field.name.clone(), uri.clone()));
-            continue;
-        };
+    shown.extend(members(shape.level(), given, pointer, outcome, &uri));
+    Json::Object(shown)
+}
+
+/// Returns what the view should show of the members of an object, or of a group in it.
+fn members(
+    level: Level<'_>,
+    given: &Json,
+    pointer: &str,
+    outcome: &IngestedObject,
+    uri: &Json,
+) -> Vec<(String, Json)> {
+    let mut shown = Vec::new();
+    for (name, entry) in level.entries() {
         let mut pointer = pointer.to_owned();
-        push_pointer(&mut pointer, &field.name);
-        let given = members.iter().find(|(name, _)| *name == field.name).map(|(_, value)| value);
+        push_pointer(&mut pointer, name);
+        let given = given.member(name);
+        let property = match entry {
+            Entry::Field(_, Field { kind: FieldKind::Property(property), .. }) => property,
+            Entry::Field(..) => {
+                shown.push((name.to_owned(), uri.clone()));
+                continue;
+            }
+            Entry::Group(inner) => {
+                let given = given.unwrap_or(&Json::Null);
+                let group = members(inner, given, &pointer, outcome, uri);
+                if group.iter().any(|(_, value)| *value != Json::Array(Vec::new())) {
+                    shown.push((name.to_owned(), Json::Object(group)));
+                }
+                continue;
+            }
+        };
         let value = match given {
             None | Some(Json::Null) if property.is_array => Json::Array(Vec::new()),
             None | Some(Json::Null) => continue,
-            Some(Json::Array(elements)) => {
+            Some(Json::Array(elements)) if property.is_array => {
                 let mut values: Vec<Json> = elements
                     .iter()
                     .enumerate()
@@ -91,14 +115,27 @@ fn object(shape: &Shape, given: &Json, pointer: &str, outcome: &IngestedObject) 
             }
             Some(value) => one(property, value, &pointer, outcome),
         };
-        shown.push((field.name.clone(), value));
+        shown.push((name.to_owned(), value));
     }
-    Json::Object(shown)
+    shown
 }
 
 fn one(property: &Property, given: &Json, pointer: &str, outcome: &IngestedObject) -> Json {
     match &property.value {
         Value::Object(shape) => object(shape, given, pointer, outcome),
+        value if value.language_map().is_some() => {
+            let Json::Object(texts) = given else { panic!("a language map is given") };
+            let distinct = |text: &Json| match text {
+                Json::Array(texts) => {
+                    let mut texts = texts.clone();
+                    texts.sort_by_key(write);
+                    texts.dedup();
+                    Json::Array(texts)
+                }
+                text => text.clone(),
+            };
+            Json::Object(texts.iter().map(|(tag, text)| (tag.clone(), distinct(text))).collect())
+        }
         _ => given.clone(),
     }
 }

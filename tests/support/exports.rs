@@ -235,17 +235,10 @@ fn name_property() -> NamedNode {
 
 /// Returns a Business Object of all pumps.
 pub fn pump(name: &str, targets: &[&str]) -> Compiled {
+    let value = mapping::Value::Literal(mapping::Literal::String);
     let fields = vec![
-        Field { name: "uri".to_owned(), kind: FieldKind::Id },
-        Field {
-            name: "name".to_owned(),
-            kind: FieldKind::Property(Property {
-                predicate: name_property(),
-                is_array: false,
-                required: false,
-                value: mapping::Value::Literal(mapping::Literal::String),
-            }),
-        },
+        Field::new("uri", FieldKind::Id),
+        Field::new("name", FieldKind::Property(Property::new(name_property(), value))),
     ];
     let root = Shape::new("Pump".to_owned(), fields);
     let mut compiled = compile_object(&format!("id-of-{name}"), name, Mapping::new(root));

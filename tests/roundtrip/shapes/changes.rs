@@ -63,6 +63,9 @@ impl Editor<'_> {
                 (Value::Literal(Literal::Language(tag)), Term::Literal(literal)) => {
                     literal.language() == Some(tag)
                 }
+                (Value::Literal(Literal::LanguageMap(_)), Term::Literal(literal)) => {
+                    literal.language().is_some()
+                }
                 (Value::Literal(_), Term::Literal(literal)) => literal.language().is_none(),
                 _ => true,
             }
@@ -75,7 +78,9 @@ impl Editor<'_> {
             self.remove(&format!("{what} without a value"), &own, changes);
         }
         let first = self.quads.iter().find(|quad| own(quad));
-        if let (false, Some(first)) = (property.is_array, first) {
+        // ShEx cannot count the texts in each language.
+        let holds_one = !property.is_array && property.value.language_map().is_none();
+        if let (true, Some(first)) = (holds_one, first) {
             let second = second_value(&property.value, &first.object);
             self.add(&format!("{what} with two values"), property, second, false, changes);
         }
@@ -140,8 +145,12 @@ fn second_value(value: &Value, first: &Term) -> Term {
     let typed = |text: &str, datatype| RdfLiteral::new_typed_literal(text, datatype).into();
     match value {
         Value::Resource | Value::Object(_) => NamedNode::new_unchecked("urn:second").into(),
-        Value::Literal(Literal::String) => RdfLiteral::from("second one").into(),
+        Value::Literal(Literal::String | Literal::Scalar) => RdfLiteral::from("second one").into(),
         Value::Literal(Literal::Typed(datatype)) => typed("second one", datatype.as_ref()),
+        Value::Literal(Literal::Json) => typed("[\"second one\"]", rdf::JSON),
+        Value::Literal(Literal::LanguageMap(_)) => {
+            RdfLiteral::new_language_tagged_literal_unchecked("second one", "en").into()
+        }
         Value::Literal(Literal::Language(tag)) => {
             RdfLiteral::new_language_tagged_literal_unchecked("second one", tag).into()
         }

@@ -1,10 +1,11 @@
 //! Validates quads by shapes, with a SHACL and a ShEx processor that are no part of the gateway.
-use oxrdf::{NamedNode, Quad};
+use oxrdf::{Literal, NamedNode, Quad, Term};
 use penstock_model::mapping::{ShapeSource, build_shacl, write_shex};
 use penstock_model::rdf::{Format, write_document};
 use prefixmap::{PrefixMap, PrefixMapError};
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::query::{QueryRDF, QueryResultFormat, QuerySolutions};
+use rudof_rdf::rdf_core::term::literal::Lang;
 use rudof_rdf::rdf_core::{Matcher, NeighsRDF, RDFFormat, Rdf};
 use rudof_rdf::rdf_impl::{OxigraphInMemory, ReaderMode};
 use shacl::ir::IRSchema;
@@ -18,7 +19,6 @@ use shex_ast::ir::semantic_actions_registry::SemanticActionsRegistry;
 use shex_ast::ir::shape_label::ShapeLabel;
 use shex_ast::{Node, ResolveMethod, ShExParser};
 use shex_validation::{Validator, ValidatorConfig};
-use std::fmt::Write;
 
 /// Returns the violations of the SHACL shapes.
 pub(crate) fn validate_shacl(source: &ShapeSource<'_>, quads: &[Quad]) -> Vec<String> {
@@ -67,13 +67,21 @@ pub(crate) fn validate_shex(
     refused
 }
 
-/// Returns the quads as one graph.
+/// Returns the quads as one graph. The SHACL processor compares the language tags of `sh:in` as texts, in the case in which
+/// [`Lang`] writes them.
 fn to_graph(quads: &[Quad]) -> OxigraphInMemory {
-    let mut triples = String::new();
+    let mut graph = OxigraphInMemory::new();
     for Quad { subject, predicate, object, .. } in quads {
-        writeln!(triples, "{subject} {predicate} {object} .").unwrap();
+        let object = match object {
+            Term::Literal(literal) if let Some(tag) = literal.language() => {
+                let (text, tag) = (literal.value(), Lang::new(tag).unwrap().to_string());
+                Literal::new_language_tagged_literal_unchecked(text, tag).into()
+            }
+            other => other.clone(),
+        };
+        graph.add_triple_ref(subject, predicate, &object).unwrap();
     }
-    OxigraphInMemory::from_str(&triples, &RDFFormat::NTriples, None, &ReaderMode::Strict).unwrap()
+    graph
 }
 
 /// A graph that answers no SPARQL queries. The ShEx processor asks none for the nodes that it is given.

@@ -1,0 +1,203 @@
+//! Maps, with members of any kind, round-trip through the view, and each mode changes only what it names.
+use crate::{data, fixture_of, mappings, text, view_all};
+use oxrdf::NamedNode;
+use penstock_base::json::{self, Json};
+use penstock_model::ingest::Mode;
+use penstock_model::mapping::{
+    Field, FieldKind, KeyDefinition, KeyFields, KeyScope, Literal, Property, Shape, Value,
+};
+use penstock_resources::ingestion::IngestedStatus;
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+
+/// The URI of the object, which is the first that is numbered.
+const ROOT: &str = "urn:o:1";
+
+/// What the members of a map are.
+#[derive(Debug, Clone)]
+enum Members {
+    /// Objects with the fields of this shape.
+    Objects(Shape),
+    /// Values of this type, or arrays of them.
+    Values(Literal, bool),
+    /// Maps of such values.
+    Maps(Literal),
+}
+
+fn literal() -> impl Strategy<Value = Literal> {
+    prop_oneof![
+        Just(Literal::String),
+        Just(Literal::Number),
+        Just(Literal::Boolean),
+        Just(Literal::Scalar)
+    ]
+}
+
+/// Generates an object with maps whose members are objects of `inner`, values or maps.
+fn object_with_maps(inner: BoxedStrategy<Shape>) -> BoxedStrategy<Shape> {
+    let members = prop_oneof![
+        2 => inner.prop_map(Members::Objects),
+        2 => (literal(), any::<bool>()).prop_map(|(kind, many)| Members::Values(kind, many)),
+        1 => literal().prop_map(Members::Maps),
+    ];
+    vec((members, any::<bool>()), 1..4)
+        .prop_map(|maps| {
+            let name = Property::new(node("name"), Value::Literal(Literal::String));
+            let mut fields = vec![Field::new("name", FieldKind::Property(name))];
+            for (index, (members, is_integer)) in maps.into_iter().enumerate() {
+                let map = map_of(&format!("Map{index}"), members, is_integer);
+                fields.push(Field::new(format!("map{index}"), FieldKind::Property(map)));
+            }
+            Shape::new("Root", fields)
+        })
+        .boxed()
+}
+
+/// Generates an object with maps of simple objects, values and maps.
+pub(crate) fn simple() -> BoxedStrategy<Shape> {
+    let field = |name: &str, kind| {
+        let property = Property::new(node(name), Value::Literal(kind));
+        Field::new(name, FieldKind::Property(property))
+    };
+    let fields = vec![field("key", Literal::String), field("value", Literal::Number)];
+    object_with_maps(Just(Shape::new("Simple", fields)).boxed())
+}
+
+fn node(name: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://m/{name}"))
+}
+
+fn map_of(namespace: &str, members: Members, is_integer: bool) -> Property {
+    let value = |value, is_array| {
+        let property = Property::new(node(&format!("{namespace}/value")), value);
+        vec![Field::member_value(Property { is_array, ..property })]
+    };
+    let mut fields = match members {
+        Members::Objects(shape) => shape.fields,
+        Members::Values(kind, is_array) => value(Value::Literal(kind), is_array),
+        Members::Maps(kind) => {
+            let inner = map_of(&format!("{namespace}Inner"), Members::Values(kind, false), false);
+            vec![Field::member_value(inner)]
+        }
+    };
+    let key = if is_integer { Literal::Integer } else { Literal::String };
+    let key = Property::new(node(&format!("{namespace}/key")), Value::Literal(key));
+    let key_index = fields.len();
+    fields.push(Field::member_key(Property { required: true, ..key }));
+    let mut shape = Shape::new(namespace, fields);
+    shape.key =
+        KeyDefinition::Fields(KeyFields { indexes: vec![key_index], scope: KeyScope::Parent });
+    let property = Property::new(node(namespace), Value::Object(shape));
+    Property { is_array: true, ..property }
+}
+
+/// Generates an object of this shape with a URI and a name, and members for its maps.
+fn object(shape: &Shape) -> BoxedStrategy<Json> {
+    let mut all = Just(vec![
+        ("uri".to_owned(), Json::String(ROOT.to_owned())),
+        ("name".to_owned(), Json::String("x".to_owned())),
+    ])
+    .boxed();
+    for (_, field, property) in shape.iter_properties() {
+        if property.map().is_none() {
+            continue;
+        }
+        let name = field.name.clone();
+        all = (all, members(property))
+            .prop_map(move |(mut all, map)| {
+                all.push((name.clone(), map));
+                all
+            })
+            .boxed();
+    }
+    all.prop_map(|members| data::number(vec![Json::Object(members)]).pop().unwrap()).boxed()
+}
+
+fn members(map: &Property) -> BoxedStrategy<Json> {
+    let (shape, member) = map.map().unwrap();
+    let name = if member.key.value == Value::Literal(Literal::Integer) {
+        any::<i32>().prop_map(|number| number.to_string()).boxed()
+    } else {
+        // The name `uri` would be numbered as a URI.
+        "[ -~ä水]{1,5}".prop_filter("a name", |name| !["uri", ".", ".."].contains(&&**name)).boxed()
+    };
+    let value = match member.value {
+        None => {
+            let fields = shape.fields.iter().take(member.key_index).cloned();
+            let inner = Shape::new("Inner", fields.collect());
+            let objects = data::objects(&inner).prop_map(|mut objects| objects.pop().unwrap());
+            prop_oneof![4 => objects, 1 => Just(Json::Null)].boxed()
+        }
+        Some((_, value)) if value.map().is_some() => members(value),
+        Some((_, value)) => {
+            prop_oneof![4 => data::value(value, false), 1 => Just(Json::Null)].boxed()
+        }
+    };
+    btree_map(name, value, 0..4).prop_map(|map| Json::Object(map.into_iter().collect())).boxed()
+}
+
+/// Generates an object with maps, and its shape.
+pub(crate) fn with_object(shape: BoxedStrategy<Shape>) -> impl Strategy<Value = (Shape, Json)> {
+    shape.prop_flat_map(|shape| {
+        let object = object(&shape);
+        (Just(shape), object)
+    })
+}
+
+fn view(fixture: &penstock_model::testing::Fixture) -> Json {
+    json::parse(fixture.view(ROOT).as_bytes(), 128).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn maps_of_anything_round_trip(
+        (shape, object) in with_object(object_with_maps(mappings::tree())),
+    ) {
+        let fixture = fixture_of(&shape);
+        fixture.send(Mode::Add, &text::write(&object)).unwrap();
+        let (quads, shown) = (fixture.quads(), view_all(&fixture).join(","));
+        for mode in [Mode::Add, Mode::Update, Mode::Replace, Mode::Merge] {
+            let again = fixture.send(mode, &shown).unwrap();
+            prop_assert!(again.objects.iter().all(|o| o.status == IngestedStatus::Unchanged), "{:?}", again);
+            prop_assert_eq!(&fixture.quads(), &quads);
+        }
+        let other = fixture_of(&shape);
+        other.send(Mode::Replace, &shown).unwrap();
+        prop_assert_eq!(other.quads(), quads);
+        fixture.send(Mode::Delete, &format!(r#"{{"uri":"{ROOT}"}}"#)).unwrap();
+        prop_assert_eq!(fixture.quads(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_merge_removes_only_the_member_that_it_names(
+        (shape, object) in with_object(simple()),
+        seed in any::<u64>(),
+    ) {
+        let fixture = fixture_of(&shape);
+        fixture.send(Mode::Add, &text::write(&object)).unwrap();
+        let Json::Object(mut members) = view(&fixture) else { unreachable!() };
+        let maps: Vec<usize> = (2..members.len()).collect();
+        prop_assume!(!maps.is_empty());
+        let mut seed = seed.max(1);
+        let map = *maps.get(data::draw(&mut seed, maps.len())).unwrap();
+        let (map_name, map_members) = members.get_mut(map).unwrap();
+        let Json::Object(map_members) = map_members else { unreachable!() };
+        let (name, _) = map_members.remove(data::draw(&mut seed, map_members.len()));
+        let change = Json::Object(vec![
+            ("uri".to_owned(), Json::String(ROOT.to_owned())),
+            (map_name.clone(), Json::Object(vec![(name, Json::Null)])),
+        ]);
+        let is_empty = map_members.is_empty();
+        if is_empty {
+            members.remove(map);
+        }
+        fixture.send(Mode::Merge, &text::write(&change)).unwrap();
+        prop_assert_eq!(text::write(&view(&fixture)), text::write(&Json::Object(members)));
+        // What a REPLACE without the member leaves is the same.
+        let fresh = fixture_of(&shape);
+        fresh.send(Mode::Replace, &fixture.view(ROOT)).unwrap();
+        prop_assert_eq!(fresh.quads(), fixture.quads());
+    }
+}

@@ -134,10 +134,10 @@ fn a_newer_format_is_refused() {
     drop(open(dir.path()));
     let segment = newest_segment(dir.path());
     let mut bytes = fs::read(&segment).unwrap();
-    bytes[8] = 4;
+    bytes[8] = 5;
     fs::write(&segment, bytes).unwrap();
     let error = try_open(dir.path()).unwrap_err();
-    assert!(matches!(error, Error::NewerFormat { found: 4, known: 3, .. }), "{error}");
+    assert!(matches!(error, Error::NewerFormat { found: 5, known: 4, .. }), "{error}");
 }
 
 /// Creates a store with an earlier checkpoint, and copies its directory before and after another one.

@@ -34,6 +34,7 @@ const IDENTIFIER_WORDS: &[&str] = &[
     "equipment",
     "eui",
     "firmware",
+    "fw",
     "gtin",
     "guid",
     "id",

@@ -227,8 +227,10 @@ fn a_restored_gateway_still_knows_the_files_of_its_definitions() {
     // A gateway without the folder keeps them, and they can be changed.
     let service = serve(dir, "new");
     let client = service.client.with_key(key);
-    let status = client.read("/api/v1/status");
-    assert_eq!(status["definitions"]["drift"][0]["state"], "unmanaged", "{status}");
+    // It finds out after it began to answer.
+    wait_for("the definitions belong to no file", || {
+        client.read("/api/v1/status")["definitions"]["drift"][0]["state"] == "unmanaged"
+    });
     client.put("/api/v1/groups/leaders", &json!({"claimValues": ["b"]})).expect(200);
     service.stop();
     let shown = apply_to(dir, new, &["--prune", "--dry-run"]).success().out();

@@ -2,13 +2,15 @@
 //!
 //! `resolve` finds what a URI leads to, and `labels` the texts by which people recognise objects. `search` finds objects by
 //! their values. `details` collects what is known about one object, a part at a time, and `graph` what is around it. `edit`
-//! changes one object by an ingestion, from the `draft` of a form, of which `patch` sends only what differs.
+//! changes one object by an ingestion, from the `draft` of a form, of which `patch` sends only what differs. `merge` combines
+//! the draft with what others have changed meanwhile.
 
 mod details;
 mod draft;
 mod edit;
 mod graph;
 mod labels;
+mod merge;
 mod patch;
 mod resolve;
 mod search;
@@ -27,7 +29,8 @@ pub use edit::{
 };
 pub use graph::{GraphObject, GraphSide, LinkGroup, ObjectGraph};
 pub use labels::{IriNames, find_labels};
-pub use patch::{URI, build_merge_patch, explain_lock, merge_drafts};
+pub use merge::merge_drafts;
+pub use patch::{URI, build_merge_patch, explain_lock};
 pub use resolve::{ObjectForm, Resolution, ShapePlace, resolve_uri};
 pub use search::{FoundField, FoundPage, FoundRow, ObjectSearch, search_objects};
 

@@ -1,5 +1,5 @@
 //! Finds the objects that hold an object nested, at any depth of a mapping.
-use crate::list::find_owner;
+use crate::list::ListNode;
 use crate::mapping::Shape;
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, NamedOrBlankNode, Term};
@@ -14,8 +14,8 @@ use std::ops::ControlFlow;
 pub(crate) struct HolderLinks {
     /// For each property: the nested shapes, each with the shape that holds it.
     by_property: BTreeMap<NamedNode, Vec<(usize, usize)>>,
-    /// For the nodes of the lists of each ordered array: the shape that has the array.
-    lists: BTreeMap<usize, usize>,
+    /// For the nodes of the lists of each ordered array: its property, and the shape that has it.
+    lists: BTreeMap<usize, (NamedNode, usize)>,
 }
 
 impl HolderLinks {
@@ -29,7 +29,7 @@ impl HolderLinks {
                 if property.is_ordered {
                     links.add(&property.predicate, shapes, holder);
                     links.add(&rdf::REST.into_owned(), shapes, shapes);
-                    links.lists.insert(shapes, holder);
+                    links.lists.insert(shapes, (property.predicate.clone(), holder));
                     holder = shapes;
                     shapes += 1;
                 }
@@ -108,12 +108,15 @@ impl HolderLinks {
                         visited = Err(error);
                         return ControlFlow::Break(());
                     }
+                    // A node of the gateway names its object and property, so that its list need not be followed.
+                    let node = ListNode::parse(holder.as_str());
                     for shape in &holding {
-                        // A node of the gateway names its object, so that its list need not be followed.
-                        let owner = self.lists.get(shape).zip(find_owner(&holder));
-                        let (shape, holder) = match owner {
-                            Some((shape, owner)) => (shape, owner),
-                            None => (shape, holder.clone()),
+                        let (shape, holder) = match (self.lists.get(shape), &node) {
+                            (Some((property, _)), Some(node)) if node.property != *property => {
+                                continue;
+                            }
+                            (Some((_, shape)), Some(node)) => (shape, node.object.clone()),
+                            _ => (shape, holder.clone()),
                         };
                         if *shape != 0 {
                             if seen.insert((holder.clone(), *shape)) {

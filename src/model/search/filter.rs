@@ -4,7 +4,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::nearest::find_nearest;
 use penstock_rdf::compare::ValueOrder;
 
-/// The name in the path of a filter that stands for any member of a map.
+/// The name in the path of a filter that matches any member of a map.
 pub const ANY_MEMBER: &str = "*";
 
 /// A condition on an object.

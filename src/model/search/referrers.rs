@@ -107,8 +107,8 @@ struct ReferrerSearch<'r, R> {
     read: &'r R,
     budget: &'r SearchBudget,
     target: &'r NamedNode,
-    /// For each property: whether some object has the target as a value of it.
-    known: HashMap<NamedNode, bool>,
+    /// For each property, and whether it is an ordered array: whether some object has the target as a value of it.
+    known: HashMap<(NamedNode, bool), bool>,
 }
 
 /// The path of a reference: the names of its fields as text, and its fields from the root down.
@@ -149,18 +149,14 @@ impl<R: Read> ReferrerSearch<'_, R> {
         steps: &mut Vec<Step<'s>>,
         links: &mut Vec<Link<'s>>,
     ) -> Result<(), GatewayError> {
-        for (place, field, property) in shape.iter_properties() {
-            let Property { predicate, value, is_ordered, .. } = property;
+        for (place, field, Property { predicate, value, is_ordered, .. }) in shape.iter_properties()
+        {
             if matches!(value, Value::Literal(_)) {
                 continue;
             }
             let step = Step { shape, place, predicate, is_ordered: *is_ordered };
             steps.push(step);
-            let holds = step.owns_value(self.target.as_str())
-                && match self.known.get(predicate) {
-                    Some(holds) => *holds,
-                    None => self.has_target_under(property)?,
-                };
+            let holds = step.owns_value(self.target.as_str()) && self.has_target_under(step)?;
             let nested = value.shape();
             if holds || nested.is_some() {
                 let dot = if above.is_empty() { "" } else { "." };
@@ -177,25 +173,30 @@ impl<R: Read> ReferrerSearch<'_, R> {
         Ok(())
     }
 
-    fn has_target_under(&mut self, property: &Property) -> Result<bool, GatewayError> {
+    /// Returns whether some object has the target as a value of the property of a field, or as an element of its array.
+    fn has_target_under(&mut self, step: Step<'_>) -> Result<bool, GatewayError> {
+        let Step { predicate, is_ordered, .. } = step;
+        let key = (predicate.clone(), is_ordered);
+        if let Some(holds) = self.known.get(&key) {
+            return Ok(*holds);
+        }
         self.budget.check_time()?;
-        let Property { predicate, is_ordered, .. } = property;
         let target = Term::from(self.target.clone());
-        if *is_ordered {
-            let mut holds = false;
+        let mut holds = false;
+        if is_ordered {
             find_element_owners(self.read, predicate, &target, &mut |_| {
                 holds = true;
                 ControlFlow::Break(())
             })?;
-            return Ok(holds);
+        } else {
+            let pattern = Pattern {
+                predicate: Some(predicate.clone()),
+                object: Some(target),
+                ..Pattern::default()
+            };
+            holds = self.read.any(&pattern)?;
         }
-        let pattern = Pattern {
-            predicate: Some(predicate.clone()),
-            object: Some(target),
-            ..Pattern::default()
-        };
-        let holds = self.read.any(&pattern)?;
-        self.known.insert(predicate.clone(), holds);
+        self.known.insert(key, holds);
         Ok(holds)
     }
 

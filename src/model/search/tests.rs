@@ -298,6 +298,70 @@ proptest! {
     }
 }
 
+/// Creates a fixture with ordered arrays of resources and of objects, which refer to resources with the same property.
+fn fixture_with_ordered_arrays() -> Fixture {
+    let config = "
+type: object
+path: Root:.
+fields:
+  inner:
+    type: array
+    ordered: true
+    path: <urn:p:inner>
+    elements: {type: object, path: Inner:., fields: {link: {type: resource, path: <urn:p:many>}}}
+  many: {type: array, ordered: true, path: <urn:p:many>, elements: {type: resource}}
+";
+    let fixture = Fixture::new(mapping::compile(config).unwrap().root);
+    let objects = [
+        r#"{"uri":"urn:r:1","many":["urn:l:2","urn:l:1"],"inner":[{"link":"urn:l:1"}]}"#,
+        r#"{"uri":"urn:r:2","many":["urn:l:2"],"inner":[{"link":"urn:l:3"},{"link":"urn:l:1"}]}"#,
+    ];
+    fixture.send(Mode::Add, &objects.join(",")).unwrap();
+    fixture
+}
+
+#[test]
+fn filters_find_values_in_ordered_arrays() {
+    let fixture = fixture_with_ordered_arrays();
+    let shape = &fixture.business_object.mapping.root;
+    for (path, value, expected) in [
+        (&["many"][..], "urn:l:1", &["urn:r:1"][..]),
+        (&["many"], "urn:l:2", &["urn:r:1", "urn:r:2"]),
+        (&["inner", "link"], "urn:l:3", &["urn:r:2"]),
+    ] {
+        let test = ValueTest::In(vec![value.to_owned()]);
+        let filter = Filter::for_field(shape, path, test).unwrap();
+        assert_eq!(fixture.search(&filter, Order::default(), 10), expected, "{path:?} {value}");
+    }
+}
+
+#[test]
+fn referrers_have_the_uri_in_an_ordered_array() {
+    let fixture = fixture_with_ordered_arrays();
+    for (target, expected) in [
+        (
+            "urn:l:1",
+            &[("inner.link", "urn:r:1"), ("inner.link", "urn:r:2"), ("many", "urn:r:1")][..],
+        ),
+        ("urn:l:2", &[("many", "urn:r:1"), ("many", "urn:r:2")]),
+        ("urn:l:3", &[("inner.link", "urn:r:2")]),
+    ] {
+        let page = find_referrers(
+            &fixture.store.snapshot().unwrap(),
+            &[Arc::new(fixture.business_object.clone())],
+            &NamedNode::new_unchecked(target),
+            ReferenceFilter::default(),
+            None,
+            10,
+            &bounds(),
+        )
+        .unwrap();
+        let found: Vec<(&str, &str)> =
+            page.found.iter().map(|one| (one.path.as_str(), one.uri.as_str())).collect();
+        assert_eq!(found, expected, "{target}");
+    }
+}
+
 #[test]
 fn errors_name_what_does_not_fit() {
     let fixture = fixture_with(&json!([{"uri": "urn:r:1", "n": 1}, {"uri": "urn:r:2", "s": "x"}]));

@@ -27,7 +27,7 @@ pub(crate) fn find_owning_field(
 
 /// Returns how well a value fits a field:
 /// - 3 if it fits exactly. If several namespaces contain a URI, the longest prefix fits best: 3 and its length.
-/// - 2 if only a related datatype fits, or for a text of a language map, unless another field has its language
+/// - 2 if only a related datatype fits, or for a text of a language map, so that another field with its language gets it
 /// - 1 if it is some literal for a string field
 /// - 0 if the field takes it only when no other field fits better
 /// - `None` if the field never takes it

@@ -23,7 +23,7 @@ impl<R: Read> ObjectWriter<'_, R> {
 }
 
 impl ShownReporter<'_> {
-    /// Reports the nodes of a list, each as a subject: with the object that has the list, its nodes go.
+    /// Reports the nodes of a list, each as a subject, so that a target removes them with the object that has the list.
     fn report_nodes(&mut self, list: &List) -> Result<(), GatewayError> {
         if !self.is_active {
             return Ok(());

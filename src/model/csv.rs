@@ -23,8 +23,8 @@ pub use columns::check_text_field;
 pub(crate) use columns::{Columns, TextField};
 pub use format::CsvFormat;
 pub use header::CsvHeader;
-pub(crate) use records::trim_record;
 pub use records::{RecordScanner, count_blank_bytes};
+pub(crate) use records::{record_error, trim_record};
 pub(crate) use sample::{CsvSample, guess_format};
 
 #[cfg(test)]

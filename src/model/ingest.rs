@@ -89,6 +89,7 @@ pub use expire::{KeptObjects, remove_expired};
 pub(crate) use findings::quote_excerpt;
 pub(crate) use idempotency::{ANSWERS, rewrite_stored_answer};
 pub use identifiers::MintedIdentifier;
+pub(crate) use literal::MAX_JSON_BYTES;
 pub use locked_fields::{LockReason, LockedFields, find_locked_fields};
 pub use messages::{BatchedMessage, MAX_TOPIC_COPIES_BYTES, MessageBatch, count_message_values};
 pub use mode::{parse_mode, parse_on_error};

@@ -3,7 +3,7 @@ use super::CsvFormat;
 use super::header::{ColumnName, CsvHeader, MAX_FINDINGS, refuse_header};
 use super::members::split_member;
 use super::records::{Cell, read_cells, record_error};
-use crate::ingest::quote_excerpt;
+use crate::ingest::{MAX_JSON_BYTES, quote_excerpt};
 use crate::mapping::{
     Field, Form, Mapping, Property, Reading, Shape, UnknownFields, Value, format_language_tag,
     parse_scalar,
@@ -184,7 +184,7 @@ impl<'m> Columns<'m> {
             Form::Number => self.read_number(kind.reading(), token).map(Json::Number),
             Form::Boolean => read_boolean(token).map(Json::Bool),
             Form::Scalar => Some(self.read_scalar(token)),
-            Form::Json => json::parse(token.as_bytes(), MAX_NESTING).ok(),
+            Form::Json => read_json(token),
             Form::Text | Form::Token => None,
         };
         Some(converted.unwrap_or_else(|| Json::String(token.to_owned())))
@@ -225,7 +225,7 @@ pub(crate) struct TextField<'n> {
 }
 
 impl<'n> TextField<'n> {
-    /// Finds the field of this name in the mapping. A name that is no field stands for itself.
+    /// Finds the field of this name in the mapping. A name that is no field is kept as it is.
     ///
     /// # Errors
     /// The reason, if the field holds objects.
@@ -279,6 +279,13 @@ fn insert_member(members: &mut Vec<(String, Json)>, path: &[&str], value: Json) 
         (Some(_), _) => return false,
     }
     true
+}
+
+/// Returns the value of a field of type `json`; `None` if the text is not JSON, or larger than such a value may be. Then it
+/// becomes a string, which the field refuses if it is too large. `service.limits.values` does not count what is in a cell.
+fn read_json(text: &str) -> Option<Json> {
+    let text = json::compact(text).filter(|text| text.len() <= MAX_JSON_BYTES)?;
+    json::parse(text.as_bytes(), MAX_NESTING).ok()
 }
 
 fn read_boolean(text: &str) -> Option<bool> {

@@ -135,7 +135,7 @@ fn read_cell(text: &str, format: CsvFormat) -> (String, usize) {
 }
 
 /// Returns the error of a record that cannot be read.
-pub(super) fn record_error(line: u64, column: u64, message: impl Into<String>) -> GatewayError {
+pub(crate) fn record_error(line: u64, column: u64, message: impl Into<String>) -> GatewayError {
     let finding = Finding::at_line(line, column, message);
     let detail = format!("the CSV cannot be read: {finding}");
     GatewayError::with_findings(ErrorClass::Malformed, detail, vec![finding])

@@ -8,8 +8,8 @@ use penstock_base::json::Json;
 /// The maximum number of codes that an error names.
 const MAX_NAMED_CODES: usize = 20;
 
-/// Returns the value that a code of a field stands for. A value that is not listed is kept if the field could store it:
-/// it is accepted where it is stored already, which [`find_unlisted`] checks.
+/// Returns the value of a code of a field. A value that is not listed is kept if the field could store it: it is accepted
+/// where it is stored already, which [`find_unlisted`] checks.
 ///
 /// # Errors
 /// Returns the message for a value that is neither.

@@ -12,7 +12,7 @@ use crate::mapping::{
 };
 use crate::view::{find_owning_field, is_stored_absent};
 use oxrdf::Term;
-use penstock_base::json::{Json, push_pointer};
+use penstock_base::json::{Json, join_pointer, push_pointer};
 use penstock_rdf::number::NumberKey;
 use std::collections::HashSet;
 
@@ -50,7 +50,7 @@ impl IgnoredFields {
 /// What a JSON value becomes.
 enum Converted<'m> {
     Value(GivenValue<'m>),
-    /// No value, because `absent` names its canonical form.
+    /// No value: `null`, or what `absent` names.
     Absent,
     /// Nothing, because an error was reported.
     Refused,
@@ -303,11 +303,8 @@ impl Converter<'_> {
     ) -> Vec<GivenValue<'m>> {
         let mut values = Vec::with_capacity(elements.len());
         for (index, element) in elements.into_iter().enumerate() {
-            if element != Json::Null && !property.is_absent(&element) {
-                let value = self
-                    .with_pointer(&index.to_string(), |here| here.convert_value(property, element));
-                values.extend(value.into_value().map(|value| (index, value)));
-            }
+            let value = self.convert_element(property, index, element).into_value();
+            values.extend(value.map(|value| (index, value)));
         }
         let repeated = find_repeated(&values);
         for (index, value) in values.iter().filter(|(index, _)| repeated.contains(index)) {
@@ -335,22 +332,28 @@ impl Converter<'_> {
     ) -> Vec<GivenValue<'m>> {
         let mut values = Vec::with_capacity(elements.len());
         for (index, element) in elements.into_iter().enumerate() {
-            values.extend(self.with_pointer(&index.to_string(), |here| {
-                let is_absent = element == Json::Null || property.is_absent(&element);
-                let value = if is_absent {
-                    Converted::Absent
-                } else {
-                    here.convert_value(property, element)
-                };
-                if matches!(value, Converted::Absent) {
-                    let message = "an element of an ordered array cannot be without a value, because the places of the others \
-                                   would change; remove it, or leave out `ordered`";
-                    here.report_invalid(message);
-                }
-                value.into_value()
-            }));
+            let value = self.convert_element(property, index, element);
+            if matches!(value, Converted::Absent) {
+                let message = "an element of an ordered array cannot be without a value, because the places of the others \
+                               would change; remove it, or leave out `ordered`";
+                let pointer = join_pointer(&self.pointer, &index.to_string());
+                self.findings.add_invalid(&pointer, message);
+            }
+            values.extend(value.into_value());
         }
         values
+    }
+
+    fn convert_element<'m>(
+        &mut self,
+        property: &'m Property,
+        index: usize,
+        element: Json,
+    ) -> Converted<'m> {
+        if element == Json::Null || property.is_absent(&element) {
+            return Converted::Absent;
+        }
+        self.with_pointer(&index.to_string(), |here| here.convert_value(property, element))
     }
 
     /// Warns of an element that equals an earlier one.

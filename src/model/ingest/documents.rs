@@ -1,10 +1,9 @@
-//! Documents around the objects (`form=document`). They are turned into a body as it has always been: each object with
-//! what it takes from around it, one after the other. Then the ingestion goes on with that body, so dead letters and changes
-//! under review need no document either.
+//! Documents around the objects (`form=document`). They become a body of objects, each with what it takes from around it.
+//! The ingestion continues with that body, so dead letters and changes under review need no document.
 
 mod walk;
 
-use super::places::Places;
+use super::places::DocumentPlaces;
 use super::value_limit::{check_value_count, count_values, too_many_values_error};
 use super::{BatchedMessage, Body, Limits, MessageBatch, Mode, Request};
 use crate::csv::TextField;
@@ -27,7 +26,7 @@ struct ExpandedBody {
     /// The messages of a source, with their places in `text`.
     messages: Vec<BatchedMessage>,
     /// Where the objects are in what was sent.
-    places: Places,
+    places: DocumentPlaces,
     /// The levels of JSON that `text` can have more than what was sent.
     added_levels: usize,
 }
@@ -99,7 +98,7 @@ impl ExpandedBody {
 pub(super) fn with_objects<T>(
     sent: &Request<'_>,
     limits: &Limits,
-    run: impl FnOnce(&Request<'_>, &Limits, Option<&Places>) -> Result<T, GatewayError>,
+    run: impl FnOnce(&Request<'_>, &Limits, Option<&DocumentPlaces>) -> Result<T, GatewayError>,
 ) -> Result<T, GatewayError> {
     match ExpandedBody::of_request(sent, limits)? {
         Some(expanded) => {
@@ -169,7 +168,7 @@ struct ObjectFinder<'m> {
     separator: u8,
     text: Vec<u8>,
     line_numbers: Vec<u64>,
-    places: Places,
+    places: DocumentPlaces,
     /// The line of the document in a stream.
     line: Option<u64>,
     /// The bytes of the document, or of all in a chunk, and of what objects took from around them.
@@ -190,7 +189,7 @@ impl<'m> ObjectFinder<'m> {
             separator: b',',
             text: Vec::new(),
             line_numbers: Vec::new(),
-            places: Places::new(pointers),
+            places: DocumentPlaces::new(pointers),
             line: None,
             taken_bytes: 0,
         }

@@ -1,8 +1,8 @@
 //! Streams: NDJSON with one object per line, and CSV with one per record.
 use super::objects::{ReadObject, with_line_offset};
-use crate::csv::{Columns, CsvFormat, RecordScanner, count_blank_bytes, trim_record};
+use crate::csv::{Columns, CsvFormat, RecordScanner, count_blank_bytes, record_error, trim_record};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::json;
+use penstock_base::json::{self, Json};
 
 /// Passes the object of each line to `each`, with its index. `first` is the index of the first one in the whole stream;
 /// `None` for the objects of documents, which count from 0. Lines of only white space are skipped and have no index.
@@ -46,7 +46,7 @@ pub(super) fn read_lines(
 pub(super) fn read_records(
     text: &[u8],
     format: CsvFormat,
-    columns: &Columns<'_>,
+    (columns, nesting): (&Columns<'_>, usize),
     first: usize,
     line_numbers: &[u64],
     each: &mut dyn FnMut(ReadObject) -> Result<(), GatewayError>,
@@ -60,8 +60,8 @@ pub(super) fn read_records(
         let range = start + trimmed.start..start + trimmed.end;
         start += length;
         let record = record.get(trimmed).unwrap_or_default();
-        let json =
-            columns.read_record(record, *line).map_err(|error| name_object(error, Some(index)));
+        let json = read_record(columns, record, *line, nesting)
+            .map_err(|error| name_object(error, Some(index)));
         each(ReadObject { index, line: Some(*line), range, json })?;
     }
     let rest = text.get(start..).unwrap_or_default();
@@ -73,6 +73,40 @@ pub(super) fn read_records(
         return Err(GatewayError::new(ErrorClass::Malformed, message));
     }
     Ok(())
+}
+
+/// Reads a record without its line break, which begins in this line. The JSON in its cells nests no deeper than an object in
+/// JSON may.
+///
+/// # Errors
+/// `ErrorClass::Malformed` if it cannot be read, or nests deeper than `nesting`.
+pub(super) fn read_record(
+    columns: &Columns<'_>,
+    text: &[u8],
+    line: u64,
+    nesting: usize,
+) -> Result<Json, GatewayError> {
+    let json = columns.read_record(text, line)?;
+    if nests_deeper(&json, nesting) {
+        let message = format!(
+            "the object of the record, with the JSON in its cells, is nested deeper than {nesting} levels \
+             (service.limits.nesting)"
+        );
+        return Err(record_error(line, 1, message));
+    }
+    Ok(json)
+}
+
+/// Returns whether a value has more than this many levels of arrays and objects.
+fn nests_deeper(json: &Json, levels: usize) -> bool {
+    let Some(inner) = levels.checked_sub(1) else {
+        return matches!(json, Json::Array(_) | Json::Object(_));
+    };
+    match json {
+        Json::Array(elements) => elements.iter().any(|element| nests_deeper(element, inner)),
+        Json::Object(members) => members.iter().any(|(_, value)| nests_deeper(value, inner)),
+        _ => false,
+    }
 }
 
 /// Names the object of an error in the stream, which is a document if it has no index.

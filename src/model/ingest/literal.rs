@@ -7,7 +7,7 @@ use penstock_base::json::Json;
 use penstock_rdf::MAX_IRI_BYTES;
 
 /// The maximum number of bytes of a value of type `json`, without white space outside its strings.
-const MAX_JSON_BYTES: usize = 256 << 10;
+pub(crate) const MAX_JSON_BYTES: usize = 256 << 10;
 
 /// Returns the term of this type for a JSON value, or an error message.
 pub(super) fn to_term(value: &Value, json: Json) -> Result<Term, String> {

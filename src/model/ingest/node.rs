@@ -27,7 +27,7 @@ pub(super) struct GivenField<'m> {
 /// The part of a field that a MERGE replaces. The other stored values stay.
 #[derive(Debug)]
 pub(super) enum Partial<'m> {
-    /// The texts of a language map in these languages, which are in lower case.
+    /// The texts of a language map in these languages.
     Languages(Vec<String>),
     /// The members that it removes from a map.
     Members(RemovedMembers<'m>),

@@ -47,7 +47,8 @@ pub(super) fn read_objects(
         }
         Body::Records { text, header, first, line_numbers } => {
             let columns = Columns::find(header, &request.business_object.mapping)?;
-            lines::read_records(text, header.format, &columns, first, line_numbers, each)
+            let columns = (&columns, limits.nesting);
+            lines::read_records(text, header.format, columns, first, line_numbers, each)
         }
         Body::Messages(batch) => batch.read_objects(&request.business_object.mapping, limits, each),
         Body::Object { text, index, first_line, topic_fields } => {
@@ -96,7 +97,7 @@ impl<'r> ObjectReader<'r> {
         let start = range.start;
         let text = self.request.body.text().get(range).unwrap_or_default();
         match (&self.columns, self.request.body) {
-            (Some(columns), _) => columns.read_record(text, 1),
+            (Some(columns), _) => lines::read_record(columns, text, 1, self.nesting),
             (None, Body::Messages(batch)) => {
                 let json = json::parse(text, self.nesting)?;
                 batch.add_fields_at(&self.request.business_object.mapping, start, json)

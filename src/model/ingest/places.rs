@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Where the objects of a request are, by their indexes.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct DocumentPlaces {
     /// `None` in place of a text that cannot be read.
     objects: Vec<Option<ObjectPlace>>,
     /// The JSON Pointers, in their object, of the fields that can take a value from around it.
@@ -24,11 +24,11 @@ pub(super) struct ObjectPlace {
     pub(super) pointer: String,
     /// Its line in a stream.
     pub(super) line: Option<u64>,
-    /// The values that it took from around it: the index in [`Places::outer_fields`], and the JSON Pointer.
+    /// The values that it took from around it: the index in [`DocumentPlaces::outer_fields`], and the JSON Pointer.
     pub(super) taken: Vec<(usize, Arc<str>)>,
 }
 
-impl Places {
+impl DocumentPlaces {
     /// Creates the places of no objects, in which these fields can have a value from around.
     pub(super) fn new(outer_fields: Vec<String>) -> Self {
         Self { outer_fields, ..Self::default() }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_pointer_leads_to_the_object_or_to_what_it_took() {
-        let mut places = Places::new(vec!["/at".to_owned(), "/limits/low".to_owned()]);
+        let mut places = DocumentPlaces::new(vec!["/at".to_owned(), "/limits/low".to_owned()]);
         places.push(None);
         let taken = vec![(1, Arc::from("/device/low"))];
         places.push(Some(ObjectPlace { pointer: "/metrics/7".to_owned(), line: Some(3), taken }));

@@ -1,5 +1,5 @@
 //! The objects of a request that are left out because they have errors.
-use super::places::Places;
+use super::places::DocumentPlaces;
 use super::{Answer, Body, Limits, Request};
 use crate::dead_letters::{
     CsvRecordForm, DeadLetter, MAX_LISTED_ERRORS, NewDeadLetter, Origin, Retention, add_letters,
@@ -88,7 +88,7 @@ impl Rejections {
     }
 
     /// Converts the places of the errors, if the objects come from documents.
-    pub(super) fn convert_places(&mut self, places: &Places) {
+    pub(super) fn convert_places(&mut self, places: &DocumentPlaces) {
         for rejection in self.by_index.values_mut() {
             places.convert_rejected(&mut rejection.errors);
         }

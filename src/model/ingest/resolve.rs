@@ -112,9 +112,6 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         key_uri: NamedNode,
         is_nested: bool,
     ) -> Result<Option<NamedNode>, GatewayError> {
-        if let Some(uri) = self.named_by_key.get(&key_uri) {
-            return Ok(Some(uri.clone()));
-        }
         match self.match_key(node.shape, &key_uri)? {
             KeyMatch::None => {
                 if is_nested {
@@ -182,9 +179,6 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         let GivenKey::Complete(key_uri) = self.read_given_key(node, Some(parent)) else {
             return Ok(None);
         };
-        if let Some(uri) = self.named_by_key.get(&key_uri) {
-            return Ok(Some(uri.clone()));
-        }
         match self.match_key(node.shape, &key_uri)? {
             KeyMatch::None | KeyMatch::UriTaken => Ok(None),
             KeyMatch::One(uri) => Ok(Some(uri)),
@@ -195,7 +189,11 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         }
     }
 
+    /// Finds the objects with this key. One of this request that has it may not be written yet.
     fn match_key(&mut self, shape: &Shape, key_uri: &NamedNode) -> Result<KeyMatch, GatewayError> {
+        if let Some(uri) = self.named_by_key.get(key_uri) {
+            return Ok(KeyMatch::One(uri.clone()));
+        }
         let Some(key) = self.namespaces.key_of(shape) else { return Ok(KeyMatch::None) };
         let is_indexed = self.namespaces.is_key_indexed(shape);
         Ok(key.find_objects(self.transaction, key_uri, is_indexed)?)
@@ -228,16 +226,13 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             // It has a key already, and writing its fields checks that the request does not change it.
             return Ok(true);
         }
-        let other = match self.named_by_key.get(&key_uri) {
-            Some(other) => Some(other.clone()),
-            None => match self.match_key(node.shape, &key_uri)? {
-                KeyMatch::None | KeyMatch::UriTaken => None,
-                KeyMatch::One(other) => Some(other),
-                KeyMatch::Several(found) => {
-                    self.findings.add_conflict(&node.pointer, describe_several(&found));
-                    return Ok(false);
-                }
-            },
+        let other = match self.match_key(node.shape, &key_uri)? {
+            KeyMatch::None | KeyMatch::UriTaken => None,
+            KeyMatch::One(other) => Some(other),
+            KeyMatch::Several(found) => {
+                self.findings.add_conflict(&node.pointer, describe_several(&found));
+                return Ok(false);
+            }
         };
         if let Some(other) = other.filter(|other| other != uri) {
             let message = format!(

@@ -4,7 +4,7 @@ use super::documents::with_objects;
 use super::findings::quote_excerpt;
 use super::idempotency::IdempotencyKey;
 use super::partial::apply_valid_objects;
-use super::places::Places;
+use super::places::DocumentPlaces;
 use super::rejections::Rejections;
 use super::review::find_submission;
 use super::write_history::WrittenObjects;
@@ -258,7 +258,7 @@ fn submit_change(
     limits: &Limits,
     request: &Request<'_>,
     submission: Submission<'_>,
-    places: Option<&Places>,
+    places: Option<&DocumentPlaces>,
 ) -> Result<Ended<Answer>, GatewayError> {
     let submitted = compute_change(transaction, limits, request, submission);
     let (answer, change) = match places {
@@ -322,7 +322,7 @@ pub(super) fn apply_request(
     transaction: &mut Transaction<'_>,
     limits: &Limits,
     request: &Request<'_>,
-    places: Option<&Places>,
+    places: Option<&DocumentPlaces>,
 ) -> Result<(Applied, Rejections), GatewayError> {
     let applied = match request.on_error {
         OnError::Abort => apply_objects(transaction, limits, request, None)

@@ -112,12 +112,12 @@ impl Converter<'_> {
         }
     }
 
-    /// Returns the languages that a MERGE gives of a language map, in lower case; `None` for other fields and modes.
+    /// Returns the languages that a MERGE gives of a language map; `None` for other fields and modes.
     pub(super) fn list_languages(&self, property: &Property, json: &Json) -> Option<Vec<String>> {
         let (Some(_), Json::Object(members)) = (property.value.language_map(), json) else {
             return None;
         };
-        self.null_clears.then(|| members.iter().map(|(tag, _)| tag.to_ascii_lowercase()).collect())
+        self.null_clears.then(|| members.iter().map(|(tag, _)| tag.clone()).collect())
     }
 }
 

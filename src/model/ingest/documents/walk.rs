@@ -32,8 +32,8 @@ pub(super) struct Walk<'f, 'm, 'd> {
     fields: Rc<[OuterField<'m>]>,
     /// The JSON Pointer of the current value.
     pointer: String,
-    /// The names of the members that the stars on the way stand for, without those of elements, and where the pointers of
-    /// these members end.
+    /// For each star on the way: the name of the member that it matches, `None` for an element, and where the pointer of the
+    /// member ends.
     stars: Vec<(Option<&'d str>, usize)>,
     /// What an object here takes, for each of `fields`.
     around: Vec<Option<Around<'d>>>,

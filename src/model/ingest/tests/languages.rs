@@ -1,5 +1,6 @@
 //! Language maps, and values of the types `scalar` and `json`.
-use crate::ingest::{Answer, Mode};
+use crate::csv::{CsvFormat, CsvHeader};
+use crate::ingest::{Answer, Body, Mode};
 use crate::mapping::compile;
 use crate::testing::{Fixture, insert_quad};
 use crate::unshown::check_stored_values;
@@ -200,4 +201,26 @@ fn json_that_other_software_wrote_is_the_same_without_its_white_space() {
     assert_eq!(fixture.quads(), quads);
     let error = send(&fixture, Mode::Add, r#""state":{"a":[1,3]}"#).unwrap_err();
     assert_eq!(error.class, ErrorClass::Conflict);
+}
+
+#[test]
+fn json_in_cells_of_csv_is_limited_as_json_is() {
+    let mut fixture = fixture();
+    fixture.limits.nesting = 4;
+    let format = CsvFormat { delimiter: ';', array_delimiter: None, decimal_comma: false };
+    let header = CsvHeader::read(b"uri;state", format, 1).unwrap();
+    let send = |cell: &str| {
+        let record = format!("urn:p;{cell}\n");
+        let text = record.as_bytes();
+        let body = Body::Records { text, header: &header, first: 0, line_numbers: &[2] };
+        fixture.run(&fixture.request(Mode::Merge, body))
+    };
+    assert_eq!(send("[[[1]]]").unwrap().created, 1);
+    let error = send("[[[[1]]]]").unwrap_err();
+    assert_eq!(error.class, ErrorClass::Malformed);
+    assert!(error.detail.contains("line 2") && error.detail.contains("limits.nesting"), "{error}");
+    // What is too large is refused as a string, which has two bytes more, and not read as JSON.
+    let cell = format!("[{}1]", "1,".repeat(128 << 10));
+    let error = send(&cell).unwrap_err();
+    assert!(error.detail.contains(&format!("has {} bytes", cell.len() + 2)), "{error}");
 }

@@ -287,6 +287,11 @@ fn what_changes_a_list_changes_its_object() {
     };
     assert_eq!(holders("urn:s"), ["urn:r"]);
     let graph = "http://x/Recipe/";
+    // The list of a property that the mapping does not have.
+    let other = "urn:penstock:@list:urn%3Aq:urn%3Aother:0";
+    fixture.insert("urn:q", "urn:other", node(other), graph);
+    fixture.insert(other, rdf::FIRST.as_str(), node("urn:s"), graph);
+    assert_eq!(holders("urn:s"), ["urn:r"]);
     fixture.insert("urn:other", "urn:mark", node("urn:l:1"), graph);
     fixture.insert("urn:l:1", rdf::REST.as_str(), node("urn:l:2"), graph);
     assert_eq!(holders("urn:l:2"), ["urn:other"]);

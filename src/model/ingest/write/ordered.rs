@@ -96,7 +96,9 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                 GivenValue::Term(_) => None,
             })
             .collect();
-        let uris = property.value.shape().map(|shape| {
+        let has_placed =
+            values.iter().any(|value| matches!(value, GivenValue::Object(node) if is_placed(node)));
+        let uris = property.value.shape().filter(|_| has_placed).map(|shape| {
             let prefix = self.namespaces.namespace_of(shape).0.identifier_prefix();
             let object = self.namespaces.split_iri(&target.name.uri);
             ElementUris::new(&prefix, object, self.namespaces.split_iri(&property.predicate))

@@ -4,8 +4,8 @@
 //! The types in the mapping follow from the values in the samples:
 //! - `true` and `false` are `boolean`, numbers `integer` or, if one has a fraction or an exponent, `number`.
 //! - Strings are `date`, `dateTime` or `resource` if all of them are. Times, numbers and booleans in another form have it
-//!   in `accept`. A number is a time only by its name and its range. Words that repeat are codes, otherwise a `string` is
-//!   left. Strings, numbers and booleans that are mixed are `scalar`.
+//!   in `accept`. A number is a time only by its name and its range. Words that repeat are codes, other texts are
+//!   `string`. Strings, numbers and booleans that are mixed are `scalar`.
 //! - Objects are `object`, in a namespace named after the field. If all names are language tags, they are `languageMap`; if
 //!   the names look like data, `map`.
 //! - Arrays are `array` of the type of their elements, `ordered` if a set would lose something.
@@ -18,9 +18,9 @@
 //! - The field `label`, otherwise `name`, `displayName` or `title`, is the `label` if another string comes first.
 //!
 //! The property of a field is its name in one vocabulary, the same in every object. Values at the same position in
-//! the samples are examined together. A note says why a type is not the obvious one, or what does not fit the mapping.
-//! Without notes of the latter, the samples can be ingested, and the view returns their values: those in another form in
-//! the form of their type.
+//! the samples are examined together. A note says why a type is not the obvious one, or what does not fit the mapping. If
+//! everything fits, the samples can be ingested, and the view returns their values: those in another form in the form of
+//! their type.
 //!
 //! `seen` groups the values by their position, `name` knows what names say, `value` and `guess` choose the types, `document`
 //! finds the objects in documents, and `write` writes the mapping.

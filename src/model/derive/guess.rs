@@ -99,8 +99,10 @@ fn find_language_map(seen: &SeenValues<'_>, members: &Members<'_>) -> Option<boo
             Content::Nothing => continue,
             Content::Texts(_) => false,
             Content::Arrays(arrays) => {
-                let sets = arrays.iter().all(|array| !array.is_empty() && is_sorted(array));
-                sets.then_some(true)?
+                let has_texts =
+                    matches!(texts.elements().content(), Content::Texts(_) | Content::Nothing);
+                let are_sets = arrays.iter().all(|array| !array.is_empty() && is_sorted(array));
+                (has_texts && are_sets).then_some(true)?
             }
             _ => return None,
         };
@@ -111,7 +113,7 @@ fn find_language_map(seen: &SeenValues<'_>, members: &Members<'_>) -> Option<boo
     has_arrays
 }
 
-/// Returns whether the names of members look like data, and none cannot be a key.
+/// Returns whether there are several members, whose names look like data.
 fn is_map(members: &Members<'_>) -> bool {
     let names = || members.iter().map(|(name, _)| name);
     names().nth(1).is_some() && look_like_data(names())

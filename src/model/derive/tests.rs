@@ -167,6 +167,7 @@ fn values_in_other_forms_have_them_in_accept() {
         ("a", &["\"12,5\"", "\"1,234\""], "number {decimal: \",\"}"),
         ("a", &["\"1.234,50\""], "number {decimal: \",\", group: \".\"}"),
         ("a", &["\"1,234\""], "string"),
+        ("a", &["\"-123,456\""], "string"),
         ("a", &["\"True\"", "\"false\""], "boolean {true: [\"True\"], false: [\"false\"]}"),
         ("a", &["1", "\"x\"", "true"], "scalar"),
     ] {
@@ -195,6 +196,7 @@ fn structures_that_rdf_lacks_have_their_types() {
         r#"[{"a": {"en": ["a", "b"]}}]"#,
         &["type: languageMap", "path: v:a", "elements: array"],
     );
+    assert_eq!(field(r#"{"a": {"en": [1], "de": [2]}}"#).0[0], "type: object");
 }
 
 #[test]
@@ -272,6 +274,7 @@ fn documents_around_the_objects_have_items() {
     for (text, items) in [
         (r#"{"d": {"results": [{"a": 1}]}}"#, Some("/d/results/*")),
         (r#"{"@odata.count": 1, "value": [{"a": 1}]}"#, Some("/value/*")),
+        (r#"{"name": "G-1", "data": [{}]}"#, Some("/data/*")),
         (r#"[{"data": [{"a": 1}], "count": 1}, {"data": [], "count": 0}]"#, Some("/data/*")),
         (r#"{"orderNumber": "7", "items": [{"a": 1}]}"#, None),
         (r#"{"uri": "urn:x", "data": [{"a": 1}]}"#, None),
@@ -345,6 +348,10 @@ fn nested_objects_have_their_own_namespaces() {
     let derived = of(r#"{"part": {"a": 1, "part": {"b": 1}}, "PART": [{"part": {"c": 1}}]}"#);
     let mapping = mapping::compile(&derived.config).unwrap();
     assert_eq!(mapping.namespaces(), ["Pump", "Part", "PartPart", "PART", "PARTPart"]);
+    // A letter that no name of a namespace may have.
+    let derived = of("{\"\u{115f}\": {\"a\": 1}}");
+    let mapping = mapping::compile(&derived.config).unwrap();
+    assert_eq!(mapping.namespaces(), ["Pump", "Object"]);
 }
 
 #[test]

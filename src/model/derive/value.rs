@@ -198,7 +198,8 @@ fn guess_number(name: &str, texts: &[&str]) -> Option<ValueGuess> {
         // A comma before three digits can be either separator.
         let is_decimal = |text: &&str| {
             text.rsplit_once(decimal).is_some_and(|(whole, fraction)| {
-                fraction.len() != 3 || whole.contains(group) || whole.len() > 3
+                let digits = whole.trim_start_matches(['+', '-']);
+                fraction.len() != 3 || whole.contains(group) || digits.len() > 3
             })
         };
         let form = AcceptedForm::Decimal { decimal, group: has(group).then_some(group) };

@@ -6,6 +6,7 @@ use super::value::ValueGuess;
 use super::yaml::{quote_yaml, yaml_key};
 use super::{DerivationNote, DerivedMapping, MappingNames};
 use oxrdf::NamedNode;
+use penstock_base::characters::is_deceptive;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -108,12 +109,8 @@ impl<'v> MappingWriter<'v> {
             );
         }
         let spot = Spot { indent: 0, namespace: &namespace, field: "" };
-        self.write_fields(spot, members, key);
-        for (name, seen) in documents.iter().flat_map(|documents| &documents.outer) {
-            let spot = Spot { indent: 2, field: name, ..spot };
-            self.write_field(spot, name, seen);
-            self.write_line(4, &format!("outer: {}", yaml_key(name)));
-        }
+        let outer = documents.map(|documents| documents.outer.as_slice()).unwrap_or_default();
+        self.write_fields(spot, members, key, outer);
     }
 
     fn note_documents(&mut self, documents: &Documents<'_>) {
@@ -136,11 +133,17 @@ impl<'v> MappingWriter<'v> {
         }
     }
 
-    /// Writes the `fields` of an object. The field `key` is required.
-    fn write_fields(&mut self, spot: Spot<'_>, members: &Members<'_>, key: Option<&str>) {
+    /// Writes the `fields` of an object: its members, and those that it takes from around it. The field `key` is required.
+    fn write_fields(
+        &mut self,
+        spot: Spot<'_>,
+        members: &Members<'_>,
+        key: Option<&str>,
+        outer: &[(&str, SeenValues<'_>)],
+    ) {
         self.write_line(spot.indent, "fields:");
         let id = members.id_member();
-        let mut has_value = false;
+        let mut has_value = !outer.is_empty();
         for (name, seen) in members.iter() {
             let field = match spot.field {
                 "" => name.to_owned(),
@@ -159,6 +162,11 @@ impl<'v> MappingWriter<'v> {
                     self.write_line(spot.indent + 2, "required: true");
                 }
             }
+        }
+        for (name, seen) in outer {
+            let spot = Spot { field: name, ..spot.inside() };
+            self.write_field(spot, name, seen);
+            self.write_line(spot.indent + 2, &format!("outer: {}", yaml_key(name)));
         }
         if !has_value {
             let name = (1..).map(|n| if n == 1 { "name".to_owned() } else { format!("name{n}") });
@@ -248,7 +256,7 @@ impl<'v> MappingWriter<'v> {
         self.write_line(spot.indent, "type: object");
         let namespace = match link {
             // The map has the path.
-            Link::Member(_) => return self.write_fields(spot, members, None),
+            Link::Member(_) => return self.write_fields(spot, members, None, &[]),
             Link::Field(name) | Link::Element(name) => self.reserve_namespace(name, spot.namespace),
         };
         let path = match self.find_property(link) {
@@ -256,7 +264,7 @@ impl<'v> MappingWriter<'v> {
             None => format!("path: {namespace}:."),
         };
         self.write_line(spot.indent, &path);
-        self.write_fields(Spot { namespace: &namespace, ..spot }, members, None);
+        self.write_fields(Spot { namespace: &namespace, ..spot }, members, None, &[]);
     }
 
     fn write_map(
@@ -307,7 +315,8 @@ impl<'v> MappingWriter<'v> {
 
     /// Returns the name of a new namespace, named after a field.
     fn reserve_namespace(&mut self, name: &str, parent: &str) -> String {
-        let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let is_other = |c: char| !c.is_alphanumeric() || is_deceptive(c);
+        let words = name.split(is_other).filter(|word| !word.is_empty());
         let pascal: String =
             words.flat_map(capitalize).take(MAX_DERIVED_NAMESPACE_CHARACTERS).collect();
         let pascal = if pascal.is_empty() { "Object".to_owned() } else { pascal };

@@ -1,7 +1,7 @@
 //! Limits responses that are not sent yet: the memory they take, and how long a client may leave them unread.
 //!
-//! [`UnsentResponses`](super::unsent::UnsentResponses) counts the bytes in memory of each caller's responses, until the kernel has the last byte.
-//! Responses to unauthenticated clients are not counted: they are small, or part of the program.
+//! [`UnsentResponses`](super::unsent::UnsentResponses) counts the bytes in memory of each caller's responses, until the
+//! kernel has the last byte. Responses to unauthenticated clients are not counted: they are small, or part of the program.
 //!
 //! [`watch_reader`] ends HTTP/2 connections on which a response is not read. With HTTP/1.1 the transport detects it
 //! (a write that waits, see `src/cli/app.rs`). HTTP/2 has a window for each stream: a client that never opens it

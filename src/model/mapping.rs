@@ -32,8 +32,8 @@
 //! An array without `elements` is an array of strings, and takes `datatype` or `language` itself. Elements with single
 //! values may be given by the name of their type (`elements: number`).
 //!
-//! `ordered: true` keeps the order of an array and what it has twice: it is one value, an RDF list. It is the only field of its
-//! property.
+//! `ordered: true` keeps the order of an array and what it has twice: it is one value, an RDF list, and the only field of
+//! its property.
 //!
 //! The property of an array is on the array, on its elements, or on both if they agree. Arrays of arrays are refused,
 //! because RDF has no equivalent of the inner ones. The field name `uri` is reserved for the object's own URI.
@@ -217,10 +217,9 @@ impl Field {
         self.property().is_some_and(|property| !property.is_array && is_time(property))
     }
 
-    /// Returns whether a sender must give a value: the field is required and has no default.
+    /// Returns whether a sender must give a value.
     pub(super) fn must_be_given(&self) -> bool {
-        self.property()
-            .is_some_and(|property| property.required && property.default_value().is_none())
+        self.property().is_some_and(Property::must_be_given)
     }
 
     /// Returns whether an object without a value in this field is refused.
@@ -282,6 +281,17 @@ impl Property {
         self.reading.as_ref()?.default.as_ref()
     }
 
+    /// Returns whether a sender must give a value: the field is required and has no default.
+    pub(super) fn must_be_given(&self) -> bool {
+        self.required && self.default_value().is_none()
+    }
+
+    /// Returns whether the values are texts in a language on the property of this language map, which then has no texts in it.
+    pub(super) fn owns_language(&self, map: &Self, tag: &str) -> bool {
+        self.predicate == map.predicate
+            && self.value.language().is_some_and(|own| own.eq_ignore_ascii_case(tag))
+    }
+
     /// Returns whether objects can be ordered by the field: it holds one value that filters find.
     pub fn is_orderable(&self) -> bool {
         let holds_one = !self.is_array && self.value.language_map().is_none();
@@ -293,8 +303,8 @@ impl Property {
         self.codes.as_ref().map_or_else(|| self.value.kind().order, |codes| codes.order())
     }
 
-    /// Returns the code or other listed value that a text is meant as, in CSV or in a level of a topic; `None` for another
-    /// text. Texts have no types, so a number or a boolean is meant by its text.
+    /// Returns the code or other listed value with this text, in CSV or in a level of a topic; `None` for another text. Texts
+    /// have no types, so a number or a boolean matches its text.
     pub(crate) fn find_listed(&self, text: &str) -> Option<&Json> {
         let read = self.reading.as_ref().and_then(|reading| reading.find_listed(text));
         read.or_else(|| self.codes.as_ref()?.find_listed(text))
@@ -391,8 +401,8 @@ impl Mapping {
     }
 
     /// Looks up the namespaces that decide between fields of objects with the same property, and those of the members of maps.
-    /// Without it, such objects belong to the first of these fields, and names count in all graphs. It needs to run only once, because the base of a namespace does not change
-    /// while a mapping names it.
+    /// Without it, such objects belong to the first of these fields, and names count in all graphs. It needs to run only once,
+    /// because the base of a namespace does not change while a mapping names it.
     pub fn resolve_namespaces(&mut self, read: &impl Read) -> Result<(), Error> {
         self.root.resolve_namespaces(read)
     }

@@ -4,9 +4,10 @@
 //! [`apply_update`] applies an update to a transaction. Both keep to limits of time and memory.
 //!
 //! The evaluator is spareval. `dataset` gives it the store's quads as codes, so that joins compare codes and only
-//! results and expressions decode terms. `plan` orders the joins by the statistics of the index.
-//! `prefilter` finds simple conditions of filters, and `condition` tests them while quads are read. `operators` and `aggregates` compute with numbers that the
-//! evaluator cannot hold, and with literals that keep their form. `budget` ends a query that exceeds its limits.
+//! results and expressions decode terms. `plan` orders the joins by the statistics of the index. `prefilter` finds simple
+//! conditions of filters, and `condition` tests them while quads are read. `operators` and `aggregates` compute with
+//! numbers that the evaluator cannot hold, and with literals that keep their form. `budget` ends a query that exceeds its
+//! limits.
 mod aggregates;
 mod budget;
 mod condition;

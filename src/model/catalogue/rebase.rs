@@ -174,8 +174,8 @@ fn rewrite_config(config: &str, rebase: &Rebase) -> Result<ConfigEnd, String> {
     let named = named.into_inner();
     let iri = named.iter().find(|iri| rebase.rewrite(iri).is_some()).cloned().unwrap_or_default();
     Err(format!(
-        "names <{iri}> in a form that cannot be rewritten; write it in full, as <{iri}>, or with a prefix whose IRI \
-         begins with <{}>, and save it",
+        "names <{iri}> in a form that cannot be rewritten, or has a code or other text with such a value; write the IRI in \
+         full, as <{iri}>, or with a prefix whose IRI begins with <{}>, remove such texts, and save it",
         rebase.from().identifier_prefix()
     ))
 }

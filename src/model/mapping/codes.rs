@@ -74,7 +74,7 @@ impl Codes {
             }
             Self::Listed(list) => {
                 let itself = Json::String(text.to_owned());
-                let codes = [Some(&itself), list.find_meant(text)];
+                let codes = [Some(&itself), list.find_by_text(text)];
                 let terms = codes.iter().flatten().filter_map(|code| list.find_term(code));
                 let iris = terms.filter_map(|term| match term {
                     Term::NamedNode(iri) => Some(iri.clone()),
@@ -85,9 +85,9 @@ impl Codes {
         }
     }
 
-    /// Returns the listed code that a text is meant as, which has no type; `None` for another text.
+    /// Returns the listed code with this text, of whatever type; `None` for another text.
     pub(super) fn find_listed(&self, text: &str) -> Option<&Json> {
-        self.list()?.find_meant(text)
+        self.list()?.find_by_text(text)
     }
 
     /// Returns what a form adds to the name of the type.
@@ -189,7 +189,7 @@ impl CodeList {
         first.into_iter().filter_map(|index| self.codes.get(index))
     }
 
-    /// Returns the value that a code stands for. Numbers are equal by value.
+    /// Returns the value of a code. Numbers are equal by value.
     pub(crate) fn find_term(&self, code: &Json) -> Option<&Term> {
         self.find(code).map(|(_, term)| term)
     }
@@ -223,21 +223,15 @@ impl CodeList {
         self.codes.get(index?)
     }
 
-    /// Returns the code that a text is meant as: itself, without the white space around it, or a number or boolean.
-    fn find_meant(&self, text: &str) -> Option<&Json> {
+    /// Returns the code with this text: a string, also without the white space around the text, or a number or boolean.
+    fn find_by_text(&self, text: &str) -> Option<&Json> {
         let trimmed = text.trim();
-        let codes = [
-            Json::String(text.to_owned()),
-            Json::String(trimmed.to_owned()),
-            Json::Number(trimmed.to_owned()),
-            Json::Bool(trimmed == "true"),
-        ];
-        let is_meant = |code: &&(Json, Term)| match code.0 {
-            Json::Bool(flag) => trimmed == if flag { "true" } else { "false" },
-            _ => true,
-        };
-        let mut found = codes.iter().filter_map(|code| self.find(code)).filter(is_meant);
-        found.next().map(|(code, _)| code)
+        let string = [text, trimmed].into_iter().find_map(|text| self.strings.get(text));
+        let index = string.or_else(|| self.numbers.get(&NumberKey::parse(trimmed)?)).copied();
+        let is_boolean =
+            |(code, _): &(Json, Term)| matches!(code, Json::Bool(_)) && code_text(code) == trimmed;
+        let index = index.or_else(|| self.codes.iter().position(is_boolean))?;
+        self.codes.get(index).map(|(code, _)| code)
     }
 
     fn has_only_strings(&self) -> bool {
@@ -334,10 +328,10 @@ mod tests {
         assert_eq!(list.find_code(&value, text("on").as_ref()), None);
         let shown: Vec<&Term> = list.shown().map(|(_, term)| term).collect();
         assert_eq!(shown, [&text("off"), &text("zero")]);
-        assert_eq!(list.find_meant(" false "), Some(&Json::Bool(false)));
-        assert_eq!(list.find_meant("true"), None);
-        assert_eq!(list.find_meant("0"), Some(&Json::String("0".to_owned())));
-        assert_eq!(list.find_meant("0.0"), Some(&number("0")));
+        assert_eq!(list.find_by_text(" false "), Some(&Json::Bool(false)));
+        assert_eq!(list.find_by_text("true"), None);
+        assert_eq!(list.find_by_text("0"), Some(&Json::String("0".to_owned())));
+        assert_eq!(list.find_by_text("0.0"), Some(&number("0")));
         let codes = Codes::Listed(list);
         assert_eq!(codes.graphql(value.kind()), CODE_SCALAR);
         assert!(codes.lists(&number("0")) && !codes.lists(&number("1")));

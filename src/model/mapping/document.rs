@@ -26,7 +26,7 @@ pub enum Outer {
     Nearest(String),
     /// The value that these names lead to from the document.
     At(Vec<String>),
-    /// The name of the member that a star of `items` stands for; the first star is 0.
+    /// The name of the member that a star of `items` matches; the first star is 0.
     Star(usize),
 }
 

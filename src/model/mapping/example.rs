@@ -5,6 +5,9 @@ use penstock_base::json::{self, Json};
 /// The number of fields of an object that needs none.
 const SHOWN_FIELDS: usize = 3;
 
+/// The languages of a language map that may have all; it has the first that no other field has.
+const LANGUAGES: &[&str] = &["en", "de", "fr", "es"];
+
 /// Returns an object with the fields that the mapping requires and those of its key, otherwise with its first fields. A
 /// field that holds objects is only one of them if there is no other.
 pub fn build_example(mapping: &Mapping) -> Json {
@@ -33,18 +36,18 @@ fn build_object(shape: &Shape) -> Json {
         )
         .take(count);
     for (field, property) in shown {
-        field.set_value(&mut object, Some(build_value(property)));
+        field.set_value(&mut object, Some(build_value(shape, property)));
     }
     object
 }
 
-fn build_value(property: &Property) -> Json {
+fn build_value(shape: &Shape, property: &Property) -> Json {
     let value = match &property.value {
-        Value::Object(shape) => match shape.map_member().and_then(|map| map.value) {
-            Some((_, value)) => build_value(value),
-            None => build_object(shape),
+        Value::Object(nested) => match nested.map_member().and_then(|map| map.value) {
+            Some((_, value)) => build_value(nested, value),
+            None => build_object(nested),
         },
-        value if let Some(map) = value.language_map() => build_texts(map),
+        value if let Some(map) = value.language_map() => build_texts(shape, property, map),
         value => {
             let list = property.codes.as_ref().and_then(|codes| codes.list());
             let code = list.and_then(|list| list.iter().next()).map(|(code, _)| code.clone());
@@ -62,8 +65,12 @@ fn build_value(property: &Property) -> Json {
     }
 }
 
-fn build_texts(map: &LanguageMap) -> Json {
-    let tag = map.languages.first().map_or("en", String::as_str);
+fn build_texts(shape: &Shape, property: &Property, map: &LanguageMap) -> Json {
+    let own: Vec<&str> = map.languages.iter().map(String::as_str).collect();
+    let languages = if own.is_empty() { LANGUAGES } else { own.as_slice() };
+    let is_owned =
+        |tag: &str| shape.iter_properties().any(|(_, _, other)| other.owns_language(property, tag));
+    let tag = languages.iter().copied().find(|tag| !is_owned(tag)).unwrap_or("en");
     let text = Json::String("text".to_owned());
     let texts = if map.has_arrays { Json::Array(vec![text]) } else { text };
     Json::Object(vec![(format_language_tag(tag).into_owned(), texts)])
@@ -103,6 +110,9 @@ fields:
         let config =
             "{type: object, path: \"Pump:.\", fields: {a: {type: boolean, path: <urn:a>}}}";
         assert_eq!(example(config), r#"{"a":true}"#);
+        let config = "{type: object, path: \"Pump:.\", fields: {names: {type: languageMap, path: <urn:n>}, \
+                      name: {type: string, language: EN, path: <urn:n>}}}";
+        assert_eq!(example(config), r#"{"names":{"de":"text"},"name":"text"}"#);
     }
 
     #[test]

@@ -154,7 +154,7 @@ pub static KINDS: [Value; 10] = [
 
 /// The type in GraphQL of codes that are strings.
 pub(super) static TEXT_SCALAR: &Scalar = &STRING.graphql;
-/// The type in GraphQL of other codes.
+/// The type in GraphQL of other codes, which is that of [`Literal::Scalar`].
 pub static CODE_SCALAR: &Scalar = &JSON_SCALAR;
 
 /// The values of an array that does not say more.
@@ -167,7 +167,7 @@ pub(crate) fn find_kind(name: &str) -> Option<&'static Value> {
 
 /// Returns the types of values in GraphQL. Some have the same name, and others the same filter.
 pub fn list_scalars() -> impl Iterator<Item = &'static Scalar> {
-    KINDS.iter().map(|value| &value.kind().graphql).chain([CODE_SCALAR])
+    KINDS.iter().map(|value| &value.kind().graphql)
 }
 
 impl Value {
@@ -241,8 +241,8 @@ impl Kind {
     }
 }
 
-/// Returns the value of a `scalar` that a text stands for: what JSON writes in the same way, otherwise the text as a string.
-/// So a string that looks like a number is written in quotes.
+/// Reads a `scalar` from a text: what JSON writes in the same way, otherwise the text as a string. So a string that looks
+/// like a number is written in quotes.
 pub fn parse_scalar(text: &str) -> Json {
     match json::parse(text.as_bytes(), 0) {
         Ok(scalar @ (Json::String(_) | Json::Number(_) | Json::Bool(_))) => scalar,

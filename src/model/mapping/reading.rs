@@ -47,8 +47,8 @@ impl Reading {
         !self.absent.is_empty() && contains_value(&self.absent, json)
     }
 
-    /// Returns the listed value that a text stands for, such as a cell of CSV. Texts have no types, so a number or a boolean
-    /// matches its text.
+    /// Returns the listed value with this text, such as a cell of CSV. Texts have no types, so a number or a boolean matches
+    /// its text.
     pub(crate) fn find_listed(&self, text: &str) -> Option<&Json> {
         self.find_absent(text).or_else(|| {
             let mut accepted = self.accept.iter().flat_map(AcceptedForm::listed);
@@ -56,7 +56,7 @@ impl Reading {
         })
     }
 
-    /// Returns the value among those that mean no value that a text stands for.
+    /// Returns the value with this text among those that mean no value.
     pub(crate) fn find_absent(&self, text: &str) -> Option<&Json> {
         self.absent.iter().find(|listed| listed.has_text(text)).map(ListedValue::json)
     }

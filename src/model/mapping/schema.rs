@@ -6,7 +6,7 @@ use super::{
 use penstock_base::json::Json as Code;
 use serde_json::{Map, Value as Json, json};
 
-/// A regular expression for the language tags that most people write (RFC 5646, 2.1).
+/// A regular expression that all language tags match (RFC 5646, 2.1).
 const LANGUAGE_TAG: &str = "^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$";
 
 /// A regular expression for the names of a map that are integers.
@@ -118,7 +118,7 @@ pub(super) fn escape_pattern(text: &str) -> String {
 fn build_field_schema(holder: &Shape, field: &Field, accepts_others: bool) -> Json {
     let FieldKind::Property(property) = &field.kind else { return build_uri_schema(holder) };
     if let Some((shape, map)) = property.map() {
-        return build_map_schema(field, (shape, map), accepts_others);
+        return build_map_schema(property, (shape, map), accepts_others);
     }
     let (mut kinds, mut value) = build_value_schema(property, accepts_others);
     let mut array_kinds = vec!["array"];
@@ -130,7 +130,7 @@ fn build_field_schema(holder: &Shape, field: &Field, accepts_others: bool) -> Js
             schema.insert("default".to_owned(), to_serde(default));
         }
     }
-    let must_be_given = field.must_be_given();
+    let must_be_given = property.must_be_given();
     if property.is_array {
         schema.insert("type".to_owned(), build_type(&array_kinds, must_be_given));
         schema.insert("description".to_owned(), json!(describe_property(property)));
@@ -151,11 +151,10 @@ fn build_field_schema(holder: &Shape, field: &Field, accepts_others: bool) -> Js
 
 /// Returns the schema of a map. A member may be `null`, which is the same as leaving it out.
 fn build_map_schema(
-    field: &Field,
+    property: &Property,
     (shape, map): (&Shape, MapMember<'_>),
     accepts_others: bool,
 ) -> Json {
-    let Some(property) = field.property() else { return Json::Bool(true) };
     let member = if let Some(value) = shape.fields.first().filter(|_| map.value.is_some()) {
         build_field_schema(shape, value, accepts_others)
     } else {
@@ -174,7 +173,7 @@ fn build_map_schema(
         add_kinds(&mut kinds, reading.absent.iter().filter_map(ListedValue::json_type));
     }
     let mut schema = Map::new();
-    schema.insert("type".to_owned(), build_type(&kinds, field.must_be_given()));
+    schema.insert("type".to_owned(), build_type(&kinds, property.must_be_given()));
     schema.insert("description".to_owned(), json!(describe_property(property)));
     if let Some(default) = property.default_value() {
         schema.insert("default".to_owned(), to_serde(default));
@@ -257,7 +256,7 @@ fn build_value_schema(
     accepts_others: bool,
 ) -> (Vec<&'static str>, Map<String, Json>) {
     if let Some(codes) = &property.codes {
-        return build_code_schema(codes, !property.is_array && !property.required);
+        return build_code_schema(codes, !property.is_array && !property.must_be_given());
     }
     let (kinds, format) = property.value.kind().json_schema;
     let mut more = Map::new();
@@ -460,6 +459,7 @@ fields:
   flow: {type: number, path: <urn:flow>, required: true, default: 1.50, accept: text, absent: [false]}
   at: {type: dateTime, path: <urn:at>, required: true, accept: unix}
   tags: {type: array, path: <urn:tag>, absent: '', elements: {type: integer, values: [1, 2]}}
+  state: {type: string, path: <urn:state>, required: true, default: a, values: [a, b]}
   level: {type: integer, path: <urn:level>, values: [1, 2], accept: [text, {decimal: '.', group: ','}], absent: NA}
 ",
         )
@@ -473,6 +473,8 @@ fields:
         assert_eq!(properties["at"], at);
         assert_eq!(properties["tags"]["type"], json!(["array", "string", "null"]));
         assert_eq!(properties["tags"]["items"]["enum"], json!([1, 2, ""]));
+        assert_eq!(properties["state"]["type"], json!(["string", "null"]));
+        assert_eq!(properties["state"]["enum"], json!(["a", "b", null]));
         let level = &properties["level"];
         assert_eq!(level["enum"], Json::Null);
         assert_eq!(level["anyOf"], json!([{"enum": [1, 2, null, "NA"]}, {"type": ["string"]}]));

@@ -164,7 +164,7 @@ impl Compiler {
         (code, term)
     }
 
-    /// Reads the value that a code stands for.
+    /// Reads the value of a code.
     fn read_code_value(
         &mut self,
         node: &Node,

@@ -82,7 +82,7 @@ impl<'a> Definition<'a> {
 }
 
 /// The keys of all definitions.
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "type",
     "path",
     "fields",

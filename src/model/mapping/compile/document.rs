@@ -44,7 +44,7 @@ impl Compiler {
         parse_items(text).map(Some).ok_or_else(|| {
             let message = format!(
                 "`items` is `{text}`, which is no JSON Pointer to the objects in a document; write it as `/metrics/*`, in \
-                 which `*` stands for each element or member"
+                 which `*` matches each element or member"
             );
             self.report_error(at, &Position::Root, message)
         })

@@ -1,5 +1,5 @@
 //! Compiles a field according to its type.
-use super::definition::{Definition, Position, format_list};
+use super::definition::{Definition, KEYS, Position, format_list};
 use super::group::GROUP;
 use super::map::MAP;
 use super::{Checked, Compiler, ErrorReported};
@@ -19,6 +19,15 @@ const STRUCTURES: [&str; 5] = ["object", "id", "array", GROUP, MAP];
 
 /// The keys of a field whatever its type; its elements do not take them.
 pub(super) const FIELD_KEYS: [&str; 4] = ["required", "absent", "default", "outer"];
+
+/// The keys that only the root takes.
+const ROOT_KEYS: [&str; 4] = ["label", "unknownFields", "items", "prefixes"];
+
+/// Why arrays and maps have no such elements.
+pub(super) const ID_AS_ELEMENT: &str =
+    "an `id` is the object's own URI and cannot be an element; other URIs are of type `resource`";
+pub(super) const GROUP_AS_ELEMENT: &str =
+    "a `group` cannot be an element, because it has no node of its own; write `type: object`";
 
 /// What `type` names.
 #[derive(Debug, Clone, Copy)]
@@ -105,10 +114,8 @@ impl Compiler {
     ) -> Checked<Type> {
         let kind = self.read_type(definition, place);
         if kind.is_err() {
-            let all = [
-                "type", "path", "fields", "elements", "required", "datatype", "language", "base",
-                "values", "ordered", "accept", "timeZone", "absent", "default", "outer",
-            ];
+            let is_of_fields = |key: &&str| !ROOT_KEYS.contains(key);
+            let all: Vec<&str> = KEYS.iter().copied().filter(is_of_fields).collect();
             self.check_keys(definition, &all, place);
         }
         kind
@@ -231,12 +238,8 @@ impl Compiler {
                 "an array cannot contain arrays: RDF keeps the values of a property as one set, so the inner \
                  arrays would be lost; put an object between them"
             }
-            Type::Id => {
-                "an `id` is the object's own URI and cannot be an element; other URIs are of type `resource`"
-            }
-            Type::Group => {
-                "a `group` cannot be an element, because it has no node of its own; write `type: object`"
-            }
+            Type::Id => ID_AS_ELEMENT,
+            Type::Group => GROUP_AS_ELEMENT,
             Type::Map => "a `map` cannot be an element of an array; put an object between them",
             Type::Value(value) if let Some(why) = value.kind().element_error => why,
             Type::Object | Type::Value(_) => return Ok(kind),

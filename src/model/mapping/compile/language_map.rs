@@ -1,4 +1,4 @@
-//! Reads what a definition says of a language map: `languages`, and `elements: array`.
+//! Reads the keys of a language map: `languages`, and `elements: array`.
 use super::definition::{Definition, Position};
 use super::{Checked, Compiler};
 use crate::mapping::yaml::Content;

@@ -1,6 +1,6 @@
 //! Compiles maps: their members become objects that their parent's key identifies.
 use super::definition::{Definition, Position};
-use super::field::FIELD_KEYS;
+use super::field::{FIELD_KEYS, GROUP_AS_ELEMENT, ID_AS_ELEMENT};
 use super::group::{has_type, is_group};
 use super::{Checked, Compiler, MAX_LEVELS};
 use crate::mapping::kind::{STRINGS, find_kind};
@@ -161,8 +161,7 @@ impl Compiler {
             return Err(self.report_error(node.at, &inside, message));
         }
         if is_group(node) {
-            let message = "a `group` cannot be an element, because it has no node of its own; write `type: object`";
-            return Err(self.report_error(node.at, &inside, message));
+            return Err(self.report_error(node.at, &inside, GROUP_AS_ELEMENT));
         }
         let elements = self.read_definition(node, &inside)?;
         for name in ["required", "default", "outer"] {
@@ -187,10 +186,7 @@ impl Compiler {
     ) -> Checked<(Vec<Field>, Vec<NamedNode>)> {
         match value {
             FieldKind::Property(value) => Ok((vec![Field::member_value(value)], Vec::new())),
-            FieldKind::Id => {
-                let message = "an `id` is the object's own URI and cannot be an element; other URIs are of type `resource`";
-                Err(self.report_error(at, place, message))
-            }
+            FieldKind::Id => Err(self.report_error(at, place, ID_AS_ELEMENT)),
         }
     }
 

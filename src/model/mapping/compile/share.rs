@@ -81,13 +81,7 @@ impl Compiler {
             let find_owner = |tag: &str| {
                 let mut others = fields.iter().map(|(_, other)| other);
                 others.find(|other| {
-                    other.property().is_some_and(|other| {
-                        other.predicate == property.predicate
-                            && other
-                                .value
-                                .language()
-                                .is_some_and(|own| own.eq_ignore_ascii_case(tag))
-                    })
+                    other.property().is_some_and(|other| other.owns_language(property, tag))
                 })
             };
             let owned = texts.iter().find_map(|(tag, _)| Some((tag, &find_owner(tag)?.name)));

@@ -57,6 +57,15 @@ fields:
 }
 
 #[test]
+fn keys_of_other_types_are_no_errors_beside_an_unknown_type() {
+    let field =
+        "a: {type: mapp, path: <http://e/a>/A:., key: {path: <http://e/k>}, languages: [en]}";
+    assert_errors(&with_fields(field), &[(4, 13, "no type `mapp`; did you mean `map`?")]);
+    let field = "a: {type: objct, path: <http://e/a>/A:., key: b, keyScope: parent, types: []}";
+    assert_errors(&with_fields(field), &[(4, 13, "no type `objct`; did you mean `object`?")]);
+}
+
+#[test]
 fn the_label_is_a_single_string_of_the_root() {
     let with_label = |label: &str| {
         format!(

@@ -298,3 +298,19 @@ impl Changed {
         Self { by: updater, at: words::format_utc(&now.updated_at), fields }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use penstock_model::mapping::KINDS;
+
+    #[test]
+    fn the_editor_names_every_type_of_a_mapping() {
+        let page = include_str!("../templates/admin/editor.html");
+        let script = include_str!("../templates/admin/complete.js");
+        let kinds = KINDS.iter().map(|value| value.kind().name);
+        for name in kinds.chain(["id", "object", "array", "group", "map"]) {
+            assert!(page.contains(&format!("<code>{name}</code>")), "{name}");
+            assert!(script.contains(&format!("'{name}'")), "{name}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 // Completion in the text of a mapping: its keys, its types, and the names of the fields in the sample. The list opens while
 // a name is typed, and with Ctrl and Space. The arrow keys choose, Enter inserts, Escape closes.
 
-const KEYS = ['absent: ', 'accept: ', 'base: ', 'datatype: ', 'default: ', 'elements:', 'fields:', 'items: ', 'key: ', 'label: ', 'language: ', 'languages: ', 'ordered: true', 'outer: ', 'path: ', 'prefixes:', 'required: true', 'timeZone: ', 'type: ', 'types: ', 'unknownFields: ignore', 'values:'];
+const KEYS = ['absent: ', 'accept: ', 'base: ', 'datatype: ', 'default: ', 'elements:', 'fields:', 'items: ', 'key: ', 'keyScope: ', 'label: ', 'language: ', 'languages: ', 'ordered: true', 'outer: ', 'path: ', 'prefixes:', 'required: true', 'timeZone: ', 'type: ', 'types: ', 'unknownFields: ignore', 'values:'];
 const TYPES = ['array', 'boolean', 'date', 'dateTime', 'group', 'id', 'integer', 'json', 'languageMap', 'map', 'number', 'object', 'resource', 'scalar', 'string'];
 const MAX_CHOICES = 8;
 // A longer sample is not read after each key.

@@ -11,7 +11,7 @@ use penstock_resources::namespace::Generator;
 /// The objects of a request.
 const OBJECTS: usize = 1_000;
 
-/// A kind: its name, a mapping, and an object of it in which `#` stands for a number of its own.
+/// A kind: its name, the fields of a mapping, and an object of it; `#` is replaced by the number of the object.
 type KindOfField = (&'static str, &'static str, &'static str);
 
 /// Objects of four values, or two objects nested in each.

@@ -21,12 +21,6 @@ async fn define(server: &TestApp, config: &str) -> Answer {
     server.put("/api/v1/business-objects", &definition).await
 }
 
-async fn graphql(server: &TestApp, query: &str) -> Value {
-    let answer = server.post("/graphql", &json!({"query": query})).await.expect(200).json();
-    assert_eq!(answer.get("errors"), None, "{answer}");
-    answer["data"].clone()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn every_surface_has_codes() {
     let server = TestApp::plain().await;
@@ -50,16 +44,16 @@ async fn every_surface_has_codes() {
     let changed = json!({"data": [{"tag": 2, "valve": 1}]});
     server.post(&format!("{PUMP}?mode=MERGE"), &changed).await.expect(200);
 
-    let data = graphql(
-        &server,
+    let data = server
+        .graphql(
         r#"{
             found: pumpConnection(where: {state: {eq: "STOP"}, valve: {in: [1, "0"]}}) { nodes { tag maker state valve } }
             made: pumpConnection(where: {maker: {eq: "KSB SE"}}) { nodes { tag } }
             elsewhere: pumpConnection(where: {maker: {in: ["https://other.example/7"]}}) { nodes { tag } }
             ordered: pumpConnection(orderBy: {field: tag, direction: DESC}) { nodes { tag } }
         }"#,
-    )
-    .await;
+        )
+        .await;
     let expected = json!({
         "found": {"nodes": [{"tag": 2, "maker": "https://other.example/7", "state": "STOP", "valve": 1}]},
         "made": {"nodes": [{"tag": 1}]},

@@ -92,6 +92,8 @@ async fn a_change_under_review_has_the_objects_of_its_document() {
     let document = json!({"device": {"id": "D"}, "metrics": [{"name": "a", "value": 1.0}]});
     let change = server.post(SAMPLES, &document).await.expect(202).json();
     assert_eq!((&change["state"], &change["created"]), (&json!("submitted"), &json!(1)));
+    let shown = server.read(&format!("/api/v1/changes/{}", change["id"].text())).await;
+    assert_eq!(shown["request"], r#"{"data":[{"name":"a","value":1.0,"device":"D"}]}"#);
     let wrong = json!({"device": {"id": 5}, "metrics": [{"name": "a"}]});
     let problem = server.post(SAMPLES, &wrong).await.problem(422);
     assert_eq!(problem["errors"][0]["pointer"], "/device/id");

@@ -13,12 +13,6 @@ async fn ingest(server: &TestApp, mode: &str, objects: Value) -> Answer {
     server.post(&format!("{PLANTS}?mode={mode}"), &json!({"data": objects})).await
 }
 
-async fn graphql(server: &TestApp, query: &str) -> Value {
-    let answer = server.post("/graphql", &json!({"query": query})).await.expect(200).json();
-    assert_eq!(answer.get("errors"), None, "{answer}");
-    answer["data"].clone()
-}
-
 /// Pushes an export and returns its data.
 async fn exported(server: &TestApp) -> Value {
     let export = server.deliver("Plant").await;
@@ -87,8 +81,8 @@ async fn every_surface_separates_the_fields_by_namespace() {
     assert_eq!(uri("valves")["pattern"], "^urn:part:valve:");
     assert_eq!(schema["properties"]["uri"].get("pattern"), None);
 
-    let data = graphql(
-        &server,
+    let data = server
+        .graphql(
         r#"{
             plant(uri: "urn:plant:1") { pumps { uri flow seals { uri } } valves { uri flow seals } }
             pumps: plantConnection(where: {pumps: {flow: {eq: 3}}}) { nodes { uri } }
@@ -99,8 +93,8 @@ async fn every_surface_separates_the_fields_by_namespace() {
             ofPump: referredBy(uri: "urn:part:p") { edges { path } }
             ofSeal: referredBy(uri: "urn:seal:a") { edges { path } }
         }"#,
-    )
-    .await;
+        )
+        .await;
     let found = json!({"nodes": [{"uri": "urn:plant:1"}]});
     assert_eq!(
         data["plant"]["pumps"][0],

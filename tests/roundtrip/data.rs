@@ -9,6 +9,9 @@ use std::collections::HashMap;
 /// The languages of generated language maps, in the order of the view.
 pub(crate) const LANGUAGES: [&str; 3] = ["de", "de-AT", "en"];
 
+/// The URI of the object that [`number`] numbers first.
+pub(crate) const ROOT: &str = "urn:o:1";
+
 /// Generates objects, some of them with a URI.
 pub(crate) fn objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<> {
     let shape = shape.clone();
@@ -134,6 +137,29 @@ fn object(shape: &Shape, named: bool) -> BoxedStrategy<Json> {
             .boxed();
     }
     all
+}
+
+/// Generates an object with the URI [`ROOT`], a name, and the values that `generate` has for its fields.
+pub(crate) fn root_object(
+    shape: &Shape,
+    generate: impl Fn(&Property) -> Option<BoxedStrategy<Json>>,
+) -> BoxedStrategy<Json> {
+    let mut all = Just(vec![
+        ("uri".to_owned(), Json::String(ROOT.to_owned())),
+        ("name".to_owned(), Json::String("x".to_owned())),
+    ])
+    .boxed();
+    for (_, field, property) in shape.iter_properties() {
+        let Some(value) = generate(property) else { continue };
+        let name = field.name.clone();
+        all = (all, value)
+            .prop_map(move |(mut all, value)| {
+                all.push((name.clone(), value));
+                all
+            })
+            .boxed();
+    }
+    all.prop_map(|members| number(vec![Json::Object(members)]).pop().unwrap()).boxed()
 }
 
 /// Generates a value of a field.

@@ -1,10 +1,10 @@
-//! Ordered arrays round-trip through the view, with their order and with what they have twice.
-use crate::{data, fixture_of, mappings, text, view_all};
+//! Ordered arrays round-trip through the view, with their order and their duplicates.
+use crate::data::{self, ROOT};
+use crate::{check_round_trip, fixture_of, mappings, text};
 use oxrdf::NamedNode;
 use penstock_base::json::{self, Json};
 use penstock_model::ingest::Mode;
 use penstock_model::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
-use penstock_resources::ingestion::IngestedStatus;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -56,21 +56,8 @@ pub(crate) fn simple() -> BoxedStrategy<Shape> {
 /// Generates an object with a URI, a name and ordered arrays, and its shape.
 pub(crate) fn with_object(shape: BoxedStrategy<Shape>) -> impl Strategy<Value = (Shape, Json)> {
     shape.prop_flat_map(|shape| {
-        let mut all = Just(vec![
-            ("uri".to_owned(), Json::String("urn:root".to_owned())),
-            ("name".to_owned(), Json::String("x".to_owned())),
-        ])
-        .boxed();
-        for (_, field, property) in shape.iter_properties().filter(|(_, _, it)| it.is_ordered) {
-            let name = field.name.clone();
-            all = (all, data::value(property, false))
-                .prop_map(move |(mut all, list)| {
-                    all.push((name.clone(), list));
-                    all
-                })
-                .boxed();
-        }
-        let object = all.prop_map(|all| data::number(vec![Json::Object(all)]).pop().unwrap());
+        let list = |property: &Property| property.is_ordered.then(|| data::value(property, false));
+        let object = data::root_object(&shape, list);
         (Just(shape), object)
     })
 }
@@ -99,12 +86,6 @@ fn has_reference(json: &Json) -> bool {
     }
 }
 
-/// Returns the URI of an object.
-fn root_uri(json: &Json) -> String {
-    let Some(Json::String(uri)) = json.member("uri") else { panic!("{json} has no URI") };
-    uri.clone()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
@@ -112,19 +93,7 @@ proptest! {
     fn lists_of_anything_round_trip(
         (shape, object) in with_object(object_with_lists(mappings::tree())),
     ) {
-        let fixture = fixture_of(&shape);
-        fixture.send(Mode::Add, &text::write(&object)).unwrap();
-        let (quads, shown) = (fixture.quads(), view_all(&fixture).join(","));
-        for mode in [Mode::Add, Mode::Update, Mode::Replace, Mode::Merge] {
-            let again = fixture.send(mode, &shown).unwrap();
-            prop_assert!(again.objects.iter().all(|o| o.status == IngestedStatus::Unchanged), "{:?}", again);
-            prop_assert_eq!(&fixture.quads(), &quads);
-        }
-        let other = fixture_of(&shape);
-        other.send(Mode::Replace, &shown).unwrap();
-        prop_assert_eq!(other.quads(), quads);
-        fixture.send(Mode::Delete, &format!("{{\"uri\":\"{}\"}}", root_uri(&object))).unwrap();
-        prop_assert_eq!(fixture.quads(), Vec::<String>::new());
+        check_round_trip(&shape, &object)?;
     }
 
     #[test]
@@ -132,7 +101,7 @@ proptest! {
         let fixture = fixture_of(&shape);
         let given = text::write(&object);
         fixture.send(Mode::Add, &given).unwrap();
-        let view = json::parse(fixture.view(&root_uri(&object)).as_bytes(), 20).unwrap();
+        let view = json::parse(fixture.view(ROOT).as_bytes(), 20).unwrap();
         prop_assert_eq!(without_uris(&view), without_uris(&object));
         let quads = fixture.quads();
         let again = fixture.send(Mode::Add, &given).unwrap();

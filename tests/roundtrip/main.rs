@@ -15,6 +15,7 @@ mod shapes;
 mod text;
 mod values;
 
+use data::ROOT;
 use penstock_base::json::Json;
 use penstock_model::ingest::Mode;
 use penstock_model::mapping::Shape;
@@ -31,6 +32,26 @@ fn fixture_of(shape: &Shape) -> Fixture {
 /// Returns the objects in the form of the view.
 fn view_all(fixture: &Fixture) -> Vec<String> {
     fixture.members().iter().map(|uri| fixture.view(uri)).collect()
+}
+
+/// Checks that what the view shows of the object [`ROOT`] changes nothing in any mode and gives the same quads in an empty
+/// store, and that its deletion leaves no quad.
+fn check_round_trip(shape: &Shape, object: &Json) -> Result<(), TestCaseError> {
+    let fixture = fixture_of(shape);
+    fixture.send(Mode::Add, &text::write(object)).unwrap();
+    let (quads, shown) = (fixture.quads(), view_all(&fixture).join(","));
+    for mode in [Mode::Add, Mode::Update, Mode::Replace, Mode::Merge] {
+        let again = fixture.send(mode, &shown).unwrap();
+        let is_unchanged = again.objects.iter().all(|o| o.status == IngestedStatus::Unchanged);
+        prop_assert!(is_unchanged, "{:?}", again);
+        prop_assert_eq!(&fixture.quads(), &quads);
+    }
+    let other = fixture_of(shape);
+    other.send(Mode::Replace, &shown).unwrap();
+    prop_assert_eq!(other.quads(), quads);
+    fixture.send(Mode::Delete, &format!(r#"{{"uri":"{ROOT}"}}"#)).unwrap();
+    prop_assert_eq!(fixture.quads(), Vec::<String>::new());
+    Ok(())
 }
 
 proptest! {

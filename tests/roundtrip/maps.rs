@@ -1,17 +1,14 @@
 //! Maps, with members of any kind, round-trip through the view, and each mode changes only what it names.
-use crate::{data, fixture_of, mappings, text, view_all};
+use crate::data::{self, ROOT};
+use crate::{check_round_trip, fixture_of, mappings, text};
 use oxrdf::NamedNode;
 use penstock_base::json::{self, Json};
 use penstock_model::ingest::Mode;
 use penstock_model::mapping::{
     Field, FieldKind, KeyDefinition, KeyFields, KeyScope, Literal, Property, Shape, Value,
 };
-use penstock_resources::ingestion::IngestedStatus;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
-
-/// The URI of the object, which is the first that is numbered.
-const ROOT: &str = "urn:o:1";
 
 /// What the members of a map are.
 #[derive(Debug, Clone)]
@@ -91,28 +88,6 @@ fn map_of(namespace: &str, members: Members, is_integer: bool) -> Property {
     Property { is_array: true, ..property }
 }
 
-/// Generates an object of this shape with a URI and a name, and members for its maps.
-fn object(shape: &Shape) -> BoxedStrategy<Json> {
-    let mut all = Just(vec![
-        ("uri".to_owned(), Json::String(ROOT.to_owned())),
-        ("name".to_owned(), Json::String("x".to_owned())),
-    ])
-    .boxed();
-    for (_, field, property) in shape.iter_properties() {
-        if property.map().is_none() {
-            continue;
-        }
-        let name = field.name.clone();
-        all = (all, members(property))
-            .prop_map(move |(mut all, map)| {
-                all.push((name.clone(), map));
-                all
-            })
-            .boxed();
-    }
-    all.prop_map(|members| data::number(vec![Json::Object(members)]).pop().unwrap()).boxed()
-}
-
 fn members(map: &Property) -> BoxedStrategy<Json> {
     let (shape, member) = map.map().unwrap();
     let name = if member.key.value == Value::Literal(Literal::Integer) {
@@ -136,10 +111,11 @@ fn members(map: &Property) -> BoxedStrategy<Json> {
     btree_map(name, value, 0..4).prop_map(|map| Json::Object(map.into_iter().collect())).boxed()
 }
 
-/// Generates an object with maps, and its shape.
+/// Generates an object with a URI, a name and maps, and its shape.
 pub(crate) fn with_object(shape: BoxedStrategy<Shape>) -> impl Strategy<Value = (Shape, Json)> {
     shape.prop_flat_map(|shape| {
-        let object = object(&shape);
+        let map = |property: &Property| property.map().is_some().then(|| members(property));
+        let object = data::root_object(&shape, map);
         (Just(shape), object)
     })
 }
@@ -155,19 +131,7 @@ proptest! {
     fn maps_of_anything_round_trip(
         (shape, object) in with_object(object_with_maps(mappings::tree())),
     ) {
-        let fixture = fixture_of(&shape);
-        fixture.send(Mode::Add, &text::write(&object)).unwrap();
-        let (quads, shown) = (fixture.quads(), view_all(&fixture).join(","));
-        for mode in [Mode::Add, Mode::Update, Mode::Replace, Mode::Merge] {
-            let again = fixture.send(mode, &shown).unwrap();
-            prop_assert!(again.objects.iter().all(|o| o.status == IngestedStatus::Unchanged), "{:?}", again);
-            prop_assert_eq!(&fixture.quads(), &quads);
-        }
-        let other = fixture_of(&shape);
-        other.send(Mode::Replace, &shown).unwrap();
-        prop_assert_eq!(other.quads(), quads);
-        fixture.send(Mode::Delete, &format!(r#"{{"uri":"{ROOT}"}}"#)).unwrap();
-        prop_assert_eq!(fixture.quads(), Vec::<String>::new());
+        check_round_trip(&shape, &object)?;
     }
 
     #[test]

@@ -60,4 +60,12 @@ impl Answer {
         assert!(problem["detail"].has(words), "no {words:?}: {problem}");
         problem
     }
+
+    /// Asserts that the answer is a problem 422 with an error at this place that has these words.
+    #[track_caller]
+    pub fn refused_at(&self, pointer: &str, words: &str) {
+        let problem = self.problem(422);
+        let found = problem["errors"].list().iter().find(|error| error["pointer"] == pointer);
+        assert!(found.is_some_and(|error| error["message"].has(words)), "{problem}");
+    }
 }

@@ -260,6 +260,13 @@ impl TestApp {
         let path = format!("{DEFINITIONS}/Pump?mode={mode}");
         self.post(&path, &json!({"data": objects})).await
     }
+
+    /// Returns the data of a GraphQL query, which has no errors.
+    pub async fn graphql(&self, query: &str) -> Value {
+        let mut answer = self.post("/graphql", &json!({"query": query})).await.expect(200).json();
+        assert_eq!(answer.get("errors"), None, "{answer}");
+        answer["data"].take()
+    }
 }
 
 impl Drop for TestApp {

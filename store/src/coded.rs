@@ -1,6 +1,8 @@
 //! Reading quads as codes, without their terms: for joins, which compare terms and decode few of them.
-use crate::index::{CodedPattern, CodedQuad, DEFAULT_GRAPH, QuadScan, TermCode, View, list_graphs};
-use crate::{Error, Snapshot, Transaction, term};
+use crate::index::{
+    CodedPattern, CodedQuad, DEFAULT_GRAPH, QuadScan, TermCode, ValueScan, View, list_graphs,
+};
+use crate::{Error, Snapshot, Transaction, ValueKey, ValueRange, term};
 use oxrdf::{GraphName, GraphNameRef, Term, TermRef};
 
 impl TermCode {
@@ -76,7 +78,8 @@ impl<'a> CodeReader<'a> {
     }
 
     /// Returns the quads that match a pattern. Quads that differ only in the graph follow each other, unless the pattern
-    /// names a graph and neither subject, predicate nor object.
+    /// names a graph and neither subject, predicate nor object. If it only names a predicate, or a graph beside it, quads with
+    /// IRIs and blank nodes as objects come before those with literals.
     pub fn scan_codes(&self, pattern: CodedPattern<'_>) -> CodedQuads<'a> {
         CodedQuads(QuadScan::of_codes(&self.0, pattern))
     }
@@ -109,6 +112,46 @@ impl<'a> CodeReader<'a> {
     /// As all reads of a snapshot.
     pub fn estimate_distinct_objects(&self, predicate: &TermCode) -> Result<u64, Error> {
         predicate.id().map_or(Ok(0), |id| self.0.estimate_distinct_objects(id))
+    }
+}
+
+impl<'a> CodeReader<'a> {
+    /// Works as [`crate::Read::visit_values`], as an iterator over the codes of subjects. `None` without an index of values.
+    ///
+    /// # Errors
+    /// As all reads of a snapshot.
+    pub fn scan_values(
+        &self,
+        property: &TermCode,
+        range: &ValueRange,
+        reverse: bool,
+    ) -> Result<Option<CodedValues<'a>>, Error> {
+        let scan = property.id().map(|id| self.0.scan_values(id, range, reverse));
+        Ok(scan.transpose()?.flatten().map(CodedValues))
+    }
+
+    /// Estimates the number of entries of a range: see [`crate::Read::estimate_values`].
+    ///
+    /// # Errors
+    /// As all reads of a snapshot.
+    pub fn estimate_values(
+        &self,
+        property: &TermCode,
+        range: &ValueRange,
+    ) -> Result<Option<u64>, Error> {
+        property.id().map_or(Ok(None), |id| self.0.estimate_values(id, range))
+    }
+}
+
+/// The subjects of a range of values with the keys of their values, from [`CodeReader::scan_values`].
+pub struct CodedValues<'a>(ValueScan<'a>);
+
+impl Iterator for CodedValues<'_> {
+    type Item = Result<(ValueKey, TermCode), Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.0.next_entry().transpose()?;
+        Some(next.map(|(key, subject)| (key, TermCode::from_id(subject))))
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
-    fn add_item(&mut self, parts: &[&[u8]]) {
+    pub(crate) fn add_item(&mut self, parts: &[&[u8]]) {
         let half = |seed: u8| {
             let mut hasher = DefaultHasher::new();
             hasher.write_u8(seed);

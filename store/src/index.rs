@@ -9,12 +9,14 @@ mod count;
 mod dictionary;
 mod documents;
 mod engine;
+mod entries;
 mod estimate;
 mod filter;
 #[cfg(test)]
 mod fuzz;
 mod images;
 mod key;
+mod literal_subjects;
 mod merged;
 mod names;
 mod note;
@@ -26,11 +28,16 @@ mod quad_scan;
 mod quads;
 mod recent_blocks;
 mod run;
+mod run_files;
 mod runs;
 mod seal;
 mod subject_reader;
 mod subjects;
 mod term_code;
+mod value_check;
+mod value_cursor;
+mod value_scan;
+mod values;
 mod view;
 
 pub(crate) use block::{Block, Name};
@@ -49,6 +56,8 @@ pub(crate) use quad_scan::{QuadScan, list_graphs};
 pub(crate) use recent_blocks::RecentBlocks;
 use runs::FrozenRuns;
 pub use term_code::{CodedPattern, CodedQuad, TermCode};
+pub(crate) use value_scan::ValueScan;
+use values::{FrozenValues, Values};
 pub(crate) use view::{Health, View};
 
 use crate::frame::Change;
@@ -68,6 +77,8 @@ pub(crate) struct Index {
     blocks: Blocks,
     /// The trees whose keys are names, which can arrive in any order.
     runs: Runs,
+    /// The index of values, unless it is switched off.
+    values: Option<Values>,
     names: Arc<Names>,
     /// Identifies this index within the process. Ids are valid only for one instance.
     instance: u64,
@@ -93,6 +104,7 @@ pub(crate) struct Index {
 pub(crate) struct FrozenIndex {
     pub(crate) preserved: Arc<PreservedBlocks>,
     pub(crate) runs: FrozenRuns,
+    pub(crate) values: Option<FrozenValues>,
     pub(crate) names: Arc<Names>,
     pub(crate) instance: u64,
     pub(crate) sequence: u64,
@@ -118,6 +130,11 @@ impl Index {
         self.note.store_id
     }
 
+    /// Returns whether there is an index of values.
+    pub(crate) fn has_values(&self) -> bool {
+        self.values.is_some()
+    }
+
     pub(crate) fn quad_count(&self) -> u64 {
         self.note.quads
     }
@@ -139,11 +156,13 @@ impl Index {
     }
 
     pub(crate) fn dirty_bytes(&self) -> usize {
-        self.blocks.dirty_bytes() + self.runs.changed_bytes()
+        let values = self.values.as_ref().map_or(0, Values::changed_bytes);
+        self.blocks.dirty_bytes() + self.runs.changed_bytes() + values
     }
 
     pub(crate) fn bytes_on_disk(&self) -> u64 {
-        self.blocks.engine().bytes_on_disk() + self.runs.bytes_on_disk()
+        let values = self.values.as_ref().map_or(0, Values::bytes_on_disk);
+        self.blocks.engine().bytes_on_disk() + self.runs.bytes_on_disk() + values
     }
 
     /// Releases the files, so that they can be reopened. Reads fail afterwards.
@@ -152,6 +171,9 @@ impl Index {
         self.damage = OnceLock::new();
         self.blocks.close();
         self.runs.close();
+        if let Some(values) = &mut self.values {
+            values.close();
+        }
     }
 
     /// Returns whether the medium may be newer than this state, so that it must be read again.
@@ -180,6 +202,7 @@ impl Index {
         Ok(FrozenIndex {
             preserved: self.blocks.snapshots().open(),
             runs: self.runs.freeze(),
+            values: self.values.as_ref().map(|values| values.frozen().clone()),
             names: Arc::clone(&self.names),
             instance: self.instance,
             sequence: self.sequence(),
@@ -196,6 +219,7 @@ impl Index {
         View {
             blocks: &self.blocks,
             runs: &self.runs,
+            values: self.values.as_ref().map(Values::frozen),
             names: &self.names,
             health: self,
             instance: self.instance,
@@ -239,6 +263,9 @@ impl Index {
         // addition of a quad with it.
         for (quads, added) in [(&change.added, true), (&change.removed, false)] {
             self.change_quads(&change.terms, &codes, quads, added, steps)?;
+        }
+        if let Some(values) = &mut self.values {
+            values.end_frame();
         }
         for (collection, key, value) in &change.documents {
             steps.count_step();

@@ -17,6 +17,9 @@ pub struct Options {
     pub background_maintenance: bool,
     /// The limits of all snapshots together.
     pub snapshots: SnapshotLimits,
+    /// Whether literals are indexed by property and value. A store that was last open with the other setting rebuilds its
+    /// index when it is opened. Default true.
+    pub value_index: bool,
 }
 
 /// The limits of all snapshots together, which keep the earlier content of what commits change. Beyond both, the
@@ -45,6 +48,7 @@ impl Default for Options {
             compact_bytes: 8 << 20,
             background_maintenance: true,
             snapshots: SnapshotLimits::default(),
+            value_index: true,
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The uncommitted changes of a transaction, with the transaction's own term numbers.
-use crate::Error;
 use crate::frame::{Change, QuadNumbers};
 use crate::index::{Code, DEFAULT_GRAPH, Index};
 use crate::term::{self, LiteralParts, kind, split_literal};
+use crate::varint::Input;
+use crate::{Error, ValueKey, ValueRange};
 use oxrdf::{GraphName, NamedNodeRef, Quad, QuadRef, TermRef};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -129,6 +131,23 @@ pub(crate) struct ChangedQuads {
     pub(crate) changes: BTreeMap<QuadNumbers, bool>,
     /// Added quads whose object is not a literal, with the object first.
     by_object: BTreeSet<QuadNumbers>,
+    /// The values of changed quads, once somebody asked for some.
+    values: Mutex<Option<BTreeSet<ChangedValue>>>,
+}
+
+/// A literal of a changed quad: the number of the property, class and key of the value as in the index, and the number of
+/// the subject.
+type ChangedValue = (u32, Vec<u8>, u32);
+
+fn to_changed_value(
+    [subject, property, object, _]: QuadNumbers,
+    terms: &Terms,
+) -> Option<ChangedValue> {
+    let Some(TermRef::Literal(literal)) = terms.term_for(object) else { return None };
+    let (class, key) = ValueKey::of(literal);
+    let mut value = vec![class.code()];
+    key.encode(class, &mut value);
+    Some((property, value, subject))
 }
 
 impl ChangedQuads {
@@ -138,10 +157,47 @@ impl ChangedQuads {
         if !terms.is_literal(object) {
             self.by_object.insert([object, subject, predicate, graph]);
         }
+        self.add_value(quad, terms);
     }
 
-    pub(crate) fn remove(&mut self, quad: QuadNumbers) {
+    pub(crate) fn remove(&mut self, quad: QuadNumbers, terms: &Terms) {
         self.changes.insert(quad, false);
+        self.add_value(quad, terms);
+    }
+
+    fn add_value(&mut self, quad: QuadNumbers, terms: &Terms) {
+        if let Some(values) = self.values.get_mut() {
+            values.extend(to_changed_value(quad, terms));
+        }
+    }
+
+    /// Returns the subjects of changed quads of a property with a value in the range, with the key of the value. A change
+    /// that was reverted may still be among them.
+    pub(crate) fn find_values(
+        &self,
+        property: u32,
+        range: &ValueRange,
+        terms: &Terms,
+    ) -> Vec<(ValueKey, u32)> {
+        let mut values = self.values.lock();
+        let values = values.get_or_insert_with(|| {
+            self.changes.keys().filter_map(|quad| to_changed_value(*quad, terms)).collect()
+        });
+        let class = range.class();
+        let mut found = Vec::new();
+        for interval in range.intervals() {
+            let from = [&[class.code()], interval.from.as_slice()].concat();
+            let to = match &interval.to {
+                Some(to) => [&[class.code()], to.as_slice()].concat(),
+                None => vec![class.code() + 1],
+            };
+            for (_, value, subject) in values.range((property, from, 0)..(property, to, 0)) {
+                let value = value.get(1..).unwrap_or_default();
+                let key = ValueKey::decode(class, &mut Input::new(value));
+                found.extend(key.map(|key| (key, *subject)));
+            }
+        }
+        found
     }
 
     pub(crate) fn revert_change(&mut self, quad: QuadNumbers) {
@@ -165,6 +221,21 @@ impl ChangedQuads {
                     })
                     .filter(move |quad| is_match(quad, pattern)),
             ),
+            [None, Some(predicate), Some(object), _]
+                if let Some(TermRef::Literal(literal)) = terms.term_for(object) =>
+            {
+                let range = ValueRange::with_key_of(literal);
+                let subjects = self.find_values(predicate, &range, terms).into_iter();
+                let quads = subjects.flat_map(move |(_, subject)| {
+                    let first = [subject, predicate, object, 0];
+                    self.changes.range(first..=[subject, predicate, object, u32::MAX])
+                });
+                Box::new(
+                    quads
+                        .filter(move |(quad, is_added)| **is_added && is_match(quad, pattern))
+                        .map(|(quad, _)| *quad),
+                )
+            }
             _ => Box::new(
                 self.find_changed(pattern).filter(|(_, is_added)| *is_added).map(|(quad, _)| quad),
             ),

@@ -1,6 +1,8 @@
 //! Reading, with the same interface for a [`crate::Reader`], a [`crate::Snapshot`] and a [`crate::Transaction`].
-use crate::{Error, SubjectQuads, order};
-use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad, Term};
+use crate::{Error, SubjectQuads, ValueKey, ValueRange, order};
+use oxrdf::{
+    GraphName, NamedNode, NamedNodeRef, NamedOrBlankNode, NamedOrBlankNodeRef, Quad, Term,
+};
 use std::ops::ControlFlow;
 
 /// A quad pattern. `None` matches everything.
@@ -47,6 +49,9 @@ pub struct DocumentRange<'a> {
     /// The maximum number of documents; 0 returns none.
     pub limit: usize,
 }
+
+/// The callback for each entry of the index of values, with the value's key and the subject.
+pub type VisitValue<'v> = dyn FnMut(&ValueKey, NamedOrBlankNode) -> ControlFlow<()> + 'v;
 
 /// A document's key and value.
 pub type Document = (Vec<u8>, Vec<u8>);
@@ -108,6 +113,32 @@ pub trait Read {
         range: DocumentRange<'_>,
     ) -> Result<Vec<Document>, Error>;
 
+    /// Passes each subject that may have a literal of this property in the range to `visit`, in the order of values or in
+    /// reverse. Subjects with the same key come in ascending order of their ids, in both directions. A subject comes once for
+    /// each of its keys. Only as much is read as `visit` takes.
+    ///
+    /// Returns false, without a call, if there is no index of values.
+    fn visit_values(
+        &self,
+        property: NamedNodeRef<'_>,
+        range: &ValueRange,
+        reverse: bool,
+        visit: &mut VisitValue<'_>,
+    ) -> Result<bool, Error> {
+        let _ = (property, range, reverse, visit);
+        Ok(false)
+    }
+
+    /// Estimates the number of entries of the range; `None` if there is no index of values. Small numbers are exact.
+    fn estimate_values(
+        &self,
+        property: NamedNodeRef<'_>,
+        range: &ValueRange,
+    ) -> Result<Option<u64>, Error> {
+        let _ = (property, range);
+        Ok(None)
+    }
+
     /// Returns whether some quad matches.
     fn any(&self, pattern: &Pattern) -> Result<bool, Error> {
         let mut found = false;
@@ -159,6 +190,24 @@ impl<R: Read + ?Sized> Read for &R {
         range: DocumentRange<'_>,
     ) -> Result<Vec<Document>, Error> {
         (**self).read_documents(collection, range)
+    }
+
+    fn visit_values(
+        &self,
+        property: NamedNodeRef<'_>,
+        range: &ValueRange,
+        reverse: bool,
+        visit: &mut VisitValue<'_>,
+    ) -> Result<bool, Error> {
+        (**self).visit_values(property, range, reverse, visit)
+    }
+
+    fn estimate_values(
+        &self,
+        property: NamedNodeRef<'_>,
+        range: &ValueRange,
+    ) -> Result<Option<u64>, Error> {
+        (**self).estimate_values(property, range)
     }
 
     fn any(&self, pattern: &Pattern) -> Result<bool, Error> {

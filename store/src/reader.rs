@@ -1,9 +1,9 @@
 //! Reading committed data.
-use crate::Error;
 use crate::index::{Index, PageCursor, View};
-use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
+use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter, VisitValue};
 use crate::subject_quads::SubjectQuads;
-use oxrdf::{NamedNode, NamedOrBlankNodeRef, Quad};
+use crate::{Error, ValueRange};
+use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNodeRef, Quad};
 use parking_lot::RwLockReadGuard;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -83,6 +83,24 @@ impl Read for Reader<'_> {
     ) -> Result<Vec<Document>, Error> {
         Read::read_documents(&self.index.view(), collection, range)
     }
+
+    fn visit_values(
+        &self,
+        property: NamedNodeRef<'_>,
+        range: &ValueRange,
+        reverse: bool,
+        visit: &mut VisitValue<'_>,
+    ) -> Result<bool, Error> {
+        Read::visit_values(&self.index.view(), property, range, reverse, visit)
+    }
+
+    fn estimate_values(
+        &self,
+        property: NamedNodeRef<'_>,
+        range: &ValueRange,
+    ) -> Result<Option<u64>, Error> {
+        Read::estimate_values(&self.index.view(), property, range)
+    }
 }
 
 impl Read for View<'_> {
@@ -141,6 +159,28 @@ impl Read for View<'_> {
             }
         })?;
         Ok(found)
+    }
+
+    fn visit_values(
+        &self,
+        property: NamedNodeRef<'_>,
+        range: &ValueRange,
+        reverse: bool,
+        visit: &mut VisitValue<'_>,
+    ) -> Result<bool, Error> {
+        self.visit_values(property, (range, reverse), visit)
+    }
+
+    fn estimate_values(
+        &self,
+        property: NamedNodeRef<'_>,
+        range: &ValueRange,
+    ) -> Result<Option<u64>, Error> {
+        if self.values.is_none() {
+            return Ok(None);
+        }
+        let property = self.find_code(property.into())?.and_then(|code| code.to_number());
+        property.map_or(Ok(Some(0)), |property| self.estimate_values(property, range))
     }
 }
 

@@ -67,8 +67,8 @@ impl ReadStore {
                 // Opening the index does not detect all kinds of damage.
                 index::discard_index(&inner.dir)?;
             }
-            let index = index::open_index(&inner.dir, id)?;
             let (options, steps) = (&inner.options, &inner.steps);
+            let index = index::open_index(&inner.dir, id, options.value_index)?;
             let index = catch_up(&inner.dir, index, &journal, options, steps, progress)?;
             *inner.lock_index_mut() = index;
         }

@@ -6,7 +6,7 @@ use crate::steps::WriterSteps;
 use crate::{Error, Options, Progress};
 use std::path::Path;
 
-/// Replays the journal into an index. Rebuilds the index if it is unusable.
+/// Replays the journal into an index. Rebuilds the index if it is unusable, or if the index of values was switched on or off.
 pub(crate) fn catch_up(
     dir: &Path,
     index: Index,
@@ -18,10 +18,15 @@ pub(crate) fn catch_up(
     let id = journal.id();
     let mut index =
         discard_if_unfit(dir, index, id, journal.base().map_or(0, |base| base.end.from))?;
+    if index.has_values() != options.value_index {
+        let value_index = options.value_index;
+        tracing::info!(value_index, "Rebuilding the quad index from the journal.");
+        index = replace_index(dir, index, id, value_index)?;
+    }
     match replay_journal(&mut index, journal, options, steps, progress) {
         Err(Error::Index(cause)) => {
             tracing::warn!(cause, "The quad index was unusable; rebuilding it from the journal.");
-            index = replace_index(dir, index, id)?;
+            index = replace_index(dir, index, id, options.value_index)?;
             replay_journal(&mut index, journal, options, steps, progress)?;
         }
         done => done?,
@@ -43,16 +48,17 @@ pub(crate) fn discard_if_unfit(
         tracing::warn!(
             "The quad index was unfinished or too old; rebuilding it from the journal's base."
         );
-        return replace_index(dir, index, id);
+        let has_values = index.has_values();
+        return replace_index(dir, index, id, has_values);
     }
     Ok(index)
 }
 
-/// Replaces an unusable index by an empty one.
-fn replace_index(dir: &Path, index: Index, id: StoreId) -> Result<Index, Error> {
+/// Replaces an index by an empty one.
+fn replace_index(dir: &Path, index: Index, id: StoreId, has_values: bool) -> Result<Index, Error> {
     drop(index);
     index::discard_index(dir)?;
-    index::open_index(dir, id)
+    index::open_index(dir, id, has_values)
 }
 
 fn replay_journal(

@@ -100,8 +100,8 @@ impl Store {
         refuse_unfinished_restore(dir)?;
         let recovery = Recovery::find_or_create(&dir.join("journal"), index::index_exists(dir))?;
         let id = recovery.id;
-        let index =
-            discard_if_unfit(dir, index::open_index(dir, id)?, id, recovery.base_sequence())?;
+        let index = index::open_index(dir, id, options.value_index)?;
+        let index = discard_if_unfit(dir, index, id, recovery.base_sequence())?;
         let mut journal = recovery.settle_end(index.checkpointed_sequence())?;
         let steps = WriterSteps::default();
         let index = catch_up(dir, index, &journal, &options, &steps, progress)?;

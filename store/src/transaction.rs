@@ -1,11 +1,13 @@
 //! An uncommitted change of the store.
+mod values;
+
 use crate::frame::QuadNumbers;
 use crate::index::{Code, Index, Row, View};
 use crate::overlay::{self, ChangedDocuments, ChangedQuads, DEFAULT_GRAPH_NUMBER, Terms};
-use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
+use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter, VisitValue};
 use crate::steps::WriterSteps;
-use crate::{Error, Format, term};
-use oxrdf::{NamedNode, NamedOrBlankNode, Quad, QuadRef};
+use crate::{Error, Format, ValueRange, term};
+use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNode, Quad, QuadRef, TermRef};
 use parking_lot::RwLockReadGuard;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
@@ -228,7 +230,7 @@ impl<'a> Transaction<'a> {
             None => {
                 let Some(key) = self.find_stored_key(quad)? else { return Ok(false) };
                 self.removed_keys.insert(key);
-                self.quads.remove(quad);
+                self.quads.remove(quad, &self.terms);
                 self.removed += 1;
             }
         }
@@ -325,10 +327,10 @@ impl<'a> Transaction<'a> {
         numbers.sort_unstable();
         numbers.dedup();
         let iris = numbers.into_iter().filter_map(|number| match self.terms.term_for(number)? {
-            oxrdf::TermRef::NamedNode(iri) if iri.as_str().starts_with(prefix) => Some(iri),
+            TermRef::NamedNode(iri) if iri.as_str().starts_with(prefix) => Some(iri),
             _ => None,
         });
-        iris.map(oxrdf::NamedNodeRef::into_owned).collect()
+        iris.map(NamedNodeRef::into_owned).collect()
     }
 
     /// Returns the IRIs in one position of the added and removed quads that match a pattern, each once.
@@ -346,7 +348,7 @@ impl<'a> Transaction<'a> {
         for number in numbers {
             self.steps.count_step();
             let known = self.terms.find_code(number, &self.index)?.is_some();
-            if let Some(oxrdf::TermRef::NamedNode(iri)) = self.terms.term_for(number) {
+            if let Some(TermRef::NamedNode(iri)) = self.terms.term_for(number) {
                 changed.push((iri.into_owned(), known));
             }
         }
@@ -411,7 +413,7 @@ impl<'a> Transaction<'a> {
         let mut last = DEFAULT_GRAPH_NUMBER;
         for [subject, ..] in self.quads.changes.keys() {
             if *subject != last
-                && let Some(oxrdf::TermRef::NamedNode(iri)) = self.terms.term_for(*subject)
+                && let Some(TermRef::NamedNode(iri)) = self.terms.term_for(*subject)
                 && after.is_none_or(|after| iri.as_str() > after)
             {
                 subjects.insert(iri.as_str().to_owned());
@@ -423,6 +425,24 @@ impl<'a> Transaction<'a> {
 }
 
 impl Read for Transaction<'_> {
+    fn visit_values(
+        &self,
+        property: NamedNodeRef<'_>,
+        range: &ValueRange,
+        reverse: bool,
+        visit: &mut VisitValue<'_>,
+    ) -> Result<bool, Error> {
+        self.visit_merged_values(property, (range, reverse), visit)
+    }
+
+    fn estimate_values(
+        &self,
+        property: NamedNodeRef<'_>,
+        range: &ValueRange,
+    ) -> Result<Option<u64>, Error> {
+        self.estimate_merged_values(property, range)
+    }
+
     fn for_each(
         &self,
         pattern: &Pattern,

@@ -7,7 +7,8 @@ use model::{Model, blank, iri, matching, text};
 use oxrdf::vocab::xsd;
 use oxrdf::{GraphName, Literal, NamedNode, NamedNodeRef, NamedOrBlankNode, Quad, Term, TermRef};
 use penstock_store::{
-    DocumentRange, Error, ListedSubject, Options, Pattern, Read, Store, SubjectFilter, SubjectQuads,
+    DocumentRange, Error, ListedSubject, Options, Pattern, Read, Store, SubjectFilter,
+    SubjectQuads, ValueClass, ValueKey, ValueRange,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -32,6 +33,8 @@ enum Step {
     Reopen,
     LoseIndex,
     MarkIndex,
+    /// Switches the index of values on or off.
+    SwitchValues,
 }
 
 fn subject(n: u8) -> NamedOrBlankNode {
@@ -46,7 +49,64 @@ fn predicate(n: u8) -> NamedNode {
     iri(&format!("p{n}"))
 }
 
+/// The number of objects of [`object`].
+const OBJECTS: u8 = 80;
+
+/// A literal of a kind that the index of values tells apart, or of which it does not see all.
+fn value(n: u8) -> Literal {
+    let typed = |text: &str, datatype: NamedNodeRef<'_>| Literal::new_typed_literal(text, datatype);
+    let long = "an equal beginning of 24 ";
+    match n {
+        0 => typed("1", xsd::INTEGER),
+        1 => typed("01", xsd::INTEGER),
+        2 => typed("1.0", xsd::DECIMAL),
+        3 => typed("1.0E0", xsd::DOUBLE),
+        4 => typed("1", xsd::FLOAT),
+        5 => typed("0.1", xsd::FLOAT),
+        6 => typed("0.1", xsd::DECIMAL),
+        7 => typed("NaN", xsd::DOUBLE),
+        8 => typed("-INF", xsd::DOUBLE),
+        9 => typed("9007199254740993", xsd::INTEGER),
+        10 => typed("9007199254740992", xsd::LONG),
+        11 => typed("-0.0", xsd::DOUBLE),
+        12 => typed("300", xsd::BYTE),
+        13 => typed("no number", xsd::INTEGER),
+        14 => typed("2024-01-01T00:00:00Z", xsd::DATE_TIME),
+        15 => typed("2024-01-01T00:00:00", xsd::DATE_TIME),
+        16 => typed("2024-01-01T01:00:00+01:00", xsd::DATE_TIME_STAMP),
+        17 => typed("2024-01-01", xsd::DATE),
+        18 => typed("2024-01-01+14:00", xsd::DATE),
+        19 => typed("1969-12-31T23:59:59.9999999Z", xsd::DATE_TIME),
+        20 => typed("2024-13-01", xsd::DATE),
+        21 => typed("true", xsd::BOOLEAN),
+        22 => typed("1", xsd::BOOLEAN),
+        23 => typed("false", xsd::BOOLEAN),
+        24 => typed("PT1H", xsd::DURATION),
+        25 => text(""),
+        26 => text("\0"),
+        27 => text("\0\0"),
+        28 => text("a"),
+        29 => text("a\0"),
+        30 => text("a\u{1}"),
+        31 => text(&format!("{long}a")),
+        32 => text(&format!("{long}b")),
+        33 => text(&long[..24]),
+        34 => text(&long[..23]),
+        // A character that the end of the key divides.
+        35 => text(&format!("{}é", &long[..23])),
+        36 => text(&format!("{}e", &long[..23])),
+        37 => text(&long.repeat(20)),
+        38 => text(&format!("{}, and another", long.repeat(20))),
+        39 => Literal::new_language_tagged_literal_unchecked("a", "en"),
+        40 => Literal::new_language_tagged_literal_unchecked(long.repeat(10), "de"),
+        n => typed(&format!("{}", i32::from(n) - 45), xsd::INT),
+    }
+}
+
 fn object(n: u8) -> Term {
+    if n >= 30 {
+        return value(n - 30).into();
+    }
     let repeated = format!("{n}").repeat(usize::from(n) * 20);
     match n % 6 {
         0 => text(&repeated).into(),
@@ -66,7 +126,7 @@ fn graph(n: u8) -> GraphName {
 }
 
 fn quads() -> impl Strategy<Value = Quad> {
-    (0_u8..12, 0_u8..4, 0_u8..30, 0_u8..3)
+    (0_u8..12, 0_u8..4, 0_u8..OBJECTS, 0_u8..3)
         .prop_map(|(s, p, o, g)| Quad::new(subject(s), predicate(p), object(o), graph(g)))
 }
 
@@ -95,6 +155,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Reopen),
         1 => Just(Step::LoseIndex),
         1 => Just(Step::MarkIndex),
+        1 => Just(Step::SwitchValues),
     ];
     prop::collection::vec(step, 1..14)
 }
@@ -168,7 +229,7 @@ fn check(read: &impl Read, model: &Model, buffer: &mut SubjectQuads) -> Result<(
     for bits in 0_u8..16 {
         for n in 0_u8..4 {
             let on = |bit: u8| bits & (1 << bit) != 0;
-            for o in [n, n + 6, n + 22] {
+            for o in [n, n + 6, n + 22, n + 30, n + 34, n + 55, n + 67] {
                 let pattern = Pattern {
                     subject: on(0).then(|| subject(n * 3)),
                     predicate: on(1).then(|| predicate(n)),
@@ -182,7 +243,7 @@ fn check(read: &impl Read, model: &Model, buffer: &mut SubjectQuads) -> Result<(
     for n in 0_u8..12 {
         let filter = SubjectFilter {
             graph: (n % 2 == 0).then(|| graph(n / 4)),
-            having: (0..n % 3).map(|more| (predicate(more), object(n + more))).collect(),
+            having: (0..n % 3).map(|more| (predicate(more), object(n * 6 + more))).collect(),
         };
         let mut after: Option<String> = None;
         loop {
@@ -195,6 +256,7 @@ fn check(read: &impl Read, model: &Model, buffer: &mut SubjectQuads) -> Result<(
         }
         prop_assert!(read.list_subjects(&filter, None, 0).unwrap().is_empty());
     }
+    check_values(read, model)?;
     let keys: [&[u8]; 5] = [&[], &[0], &[97], &[255], &[1, 0]];
     for collection in COLLECTIONS {
         for prefix in keys {
@@ -211,6 +273,75 @@ fn check(read: &impl Read, model: &Model, buffer: &mut SubjectQuads) -> Result<(
                 read.read_document(collection, prefix).unwrap(),
                 model.documents.get(&(collection.to_owned(), prefix.to_vec())).cloned()
             );
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the index of values, if there is one, has the values of all quads in order.
+fn check_values(read: &impl Read, model: &Model) -> Result<(), TestCaseError> {
+    for property in (0..5).map(predicate) {
+        for class in ValueClass::ALL {
+            let all = ValueRange::of_class(class);
+            let expected = model.values(&property, class);
+            let estimate = read.estimate_values(property.as_ref(), &all).unwrap();
+            let Some(found) = model::read_values(read, &property, &all) else {
+                prop_assert_eq!(estimate, None);
+                return Ok(());
+            };
+            let count = found.iter().map(|(_, subjects)| subjects.len()).sum::<usize>() as u64;
+            prop_assert!(estimate.unwrap() >= count);
+            let as_sets: Vec<_> =
+                found.iter().map(|(key, all)| (*key, all.iter().cloned().collect())).collect();
+            prop_assert_eq!(count, expected.values().map(|all| all.len() as u64).sum::<u64>());
+            prop_assert_eq!(as_sets, expected.into_iter().collect::<Vec<_>>());
+            for n in (0..OBJECTS - 30).step_by(3) {
+                let literal = value(n);
+                let (of, key) = ValueKey::of(literal.as_ref());
+                if of != class {
+                    continue;
+                }
+                let (least, most) =
+                    (ValueRange::at_least(literal.as_ref()), ValueRange::at_most(literal.as_ref()));
+                check_part(read, &property, (&found, &least), |found| found >= key)?;
+                check_part(read, &property, (&found, &most), |found| found <= key)?;
+                let both = least.intersect(&most).unwrap();
+                check_part(read, &property, (&found, &both), |found| found == key)?;
+                let equal = ValueRange::equal_to(literal.as_ref());
+                let equal = model::read_values(read, &property, &equal).unwrap();
+                let have = model.quads.iter().filter(|quad| {
+                    quad.predicate == property && quad.object == Term::from(literal.clone())
+                });
+                for quad in have {
+                    let subjects = equal.iter().find(|(found, _)| *found == key);
+                    prop_assert!(subjects.unwrap().1.contains(&quad.subject));
+                }
+                let is_part = |(key, subjects): &(ValueKey, Vec<_>)| {
+                    let all = found.iter().find(|(found, _)| found == key);
+                    all.is_some_and(|(_, all)| subjects.iter().all(|one| all.contains(one)))
+                };
+                prop_assert!(equal.iter().all(is_part));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a range selects the keys that it must, and few others.
+fn check_part(
+    read: &impl Read,
+    property: &NamedNode,
+    (all, range): (&model::Values, &ValueRange),
+    is_within: impl Fn(ValueKey) -> bool,
+) -> Result<(), TestCaseError> {
+    let part = model::read_values(read, property, range).unwrap();
+    prop_assert!(part.iter().all(|found| all.contains(found)));
+    for (key, subjects) in all {
+        let found = part.iter().find(|(found, _)| found == key).map(|(_, found)| found);
+        if is_within(*key) {
+            prop_assert_eq!(found, Some(subjects));
+        } else if range.class() != ValueClass::Number {
+            prop_assert_eq!(found, None);
         }
     }
     Ok(())
@@ -290,15 +421,16 @@ proptest! {
         background_maintenance in any::<bool>(),
     ) {
         let dir = tempfile::tempdir().unwrap();
-        let options = Options {
+        let mut options = Options {
             write_back_bytes,
             segment_bytes,
             compact_bytes,
             background_maintenance,
             ..Options::default()
         };
-        let open = || Store::open(dir.path(), options.clone(), &mut |_| {}).unwrap();
-        let mut store = open();
+        let open =
+            |options: &Options| Store::open(dir.path(), options.clone(), &mut |_| {}).unwrap();
+        let mut store = open(&options);
         let mut model = Model::default();
         // Reused throughout: its cached positions must not be used after a change.
         let about = &mut SubjectQuads::default();
@@ -316,9 +448,10 @@ proptest! {
                     prop_assert!(store.stats().base_bytes > 0 || store.stats().sequence == 0);
                 }
                 Step::Pack => store.pack_segments().unwrap(),
-                Step::Reopen | Step::LoseIndex | Step::MarkIndex => {
+                Step::Reopen | Step::LoseIndex | Step::MarkIndex | Step::SwitchValues => {
                     drop(store);
                     match step {
+                        Step::SwitchValues => options.value_index = !options.value_index,
                         Step::LoseIndex => {
                             std::fs::remove_dir_all(dir.path().join("index")).unwrap();
                         }
@@ -327,14 +460,19 @@ proptest! {
                         }
                         _ => {}
                     }
-                    store = open();
+                    store = open(&options);
                 }
             }
+            let range = ValueRange::of_class(ValueClass::Text);
+            let has_values = model::read_values(&store.read(), &predicate(0), &range).is_some();
+            prop_assert_eq!(has_values, options.value_index);
             prop_assert_eq!(store.stats().quads, model.quads.len() as u64);
             check(&store.read(), &model, about)?;
             check_listed(&store, &model, about, &mut listed)?;
         }
         drop(store);
-        check(&open().read(), &model, about)?;
+        check(&open(&options).read(), &model, about)?;
+        let verified = penstock_store::verify_store(dir.path(), &mut |_| {}).unwrap();
+        prop_assert_eq!(verified.damage, Vec::<String>::new());
     }
 }

@@ -5,7 +5,7 @@
 mod model;
 
 use model::{Model, add, copy, iri, newest_segment, open, quad, segments, text};
-use penstock_store::{Error, Options, Store, verify_store};
+use penstock_store::{Error, Format, Options, Store, verify_store};
 use std::fs;
 use std::path::Path;
 
@@ -134,10 +134,12 @@ fn a_newer_format_is_refused() {
     drop(open(dir.path()));
     let segment = newest_segment(dir.path());
     let mut bytes = fs::read(&segment).unwrap();
-    bytes[8] = 5;
+    let newest = Format::NEWEST.number();
+    bytes[8] = u8::try_from(newest + 1).unwrap();
     fs::write(&segment, bytes).unwrap();
     let error = try_open(dir.path()).unwrap_err();
-    assert!(matches!(error, Error::NewerFormat { found: 5, known: 4, .. }), "{error}");
+    let Error::NewerFormat { found, known, .. } = error else { panic!("{error}") };
+    assert_eq!((found, known), (newest + 1, newest));
 }
 
 /// Creates a store with an earlier checkpoint, and copies its directory before and after another one.

@@ -1,6 +1,7 @@
 //! A store of every format opens with all of its data. `fixtures/v1` has a base, a later segment, and a term of
 //! every kind. `fixtures/v2` and those of later formats also have a packed segment before the last. They contain
-//! no index, because it is rebuilt. But `fixtures/index-4` has one of version 4, which is used as it is.
+//! no index, because it is rebuilt. But `fixtures/index-4` has one of version 4. It has no values, and is used as it is if
+//! they are not wanted.
 //!
 //! For a new format, add it to [`Format::ALL`] and to FORMAT.md, and write its fixture:
 //! `UPDATE=1 cargo test -p penstock-store --test format`. That never changes an existing one.
@@ -10,7 +11,7 @@ mod model;
 use model::{Model, blank, copy, iri, open, quad, text};
 use oxrdf::vocab::xsd;
 use oxrdf::{GraphName, Literal, Quad};
-use penstock_store::{Error, Format, Options, Store, verify_store};
+use penstock_store::{Error, Format, Options, Store, ValueRange, verify_store};
 use std::path::{Path, PathBuf};
 
 const COLLECTIONS: [&str; 3] = ["", "a", "b"];
@@ -148,8 +149,9 @@ fn an_index_of_version_4_is_used_and_its_documents_are_counted() {
     let dir = tempfile::tempdir().unwrap();
     copy(&fixture("index-4"), dir.path());
     let mut is_rebuilt = false;
-    let options = Options { background_maintenance: false, ..Options::default() };
-    let store = Store::open(dir.path(), options, &mut |_| is_rebuilt = true).unwrap();
+    let options =
+        Options { background_maintenance: false, value_index: false, ..Options::default() };
+    let store = Store::open(dir.path(), options.clone(), &mut |_| is_rebuilt = true).unwrap();
     assert!(!is_rebuilt);
     assert!(
         Model::of(&store.read(), &COLLECTIONS) == expected(),
@@ -160,7 +162,27 @@ fn an_index_of_version_4_is_used_and_its_documents_are_counted() {
     store.compact_journal().unwrap();
     drop(store);
     assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().damage, [""; 0]);
-    open(dir.path()).compact_journal().unwrap();
+    let store = Store::open(dir.path(), options, &mut |_| is_rebuilt = true).unwrap();
+    assert!(!is_rebuilt);
+    store.compact_journal().unwrap();
+}
+
+#[test]
+fn an_index_of_version_4_is_rebuilt_with_values() {
+    let dir = tempfile::tempdir().unwrap();
+    copy(&fixture("index-4"), dir.path());
+    let mut totals = Vec::new();
+    let store =
+        Store::open(dir.path(), Options::default(), &mut |progress| totals.push(progress.total));
+    let read = store.unwrap().snapshot().unwrap();
+    assert!(totals.iter().all(|total| *total > 0) && !totals.is_empty());
+    assert!(Model::of(&read, &COLLECTIONS) == expected());
+    let numbers = ValueRange::equal_to(Literal::from(1).as_ref());
+    let found = model::read_values(&read, &iri("number"), &numbers).unwrap();
+    assert_eq!(
+        found.into_iter().map(|(_, subjects)| subjects).collect::<Vec<_>>(),
+        [[iri("s").into()]]
+    );
 }
 
 fn is_read(version: &str, files: usize, format: Format) {

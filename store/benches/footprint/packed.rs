@@ -2,13 +2,20 @@
 use crate::process::{self, Measurement};
 use crate::work::{OBJECTS_PER_COMMIT, Order, QUADS_PER_OBJECT, Workload, shared_value};
 use crate::{Figures, report_figure, run_step, step_command};
-use oxrdf::NamedOrBlankNode;
-use penstock_store::{Error, Options, Pattern, Read as _, Store, SubjectFilter};
+use oxrdf::{NamedOrBlankNode, Term};
+use penstock_store::{
+    Error, Options, Pattern, Read as _, Snapshot, Store, SubjectFilter, ValueClass, ValueKey,
+    ValueRange,
+};
 use std::io::{BufRead as _, BufReader};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// The number of lookups by a literal.
+const VALUE_LOOKUPS: u64 = 20_000;
+/// The number of lists of the first or last subjects by a literal.
+const VALUE_LISTS: u64 = 2_000;
 /// The maximum number of objects read in a step.
 const MAX_READ_OBJECTS: u64 = 50_000;
 
@@ -113,6 +120,49 @@ pub(crate) fn read_objects(dir: &Path, quads: u64, order: Order) {
     scan_quads(&store, &work, sample);
     list_subjects(&store, &work, sample);
     process::report_memory("scanned");
+    let snapshot = store.snapshot().expect("a snapshot");
+    look_up_values(&snapshot, &work, objects);
+    list_values(&snapshot, &work);
+    process::report_memory("values read");
+}
+
+/// Looks up subjects by a literal.
+fn look_up_values(snapshot: &Snapshot, work: &Workload, objects: u64) {
+    let stretch = Measurement::begin();
+    for n in 0..VALUE_LOOKUPS {
+        let n = n.wrapping_mul(7_919_999) % objects.max(1);
+        let quad = work.object_quads(n).last().expect("a quad");
+        let Term::Literal(literal) = quad.object else { continue };
+        let mut found = Vec::new();
+        let visit = &mut |_: &ValueKey, subject| {
+            found.push(subject);
+            ControlFlow::Continue(())
+        };
+        let range = ValueRange::equal_to(literal.as_ref());
+        let read = snapshot.visit_values(quad.predicate.as_ref(), &range, false, visit);
+        assert!(read.expect("an index of values"));
+        assert_eq!(found, [quad.subject]);
+    }
+    stretch.report_rate("subjects looked up by a literal", VALUE_LOOKUPS);
+}
+
+/// Lists the subjects with the first and the last values of a property.
+fn list_values(snapshot: &Snapshot, work: &Workload) {
+    let all = ValueRange::of_class(ValueClass::Text);
+    for (what, reverse) in [("first", false), ("last", true)] {
+        let stretch = Measurement::begin();
+        for _ in 0..VALUE_LISTS {
+            let property = work.predicates.last().expect("a property");
+            let mut found = 0;
+            let visit = &mut |_: &ValueKey, _| {
+                found += 1;
+                if found < 20 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            };
+            snapshot.visit_values(property.as_ref(), &all, reverse, visit).expect("values");
+            assert_eq!(found, 20);
+        }
+        stretch.report_rate(&format!("{what} 20 subjects by a literal"), VALUE_LISTS);
+    }
 }
 
 /// Scans by predicate and object, each with the quads of all objects that match.

@@ -10,7 +10,9 @@ use super::engine::Engine;
 use super::images::{self, ImagesEnd, NewImages};
 use super::key::{Shape, damaged_entry, tree};
 use super::note::Note;
-use super::runs::{self, Runs};
+use super::run_files::WrittenRuns;
+use super::runs::{NAMES, Runs};
+use super::values::Values;
 use super::{Health as _, Index, preserved};
 use crate::steps::WriterSteps;
 use crate::{DiskFull, Error, files};
@@ -64,11 +66,13 @@ pub(crate) fn index_exists(dir: &Path) -> bool {
 }
 
 /// Opens the index, or creates an empty one. Finishes an interrupted checkpoint. Discards an index that
-/// cannot be opened or that belongs to another journal.
-pub(crate) fn open_index(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
+/// cannot be opened or that belongs to another journal. An index that exists keeps its index of values, or has none;
+/// `has_values` is for a new one.
+pub(crate) fn open_index(dir: &Path, store_id: [u8; 16], has_values: bool) -> Result<Index, Error> {
     files::remove_durably(&new_images_path(dir), dir)?;
     files::remove_durably(&preserved::file_path(dir), dir)?;
-    let found = match try_open(dir, store_id, Trust::Sealed) {
+    let new = Note::new(store_id, has_values);
+    let found = match try_open(dir, &new, Trust::Sealed) {
         Ok(index) if index.store_id() == store_id => return Ok(index),
         Ok(_) => Error::Index("the index belongs to another journal".into()),
         Err(error @ Error::Io { .. }) => return Err(error),
@@ -76,7 +80,7 @@ pub(crate) fn open_index(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error>
     };
     tracing::warn!(cause = %found, "The quad index was unusable; rebuilding it from the journal.");
     discard_index(dir)?;
-    try_open(dir, store_id, Trust::Sealed)
+    try_open(dir, &new, Trust::Sealed)
 }
 
 /// The store id that an inspection passes to [`try_open`]. Only an empty index gets it.
@@ -108,7 +112,7 @@ pub(crate) fn inspect_index(dir: &Path) -> Result<InspectedIndex, Error> {
             noted.filter(|(_, noted)| *noted < LOADING_SEQUENCE),
         ));
     }
-    match try_open(dir, NO_STORE_ID, Trust::Nothing) {
+    match try_open(dir, &Note::new(NO_STORE_ID, false), Trust::Nothing) {
         Ok(index) if index.store_id() == NO_STORE_ID => Ok(InspectedIndex::None),
         Ok(index) => Ok(InspectedIndex::Open(Box::new(index))),
         Err(Error::Index(cause)) => Ok(InspectedIndex::Unusable(cause)),
@@ -125,7 +129,8 @@ enum Trust {
     Nothing,
 }
 
-fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error> {
+/// Opens an index. A new one gets this note.
+fn try_open(dir: &Path, new: &Note, trust: Trust) -> Result<Index, Error> {
     let name = [tree::NOTE];
     let mark = mark_path(dir);
     let interrupted = mark.exists();
@@ -133,22 +138,25 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         tracing::warn!("Found an interrupted checkpoint; finishing it.");
     }
     // Damage in the engine's files may go unnoticed, and make it return older data.
-    let (engine, (note, is_counted, runs)) = Engine::open(&index_folder(dir), |engine, sealed| {
-        if interrupted {
-            blocks::apply_images(engine, &mark, &name, &WriterSteps::default())?;
-        }
-        let (note, is_counted) = match engine.get(&name, Note::decode)? {
-            None => (Note::new(store_id), true),
-            Some(None) => return Err(damaged_entry("the note", &name)),
-            Some(Some(decoded)) => decoded,
-        };
-        let is_trusted = sealed && !interrupted && trust == Trust::Sealed;
-        if !is_trusted && engine.checksum_sum_except(&name)? != note.checksum_sum {
-            return Err(Error::Index("the checksum of the index's blocks is wrong".into()));
-        }
-        let runs = Runs::open(index_folder(dir).join("runs"), &note.runs, tree::is_looked_up)?;
-        Ok((note, is_counted, runs))
-    })?;
+    let (engine, (note, is_counted, runs, values)) =
+        Engine::open(&index_folder(dir), |engine, sealed| {
+            if interrupted {
+                blocks::apply_images(engine, &mark, &name, &WriterSteps::default())?;
+            }
+            let (note, is_counted) = match engine.get(&name, Note::decode)? {
+                None => (new.clone(), true),
+                Some(None) => return Err(damaged_entry("the note", &name)),
+                Some(Some(decoded)) => decoded,
+            };
+            let is_trusted = sealed && !interrupted && trust == Trust::Sealed;
+            if !is_trusted && engine.checksum_sum_except(&name)? != note.checksum_sum {
+                return Err(Error::Index("the checksum of the index's blocks is wrong".into()));
+            }
+            let runs = Runs::open(index_folder(dir).join("runs"), &NAMES, &note.runs)?;
+            let values = note.values.as_deref();
+            let values = values.map(|runs| Values::open(index_folder(dir).join("values"), runs));
+            Ok((note, is_counted, runs, values.transpose()?))
+        })?;
     if interrupted {
         files::remove_durably(&mark, dir)?;
     }
@@ -158,6 +166,7 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         note,
         blocks: Blocks::new(engine, Shape::of_tree),
         runs,
+        values,
         names: Arc::default(),
         dir: dir.to_owned(),
         unusable_cause: None,
@@ -189,7 +198,14 @@ pub(crate) fn discard_index(dir: &Path) -> Result<(), Error> {
 #[must_use]
 pub(crate) struct WrittenCheckpoint {
     note: Note,
-    parts: Option<(WrittenImages, runs::WrittenRuns)>,
+    parts: Option<WrittenParts>,
+}
+
+/// What a checkpoint wrote.
+struct WrittenParts {
+    images: WrittenImages,
+    runs: WrittenRuns,
+    values: Option<WrittenRuns>,
 }
 
 impl Index {
@@ -236,12 +252,14 @@ impl Index {
         })
     }
 
-    /// Writes all changes into the file of images, and the names into a run. Once this succeeds, the
+    /// Writes all changes into the file of images, and names and values into runs. Once this succeeds, the
     /// checkpoint counts.
     fn write_images(&self, steps: &WriterSteps) -> Result<WrittenCheckpoint, Error> {
         let mut note = self.note.clone();
         let runs = self.runs.write_changes(steps)?;
         note.runs = runs.to_notes();
+        let values = self.values.as_ref().map(|values| values.write_changes(steps)).transpose()?;
+        note.values = values.as_ref().map(WrittenRuns::to_notes);
         let new = new_images_path(&self.dir);
         let mut images = NewImages::begin(&new)?;
         let imaged = self.blocks.write_dirty(&mut images, steps)?;
@@ -249,7 +267,8 @@ impl Index {
         images.finish(&ImagesEnd { note: note.encode(), sum: imaged.sum })?;
         self.is_behind.store(true, Ordering::Release);
         files::rename_durably(&new, &mark_path(&self.dir), &self.dir)?;
-        Ok(WrittenCheckpoint { note, parts: Some((imaged, runs)) })
+        let parts = WrittenParts { images: imaged, runs, values };
+        Ok(WrittenCheckpoint { note, parts: Some(parts) })
     }
 
     /// Records that the changes are on the medium.
@@ -257,9 +276,12 @@ impl Index {
         self.note = written.note;
         self.checkpointed_sequence = self.note.sequence;
         *self.is_behind.get_mut() = false;
-        if let Some((imaged, runs)) = written.parts {
-            self.blocks.mark_written(imaged);
-            self.runs.mark_written(runs);
+        if let Some(parts) = written.parts {
+            self.blocks.mark_written(parts.images);
+            self.runs.mark_written(parts.runs);
+            if let (Some(values), Some(written)) = (&mut self.values, parts.values) {
+                values.mark_written(written);
+            }
         }
     }
 }

@@ -25,6 +25,10 @@ impl Filter {
         Self(vec![0; bytes].into())
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn bit_positions(&self, hash: u64) -> impl Iterator<Item = (usize, u8)> + use<> {
         let bits = (self.0.len() as u64 * 8).max(1);
         let step = (hash >> 32) | 1;

@@ -79,7 +79,7 @@ fn packed_blocks() {
 
 #[test]
 fn keys_and_notes() {
-    let mut note = Note::new([3; 16]);
+    let mut note = Note::new([3; 16], true);
     note.sequence = 4_711;
     let row = Row { subject: &[5], predicate: &[6], object: &[0, 7], graph: &[0] };
     let documents = documents::document_key("collection", b"k\0ey");

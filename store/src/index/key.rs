@@ -50,9 +50,11 @@ pub(crate) mod tree {
     pub(crate) const DOCUMENT: u8 = 9;
     /// Graph, IRI of a subject: its id. In runs.
     pub(crate) const GRAPH_IRI: u8 = 10;
+    /// Predicate, class and bounded value of a literal, subject. In runs of their own.
+    pub(crate) const VALUE: u8 = 11;
 
     /// The number of trees.
-    pub(crate) const COUNT: usize = 11;
+    pub(crate) const COUNT: usize = 12;
 
     /// Returns whether a key in the runs is looked up individually. Other keys are only listed.
     pub(crate) fn is_looked_up(key: &[u8]) -> bool {

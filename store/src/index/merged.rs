@@ -1,16 +1,16 @@
 //! Merges several sorted sources. Of entries with the same key, the newest counts.
-use super::key::damaged_entry;
 use super::packing::Unpacker;
 use super::run::RunCursor;
-use crate::Error;
-use crate::varint::Input;
+use crate::{Error, varint};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::collections::btree_map::Range;
 
-/// The value of a deleted name.
+/// The number of a deleted name.
 pub(super) const DELETED: u64 = 0;
+/// The value of an entry that was deleted, as in a run.
+pub(super) const DELETED_VALUE: &[u8] = &[0];
 
 /// A source with its current entry.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Source<'a> {
 #[derive(Debug)]
 enum SourceKind<'a> {
     Run(RunCursor),
-    Changed { key: &'a [u8], value: u64, rest: Range<'a, Box<[u8]>, u64> },
+    Changed { key: &'a [u8], value: Vec<u8>, rest: Range<'a, Box<[u8]>, u64> },
 }
 
 impl<'a> Source<'a> {
@@ -34,8 +34,10 @@ impl<'a> Source<'a> {
     /// Creates the source of changes that wait for a checkpoint. They are newer than any run. `None` if there
     /// are none.
     pub(super) fn from_changes(age: usize, mut rest: Range<'a, Box<[u8]>, u64>) -> Option<Self> {
-        let (key, value) = rest.next()?;
-        Some(Self { age, kind: SourceKind::Changed { key, value: *value, rest } })
+        let (key, number) = rest.next()?;
+        let mut value = Vec::with_capacity(9);
+        varint::write_number(&mut value, *number);
+        Some(Self { age, kind: SourceKind::Changed { key, value, rest } })
     }
 
     fn key(&self) -> &[u8] {
@@ -45,12 +47,10 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn read_value(&self) -> Result<u64, Error> {
+    fn value(&self) -> &[u8] {
         match &self.kind {
-            SourceKind::Changed { value, .. } => Ok(*value),
-            SourceKind::Run(cursor) => Input::new(cursor.value())
-                .read_number()
-                .ok_or_else(|| damaged_entry("the number of", cursor.key())),
+            SourceKind::Run(cursor) => cursor.value(),
+            SourceKind::Changed { value, .. } => value,
         }
     }
 
@@ -58,7 +58,9 @@ impl<'a> Source<'a> {
         match &mut self.kind {
             SourceKind::Run(cursor) => cursor.advance(unpacker),
             SourceKind::Changed { key, value, rest } => Ok(rest.next().is_some_and(|next| {
-                (*key, *value) = (next.0, *next.1);
+                *key = next.0;
+                value.clear();
+                varint::write_number(value, *next.1);
                 true
             })),
         }
@@ -105,17 +107,16 @@ impl<'a> Merged<'a> {
     pub(super) fn next<T>(
         &mut self,
         unpacker: &Unpacker,
-        read: impl FnOnce(&[u8], u64, bool) -> T,
+        read: impl FnOnce(&[u8], &[u8], bool) -> T,
     ) -> Result<Option<T>, Error> {
         let Some(mut source) = self.sources.peek_mut() else { return Ok(None) };
-        let value = source.read_value()?;
         let counts = self.last.as_deref() != Some(source.key());
         if counts {
             let last = self.last.get_or_insert_default();
             last.clear();
             last.extend_from_slice(source.key());
         }
-        let done = read(source.key(), value, counts);
+        let done = read(source.key(), source.value(), counts);
         if !source.advance(unpacker)? {
             PeekMut::pop(source);
         }

@@ -2,10 +2,11 @@
 use super::run::RunNote;
 use crate::varint::{self, Input};
 
-/// The version of the index format. An index of another version is discarded and rebuilt, except for
-/// [`FORMAT_WITHOUT_DOCUMENT_COUNT`].
-const INDEX_FORMAT: u64 = 5;
-/// The version without a count of documents.
+/// The version of the index format. An index of another version is discarded and rebuilt, except for those below.
+const INDEX_FORMAT: u64 = 6;
+/// The version without an index of values.
+const FORMAT_WITHOUT_VALUES: u64 = 5;
+/// The version that also lacks a count of documents.
 const FORMAT_WITHOUT_DOCUMENT_COUNT: u64 = 4;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,11 +25,14 @@ pub(super) struct Note {
     pub(super) checksum_sum: u64,
     /// The valid runs, newest first.
     pub(super) runs: Vec<RunNote>,
+    /// The valid runs of values, newest first; `None` without an index of values.
+    pub(super) values: Option<Vec<RunNote>>,
 }
 
 impl Note {
-    pub(super) fn new(store_id: [u8; 16]) -> Self {
-        Self { store_id, next_id: 1, next_long: 1, ..Self::default() }
+    pub(super) fn new(store_id: [u8; 16], has_values: bool) -> Self {
+        let values = has_values.then(Vec::new);
+        Self { store_id, next_id: 1, next_long: 1, values, ..Self::default() }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -39,9 +43,16 @@ impl Note {
             varint::write_number(&mut out, number);
         }
         out.extend_from_slice(&self.checksum_sum.to_le_bytes());
-        varint::write_length(&mut out, self.runs.len());
-        for run in &self.runs {
-            run.encode(&mut out);
+        let mut write = |first, runs: &[RunNote]| {
+            varint::write_length(&mut out, first + runs.len());
+            for run in runs {
+                run.encode(&mut out);
+            }
+        };
+        write(0, &self.runs);
+        match &self.values {
+            None => write(0, &[]),
+            Some(values) => write(1, values),
         }
         out
     }
@@ -50,22 +61,33 @@ impl Note {
     pub(super) fn decode(bytes: &[u8]) -> Option<(Self, bool)> {
         let mut input = Input::new(bytes);
         let format = input.read_number()?;
-        if ![INDEX_FORMAT, FORMAT_WITHOUT_DOCUMENT_COUNT].contains(&format) {
+        if !(FORMAT_WITHOUT_DOCUMENT_COUNT..=INDEX_FORMAT).contains(&format) {
             return None;
         }
+        let is_counted = format > FORMAT_WITHOUT_DOCUMENT_COUNT;
         let mut note = Self {
             store_id: input.take(16)?.try_into().ok()?,
             sequence: input.read_number()?,
             next_id: input.read_number()?,
             next_long: input.read_number()?,
             quads: input.read_number()?,
-            documents: if format == INDEX_FORMAT { input.read_number()? } else { 0 },
+            documents: if is_counted { input.read_number()? } else { 0 },
             checksum_sum: u64::from_le_bytes(input.take(8)?.try_into().ok()?),
             runs: Vec::new(),
+            values: None,
         };
         for _ in 0..input.read_length()? {
             note.runs.push(RunNote::decode(&mut input)?);
         }
-        input.is_empty().then_some((note, format == INDEX_FORMAT))
+        if format > FORMAT_WITHOUT_VALUES
+            && let Some(count) = input.read_length()?.checked_sub(1)
+        {
+            let mut values = Vec::new();
+            for _ in 0..count {
+                values.push(RunNote::decode(&mut input)?);
+            }
+            note.values = Some(values);
+        }
+        input.is_empty().then_some((note, is_counted))
     }
 }

@@ -5,7 +5,7 @@ use zstd::bulk::{Compressor, Decompressor};
 
 /// From level 1 on, what remains of a block is also coded by the frequency of its bytes. That makes an index of a million
 /// quads 2 % smaller, but a reader builds tables for each block: scans took a third longer.
-const ZSTD_LEVEL: i32 = -1;
+pub(super) const ZSTD_LEVEL: i32 = -1;
 /// The minimum length to compress, in bytes. Smaller blocks would save little, and they are the ones written
 /// often.
 const MIN_PACKED_BYTES: usize = 400;
@@ -17,7 +17,11 @@ pub(super) struct Packer(Option<Compressor<'static>>);
 
 impl Packer {
     pub(super) fn new() -> Self {
-        Self(Compressor::new(ZSTD_LEVEL).ok())
+        Self::with_level(ZSTD_LEVEL)
+    }
+
+    pub(super) fn with_level(level: i32) -> Self {
+        Self(Compressor::new(level).ok())
     }
 
     /// Appends the packed form of `raw` to `out`.

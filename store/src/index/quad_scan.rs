@@ -6,6 +6,7 @@ use super::View;
 use super::block::{Block, Following, common_prefix_len};
 use super::block_source::{BlockSource, Reading};
 use super::key::{self, KeyBuffer, damaged_entry, object, tree};
+use super::literal_subjects::LiteralSubjects;
 use super::term_code::{CodedPattern, CodedQuad, TermCode};
 use crate::Error;
 use crate::varint::{self, Input};
@@ -197,6 +198,10 @@ impl<'a> CodedRow<'a> {
         input.is_empty().then_some(Self { subject, predicate: first, object, graph })
     }
 
+    pub(super) fn is_literal(&self) -> bool {
+        self.object.first() != Some(&object::NAMED)
+    }
+
     /// Returns the quad's key in the tree of all quads.
     pub(super) fn to_spog_key(&self) -> Vec<u8> {
         let mut key = key::build_numbered_key(tree::SPOG, &[self.subject, self.predicate]);
@@ -257,6 +262,18 @@ enum OuterScan<'a> {
     Subjects(KeyScan<'a>),
     /// The quads of a predicate with named objects, and then the subjects of those with literals.
     Objects(KeyScan<'a>),
+    /// The predicates and subjects that may have a literal.
+    Literal(Box<LiteralSubjects<'a>>),
+}
+
+impl OuterScan<'_> {
+    /// Moves to the next key. Returns false at the end.
+    fn advance(&mut self) -> Result<bool, Error> {
+        match self {
+            Self::Predicates(keys) | Self::Subjects(keys) | Self::Objects(keys) => keys.advance(),
+            Self::Literal(subjects) => subjects.advance(),
+        }
+    }
 }
 
 /// The quads of a pattern.
@@ -280,7 +297,14 @@ impl<'a> QuadScan<'a> {
         let Sought { subject, predicate, object, graph } = &sought;
         let scan = |key| KeyScan::new(view.blocks, key);
         let mut list = None;
+        let literal = object.as_ref().filter(|object| object.id().is_none());
         let outer = match (*subject, *predicate, sought.named_object(), *graph) {
+            (None, predicate, None, _)
+                if let Some(literal) = literal.filter(|_| view.values.is_some()) =>
+            {
+                let subjects = LiteralSubjects::new(*view, predicate, literal.clone());
+                Some(OuterScan::Literal(Box::new(subjects)))
+            }
             (Some(subject), Some(predicate), ..) => {
                 list = Some(build_prefix(tree::SPOG, &[subject, predicate], object.as_ref()));
                 None
@@ -354,10 +378,7 @@ impl<'a> QuadScan<'a> {
                 self.is_in_list = false;
             }
             let Some(outer) = self.outer.as_deref_mut() else { return Ok(false) };
-            let (OuterScan::Predicates(keys)
-            | OuterScan::Subjects(keys)
-            | OuterScan::Objects(keys)) = outer;
-            if !keys.advance()? {
+            if !outer.advance()? {
                 return Ok(false);
             }
             if !self.find_list()? {
@@ -400,15 +421,25 @@ impl<'a> QuadScan<'a> {
                 let Some((predicate, subject)) = read_literal_mark(objects.key())? else {
                     return Ok(false);
                 };
-                let (mut key, bytes) = build_prefix(tree::SPOG, &[subject, predicate], None);
-                key.extend(&[object::NAMED + 1]);
-                (key, bytes)
+                first_literal(subject, predicate)
+            }
+            OuterScan::Literal(subjects) => {
+                let (predicate, subject) = subjects.current();
+                first_literal(subject, predicate)
             }
         };
         self.inner.seek(list)?;
         self.is_in_list = true;
         Ok(true)
     }
+}
+
+/// Returns the key from which the literals of a subject and predicate follow, and the length of its part that they all begin
+/// with.
+fn first_literal(subject: u64, predicate: u64) -> (KeyBuffer, usize) {
+    let (mut key, bytes) = build_prefix(tree::SPOG, &[subject, predicate], None);
+    key.extend(&[object::NAMED + 1]);
+    (key, bytes)
 }
 
 /// Returns the predicate and the subject of a key for literals; `None` for a quad with a named object.

@@ -1,13 +1,13 @@
 //! Changing quads, and finding the quads of a pattern.
 //!
 //! Each pattern is answered by scanning a range of a tree and filtering out quads that do not match ([`QuadScan`]).
-//! Patterns with a literal object but no subject scan much more than they return: all literals of the predicate or,
-//! without a predicate, all quads (of the graph).
+//! Without an index of values, patterns with a literal object but no subject scan much more than they return: all literals
+//! of the predicate or, without a predicate, all quads (of the graph).
 use super::block_source::ReadEntries as _;
 use super::key::{self, Code, KeyBuffer, Row, build_key, damaged_entry, object, tree};
 use super::quad_scan::{CodedRow, KeyScan, QuadScan, Sought};
 use super::term_code::TermCode;
-use super::{Index, View};
+use super::{Index, View, values};
 use crate::frame::QuadNumbers;
 use crate::steps::WriterSteps;
 use crate::varint::{self, Input};
@@ -26,6 +26,15 @@ struct PendingCount {
     count: u64,
 }
 
+/// The keys of values of a subject and predicate of which quads were removed. Other literals may have the same keys.
+#[derive(Default)]
+struct PendingValues {
+    /// The numbers of the subject and the predicate in the frame.
+    subject: u32,
+    predicate: u32,
+    keys: Vec<Vec<u8>>,
+}
+
 impl Index {
     pub(super) fn change_quads(
         &mut self,
@@ -36,9 +45,10 @@ impl Index {
         steps: &WriterSteps,
     ) -> Result<(), Error> {
         let mut pending = PendingCount::default();
+        let mut pending_values = PendingValues::default();
         for quad in quads {
             steps.count_step();
-            let [subject_number, _, _, graph_number] = *quad;
+            let [subject_number, predicate_number, object_number, graph_number] = *quad;
             let [subject, predicate, object, graph] =
                 quad.map(|number| codes.get(number as usize).map(|code| code.0.as_slice()));
             let (Some(subject), Some(predicate), Some(object), Some(graph)) =
@@ -49,6 +59,23 @@ impl Index {
             let row = Row { subject, predicate, object, graph };
             let changed = if added { self.add_row(row)? } else { self.remove_row(row)? };
             if changed {
+                if let Some(values) = &mut self.values
+                    && let Some(TermRef::Literal(literal)) = term_of(terms, object_number)
+                {
+                    let key = values::value_key(predicate, literal, subject);
+                    if added {
+                        values.change(&key, false);
+                    } else {
+                        if (subject_number, predicate_number)
+                            != (pending_values.subject, pending_values.predicate)
+                        {
+                            self.remove_pending_values(codes, &mut pending_values)?;
+                            (pending_values.subject, pending_values.predicate) =
+                                (subject_number, predicate_number);
+                        }
+                        pending_values.keys.push(key);
+                    }
+                }
                 if (subject_number, graph_number) != (pending.subject, pending.graph) {
                     self.apply_pending_count(terms, codes, &pending, added)?;
                     pending =
@@ -57,7 +84,46 @@ impl Index {
                 pending.count += 1;
             }
         }
+        self.remove_pending_values(codes, &mut pending_values)?;
         self.apply_pending_count(terms, codes, &pending, added)
+    }
+
+    /// Removes the keys of values that no other literal of the subject and predicate has. Additions of the frame were
+    /// applied before.
+    fn remove_pending_values(
+        &mut self,
+        codes: &[Code],
+        pending: &mut PendingValues,
+    ) -> Result<(), Error> {
+        let mut keys = std::mem::take(&mut pending.keys);
+        let id = |number: u32| codes.get(number as usize).map(Code::id);
+        let (Some(subject), Some(predicate)) = (id(pending.subject), id(pending.predicate)) else {
+            return Err(damaged_entry("a quad with numbers", &[]));
+        };
+        if keys.is_empty() {
+            return Ok(());
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        let (first, prefix_bytes) = KeyBuffer::first_literal(subject, predicate);
+        let mut others = KeyScan::new(&self.blocks, (first, prefix_bytes));
+        while others.advance()? {
+            let rest = others.key().get(prefix_bytes..).unwrap_or_default();
+            let code = key::read_code_bytes(&mut Input::new(rest));
+            let code = code.ok_or_else(|| damaged_entry("a quad", others.key()))?;
+            if let Term::Literal(literal) = self.view().decode_term(code)? {
+                let kept = values::value_key(predicate, literal.as_ref(), subject);
+                if let Ok(at) = keys.binary_search(&kept) {
+                    keys.remove(at);
+                }
+            }
+        }
+        if let Some(values) = &mut self.values {
+            for key in &keys {
+                values.change(key, true);
+            }
+        }
+        Ok(())
     }
 
     fn add_row(&mut self, row: Row<'_>) -> Result<bool, Error> {
@@ -124,9 +190,7 @@ impl Index {
             varint::write_number(&mut value, now);
             self.blocks.insert(&key, &value)?;
         }
-        // Numbers of terms start at 1, indexes at 0.
-        let name = terms.get(pending.subject.saturating_sub(1) as usize).copied();
-        if let Some(TermRef::NamedNode(iri)) = name
+        if let Some(TermRef::NamedNode(iri)) = term_of(terms, pending.subject)
             && (before == 0 || now == 0)
         {
             let key = build_key(tree::GRAPH_IRI, &[graph, iri.as_str().as_bytes()]);
@@ -212,6 +276,11 @@ impl View<'_> {
     }
 }
 
+/// Returns the term of a number. Numbers start at 1, indexes at 0.
+fn term_of<'t>(terms: &[TermRef<'t>], number: u32) -> Option<TermRef<'t>> {
+    terms.get((number as usize).checked_sub(1)?).copied()
+}
+
 fn named_term_id(code: Option<&[u8]>) -> Option<&[u8]> {
     code?.strip_prefix(&[object::NAMED])
 }
@@ -250,8 +319,7 @@ impl<'a> TermResolver<'a> {
         let subject = match &self.subject {
             Some((id, subject)) if *id == row.subject => subject.clone(),
             _ => {
-                let subject = term::to_subject(self.index.load_name(row.subject)?)
-                    .ok_or_else(|| damaged("a subject", row.subject))?;
+                let subject = self.index.load_subject(row.subject)?;
                 self.subject = Some((row.subject, subject.clone()));
                 subject
             }

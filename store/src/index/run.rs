@@ -1,4 +1,4 @@
-//! A run: a file of sorted names, each with a number, that never changes after it is written.
+//! A run: a file of sorted entries that never changes after it is written.
 //!
 //! FORMAT.md describes the file. It has the same blocks as the trees, and each read of a block checks its
 //! checksum. Only the directory and the filter stay in memory.
@@ -17,10 +17,27 @@ use std::sync::Arc;
 const MAGIC: &[u8; 8] = b"PENSRUN1";
 /// Bytes buffered before they are written.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Blocks of a run can be large, because they are never rewritten.
-const RUN_BLOCK_SHAPE: Shape = Shape { has_values: true, max_bytes: 4_096 };
 /// The length of the end: the offset of the directory, and the checksum of everything from the directory on.
 const RUN_END_BYTES: usize = 12;
+
+/// What all runs of a tree have in common.
+#[derive(Debug)]
+pub(super) struct RunKind {
+    /// Returns the hash of what is looked up of a key; `None` if the key is only listed. Neighbours may have the same.
+    pub(super) filter_hash: fn(&[u8]) -> Option<u64>,
+    /// A run of more keys that are looked up has no filter, because it would take too much memory.
+    pub(super) max_filter_keys: u64,
+    /// The size of the entries of a block, in bytes. It can be large, because blocks of runs are never rewritten.
+    pub(super) block_bytes: usize,
+    /// The level of zstd for blocks.
+    pub(super) zstd_level: i32,
+}
+
+impl RunKind {
+    fn block_shape(&self) -> Shape {
+        Shape { has_values: true, max_bytes: self.block_bytes }
+    }
+}
 
 /// The entry of a run in the index's note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +84,7 @@ struct BlockPosition {
 pub(super) struct Run {
     pub(super) note: RunNote,
     pub(super) entries: u64,
-    /// The number of entries whose keys are looked up individually.
+    /// The number of keys in the filter.
     pub(super) sought: u64,
     path: PathBuf,
     file: File,
@@ -116,7 +133,7 @@ impl Run {
         Ok(Self { note, entries, sought, path, file, block_positions: places, filter })
     }
 
-    /// Returns whether the run can have the key. Only valid for keys that are looked up individually.
+    /// Returns whether the run can have a key with this hash, if it has a filter.
     pub(super) fn may_contain(&self, hash: u64) -> bool {
         self.filter.may_contain(hash)
     }
@@ -124,6 +141,11 @@ impl Run {
     /// Returns the number of the block that covers `key`; `None` if the key comes before all blocks.
     pub(super) fn find_block(&self, key: &[u8]) -> Option<usize> {
         self.block_positions.partition_point(|position| *position.name <= *key).checked_sub(1)
+    }
+
+    /// Returns the number of blocks.
+    pub(super) fn block_count(&self) -> usize {
+        self.block_positions.len()
     }
 
     /// Removes the file. Open readers can continue.
@@ -144,7 +166,9 @@ impl Run {
             .read_exact_at(&mut bytes, position.offset)
             .map_err(|cause| unreadable_run(&self.path, &cause))?;
         let block = if crc32c::crc32c(&bytes) == position.crc {
-            unpacker.unpack_block(&bytes).and_then(|bytes| Block::decode(RUN_BLOCK_SHAPE, bytes))
+            // Only writers need the size.
+            let shape = Shape { has_values: true, max_bytes: 0 };
+            unpacker.unpack_block(&bytes).and_then(|bytes| Block::decode(shape, bytes))
         } else {
             None
         };
@@ -203,6 +227,7 @@ fn read_tail(bytes: &[u8]) -> Option<RunTail> {
 /// Writes a run.
 #[derive(Debug)]
 pub(super) struct NewRun {
+    kind: &'static RunKind,
     id: u64,
     level: u64,
     path: PathBuf,
@@ -221,15 +246,25 @@ pub(super) struct NewRun {
     filter: Filter,
     entries: u64,
     sought: u64,
+    /// The last hash in the filter.
+    last_hash: Option<u64>,
     packer: Packer,
 }
 
 impl NewRun {
-    /// Begins a run. `most` is the maximum number of its keys that are looked up individually.
-    pub(super) fn begin(folder: &Path, id: u64, level: u64, most: u64) -> Result<Self, Error> {
+    /// Begins a run. `most` is the maximum number of keys in its filter.
+    pub(super) fn begin(
+        folder: &Path,
+        kind: &'static RunKind,
+        id: u64,
+        level: u64,
+        most: u64,
+    ) -> Result<Self, Error> {
         let path = run_path(folder, id);
         let file = files::create_or_truncate(&path)?;
+        let most = if most > kind.max_filter_keys { 0 } else { most };
         Ok(Self {
+            kind,
             id,
             level,
             path,
@@ -237,7 +272,7 @@ impl NewRun {
             length: 0,
             crc: 0,
             waiting: MAGIC.to_vec(),
-            block: Block::new(RUN_BLOCK_SHAPE),
+            block: Block::new(kind.block_shape()),
             name: Box::default(),
             last: Vec::new(),
             offset: MAGIC.len() as u64,
@@ -245,18 +280,13 @@ impl NewRun {
             filter: Filter::new(most),
             entries: 0,
             sought: 0,
-            packer: Packer::new(),
+            last_hash: None,
+            packer: Packer::with_level(kind.zstd_level),
         })
     }
 
-    /// Appends an entry. Its key must be greater than all before it. `filter_hash` is the key's hash for the
-    /// filter, if the key is looked up individually.
-    pub(super) fn push(
-        &mut self,
-        key: &[u8],
-        value: &[u8],
-        filter_hash: Option<u64>,
-    ) -> Result<(), Error> {
+    /// Appends an entry. Its key must be greater than all before it.
+    pub(super) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         if !self.block.fits_bytes(key.len() + value.len()) {
             self.end_block()?;
             let shared = self.last.iter().zip(key).take_while(|(a, b)| a == b).count();
@@ -265,7 +295,10 @@ impl NewRun {
         self.block.insert(key, value);
         self.last.clear();
         self.last.extend_from_slice(key);
-        if let Some(hash) = filter_hash {
+        if !self.filter.is_empty()
+            && let Some(hash) = (self.kind.filter_hash)(key)
+            && self.last_hash.replace(hash) != Some(hash)
+        {
             self.filter.add_hash(hash);
             self.sought += 1;
         }
@@ -282,7 +315,7 @@ impl NewRun {
         let (length, crc) = (packed.len(), crc32c::crc32c(&packed));
         self.places.push(BlockPosition { name, offset: self.offset, length, crc });
         self.offset += length as u64;
-        self.block = Block::new(RUN_BLOCK_SHAPE);
+        self.block = Block::new(self.kind.block_shape());
         self.buffer_bytes(&packed)
     }
 
@@ -399,15 +432,23 @@ impl RunCursor {
 
 #[cfg(test)]
 mod tests {
+    use super::super::filter::hash_key;
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    static KIND: RunKind = RunKind {
+        filter_hash: |key| Some(hash_key(key)),
+        max_filter_keys: u64::MAX,
+        block_bytes: 4_096,
+        zstd_level: -1,
+    };
+
     /// Writes a run of entries, and opens it.
     fn written(folder: &Path, entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Run {
-        let mut run = NewRun::begin(folder, 7, 2, entries.len() as u64).unwrap();
+        let mut run = NewRun::begin(folder, &KIND, 7, 2, entries.len() as u64).unwrap();
         for (key, value) in entries {
-            run.push(key, value, Some(super::super::filter::hash_key(key))).unwrap();
+            run.push(key, value).unwrap();
         }
         let note = run.finish().unwrap().note;
         Run::open(folder, note).unwrap()
@@ -427,7 +468,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let run = Arc::new(written(dir.path(), &entries));
             prop_assert_eq!(run.entries, entries.len() as u64);
-            prop_assert!(entries.keys().all(|key| run.may_contain(super::super::filter::hash_key(key))));
+            prop_assert!(entries.keys().all(|key| run.may_contain(hash_key(key))));
             let unpacker = Unpacker::default();
             let first = |run: &Run, number| run.read_block(number, &unpacker);
             let mut cursor = RunCursor::seek(&run, &from, &unpacker, first).unwrap();

@@ -1,54 +1,42 @@
 //! A map from names to numbers, in sorted runs, for names that arrive in an order other than their own.
 //!
 //! In a tree of blocks, nearly every new name would change a different block, and a checkpoint would write
-//! that whole block for one name. So the changes are written as a new run. When a level has enough runs, they
-//! are merged into one run of the next level: each name is written once for each level. Each checkpoint
-//! merges only a stretch, so that none takes long.
+//! that whole block for one name. So the changes are written as a new run (`run_files.rs`).
 //!
-//! Invariant: of entries with the same key, in memory or in `written`, the first one counts. A merge takes
-//! all runs of a level, and its result replaces them at their position.
-use super::block::Block;
+//! Invariant: of entries with the same key, in memory or in `written`, the first one counts.
 use super::filter;
-use super::key::damaged_entry;
+use super::key::{damaged_entry, tree};
 use super::merged::{DELETED, Merged, Source};
-use super::packing::Unpacker;
-use super::run::{NewRun, Run, RunCursor, RunNote};
+use super::packing::ZSTD_LEVEL;
+use super::run::{Run, RunCursor, RunKind, RunNote};
+use super::run_files::{RunFiles, RunReader, WrittenRuns};
+use crate::Error;
 use crate::steps::WriterSteps;
-use crate::varint;
-use crate::{Error, files};
-use parking_lot::{Mutex, MutexGuard};
-use std::collections::{BTreeMap, HashMap};
-use std::fs;
+use crate::varint::Input;
+use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of runs of a level that are merged into one.
-const RUNS_PER_MERGE: usize = 8;
-/// Entries merged at a checkpoint for each entry that it wrote. It exceeds the possible number of levels, so
-/// that merging keeps up.
-const MERGE_PACE: u64 = 6;
-/// The minimum number of entries merged at a checkpoint.
-const MIN_MERGE_STRETCH_ENTRIES: u64 = if cfg!(test) { 40 } else { 20_000 };
-/// The number of blocks cached for readers, in two generations.
-const MAX_CACHED_BLOCKS: usize = 256;
 /// Approximate memory of an entry in bytes, without its key.
 const ENTRY_OVERHEAD_BYTES: usize = 64;
 
+/// The runs of names.
+pub(super) static NAMES: RunKind = RunKind {
+    filter_hash: |key| tree::is_looked_up(key).then(|| filter::hash_key(key)),
+    max_filter_keys: u64::MAX,
+    block_bytes: 4_096,
+    zstd_level: ZSTD_LEVEL,
+};
+
 #[derive(Debug)]
 pub(super) struct Runs {
-    folder: PathBuf,
-    /// Returns whether a key is looked up individually. Other keys are only listed.
-    sought: fn(&[u8]) -> bool,
+    files: RunFiles,
     /// The newest changes. They are frozen before the next change if a snapshot has them.
     changed: Arc<Changes>,
     changed_bytes: usize,
     /// All that is older.
     frozen: FrozenRuns,
-    /// The number of the next file. It also grows after a failed checkpoint.
-    next: AtomicU64,
-    merge: Mutex<Option<Merge>>,
 }
 
 /// Changes that wait for a checkpoint.
@@ -62,49 +50,6 @@ pub(crate) struct FrozenRuns {
     /// The runs, newest first: by level, and within a level by age.
     written: Vec<Arc<Run>>,
     reader: Arc<RunReader>,
-}
-
-/// Reads blocks of runs.
-#[derive(Debug, Default)]
-struct RunReader {
-    cache: Mutex<RunBlockCache>,
-    unpacker: Unpacker,
-}
-
-/// A merge in progress.
-#[derive(Debug)]
-struct Merge {
-    inputs: Vec<u64>,
-    merged: Merged<'static>,
-    out: NewRun,
-    /// Whether no older run exists, so that entries of deleted names can be dropped.
-    is_oldest: bool,
-}
-
-/// Cached blocks, by run and block number, in two generations. A block is dropped if it is not used while
-/// half of the cache's capacity is read.
-#[derive(Debug, Default)]
-struct RunBlockCache {
-    young: HashMap<(u64, usize), Arc<Block>>,
-    old: HashMap<(u64, usize), Arc<Block>>,
-}
-
-impl RunBlockCache {
-    fn get(&mut self, key: (u64, usize)) -> Option<Arc<Block>> {
-        if let Some(block) = self.young.get(&key) {
-            return Some(block.clone());
-        }
-        let block = self.old.remove(&key)?;
-        self.insert(key, block.clone());
-        Some(block)
-    }
-
-    fn insert(&mut self, key: (u64, usize), block: Arc<Block>) {
-        self.young.insert(key, block);
-        if self.young.len() > MAX_CACHED_BLOCKS / 2 {
-            self.old = std::mem::take(&mut self.young);
-        }
-    }
 }
 
 /// Where names and their numbers come from.
@@ -152,7 +97,7 @@ impl NameSource for FrozenRuns {
                 && let Some(block) = self.reader.read_block(run, number)?
                 && let Some(value) = block.get(key)
             {
-                let number = varint::Input::new(value).read_number();
+                let number = Input::new(value).read_number();
                 return number.map(there).ok_or_else(|| damaged_entry("the number of", key));
             }
         }
@@ -193,44 +138,19 @@ impl FrozenRuns {
         }
         let mut merged = Merged::new(sources);
         let mut found = Vec::new();
-        let mut list = |key: &[u8], number, counts: bool| {
+        let mut list = |key: &[u8], value: &[u8], counts: bool| -> Result<bool, Error> {
             if !key.starts_with(prefix) {
-                return false;
+                return Ok(false);
             }
+            let number = Input::new(value).read_number();
+            let number = number.ok_or_else(|| damaged_entry("the number of", key))?;
             if counts && number != DELETED {
                 found.push((key.into(), number));
             }
-            found.len() < limit
+            Ok(found.len() < limit)
         };
-        while merged.next(&self.reader.unpacker, &mut list)? == Some(true) {}
+        while merged.next(&self.reader.unpacker, &mut list)?.transpose()? == Some(true) {}
         Ok(found)
-    }
-}
-
-impl RunReader {
-    fn read_block(&self, run: &Run, number: usize) -> Result<Option<Arc<Block>>, Error> {
-        let key = (run.note.id, number);
-        let lock = || self.cache.lock();
-        if let Some(block) = lock().get(key) {
-            return Ok(Some(block));
-        }
-        let block = run.read_block(number, &self.unpacker)?;
-        if let Some(block) = &block {
-            lock().insert(key, block.clone());
-        }
-        Ok(block)
-    }
-}
-
-/// The runs after a checkpoint, for [`Runs::mark_written`].
-#[derive(Debug)]
-pub(super) struct WrittenRuns {
-    runs: Vec<Arc<Run>>,
-}
-
-impl WrittenRuns {
-    pub(super) fn to_notes(&self) -> Vec<RunNote> {
-        self.runs.iter().map(|run| run.note).collect()
     }
 }
 
@@ -238,20 +158,16 @@ impl Runs {
     /// Opens the runs in the index's note. Removes files that an interrupted checkpoint left.
     pub(super) fn open(
         folder: PathBuf,
+        kind: &'static RunKind,
         notes: &[RunNote],
-        sought: fn(&[u8]) -> bool,
     ) -> Result<Self, Error> {
-        let runs = notes.iter().map(|note| Run::open(&folder, *note).map(Arc::new));
-        let runs = runs.collect::<Result<Vec<_>, _>>()?;
-        remove_unlisted_runs(&folder, notes)?;
+        let (files, written) = RunFiles::open(folder, kind, notes)?;
+        let reader = Arc::clone(&files.reader);
         Ok(Self {
-            folder,
-            sought,
+            files,
             changed: Arc::default(),
             changed_bytes: 0,
-            frozen: FrozenRuns { written: runs, ..FrozenRuns::default() },
-            next: AtomicU64::new(notes.iter().map(|note| note.id + 1).max().unwrap_or(1)),
-            merge: Mutex::default(),
+            frozen: FrozenRuns { layers: Vec::new(), written, reader },
         })
     }
 
@@ -260,7 +176,7 @@ impl Runs {
         self.changed = Arc::default();
         self.changed_bytes = 0;
         self.frozen = FrozenRuns::default();
-        self.merge = Mutex::default();
+        self.files.close();
     }
 
     /// Returns the number of bytes that wait for a checkpoint.
@@ -270,7 +186,7 @@ impl Runs {
 
     /// Returns the size on disk, in bytes.
     pub(super) fn bytes_on_disk(&self) -> u64 {
-        files::folder_bytes(&self.folder)
+        self.files.bytes_on_disk()
     }
 
     /// Returns the number of a name that is looked up individually.
@@ -321,111 +237,36 @@ impl Runs {
         self.insert(key, DELETED);
     }
 
-    fn lock_merge(&self) -> MutexGuard<'_, Option<Merge>> {
-        self.merge.lock()
-    }
-
-    fn begin_run(&self, level: u64, sought: u64) -> Result<NewRun, Error> {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        NewRun::begin(&self.folder, id, level, sought)
-    }
-
-    fn push_entry(&self, run: &mut NewRun, key: &[u8], number: u64) -> Result<(), Error> {
-        let mut value = Vec::with_capacity(9);
-        varint::write_number(&mut value, number);
-        run.push(key, &value, (self.sought)(key).then(|| filter::hash_key(key)))
-    }
-
-    /// Writes the changes as a run, merges a stretch, and returns when both are on the medium. They count
-    /// once the index's note has them.
+    /// Writes the changes as a run, and merges a stretch of the others.
     pub(super) fn write_changes(&self, steps: &WriterSteps) -> Result<WrittenRuns, Error> {
-        let mut runs = self.frozen.written.clone();
         let changes = || {
             let layers = self.frozen.layers.iter().map(|layer| &**layer);
             [&*self.changed].into_iter().chain(layers)
         };
-        let sought = changes().flat_map(Changes::keys).filter(|key| (self.sought)(key)).count();
+        let written = &self.frozen.written;
         if changes().all(Changes::is_empty) {
-            return Ok(WrittenRuns { runs });
+            return Ok(WrittenRuns::unchanged(written));
         }
-        files::create_folder(&self.folder)?;
-        let mut run = self.begin_run(0, sought as u64)?;
-        let mut merged = Merged::new(
-            changes()
-                .enumerate()
-                .filter_map(|(age, layer)| Source::from_changes(age, layer.range::<[u8], _>(..))),
-        );
-        let unpacker = &self.frozen.reader.unpacker;
-        while let Some(pushed) = merged.next(unpacker, |key, number, counts| {
-            if counts { self.push_entry(&mut run, key, number) } else { Ok(()) }
-        })? {
-            steps.count_step();
-            pushed?;
-        }
-        drop(merged);
-        runs.insert(0, Arc::new(run.finish()?));
-        let mut merge = self.lock_merge();
-        // If this step fails, the merge is lost and starts again.
-        if let Some(current) =
-            merge.take().map_or_else(|| self.begin_merge(&runs), |m| Ok(Some(m)))?
-        {
-            *merge = self.continue_merge(current, &mut runs, steps)?;
-        }
-        files::sync_folder(&self.folder)?;
-        Ok(WrittenRuns { runs })
-    }
-
-    /// Begins to merge the runs of the lowest level that has enough.
-    fn begin_merge(&self, runs: &[Arc<Run>]) -> Result<Option<Merge>, Error> {
-        let of = |level| runs.iter().filter(move |run| run.note.level == level);
-        let levels = runs.iter().map(|run| run.note.level);
-        let Some(level) = levels.clone().find(|level| of(*level).count() >= RUNS_PER_MERGE) else {
-            return Ok(None);
-        };
-        let mut sources = Vec::new();
-        for (age, run) in of(level).enumerate() {
-            let first = |run: &Run, number| run.read_block(number, &self.frozen.reader.unpacker);
-            if let Some(cursor) = RunCursor::seek(run, &[], &self.frozen.reader.unpacker, first)? {
-                sources.push(Source::from_run(age, cursor));
-            }
-        }
-        Ok(Some(Merge {
-            inputs: of(level).map(|run| run.note.id).collect(),
-            merged: Merged::new(sources),
-            out: self.begin_run(level + 1, of(level).map(|run| run.sought).sum())?,
-            is_oldest: levels.max() == Some(level),
-        }))
-    }
-
-    /// Merges a stretch. A finished merge replaces its inputs in `runs`.
-    fn continue_merge(
-        &self,
-        mut merge: Merge,
-        runs: &mut Vec<Arc<Run>>,
-        steps: &WriterSteps,
-    ) -> Result<Option<Merge>, Error> {
-        let written = runs.first().map_or(0, |run| run.entries);
-        for _ in 0..(written * MERGE_PACE).max(MIN_MERGE_STRETCH_ENTRIES) {
-            steps.count_step();
-            let (out, is_oldest) = (&mut merge.out, merge.is_oldest);
-            let more = merge.merged.next(&self.frozen.reader.unpacker, |key, number, counts| {
-                if counts && !(number == DELETED && is_oldest) {
-                    self.push_entry(out, key, number)
-                } else {
-                    Ok(())
-                }
-            })?;
-            if let Some(pushed) = more {
+        let sought = changes().flat_map(Changes::keys).filter(|key| self.files.is_sought(key));
+        self.files.write_run(written, sought.count() as u64, steps, |run| {
+            let mut merged =
+                Merged::new(changes().enumerate().filter_map(|(age, layer)| {
+                    Source::from_changes(age, layer.range::<[u8], _>(..))
+                }));
+            let unpacker = &self.frozen.reader.unpacker;
+            while let Some(pushed) =
+                merged.next(
+                    unpacker,
+                    |key, value, counts| {
+                        if counts { run.push(key, value) } else { Ok(()) }
+                    },
+                )?
+            {
+                steps.count_step();
                 pushed?;
-                continue;
             }
-            let run = Arc::new(merge.out.finish()?);
-            runs.retain(|run| !merge.inputs.contains(&run.note.id));
-            let at = runs.partition_point(|older| older.note.level < run.note.level);
-            runs.insert(at, run);
-            return Ok(None);
-        }
-        Ok(Some(merge))
+            Ok(())
+        })
     }
 
     /// Takes over the written runs, after the index's note has them.
@@ -433,33 +274,17 @@ impl Runs {
         self.changed = Arc::default();
         self.changed_bytes = 0;
         self.frozen.layers.clear();
-        let before = std::mem::replace(&mut self.frozen.written, written.runs);
-        for run in before {
-            if !self.frozen.written.iter().any(|kept| kept.note.id == run.note.id) {
-                run.remove_file();
-            }
-        }
+        written.replace(&mut self.frozen.written);
     }
-}
-
-/// Removes the files of runs that are not in the note.
-fn remove_unlisted_runs(folder: &Path, notes: &[RunNote]) -> Result<(), Error> {
-    if !folder.exists() {
-        return Ok(());
-    }
-    for entry in fs::read_dir(folder).map_err(files::io_error("reading", folder))? {
-        let path = entry.map_err(files::io_error("reading", folder))?.path();
-        if !notes.iter().any(|note| super::run::run_path(folder, note.id) == path) {
-            files::remove_durably(&path, folder)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::run_files::{MIN_MERGE_STRETCH_ENTRIES, RUNS_PER_MERGE};
     use super::*;
     use proptest::prelude::*;
+
+    static KIND: RunKind = RunKind { filter_hash: |key| Some(filter::hash_key(key)), ..NAMES };
 
     #[derive(Debug, Clone)]
     enum Step {
@@ -495,7 +320,7 @@ mod tests {
     #[test]
     fn written_and_merged_names_count_as_steps() {
         let dir = tempfile::tempdir().unwrap();
-        let mut runs = Runs::open(dir.path().join("runs"), &[], |_| true).unwrap();
+        let mut runs = Runs::open(dir.path().join("runs"), &KIND, &[]).unwrap();
         let steps = WriterSteps::default();
         for run in 0..RUNS_PER_MERGE as u64 {
             for name in 0..10 {
@@ -519,7 +344,7 @@ mod tests {
         ) {
             let dir = tempfile::tempdir().unwrap();
             let folder = dir.path().join("runs");
-            let open = |notes: &[RunNote]| Runs::open(folder.clone(), notes, |_| true).unwrap();
+            let open = |notes: &[RunNote]| Runs::open(folder.clone(), &KIND, notes).unwrap();
             let mut runs = open(&[]);
             let mut model = BTreeMap::new();
             let mut noted = (Vec::new(), BTreeMap::new());

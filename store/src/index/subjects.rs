@@ -7,9 +7,10 @@
 use super::View;
 use super::block_source::ReadEntries as _;
 use super::key::{Code, build_key, damaged_entry, object, tree};
+use super::value_scan::ValueScan;
 use crate::varint::Input;
-use crate::{Error, SubjectFilter, term};
-use oxrdf::NamedNode;
+use crate::{Error, SubjectFilter, ValueRange, term};
+use oxrdf::{NamedNode, Term};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -24,8 +25,16 @@ const LOOKUP_COST: usize = 32;
 
 struct CompiledFilter {
     graph: Option<Vec<u8>>,
-    /// Ids of predicates, with the codes of their objects.
-    having: Vec<(Vec<u8>, Code)>,
+    having: Vec<Having>,
+}
+
+/// A quad that a subject must have.
+struct Having {
+    /// The id of the predicate.
+    predicate: Vec<u8>,
+    object: Code,
+    /// The values with the key of the object, if it is a literal.
+    values: Option<ValueRange>,
 }
 
 /// A listing in progress. Subjects that commits change meanwhile are listed in their old or new state.
@@ -147,15 +156,20 @@ impl View<'_> {
             let Some(predicate) = self.find_code(predicate.as_ref().into())? else {
                 return Ok(None);
             };
-            let Some(object) = self.find_code(object.as_ref())? else { return Ok(None) };
-            wanted.having.push((predicate.id().to_vec(), object));
+            let Some(code) = self.find_code(object.as_ref())? else { return Ok(None) };
+            let values = match object {
+                Term::Literal(literal) => Some(ValueRange::with_key_of(literal.as_ref())),
+                _ => None,
+            };
+            let predicate = predicate.id().to_vec();
+            wanted.having.push(Having { predicate, object: code, values });
         }
         Ok(Some(wanted))
     }
 
     /// Returns whether the subject satisfies the filter apart from its graph.
     fn has_all_values(&self, wanted: &CompiledFilter, subject: &[u8]) -> Result<bool, Error> {
-        for (predicate, object) in &wanted.having {
+        for Having { predicate, object, .. } in &wanted.having {
             if !self.has_triple(subject, predicate, &object.0)? {
                 return Ok(false);
             }
@@ -176,10 +190,15 @@ impl View<'_> {
     /// Returns the ids of all subjects that match the rarest part of the filter, if they are few.
     fn collect_rare(&self, wanted: &CompiledFilter) -> Result<Option<BTreeSet<Vec<u8>>>, Error> {
         let mut narrowest: Option<BTreeSet<Vec<u8>>> = None;
-        for (predicate, code) in &wanted.having {
-            let object = if code.is_named() { code.0.as_slice() } else { &[object::ANY_LITERAL] };
-            let prefix = build_key(tree::POSG, &[predicate, object]);
+        for having in &wanted.having {
             let most = narrowest.as_ref().map_or(MAX_COLLECTED_SUBJECTS, BTreeSet::len);
+            if let Some(values) = self.scan_having(having)? {
+                narrowest = collect_values(values, most)?.or(narrowest);
+                continue;
+            }
+            let is_named = having.object.is_named();
+            let object = if is_named { having.object.0.as_slice() } else { &[object::ANY_LITERAL] };
+            let prefix = build_key(tree::POSG, &[&having.predicate, object]);
             let mut found = BTreeSet::new();
             let mut scanned = 0;
             let mut whole = true;
@@ -199,6 +218,13 @@ impl View<'_> {
             }
         }
         Ok(narrowest)
+    }
+
+    /// Begins to read the subjects that may have a literal. `None` for another object, or without an index of values.
+    fn scan_having(&self, having: &Having) -> Result<Option<ValueScan<'_>>, Error> {
+        let predicate = Input::new(&having.predicate).read_number();
+        let (Some(values), Some(predicate)) = (&having.values, predicate) else { return Ok(None) };
+        self.scan_values(predicate, values, false)
     }
 
     /// Continues a walk after an IRI, which is updated to the last one visited.
@@ -242,6 +268,21 @@ impl View<'_> {
         }
         Ok(if is_end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
+}
+
+/// Returns the ids of the subjects if they are not more than `most`.
+fn collect_values(
+    mut values: ValueScan<'_>,
+    most: usize,
+) -> Result<Option<BTreeSet<Vec<u8>>>, Error> {
+    let mut found = BTreeSet::new();
+    while let Some((_, subject)) = values.next_entry()? {
+        if found.len() == most {
+            return Ok(None);
+        }
+        found.insert(Code::from_id(subject).id().to_vec());
+    }
+    Ok(Some(found))
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! A state of the index that can be read: the current one, or that of a snapshot.
 //!
 //! The files beside this one read through it: `dictionary` terms, `quads` patterns, `subject_reader` and `subjects`
-//! subjects, `documents` documents, `page` everything.
+//! subjects, `value_scan` values, `documents` documents, `page` everything.
 use super::block_source::BlockSource;
 use super::names::Names;
 use super::runs::NameSource;
+use super::values::FrozenValues;
 use crate::Error;
 
 /// A state of the index.
@@ -12,6 +13,8 @@ use crate::Error;
 pub(crate) struct View<'a> {
     pub(crate) blocks: &'a dyn BlockSource,
     pub(crate) runs: &'a dyn NameSource,
+    /// The index of values, if there is one.
+    pub(crate) values: Option<&'a FrozenValues>,
     pub(crate) names: &'a Names,
     pub(crate) health: &'a dyn Health,
     /// See [`super::Index::instance`].
@@ -31,7 +34,7 @@ pub(crate) trait Health {
 
 impl View<'_> {
     /// Runs a read, and records damage that it finds.
-    pub(super) fn track_damage<T>(
+    pub(crate) fn track_damage<T>(
         &self,
         read: impl FnOnce() -> Result<T, Error>,
     ) -> Result<T, Error> {

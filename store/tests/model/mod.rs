@@ -1,7 +1,9 @@
 //! The expected content of a store, in sets and maps, and helpers to compare it with a store.
 #![expect(dead_code, reason = "each test uses its part of it")]
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
-use penstock_store::{DocumentRange, Options, Pattern, Read, Store, SubjectFilter};
+use penstock_store::{
+    DocumentRange, Options, Pattern, Read, Store, SubjectFilter, ValueClass, ValueKey, ValueRange,
+};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -87,6 +89,54 @@ impl Model {
         found.truncate(range.limit);
         found
     }
+}
+
+/// The subjects that have a value, for each key of values in ascending order.
+pub(crate) type Values = Vec<(ValueKey, Vec<NamedOrBlankNode>)>;
+
+impl Model {
+    /// Returns the values of a property and class, with their subjects in any order.
+    pub(crate) fn values(
+        &self,
+        property: &NamedNode,
+        class: ValueClass,
+    ) -> BTreeMap<ValueKey, HashSet<NamedOrBlankNode>> {
+        let mut found = BTreeMap::<_, HashSet<_>>::new();
+        for quad in self.quads.iter().filter(|quad| quad.predicate == *property) {
+            if let Term::Literal(literal) = &quad.object
+                && let (found_class, key) = ValueKey::of(literal.as_ref())
+                && found_class == class
+            {
+                found.entry(key).or_default().insert(quad.subject.clone());
+            }
+        }
+        found
+    }
+}
+
+/// Reads a range of values in both directions, which must agree. `None` without an index of values.
+pub(crate) fn read_values(
+    read: &impl Read,
+    property: &NamedNode,
+    range: &ValueRange,
+) -> Option<Values> {
+    let list = |reverse| {
+        let mut found = Values::new();
+        let visit = &mut |key: &ValueKey, subject| {
+            match found.last_mut() {
+                Some((last, subjects)) if last == key => subjects.push(subject),
+                _ => found.push((*key, vec![subject])),
+            }
+            ControlFlow::Continue(())
+        };
+        let is_there = read.visit_values(property.as_ref(), range, reverse, visit).unwrap();
+        is_there.then_some(found)
+    };
+    let (found, mut reversed) = (list(false)?, list(true)?);
+    reversed.reverse();
+    assert_eq!(found, reversed, "{range:?}");
+    assert!(found.is_sorted_by(|(one, _), (other, _)| one < other), "{found:?}");
+    Some(found)
 }
 
 pub(crate) fn matching(read: &impl Read, pattern: &Pattern) -> HashSet<Quad> {

@@ -1,12 +1,12 @@
 //! Aggregates of SPARQL over numbers of any length, and that return terms as they are stored: they replace the evaluator's
 //! own.
-use crate::form::{keep_form, restore_form};
+use crate::form::{keep_form, restore_form, to_expression_term};
 use crate::number::{Arithmetic, Exact, Number};
 use crate::value::Value;
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode, Term};
 use oxsdatatypes::Decimal;
-use spareval::{AggregateFunctionAccumulator, ExpressionTerm, QueryEvaluator};
+use spareval::{AggregateFunctionAccumulator, QueryEvaluator};
 use spargebra::algebra::AggregateFunction;
 use std::cmp::Ordering;
 
@@ -134,7 +134,7 @@ struct Extreme {
 impl AggregateFunctionAccumulator for Extreme {
     fn accumulate(&mut self, element: Term) {
         let element = restore_form(element);
-        let value = Value::new(Some(ExpressionTerm::from(element.clone())));
+        let value = Value::new(Some(to_expression_term(element.clone(), false)));
         if self.kept.as_ref().is_none_or(|(kept, _)| value.cmp(kept) == self.wanted) {
             self.kept = Some((value, element));
         }

@@ -86,6 +86,8 @@ impl Budget {
 
     /// Checks memory, and time now and then. Aborts beyond a limit.
     pub(crate) fn check(&self) {
+        #[cfg(test)]
+        CHECKS.set(CHECKS.get() + 1);
         self.check_memory();
         // Only one thread checks, so it needs no atomic increment, which would take longer than all else here.
         let checks = self.checks.load(Ordering::Relaxed);
@@ -187,6 +189,12 @@ fn limit_error(detail: String) -> GatewayError {
 thread_local! {
     /// [`thread_bytes`] when the request of this thread began.
     static BYTES_BEFORE_REQUEST: Cell<i64> = const { Cell::new(0) };
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The number of checks of this thread.
+    pub(crate) static CHECKS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Begins a request on a thread that may have run others before.

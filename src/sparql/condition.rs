@@ -1,7 +1,9 @@
 //! What the object of a triple pattern has to meet, see [`crate::prefilter`].
+use crate::dataset::ValueSource;
 use crate::internal_term::InternalTerm;
 use crate::value::Value;
 use oxsdatatypes::{Decimal, Double};
+use penstock_store::{TermCode, ValueRange};
 use spareval::ExpressionTerm;
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -17,6 +19,8 @@ pub(crate) enum Condition {
     EndsWith(String),
     /// This IRI.
     Is(InternalTerm),
+    /// A value in one of these ranges, if the index of values finds them. Others are left to the evaluator.
+    IsIn(Vec<ValueRange>),
     /// A value that may still be among the first ones of the ordered result.
     IsWithin(Rc<Bound>),
 }
@@ -49,6 +53,7 @@ impl Condition {
                 read_string(term, read_value).is_some_and(|value| !value.ends_with(text))
             }
             Self::Is(iri) => term != iri,
+            Self::IsIn(_) => false,
             Self::IsWithin(bound) => bound.excludes(read_value),
         }
     }
@@ -57,13 +62,32 @@ impl Condition {
 /// What the first key of a row must not exceed to be among those that the LIMIT can return.
 pub(crate) struct Bound {
     is_descending: bool,
+    /// The number of rows that can be returned.
+    rows: usize,
+    is_only_key: bool,
     last: RefCell<Option<Value>>,
+    /// What is read of a property to get its objects in this order.
+    source: RefCell<Option<(TermCode, Rc<ValueSource>)>>,
 }
 
 impl Bound {
-    /// Creates a bound that excludes nothing yet.
-    pub(crate) fn new(is_descending: bool) -> Self {
-        Self { is_descending, last: RefCell::default() }
+    /// Creates a bound of that many rows, which excludes nothing yet.
+    pub(crate) fn new(is_descending: bool, rows: usize) -> Self {
+        let (last, source) = (RefCell::default(), RefCell::default());
+        Self { is_descending, rows, is_only_key: false, last, source }
+    }
+
+    /// Makes it exclude rows with the key of the last one that is kept too: no other key orders them, and they come later.
+    pub(crate) fn of_only_key(self) -> Self {
+        Self { is_only_key: true, ..self }
+    }
+
+    pub(crate) fn is_descending(&self) -> bool {
+        self.is_descending
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
     }
 
     /// Sets the first key of the last row that is kept.
@@ -71,12 +95,29 @@ impl Bound {
         self.last.replace(Some(key));
     }
 
+    /// Sets what is read of a property to get its objects in this order.
+    pub(crate) fn set_source(&self, source: Option<(TermCode, Rc<ValueSource>)>) {
+        self.source.replace(source);
+    }
+
+    /// Returns what is read of this property to get its objects in this order.
+    pub(crate) fn find_source(&self, property: &TermCode) -> Option<Rc<ValueSource>> {
+        let source = self.source.borrow();
+        source.as_ref().filter(|(of, _)| of == property).map(|(_, source)| source.clone())
+    }
+
     /// Returns whether rows with this first key come after all that are kept.
     pub(crate) fn excludes(&self, read_key: impl FnOnce() -> ExpressionTerm) -> bool {
+        // Reads no key before there is a last one.
+        self.last.borrow().is_some() && self.excludes_value(&Value::new(Some(read_key())))
+    }
+
+    /// As [`Self::excludes`].
+    pub(crate) fn excludes_value(&self, key: &Value) -> bool {
         let last = self.last.borrow();
         let Some(last) = &*last else { return false };
-        let key = Value::new(Some(read_key()));
-        if self.is_descending { key < *last } else { key > *last }
+        let ordering = if self.is_descending { last.cmp(key) } else { key.cmp(last) };
+        ordering.is_gt() || self.is_only_key && ordering.is_eq()
     }
 }
 

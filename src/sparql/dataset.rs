@@ -2,22 +2,32 @@
 //!
 //! Errors of the store abort the request, see [`crate::budget`]. So do exceeded limits: each quad that is read and each
 //! term that is converted is a check.
+mod statistics;
+mod value_order;
+mod value_scan;
+
+pub(crate) use statistics::{FAR_LOOKUP, Statistics, to_float};
+pub(crate) use value_order::Extreme;
+pub(crate) use value_scan::ValueSource;
+
 use crate::budget::Budget;
 use crate::condition::Condition;
 use crate::delta::CodedDelta;
 use crate::form::{restore_form, to_expression_term};
 use crate::graphs::Graphs;
 use crate::internal_term::{CHECK, InternalTerm, conditions_graph, to_conditions};
+use crate::ranges::intersect;
 use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, NamedNode, Term};
 use penstock_base::unwind::abort;
 use penstock_rdf::number::check_float;
-use penstock_store::{CodeReader, CodedQuads, Error, TermCode};
+use penstock_store::{CodeReader, CodedQuad, CodedQuads, Error, TermCode, ValueRange};
 use spareval::{ExpressionTerm, InternalQuad, QuerySolution, QueryableDataset};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::rc::Rc;
+use value_scan::{Segment, ValueScan};
 
 /// Terms that the request names or computes and that no quad of the store can have.
 #[derive(Default)]
@@ -37,10 +47,17 @@ pub(crate) struct Dataset<'s> {
     delta: Option<CodedDelta>,
     computed: RefCell<Computed>,
     /// The conditions of patterns, by their number.
-    conditions: RefCell<Vec<Rc<Vec<Condition>>>>,
+    conditions: RefCell<Vec<Rc<Conditions>>>,
     number_types: [(Option<TermCode>, NumberType); 3],
     /// Whether expressions see the form of literals, see [`Self::keep_forms`].
     keeps_forms: Cell<bool>,
+}
+
+/// What the objects of a pattern have to meet.
+struct Conditions {
+    tests: Vec<Condition>,
+    /// The property of the pattern, and what the index of values reads of it if that takes less than reading all.
+    source: OnceCell<(TermCode, Option<Rc<ValueSource>>)>,
 }
 
 #[derive(Clone, Copy)]
@@ -102,7 +119,7 @@ impl<'s> Dataset<'s> {
     /// Adds a condition. Returns the graph of the patterns whose objects have to meet it.
     pub(crate) fn add_conditions(&self, condition: Condition) -> NamedNode {
         let mut conditions = self.conditions.borrow_mut();
-        conditions.push(Rc::new(vec![condition]));
+        conditions.push(Rc::new(Conditions { tests: vec![condition], source: OnceCell::new() }));
         conditions_graph(conditions.len() - 1)
     }
 
@@ -112,7 +129,7 @@ impl<'s> Dataset<'s> {
             && let Some(conditions) = self.conditions.borrow_mut().get_mut(number)
             && let Some(conditions) = Rc::get_mut(conditions)
         {
-            conditions.push(condition);
+            conditions.tests.push(condition);
         }
     }
 
@@ -216,6 +233,52 @@ impl<'s> Dataset<'s> {
         condition.excludes(term, || self.decode_number(term), || self.decode_value(term))
     }
 
+    /// Returns the quads of the store that the index of values finds for a property and conditions, if that takes less than
+    /// reading all.
+    fn scan_values(
+        &self,
+        conditions: &Conditions,
+        property: &TermCode,
+        graph: Option<&InternalTerm>,
+    ) -> Option<StoredQuads<'s>> {
+        let graph = match graph {
+            None => None,
+            Some(InternalTerm::Stored(code)) => Some(code.clone()),
+            Some(_) => return None,
+        };
+        let ordered = conditions.tests.iter().find_map(|condition| match condition {
+            Condition::IsWithin(bound) => Some((bound.find_source(property)?, bound.clone())),
+            _ => None,
+        });
+        let (source, bound) = if let Some((source, bound)) = ordered {
+            (source, Some(bound))
+        } else {
+            let (of, source) = conditions
+                .source
+                .get_or_init(|| (property.clone(), self.find_source(&conditions.tests, property)));
+            (source.clone().filter(|_| of == property)?, None)
+        };
+        let scan = ValueScan::new(self.codes, property.clone(), graph, source, bound);
+        Some(StoredQuads::ByValue(Box::new(scan)))
+    }
+
+    /// Returns what the index of values reads of a property for the ranges of conditions, if that takes less than reading all.
+    fn find_source(&self, tests: &[Condition], property: &TermCode) -> Option<Rc<ValueSource>> {
+        let mut ranges: Option<Vec<ValueRange>> = None;
+        for condition in tests {
+            if let Condition::IsIn(more) = condition {
+                ranges = Some(match ranges {
+                    Some(ranges) => intersect(&ranges, more),
+                    None => more.clone(),
+                });
+            }
+        }
+        let ranges = ranges?;
+        self.estimate_part_of(property, &ranges)?;
+        let segments = ranges.into_iter().map(Segment::Values).collect();
+        Some(Rc::new(ValueSource { segments, max_entries: usize::MAX }))
+    }
+
     /// Returns the quads of the store and of the delta that match a pattern.
     fn scan(
         &self,
@@ -274,16 +337,37 @@ impl Seen {
     }
 }
 
+/// Quads of the store.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "each lookup of a join creates one, and an allocation would cost more"
+)]
+enum StoredQuads<'s> {
+    /// All that match a pattern.
+    All(CodedQuads<'s>),
+    /// Those of a property that the index of values finds.
+    ByValue(Box<ValueScan<'s>>),
+}
+
+impl StoredQuads<'_> {
+    fn next_with_checks(&mut self, check: &mut dyn FnMut()) -> Option<Result<CodedQuad, Error>> {
+        match self {
+            Self::All(quads) => quads.next_with_checks(check),
+            Self::ByValue(scan) => scan.next_with_checks(check),
+        }
+    }
+}
+
 /// The quads of a pattern.
 struct Quads<'s> {
     dataset: &'s Dataset<'s>,
     filter: GraphFilter,
-    stored: Option<CodedQuads<'s>>,
+    stored: Option<StoredQuads<'s>>,
     added: std::vec::IntoIter<[InternalTerm; 4]>,
     /// Whether to return the one quad of a check.
     is_check: bool,
     /// The graph that the pattern names, and its conditions.
-    conditions: Option<(InternalTerm, Rc<Vec<Condition>>)>,
+    conditions: Option<(InternalTerm, Rc<Conditions>)>,
 }
 
 impl Quads<'_> {
@@ -320,7 +404,7 @@ impl Iterator for Quads<'_> {
             let [subject, predicate, object, graph] = self.next_quad()?;
             let mut graph_name = (graph != InternalTerm::DEFAULT_GRAPH).then_some(graph);
             if let Some((_, conditions)) = &self.conditions
-                && conditions.iter().any(|condition| self.dataset.excludes(condition, &object))
+                && conditions.tests.iter().any(|test| self.dataset.excludes(test, &object))
             {
                 continue;
             }
@@ -363,7 +447,7 @@ impl<'s> QueryableDataset<'s> for &'s Dataset<'s> {
         let conditions = match graph_name {
             Some(Some(graph @ InternalTerm::Conditions(number))) => {
                 let conditions = dataset.conditions.borrow().get(*number).cloned();
-                Some((graph.clone(), conditions.unwrap_or_default()))
+                conditions.map(|conditions| (graph.clone(), conditions))
             }
             _ => None,
         };
@@ -401,7 +485,16 @@ impl<'s> QueryableDataset<'s> for &'s Dataset<'s> {
             }
         };
         let (stored, added) = dataset.scan(subject, predicate, object, graph);
-        (quads.stored, quads.added) = (stored, added.into_iter());
+        quads.added = added.into_iter();
+        quads.stored = stored.map(|stored| {
+            let by_value = match (&quads.conditions, subject, predicate, object) {
+                (Some((_, conditions)), None, Some(InternalTerm::Stored(property)), None) => {
+                    dataset.scan_values(conditions, property, graph)
+                }
+                _ => None,
+            };
+            by_value.unwrap_or(StoredQuads::All(stored))
+        });
         quads
     }
 
@@ -487,107 +580,4 @@ fn is_canonical(text: &str, number: &ExpressionTerm) -> bool {
 /// Returns the value of a read, or aborts the request.
 pub(crate) fn unwrap<T>(result: Result<T, Error>) -> T {
     result.unwrap_or_else(|error| abort(error.into()))
-}
-
-/// The rows of a pattern that are read to estimate how often a subject or an object repeats.
-const SAMPLED_ROWS: usize = 128;
-
-/// The maximum mean distance of subjects that are near each other. A block of the index has the quads of several subjects,
-/// and the objects that they name take places between them.
-const MEAN_NEAR_DISTANCE: u64 = 8;
-
-/// What is known of the quads that match a pattern of constants.
-pub(crate) struct Statistics {
-    pub(crate) rows: f64,
-    /// The mean number of rows of one subject.
-    pub(crate) rows_per_subject: f64,
-    /// The mean number of rows of one object.
-    pub(crate) rows_per_object: f64,
-    /// Whether one row after the other has the next subject or one near it, so that looking up all subjects reads each
-    /// block of the index once.
-    pub(crate) is_by_subject: bool,
-}
-
-impl Dataset<'_> {
-    /// Estimates the quads that have these terms as subject, predicate and object.
-    pub(crate) fn estimate(&self, terms: [Option<Term>; 3]) -> Statistics {
-        let [subject, predicate, object] = terms.map(|term| term.map(|term| self.encode(term)));
-        let (subject, predicate, object) = (subject.as_ref(), predicate.as_ref(), object.as_ref());
-        let (mut sample, added) = self.scan(subject, predicate, object, None);
-        let mut rows = to_float(added.len());
-        if sample.is_some() {
-            rows += self.estimate_stored([subject, predicate, object]);
-        }
-        if let Some(InternalTerm::Stored(code)) = object
-            && code.subject_order().is_none()
-        {
-            // The index does not find quads by a literal, so finding a sample could read all quads of the predicate.
-            sample = None;
-        }
-        let (mut subjects, mut objects, mut sampled) = (HashSet::new(), HashSet::new(), 0);
-        let (mut first, mut last, mut is_ascending) = (None, None, true);
-        for quad in sample.into_iter().flatten().take(SAMPLED_ROWS) {
-            self.budget.check();
-            let [subject, _, object, _] = unwrap(quad);
-            let place = subject.subject_order();
-            is_ascending &= last <= place;
-            (first, last) = (first.or(place), place);
-            subjects.insert(subject);
-            objects.insert(object);
-            sampled += 1;
-        }
-        let passed = last.unwrap_or(0_u64).saturating_sub(first.unwrap_or(0));
-        let is_by_subject = is_ascending && passed <= sampled as u64 * MEAN_NEAR_DISTANCE;
-        let ratio = |distinct: usize| to_float(sampled.max(1)) / to_float(distinct.max(1));
-        Statistics {
-            rows,
-            rows_per_subject: ratio(subjects.len()),
-            rows_per_object: ratio(objects.len()),
-            is_by_subject: is_by_subject && sampled > 0,
-        }
-    }
-
-    /// Counts the triples of the default graph that have these terms as subject, predicate and object.
-    pub(crate) fn count_triples(&self, terms: [Option<Term>; 3]) -> u64 {
-        let terms = terms.map(|term| term.map(|term| self.encode(term)));
-        let [subject, predicate, object] = terms.each_ref().map(Option::as_ref);
-        if self.delta.is_some() || self.graphs.default.is_some() {
-            let quads = self.internal_quads_for_pattern(subject, predicate, object, Some(None));
-            return quads.map(|_| 1).sum();
-        }
-        let codes = [subject, predicate, object].map(|term| match term {
-            None => Some(None),
-            Some(InternalTerm::Stored(code)) => Some(Some(code)),
-            Some(_) => None,
-        });
-        let [Some(subject), Some(predicate), Some(object)] = codes else { return 0 };
-        let check = &mut || self.budget.check_time();
-        unwrap(self.codes.count_triples([subject, predicate, object], check))
-    }
-
-    /// Returns whether a triple of the default graph has this term as its subject or object.
-    pub(crate) fn has_node(&self, term: Term) -> bool {
-        let term = self.encode(term);
-        let dataset: &Self = self;
-        let has = |subject, object| {
-            (&dataset)
-                .internal_quads_for_pattern(subject, None, object, Some(None))
-                .next()
-                .is_some()
-        };
-        has(Some(&term), None) || has(None, Some(&term))
-    }
-
-    fn estimate_stored(&self, terms: [Option<&InternalTerm>; 3]) -> f64 {
-        let [subject, predicate, object] = terms.map(|term| match term {
-            Some(InternalTerm::Stored(code)) => Some(code),
-            _ => None,
-        });
-        let rows = unwrap(self.codes.estimate_count([subject, predicate, object, None]));
-        to_float(usize::try_from(rows).unwrap_or(usize::MAX))
-    }
-}
-
-fn to_float(count: usize) -> f64 {
-    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }

@@ -79,7 +79,7 @@ pub fn evaluate(
             | spargebra::Query::Construct { pattern, .. }
             | spargebra::Query::Describe { pattern, .. } => {
                 let unplanned = std::mem::take(pattern);
-                *pattern = plan(unplanned, &dataset);
+                *pattern = plan(unplanned, &dataset, order.as_ref().and_then(Order::first_key));
                 if let Some(order) = &order {
                     order.bound_first_key(pattern, &dataset);
                 }

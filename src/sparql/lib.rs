@@ -5,9 +5,9 @@
 //!
 //! The evaluator is spareval. `dataset` gives it the store's quads as codes, so that joins compare codes and only
 //! results and expressions decode terms. `plan` orders the joins by the statistics of the index. `prefilter` finds simple
-//! conditions of filters, and `condition` tests them while quads are read. `operators` and `aggregates` compute with
-//! numbers that the evaluator cannot hold, and with literals that keep their form. `budget` ends a query that exceeds its
-//! limits.
+//! conditions of filters, and `condition` tests them while quads are read. `ranges` finds what the index of values selects.
+//! `operators` and `aggregates` compute with numbers that the evaluator cannot hold, and with literals that keep their form.
+//! `budget` ends a query that exceeds its limits.
 mod aggregates;
 mod budget;
 mod condition;
@@ -26,6 +26,7 @@ mod operators;
 mod order;
 mod plan;
 mod prefilter;
+mod ranges;
 mod request;
 mod service;
 mod syntax;

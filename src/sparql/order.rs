@@ -65,6 +65,7 @@ impl Order {
         let columns = variables.len();
         let mut keys = Vec::new();
         let mut first = None;
+        let most = limit.map(|limit| limit.saturating_add(offset));
         for order in std::mem::take(expression) {
             let (key, is_descending) = match order {
                 OrderExpression::Asc(key) => (key, false),
@@ -72,8 +73,8 @@ impl Order {
             };
             let variable = match key {
                 Expression::Variable(variable) => {
-                    if keys.is_empty() && limit.is_some() {
-                        first = Some((variable.clone(), Rc::new(Bound::new(is_descending))));
+                    if let (true, Some(most)) = (keys.is_empty(), most) {
+                        first = Some((variable.clone(), Bound::new(is_descending, most)));
                     }
                     variable
                 }
@@ -92,9 +93,18 @@ impl Order {
             });
             keys.push((place, is_descending));
         }
+        let is_only_key = keys.len() == 1;
+        let first = first.map(|(variable, bound)| {
+            (variable, Rc::new(if is_only_key { bound.of_only_key() } else { bound }))
+        });
         let rows = GraphPattern::Project { inner: Box::new(rows), variables };
         *pattern = if is_distinct { GraphPattern::Distinct { inner: rows.into() } } else { rows };
         Some(Self { columns, keys, offset, limit, first })
+    }
+
+    /// Returns the variable of the first key and its bound, if there is a limit.
+    pub(crate) fn first_key(&self) -> Option<(Variable, Rc<Bound>)> {
+        self.first.clone()
     }
 
     /// Lets the planned pattern read only values of the first key that may be among those of the result.

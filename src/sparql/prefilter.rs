@@ -1,9 +1,11 @@
-//! Conditions on the object of a triple pattern that are tested while its quads are read, before the evaluator builds a row.
+//! Conditions on the object of a triple pattern that are tested while its quads are read, before the evaluator builds a row,
+//! and ranges of values that the index of values finds.
 //!
 //! The evaluator still evaluates the whole expression for each row that is left. So a condition only needs to be right when
 //! it excludes a term, and leaves every case that it does not know to the evaluator.
 use crate::condition::Condition;
 use crate::dataset::Dataset;
+use crate::ranges::find_ranges;
 use oxrdf::{Literal, Variable};
 use spareval::ExpressionTerm;
 use spargebra::algebra::{Expression, Function, GraphPattern};
@@ -16,9 +18,16 @@ pub(crate) fn add_conditions(
     pattern: &mut GraphPattern,
     dataset: &Dataset<'_>,
 ) {
+    add_tests(filter, pattern, dataset);
+    for (variable, ranges) in find_ranges(filter) {
+        add_condition(&variable, Condition::IsIn(ranges), pattern, dataset);
+    }
+}
+
+fn add_tests(filter: &Expression, pattern: &mut GraphPattern, dataset: &Dataset<'_>) {
     if let Expression::And(left, right) = filter {
-        add_conditions(left, pattern, dataset);
-        add_conditions(right, pattern, dataset);
+        add_tests(left, pattern, dataset);
+        add_tests(right, pattern, dataset);
     } else if let Some((variable, condition)) = find_condition(filter, dataset) {
         add_condition(variable, condition, pattern, dataset);
     }
@@ -67,9 +76,10 @@ fn find_triple<'p>(
         GraphPattern::LeftJoin { left, .. } | GraphPattern::Minus { left, .. } => {
             find_triple(left, variable, dataset)
         }
-        GraphPattern::Filter { inner, .. } | GraphPattern::Extend { inner, .. } => {
-            find_triple(inner, variable, dataset)
-        }
+        GraphPattern::Filter { inner, .. }
+        | GraphPattern::Extend { inner, .. }
+        | GraphPattern::Distinct { inner }
+        | GraphPattern::Reduced { inner } => find_triple(inner, variable, dataset),
         GraphPattern::Project { inner, variables } if variables.contains(variable) => {
             find_triple(inner, variable, dataset)
         }

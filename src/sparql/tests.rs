@@ -1,3 +1,4 @@
+mod by_value;
 mod limits;
 mod regular_expressions;
 mod scopes;
@@ -25,8 +26,14 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
+        Self::open(true)
+    }
+
+    /// Creates a store with or without an index of values.
+    fn open(value_index: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path(), Options::default(), &mut |_| {}).unwrap();
+        let options = Options { value_index, ..Options::default() };
+        let store = Store::open(folder.path(), options, &mut |_| {}).unwrap();
         Self { store, _folder: folder }
     }
 
@@ -36,11 +43,15 @@ impl Fixture {
         fixture
     }
 
-    /// 100 objects of 6 quads, each in a graph of its own kind.
+    /// That many objects of 5 quads, in one graph.
     fn with_plant(objects: u32) -> Self {
         let fixture = Self::new();
+        fixture.add_plant(objects);
         fixture
-            .store
+    }
+
+    fn add_plant(&self, objects: u32) {
+        self.store
             .transact(|transaction| {
                 for n in 0..objects {
                     let pump = node(&format!("pump/{n}"));
@@ -59,7 +70,6 @@ impl Fixture {
                 Ok::<_, penstock_store::Error>(())
             })
             .unwrap();
-        fixture
     }
 
     fn query(&self, text: &str) -> Result<String, GatewayError> {
@@ -72,6 +82,17 @@ impl Fixture {
         limits: Limits,
         parameters: &DatasetParameters,
     ) -> Result<String, GatewayError> {
+        self.query_with_checks(text, limits, parameters).map(|(answer, _)| answer)
+    }
+
+    /// Returns an answer, and how often the limits were checked: at least once for each quad and each entry of the index of
+    /// values that was read.
+    fn query_with_checks(
+        &self,
+        text: &str,
+        limits: Limits,
+        parameters: &DatasetParameters,
+    ) -> Result<(String, u64), GatewayError> {
         let snapshot = self.store.snapshot().unwrap();
         run_in_query_thread(|| {
             let query = Query::parse(text, parameters)?;
@@ -85,7 +106,7 @@ impl Fixture {
             let deadline = (Instant::now() + limits.time).into();
             let context = QueryContext { limits, deadline, services: Arc::new(NoServices) };
             evaluate(query, &snapshot, context, format, &mut output)?;
-            Ok(String::from_utf8(output).unwrap())
+            Ok((String::from_utf8(output).unwrap(), crate::budget::CHECKS.get()))
         })
         .unwrap()
     }
@@ -102,7 +123,7 @@ impl Fixture {
         let deadline = Instant::now() + LIMITS.time;
         let budget = crate::budget::Budget::new(LIMITS, deadline.into());
         let dataset = crate::dataset::Dataset::new(snapshot.codes(), &budget);
-        crate::plan::plan(*inner, &dataset).to_string()
+        crate::plan::plan(*inner, &dataset, None).to_string()
     }
 
     /// Returns the rows of a SELECT without the header, sorted.

@@ -175,7 +175,7 @@ impl Application<'_, '_> {
         if let Some(delta) = self.delta.to_codes(|term| dataset.encode(term)) {
             dataset.set_delta(delta);
         }
-        let pattern = plan((**pattern).clone(), &dataset);
+        let pattern = plan((**pattern).clone(), &dataset, None);
         let evaluator = evaluator(self.budget);
         let (delete, insert) = (delete.clone(), insert.clone());
         let mut prepared = evaluator.prepare_delete_insert(

@@ -31,23 +31,24 @@ impl ValueOrder {
 
     /// Returns the sort key of a text as the view shows it.
     pub fn sort_key(self, text: &str) -> SortKey {
-        let moment = |time: DateTime| SortKey::Moment(Moment::new(time));
         match self {
             Self::Number | Self::Scalar => NumberKey::parse(text).map(SortKey::Number),
-            Self::Date => {
-                let date = text.parse::<Date>().ok();
-                date.and_then(|date| DateTime::try_from(date).ok()).map(moment)
-            }
-            Self::DateTime => text.parse().ok().map(moment),
+            // A field can hold values that were stored when it had the other type.
+            Self::Date => parse_date(text).or_else(|| parse_time(text)).map(SortKey::Moment),
+            Self::DateTime => parse_time(text).or_else(|| parse_date(text)).map(SortKey::Moment),
             Self::Text => None,
         }
         .unwrap_or_else(|| SortKey::Text(text.to_owned()))
     }
 
-    /// Returns whether a text can be compared with the values.
+    /// Returns whether a text is a value that can be compared with those of a field.
     pub fn can_parse(self, text: &str) -> bool {
-        matches!(self, Self::Text | Self::Scalar)
-            || !matches!(self.sort_key(text), SortKey::Text(_))
+        match self {
+            Self::Number => NumberKey::parse(text).is_some(),
+            Self::Date => parse_date(text).is_some(),
+            Self::DateTime => parse_time(text).is_some(),
+            Self::Text | Self::Scalar => true,
+        }
     }
 
     /// Describes a text that cannot be compared with the values.
@@ -59,6 +60,15 @@ impl ValueOrder {
             Self::Text | Self::Scalar => "not a text",
         }
     }
+}
+
+fn parse_date(text: &str) -> Option<Moment> {
+    let date = text.parse::<Date>().ok()?;
+    DateTime::try_from(date).ok().map(Moment::new)
+}
+
+fn parse_time(text: &str) -> Option<Moment> {
+    text.parse().ok().map(Moment::new)
 }
 
 /// The sort key of a value. Numbers come first, then moments, then values that an ingestion of the field would

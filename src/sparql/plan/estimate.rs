@@ -1,5 +1,5 @@
 //! Estimates the rows of a pattern by the statistics of the index.
-use crate::dataset::Statistics;
+use crate::dataset::{Statistics, to_float};
 use oxrdf::{Term, Variable};
 use spargebra::algebra::GraphPattern;
 use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
@@ -8,7 +8,7 @@ use std::collections::HashSet;
 /// Estimated rows of a part whose size is not known.
 pub(super) const UNKNOWN_ROWS: f64 = 1_000.0;
 /// The factor by which one more bound term reduces the rows of a pattern.
-const UNKNOWN_SELECTIVITY: f64 = 0.1;
+pub(super) const UNKNOWN_SELECTIVITY: f64 = 0.1;
 
 /// Returns the subject, predicate and object of a pattern that are constants.
 pub(super) fn find_constants(triple: &TriplePattern) -> [Option<Term>; 3] {
@@ -65,10 +65,10 @@ pub(super) fn to_constant(term: &TermPattern) -> Option<Term> {
 /// Estimates the rows of a part that is computed apart.
 pub(super) fn estimate_rows(pattern: &GraphPattern) -> f64 {
     match pattern {
-        GraphPattern::Values { bindings, .. } => count_to_float(bindings.len()),
+        GraphPattern::Values { bindings, .. } => to_float(bindings.len()),
         GraphPattern::Slice { inner, length, .. } => {
             let inner = estimate_rows(inner);
-            length.map_or(inner, |length| inner.min(count_to_float(length)))
+            length.map_or(inner, |length| inner.min(to_float(length)))
         }
         GraphPattern::Union { left, right } => estimate_rows(left) + estimate_rows(right),
         GraphPattern::Group { variables, .. } if variables.is_empty() => 1.0,
@@ -81,10 +81,6 @@ pub(super) fn estimate_rows(pattern: &GraphPattern) -> f64 {
         GraphPattern::Lateral { left, .. } => estimate_rows(left),
         _ => UNKNOWN_ROWS,
     }
-}
-
-pub(super) fn count_to_float(count: usize) -> f64 {
-    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 /// Returns the variable in place of a blank node of a pattern.

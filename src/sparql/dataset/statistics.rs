@@ -1,0 +1,140 @@
+//! What is known of the quads of a pattern before they are read, from the statistics of the index.
+use super::{Dataset, unwrap};
+use crate::internal_term::InternalTerm;
+use oxrdf::{NamedNode, Term};
+use penstock_store::{TermCode, ValueRange};
+use spareval::QueryableDataset as _;
+use std::collections::HashSet;
+
+/// What a lookup takes that reads another block of the index, in rows.
+pub(crate) const FAR_LOOKUP: f64 = 4.0;
+/// The rows of a pattern that are read to estimate how often a subject or an object repeats.
+const SAMPLED_ROWS: usize = 128;
+
+/// The maximum mean distance of subjects that are near each other. A block of the index has the quads of several subjects,
+/// and the objects that they name take places between them.
+const MEAN_NEAR_DISTANCE: u64 = 8;
+
+/// What is known of the quads that match a pattern of constants.
+pub(crate) struct Statistics {
+    pub(crate) rows: f64,
+    /// The mean number of rows of one subject.
+    pub(crate) rows_per_subject: f64,
+    /// The mean number of rows of one object.
+    pub(crate) rows_per_object: f64,
+    /// Whether one row after the other has the next subject or one near it, so that looking up all subjects reads each
+    /// block of the index once.
+    pub(crate) is_by_subject: bool,
+}
+
+impl Dataset<'_> {
+    /// Estimates the quads that have these terms as subject, predicate and object.
+    pub(crate) fn estimate(&self, terms: [Option<Term>; 3]) -> Statistics {
+        let [subject, predicate, object] = terms.map(|term| term.map(|term| self.encode(term)));
+        let (subject, predicate, object) = (subject.as_ref(), predicate.as_ref(), object.as_ref());
+        let (mut sample, added) = self.scan(subject, predicate, object, None);
+        let mut rows = to_float(added.len());
+        if sample.is_some() {
+            rows += self.estimate_stored([subject, predicate, object]);
+        }
+        if let Some(InternalTerm::Stored(code)) = object
+            && code.subject_order().is_none()
+        {
+            // Without an index of values, finding a sample could read all quads of the predicate.
+            sample = None;
+        }
+        let (mut subjects, mut objects, mut sampled) = (HashSet::new(), HashSet::new(), 0_u64);
+        let (mut first, mut last, mut is_ascending) = (None, None, true);
+        for quad in sample.into_iter().flatten().take(SAMPLED_ROWS) {
+            self.budget.check();
+            let [subject, _, object, _] = unwrap(quad);
+            let place = subject.subject_order();
+            is_ascending &= last <= place;
+            (first, last) = (first.or(place), place);
+            subjects.insert(subject);
+            objects.insert(object);
+            sampled += 1;
+        }
+        let passed = last.unwrap_or(0_u64).saturating_sub(first.unwrap_or(0));
+        let is_by_subject = is_ascending && passed <= sampled * MEAN_NEAR_DISTANCE;
+        let ratio = |distinct: usize| to_float(sampled.max(1)) / to_float(distinct.max(1));
+        Statistics {
+            rows,
+            rows_per_subject: ratio(subjects.len()),
+            rows_per_object: ratio(objects.len()),
+            is_by_subject: is_by_subject && sampled > 0,
+        }
+    }
+
+    /// Counts the triples of the default graph that have these terms as subject, predicate and object.
+    pub(crate) fn count_triples(&self, terms: [Option<Term>; 3]) -> u64 {
+        let terms = terms.map(|term| term.map(|term| self.encode(term)));
+        let [subject, predicate, object] = terms.each_ref().map(Option::as_ref);
+        if self.delta.is_some() || self.graphs.default.is_some() {
+            let quads = self.internal_quads_for_pattern(subject, predicate, object, Some(None));
+            return quads.map(|_| 1).sum();
+        }
+        let codes = [subject, predicate, object].map(|term| match term {
+            None => Some(None),
+            Some(InternalTerm::Stored(code)) => Some(Some(code)),
+            Some(_) => None,
+        });
+        let [Some(subject), Some(predicate), Some(object)] = codes else { return 0 };
+        let check = &mut || self.budget.check_time();
+        unwrap(self.codes.count_triples([subject, predicate, object], check))
+    }
+
+    /// Returns whether a triple of the default graph has this term as its subject or object.
+    pub(crate) fn has_node(&self, term: Term) -> bool {
+        let term = self.encode(term);
+        let dataset: &Self = self;
+        let has = |subject, object| {
+            (&dataset)
+                .internal_quads_for_pattern(subject, None, object, Some(None))
+                .next()
+                .is_some()
+        };
+        has(Some(&term), None) || has(None, Some(&term))
+    }
+
+    /// Estimates the part of a property's quads whose objects are in ranges of values; `None` if the index of values does not
+    /// find them, or if reading all quads of the property takes less.
+    pub(crate) fn estimate_part(&self, property: &NamedNode, ranges: &[ValueRange]) -> Option<f64> {
+        match self.encode(property.clone().into()) {
+            InternalTerm::Stored(code) => self.estimate_part_of(&code, ranges),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::estimate_part`].
+    pub(super) fn estimate_part_of(
+        &self,
+        property: &TermCode,
+        ranges: &[ValueRange],
+    ) -> Option<f64> {
+        let mut entries = 0.0;
+        for range in ranges {
+            entries += to_float(unwrap(self.codes.estimate_values(property, range))?);
+        }
+        let quads = self.estimate_property(property);
+        (entries * FAR_LOOKUP <= quads).then(|| entries / quads.max(1.0))
+    }
+
+    /// Estimates the number of quads of a property.
+    pub(super) fn estimate_property(&self, property: &TermCode) -> f64 {
+        to_float(unwrap(self.codes.estimate_count([None, Some(property), None, None])))
+    }
+
+    fn estimate_stored(&self, terms: [Option<&InternalTerm>; 3]) -> f64 {
+        let [subject, predicate, object] = terms.map(|term| match term {
+            Some(InternalTerm::Stored(code)) => Some(code),
+            _ => None,
+        });
+        to_float(unwrap(self.codes.estimate_count([subject, predicate, object, None])))
+    }
+}
+
+/// Converts a count.
+pub(crate) fn to_float(count: impl TryInto<u32>) -> f64 {
+    f64::from(count.try_into().unwrap_or(u32::MAX))
+}

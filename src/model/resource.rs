@@ -20,6 +20,7 @@ pub use schedule::{Schedule, SettingError};
 pub(crate) use validation::check_omitted_validation;
 
 use super::mapping::{Mapping, ShapeSource};
+use oxrdf::vocab::xsd;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::Finding;
 use penstock_base::principal::Principal;
@@ -171,7 +172,12 @@ impl Compiled {
             || self.object.definition.review.is_some()
             || self.object.definition.approvers.is_some()
             || self.expand_conditions() != self.object.definition.conditions;
-        let format = if needs_third { Format::V3 } else { Format::default() };
+        let has_literal = self.conditions.iter().any(|(_, value)| value.is_literal());
+        let format = match (has_literal, needs_third) {
+            (true, _) => Format::V4,
+            (false, true) => Format::V3,
+            (false, false) => Format::default(),
+        };
         self.mapping.required_format().max(format)
     }
 
@@ -187,16 +193,30 @@ impl Compiled {
 
     /// Returns its conditions with complete IRIs.
     pub fn expand_conditions(&self) -> Vec<Condition> {
-        let iri = |term: &Term| match term {
-            Term::NamedNode(iri) => iri.as_str().to_owned(),
-            other => other.to_string(),
-        };
-        let full = |(predicate, value): &(NamedNode, Term)| Condition {
-            predicate: predicate.as_str().to_owned(),
-            value: iri(value),
-        };
-        self.conditions.iter().map(full).collect()
+        self.conditions.iter().map(|(predicate, value)| build_condition(predicate, value)).collect()
     }
+}
+
+/// Returns the condition of these terms, without prefixes.
+fn build_condition(predicate: &NamedNode, value: &Term) -> Condition {
+    let mut condition =
+        Condition { predicate: predicate.as_str().to_owned(), ..Condition::default() };
+    match value {
+        Term::NamedNode(iri) => iri.as_str().clone_into(&mut condition.value),
+        Term::Literal(literal) => {
+            literal.value().clone_into(&mut condition.value);
+            condition.language = literal.language().map(str::to_owned);
+            // Without its datatype, it would be an IRI, or missing.
+            let needs_datatype = literal.datatype() != xsd::STRING
+                || condition.value.is_empty()
+                || condition.value.contains(':');
+            if condition.language.is_none() && needs_datatype {
+                condition.datatype = Some(literal.datatype().as_str().to_owned());
+            }
+        }
+        other => condition.value = other.to_string(),
+    }
+    condition
 }
 
 /// A compiled Business Object: its stored form, mapping, and conditions as terms.

@@ -1,17 +1,24 @@
 //! Searches the objects of a Business Object by the values that the view shows.
 //!
-//! `filter` has the conditions on an object, and `matching` evaluates them. `order` and `cursor` have the position of
-//! an object in a listing. `narrow` finds candidates with an index, and `page` puts everything together. `referrers`
-//! finds the objects that refer to an object. `bounds` limits how many objects a search may examine.
+//! `filter` has the conditions on an object, `text` reads them from the address of a list, and `matching` evaluates them.
+//! `order` and `cursor` have the position of an object in a listing. `clue` asks the indexes about a filter, of which
+//! `values` knows which stored values a field shows how. `narrow` finds candidates, `ordered` lists objects in the order of
+//! the index of values, and `page` puts everything together. `referrers` finds the objects that refer to an object.
+//! `budget` limits how many objects a search may examine.
 //!
 //! Values are compared as the view shows them. Of a field that is not an array, only the first value counts. An object
 //! that is nested in itself counts only as its URI.
 //!
 //! # What an index answers
-//! The index answers [`ValueTest::In`] for IRIs: a field of type `resource`, the URI of a nested object at any depth,
-//! and the object's own URI. For every other condition, the search reads and tests objects page by page, so that
-//! commits do not wait. [`SearchBudget`] limits how many. A search that would need more fails; it never returns an
-//! incomplete result.
+//! The indexes answer, also below nested objects at any depth:
+//! - [`ValueTest::In`] for IRIs: a field of type `resource`, the URI of an object;
+//! - every test but [`ValueTest::Contains`], [`ValueTest::ContainsAnyCase`] and [`ValueTest::Exists`] for literals, if not too
+//!   many values pass it;
+//! - the first page in the order of a field with strings, numbers, dates or times.
+//!
+//! What they answer are candidates: each is read and tested. For every other condition, the search reads and tests objects
+//! page by page, so that commits do not wait. [`SearchBudget`] limits how many. A search that would need more fails; it
+//! never returns an incomplete result. With and without the index of values, the result is the same.
 //!
 //! # Pages while data changes
 //! A cursor holds the position of its object: the value that it is ordered by, and its URI. The next page contains
@@ -19,15 +26,19 @@
 //! if others are added, changed or removed. An object whose position changes may be listed twice or not at all.
 
 mod budget;
+mod clue;
 mod cursor;
 mod filter;
 mod matching;
 mod narrow;
 mod order;
+mod ordered;
 mod page;
 mod referrers;
 #[cfg(test)]
 mod tests;
+mod text;
+mod values;
 
 pub use budget::SearchBudget;
 pub use filter::{ANY_MEMBER, Filter, ValueTest};
@@ -36,3 +47,4 @@ pub use page::{
     FoundObject, ObjectCount, Search, SearchPage, count_objects, count_some, find_page,
 };
 pub use referrers::{ReferenceFilter, Referrer, ReferrersPage, find_referrers};
+pub use text::parse_filters;

@@ -31,8 +31,12 @@ pub static LIMITS: LazyLock<Limits> = LazyLock::new(|| {
 
 /// Opens a new store in a temporary folder, which must outlive it.
 pub fn open_store() -> (TempDir, Store) {
+    open_store_with(Options::default())
+}
+
+fn open_store_with(options: Options) -> (TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+    let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
     (dir, store)
 }
 
@@ -186,7 +190,12 @@ impl Fixture {
 
     /// Creates a fixture as [`Self::new`] does, whose namespaces have this generator.
     pub fn with_generator(root: Shape, generator: Generator) -> Self {
-        let (dir, store) = open_store();
+        Self::with_options(root, generator, Options::default())
+    }
+
+    /// Creates a fixture as [`Self::with_generator`] does, whose store has these options.
+    pub fn with_options(root: Shape, generator: Generator, options: Options) -> Self {
+        let (dir, store) = open_store_with(options);
         let mut mapping = Mapping::new(root);
         for name in mapping.namespaces() {
             put_namespace(&store, name, &format!("http://x/{name}/"), generator);

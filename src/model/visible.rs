@@ -3,9 +3,12 @@ use super::change_feed::Watch;
 use super::list::find_owner;
 use super::resource::Compiled;
 use super::write_scope::WriteScope;
-use oxrdf::{NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
+use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
 use penstock_base::error::GatewayError;
-use penstock_store::{Document, DocumentRange, Error, Pattern, Read, SubjectFilter, SubjectQuads};
+use penstock_store::{
+    Document, DocumentRange, Error, Pattern, Read, SubjectFilter, SubjectQuads, ValueRange,
+    VisitValue,
+};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
@@ -130,6 +133,25 @@ impl<R: Read> Read for VisibleObjects<'_, R> {
                 return Ok(visible);
             }
         }
+    }
+
+    /// Passes hidden subjects too: what is read about them here has no values. So the caller can limit how many it visits.
+    fn visit_values(
+        &self,
+        property: NamedNodeRef<'_>,
+        range: &ValueRange,
+        reverse: bool,
+        visit: &mut VisitValue<'_>,
+    ) -> Result<bool, Error> {
+        self.read.visit_values(property, range, reverse, visit)
+    }
+
+    fn estimate_values(
+        &self,
+        property: NamedNodeRef<'_>,
+        range: &ValueRange,
+    ) -> Result<Option<u64>, Error> {
+        self.read.estimate_values(property, range)
     }
 
     fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {

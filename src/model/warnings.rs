@@ -8,6 +8,7 @@ use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::{Finding, GatewayError};
 use penstock_base::nearest::find_nearest;
+use penstock_rdf::compare;
 use penstock_store::{Error, Read};
 use std::cell::OnceCell;
 
@@ -56,10 +57,11 @@ fn check_conditions(
     for (index, (condition, (predicate, value))) in
         definition.conditions.iter().zip(conditions).enumerate()
     {
-        let Term::NamedNode(value) = value else { continue };
-        for (member, text, iri) in
-            [("predicate", &condition.predicate, predicate), ("value", &condition.value, value)]
-        {
+        let mut iris = vec![("predicate", &condition.predicate, predicate)];
+        if let Term::NamedNode(iri) = value {
+            iris.push(("value", &condition.value, iri));
+        }
+        for (member, text, iri) in iris {
             if let Ok(expanded) = mapping.prefixes.expand_iri(text)
                 && expanded != *iri
             {
@@ -78,7 +80,8 @@ fn check_conditions(
                 format!("/conditions/{index}"),
                 format!(
                     "no object written through this mapping satisfies the condition `{}` = `{}`: {why}",
-                    condition.predicate, condition.value
+                    condition.predicate,
+                    condition.describe_value()
                 ),
             ));
         }
@@ -89,31 +92,50 @@ fn check_conditions(
 fn unsatisfiable_reason<'a>(
     mapping: &Mapping,
     predicate: &NamedNode,
-    value: &NamedNode,
+    value: &Term,
     mut earlier: impl Iterator<Item = &'a (NamedNode, Term)>,
 ) -> Option<String> {
-    if *predicate == rdf::TYPE && mapping.root.types.contains(value) {
-        return None;
+    let is_written_type =
+        |iri: &NamedNode| *predicate == rdf::TYPE && mapping.root.types.contains(iri);
+    match value {
+        Term::NamedNode(iri) if is_written_type(iri) => return None,
+        Term::Literal(literal) if compare::is_valid(literal) == Some(false) => {
+            return Some(format!(
+                "{:?} is no value of the datatype {}",
+                literal.value(),
+                literal.datatype()
+            ));
+        }
+        _ => {}
     }
     let fields = mapping.root.iter_properties();
     let fields: Vec<_> = fields.filter(|(.., found)| found.predicate == *predicate).collect();
     let Some((_, first, _)) = fields.first() else {
+        let of_type = if value.is_literal() { "" } else { " with `type: resource`" };
         return Some(format!(
-            "no field of the root has the property <{}>; add one with `type: resource`, or correct the predicate",
+            "no field of the root has the property <{}>; add one{of_type}, or correct the predicate",
             predicate.as_str()
         ));
     };
-    let holds_iri = |property: &Property| !matches!(property.value, Value::Literal(_));
-    let Some((_, field, property)) = fields.iter().find(|(.., property)| holds_iri(property))
-    else {
-        return Some(format!(
-            "the field `{}` has literals, but a condition compares with an IRI; use `type: resource`",
-            first.name
-        ));
+    let holds = |property: &Property| match (&property.value, value) {
+        (Value::Literal(kind), Term::Literal(literal)) => kind.has_type_of(literal.as_ref()),
+        (Value::Literal(_), _) => false,
+        (Value::Resource | Value::Object(_), value) => !value.is_literal(),
     };
-    let other = earlier.find(|(other, term)| {
-        other == predicate && !matches!(term, Term::NamedNode(iri) if iri == value)
-    });
+    let Some((_, field, property)) = fields.iter().find(|(.., property)| holds(property)) else {
+        let name = &first.name;
+        return Some(if let Term::Literal(literal) = value {
+            format!(
+                "the field `{name}` has values of another type than the condition, whose value is of the datatype {}",
+                literal.datatype()
+            )
+        } else {
+            format!(
+                "the field `{name}` has literals, but a condition compares with an IRI; use `type: resource`"
+            )
+        });
+    };
+    let other = earlier.find(|(other, term)| other == predicate && term != value);
     other.filter(|_| !property.is_array).map(|(_, other)| {
         format!("another condition requires {other}, but the field `{}` has one value", field.name)
     })

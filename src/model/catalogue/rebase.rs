@@ -11,6 +11,7 @@ use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::table::{AsJson, Row};
 use penstock_base::time;
+use penstock_resources::business_object::Condition;
 use penstock_store::{Error, Read, Transaction};
 use std::cell::RefCell;
 
@@ -111,9 +112,7 @@ fn rewrite(stored: &mut StoredDefinition, rebase: &Rebase) -> Result<Rewritten, 
         Err(why) => return Err(format!("the mapping of the Business Object {name:?} {why}")),
     };
     let stored_before = definition.conditions.clone();
-    for text in
-        definition.conditions.iter_mut().flat_map(|one| [&mut one.predicate, &mut one.value])
-    {
+    for text in definition.conditions.iter_mut().flat_map(list_iris) {
         rebase
             .check(text)
             .map_err(|why| format!("a condition of the Business Object {name:?}: {why}"))?;
@@ -125,13 +124,22 @@ fn rewrite(stored: &mut StoredDefinition, rebase: &Rebase) -> Result<Rewritten, 
     if let (Some(given), Some(mapping)) = (&mut stored.given_conditions, &mapping) {
         for (given, full) in given.iter_mut().zip(&definition.conditions) {
             rewrite_given(&mut given.predicate, &full.predicate, mapping);
-            rewrite_given(&mut given.value, &full.value, mapping);
+            if full.has_iri() {
+                rewrite_given(&mut given.value, &full.value, mapping);
+            }
         }
     }
     if stored.given_conditions.as_ref() == Some(&definition.conditions) {
         stored.given_conditions = None;
     }
     Ok(Rewritten { is_changed, warning })
+}
+
+/// Returns the IRIs of a condition. The datatypes of literals stay.
+fn list_iris(condition: &mut Condition) -> impl Iterator<Item = &mut String> {
+    let has_iri = condition.has_iri();
+    let Condition { predicate, value, .. } = condition;
+    std::iter::once(predicate).chain(has_iri.then_some(value))
 }
 
 /// Replaces a part of a condition as given by its full form, unless its prefix still leads there.

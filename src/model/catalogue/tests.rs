@@ -480,6 +480,12 @@ fn a_definition_that_earlier_versions_misread_raises_the_format() {
             json!([]),
             Format::V3,
         ),
+        (known.clone(), json!([{"predicate": "http://e/a", "value": "released"}]), Format::V4),
+        (
+            known.clone(),
+            json!([{"predicate": "rdf:a", "value": "1", "datatype": "xsd:integer"}]),
+            Format::V4,
+        ),
         (format!("{known}\nabsent: ''\nlabel: name"), json!([]), Format::V4),
         (
             format!("{root}name: {{type: string, path: rdf:name, accept: scalar}}"),

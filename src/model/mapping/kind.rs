@@ -72,7 +72,7 @@ pub struct Kind {
     /// Why an array cannot have such elements, if it cannot.
     pub(super) element_error: Option<&'static str>,
     /// The datatypes of the literals that an ingestion writes, if the field does not name one.
-    pub(super) datatypes: &'static [NamedNodeRef<'static>],
+    pub(crate) datatypes: &'static [NamedNodeRef<'static>],
     /// Other datatypes whose literals belong to a field of this kind if it shares its property.
     pub(super) claimed_datatypes: &'static [NamedNodeRef<'static>],
     /// Checks the text of a literal. Returns its datatype, or what is wrong with it.

@@ -5,7 +5,8 @@ use super::{CompiledDefinition, Conditions, Definition, NewDefinition};
 use crate::mapping::{self, Mapping, Prefixes};
 use crate::namespace;
 use crate::shapes_graphs::MAX_GRAPHS;
-use oxrdf::{NamedNode, Term};
+use oxrdf::vocab::rdf;
+use oxrdf::{Literal, NamedNode, Term};
 use penstock_base::bucket_name::check_bucket_name;
 use penstock_base::definition;
 use penstock_base::error::{Finding, GatewayError, Place};
@@ -76,23 +77,71 @@ impl CompiledDefinition {
 /// Returns a condition as terms. It must not have prefixes.
 ///
 /// # Errors
-/// Returns which part is not an absolute IRI.
+/// Returns which part is wrong.
 pub(crate) fn condition_to_terms(condition: &Condition) -> Result<(NamedNode, Term), String> {
-    let iri = |text: &str| {
+    read_condition(condition, &|text| {
         NamedNode::new(text).map_err(|error| format!("{text:?} is not an absolute IRI: {error}"))
-    };
-    Ok((iri(&condition.predicate)?, iri(&condition.value)?.into()))
+    })
 }
 
 /// Returns a condition as terms, with its prefixes expanded.
 ///
 /// # Errors
-/// Returns which part is not an IRI.
+/// Returns which part is wrong.
 pub fn expand_condition(
-    Condition { predicate, value }: &Condition,
+    condition: &Condition,
     prefixes: &Prefixes,
 ) -> Result<(NamedNode, Term), String> {
-    Ok((prefixes.expand_iri(predicate)?, prefixes.expand_iri(value)?.into()))
+    read_condition(condition, &|text| prefixes.expand_iri(text))
+}
+
+/// Returns the IRI that a text of a condition means.
+type ReadIri<'r> = &'r dyn Fn(&str) -> Result<NamedNode, String>;
+
+fn read_condition(
+    condition: &Condition,
+    read_iri: ReadIri<'_>,
+) -> Result<(NamedNode, Term), String> {
+    let value = read_condition_value(condition, read_iri).map_err(|(_, why)| why)?;
+    Ok((read_iri(&condition.predicate)?, value))
+}
+
+/// Returns the term that a condition compares with.
+///
+/// # Errors
+/// Returns the member that is wrong, and why.
+fn read_condition_value(
+    condition: &Condition,
+    read_iri: ReadIri<'_>,
+) -> Result<Term, (&'static str, String)> {
+    let Condition { predicate: _, value, datatype, language } = condition;
+    match (datatype, language) {
+        (None, None) if condition.has_iri() => match read_iri(value) {
+            Ok(iri) => Ok(iri.into()),
+            Err(why) => Err(("value", why)),
+        },
+        (None, None) if value.is_empty() => Err((
+            "value",
+            "it is empty; write an IRI, or a text (for an empty one, with the `datatype` xsd:string)"
+                .to_owned(),
+        )),
+        (None, None) => Ok(Literal::new_simple_literal(value).into()),
+        (Some(_), Some(_)) => Err((
+            "datatype",
+            "a literal has a datatype or a language, not both; leave one out".to_owned(),
+        )),
+        (Some(datatype), None) => match read_iri(datatype) {
+            Ok(datatype) if datatype == rdf::LANG_STRING => {
+                Err(("datatype", "a text of this datatype has a `language`; write that".to_owned()))
+            }
+            Ok(datatype) => Ok(Literal::new_typed_literal(value, datatype).into()),
+            Err(why) => Err(("datatype", why)),
+        },
+        (None, Some(tag)) => match Literal::new_language_tagged_literal(value, tag.as_str()) {
+            Ok(text) => Ok(text.into()),
+            Err(why) => Err(("language", format!("{tag:?} is not a language tag (RFC 5646): {why}"))),
+        },
+    }
 }
 
 /// The findings of a definition. It merges what was found while the definition was read with the errors of its values.
@@ -225,9 +274,13 @@ fn check_conditions(
     report: &mut Report,
 ) -> Conditions {
     report.check_each("conditions", conditions, |report, place, condition| {
-        let Condition { predicate, value } = condition;
-        for (name, text) in [("predicate", predicate), ("value", value)] {
-            report.check(&format!("{place}/{name}"), || prefixes.expand_iri(text).map(drop));
+        let predicate = prefixes.expand_iri(&condition.predicate).map(drop);
+        report.check(&format!("{place}/predicate"), || predicate);
+        let value = read_condition_value(condition, &|text| prefixes.expand_iri(text));
+        let wrong = value.err();
+        for member in ["value", "datatype", "language"] {
+            let why = wrong.as_ref().filter(|(of, _)| *of == member).map(|(_, why)| why.clone());
+            report.check(&format!("{place}/{member}"), || why.map_or(Ok(()), Err));
         }
     });
     conditions.iter().filter_map(|condition| expand_condition(condition, prefixes).ok()).collect()

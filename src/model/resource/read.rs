@@ -39,9 +39,14 @@ impl NewDefinition {
             config: read_config(&mut members),
             namespaces: read_objects(&mut members, "namespaces", namespace::read_defined),
             conditions: read_objects(&mut members, "conditions", |members| {
-                let mut iri =
+                let mut take =
                     |name| take_required(members, name, "expected an IRI without angle brackets");
-                Condition { predicate: iri("predicate"), value: iri("value") }
+                Condition {
+                    predicate: take("predicate"),
+                    value: take("value"),
+                    datatype: members.take_string("datatype"),
+                    language: members.take_string("language"),
+                }
             }),
             push_targets: read_objects(&mut members, "pushTargets", |members| PushTarget {
                 bucket_name: take_required(

@@ -35,12 +35,22 @@ impl SearchBudget {
                 ErrorClass::TooLarge,
                 format!(
                     "the search was given up after {} objects, the limit of one request, because no index answers \
-                     it; filter by a URI or by a field of type resource, or ask for less",
+                     it; filter by a URI or by the value of a field, or ask for less",
                     self.max_objects
                 ),
             ));
         }
         self.check_time()
+    }
+
+    /// Returns how many objects were examined so far.
+    pub(super) fn examined(&self) -> u64 {
+        self.examined.get()
+    }
+
+    /// Forgets the objects that were examined since there were this many, because the search begins again.
+    pub(super) fn rewind(&self, examined: u64) {
+        self.examined.set(examined);
     }
 
     /// Checks that there is time left.

@@ -1,5 +1,5 @@
 //! Filters: conditions that an object must fulfil.
-use crate::mapping::{MEMBER_KEY, MapMember, Property, Shape, Value};
+use crate::mapping::{Form, MEMBER_KEY, MapMember, Property, Shape, Value};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::nearest::find_nearest;
 use penstock_rdf::compare::ValueOrder;
@@ -53,10 +53,16 @@ pub enum ValueTest {
     Contains(String),
     /// The value contains this text, ignoring case.
     ContainsAnyCase(String),
+    /// The value begins with this text.
+    StartsWith(String),
     /// The value is a smaller number, or an earlier date or time.
     Before(String),
     /// The value is a greater number, or a later date or time.
     After(String),
+    /// The value is this number, date or time, or a greater or later one.
+    AtLeast(String),
+    /// The value is this number, date or time, or a smaller or earlier one.
+    AtMost(String),
     /// There is a value.
     Exists,
 }
@@ -84,6 +90,62 @@ impl Filter {
             return Err(unknown_field_error(name, &known));
         };
         Self::for_property((field, property), rest, test)
+    }
+
+    /// Returns the filter that all of these hold; `None` without one. Those below one array must hold for the same element, and
+    /// so must those below the member of a map with one name.
+    pub fn all_of(shape: &Shape, filters: Vec<Self>) -> Option<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for filter in filters {
+            let Self::Nested { field, filter } = filter else {
+                all.push(filter);
+                continue;
+            };
+            let property = shape.property_at(field);
+            let key = property.and_then(Property::map).map(|(_, map)| map.key_index);
+            let same = all.iter_mut().find_map(|known| match known {
+                Self::Nested { field: of, filter: known }
+                    if *of == field
+                        && key.is_none_or(|key| {
+                            known.member_name(key) == filter.member_name(key)
+                        }) =>
+                {
+                    Some(known)
+                }
+                _ => None,
+            });
+            let Some(same) = same else {
+                all.push(Self::Nested { field, filter });
+                continue;
+            };
+            let mut parts = std::mem::replace(&mut **same, Self::All(Vec::new())).into_parts();
+            for part in filter.into_parts() {
+                if !parts.contains(&part) {
+                    parts.push(part);
+                }
+            }
+            if let Some(nested) = property.and_then(|property| property.value.shape())
+                && let Some(merged) = Self::all_of(nested, parts)
+            {
+                **same = merged;
+            }
+        }
+        if all.len() > 1 { Some(Self::All(all)) } else { all.pop() }
+    }
+
+    fn into_parts(self) -> Vec<Self> {
+        if let Self::All(parts) = self { parts } else { vec![self] }
+    }
+
+    /// Returns which member of a map a filter of its members is about, by the index of the field with their names.
+    fn member_name(&self, key_index: usize) -> Option<&ValueTest> {
+        match self {
+            Self::All(parts) => parts.iter().find_map(|part| part.member_name(key_index)),
+            Self::Field { field, test: test @ ValueTest::In(_) } if *field == key_index => {
+                Some(test)
+            }
+            _ => None,
+        }
     }
 
     fn for_property(
@@ -154,6 +216,14 @@ impl Filter {
                         "the field {name} is of the type {kind}, whose values cannot be searched"
                     )));
                 }
+                if let (Form::Boolean, ValueTest::In(wanted)) = (kind.form, test)
+                    && let Some(other) =
+                        wanted.iter().find(|text| !matches!(text.as_str(), "true" | "false"))
+                {
+                    return Err(invalid_filter_error(format!(
+                        "{other:?} is neither true nor false, but the field {name} needs one"
+                    )));
+                }
                 test.check_values(name, property.order())
             }
             Self::Text { field, language: _, test } => {
@@ -175,21 +245,53 @@ impl Filter {
 }
 
 impl ValueTest {
+    /// Creates the test that has this name in GraphQL and in addresses, and compares with one text; `None` if there is no such
+    /// test.
+    pub fn with_text(name: &str, text: String) -> Option<Self> {
+        Some(match name {
+            "eq" => Self::In(vec![text]),
+            "contains" => Self::Contains(text),
+            "containsAnyCase" => Self::ContainsAnyCase(text),
+            "startsWith" => Self::StartsWith(text),
+            "before" => Self::Before(text),
+            "after" => Self::After(text),
+            "atLeast" => Self::AtLeast(text),
+            "atMost" => Self::AtMost(text),
+            _ => return None,
+        })
+    }
+
+    /// Returns the number, date or time that values are compared with; `None` for a test of another kind.
+    fn limit(&self) -> Option<&String> {
+        match self {
+            Self::Before(limit)
+            | Self::After(limit)
+            | Self::AtLeast(limit)
+            | Self::AtMost(limit) => Some(limit),
+            Self::In(_)
+            | Self::Contains(_)
+            | Self::ContainsAnyCase(_)
+            | Self::StartsWith(_)
+            | Self::Exists => None,
+        }
+    }
+
     fn check_values(&self, name: &str, order: ValueOrder) -> Result<(), GatewayError> {
-        let order = match (self, order) {
+        let limit = self.limit();
+        let order = match (limit, order) {
             // Only numbers come before or after another value.
-            (Self::Before(_) | Self::After(_), ValueOrder::Scalar) => ValueOrder::Number,
+            (Some(_), ValueOrder::Scalar) => ValueOrder::Number,
             _ => order,
         };
-        let wanted: &[String] = match self {
-            Self::In(wanted) => wanted,
-            Self::Before(wanted) | Self::After(wanted) if order == ValueOrder::Text => {
-                return Err(invalid_filter_error(format!(
-                    "the field {name} holds neither numbers nor dates, so it cannot be compared with {wanted:?}"
-                )));
-            }
-            Self::Before(wanted) | Self::After(wanted) => std::slice::from_ref(wanted),
-            Self::Contains(_) | Self::ContainsAnyCase(_) | Self::Exists => &[],
+        if let Some(wanted) = limit.filter(|_| order == ValueOrder::Text) {
+            return Err(invalid_filter_error(format!(
+                "the field {name} holds neither numbers nor dates, so it cannot be compared with {wanted:?}"
+            )));
+        }
+        let wanted = match (self, limit) {
+            (Self::In(wanted), _) => wanted.as_slice(),
+            (_, Some(limit)) => std::slice::from_ref(limit),
+            (_, None) => &[],
         };
         for text in wanted {
             if !order.can_parse(text) {
@@ -216,7 +318,7 @@ pub(super) fn find_property(
     Ok((&field.name, field.property().ok_or_else(is_uri)?))
 }
 
-fn unknown_field_error(name: &str, known: &[&str]) -> GatewayError {
+pub(super) fn unknown_field_error(name: &str, known: &[&str]) -> GatewayError {
     let hint = match find_nearest(name, known.iter().copied()) {
         Some(near) => format!("; did you mean `{near}`?"),
         None => String::new(),
@@ -224,6 +326,6 @@ fn unknown_field_error(name: &str, known: &[&str]) -> GatewayError {
     invalid_filter_error(format!("there is no field `{name}`{hint}"))
 }
 
-fn invalid_filter_error(detail: String) -> GatewayError {
+pub(super) fn invalid_filter_error(detail: String) -> GatewayError {
     GatewayError::new(ErrorClass::Invalid, detail)
 }

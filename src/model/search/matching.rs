@@ -9,6 +9,7 @@ use penstock_base::error::GatewayError;
 use penstock_rdf::compare::{SortKey, ValueOrder};
 use penstock_store::{Pattern, Read};
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
@@ -60,8 +61,9 @@ pub(super) enum ValueCheck {
     Equal(Vec<SortKey>),
     Contains(String),
     ContainsAnyCase(String),
-    Before(SortKey),
-    After(SortKey),
+    StartsWith(String),
+    /// The value is a number or a time, and compares so with this one.
+    Compares(SortKey, fn(Ordering) -> bool),
     Exists,
 }
 
@@ -168,10 +170,13 @@ impl<R: Read> TestedObject<'_, R> {
 
     /// Reads what is stored about the object; empty if it is nested in itself.
     pub(super) fn read_quads(&self, needs: &RequiredQuads) -> Result<Vec<Quad>, GatewayError> {
-        if self.path.above.is_some_and(|above| above.contains_uri(self.path.uri)) {
-            return Ok(Vec::new());
+        // The search counts the others when it lists them.
+        if let Some(above) = self.path.above {
+            if above.contains_uri(self.path.uri) {
+                return Ok(Vec::new());
+            }
+            self.budget.count_examined(1)?;
         }
-        self.budget.count_examined(1)?;
         let subject = NamedOrBlankNode::from(self.path.uri.clone());
         let predicates = match needs {
             RequiredQuads::All => return Ok(self.read.quads_about(&subject)?),
@@ -260,7 +265,8 @@ impl<R: Read> TestedObject<'_, R> {
 }
 
 impl ValueCheck {
-    fn new(test: &ValueTest, order: ValueOrder) -> Self {
+    pub(super) fn new(test: &ValueTest, order: ValueOrder) -> Self {
+        let compare = |limit: &str, is_wanted| Self::Compares(order.sort_key(limit), is_wanted);
         match test {
             ValueTest::In(wanted) if order == ValueOrder::Text => {
                 Self::In(wanted.iter().cloned().collect())
@@ -270,24 +276,25 @@ impl ValueCheck {
             }
             ValueTest::Contains(part) => Self::Contains(part.clone()),
             ValueTest::ContainsAnyCase(part) => Self::ContainsAnyCase(part.to_lowercase()),
-            ValueTest::Before(text) => Self::Before(order.sort_key(text)),
-            ValueTest::After(text) => Self::After(order.sort_key(text)),
+            ValueTest::StartsWith(prefix) => Self::StartsWith(prefix.clone()),
+            ValueTest::Before(limit) => compare(limit, Ordering::is_lt),
+            ValueTest::After(limit) => compare(limit, Ordering::is_gt),
+            ValueTest::AtLeast(limit) => compare(limit, Ordering::is_ge),
+            ValueTest::AtMost(limit) => compare(limit, Ordering::is_le),
             ValueTest::Exists => Self::Exists,
         }
     }
 
-    fn matches_text(&self, text: &str, order: ValueOrder) -> bool {
-        let comparable = |key: &SortKey| !matches!(key, SortKey::Text(_));
+    pub(super) fn matches_text(&self, text: &str, order: ValueOrder) -> bool {
         match self {
             Self::In(wanted) => wanted.contains(text),
             Self::Equal(wanted) => wanted.contains(&order.sort_key(text)),
             Self::Contains(part) => text.contains(part),
             Self::ContainsAnyCase(part) => text.to_lowercase().contains(part),
-            Self::Before(limit) => {
-                Some(order.sort_key(text)).filter(comparable).is_some_and(|key| key < *limit)
-            }
-            Self::After(limit) => {
-                Some(order.sort_key(text)).filter(comparable).is_some_and(|key| key > *limit)
+            Self::StartsWith(prefix) => text.starts_with(prefix),
+            Self::Compares(limit, is_wanted) => {
+                let key = order.sort_key(text);
+                !matches!(key, SortKey::Text(_)) && is_wanted(key.cmp(limit))
             }
             Self::Exists => true,
         }

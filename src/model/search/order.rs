@@ -3,6 +3,7 @@ use super::filter::find_property;
 use crate::mapping::{FieldKind, Shape};
 use crate::view::ShownValues;
 use penstock_base::error::{self, GatewayError};
+use penstock_base::nearest::find_nearest;
 use penstock_rdf::compare::{SortKey, ValueOrder};
 use std::cmp::Ordering;
 
@@ -20,6 +21,17 @@ pub struct Order {
 }
 
 impl Order {
+    /// Creates the order that a text names: a field or `uri`, with `-` before it for descending.
+    ///
+    /// # Errors
+    /// `ErrorClass::Invalid` as [`Self::by_field`].
+    pub fn parse(shape: &Shape, text: &str) -> Result<Self, GatewayError> {
+        match text.strip_prefix('-') {
+            Some(name) if shape.find_field(text).is_none() => Self::by_field(shape, name, true),
+            _ => Self::by_field(shape, text, false),
+        }
+    }
+
     /// Creates an order by the field of this name.
     ///
     /// # Errors
@@ -30,7 +42,12 @@ impl Order {
         }
         let field = shape.fields.iter().position(|field| field.name == name);
         if field.is_none() {
-            return Err(invalid_order_error(format!("there is no field `{name}` to order by")));
+            let known = shape.fields.iter().map(|field| field.name.as_str());
+            let hint = find_nearest(name, known).map(|near| format!("; did you mean `{near}`?"));
+            let hint = hint.unwrap_or_default();
+            return Err(invalid_order_error(format!(
+                "there is no field `{name}` to order by{hint}"
+            )));
         }
         let order = Self { field, descending };
         order.value_kind(shape)?;

@@ -4,13 +4,13 @@ use super::filter::{Filter, find_property};
 use super::matching::{Matcher, RequiredQuads, TestedObject};
 use super::narrow::CandidateSource;
 use super::order::{ListPosition, Order};
+use crate::mapping::{Property, Shape};
 use crate::members;
 use crate::resource::Compiled;
 use crate::view::{FieldValues, NestingPath};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_rdf::compare::ValueOrder;
-use penstock_store::Read;
+use penstock_store::{Read, SubjectFilter};
 use std::collections::BTreeSet;
 
 /// The maximum number of candidates that are listed at a time.
@@ -67,14 +67,14 @@ pub fn find_page(
         search.after.map(|cursor| ListPosition::from_cursor(cursor, shape, search.order, kind));
     let after = after.transpose()?;
     let run = PageSearch::new(read, business_object, search.filter, bounds)?;
+    let limit = search.limit.saturating_add(1);
     let mut places = if kind.is_none() && !search.order.descending {
-        run.list_ascending(
-            search.order,
-            after.map(|place| place.uri),
-            search.limit.saturating_add(1),
-        )?
+        run.list_ascending(search.order, after.map(|place| place.uri), limit)?
     } else {
-        run.list_sorted(search.order, kind, after.as_ref(), search.limit.saturating_add(1))?
+        match run.list_by_values(search.order, after.as_ref(), limit)? {
+            Some(places) => places,
+            None => run.list_sorted(search.order, after.as_ref(), limit)?,
+        }
     };
     let more = places.len() > search.limit;
     places.truncate(search.limit);
@@ -141,12 +141,32 @@ pub fn count_some(
 }
 
 /// A running search.
-struct PageSearch<'r, R> {
-    read: &'r R,
-    business_object: &'r Compiled,
-    source: CandidateSource,
+pub(super) struct PageSearch<'r, R> {
+    pub(super) read: &'r R,
+    pub(super) shape: &'r Shape,
+    pub(super) source: CandidateSource,
+    pub(super) budget: &'r SearchBudget,
+    /// What all members satisfy.
+    members: SubjectFilter,
     matcher: Option<(Matcher, RequiredQuads)>,
-    budget: &'r SearchBudget,
+}
+
+/// The field that a listing is ordered by.
+pub(super) struct OrderField<'s> {
+    pub(super) property: &'s Property,
+    index: usize,
+    order: Order,
+    needs: RequiredQuads,
+}
+
+impl<'s> OrderField<'s> {
+    /// Returns the field of an order; `None` if the order is by URI.
+    pub(super) fn new(shape: &'s Shape, order: Order) -> Result<Option<Self>, GatewayError> {
+        let Some(index) = order.field else { return Ok(None) };
+        let (_, property) = find_property(shape, index)?;
+        let needs = RequiredQuads::for_fields(shape, &[index].into());
+        Ok(Some(Self { property, index, order, needs }))
+    }
 }
 
 /// The function that is called with the URI of each object that passes. It returns whether to continue.
@@ -165,8 +185,9 @@ impl<'r, R: Read> PageSearch<'r, R> {
             let needs = RequiredQuads::for_fields(shape, &matcher.own_fields());
             (matcher, needs)
         });
-        let source = CandidateSource::for_filter(read, business_object, filter, bounds)?;
-        Ok(Self { read, business_object, source, matcher, budget: bounds })
+        let members = members::build_member_filter(read, business_object)?;
+        let source = CandidateSource::for_filter(read, shape, &members, filter, bounds)?;
+        Ok(Self { read, shape, source, budget: bounds, members, matcher })
     }
 
     /// Returns the first `limit` objects that pass, by URI.
@@ -192,50 +213,58 @@ impl<'r, R: Read> PageSearch<'r, R> {
     fn list_sorted(
         &self,
         order: Order,
-        kind: Option<ValueOrder>,
         after: Option<&ListPosition>,
         limit: usize,
     ) -> Result<Vec<ListPosition>, GatewayError> {
-        let shape = &self.business_object.mapping.root;
-        let needs = RequiredQuads::for_fields(shape, &order.field.into_iter().collect());
-        let mut first: BTreeSet<ListPosition> = BTreeSet::new();
+        let field = OrderField::new(self.shape, order)?;
+        let mut first = FirstPositions::new(after, limit);
         self.for_each_passing(None, MAX_LISTED_CANDIDATES, &mut |found| {
-            let uri = found.as_str();
-            let place = match (order.field, kind) {
-                (Some(field), Some(kind)) => {
-                    let quads = self.new_tested(found).read_quads(&needs)?;
-                    let (_, property) = find_property(shape, field)?;
-                    let values =
-                        FieldValues::from_quads(shape, &quads).collect_shown(field, property);
-                    ListPosition::of_object(order, kind, &values, uri)
-                }
-                _ => ListPosition::at_value(order, None, None, uri),
-            };
-            let is_after = after.is_none_or(|after| place > *after);
-            let is_first = first.len() < limit || first.last().is_some_and(|last| place < *last);
-            if is_after && is_first {
-                first.insert(place);
-                if first.len() > limit {
-                    first.pop_last();
-                }
-            }
+            first.add(match &field {
+                Some(field) => self.read_position(field, found)?,
+                None => ListPosition::at_value(order, None, None, found.as_str()),
+            });
             Ok(true)
         })?;
-        Ok(first.into_iter().collect())
+        Ok(first.into_vec())
+    }
+
+    /// Reads the position of an object in the order of a field.
+    pub(super) fn read_position(
+        &self,
+        field: &OrderField<'_>,
+        uri: &NamedNode,
+    ) -> Result<ListPosition, GatewayError> {
+        let OrderField { property, index, order, needs } = field;
+        let quads = self.new_tested(uri).read_quads(needs)?;
+        let values = FieldValues::from_quads(self.shape, &quads).collect_shown(*index, property);
+        Ok(ListPosition::of_object(*order, property.order(), &values, uri.as_str()))
     }
 
     fn new_tested<'t>(&'t self, uri: &'t NamedNode) -> TestedObject<'t, R> {
         TestedObject {
             read: self.read,
-            shape: &self.business_object.mapping.root,
+            shape: self.shape,
             path: NestingPath { uri, above: None },
             budget: self.budget,
         }
     }
 
+    /// Returns whether an object is a member.
+    pub(super) fn is_member(&self, uri: &NamedNode) -> Result<bool, GatewayError> {
+        Ok(members::satisfies_filter(self.read, &self.members, uri)?)
+    }
+
+    /// Returns whether a member passes the filter.
+    pub(super) fn passes(&self, uri: &NamedNode) -> Result<bool, GatewayError> {
+        match &self.matcher {
+            Some((matcher, needs)) => self.new_tested(uri).passes_filter(matcher, needs),
+            None => Ok(true),
+        }
+    }
+
     /// Calls `visit` with every member after a URI that passes, in the order of URIs, until it returns false. `wanted`
     /// is about how many objects the caller needs; it decides how many candidates are listed at first.
-    fn for_each_passing(
+    pub(super) fn for_each_passing(
         &self,
         mut after: Option<String>,
         wanted: usize,
@@ -247,16 +276,8 @@ impl<'r, R: Read> PageSearch<'r, R> {
             let uris = self.source.list_after(self.read, after.as_deref(), limit)?;
             for uri in &uris {
                 self.budget.count_examined(1)?;
-                let is_member = self.source.has_only_members()
-                    || members::is_member(self.read, self.business_object, uri)?;
-                let passes = is_member
-                    && match &self.matcher {
-                        Some((matcher, needs)) => {
-                            self.new_tested(uri).passes_filter(matcher, needs)?
-                        }
-                        None => true,
-                    };
-                if passes && !visit(uri)? {
+                let is_member = self.source.has_only_members() || self.is_member(uri)?;
+                if is_member && self.passes(uri)? && !visit(uri)? {
                     return Ok(());
                 }
             }
@@ -267,5 +288,39 @@ impl<'r, R: Read> PageSearch<'r, R> {
             // Too few of them passed: list more the next time.
             limit = (limit * 2).min(MAX_LISTED_CANDIDATES);
         }
+    }
+}
+
+/// The first positions after another one.
+pub(super) struct FirstPositions<'p> {
+    after: Option<&'p ListPosition>,
+    limit: usize,
+    found: BTreeSet<ListPosition>,
+}
+
+impl<'p> FirstPositions<'p> {
+    pub(super) fn new(after: Option<&'p ListPosition>, limit: usize) -> Self {
+        Self { after, limit, found: BTreeSet::new() }
+    }
+
+    /// Adds a position, if it is among the first.
+    pub(super) fn add(&mut self, position: ListPosition) {
+        if self.after.is_some_and(|after| position <= *after) {
+            return;
+        }
+        self.found.insert(position);
+        if self.found.len() > self.limit {
+            self.found.pop_last();
+        }
+    }
+
+    /// Returns the last one, if there are as many as wanted.
+    pub(super) fn last(&self) -> Option<&ListPosition> {
+        self.found.last().filter(|_| self.found.len() >= self.limit)
+    }
+
+    /// Returns them in order.
+    pub(super) fn into_vec(self) -> Vec<ListPosition> {
+        self.found.into_iter().collect()
     }
 }

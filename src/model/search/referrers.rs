@@ -1,7 +1,7 @@
 //! Finds what refers to an object: the objects of Business Objects that hold its URI, at any depth.
 use super::budget::SearchBudget;
+use super::clue::find_subjects_linking_to;
 use super::cursor;
-use super::narrow::find_subjects_linking_to;
 use crate::list::find_element_owners;
 use crate::mapping::{Property, Shape, Value};
 use crate::members;

@@ -25,7 +25,7 @@ pub(super) const STRING: Kind = Kind {
         name: "String",
         about: None,
         filter: "StringFilter",
-        tests: &["eq", "in", "contains", "containsAnyCase", "exists"],
+        tests: &["eq", "in", "contains", "containsAnyCase", "startsWith", "exists"],
     },
     example: r#""text""#,
     hint: "",
@@ -57,7 +57,7 @@ pub(super) const NUMBER: Kind = Kind {
             "https://www.w3.org/TR/xmlschema11-2/#decimal",
         )),
         filter: "NumberFilter",
-        tests: &["eq", "in", "before", "after", "exists"],
+        tests: &["eq", "in", "before", "after", "atLeast", "atMost", "exists"],
     },
     example: "12.5",
     hint: ", such as 12.5",
@@ -242,7 +242,7 @@ pub(super) const LANGUAGE_MAP: Kind = Kind {
     names_members: false,
     graphql: Scalar {
         filter: "PenstockLanguageTextFilter",
-        tests: &["language", "eq", "in", "contains", "containsAnyCase", "exists"],
+        tests: &["language", "eq", "in", "contains", "containsAnyCase", "startsWith", "exists"],
         ..STRING.graphql
     },
     example: r#"{"en":"text"}"#,
@@ -258,7 +258,17 @@ pub(super) const JSON_SCALAR: Scalar = Scalar {
         "https://www.rfc-editor.org/rfc/rfc8259",
     )),
     filter: "PenstockJSONFilter",
-    tests: &["eq", "in", "contains", "containsAnyCase", "before", "after", "exists"],
+    tests: &[
+        "eq",
+        "in",
+        "contains",
+        "containsAnyCase",
+        "before",
+        "after",
+        "atLeast",
+        "atMost",
+        "exists",
+    ],
 };
 
 fn keep_text(text: &str) -> Cow<'_, str> {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::mapping;
-use crate::resource::CompiledDefinition;
+use crate::resource::{Compiled, CompiledDefinition, condition_to_terms};
+use crate::testing::compile_object;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::Place;
 use proptest::prelude::*;
@@ -61,7 +62,8 @@ fn reads_the_request_of_the_specification() {
             config: CONFIG.to_owned(),
             conditions: vec![Condition {
                 predicate: "http://e/type".to_owned(),
-                value: "urn:e:Plant".to_owned()
+                value: "urn:e:Plant".to_owned(),
+                ..Condition::default()
             }],
             push_targets: vec![PushTarget { bucket_name: "plants".to_owned() }],
             ..Definition::default()
@@ -247,5 +249,51 @@ proptest! {
     #[test]
     fn arbitrary_members_never_panic(name in "[a-zA-Z]{0,12}", value in "[ -~]{0,40}") {
         let _ = CompiledDefinition::from_json(&with(&name, json!(value)));
+    }
+}
+
+#[test]
+fn a_condition_can_have_a_literal() {
+    let conditions = json!([
+        {"predicate": "rdf:a", "value": "released"},
+        {"predicate": "rdf:a", "value": "a:b", "datatype": "xsd:string"},
+        {"predicate": "rdf:a", "value": "1", "datatype": "xsd:integer"},
+        {"predicate": "rdf:a", "value": "frei", "language": "DE"},
+        {"predicate": "rdf:a", "value": "", "datatype": "xsd:string", "language": null},
+        {"predicate": "rdf:a", "value": "urn:b"},
+    ]);
+    let body = with("conditions", conditions);
+    let compiled = CompiledDefinition::from_json(&body).unwrap();
+    let terms: Vec<String> =
+        compiled.conditions.iter().map(|(_, value)| value.to_string()).collect();
+    let integer = "\"1\"^^<http://www.w3.org/2001/XMLSchema#integer>";
+    assert_eq!(terms, ["\"released\"", "\"a:b\"", integer, "\"frei\"@de", "\"\"", "<urn:b>"]);
+    // What is stored has the same meaning without prefixes.
+    let CompiledDefinition { mapping, conditions, .. } = compiled;
+    let stored = Compiled { conditions, ..compile_object("1", "Plants", mapping) };
+    let expanded = stored.expand_conditions();
+    let again: Vec<_> = expanded.iter().map(|one| condition_to_terms(one).unwrap()).collect();
+    assert_eq!(again, stored.conditions);
+
+    let conditions = json!([
+        {"predicate": "rdf:a", "value": ""},
+        {"predicate": "rdf:a", "value": "a", "datatype": "integer"},
+        {"predicate": "rdf:a", "value": "a", "datatype": "rdf:langString"},
+        {"predicate": "rdf:a", "value": "a", "language": "no language"},
+        {"predicate": "rdf:a", "value": "a", "language": "en", "datatype": "xsd:string"},
+        {"predicate": "rdf:a", "value": 1},
+    ]);
+    let found = findings(&with("conditions", conditions));
+    let expected = [
+        ("/conditions/0/value", "it is empty"),
+        ("/conditions/1/datatype", "not an absolute IRI"),
+        ("/conditions/2/datatype", "has a `language`"),
+        ("/conditions/3/language", "not a language tag"),
+        ("/conditions/4/datatype", "not both"),
+        ("/conditions/5/value", "must be a string, not a number"),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for ((pointer, message), (place, words)) in found.iter().zip(expected) {
+        assert!(pointer == place && message.contains(words), "{pointer}: {message}");
     }
 }

@@ -1,0 +1,273 @@
+//! Property tests: with the index of values, a search finds what it finds without it.
+use super::*;
+use oxrdf::vocab::xsd;
+use oxrdf::{Literal, NamedNodeRef, Quad, Term};
+use penstock_store::{Error, Options};
+use proptest::sample::Index;
+
+const CONFIG: &str = "
+type: object
+path: Root:.
+fields:
+  n: {type: number, path: <urn:p:0>}
+  s: {type: string, path: <urn:p:1>}
+  at: {type: dateTime, path: <urn:p:2>}
+  day: {type: date, path: <urn:p:3>, absent: ['2024-01-01']}
+  kind: {type: string, path: <urn:p:4>, datatype: <urn:d:kind>}
+  title: {type: string, path: <urn:p:5>, language: en}
+  titles: {type: languageMap, path: <urn:p:6>}
+  any: {type: scalar, path: <urn:p:7>}
+  state: {type: string, path: <urn:p:8>, values: {0: a, 1: ab, x: '12'}}
+  flag: {type: boolean, path: <urn:p:9>}
+  many: {type: array, path: <urn:p:10>, elements: {type: number}}
+  shared: {type: integer, path: <urn:p:11>}
+  texts: {type: string, path: <urn:p:11>}
+  level: {type: string, path: <urn:p:12>, values: {0: a, 1: ab, 12: b}}
+  inner:
+    type: array
+    path: <urn:p:inner>
+    elements:
+      type: object
+      path: Inner:.
+      fields:
+        v: {type: number, path: <urn:p:0>}
+        t: {type: string, path: <urn:p:1>}
+";
+/// The number of properties with literals.
+const PROPERTIES: usize = 13;
+/// The number of fields of the root.
+const FIELDS: usize = 15;
+const TITLES: usize = 6;
+const INNER: usize = 14;
+
+/// Returns literals that fields show as the same text, or as texts that are near.
+fn literals() -> Vec<Literal> {
+    let typed = |datatype: NamedNodeRef<'_>, texts: &[&str]| -> Vec<Literal> {
+        texts.iter().map(|text| Literal::new_typed_literal(*text, datatype)).collect()
+    };
+    let long = "a long text of thirty bytes: ";
+    let tagged = |text, tag| Literal::new_language_tagged_literal_unchecked(text, tag);
+    [
+        typed(xsd::STRING, &["", "a", "ab", "b", "é", "12", "012", "true", "2024-01-01"]),
+        typed(xsd::STRING, &["2024-01-01T00:00:00Z", "INF", "0.7"]),
+        typed(xsd::STRING, &[&format!("{long}1"), &format!("{long}2"), long]),
+        typed(xsd::INTEGER, &["12", "012", "-3", "0", "x", "9007199254740993"]),
+        typed(xsd::DECIMAL, &["12.0", "0.7", "0.69999999", "9007199254740992.5"]),
+        typed(xsd::DOUBLE, &["1.2E1", "INF", "-INF", "NaN", "1e400", "0.7"]),
+        typed(xsd::FLOAT, &["0.7", "16777217"]),
+        typed(xsd::BYTE, &["12", "300"]),
+        typed(xsd::BOOLEAN, &["true", "1", "false", "yes"]),
+        typed(xsd::DATE_TIME, &["2024-01-01T00:00:00Z", "2024-01-01T01:00:00+01:00"]),
+        typed(xsd::DATE_TIME, &["2024-01-01T00:00:00", "2023-12-31T23:30:00.0000001Z"]),
+        typed(xsd::DATE_TIME, &["2023-12-31T23:30:00.0000002Z", "no time"]),
+        typed(xsd::DATE, &["2024-01-01", "2024-01-02+14:00", "2023-12-31"]),
+        typed(NamedNodeRef::new_unchecked("urn:d:kind"), &["a", "b", "12"]),
+        vec![tagged("a", "en"), tagged("b", "de"), tagged("ab", "en"), tagged("12", "de-AT")],
+    ]
+    .concat()
+}
+
+/// A stored value: the numbers of its object and its property, and a literal.
+type StoredValue = (usize, usize, Index);
+
+/// What is stored: the values of the objects, and those of the objects that are nested in them, with the links.
+#[derive(Debug, Clone)]
+struct StoredValues {
+    root: Vec<StoredValue>,
+    inner: Vec<StoredValue>,
+    links: Vec<(usize, usize)>,
+}
+
+impl StoredValues {
+    fn fixture(&self, value_index: bool) -> Fixture {
+        let shape = mapping::compile(CONFIG).unwrap().root;
+        let options = Options { value_index, ..Options::default() };
+        let fixture = Fixture::with_options(shape, Generator::Uuid, options);
+        let pool = literals();
+        let node = |iri: String| NamedNode::new_unchecked(iri);
+        let value = |kind: &str, (object, property, literal): &StoredValue| {
+            let graph = node(format!("http://x/{kind}/"));
+            let subject = node(format!("urn:{kind}:{object:02}"));
+            Quad::new(subject, node(format!("urn:p:{property}")), literal.get(&pool).clone(), graph)
+        };
+        let mut quads: Vec<Quad> = self.root.iter().map(|one| value("Root", one)).collect();
+        quads.extend(self.inner.iter().map(|one| value("Inner", one)));
+        quads.extend(self.links.iter().map(|(object, nested)| {
+            let nested = Term::from(node(format!("urn:Inner:{nested:02}")));
+            let subject = node(format!("urn:Root:{object:02}"));
+            Quad::new(subject, node("urn:p:inner".into()), nested, node("http://x/Root/".into()))
+        }));
+        fixture
+            .store
+            .transact::<_, Error>(|transaction| {
+                for quad in &quads {
+                    transaction.insert(quad.as_ref())?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        fixture
+    }
+}
+
+impl Fixture {
+    /// Returns the URIs of all pages of this size, or why the search fails.
+    fn list(
+        &self,
+        filter: Option<&Filter>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<String>, ErrorClass> {
+        let (snapshot, business_object) = (self.store.snapshot().unwrap(), &self.business_object);
+        let (mut found, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let search = Search { filter, order, after: after.as_deref(), limit };
+            let page = find_page(&snapshot, business_object, &search, &bounds());
+            let page = page.map_err(|error| error.class)?;
+            after = page.found.last().map(|found| found.cursor.clone());
+            found.extend(page.found.into_iter().map(|found| found.uri.into_string()));
+            if !page.more {
+                return Ok(found);
+            }
+        }
+    }
+}
+
+fn stored_values() -> impl Strategy<Value = StoredValues> {
+    let values = |objects: usize, properties: usize, most: usize| {
+        vec((0..objects, 0..properties, any::<Index>()), 0..most)
+    };
+    let links = vec((0..14_usize, 0..6_usize), 0..12);
+    (values(14, PROPERTIES, 120), values(6, 2, 16), links)
+        .prop_map(|(root, inner, links)| StoredValues { root, inner, links })
+}
+
+fn value_test() -> impl Strategy<Value = ValueTest> {
+    (0..9_u8, vec(any::<Index>(), 1..3), 0..4_usize).prop_map(|(kind, chosen, length)| {
+        let pool = literals();
+        let texts: Vec<String> =
+            chosen.iter().map(|one| one.get(&pool).value().to_owned()).collect();
+        let text = texts[0].clone();
+        match kind {
+            0 | 1 => ValueTest::In(texts),
+            2 => ValueTest::Contains(text.chars().take(length).collect()),
+            3 => ValueTest::StartsWith(text.chars().take(length).collect()),
+            4 => ValueTest::Before(text),
+            5 => ValueTest::After(text),
+            6 => ValueTest::AtLeast(text),
+            7 => ValueTest::AtMost(text),
+            _ => ValueTest::Exists,
+        }
+    })
+}
+
+fn value_filter() -> impl Strategy<Value = Filter> {
+    let language = proptest::option::of(prop_oneof![Just("en".to_owned()), Just("de".to_owned())]);
+    let leaf = prop_oneof![
+        6 => (0..FIELDS - 1, value_test()).prop_map(|(field, test)| Filter::Field { field, test }),
+        1 => (language, value_test())
+            .prop_map(|(language, test)| Filter::Text { field: TITLES, language, test }),
+        2 => (0..2_usize, value_test()).prop_map(|(field, test)| {
+            let filter = Box::new(Filter::Field { field, test });
+            Filter::Nested { field: INNER, filter }
+        }),
+        1 => prop_oneof![Just("urn:Root:0"), Just("urn:Root:13"), Just("urn:S"), Just("urn:")]
+            .prop_map(|prefix| Filter::Uri(ValueTest::StartsWith(prefix.to_owned()))),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        prop_oneof![
+            2 => vec(inner.clone(), 0..3).prop_map(Filter::All),
+            1 => vec(inner.clone(), 0..3).prop_map(Filter::Any),
+            1 => inner.prop_map(|filter| Filter::Not(Box::new(filter))),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_index_of_values_changes_no_answer(
+        stored in stored_values(),
+        filters in vec(value_filter(), 10),
+        limit in 1..6_usize,
+    ) {
+        let (with, without) = (stored.fixture(true), stored.fixture(false));
+        let fields = || std::iter::once(None).chain((0..FIELDS).map(Some));
+        for descending in [false, true] {
+            for field in fields() {
+                let order = Order { field, descending };
+                prop_assert_eq!(with.list(None, order, limit), without.list(None, order, limit), "{:?}", order);
+            }
+        }
+        for (at, filter) in filters.iter().enumerate() {
+            for order in [
+                Order::default(),
+                Order { field: Some(at % FIELDS), descending: at % 2 == 0 },
+            ] {
+                let (one, other) =
+                    (with.list(Some(filter), order, limit), without.list(Some(filter), order, limit));
+                prop_assert_eq!(one, other, "{:?} {:?}", filter, order);
+            }
+            let count = |fixture: &Fixture| {
+                let read = fixture.store.read();
+                count_objects(&read, &fixture.business_object, Some(filter), &bounds())
+            };
+            prop_assert_eq!(count(&with), count(&without), "{:?}", filter);
+        }
+    }
+}
+
+/// Creates a fixture with 300 objects of three values, each of which no other object has.
+fn fixture_with_unique_values(value_index: bool) -> Fixture {
+    let shape = mapping::compile(CONFIG).unwrap().root;
+    let options = Options { value_index, ..Options::default() };
+    let fixture = Fixture::with_options(shape, Generator::Uuid, options);
+    let objects = (0..300).map(|number| {
+        json!({"uri": format!("urn:r:{number:03}"), "n": number * 7 % 300, "s": format!("SN-{:03}", number * 11 % 300),
+               "at": format!("2024-01-01T{:02}:{:02}:00Z", number / 60, number % 60),
+               "inner": [{"uri": format!("urn:i:{number:03}"), "v": number}]})
+        .to_string()
+    });
+    fixture.send(Mode::Add, &objects.collect::<Vec<_>>().join(",")).unwrap();
+    fixture
+}
+
+#[test]
+fn few_objects_are_read_if_the_index_answers() {
+    let with = fixture_with_unique_values(true);
+    let without = fixture_with_unique_values(false);
+    let field = |path: &[&str], test| {
+        Filter::for_field(&with.business_object.mapping.root, path, test).unwrap()
+    };
+    let text = |text: &str| text.to_owned();
+    let by = |field: usize, descending| Order { field: Some(field), descending };
+    for (filter, order) in [
+        (Some(field(&["s"], ValueTest::In(vec![text("SN-077")]))), Order::default()),
+        (Some(field(&["s"], ValueTest::StartsWith(text("SN-07")))), Order::default()),
+        (Some(field(&["n"], ValueTest::AtLeast(text("297")))), by(1, true)),
+        (Some(field(&["inner", "v"], ValueTest::Before(text("2")))), Order::default()),
+        (
+            Some(Filter::All(vec![
+                field(&["at"], ValueTest::AtLeast(text("2024-01-01T02:00:00Z"))),
+                field(&["at"], ValueTest::Before(text("2024-01-01T02:03:00Z"))),
+            ])),
+            Order::default(),
+        ),
+        (Some(Filter::Uri(ValueTest::StartsWith(text("urn:r:29")))), Order::default()),
+        (None, by(0, false)),
+        (None, by(0, true)),
+        (None, by(1, true)),
+        (None, by(2, false)),
+    ] {
+        let search = Search { filter: filter.as_ref(), order, after: None, limit: 5 };
+        let read = |fixture: &Fixture| {
+            let (budget, snapshot) = (bounds(), fixture.store.snapshot().unwrap());
+            let page = find_page(&snapshot, &fixture.business_object, &search, &budget).unwrap();
+            (page, budget.examined())
+        };
+        let ((found, few), (expected, _)) = (read(&with), read(&without));
+        assert_eq!(found, expected, "{search:?}");
+        assert!(!found.found.is_empty() && few <= 60, "{few} {search:?}");
+    }
+}

@@ -73,8 +73,13 @@ pub(super) fn perform_action(
 /// Why opening failed: there is no store, another process has it open, or another error.
 pub(super) fn open_store(settings: &Settings) -> Result<Store, String> {
     let store = become_store_owner(settings)?;
-    Store::open(&store, Options::default(), &mut output::show_replay_progress())
+    Store::open(&store, store_options(settings), &mut output::show_replay_progress())
         .map_err(|error| error.to_string())
+}
+
+/// Returns the options with which the service opens the store, as far as they decide what is in its files.
+fn store_options(settings: &Settings) -> Options {
+    Options { value_index: settings.value_index, ..Options::default() }
 }
 
 /// Opens the store as [`open_store`] does, for a command that needs the service to be stopped. The store's lock says
@@ -84,11 +89,10 @@ pub(super) fn open_store(settings: &Settings) -> Result<Store, String> {
 /// As [`open_store`]; if another process has the store open, also how to stop the service.
 pub(super) fn open_stopped_store(settings: &Settings) -> Result<Store, String> {
     let store = become_store_owner(settings)?;
-    Store::open(&store, Options::default(), &mut output::show_replay_progress()).map_err(|error| {
-        match error {
-            Error::InUse { .. } => describe_in_use(&error),
-            error => error.to_string(),
-        }
+    let options = store_options(settings);
+    Store::open(&store, options, &mut output::show_replay_progress()).map_err(|error| match error {
+        Error::InUse { .. } => describe_in_use(&error),
+        error => error.to_string(),
     })
 }
 

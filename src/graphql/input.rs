@@ -125,22 +125,19 @@ fn parse_tests(
         if *value == Value::Null || test == "language" {
             continue;
         }
-        let text = || to_comparable_text(name, value);
         all.push(match test.as_str() {
-            "eq" => of(ValueTest::In(vec![text()?])),
             "in" => {
                 let items = list_items(value).iter().map(|item| to_comparable_text(name, item));
                 of(ValueTest::In(items.collect::<Result<_, _>>()?))
             }
-            "contains" => of(ValueTest::Contains(text()?)),
-            "containsAnyCase" => of(ValueTest::ContainsAnyCase(text()?)),
-            "before" => of(ValueTest::Before(text()?)),
-            "after" => of(ValueTest::After(text()?)),
             "exists" if *value == Value::Boolean(false) => {
                 Filter::Not(Box::new(of(ValueTest::Exists)))
             }
             "exists" => of(ValueTest::Exists),
-            _ => return Err(unknown_field_error(test)),
+            _ => {
+                let found = ValueTest::with_text(test, to_comparable_text(name, value)?);
+                of(found.ok_or_else(|| unknown_field_error(test))?)
+            }
         });
     }
     Ok(if all.len() == 1 { all.swap_remove(0) } else { Filter::All(all) })

@@ -41,7 +41,7 @@ const ID: Scalar = Scalar {
     name: "ID",
     about: None,
     filter: "IDFilter",
-    tests: &["eq", "in", "contains", "containsAnyCase"],
+    tests: &["eq", "in", "contains", "containsAnyCase", "startsWith"],
 };
 
 const TESTS: &[(&str, &str)] = &[
@@ -50,8 +50,11 @@ const TESTS: &[(&str, &str)] = &[
     ("in", "It equals one of these."),
     ("contains", "It contains this text."),
     ("containsAnyCase", "It contains this text, ignoring case."),
+    ("startsWith", "It begins with this text."),
     ("before", "It is a smaller number, or an earlier date or time."),
     ("after", "It is a greater number, or a later date or time."),
+    ("atLeast", "It is this number, date or time, or a greater or later one."),
+    ("atMost", "It is this number, date or time, or a smaller or earlier one."),
     ("exists", "There is a value, or with `false` there is none."),
 ];
 
@@ -151,7 +154,7 @@ pub(super) fn register_types(mut schema: SchemaBuilder, model: &Model) -> Schema
             let kind = match *test {
                 "in" => TypeRef::named_nn_list(of.name),
                 "exists" => TypeRef::named(TypeRef::BOOLEAN),
-                "contains" | "containsAnyCase" => TypeRef::named(TypeRef::STRING),
+                "contains" | "containsAnyCase" | "startsWith" => TypeRef::named(TypeRef::STRING),
                 _ => TypeRef::named(of.name),
             };
             filter = filter.field(InputValue::new(*test, kind).description(*description));

@@ -1,7 +1,7 @@
 //! Typed parameters in the query and in headers. The declaration of a parameter is its reading, its error and its description.
 use super::operation::{Parameter, Place, SchemaFn};
 use super::problem::Problem;
-use super::query::{CursorKey, MAX_LIMIT, Query, cursor_after};
+use super::query::{CursorKey, MAX_LIMIT, Query, TextCursor, cursor_after};
 use penstock_model::ingest::{BodyForm, Mode, OnError, parse_mode, parse_on_error};
 use penstock_resources::Page;
 use penstock_resources::change::{ChangeRole, ChangeState};
@@ -64,6 +64,28 @@ impl ParameterValue for Vec<String> {
 
     fn read(query: &Query, name: &str) -> Result<Self, Problem> {
         Ok(query.get_all(name).to_vec())
+    }
+}
+
+/// The filters of a list: the parameters whose names begin with `filter.`, each with its values.
+#[derive(Debug, Default)]
+pub struct FilterParameters(pub Vec<(String, Vec<String>)>);
+
+impl ParameterValue for FilterParameters {
+    const IS_LIST: bool = true;
+
+    fn schema(_generator: &mut SchemaGenerator) -> Schema {
+        // Each member of the object is a parameter (OpenAPI, style `form` with `explode`).
+        json_schema!({
+            "type": "object",
+            "propertyNames": {"pattern": "^filter\\."},
+            "additionalProperties": {"type": ["string", "array"], "items": {"type": "string"}},
+        })
+    }
+
+    fn read(query: &Query, name: &str) -> Result<Self, Problem> {
+        let named = query.iter_below(name);
+        Ok(Self(named.map(|(name, values)| (name.to_owned(), values.to_vec())).collect()))
     }
 }
 
@@ -205,6 +227,25 @@ impl<C: CursorKey> ParameterValue for After<C> {
     fn read(query: &Query, name: &str) -> Result<Self, Problem> {
         debug_assert_eq!(name, "cursor");
         query.read_cursor::<C>().map(Self)
+    }
+}
+
+/// The parameters of a page of a list with cursors of several kinds.
+#[derive(Debug)]
+pub struct AnyPageQuery {
+    /// The maximum number of items of the page.
+    pub limit: usize,
+    /// The `next` of the previous page.
+    pub cursor: Option<String>,
+}
+
+impl Parameters for AnyPageQuery {
+    fn describe() -> Vec<Parameter> {
+        PageQuery::<TextCursor>::describe()
+    }
+
+    fn read(_req: &Request, query: &Query) -> Result<Self, Problem> {
+        Ok(Self { limit: query.read_limit()?, cursor: query.get("cursor").map(str::to_owned) })
     }
 }
 

@@ -26,11 +26,14 @@ impl Query {
         Self::read_known(req, &known)
     }
 
-    /// Reads the parameters as [`Self::read`]. Beside its name, `known` has whether a parameter may be repeated.
+    /// Reads the parameters as [`Self::read`]. Beside its name, `known` has whether a parameter may be repeated. A name that
+    /// ends with a dot stands for all that begin with it.
     pub(super) fn read_known(req: &Request, known: &[(&str, bool)]) -> Result<Self, Problem> {
         let mut parameters = BTreeMap::<_, Vec<_>>::new();
         for (name, value) in req.queries().flat_iter() {
-            let Some((_, is_list)) = known.iter().find(|(known, _)| known == name) else {
+            let is_meant =
+                |known: &str| known == name || known.ends_with('.') && name.starts_with(known);
+            let Some((_, is_list)) = known.iter().find(|(known, _)| is_meant(known)) else {
                 return Err(unknown_parameter(name, known));
             };
             let values = parameters.entry(name.clone()).or_default();
@@ -67,6 +70,12 @@ impl Query {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// Returns the parameters whose names begin with `prefix`, each with its values, ordered by name.
+    pub(super) fn iter_below(&self, prefix: &str) -> impl Iterator<Item = (&str, &[String])> {
+        let all = self.0.iter().map(|(name, values)| (name.as_str(), values.as_slice()));
+        all.filter(move |(name, _)| name.starts_with(prefix))
+    }
+
     /// Returns a parameter that is `true` or `false` (the default).
     pub fn read_flag(&self, name: &str) -> Result<bool, Problem> {
         match self.get(name) {
@@ -94,25 +103,34 @@ impl Query {
     /// # Errors
     /// 400 if it is not the cursor of such a list.
     pub fn read_cursor<C: CursorKey>(&self) -> Result<Option<C::Key>, Problem> {
-        let Some(text) = self.get("cursor") else { return Ok(None) };
-        let key = decode_cursor(text).and_then(|[key]| key).filter(|key| !key.is_empty());
-        let key = key.ok_or_else(|| {
-            Problem::malformed(
-                "the query parameter cursor is not the \"next\" of a page; \
-                 leave it out to start with the first page",
-            )
-        })?;
-        C::parse(key).map(Some).ok_or_else(|| {
-            Problem::malformed(
-                "the query parameter cursor is not from this list; leave it out to start with the first page",
-            )
-        })
+        self.get("cursor").map(parse_cursor::<C>).transpose()
     }
+}
+
+/// Returns the key in a cursor: that of the last item of the previous page.
+///
+/// # Errors
+/// 400 if it is not the cursor of such a list.
+pub fn parse_cursor<C: CursorKey>(text: &str) -> Result<C::Key, Problem> {
+    let key = decode_cursor(text).and_then(|[key]| key).filter(|key| !key.is_empty());
+    let key = key.ok_or_else(|| {
+        Problem::malformed(
+            "the query parameter cursor is not the \"next\" of a page; \
+             leave it out to start with the first page",
+        )
+    })?;
+    C::parse(key).ok_or_else(|| {
+        Problem::malformed(
+            "the query parameter cursor is not from this list; leave it out to start with the first page",
+        )
+    })
 }
 
 /// The problem of a parameter that the route does not have.
 fn unknown_parameter(name: &str, known: &[(&str, bool)]) -> Problem {
-    let known: Vec<_> = known.iter().map(|(name, _)| *name).collect();
+    let describe =
+        |name: &&str| if name.ends_with('.') { format!("{name}…") } else { (*name).to_owned() };
+    let known: Vec<_> = known.iter().map(|(name, _)| describe(name)).collect();
     let known = match known.as_slice() {
         [] => "it has none".to_owned(),
         known => format!("it has {}", known.join(", ")),

@@ -210,8 +210,32 @@ pub struct DeletionCount {
 pub struct Condition {
     /// An IRI without angle brackets, or a name with a prefix of the mapping.
     pub predicate: String,
-    /// An IRI, or a name with a prefix of the mapping.
+    /// An IRI, or a name with a prefix of the mapping. The text of a literal if it has no colon, or with `datatype` or
+    /// `language`.
     pub value: String,
+    /// The datatype of the literal, as `predicate`. Without it and without `language`, a value without a colon is a string.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datatype: Option<String>,
+    /// The language of the literal (RFC 5646).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+}
+
+impl Condition {
+    /// Returns whether the value is an IRI, not a literal.
+    pub fn has_iri(&self) -> bool {
+        self.datatype.is_none() && self.language.is_none() && self.value.contains(':')
+    }
+
+    /// Returns the value with its language or datatype.
+    pub fn describe_value(&self) -> String {
+        let Self { predicate: _, value, datatype, language } = self;
+        match (language, datatype) {
+            (Some(language), _) => format!("{value}@{language}"),
+            (None, Some(datatype)) => format!("{value}^^{datatype}"),
+            (None, None) => value.clone(),
+        }
+    }
 }
 
 /// One export target.

@@ -141,7 +141,8 @@ impl Gateway {
             disk_bytes: settings.limits.snapshot_disk_bytes,
             reserve_bytes: settings.limits.disk_reserve_bytes,
         };
-        let options = Options { snapshots, ..Options::default() };
+        let options =
+            Options { snapshots, value_index: settings.value_index, ..Options::default() };
         let store =
             Store::open(&store_path(dir), options, progress).map_err(|error| open_error(&error))?;
         if let Some(pending) = find_pending_move(&store.read())? {

@@ -32,7 +32,9 @@ pub use labels::{IriNames, find_labels};
 pub use merge::merge_drafts;
 pub use patch::{URI, build_merge_patch, explain_lock};
 pub use resolve::{ObjectForm, Resolution, ShapePlace, resolve_uri};
-pub use search::{FoundField, FoundPage, FoundRow, ObjectSearch, search_objects};
+pub use search::{
+    FoundField, FoundPage, FoundRow, ObjectSearch, list_found_objects, search_objects,
+};
 
 use crate::blocking::run_in_place;
 use crate::gateway::Gateway;
@@ -55,7 +57,7 @@ const PAGE_BYTES: usize = 4 << 20;
 pub struct ObjectsPage {
     /// The objects in the view: an array in JSON.
     pub json: Vec<u8>,
-    /// The URI after which the next page begins, if there are more objects.
+    /// Where the next page begins, if there are more objects: after this URI, or in a search at this cursor.
     pub next: Option<String>,
 }
 

@@ -39,6 +39,7 @@ mod mapping_docs;
 mod maps;
 mod natural_keys;
 mod ndjson;
+mod object_filters;
 mod object_pages;
 mod opening;
 mod operating_pages;

@@ -1,5 +1,7 @@
 //! The search for objects by their values. It may read many objects, so it waits for one of the permits of GraphQL queries.
+use super::{ObjectsPage, PAGE_BYTES, list_compiled};
 use crate::gateway::Gateway;
+use crate::ingestions::find_write_scope;
 use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::permits::Permit;
@@ -9,7 +11,8 @@ use penstock_model::search::{
     self, Filter, FoundObject, ObjectCount, Order, Search, SearchBudget, SearchPage,
 };
 use penstock_model::view::{self, FieldValues, ShownValues};
-use penstock_store::{Read as _, SubjectQuads};
+use penstock_model::visible::VisibleObjects;
+use penstock_store::{Read as _, Snapshot, SubjectQuads};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -69,8 +72,8 @@ pub struct ObjectSearch {
     pub limit: usize,
 }
 
-/// Finds objects. In the order of their URIs and without a filter, only their number needs a permit. Every other order
-/// reads all objects and keeps those of the page.
+/// Finds objects by what the caller sees. In the order of their URIs and without a filter, only their number needs a permit.
+/// What no index answers reads all objects and keeps those of the page.
 ///
 /// # Errors
 /// - `ErrorClass::Invalid` if the filter or the order does not fit the Business Object
@@ -83,8 +86,8 @@ pub async fn search_objects(
     business_object: Arc<Compiled>,
     search: ObjectSearch,
 ) -> Result<FoundPage, GatewayError> {
-    let ObjectSearch { filter, order, after, limit } = search;
-    let reads_all = filter.is_some() || order != Order::default();
+    let scope = find_write_scope(gateway, by, &business_object);
+    let reads_all = search.filter.is_some() || search.order != Order::default();
     let permit = if reads_all {
         Some(acquire_permit(gateway, by).await?)
     } else {
@@ -93,19 +96,17 @@ pub async fn search_objects(
     };
     gateway
         .read(move |gateway| {
-            let filter = filter.as_ref();
-            let search = Search { filter, order, after: after.as_deref(), limit };
-            let snapshot = gateway.store.snapshot()?;
-            let page = search::find_page(&snapshot, &business_object, &search, &new_budget())?;
+            let visible = open_visible(gateway, scope.as_deref())?;
+            let page = search.find_page(&visible, &business_object)?;
             let count = permit.map(|_permit| {
                 let budget = SearchBudget::new(MAX_COUNTED_OBJECTS, COUNT_TIMEOUT);
-                search::count_some(&snapshot, &business_object, filter, &budget)
+                search::count_some(&visible, &business_object, search.filter.as_ref(), &budget)
             });
             let count = count.transpose()?;
             let mapping = &business_object.mapping;
             let mut quads = SubjectQuads::default();
             let rows = page.found.iter().map(|FoundObject { uri, .. }| {
-                snapshot.read_subject(uri.as_ref().into(), &mut quads)?;
+                visible.read_subject(uri.as_ref().into(), &mut quads)?;
                 Ok(FoundRow::from_values(
                     mapping,
                     &FieldValues::from_subject(&mapping.root, &quads),
@@ -115,6 +116,79 @@ pub async fn search_objects(
             Ok(FoundPage { page, rows, count })
         })
         .await
+}
+
+/// Lists the objects that a search finds in the view, as the caller sees them. `next` of the page is a cursor for the search. A
+/// page of large objects ends before its limit.
+///
+/// # Errors
+/// As [`search_objects`], and `ErrorClass::TooLarge` if an object is too large to be shown.
+pub async fn list_found_objects(
+    gateway: &Gateway,
+    by: &Caller,
+    business_object: Arc<Compiled>,
+    search: ObjectSearch,
+) -> Result<ObjectsPage, GatewayError> {
+    let scope = find_write_scope(gateway, by, &business_object);
+    let permit = acquire_permit(gateway, by).await?;
+    gateway
+        .read(move |gateway| {
+            let _permit = permit;
+            let visible = open_visible(gateway, scope.as_deref())?;
+            let page = search.find_page(&visible, &business_object)?;
+            let shape = &business_object.mapping.root;
+            let mut quads = SubjectQuads::default();
+            let mut json = b"[".to_vec();
+            let mut last = None;
+            for found in &page.found {
+                if json.len() > PAGE_BYTES {
+                    break;
+                }
+                if last.is_some() {
+                    json.push(b',');
+                }
+                last = Some(found);
+                visible.read_subject(found.uri.as_ref().into(), &mut quads)?;
+                view::render_subject(
+                    &visible,
+                    shape,
+                    &found.uri,
+                    &quads,
+                    &mut json,
+                    &mut Vec::new(),
+                )?;
+            }
+            json.push(b']');
+            let next = last.filter(|last| page.more || page.found.last() != Some(*last));
+            Ok(ObjectsPage { json, next: next.map(|last| last.cursor.clone()) })
+        })
+        .await
+}
+
+/// Opens what a caller sees, whose credential is limited to the Business Objects of `scope`.
+fn open_visible<'s>(
+    gateway: &Gateway,
+    scope: Option<&'s [Arc<Compiled>]>,
+) -> Result<VisibleObjects<'s, Snapshot>, GatewayError> {
+    let snapshot = gateway.store.snapshot()?;
+    VisibleObjects::new(snapshot, gateway.catalogue.watch(), scope.map(list_compiled))
+}
+
+impl ObjectSearch {
+    fn find_page(
+        &self,
+        visible: &VisibleObjects<'_, Snapshot>,
+        business_object: &Compiled,
+    ) -> Result<SearchPage, GatewayError> {
+        let Self { filter, order, after, limit } = self;
+        let search = Search {
+            filter: filter.as_ref(),
+            order: *order,
+            after: after.as_deref(),
+            limit: *limit,
+        };
+        search::find_page(visible, business_object, &search, &new_budget())
+    }
 }
 
 impl FoundRow {

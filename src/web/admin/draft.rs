@@ -29,7 +29,7 @@ pub(super) const FIELDS: [Field; 16] = [
         draft.definition.namespaces.iter().map(show).collect::<Vec<_>>().join("\n")
     }),
     ("conditions", "Conditions", |draft| {
-        let show = |one: &Condition| format!("{} = {}", one.predicate, one.value);
+        let show = |one: &Condition| format!("{} = {}", one.predicate, one.describe_value());
         draft.definition.conditions.iter().map(show).collect::<Vec<_>>().join("\n")
     }),
     ("pushTargets", "Targets", |draft| {
@@ -95,7 +95,8 @@ impl Draft {
                 }
             });
         let namespaces = namespaces.collect();
-        let conditions = read_rows(form, "condition", ["predicate", "value"]).into_iter();
+        let parts = ["predicate", "value", "datatype", "language"];
+        let conditions = read_rows(form, "condition", parts).into_iter();
         let others = form.text("pushTargets");
         let others = others.split([',', ' ', '\n', '\t']).filter(|name| !name.is_empty());
         let targets: BTreeSet<&str> = form.ticked_below("target.").chain(others).collect();
@@ -119,7 +120,12 @@ impl Draft {
             config: form.text("config"),
             namespaces,
             conditions: conditions
-                .map(|[predicate, value]| Condition { predicate, value })
+                .map(|[predicate, value, datatype, language]| Condition {
+                    predicate,
+                    value,
+                    datatype: (!datatype.is_empty()).then_some(datatype),
+                    language: (!language.is_empty()).then_some(language),
+                })
                 .collect(),
             push_targets: targets
                 .into_iter()
@@ -227,7 +233,8 @@ mod tests {
         let body = br#"{"name": "Pump", "description": "d", "enabled": false, "config":
             "type: object\npath: Pump:.\nfields:\n  n:\n    type: string\n    path: <urn:n>\n",
             "namespaces": [{"name": "Pump", "uriBase": "urn:pump:"}, {"name": "B", "generator": "counter"}],
-            "conditions": [{"predicate": "rdf:type", "value": "urn:v"}],
+            "conditions": [{"predicate": "rdf:type", "value": "urn:v"},
+                {"predicate": "urn:rank", "value": "1", "datatype": "xsd:integer"}],
             "pushTargets": [{"bucketName": "plant-exports"}], "schedule": "0 5 * * *",
             "timezone": "Europe/Vienna", "exportOnChange": true, "debounce": "2s", "retention": "P30D",
             "validation": {"shapes": ["pumps"], "mode": "warn"}, "review": "required",
@@ -246,6 +253,10 @@ mod tests {
             ("namespace.7.generator", "counter"),
             ("condition.0.predicate", "rdf:type"),
             ("condition.0.value", "urn:v"),
+            ("condition.1.predicate", "urn:rank"),
+            ("condition.1.value", "1"),
+            ("condition.1.datatype", "xsd:integer"),
+            ("condition.1.language", ""),
             ("target.plant-exports", "true"),
             ("schedule", "0 5 * * *"),
             ("timezone", "Europe/Vienna"),
@@ -261,7 +272,7 @@ mod tests {
         let draft = Draft::from_form(&form);
         assert_eq!(draft.to_definition(), new);
         assert!(new.compile(&|_| Ok(())).is_ok());
-        assert_eq!(draft.condition_rows().len(), 3);
+        assert_eq!(draft.condition_rows().len(), 4);
         assert_eq!(draft.namespace_rows().len(), 4);
     }
 

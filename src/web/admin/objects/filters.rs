@@ -8,11 +8,14 @@ use penstock_model::mapping::Shape;
 use penstock_model::search::{Filter, ValueTest};
 
 /// The search operators: the name in the address, and the label.
-const OPERATORS: [(&str, &str); 5] = [
+const OPERATORS: [(&str, &str); 8] = [
     ("contains", "contains"),
     ("is", "is"),
+    ("startsWith", "begins with"),
     ("before", "is before or less than"),
     ("after", "is after or greater than"),
+    ("atMost", "is at most"),
+    ("atLeast", "is at least"),
     ("exists", "has a value"),
 ];
 
@@ -97,7 +100,7 @@ impl Filters {
         all.map(|(index, (given, names))| FilterRow::new(index + 1, names, given, fields)).collect()
     }
 
-    /// Returns the filter that an object must pass; `None` without one.
+    /// Returns the filter that an object must pass; `None` without one. Filters below one array are for the same element.
     pub(super) fn build_filter(
         &self,
         shape: &Shape,
@@ -107,11 +110,7 @@ impl Filters {
         for given in &self.given {
             built.push(given.build_filter(shape, fields)?);
         }
-        Ok(match built.len() {
-            0 => None,
-            1 => built.pop(),
-            _ => Some(Filter::All(built)),
-        })
+        Ok(Filter::all_of(shape, built))
     }
 }
 
@@ -122,10 +121,11 @@ impl GivenFilter {
         let test = match self.test.as_str() {
             "" | "contains" => ValueTest::ContainsAnyCase(text),
             "is" => ValueTest::In(vec![text]),
-            "before" => ValueTest::Before(text),
-            "after" => ValueTest::After(text),
             "exists" => ValueTest::Exists,
-            other => return Err(invalid(format!("there is no operator {other:?}"))),
+            other => match ValueTest::with_text(other, text) {
+                Some(test) => test,
+                None => return Err(invalid(format!("there is no operator {other:?}"))),
+            },
         };
         if self.field.is_empty() {
             return Ok(Filter::Uri(test));
@@ -182,6 +182,8 @@ mod tests {
         let both = build(&[["/name", "contains", "feed"], ["/flow", "after", "2"]]).unwrap();
         assert!(matches!(both, Some(Filter::All(all)) if all.len() == 2));
         assert!(build(&[["/other", "is", "x"]]).unwrap_err().detail.contains("/other"));
+        let least = Filter::for_field(&root, &["flow"], ValueTest::AtLeast("2".to_owned()));
+        assert_eq!(build(&[["/flow", "atLeast", "2"]]).unwrap(), Some(least.unwrap()));
     }
 
     #[test]

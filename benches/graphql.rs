@@ -6,6 +6,8 @@
 //! - an object by its URI
 //! - a page of 100 objects with both nested levels
 //! - a filter by site, which an index answers
+//! - a filter by the code, which the index of values answers
+//! - the first 20 objects in the order of the code, of which the index of values reads only these
 //! - a filter by a part of the code, for which every object is read
 //!
 //! `cargo bench --bench graphql` loads 1,000,000 quads; as a test it loads 6,000. `PENSTOCK_GRAPHQL_QUADS` sets another
@@ -144,6 +146,18 @@ fn build_queries(machines: usize) -> Vec<QueryPair> {
             name: "a filter that an index answers (20 objects)",
             graphql: format!("{{ machineConnection(first: 100, where: {{site: {{eq: \"{site}\"}}}}) {{ nodes {{ uri name code }} }} }}"),
             sparql: format!("SELECT ?m ?n ?c {{ GRAPH ?g {{ ?m <{VOCABULARY}site> <{site}>; <{VOCABULARY}name> ?n; <{VOCABULARY}code> ?c }} }} ORDER BY ?m LIMIT 100"),
+            objects: 20,
+        },
+        QueryPair {
+            name: "a filter by a string (1 object)",
+            graphql: format!("{{ machineConnection(where: {{code: {{eq: \"{code}\"}}}}) {{ nodes {{ uri name code }} }} }}"),
+            sparql: format!("SELECT ?m ?n ?c {{ GRAPH ?g {{ ?m <{VOCABULARY}code> \"{code}\"; <{VOCABULARY}code> ?c; <{VOCABULARY}name> ?n }} }} ORDER BY ?m"),
+            objects: 1,
+        },
+        QueryPair {
+            name: "the first 20 in the order of a string",
+            graphql: "{ machineConnection(first: 20, orderBy: {field: code}) { nodes { uri name code } } }".to_owned(),
+            sparql: format!("SELECT ?m ?n ?c {{ GRAPH ?g {{ ?m <{VOCABULARY}code> ?c; <{VOCABULARY}name> ?n }} }} ORDER BY ?c ?m LIMIT 20"),
             objects: 20,
         },
         QueryPair {

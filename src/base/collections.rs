@@ -84,6 +84,7 @@ collections! {
     SESSIONS: "sessions", "A session", NO_IRIS;
     SHAPES_GRAPHS: "shapes-graphs", "A shapes graph", IRIS;
     SOURCE_SESSIONS: "source-sessions", "A session of a source", NO_IRIS;
+    VIEWS: "views", "A saved view", IRIS;
     WATCHED: "watched", "The number of the definitions", NO_IRIS;
     // An event stays as it was when it happened.
     WEBHOOK_EVENTS: "webhook-events", "An event for a webhook", NO_IRIS;

@@ -22,6 +22,9 @@ pub trait CommitCheck: Debug + Send + Sync {
     fn check_commit(&self, transaction: &Transaction<'_>) -> Result<(), GatewayError>;
 }
 
+/// What another function adds to a commit.
+pub type CommitPart<'p> = &'p dyn Fn(&mut Transaction<'_>) -> Result<(), GatewayError>;
+
 /// The check of commits by the gateway itself: schedules, retention, deletions that a client has begun, and opening the
 /// data directory. Never for a request of a client.
 #[derive(Debug, Clone, Copy)]

@@ -36,6 +36,12 @@ impl Zone {
         self.0.to_datetime(at)
     }
 
+    /// Returns the local time at a moment, and its offset from UTC.
+    pub fn time_and_offset_at(&self, at: Timestamp) -> (civil::DateTime, Offset) {
+        let offset = self.0.to_offset(at);
+        (offset.to_datetime(at), offset)
+    }
+
     /// Returns the offset from UTC at a local time, which a change of the clocks skips or repeats.
     pub fn offset_of(&self, local: civil::DateTime) -> AmbiguousOffset {
         self.0.to_ambiguous_timestamp(local).offset()

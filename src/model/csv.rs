@@ -2,7 +2,7 @@
 //!
 //! `records` finds the ends of records in a text that arrives in pieces, and reads their cells. `columns` finds the field
 //! of each name in the header, and builds the JSON object of a record. `sample` reads samples, whose format and types it
-//! guesses.
+//! guesses. `write` writes objects as records that are read as the same objects.
 //!
 //! Rules:
 //! - A record ends with a line break outside quotes: `\n` or `\r\n`. Records without any value (`;;`) and empty lines are
@@ -18,14 +18,17 @@ mod header;
 mod members;
 mod records;
 mod sample;
+mod write;
 
 pub use columns::check_text_field;
 pub(crate) use columns::{Columns, TextField};
 pub use format::CsvFormat;
 pub use header::CsvHeader;
+pub(crate) use members::split_member;
 pub use records::{RecordScanner, count_blank_bytes};
 pub(crate) use records::{record_error, trim_record};
 pub(crate) use sample::{CsvSample, guess_format};
+pub use write::{CsvOptions, CsvWriter};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //!
 //! - `resource` has the definitions that clients send
 //! - `mapping` compiles the YAML of a definition
-//! - `csv` reads the records of CSV as JSON
+//! - `csv` reads the records of CSV as JSON, and writes them
 //! - `derive` derives a mapping from samples
 //! - `namespace` stores the namespaces, and mints identifiers in them
 //! - `catalogue` stores the definitions, and keeps them compiled in memory
@@ -15,6 +15,7 @@
 //! - `search` finds members by their values, and the objects that refer to an object
 //! - `source_text` reads YAML and JSON files with the positions of their values
 //! - `shapes_graphs` stores the shapes graphs that users define
+//! - `views` stores how people look at Business Objects
 //! - `changes` keeps ingestions until they are approved
 //! - `dead_letters` keeps the objects that ingestions rejected
 //! - `change_feed` records changes for automatic exports
@@ -54,6 +55,7 @@ pub mod tree;
 mod unshown;
 pub mod validation;
 pub mod view;
+pub mod views;
 pub mod visible;
 pub mod warnings;
 mod write_scope;

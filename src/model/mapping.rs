@@ -298,6 +298,16 @@ impl Property {
         holds_one && self.value.shape().is_none() && self.value.kind().is_searchable()
     }
 
+    /// Returns whether the view shows IRIs: of resources without codes, or of objects.
+    pub fn holds_iris(&self) -> bool {
+        self.codes.is_none() && matches!(self.value, Value::Resource | Value::Object(_))
+    }
+
+    /// Returns whether the view shows dates with times.
+    pub fn is_date_time(&self) -> bool {
+        self.order() == ValueOrder::DateTime
+    }
+
     /// Returns how the values compare, as the view shows them.
     pub fn order(&self) -> ValueOrder {
         self.codes.as_ref().map_or_else(|| self.value.kind().order, |codes| codes.order())

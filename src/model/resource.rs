@@ -16,6 +16,7 @@ pub use automatic::AutomaticExports;
 pub(crate) use check::condition_to_terms;
 pub use check::expand_condition;
 pub(crate) use review::{check_omitted_approvers, check_omitted_review};
+pub(crate) use schedule::parse_zone;
 pub use schedule::{Schedule, SettingError};
 pub(crate) use validation::check_omitted_validation;
 

@@ -1,10 +1,14 @@
 //! Searches the objects of a Business Object by the values that the view shows.
 //!
-//! `filter` has the conditions on an object, `text` reads them from the address of a list, and `matching` evaluates them.
-//! `order` and `cursor` have the position of an object in a listing. `clue` asks the indexes about a filter, of which
-//! `values` knows which stored values a field shows how. `narrow` finds candidates, `ordered` lists objects in the order of
-//! the index of values, and `page` puts everything together. `referrers` finds the objects that refer to an object.
-//! `budget` limits how many objects a search may examine.
+//! `filter` has the conditions on an object, `field_name` finds the field that a name means, `text` reads conditions from
+//! texts, and `matching` evaluates them. `order` and `cursor` have the position of an object in a listing. `clue` asks the
+//! indexes about a filter, of which `values` knows which stored values a field shows how. `narrow` finds candidates, `ordered`
+//! lists objects in the order of the index of values, and `page` puts everything together. `referrers` finds the objects that
+//! refer to an object. `walk` passes all selected objects to a function. `budget` limits how many objects a search may
+//! examine.
+//!
+//! `fields` reads fields of many objects: for a `summary`, which counts them by groups, for `facets` and the `distribution` of
+//! numbers, and for the `columns` of a table. `suggest` completes a value, and `sparql` writes a search as a query.
 //!
 //! Values are compared as the view shows them. Of a field that is not an array, only the first value counts. An object
 //! that is nested in itself counts only as its URI.
@@ -27,7 +31,12 @@
 
 mod budget;
 mod clue;
+mod columns;
 mod cursor;
+mod distribution;
+mod facets;
+mod field_name;
+mod fields;
 mod filter;
 mod matching;
 mod narrow;
@@ -35,16 +44,31 @@ mod order;
 mod ordered;
 mod page;
 mod referrers;
+mod sparql;
+mod suggest;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod text;
 mod values;
+mod walk;
 
 pub use budget::SearchBudget;
+pub use columns::{CellValues, Column, Columns};
+pub use distribution::{Distribution, NumberRange, count_distribution};
+pub use facets::{Facet, FacetContent, FacetValue, count_facets, list_facet_fields};
+pub use field_name::{SearchField, find_field_path, find_search_property, list_search_fields};
 pub use filter::{ANY_MEMBER, Filter, ValueTest};
 pub use order::Order;
 pub use page::{
     FoundObject, ObjectCount, Search, SearchPage, count_objects, count_some, find_page,
 };
 pub use referrers::{ReferenceFilter, Referrer, ReferrersPage, find_referrers};
-pub use text::parse_filters;
+pub use sparql::write_sparql;
+pub use suggest::suggest_values;
+pub use summary::{
+    AxisPeriod, Summary, SummaryPlan, SummaryRequest, SummaryRow, TimeAxis, find_begin_of_day,
+    summarize,
+};
+pub use text::{TextFilter, join_parameter, list_tests, parse_filters, split_parameter};
+pub use walk::{Selection, for_each_selected};

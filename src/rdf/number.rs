@@ -1,6 +1,9 @@
-//! The texts of XML Schema's numbers (XML Schema Part 2): whether they are valid, and their exact order.
+//! The texts of XML Schema's numbers (XML Schema Part 2): whether they are valid, and their exact order. `decimal` computes
+//! with them.
+mod decimal;
 mod text;
 
+pub use decimal::ExactDecimal;
 pub use text::{NumberKey, PlainNumber, to_json_number};
 
 use oxrdf::NamedNodeRef;

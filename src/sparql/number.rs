@@ -1,13 +1,13 @@
 //! Exact numbers. The evaluator has integers of 64 bits and decimals of 18 fraction digits; what it cannot hold is computed
 //! here, up to [`MAX_DIGITS`].
-use num_bigint::{BigInt, Sign};
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNodeRef, Term};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::unwind::abort;
-use penstock_rdf::number::{check_float, compare_decimals, is_valid_integer, split_decimal};
+use penstock_rdf::number::{
+    ExactDecimal, check_float, compare_decimals, is_valid_integer, split_decimal,
+};
 use std::cmp::Ordering;
-use std::fmt;
 
 /// The maximum number of digits of a number that is computed with, before and behind the point together.
 const MAX_DIGITS: usize = 40;
@@ -148,7 +148,7 @@ impl<'t> Number<'t> {
                 let exact = Exact::read(exact)?;
                 match operation {
                     Minus => exact.negate(),
-                    Abs if exact.unscaled.sign() == Sign::Minus => exact.negate(),
+                    Abs if exact.value.is_negative() => exact.negate(),
                     Plus | Abs => exact,
                     Floor => exact.floor(),
                     Ceil => exact.negate().floor().negate(),
@@ -175,13 +175,13 @@ impl<'t> Number<'t> {
                 };
                 let mut exact = Exact::parse(&text, false)?;
                 if datatype == xsd::INTEGER {
-                    let is_negative = exact.unscaled.sign() == Sign::Minus;
+                    let is_negative = exact.value.is_negative();
                     // Towards zero.
                     exact =
                         if is_negative { exact.negate().floor().negate() } else { exact.floor() };
                     exact.is_integer = true;
                 }
-                if exact.count_digits() > MAX_DIGITS {
+                if exact.value.count_digits() > MAX_DIGITS {
                     return None;
                 }
                 exact.into_literal()
@@ -225,11 +225,10 @@ pub(crate) enum Transformation {
     Round,
 }
 
-/// `unscaled / 10^scale`, without zeros at the end of the fraction.
+/// An exact number, and whether its type is `xsd:integer`.
 #[derive(Debug, Clone)]
 pub(crate) struct Exact {
-    unscaled: BigInt,
-    scale: usize,
+    value: ExactDecimal,
     is_integer: bool,
 }
 
@@ -246,22 +245,15 @@ impl Exact {
 
     /// Parses a valid text; `None` if it has more than [`MAX_DIGITS`].
     fn parse(text: &str, is_integer: bool) -> Option<Self> {
-        let (is_negative, whole, fraction) = split_decimal(text)?;
-        if whole.len() + fraction.len() > MAX_DIGITS {
-            return None;
-        }
-        let digits = format!("0{whole}{fraction}");
-        let unscaled = BigInt::parse_bytes(digits.as_bytes(), 10)?;
-        let unscaled = if is_negative { -unscaled } else { unscaled };
-        Some(Self { unscaled, scale: fraction.len(), is_integer })
+        Some(Self { value: ExactDecimal::parse(text, MAX_DIGITS)?, is_integer })
     }
 
     fn half() -> Self {
-        Self { unscaled: BigInt::from(5), scale: 1, is_integer: false }
+        Self { value: ExactDecimal::new(5, 1), is_integer: false }
     }
 
     pub(crate) fn from_count(count: u64) -> Self {
-        Self { unscaled: count.into(), scale: 0, is_integer: true }
+        Self { value: ExactDecimal::new(count, 0), is_integer: true }
     }
 
     fn with_type_of(self, other: &Self) -> Self {
@@ -269,101 +261,44 @@ impl Exact {
     }
 
     fn negate(&self) -> Self {
-        Self { unscaled: -&self.unscaled, ..*self }
-    }
-
-    /// Returns the value times 10^`scale`, which is at least [`Self::scale`].
-    fn scale_to(&self, scale: usize) -> BigInt {
-        &self.unscaled * power_of_ten(scale - self.scale)
+        Self { value: self.value.negate(), is_integer: self.is_integer }
     }
 
     pub(crate) fn add(&self, other: &Self) -> Self {
-        let scale = self.scale.max(other.scale);
-        let unscaled = self.scale_to(scale) + other.scale_to(scale);
-        Self { unscaled, scale, is_integer: self.is_integer && other.is_integer }.trim()
+        let is_integer = self.is_integer && other.is_integer;
+        Self { value: self.value.add(&other.value), is_integer }
     }
 
     fn multiply(&self, other: &Self) -> Self {
-        let unscaled = &self.unscaled * &other.unscaled;
         let is_integer = self.is_integer && other.is_integer;
-        Self { unscaled, scale: self.scale + other.scale, is_integer }.trim()
+        Self { value: self.value.multiply(&other.value), is_integer }
     }
 
     /// Divides; `None` by zero. A quotient that ends within [`MAX_DIGITS`] is exact.
     pub(crate) fn divide(&self, other: &Self) -> Option<Self> {
-        let scale = self.scale.max(other.scale);
-        let (left, right) = (self.scale_to(scale), other.scale_to(scale));
-        if right == BigInt::ZERO {
-            return None;
-        }
-        let shifted = left * power_of_ten(MAX_DIGITS);
-        let unscaled = &shifted / &right;
-        let is_exact = &unscaled * &right == shifted;
-        let quotient = Self { unscaled, scale: MAX_DIGITS, is_integer: false }.trim();
+        let (quotient, is_exact) = self.value.divide(&other.value, MAX_DIGITS)?;
         if is_exact && quotient.count_digits() <= MAX_DIGITS {
-            return Some(quotient);
+            return Some(Self { value: quotient, is_integer: false });
         }
-        let digits = quotient.unscaled.magnitude().to_string().len();
-        let leading = quotient.scale.saturating_sub(digits);
-        let whole = digits.saturating_sub(quotient.scale);
+        let (digits, scale) = (quotient.count_significant_digits(), quotient.scale());
+        let (leading, whole) = (scale.saturating_sub(digits), digits.saturating_sub(scale));
         let most = MAX_DIGITS.saturating_sub(whole);
-        Some(quotient.truncate((leading + QUOTIENT_DIGITS).min(most)))
-    }
-
-    fn truncate(self, scale: usize) -> Self {
-        let excess = self.scale.saturating_sub(scale);
-        let unscaled = self.unscaled / power_of_ten(excess);
-        Self { unscaled, scale: self.scale - excess, is_integer: self.is_integer }.trim()
+        let value = quotient.truncate((leading + QUOTIENT_DIGITS).min(most));
+        Some(Self { value, is_integer: false })
     }
 
     fn floor(&self) -> Self {
-        let power = power_of_ten(self.scale);
-        let mut unscaled = &self.unscaled / &power;
-        if self.unscaled.sign() == Sign::Minus && &unscaled * &power != self.unscaled {
-            unscaled -= 1;
-        }
-        Self { unscaled, scale: 0, is_integer: self.is_integer }
-    }
-
-    fn trim(mut self) -> Self {
-        while self.scale > 0 && &self.unscaled % 10 == BigInt::ZERO {
-            self.unscaled /= 10;
-            self.scale -= 1;
-        }
-        self
-    }
-
-    fn count_digits(&self) -> usize {
-        self.unscaled.magnitude().to_string().len().max(self.scale)
-    }
-
-    fn check_digits(self) -> Self {
-        if self.count_digits() > MAX_DIGITS {
-            abort_for_digits(&self.to_string());
-        }
-        self
+        Self { value: self.value.floor(), is_integer: self.is_integer }
     }
 
     /// Returns the literal. Aborts the request if it has more than [`MAX_DIGITS`].
     pub(crate) fn into_literal(self) -> Literal {
-        let checked = self.check_digits();
-        let datatype = if checked.is_integer { xsd::INTEGER } else { xsd::DECIMAL };
-        Literal::new_typed_literal(checked.to_string(), datatype)
+        if self.value.count_digits() > MAX_DIGITS {
+            abort_for_digits(&self.value.to_string());
+        }
+        let datatype = if self.is_integer { xsd::INTEGER } else { xsd::DECIMAL };
+        Literal::new_typed_literal(self.value.to_string(), datatype)
     }
-}
-
-impl fmt::Display for Exact {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = format!("{:0>1$}", self.unscaled.magnitude().to_string(), self.scale + 1);
-        let (whole, fraction) = digits.split_at(digits.len() - self.scale);
-        let sign = if self.unscaled.sign() == Sign::Minus { "-" } else { "" };
-        let point = if fraction.is_empty() { "" } else { "." };
-        write!(formatter, "{sign}{whole}{point}{fraction}")
-    }
-}
-
-fn power_of_ten(exponent: usize) -> BigInt {
-    BigInt::from(10).pow(u32::try_from(exponent).unwrap_or(u32::MAX))
 }
 
 fn abort_for_digits(number: &str) -> ! {

@@ -14,7 +14,7 @@ pub enum Format {
     V2 = 2,
     /// The first format with records that a program for [`Self::V2`] misreads.
     V3 = 3,
-    /// The first format with mappings whose keys or types a program for [`Self::V3`] refuses.
+    /// The first format with mappings whose keys or types a program for [`Self::V3`] refuses, and with saved views.
     V4 = 4,
 }
 

@@ -138,7 +138,7 @@ impl ValueKey {
     }
 
     /// Returns whether the key of a text may be only its beginning. Then the index also has a checksum of the text.
-    pub(crate) fn is_cut(&self, class: ValueClass) -> bool {
+    pub fn is_cut(&self, class: ValueClass) -> bool {
         class.is_text() && usize::from(self.length) == MAX_TEXT_BYTES
     }
 

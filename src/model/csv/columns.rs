@@ -5,14 +5,15 @@ use super::members::split_member;
 use super::records::{Cell, read_cells, record_error};
 use crate::ingest::{MAX_JSON_BYTES, quote_excerpt};
 use crate::mapping::{
-    Field, Form, Mapping, Property, Reading, Shape, UnknownFields, Value, format_language_tag,
-    parse_scalar,
+    AcceptedForm, Field, Form, Mapping, Property, Reading, Shape, UnknownFields, Value,
+    format_language_tag, parse_scalar,
 };
 use oxrdf::Literal;
 use penstock_base::error::{Finding, GatewayError};
 use penstock_base::json::{self, Json, MAX_NESTING};
 use penstock_base::nearest::find_nearest;
 use penstock_rdf::number::NumberKey;
+use std::borrow::Cow;
 
 /// The columns of a CSV text, as a tree of the fields that they hold.
 #[derive(Debug)]
@@ -47,6 +48,25 @@ pub(super) struct CellKind<'m> {
 impl CellKind<'_> {
     pub(super) const TEXT: Self = Self::single(Form::Text);
 
+    /// Returns the kind of one element of an array.
+    pub(super) fn of_element(self) -> Self {
+        Self { is_array: false, ..self }
+    }
+
+    /// Returns whether the cells have the texts of a language map in one language.
+    pub(super) fn has_language(&self) -> bool {
+        self.property.is_some_and(|property| property.value.language_map().is_some())
+    }
+
+    /// Returns the decimal separators of texts that the field accepts.
+    pub(super) fn decimal_separators(&self) -> impl Iterator<Item = char> {
+        let accepted = self.reading().into_iter().flat_map(|reading| &reading.accept);
+        accepted.filter_map(|form| match form {
+            AcceptedForm::Decimal { decimal, .. } => Some(*decimal),
+            _ => None,
+        })
+    }
+
     /// Creates the kind of a single value of no field.
     pub(super) const fn single(form: Form) -> Self {
         Self { form, is_array: false, property: None }
@@ -68,6 +88,11 @@ impl CellKind<'_> {
 }
 
 impl<'m> Columns<'m> {
+    /// Creates columns of no text, to read single cells.
+    pub(super) fn of_cells(format: CsvFormat) -> Self {
+        Self { count: 0, format, root: Vec::new() }
+    }
+
     /// Finds the fields of the columns in the mapping.
     ///
     /// # Errors
@@ -144,6 +169,21 @@ impl<'m> Columns<'m> {
         nodes.iter().filter_map(build).collect()
     }
 
+    /// Returns the value that an ingestion reads from a cell; `None` if it is empty.
+    pub(super) fn read_value(&self, kind: CellKind<'_>, text: &str) -> Option<Json> {
+        let json = self.convert_cell(kind, text)?;
+        let reading = kind.reading().filter(|reading| reading.reads_number_texts());
+        let (Some(property), Some(reading)) = (kind.property, reading) else { return Some(json) };
+        let read = |json: Json| match reading.read(property.value.kind(), json.clone()) {
+            Ok(read) => read.json,
+            Err(_) => json,
+        };
+        Some(match json {
+            Json::Array(elements) => Json::Array(elements.into_iter().map(read).collect()),
+            one => read(one),
+        })
+    }
+
     /// Returns the JSON of a cell; `None` if it is empty.
     fn convert_cell(&self, kind: CellKind<'_>, text: &str) -> Option<Json> {
         if !kind.is_array {
@@ -158,17 +198,14 @@ impl<'m> Columns<'m> {
             return Some(absent.clone());
         }
         let is_ordered = kind.property.is_some_and(|property| property.is_ordered);
-        let elements: Vec<Json> = match self.format.array_delimiter {
-            // An empty element of an ordered array is an error of the object.
-            Some(delimiter) if is_ordered && !text.trim().is_empty() => text
-                .split(delimiter)
-                .map(|text| self.convert_value(kind, text).unwrap_or(Json::Null))
-                .collect(),
-            Some(delimiter) => {
-                text.split(delimiter).filter_map(|text| self.convert_value(kind, text)).collect()
-            }
-            None => self.convert_value(kind, text).into_iter().collect(),
+        let texts = self.format.split_array(text);
+        // An empty element of an ordered array is an error of the object.
+        let keeps_empty =
+            is_ordered && self.format.array_delimiter.is_some() && !text.trim().is_empty();
+        let convert = |text: &Cow<'_, str>| {
+            self.convert_value(kind, text).or_else(|| keeps_empty.then_some(Json::Null))
         };
+        let elements: Vec<Json> = texts.iter().filter_map(convert).collect();
         (!elements.is_empty()).then_some(Json::Array(elements))
     }
 
@@ -240,7 +277,7 @@ impl<'n> TextField<'n> {
     /// Adds the value to the members of an object, converted to the type of the field. An empty text is no value. Returns
     /// false if the object has the field already.
     pub(crate) fn add_to(&self, members: &mut Vec<(String, Json)>, text: &str) -> bool {
-        let columns = Columns { count: 1, format: CsvFormat::default(), root: Vec::new() };
+        let columns = Columns::of_cells(CsvFormat::default());
         match columns.convert_cell(self.kind, text) {
             Some(value) => insert_member(members, &self.path, value),
             None => true,
@@ -325,14 +362,14 @@ fn insert_cell<'m>(
 }
 
 /// Why a column holds no field.
-enum FieldError<'s, 'n> {
+pub(super) enum FieldError<'s, 'n> {
     /// The shape has no field of this name.
     Unknown(&'s Shape, &'n str),
     Unusable(String),
 }
 
 impl FieldError<'_, '_> {
-    fn describe(self) -> String {
+    pub(super) fn describe(self) -> String {
         match self {
             Self::Unknown(shape, name) => describe_unknown(shape, name),
             Self::Unusable(why) => why,
@@ -341,7 +378,7 @@ impl FieldError<'_, '_> {
 }
 
 /// Finds the field that a column of this name holds: the names that lead to it, and its kind.
-fn find_cell<'s: 'n, 'n>(
+pub(super) fn find_cell<'s: 'n, 'n>(
     shape: &'s Shape,
     name: &'n str,
 ) -> Result<(Vec<&'n str>, CellKind<'s>), FieldError<'s, 'n>> {

@@ -2,7 +2,7 @@
 
 /// Splits the name of a member off the text behind the name of a map. A name in `["…"]` ends at the first `"]`; another one
 /// ends at the next dot or bracket. Returns `None` if there is no name.
-pub(super) fn split_member(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn split_member(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = if let Some(quoted) = text.strip_prefix("[\"") {
         quoted.split_once("\"]")?
     } else {

@@ -61,7 +61,12 @@ fn mapping() -> Mapping {
 }
 
 fn semicolons() -> CsvFormat {
-    CsvFormat { delimiter: ';', array_delimiter: Some('|'), decimal_comma: true }
+    CsvFormat {
+        delimiter: ';',
+        array_delimiter: Some('|'),
+        decimal_comma: true,
+        ..CsvFormat::default()
+    }
 }
 
 /// Returns the JSON of a record below a header.
@@ -198,13 +203,22 @@ fn delimiters_are_checked() {
     }
 }
 
+#[test]
+fn the_debug_form_of_a_format_is_that_of_stored_digests() {
+    let format = semicolons();
+    let stored = "CsvFormat { delimiter: ';', array_delimiter: Some('|'), decimal_comma: true }";
+    assert_eq!(format!("{format:?}"), stored);
+    assert_ne!(format!("{:?}", format.with_array_escape().unwrap()), stored);
+}
+
 const LIMITS: SampleLimits = SampleLimits { nesting: 9, elements: 4, values: 100, bytes: 9999 };
 
 #[test]
 fn the_format_and_the_types_of_a_sample_are_guessed() {
     let text = "\u{feff}tag;flow;code;on;position.latitude\r\n\r\nP-1;1,50;007;true;47,1\r\n;;;;\r\n\"P;2\";;12;false;";
     let format = guess_format(text).unwrap();
-    assert_eq!(format, CsvFormat { delimiter: ';', array_delimiter: None, decimal_comma: true });
+    let expected = CsvFormat { delimiter: ';', decimal_comma: true, ..CsvFormat::default() };
+    assert_eq!(format, expected);
     let sample = CsvSample::read(text, format, LIMITS).unwrap().unwrap();
     let objects: Vec<String> =
         sample.to_objects().unwrap().iter().map(ToString::to_string).collect();

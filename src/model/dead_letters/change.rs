@@ -46,7 +46,8 @@ pub(crate) fn add_letters<'t>(
         let sequence = transaction.sequence();
         let letter = DeadLetter { id: id.to_string(), sequence, number, ..letter };
         if retention.max_bytes > 0 {
-            transaction.require_format(Format::V3);
+            let has_escape = letter.csv.as_ref().is_some_and(|csv| csv.format.array_escape);
+            transaction.require_format(if has_escape { Format::V4 } else { Format::V3 });
             add_letter(transaction, id, &letter, text, retention.now)?;
         }
         ids.push(id);

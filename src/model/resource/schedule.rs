@@ -174,7 +174,8 @@ impl Schedule {
     }
 }
 
-fn parse_zone(name: &str) -> Result<Zone, SettingError> {
+/// Returns the time zone of this name.
+pub(crate) fn parse_zone(name: &str) -> Result<Zone, SettingError> {
     name.parse::<Zone>().map_err(|()| {
         let near = penstock_base::nearest::find_nearest(name, Zone::all_names());
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));

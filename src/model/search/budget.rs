@@ -23,6 +23,23 @@ impl SearchBudget {
         }
     }
 
+    /// Allows a search to examine up to `max_objects` objects in what is left of a time that others share, of which this was
+    /// used.
+    pub fn after_others(max_objects: u64, time_limit: Duration, used: Duration) -> Self {
+        let deadline = Instant::now() + time_limit.saturating_sub(used);
+        Self { deadline, ..Self::new(max_objects, time_limit) }
+    }
+
+    /// Begins the next search of a request: its objects count from zero, and the time goes on.
+    pub fn begin_next(&self) {
+        self.examined.set(0);
+    }
+
+    /// Allows a search to examine all objects, for an answer of any length.
+    pub(super) fn unlimited() -> Self {
+        Self::new(u64::MAX, Duration::from_hours(24 * 365))
+    }
+
     /// Counts objects that are examined.
     ///
     /// # Errors
@@ -70,5 +87,14 @@ impl SearchBudget {
                 self.examined.get()
             ),
         ))
+    }
+}
+
+/// Makes the error of a search past its limits one of a request that cannot be answered: its answer would be about a part of
+/// the objects.
+pub(super) fn refuse_past_limits(error: GatewayError) -> GatewayError {
+    match error.class {
+        ErrorClass::TooLarge => GatewayError { class: ErrorClass::Invalid, ..error },
+        _ => error,
     }
 }

@@ -158,7 +158,7 @@ impl<R: Read> TestedObject<'_, R> {
     }
 
     /// Reads the lists of ordered arrays.
-    fn read_lists(&self, quads: &[Quad]) -> Result<Lists, GatewayError> {
+    pub(super) fn read_lists(&self, quads: &[Quad]) -> Result<Lists, GatewayError> {
         let about = quads.iter().map(|quad| (quad.predicate.as_ref(), quad.object.as_ref()));
         let mut lists = Lists::default();
         let nodes = lists.add_object(self.read, self.shape, about)?;
@@ -177,6 +177,11 @@ impl<R: Read> TestedObject<'_, R> {
             }
             self.budget.count_examined(1)?;
         }
+        self.fetch_quads(needs)
+    }
+
+    /// Reads what is stored about an object that was counted already.
+    pub(super) fn fetch_quads(&self, needs: &RequiredQuads) -> Result<Vec<Quad>, GatewayError> {
         let subject = NamedOrBlankNode::from(self.path.uri.clone());
         let predicates = match needs {
             RequiredQuads::All => return Ok(self.read.quads_about(&subject)?),
@@ -254,7 +259,12 @@ impl<R: Read> TestedObject<'_, R> {
         }
     }
 
-    fn nested_object<'n>(&'n self, shape: &'n Shape, uri: &'n NamedNode) -> TestedObject<'n, R> {
+    /// Returns an object that is nested in this one.
+    pub(super) fn nested_object<'n>(
+        &'n self,
+        shape: &'n Shape,
+        uri: &'n NamedNode,
+    ) -> TestedObject<'n, R> {
         TestedObject {
             read: self.read,
             shape,

@@ -170,10 +170,11 @@ impl<'s> OrderField<'s> {
 }
 
 /// The function that is called with the URI of each object that passes. It returns whether to continue.
-type PassedCallback<'v> = dyn FnMut(&NamedNode) -> Result<bool, GatewayError> + 'v;
+pub(super) type PassedCallback<'v> = dyn FnMut(&NamedNode) -> Result<bool, GatewayError> + 'v;
 
 impl<'r, R: Read> PageSearch<'r, R> {
-    fn new(
+    /// Prepares a search.
+    pub(super) fn new(
         read: &'r R,
         business_object: &'r Compiled,
         filter: Option<&Filter>,
@@ -210,7 +211,7 @@ impl<'r, R: Read> PageSearch<'r, R> {
 
     /// Returns the first `limit` objects that pass, in an order that no index has. It examines all objects and
     /// keeps the first ones.
-    fn list_sorted(
+    pub(super) fn list_sorted(
         &self,
         order: Order,
         after: Option<&ListPosition>,
@@ -240,7 +241,8 @@ impl<'r, R: Read> PageSearch<'r, R> {
         Ok(ListPosition::of_object(*order, property.order(), &values, uri.as_str()))
     }
 
-    fn new_tested<'t>(&'t self, uri: &'t NamedNode) -> TestedObject<'t, R> {
+    /// Returns an object of the Business Object, to be read.
+    pub(super) fn new_tested<'t>(&'t self, uri: &'t NamedNode) -> TestedObject<'t, R> {
         TestedObject {
             read: self.read,
             shape: self.shape,
@@ -266,18 +268,35 @@ impl<'r, R: Read> PageSearch<'r, R> {
     /// is about how many objects the caller needs; it decides how many candidates are listed at first.
     pub(super) fn for_each_passing(
         &self,
-        mut after: Option<String>,
+        after: Option<String>,
         wanted: usize,
         visit: &mut PassedCallback<'_>,
+    ) -> Result<(), GatewayError> {
+        self.for_each_page(after, wanted, &mut |passed| match passed {
+            Some(uri) => visit(uri),
+            None => Ok(true),
+        })
+    }
+
+    /// As [`Self::for_each_passing`], and also calls `visit` with `None` before each page of candidates, of which none may
+    /// pass.
+    pub(super) fn for_each_page(
+        &self,
+        mut after: Option<String>,
+        wanted: usize,
+        visit: &mut dyn FnMut(Option<&NamedNode>) -> Result<bool, GatewayError>,
     ) -> Result<(), GatewayError> {
         let mut limit = wanted.clamp(MIN_LISTED_CANDIDATES, MAX_LISTED_CANDIDATES);
         loop {
             self.budget.check_time()?;
+            if !visit(None)? {
+                return Ok(());
+            }
             let uris = self.source.list_after(self.read, after.as_deref(), limit)?;
             for uri in &uris {
                 self.budget.count_examined(1)?;
                 let is_member = self.source.has_only_members() || self.is_member(uri)?;
-                if is_member && self.passes(uri)? && !visit(uri)? {
+                if is_member && self.passes(uri)? && !visit(Some(uri))? {
                     return Ok(());
                 }
             }

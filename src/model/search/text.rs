@@ -1,20 +1,17 @@
-//! Filters as the address of a list has them: `filter.rating.after=10`.
+//! Filters as texts: those of an address (`filter.rating.after=10`), and those of a saved view.
 //!
-//! The name of a field may have dots, and so may the names of the members of a map. So a text can be read in several ways:
-//! 1. If all of it names a field, it is that field, and the longer name wins where both a field and a part of its name are one.
+//! The name of a parameter can be read in several ways:
+//! 1. If all of it names a field, it is that field.
 //! 2. Otherwise the last part is a test, if there is a test of this name.
 //! 3. Otherwise it ends with the name of a member of a map, or with a language.
-use super::filter::{Filter, ValueTest, invalid_filter_error, unknown_field_error};
-use crate::mapping::{MEMBER_KEY, Property, Shape, Value};
-use penstock_base::error::GatewayError;
+use super::field_name::{NamedField, find_field, find_named, no_field_error};
+use super::filter::{Filter, ValueTest, invalid_filter_error};
+use crate::mapping::{Property, Shape, Value};
+use penstock_base::error::{Finding, GatewayError};
 use penstock_base::nearest::find_nearest;
-use std::cmp::Reverse;
 
 /// What the name of the parameter of a filter begins with.
 const FILTER_PREFIX: &str = "filter.";
-
-/// The maximum number of fields among which the nearest to a name is looked for.
-const MAX_COMPARED_FIELDS: usize = 1_000;
 
 /// The tests, with the names that they have in GraphQL.
 const TESTS: [&str; 10] = [
@@ -30,6 +27,65 @@ const TESTS: [&str; 10] = [
     "exists",
 ];
 
+/// A condition on a field, in texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextFilter<'t> {
+    /// The name of the field, as [`find_field_path`](super::find_field_path) takes it.
+    pub field: &'t str,
+    /// The name of the test.
+    pub test: &'t str,
+    /// What the value is compared with; `true` or `false` for `exists`.
+    pub value: &'t str,
+}
+
+impl<'t> TextFilter<'t> {
+    /// Creates the filter of the objects of this shape. Several `in` of one field are one list. An object must pass all of
+    /// them; what is below one array, for the same element. `None` without a condition.
+    ///
+    /// # Errors
+    /// `ErrorClass::Invalid` as [`Self::check`].
+    pub fn build_all(
+        conditions: impl IntoIterator<Item = Self>,
+        shape: &Shape,
+    ) -> Result<Option<Filter>, GatewayError> {
+        let (mut all, mut lists) = (Vec::new(), Vec::<(&str, Vec<&str>)>::new());
+        for condition in conditions {
+            let Self { field, test, value } = condition;
+            if test != "in" {
+                all.extend(condition.build(&[value], shape)?);
+            } else if let Some((_, list)) = lists.iter_mut().find(|(known, _)| *known == field) {
+                list.push(value);
+            } else {
+                lists.push((field, vec![value]));
+            }
+        }
+        for (field, list) in lists {
+            all.extend(Self { field, test: "in", value: "" }.build(&list, shape)?);
+        }
+        Ok(Filter::all_of(shape, all))
+    }
+
+    /// Checks that the condition fits the objects of this shape.
+    ///
+    /// # Errors
+    /// `ErrorClass::Invalid` with a finding at `/field`, `/test` or `/value`.
+    pub fn check(self, shape: &Shape) -> Result<(), GatewayError> {
+        self.build(&[self.value], shape).map(drop)
+    }
+
+    fn build(self, values: &[&'t str], shape: &Shape) -> Result<Vec<Filter>, GatewayError> {
+        let at = |part: &'static str| {
+            move |error: GatewayError| {
+                let findings = vec![Finding::at_pointer(part, error.detail.clone())];
+                GatewayError { findings, ..error }
+            }
+        };
+        let field = find_named(shape, self.field).map_err(at("/field"))?;
+        field.check_test(self.test).map_err(at("/test"))?;
+        field.build_filters(shape, self.test, values).map_err(at("/value"))
+    }
+}
+
 /// Reads the filters of an address: the name of each parameter, and its values. An object must pass all of them; what is
 /// below one array, for the same element. `None` without a parameter.
 ///
@@ -41,225 +97,130 @@ pub fn parse_filters<'p>(
 ) -> Result<Option<Filter>, GatewayError> {
     let mut all = Vec::new();
     for (name, values) in parameters {
-        let explain = |error: GatewayError| {
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        let filters = split_parameter(shape, name).and_then(|(field, test)| {
+            let field = find_named(shape, field)?;
+            field.check_test(test)?;
+            field.build_filters(shape, test, &values)
+        });
+        let filters = filters.map_err(|error: GatewayError| {
             let detail = format!("the query parameter {name}: {}", error.detail);
             GatewayError { detail, ..error }
-        };
-        let text = name.strip_prefix(FILTER_PREFIX).unwrap_or(name);
-        let filters = parse_parameter(shape, text, values).map_err(explain)?;
-        for filter in &filters {
-            filter.check_shape(shape).map_err(explain)?;
-        }
+        })?;
         all.extend(filters);
     }
     Ok(Filter::all_of(shape, all))
 }
 
-/// Reads the filters of one parameter, without the beginning of its name.
-fn parse_parameter(
+/// Splits the name of a parameter into the names of the field and of the test.
+///
+/// # Errors
+/// `ErrorClass::Invalid` if there is no such field or test.
+pub fn split_parameter<'n>(
     shape: &Shape,
-    text: &str,
-    values: &[String],
-) -> Result<Vec<Filter>, GatewayError> {
-    let (field, test) = find_tested_field(shape, text)?;
-    if !field.tests().any(|known| known == test) {
-        let known: Vec<&str> = field.tests().collect();
-        return Err(invalid_filter_error(match known.as_slice() {
-            [] => "the values of the field cannot be searched".to_owned(),
-            known => format!("the field has no test `{test}`, but {}", known.join(", ")),
-        }));
-    }
-    if test == "in" {
-        return Ok(vec![field.build_filter(shape, ValueTest::In(values.to_vec()))?]);
-    }
-    let build = |value: &String| match (test, value.as_str()) {
-        ("exists", "true") => field.build_filter(shape, ValueTest::Exists),
-        ("exists", "false") => {
-            let filter = field.build_filter(shape, ValueTest::Exists)?;
-            Ok(negate_below(filter, field.depth))
-        }
-        ("exists", other) => {
-            Err(invalid_filter_error(format!("{other:?} is neither true nor false")))
-        }
-        _ => match ValueTest::with_text(test, value.clone()) {
-            Some(test) => field.build_filter(shape, test),
-            None => Err(unknown_test_error(test)),
-        },
-    };
-    values.iter().map(build).collect()
-}
-
-/// Returns the field and the test that a text names.
-fn find_tested_field<'s, 't>(
-    shape: &'s Shape,
-    text: &'t str,
-) -> Result<(NamedField<'s>, &'t str), GatewayError> {
+    parameter: &'n str,
+) -> Result<(&'n str, &'n str), GatewayError> {
+    let text = parameter.strip_prefix(FILTER_PREFIX).unwrap_or(parameter);
     let whole = find_field(shape, text);
-    if let Some(field) = whole.as_ref().filter(|field| !field.ends_with_data) {
-        return Ok((field.clone(), "eq"));
+    if whole.as_ref().is_some_and(|field| !field.ends_with_data) {
+        return Ok((text, "eq"));
     }
     let parts = text.rsplit_once('.');
-    let tested = parts.and_then(|(name, test)| Some((find_field(shape, name)?, test)));
+    let tested = parts.and_then(|(name, test)| Some((name, find_field(shape, name)?, test)));
     match (tested, whole) {
-        (Some((field, test)), _) if TESTS.contains(&test) => Ok((field, test)),
-        (_, Some(field)) => Ok((field, "eq")),
-        (Some((field, test)), None) if !field.has_fields() => Err(unknown_test_error(test)),
+        (Some((name, _, test)), _) if TESTS.contains(&test) => Ok((name, test)),
+        (_, Some(_)) => Ok((text, "eq")),
+        (Some((_, field, test)), None) if !field.has_fields() => Err(unknown_test_error(test)),
         (_, None) => {
             let name =
                 parts.filter(|(_, last)| TESTS.contains(last)).map_or(text, |(name, _)| name);
-            let mut known = vec!["uri".to_owned()];
-            collect_names(shape, "", &mut known);
-            let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            Err(unknown_field_error(name, &known))
+            Err(no_field_error(shape, name))
         }
     }
+}
+
+/// Returns the name of the parameter of a filter.
+pub fn join_parameter(shape: &Shape, field: &str, test: &str) -> String {
+    let short = format!("{FILTER_PREFIX}{field}");
+    let is_clear = split_parameter(shape, &short).is_ok_and(|parts| parts == (field, "eq"));
+    if test == "eq" && is_clear { short } else { format!("{short}.{test}") }
 }
 
 fn unknown_test_error(test: &str) -> GatewayError {
-    let hint = find_nearest(test, TESTS).map(|near| format!("; did you mean `{near}`?"));
-    invalid_filter_error(format!("there is no test `{test}`{}", hint.unwrap_or_default()))
+    let hint = match find_nearest(test, TESTS) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("use one of {}", TESTS.join(", ")),
+    };
+    invalid_filter_error(format!("there is no test `{test}`; {hint}"))
 }
 
-/// Collects the names of the fields of an object and of those nested in it, as a text has them.
-fn collect_names(shape: &Shape, prefix: &str, names: &mut Vec<String>) {
-    for (_, field, property) in shape.iter_properties() {
-        if names.len() >= MAX_COMPARED_FIELDS || field.is_nameless() {
-            return;
+/// Returns the names of the tests that a field takes; those of the URI without one.
+pub fn list_tests(property: Option<&Property>) -> impl Iterator<Item = &'static str> {
+    let tests = match property {
+        Some(property) => property.graphql().tests,
+        None => Value::Resource.kind().graphql.tests,
+    };
+    let is_uri = property.is_none();
+    tests.iter().copied().filter(move |test| {
+        // A language is no test, and every object has a URI.
+        TESTS.contains(test) && !(is_uri && *test == "exists")
+    })
+}
+
+impl NamedField<'_> {
+    fn check_test(&self, test: &str) -> Result<(), GatewayError> {
+        let known: Vec<&str> = list_tests(self.property).collect();
+        if known.contains(&test) {
+            return Ok(());
         }
-        let name = format!("{prefix}{}", field.name);
-        if let Some(nested) = property.value.shape().filter(|_| property.map().is_none()) {
-            collect_names(nested, &format!("{name}."), names);
-        }
-        names.push(name);
-    }
-}
-
-/// A field that a text names.
-#[derive(Debug, Clone)]
-struct NamedField<'s> {
-    /// The names that lead to it.
-    path: Vec<String>,
-    /// The field itself; `None` for the URI.
-    property: Option<&'s Property>,
-    /// How many fields of nested objects are around it.
-    depth: usize,
-    /// Whether the text ends with a name that is data, and not in quotes: of a member of a map, or a language.
-    ends_with_data: bool,
-}
-
-impl<'s> NamedField<'s> {
-    fn new(property: Option<&'s Property>) -> Self {
-        Self { path: Vec::new(), property, depth: 0, ends_with_data: false }
-    }
-
-    /// Counts the object around it.
-    fn deeper(self) -> Self {
-        Self { depth: self.depth + 1, ..self }
-    }
-
-    /// Counts the member of a map around it, unless the member is its value.
-    fn deeper_if_nested(self) -> Self {
-        if self.depth > 0 { self.deeper() } else { self }
-    }
-
-    /// Returns whether it holds objects with fields.
-    fn has_fields(&self) -> bool {
-        self.property.is_some_and(|property| property.value.shape().is_some())
-    }
-
-    /// Returns the names of the tests that it takes.
-    fn tests(&self) -> impl Iterator<Item = &'static str> {
-        let tests = match self.property {
-            Some(property) => property.graphql().tests,
-            None => Value::Resource.kind().graphql.tests,
-        };
-        let is_uri = self.property.is_none();
-        tests.iter().copied().filter(move |test| {
-            // A language is no test, and every object has a URI.
-            TESTS.contains(test) && !(is_uri && *test == "exists")
+        Err(match known.as_slice() {
+            [] => invalid_filter_error("the values of the field cannot be searched".to_owned()),
+            _ if !TESTS.contains(&test) => unknown_test_error(test),
+            known => {
+                let known = known.join(", ");
+                invalid_filter_error(format!("the field has no test `{test}`, but {known}"))
+            }
         })
+    }
+
+    /// Builds the filters of a test with these values: one for all values of `in`, and one for each value of another test.
+    fn build_filters(
+        &self,
+        shape: &Shape,
+        test: &str,
+        values: &[&str],
+    ) -> Result<Vec<Filter>, GatewayError> {
+        let owned = |value: &&str| (*value).to_owned();
+        let filters = if test == "in" {
+            let wanted = values.iter().map(owned).collect();
+            vec![self.build_filter(shape, ValueTest::In(wanted))?]
+        } else {
+            let build = |value: &&str| match (test, *value) {
+                ("exists", "true") => self.build_filter(shape, ValueTest::Exists),
+                ("exists", "false") => {
+                    let filter = self.build_filter(shape, ValueTest::Exists)?;
+                    Ok(negate_below(filter, self.depth))
+                }
+                ("exists", other) => {
+                    Err(invalid_filter_error(format!("{other:?} is neither true nor false")))
+                }
+                _ => match ValueTest::with_text(test, owned(value)) {
+                    Some(test) => self.build_filter(shape, test),
+                    None => Err(unknown_test_error(test)),
+                },
+            };
+            values.iter().map(build).collect::<Result<Vec<_>, _>>()?
+        };
+        for filter in &filters {
+            filter.check_shape(shape)?;
+        }
+        Ok(filters)
     }
 
     fn build_filter(&self, shape: &Shape, test: ValueTest) -> Result<Filter, GatewayError> {
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         Filter::for_field(shape, &path, test)
     }
-
-    /// Puts the names before it that lead to the object or map that it is in.
-    fn within(mut self, name: String) -> Self {
-        self.path.insert(0, name);
-        self
-    }
-}
-
-/// Returns the field of an object that a text names.
-fn find_field<'s>(shape: &'s Shape, text: &str) -> Option<NamedField<'s>> {
-    let named = shape.fields.iter().filter(|field| !field.is_nameless());
-    let mut named: Vec<_> =
-        named.filter_map(|field| Some((field, rest_after(text, &field.name)?))).collect();
-    named.sort_by_key(|(field, _)| Reverse(field.name.len()));
-    let found = named.into_iter().find_map(|(field, rest)| {
-        let found = match field.property() {
-            Some(property) => find_below(property, rest),
-            None => rest.is_empty().then(|| NamedField::new(None)),
-        };
-        Some(found?.within(field.name.clone()))
-    });
-    found.or_else(|| (text == "uri").then(|| NamedField::new(None).within(text.to_owned())))
-}
-
-/// Returns what follows the name of a field, if a text begins with it.
-fn rest_after<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    let rest = text.strip_prefix(name)?;
-    (rest.is_empty() || rest.starts_with(['.', '['])).then_some(rest)
-}
-
-/// Returns the field that the rest of a text names, after the name of this one.
-fn find_below<'s>(property: &'s Property, rest: &str) -> Option<NamedField<'s>> {
-    if rest.is_empty() {
-        return Some(NamedField::new(Some(property)));
-    }
-    if let Some((shape, map)) = property.map() {
-        let MemberName { name, rest, is_quoted } = read_member_name(rest)?;
-        let value = map.value.map(|(_, value)| value);
-        let found = if name == MEMBER_KEY {
-            rest.is_empty().then(|| NamedField::new(Some(map.key)))
-        } else if rest.is_empty() {
-            let named = NamedField::new(Some(value.unwrap_or(property)));
-            Some(NamedField { ends_with_data: !is_quoted, ..named })
-        } else if let Some(value) = value {
-            find_below(value, rest).map(NamedField::deeper_if_nested)
-        } else {
-            find_field(shape, rest.strip_prefix('.')?).map(NamedField::deeper)
-        };
-        return Some(found?.within(name));
-    }
-    if property.value.language_map().is_some() {
-        let MemberName { name, rest, is_quoted } = read_member_name(rest)?;
-        let named = NamedField { ends_with_data: !is_quoted, ..NamedField::new(Some(property)) };
-        return rest.is_empty().then(|| named.within(name));
-    }
-    find_field(property.value.shape()?, rest.strip_prefix('.')?).map(NamedField::deeper)
-}
-
-/// The name of a member of a map, or a language, and what follows it.
-struct MemberName<'t> {
-    name: String,
-    rest: &'t str,
-    is_quoted: bool,
-}
-
-/// Reads `.name`, or `["name"]` with a string in JSON.
-fn read_member_name(text: &str) -> Option<MemberName<'_>> {
-    if let Some(quoted) = text.strip_prefix('[') {
-        let mut strings = serde_json::Deserializer::from_str(quoted).into_iter::<String>();
-        let name = strings.next()?.ok()?;
-        let rest = quoted.get(strings.byte_offset()..)?.strip_prefix(']')?;
-        return Some(MemberName { name, rest, is_quoted: true });
-    }
-    let text = text.strip_prefix('.')?;
-    let (name, rest) = text.split_at(text.find(['.', '[']).unwrap_or(text.len()));
-    (!name.is_empty()).then(|| MemberName { name: name.to_owned(), rest, is_quoted: false })
 }
 
 /// Negates what a filter says of the field below this many nested objects.
@@ -420,5 +381,76 @@ fields:
             assert!(error.detail.starts_with("the query parameter filter."), "{error}");
             assert!(error.detail.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn the_name_of_a_parameter_is_split_as_it_was_joined() {
+        let root = mapping::compile(CONFIG).unwrap().root;
+        for (field, test, name) in [
+            ("serial", "eq", "filter.serial"),
+            ("serial", "after", "filter.serial.after"),
+            ("name", "eq", "filter.name"),
+            ("name.de", "eq", "filter.name.de"),
+            ("levels.L1", "after", "filter.levels.L1.after"),
+            ("sensors[\"after\"].unit", "in", "filter.sensors[\"after\"].unit.in"),
+        ] {
+            assert_eq!(join_parameter(&root, field, test), name);
+            // A field of exactly that name wins.
+            if name != "filter.serial.after" {
+                assert_eq!(split_parameter(&root, name).unwrap(), (field, test));
+            }
+        }
+    }
+
+    #[test]
+    fn the_error_of_a_condition_is_at_the_part_that_is_wrong() {
+        let root = mapping::compile(CONFIG).unwrap().root;
+        let condition = |field, test, value| TextFilter { field, test, value };
+        for (field, test, value) in [
+            ("serial", "eq", "P-1"),
+            ("rating", "after", "1.5"),
+            ("sensors.T1.value", "before", "7"),
+            ("name.de", "containsAnyCase", "pumpe"),
+            ("readings", "exists", "true"),
+            ("serial", "startsWith", "P"),
+            ("rating", "atLeast", "1"),
+            ("rating", "atMost", "2"),
+        ] {
+            condition(field, test, value).check(&root).unwrap();
+        }
+        let missing = TextFilter::build_all([condition("rating", "exists", "false")], &root);
+        assert!(matches!(missing.unwrap(), Some(Filter::Not(_))));
+        for (field, test, value, place) in [
+            ("none", "eq", "1", "/field"),
+            ("rating", "equals", "1", "/test"),
+            ("serial", "before", "x", "/test"),
+            ("rating", "startsWith", "1", "/test"),
+            ("rating", "after", "high", "/value"),
+            ("rating", "atLeast", "high", "/value"),
+            ("rating", "exists", "yes", "/value"),
+        ] {
+            let error = condition(field, test, value).check(&root).unwrap_err();
+            assert_eq!(error.class, ErrorClass::Invalid);
+            assert_eq!(error.findings, [Finding::at_pointer(place, error.detail.clone())]);
+        }
+    }
+
+    #[test]
+    fn conditions_are_combined_as_those_of_an_address() {
+        let root = mapping::compile(CONFIG).unwrap().root;
+        let build = |conditions: &[[&'static str; 3]]| {
+            let conditions = conditions.iter();
+            let conditions =
+                conditions.map(|[field, test, value]| TextFilter { field, test, value });
+            TextFilter::build_all(conditions, &root).unwrap()
+        };
+        assert_eq!(build(&[]), None);
+        let lists =
+            build(&[["serial", "in", "a"], ["rating", "after", "5"], ["serial", "in", "b"]]);
+        let same = parse(&[("rating.after", &["5"]), ("serial.in", &["a", "b"])]);
+        assert_eq!(lists, Some(same.unwrap()));
+        let element = build(&[["readings.value", "after", "5"], ["readings.unit", "eq", "C"]]);
+        let same = parse(&[("readings.value.after", &["5"]), ("readings.unit", &["C"])]);
+        assert_eq!(element, Some(same.unwrap()));
     }
 }

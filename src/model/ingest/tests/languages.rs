@@ -207,7 +207,7 @@ fn json_that_other_software_wrote_is_the_same_without_its_white_space() {
 fn json_in_cells_of_csv_is_limited_as_json_is() {
     let mut fixture = fixture();
     fixture.limits.nesting = 4;
-    let format = CsvFormat { delimiter: ';', array_delimiter: None, decimal_comma: false };
+    let format = CsvFormat { delimiter: ';', ..CsvFormat::default() };
     let header = CsvHeader::read(b"uri;state", format, 1).unwrap();
     let send = |cell: &str| {
         let record = format!("urn:p;{cell}\n");

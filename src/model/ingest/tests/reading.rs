@@ -223,7 +223,12 @@ fn only_an_object_that_is_created_gets_defaults() {
 #[test]
 fn cells_of_csv_are_texts_of_these_values() {
     let fixture = fixture();
-    let format = CsvFormat { delimiter: ';', array_delimiter: Some('|'), decimal_comma: true };
+    let format = CsvFormat {
+        delimiter: ';',
+        array_delimiter: Some('|'),
+        decimal_comma: true,
+        ..CsvFormat::default()
+    };
     let header = "uri;name;flow;stages;running;started;limits";
     let header = CsvHeader::read(header.as_bytes(), format, 1).unwrap();
     let send = |record: &str| {

@@ -1,6 +1,6 @@
 //! Rewrites the documents of all collections that have IRIs ([`Collection::has_iris`]).
 use super::{Rebase, Run};
-use crate::{catalogue, change_feed, ingest, namespace, shapes_graphs};
+use crate::{catalogue, change_feed, ingest, namespace, shapes_graphs, views};
 use penstock_base::collections::{self, Collection};
 use penstock_base::error::GatewayError;
 use penstock_base::table::{Codec, Row, Table};
@@ -43,6 +43,7 @@ const REWRITTEN: &[(Collection, RewriteCollection)] = &[
     (collections::SHAPES_GRAPHS, |run| {
         run.rewrite_table(&shapes_graphs::SHAPES_GRAPHS, LARGE, shapes_graphs::rewrite_shapes)
     }),
+    (collections::VIEWS, |run| run.rewrite_table(&views::VIEWS, SMALL, views::rewrite_view)),
 ];
 
 impl Run<'_> {

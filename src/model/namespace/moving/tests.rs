@@ -15,6 +15,7 @@ use crate::testing::{
     LIMITS, catalogue_settings, insert_quad, list_members, list_quads, local_request,
     put_definition, put_namespace, render_object,
 };
+use crate::views::{ViewContent, ViewRequester, Views};
 use oxrdf::{Literal, NamedNode};
 use penstock_base::collections::{ALL, Collection};
 use penstock_base::commit::{GuardedStore, NoClient};
@@ -225,6 +226,23 @@ fn every_quad_has_the_new_uris_and_literals_stay() {
     assert_eq!((&shown["feeds"], warnings.len()), (&json!(format!("{NEW}1")), 0));
     assert_eq!(shown["name"], json!(format!("pump 2 of {OLD}1")));
     assert_eq!(shown["motor"]["uri"], "http://old.example/Motor/2");
+}
+
+#[test]
+fn saved_views_find_the_new_uris() {
+    let plant = Plant::new();
+    let filters = [OLD, "text", &format!("{OLD}1"), &format!("about {OLD}1")];
+    let filters = filters.map(|value| json!({"field": "feeds", "test": "eq", "value": value}));
+    let body = json!({"name": OLD, "businessObject": "Pumps", "shared": true, "filters": filters});
+    let content = ViewContent::from_json(body.to_string().as_bytes()).unwrap();
+    let by = ViewRequester { check: &NoClient, id: "local", on_commit: &|_, _| Ok(()) };
+    let views = Views::open(&plant.store, |_| true).unwrap();
+    let view = views.begin_change().create(by, None, content).unwrap();
+    let (plant, _) = plant.move_to("Pump", NEW);
+    let moved = Views::open(&plant.store, |_| true).unwrap().get(&view.id).unwrap();
+    let values: Vec<&str> = moved.content.filters.iter().map(|one| one.value.as_str()).collect();
+    assert_eq!(values, [NEW, "text", &format!("{NEW}1"), &format!("about {OLD}1")]);
+    assert_eq!((moved.content.name.as_str(), moved.version), (OLD, 2));
 }
 
 #[test]

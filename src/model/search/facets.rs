@@ -1,0 +1,291 @@
+//! Facets: the most frequent values of several fields, the ranges of numbers and times, and how numbers are distributed. One
+//! pass through the objects counts all of them.
+//!
+//! An object counts once for each of its values.
+use super::budget::{SearchBudget, refuse_past_limits};
+use super::field_name::{find_search_property, list_search_fields};
+use super::fields::{FieldTree, FoundValue, Slots};
+use super::filter::Filter;
+use super::page::PageSearch;
+use crate::mapping::Mapping;
+use crate::resource::Compiled;
+use penstock_base::error::GatewayError;
+use penstock_rdf::compare::{SortKey, ValueOrder};
+use penstock_store::Read;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// The maximum number of facets of a Business Object.
+const MAX_FACETS: usize = 16;
+/// The maximum number of values that a facet shows.
+const MAX_SHOWN_VALUES: usize = 8;
+/// The maximum number of different values that are counted of one field.
+const MAX_COUNTED_VALUES: usize = if cfg!(test) { 20 } else { 2_000 };
+/// The maximum length of a value in bytes. A field with longer ones has texts that nobody chooses from a list.
+const MAX_VALUE_BYTES: usize = 200;
+
+/// What is known of the values of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facet {
+    /// The name of the field.
+    pub field: String,
+    /// Its values.
+    pub content: FacetContent,
+    /// The number of objects without a value.
+    pub without: u64,
+}
+
+/// The values of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FacetContent {
+    /// The most frequent ones, and the number of different ones beside them.
+    Values(Vec<FacetValue>, usize),
+    /// The least and the greatest one.
+    Range(String, String),
+    /// There are too many different ones, or too long ones.
+    TooMany,
+}
+
+/// A value, and how many objects have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FacetValue {
+    /// The value as the view shows it.
+    pub text: String,
+    /// How many objects have it.
+    pub count: u64,
+}
+
+/// Returns the fields of the objects themselves that are worth a facet: codes, booleans, references and texts, except for
+/// what names the object, and numbers and times.
+pub fn list_facet_fields(mapping: &Mapping) -> Vec<String> {
+    let root = &mapping.root;
+    let label = mapping.find_label_field().map(|(_, field)| field.name.as_str());
+    let keys = root.key_names();
+    let fields = list_search_fields(root).into_iter().filter(|field| {
+        let name = field.name.as_str();
+        let names_objects = Some(name) == label || keys.contains(&name);
+        let is_own = root.find_field(name).is_some();
+        is_own && !names_objects && field.property.value.language_map().is_none()
+    });
+    fields.take(MAX_FACETS).map(|field| field.name).collect()
+}
+
+/// Counts the values of these fields in the objects of a Business Object that pass the filter. A field without values has no
+/// facet. Blocking.
+///
+/// # Errors
+/// `ErrorClass::Invalid` if the filter or a field does not fit the Business Object, or if this would examine more objects than
+/// the bounds allow; the errors of the store.
+pub fn count_facets(
+    read: &impl Read,
+    business_object: &Compiled,
+    filter: Option<&Filter>,
+    fields: &[String],
+    bounds: &SearchBudget,
+) -> Result<Vec<Facet>, GatewayError> {
+    let shape = &business_object.mapping.root;
+    let mut slots = Slots::default();
+    let mut counters = Vec::with_capacity(fields.len());
+    for field in fields {
+        let (slot, order) = slots.add(shape, field)?;
+        let property = find_search_property(shape, field);
+        let has_codes = property.is_some_and(|property| property.codes.is_some());
+        let content = if !has_codes && (order.is_number() || order.is_time()) {
+            Counted::Range(order, None)
+        } else {
+            Counted::Values(HashMap::new())
+        };
+        counters.push(Counter { field, slot, without: 0, content });
+    }
+    let tree = FieldTree::build(shape, &slots)?;
+    let examined = PageSearch::new(read, business_object, filter, bounds).and_then(|run| {
+        run.for_each_passing(None, usize::MAX, &mut |uri| {
+            let object = tree.read_root(&run.new_tested(uri))?;
+            for counter in &mut counters {
+                let instances = tree.list_instances(&object, counter.slot);
+                let values = instances.iter().filter_map(|instance| instance.value);
+                counter.add_object(values);
+            }
+            Ok(true)
+        })
+    });
+    examined.map_err(refuse_past_limits)?;
+    Ok(counters.into_iter().filter_map(Counter::into_facet).collect())
+}
+
+/// What was counted of a field so far.
+struct Counter<'f> {
+    field: &'f str,
+    slot: usize,
+    without: u64,
+    content: Counted,
+}
+
+enum Counted {
+    /// How many objects have each value.
+    Values(HashMap<String, u64>),
+    /// The least and the greatest value, each with its sort key.
+    Range(ValueOrder, Option<[(SortKey, String); 2]>),
+    TooMany,
+}
+
+impl Counter<'_> {
+    fn add_object<'v>(&mut self, values: impl Iterator<Item = &'v FoundValue>) {
+        let mut texts: Vec<&str> = values.map(|value| value.text.as_str()).collect();
+        if texts.is_empty() {
+            self.without += 1;
+        }
+        match &mut self.content {
+            Counted::TooMany => {}
+            Counted::Range(order, range) => {
+                for text in texts {
+                    extend_range(range, order.sort_key(text), text);
+                }
+            }
+            Counted::Values(counts) => {
+                texts.sort_unstable();
+                texts.dedup();
+                let is_long = texts.iter().any(|text| text.len() > MAX_VALUE_BYTES);
+                for text in texts {
+                    match counts.get_mut(text) {
+                        Some(count) => *count += 1,
+                        None => {
+                            counts.insert(text.to_owned(), 1);
+                        }
+                    }
+                }
+                if is_long || counts.len() > MAX_COUNTED_VALUES {
+                    self.content = Counted::TooMany;
+                }
+            }
+        }
+    }
+
+    fn into_facet(self) -> Option<Facet> {
+        let content = match self.content {
+            Counted::TooMany => FacetContent::TooMany,
+            Counted::Range(_, range) => {
+                let [(_, least), (_, greatest)] = range?;
+                FacetContent::Range(least, greatest)
+            }
+            Counted::Values(counts) if counts.is_empty() => return None,
+            Counted::Values(counts) => {
+                let values = counts.into_iter().map(|(text, count)| FacetValue { text, count });
+                let mut values: Vec<_> = values.collect();
+                values.sort_by(|one, other| {
+                    (Reverse(one.count), &one.text).cmp(&(Reverse(other.count), &other.text))
+                });
+                let others = values.len().saturating_sub(MAX_SHOWN_VALUES);
+                values.truncate(MAX_SHOWN_VALUES);
+                FacetContent::Values(values, others)
+            }
+        };
+        Some(Facet { field: self.field.to_owned(), content, without: self.without })
+    }
+}
+
+/// Extends a range by a value. What is neither a number nor a date or time does not count.
+fn extend_range(range: &mut Option<[(SortKey, String); 2]>, key: SortKey, text: &str) {
+    if matches!(key, SortKey::Text(_)) {
+        return;
+    }
+    match range {
+        None => *range = Some([(key.clone(), text.to_owned()), (key, text.to_owned())]),
+        Some([least, _]) if key < least.0 => *least = (key, text.to_owned()),
+        Some([_, greatest]) if key > greatest.0 => *greatest = (key, text.to_owned()),
+        Some(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::Mode;
+    use crate::search::ValueTest;
+    use crate::testing::Fixture;
+    use penstock_base::error::ErrorClass;
+    use serde_json::json;
+    use std::time::Duration;
+
+    const CONFIG: &str = "
+type: object
+path: Root:.
+key: tag
+label: name
+fields:
+  uri: {type: id}
+  tag: {type: string, path: <urn:p:tag>, required: true}
+  name: {type: string, path: <urn:p:name>}
+  n: {type: number, path: <urn:p:n>}
+  at: {type: dateTime, path: <urn:p:at>}
+  on: {type: boolean, path: <urn:p:on>}
+  state: {type: string, path: <urn:p:state>, values: {0: 'off', 1: 'on'}}
+  tags: {type: array, path: <urn:p:tags>}
+  note: {type: string, path: <urn:p:note>}
+  title: {type: languageMap, path: <urn:p:title>}
+  limits: {type: group, fields: {low: {type: number, path: <urn:p:low>}}}
+  site: {type: object, path: '<urn:p:site>/Site:.', fields: {room: {type: string, path: <urn:p:room>}}}
+";
+
+    fn bounds(max_objects: u64) -> SearchBudget {
+        SearchBudget::new(max_objects, Duration::from_mins(1))
+    }
+
+    fn fixture() -> Fixture {
+        let fixture = Fixture::with_definition(&json!({"name": "Root", "config": CONFIG}));
+        for number in 0..30 {
+            let object = json!({
+                "tag": format!("T{number}"), "name": "x", "n": number % 7, "at": format!("2024-01-{:02}T00:00:00Z", number + 1),
+                "on": number % 3 == 0, "state": number % 2, "tags": ["a", format!("t{}", number % 12)], "note": format!("n{number}"),
+                "site": if number < 20 { json!({"uri": "urn:s:1"}) } else { json!(null) },
+            });
+            fixture.send(Mode::Add, &object.to_string()).unwrap();
+        }
+        fixture
+    }
+
+    fn count(
+        fixture: &Fixture,
+        filter: Option<&Filter>,
+        max: u64,
+    ) -> Result<Vec<Facet>, GatewayError> {
+        let business_object = &fixture.business_object;
+        let fields = list_facet_fields(&business_object.mapping);
+        count_facets(&fixture.store.read(), business_object, filter, &fields, &bounds(max))
+    }
+
+    fn values(facet: &Facet) -> (Vec<(&str, u64)>, usize) {
+        let FacetContent::Values(values, others) = &facet.content else { panic!("{facet:?}") };
+        (values.iter().map(|one| (one.text.as_str(), one.count)).collect(), *others)
+    }
+
+    #[test]
+    fn the_fields_of_objects_have_facets_except_for_what_names_them() {
+        let fixture = fixture();
+        let facets = count(&fixture, None, 1_000).unwrap();
+        let fields: Vec<&str> = facets.iter().map(|facet| facet.field.as_str()).collect();
+        // A field without values has none.
+        assert_eq!(fields, ["n", "at", "on", "state", "tags", "note", "site"]);
+        let range = |from: &str, to: &str| FacetContent::Range(from.to_owned(), to.to_owned());
+        assert_eq!(facets[0].content, range("0", "6"));
+        assert_eq!(facets[1].content, range("2024-01-01T00:00:00Z", "2024-01-30T00:00:00Z"));
+        assert_eq!(values(&facets[2]), (vec![("false", 20), ("true", 10)], 0));
+        assert_eq!(values(&facets[3]), (vec![("0", 15), ("1", 15)], 0));
+        let (tags, others) = values(&facets[4]);
+        assert_eq!((tags[0], tags[1], others), (("a", 30), ("t0", 3), 5));
+        assert_eq!(facets[5].content, FacetContent::TooMany);
+        assert_eq!((values(&facets[6]), facets[6].without), ((vec![("urn:s:1", 20)], 0), 10));
+    }
+
+    #[test]
+    fn facets_count_what_passes_the_filter_within_the_limits() {
+        let fixture = fixture();
+        let shape = &fixture.business_object.mapping.root;
+        let test = ValueTest::In(vec!["true".to_owned()]);
+        let filter = Filter::for_field(shape, &["on"], test).unwrap();
+        let facets = count(&fixture, Some(&filter), 1_000).unwrap();
+        assert_eq!(values(&facets[2]), (vec![("true", 10)], 0));
+        let error = count(&fixture, None, 29).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Invalid, "{error}");
+    }
+}

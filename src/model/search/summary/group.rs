@@ -1,0 +1,96 @@
+//! The fields by which objects are grouped, and the order of the groups.
+use super::period::Period;
+use super::{SummaryRow, invalid_summary_error};
+use crate::mapping::Shape;
+use crate::search::field_name::find_field_path;
+use crate::search::fields::{FoundValue, Slots};
+use penstock_base::error::GatewayError;
+use penstock_base::json::{self, Json};
+use penstock_base::time_zone::Zone;
+use penstock_rdf::compare::{SortKey, ValueOrder};
+use penstock_rdf::number::PlainNumber;
+use std::cmp::Reverse;
+
+/// The maximum number of digits before or behind the point of a number whose group is named without an exponent.
+const MAX_PLAIN_DIGITS: usize = 400;
+
+/// A field by which objects are grouped.
+#[derive(Debug)]
+pub(super) struct GroupField {
+    pub(super) slot: usize,
+    order: ValueOrder,
+    period: Option<Period>,
+}
+
+impl GroupField {
+    /// Parses the name of a field, or of a field of dates or times and a unit: `measured.day`.
+    pub(super) fn parse(
+        shape: &Shape,
+        text: &str,
+        slots: &mut Slots,
+    ) -> Result<Self, GatewayError> {
+        let with_period = text
+            .rsplit_once('.')
+            .and_then(|(field, unit)| Some((field, Period::parse(unit)?)))
+            .filter(|_| find_field_path(shape, text).is_err());
+        let Some((field, period)) = with_period else {
+            let (slot, order) = slots.add(shape, text)?;
+            return Ok(Self { slot, order, period: None });
+        };
+        let (slot, order) = slots.add(shape, field)?;
+        if !order.is_time() || order == ValueOrder::Date && period.is_within_day() {
+            let what = if order.is_time() { "has only dates" } else { "has no dates or times" };
+            return Err(invalid_summary_error(format!(
+                "the field {field:?} {what}, so there is no group {text:?}"
+            )));
+        }
+        Ok(Self { slot, order, period: Some(period) })
+    }
+
+    /// Returns the JSON that names the group of a value. Equal numbers are in one group.
+    pub(super) fn describe(&self, value: Option<&FoundValue>, zone: &Zone) -> String {
+        let Some(FoundValue { text, is_json }) = value else { return "null".to_owned() };
+        if let Some(period) = self.period {
+            let name = period.name_of(text, self.order, zone);
+            return name.map_or_else(|| "null".to_owned(), |name| format!("\"{name}\""));
+        }
+        if !is_json {
+            return Json::String(text.clone()).to_string();
+        }
+        let Some(number) = PlainNumber::parse(text, 0, MAX_PLAIN_DIGITS) else {
+            return text.clone();
+        };
+        let sign = if number.is_negative { "-" } else { "" };
+        let point = if number.fraction.is_empty() { "" } else { "." };
+        format!("{sign}{}{point}{}", number.whole, number.fraction)
+    }
+
+    fn has_times(&self) -> bool {
+        self.order.is_time()
+    }
+
+    /// Returns the place of a group by the JSON that names it. `null` comes last.
+    fn sort_key(&self, json: &str) -> (bool, Option<SortKey>) {
+        let key = match (json::parse(json.as_bytes(), 1), self.period) {
+            (Ok(Json::String(name)), Some(period)) => Some(period.sort_key(&name)),
+            (Ok(Json::String(text)), None) => Some(self.order.sort_key(&text)),
+            (Ok(Json::Null) | Err(_), _) => None,
+            (Ok(_), _) => Some(self.order.sort_key(json)),
+        };
+        (key.is_none(), key)
+    }
+}
+
+/// Orders rows: those of times by time, then the largest first, then by value.
+pub(super) fn order_rows(rows: &mut [SummaryRow], groups: &[GroupField]) {
+    rows.sort_by_cached_key(|row| {
+        let keys = |is_time: bool| -> Vec<_> {
+            let fields = groups.iter().zip(&row.group);
+            fields
+                .filter(|(group, _)| group.has_times() == is_time)
+                .map(|(group, json)| group.sort_key(json))
+                .collect()
+        };
+        (keys(true), Reverse(row.count), keys(false), row.group.clone())
+    });
+}

@@ -1,0 +1,173 @@
+//! Passes all objects that a search finds to a function, in order.
+use super::budget::{SearchBudget, refuse_past_limits};
+use super::filter::Filter;
+use super::order::{ListPosition, Order};
+use super::page::PageSearch;
+use crate::resource::Compiled;
+use oxrdf::NamedNode;
+use penstock_base::error::GatewayError;
+use penstock_store::Read;
+
+/// The number of objects that are read at a time in the order of the index of values.
+const INDEXED_OBJECTS_PER_PAGE: usize = if cfg!(test) { 3 } else { 1_000 };
+/// The maximum number of objects that are sorted in memory at a time.
+const MAX_SORTED_OBJECTS: usize = if cfg!(test) { 3 } else { 10_000 };
+
+/// Which objects of a Business Object are read, and in which order.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Selection<'s> {
+    /// The filter that an object must pass.
+    pub filter: Option<&'s Filter>,
+    /// The order of the objects.
+    pub order: Order,
+}
+
+/// Calls `visit` with each object of a Business Object that is selected, in order, until it fails. It also calls it with `None`
+/// from time to time, so that it can end what finds nothing. The bounds limit only an order that no index has: otherwise all
+/// objects are read, however many there are. Blocking.
+///
+/// # Errors
+/// - `ErrorClass::Invalid` if the filter or the order does not fit the Business Object, or if ordering the objects would examine
+///   more than the bounds allow; then `visit` was called with no object
+/// - those of `visit`
+pub fn for_each_selected(
+    read: &impl Read,
+    business_object: &Compiled,
+    selection: Selection<'_>,
+    bounds: &SearchBudget,
+    visit: &mut dyn FnMut(Option<&NamedNode>) -> Result<(), GatewayError>,
+) -> Result<(), GatewayError> {
+    let Selection { filter, order } = selection;
+    let has_value = order.value_kind(&business_object.mapping.root)?.is_some();
+    let unlimited = SearchBudget::unlimited();
+    if !has_value && !order.descending {
+        let run = PageSearch::new(read, business_object, filter, &unlimited)?;
+        return run.for_each_page(None, usize::MAX, &mut |passed| visit(passed).map(|()| true));
+    }
+    let run = PageSearch::new(read, business_object, filter, bounds);
+    let mut run = run.map_err(refuse_past_limits)?;
+    let mut after: Option<ListPosition> = None;
+    loop {
+        visit(None)?;
+        let (places, limit) = list_page(&run, order, after.as_ref()).map_err(refuse_past_limits)?;
+        for place in &places {
+            visit(Some(&NamedNode::new_unchecked(&place.uri)))?;
+        }
+        if places.len() < limit {
+            return Ok(());
+        }
+        after = places.into_iter().next_back();
+        // The limits were enough for the first page, so either for all objects of this snapshot or with the index.
+        run.budget = &unlimited;
+    }
+}
+
+/// Returns the next objects in an order other than by URI, and how many there are at least unless they are the last ones.
+fn list_page(
+    run: &PageSearch<'_, impl Read>,
+    order: Order,
+    after: Option<&ListPosition>,
+) -> Result<(Vec<ListPosition>, usize), GatewayError> {
+    Ok(match run.list_by_values(order, after, INDEXED_OBJECTS_PER_PAGE)? {
+        Some(places) => (places, INDEXED_OBJECTS_PER_PAGE),
+        None => (run.list_sorted(order, after, MAX_SORTED_OBJECTS)?, MAX_SORTED_OBJECTS),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::Mode;
+    use crate::mapping::compile;
+    use crate::search::{Search, ValueTest, find_page};
+    use crate::testing::Fixture;
+    use penstock_base::error::ErrorClass;
+    use std::time::Duration;
+
+    const CONFIG: &str = "
+type: object
+path: Root:.
+fields:
+  uri: {type: id}
+  n: {type: number, path: <urn:p:n>}
+  s: {type: string, path: <urn:p:s>}
+";
+
+    fn budget(max_objects: u64) -> SearchBudget {
+        SearchBudget::new(max_objects, Duration::from_mins(1))
+    }
+
+    impl Fixture {
+        fn walk(&self, selection: Selection<'_>, max: u64) -> Result<Vec<String>, GatewayError> {
+            let mut found = Vec::new();
+            for_each_selected(
+                &self.store.snapshot().unwrap(),
+                &self.business_object,
+                selection,
+                &budget(max),
+                &mut |selected| {
+                    found.extend(selected.map(|uri| uri.as_str().to_owned()));
+                    Ok(())
+                },
+            )?;
+            Ok(found)
+        }
+    }
+
+    #[test]
+    fn all_objects_come_in_the_order_of_pages_however_many_are_sorted_at_a_time() {
+        let fixture = Fixture::new(compile(CONFIG).unwrap().root);
+        for number in 0..11 {
+            let n = number * 7 % 4;
+            let n = if n == 3 { "null".to_owned() } else { n.to_string() };
+            let object = format!(r#"{{"uri": "urn:r:{number:02}", "n": {n}, "s": "s{number}"}}"#);
+            fixture.send(Mode::Add, &object).unwrap();
+        }
+        let shape = &fixture.business_object.mapping.root;
+        let test = ValueTest::In((0..10).map(|number| format!("s{number}")).collect());
+        let some = Filter::for_field(shape, &["s"], test).unwrap();
+        for name in ["uri", "n", "s"] {
+            for descending in [false, true] {
+                for filter in [None, Some(&some)] {
+                    let order = Order::by_field(shape, name, descending).unwrap();
+                    let search = Search { filter, order, after: None, limit: 100 };
+                    let read = fixture.store.snapshot().unwrap();
+                    let page = find_page(&read, &fixture.business_object, &search, &budget(1_000));
+                    let page = page.unwrap().found.into_iter();
+                    let page: Vec<String> = page.map(|found| found.uri.into_string()).collect();
+                    let selection = Selection { filter, order };
+                    assert_eq!(fixture.walk(selection, 1_000).unwrap(), page, "{name}");
+                }
+            }
+        }
+        // Only an order needs the limits.
+        assert_eq!(fixture.walk(Selection::default(), 0).unwrap().len(), 11);
+        let walk = |name, max| {
+            let order = Order::by_field(shape, name, true).unwrap();
+            fixture.walk(Selection { filter: None, order }, max)
+        };
+        let error = walk("uri", 10).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Invalid, "{error}");
+        // An order that the index has needs them only for what is read at a time.
+        assert_eq!(walk("n", 10).unwrap().len(), 11);
+    }
+
+    #[test]
+    fn a_walk_that_finds_nothing_can_be_ended() {
+        let fixture = Fixture::new(compile(CONFIG).unwrap().root);
+        fixture.send(Mode::Add, r#"{"n": 1}"#).unwrap();
+        let shape = &fixture.business_object.mapping.root;
+        let test = ValueTest::Contains("x".to_owned());
+        let none = Filter::for_field(shape, &["s"], test).unwrap();
+        for order in [Order::default(), Order::by_field(shape, "n", false).unwrap()] {
+            let ended = for_each_selected(
+                &fixture.store.snapshot().unwrap(),
+                &fixture.business_object,
+                Selection { filter: Some(&none), order },
+                &budget(10),
+                &mut |_| Err(GatewayError::new(ErrorClass::Internal, "the reader is gone")),
+            );
+            assert_eq!(ended.unwrap_err().class, ErrorClass::Internal);
+        }
+    }
+}

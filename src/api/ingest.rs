@@ -127,6 +127,7 @@ penstock_http::parameters! {
         "bypass" => bypass: bool, "Change objects of other Business Objects that require a review too, and members that are too many to validate; only for Admins. With a review, the change does so when it is published.";
         "delimiter" => delimiter: Option<String>, "CSV: the ASCII character between cells, or `tab`; a comma when absent.";
         "arrayDelimiter" => array_delimiter: Option<String>, "CSV: the character between the elements of an array in one cell, or `tab`; without it, a cell is one element.";
+        "arrayEscape" => array_escape: Option<bool>, "CSV: whether `\\` stands before an array delimiter that is part of an element, and before a `\\`.";
         "decimalComma" => decimal_comma: Option<bool>, "CSV: whether numbers have a comma in place of the decimal point.";
         "changeOwners" => change_owners: Vec<String>, "As `review`; `user:<id or email>` and `group:<name>` see the change too. Repeat it as needed.";
     }
@@ -240,11 +241,14 @@ fn read_body_kind(
         }
         let decimal_comma = query.decimal_comma.unwrap_or_default();
         let format = CsvFormat::new(delimiter, array_delimiter, decimal_comma)?;
+        let has_escape = query.array_escape.unwrap_or_default();
+        let format = if has_escape { format.with_array_escape()? } else { format };
         return Ok(BodyKind::Stream(StreamForm::Csv { format, charset: find_charset(req) }));
     }
     let csv_parameters = [
         ("delimiter", delimiter.is_some()),
         ("arrayDelimiter", array_delimiter.is_some()),
+        ("arrayEscape", query.array_escape.is_some()),
         ("decimalComma", query.decimal_comma.is_some()),
     ];
     if let Some((name, _)) = csv_parameters.into_iter().find(|(_, is_given)| *is_given) {

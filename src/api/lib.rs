@@ -41,6 +41,7 @@ mod stream;
 mod targets;
 mod users;
 mod validations;
+mod views;
 mod webhooks;
 
 pub use routes::{api_operations, control_operations, document_routes, object_handler};

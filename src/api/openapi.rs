@@ -322,7 +322,7 @@ fn describe_status(status: u16) -> &'static str {
         406 => "None of the media types in Accept is offered.",
         422 => "The request is well-formed and invalid; every finding has its place.",
         429 => {
-            "Too many failed attempts, or too many changes of the caller's own account, its API keys and new namespaces."
+            "Too many failed attempts, or too many changes of the caller's own account, its API keys, new namespaces and saved views."
         }
         503 => {
             "Temporarily unavailable: the store is opening or accepts no changes, or too many requests are in flight."

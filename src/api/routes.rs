@@ -3,7 +3,7 @@ use crate::{
     api_keys, audit, backup, business_objects, changes, clock, definitions, docs, events, exports,
     graphql, groups, health, identifiers, ingest, ingestions, limits, mapping_shapes, metrics,
     namespaces, objects, push, rdf, rejected, schema, shapes_graphs, sources, sparql, status,
-    targets, users, validations, webhooks,
+    targets, users, validations, views, webhooks,
 };
 use penstock_http::access::MinimumRole::Anyone;
 use penstock_http::operation::Operation;
@@ -27,6 +27,7 @@ pub fn api_operations() -> Vec<Operation> {
         rejected::operations(),
         namespaces::operations(),
         shapes_graphs::operations(),
+        views::operations(),
         changes::operations(),
         groups::operations(),
         exports::operations(),

@@ -84,7 +84,11 @@ pub(super) fn operations() -> Vec<Operation> {
             .etag()
             .problems(&[400, 404, 408, 409, 412, 413, 415, 422, 507]),
         delete("/api/v1/users/{id}", Admin, delete_user)
-            .describe("deleteUser", "Users", "Deletes an account, its sessions and its API keys.")
+            .describe(
+                "deleteUser",
+                "Users",
+                "Deletes an account, its sessions, its API keys and its private views.",
+            )
             .parameter("id", "Its id, or the email of a built-in account.")
             .parameter("If-Match", "Delete only this version.")
             .empty_answer(204, "Deleted.")

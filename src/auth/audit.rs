@@ -50,6 +50,7 @@ pub struct Audit {
     refusals: Arc<Mutex<Refusals>>,
     own_changes: Arc<AccountLimit>,
     new_namespaces: Arc<AccountLimit>,
+    view_changes: Arc<AccountLimit>,
 }
 
 /// An event.
@@ -141,6 +142,7 @@ impl Audit {
             refusals: Arc::default(),
             own_changes: Arc::new(AccountLimit::of_own_changes()),
             new_namespaces: Arc::new(AccountLimit::of_namespaces()),
+            view_changes: Arc::new(AccountLimit::of_views()),
         }
     }
 
@@ -192,6 +194,14 @@ impl Audit {
     /// `ErrorClass::TooManyRequests` when the caller has created many recently. Each is an event of the trail.
     pub fn check_namespace_rate(&self, by: &Caller) -> Result<(), GatewayError> {
         self.new_namespaces.count_change(by, Instant::now())
+    }
+
+    /// Counts a change that a caller is about to make to a saved view.
+    ///
+    /// # Errors
+    /// `ErrorClass::TooManyRequests` when the caller has made many recently. Each is an event of the trail.
+    pub fn check_view_rate(&self, by: &Caller) -> Result<(), GatewayError> {
+        self.view_changes.count_change(by, Instant::now())
     }
 
     /// Commits a change together with its events, and logs them. Blocking.

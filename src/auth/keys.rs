@@ -22,6 +22,7 @@ use new_key::invalid_key_error;
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use penstock_base::clock::Clock;
 use penstock_base::collections;
+use penstock_base::commit::CommitPart;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::shared::Shared;
 use penstock_base::table::{AsJson, Table};
@@ -53,7 +54,6 @@ pub struct ApiKeys {
 
 #[derive(Debug)]
 struct Inner {
-    store: Store,
     entries: RwLock<Entries>,
     writer: Mutex<()>,
     accounts: Accounts,
@@ -108,7 +108,6 @@ impl ApiKeys {
         }
         drop(read);
         let inner = Inner {
-            store: store.clone(),
             entries: RwLock::new(entries),
             writer: Mutex::default(),
             accounts: accounts.clone(),
@@ -358,14 +357,16 @@ impl ApiKeys {
         Ok(())
     }
 
-    /// Revokes the keys of a deleted account.
-    pub(super) fn revoke_all_of(&self, owner: &Account) -> Result<(), GatewayError> {
+    /// Revokes the keys of an account in the commit that deletes it: `delete` commits what it gets.
+    pub(super) fn revoke_all_of(
+        &self,
+        owner: &Account,
+        delete: impl FnOnce(CommitPart<'_>) -> Result<(), GatewayError>,
+    ) -> Result<(), GatewayError> {
         let _writer = self.lock_writer();
         let ids: Vec<String> =
             self.lock_entries().iter_owned_by(&owner.id).map(|key| key.id.clone()).collect();
-        self.inner.store.transact::<_, GatewayError>(|transaction| {
-            ids.iter().try_for_each(|id| Ok(KEYS.delete(transaction, id)?))
-        })?;
+        delete(&|transaction| ids.iter().try_for_each(|id| Ok(KEYS.delete(transaction, id)?)))?;
         let mut entries = self.lock_entries_mut();
         for id in &ids {
             entries.remove(id);

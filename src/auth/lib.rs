@@ -53,6 +53,7 @@ use keys::ApiKeys;
 use oidc::Oidc;
 use penstock_base::IfMatch;
 use penstock_base::clock::Clock;
+use penstock_base::commit::CommitPart;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_config::Settings;
 use penstock_store::{Store, Transaction};
@@ -112,7 +113,7 @@ impl Auth {
         Ok(Self { accounts, sessions, keys, groups, audit, deferred_writes: later, tokens, oidc })
     }
 
-    /// Deletes an account, its sessions and its API keys.
+    /// Deletes an account, its sessions and its API keys. `also` deletes in the same commit what else belongs to it.
     ///
     /// # Errors
     /// As for [`Accounts`]: `ErrorClass::NotFound`; `ErrorClass::PreconditionFailed`; `ErrorClass::Conflict` for the
@@ -122,10 +123,15 @@ impl Auth {
         by: &dyn Requester,
         id: &str,
         if_match: IfMatch,
+        also: CommitPart<'_>,
     ) -> Result<(), GatewayError> {
-        let account = self.accounts.delete(by, id, if_match)?;
-        // The keys and sessions are no longer valid without the account. If this fails, the next start deletes them.
-        self.keys.revoke_all_of(&account)
+        let account = self.accounts.require_account(id)?;
+        self.keys.revoke_all_of(&account, |revoke| {
+            self.accounts.delete(by, &account.id, if_match, &|transaction| {
+                revoke(transaction)?;
+                also(transaction)
+            })
+        })
     }
 
     /// Returns the current role of a caller, for work that outlasts its request. Returns `None` when its session has

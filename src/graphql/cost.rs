@@ -9,6 +9,7 @@ use super::document::Document;
 use super::gateway_types::{CHANGE_TYPE, find_members};
 use super::input;
 use super::model::{FieldRole, Model, RootField};
+use super::summary::{SUMMARY_ROW_TYPE, SUMMARY_TYPE};
 use super::system::{self, NODE_TYPE, QUERY_TYPE, REFERRERS_TYPE, TEXT_TYPE};
 use async_graphql::Name;
 use async_graphql::parser::types::{ExecutableDocument, Field, Selection, SelectionSet};
@@ -335,6 +336,7 @@ fn find_target_type(model: &Model, type_name: &str, field: &str) -> Option<(Stri
             (Some(RootField::Many(place)), _) => {
                 (super::model::connection_type_name(business(*place)?), Cardinality::Page)
             }
+            (Some(RootField::Summary(_)), _) => (SUMMARY_TYPE.to_owned(), Cardinality::One),
             (None, "authenticatedUser") => ("AuthenticatedUser".to_owned(), Cardinality::One),
             (None, "businessObjects") => ("BusinessObject".to_owned(), Cardinality::List),
             (None, system::CHANGES_FIELD) => (CHANGE_TYPE.to_owned(), Cardinality::List),
@@ -367,6 +369,10 @@ fn find_target_type(model: &Model, type_name: &str, field: &str) -> Option<(Stri
         return Some((inner.to_owned(), many(is_list && !is_page)));
     }
     let (edges, node) = match type_name {
+        SUMMARY_TYPE if field == "rows" => {
+            return Some((SUMMARY_ROW_TYPE.to_owned(), Cardinality::List));
+        }
+        SUMMARY_TYPE | SUMMARY_ROW_TYPE => return None,
         NODE_TYPE if field == "referredBy" => {
             return Some((REFERRERS_TYPE.to_owned(), Cardinality::Page));
         }

@@ -130,6 +130,9 @@ impl<'d> Execution<'d> {
             Some(RootField::Many(business)) => {
                 return self.answer_connection(*business, &arguments, sets);
             }
+            Some(RootField::Summary(business)) => {
+                return self.answer_summary(*business, &arguments, sets);
+            }
             None => {}
         }
         match name {
@@ -330,7 +333,10 @@ impl<'d> Execution<'d> {
         ResultValue::Object(members.collect())
     }
 
-    fn business_object_types(&self, place: usize) -> Result<&'d BusinessObjectTypes, GatewayError> {
+    pub(super) fn business_object_types(
+        &self,
+        place: usize,
+    ) -> Result<&'d BusinessObjectTypes, GatewayError> {
         self.planner.model.business_objects.get(place).ok_or_else(unimplemented_field_error)
     }
 }

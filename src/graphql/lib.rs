@@ -12,7 +12,8 @@
 //! | `cost` | the cost of a document, computed before it is executed. |
 //! | `document`, `input` | a validated document, its arguments and filters. |
 //! | `execute`, `plan`, `objects`, `pages`, `out` | the answer: planned, read level by level, written. |
-//! | `user`, `business_objects`, `exports` | the account that sent the query; definitions; exports. |
+//! | `user`, `business_objects`, `exports`, `summary` | the account that sent the query; definitions; exports; summaries. |
+//! | `write` | a search of the pages as a query. |
 //!
 //! The schema is built on demand from the current catalogue. A request gets the schema when it begins and keeps it
 //! until it ends, so a changed Business Object is visible from the next request on. An unused schema is dropped within
@@ -38,12 +39,15 @@ mod pages;
 mod plan;
 mod query;
 mod schema;
+mod summary;
 mod system;
 mod text;
 mod types;
 mod user;
 mod validation;
 mod variables;
+mod write;
 
 pub use query::{Query, check_request_size};
 pub use schema::{Answer, GraphqlService};
+pub use write::WrittenSearch;

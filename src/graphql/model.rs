@@ -4,6 +4,7 @@
 //! nested objects of one Business Object share the type of the first position. That of a group is named in the same way.
 use super::gateway_types::CHANGE_TYPE;
 use super::names::{self, UsedNames};
+use super::summary::{SUMMARY_ENDING, SUMMARY_TYPE};
 use super::system;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::mapping::{Entry, FieldKind, Level, Property, Scalar, Shape, Value};
@@ -34,6 +35,8 @@ pub(super) struct Model {
     pub(super) left_out: Vec<LeftOut>,
     /// Whether the names of [`CHANGE_TYPE`] and [`system::CHANGES_FIELD`] are free for them.
     pub(super) has_changes: bool,
+    /// Whether Business Objects have summaries: the name of [`SUMMARY_TYPE`] is free for it.
+    pub(super) has_summaries: bool,
     /// Whether the whole gateway is visible, and not only the Business Objects of an API key.
     pub(super) whole: bool,
 }
@@ -45,6 +48,8 @@ pub(super) enum RootField {
     One(usize),
     /// A connection of objects.
     Many(usize),
+    /// The summary of the objects.
+    Summary(usize),
 }
 
 /// A Business Object and its part of the schema.
@@ -57,6 +62,8 @@ pub(super) struct BusinessObjectTypes {
     pub(super) one: String,
     /// The name of the query field for its connection.
     pub(super) many: String,
+    /// The name of the query field for its summary.
+    pub(super) summary: String,
     /// What its objects can be ordered by: the name, and the index of a field in the root shape, or `None` for the
     /// URI.
     pub(super) orders: Vec<(String, Option<usize>)>,
@@ -139,7 +146,7 @@ impl RootField {
     /// Returns the Business Object, as an index into [`Model::business`].
     pub(super) fn business_index(self) -> usize {
         match self {
-            Self::One(place) | Self::Many(place) => place,
+            Self::One(place) | Self::Many(place) | Self::Summary(place) => place,
         }
     }
 }
@@ -189,9 +196,20 @@ impl Model {
             named.push((compiled, fields, type_name, one));
         }
         model.has_changes = types.is_free(CHANGE_TYPE) && roots.is_free(system::CHANGES_FIELD);
-        named.sort_by(|(a, ..), (b, ..)| a.object.definition.name.cmp(&b.object.definition.name));
+        model.has_summaries = !named.is_empty() && types.is_free(SUMMARY_TYPE);
+        // Summaries get their names after all other fields, whose names earlier versions have given.
+        let summaries: Vec<String> = named
+            .iter()
+            .map(|(.., one)| roots.reserve_name(&format!("{one}{SUMMARY_ENDING}")))
+            .collect();
+        let mut named: Vec<_> = named.into_iter().zip(summaries).collect();
+        named.sort_by(|((a, ..), _), ((b, ..), _)| {
+            a.object.definition.name.cmp(&b.object.definition.name)
+        });
         // Types of nested objects get their names after those of all Business Objects.
-        for (business, (compiled, fields, type_name, one)) in named.into_iter().enumerate() {
+        for (business, ((compiled, fields, type_name, one), summary)) in
+            named.into_iter().enumerate()
+        {
             let object = model.object_types.len();
             let root = &compiled.mapping.root;
             let (level, path) = (root.level(), Vec::new());
@@ -200,6 +218,9 @@ impl Model {
             let many = connection_field_name(&one);
             model.roots.insert(one.clone(), RootField::One(business));
             model.roots.insert(many.clone(), RootField::Many(business));
+            if model.has_summaries {
+                model.roots.insert(summary.clone(), RootField::Summary(business));
+            }
             let orders = model.list_orders(object);
             let compiled = Arc::clone(compiled);
             model.business_objects.push(BusinessObjectTypes {
@@ -207,6 +228,7 @@ impl Model {
                 object,
                 one,
                 many,
+                summary,
                 orders,
                 fields,
             });
@@ -391,8 +413,9 @@ impl Model {
 
     /// Returns the Business Object that a field of the query type would lead to if it had not been left out.
     pub(super) fn left_out_field(&self, name: &str) -> Option<&LeftOut> {
-        let one = name.strip_suffix("Connection").unwrap_or(name);
-        self.left_out.iter().find(|left| left.field == one)
+        let endings = ["Connection", SUMMARY_ENDING];
+        let one = endings.iter().find_map(|ending| name.strip_suffix(ending));
+        self.left_out.iter().find(|left| left.field == name || Some(left.field.as_str()) == one)
     }
 
     /// Returns the Business Object whose objects would have a type if it had not been left out.

@@ -114,6 +114,11 @@ impl GraphqlService {
         Ok(introspection::add_description(&lease.dynamic.sdl_with_options(options)))
     }
 
+    /// Returns the schema that the caller may see. Blocking.
+    pub(super) fn schema_for_caller(&self, caller: &Caller) -> Arc<BuiltSchema> {
+        self.0.schema_for_caller(caller)
+    }
+
     /// Describes which Business Objects have no type, and why; `None` when all have one.
     pub fn describe_missing_types(&self) -> Option<String> {
         let all = self.0.sources.catalogue.list();

@@ -5,7 +5,7 @@ use async_graphql::dynamic::{
     Enum, EnumItem, Field, FieldFuture, InputObject, InputValue, Object, Scalar as DynamicScalar,
     SchemaBuilder, TypeRef,
 };
-use penstock_model::mapping::{self, Form, KINDS, Scalar, Value};
+use penstock_model::mapping::{self, CODE_SCALAR, Form, KINDS, Scalar, Value};
 use std::collections::HashSet;
 
 /// The query type.
@@ -123,7 +123,9 @@ fn is_used(model: &Model, name: &str) -> bool {
         ("Direction" | "IDFilter", _) => !model.business_objects.is_empty(),
         (_, Some(_)) => model.has_filter(name),
         (_, None) if list_scalars().any(|scalar| scalar.name == name) => {
-            SHARED_SCALARS.contains(&name) || model.has_leaf(name)
+            SHARED_SCALARS.contains(&name)
+                || model.has_leaf(name)
+                || model.has_summaries && name == CODE_SCALAR.name
         }
         (_, None) => true,
     }

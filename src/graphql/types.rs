@@ -2,6 +2,7 @@
 use super::model::{
     BusinessObjectTypes, FieldRole, Model, ObjectType, connection_type_name, filter_type_name,
 };
+use super::summary;
 use super::system::{
     self, NODE_TYPE, OBJECT_TYPE, QUERY_TYPE, REFERRERS_TYPE, TEXT_TYPE, build_argument,
     build_field, build_page_field, parse_type_ref,
@@ -37,10 +38,16 @@ pub(super) fn build_schema(model: &Model, of: &BTreeSet<usize>) -> Result<Schema
     if !model.business_objects.is_empty() {
         (schema, query) = add_shared_types(schema, query, model);
     }
+    if model.has_summaries {
+        schema = summary::register_types(schema);
+    }
     for place in of {
         let Some(business) = model.business_objects.get(*place) else { continue };
         let Some(object) = model.object_types.get(business.object) else { continue };
         query = add_query_fields(query, business, object);
+        if model.has_summaries {
+            query = add_summary_field(query, business, object);
+        }
         schema = add_page_types(schema, business, object);
     }
     for object in model.object_types.iter().filter(|object| of.contains(&object.business)) {
@@ -152,6 +159,13 @@ fn add_query_fields(query: Object, business: &BusinessObjectTypes, object: &Obje
         .argument(build_argument("where", &filter_type_name(&object.name), "The filter."))
         .argument(build_argument("orderBy", &format!("{}Order", object.name), "The order."));
     query.field(one.argument(build_argument("uri", "ID!", "The URI."))).field(many)
+}
+
+/// Adds the field of the query type for the summary of one Business Object.
+fn add_summary_field(query: Object, business: &BusinessObjectTypes, object: &ObjectType) -> Object {
+    let name = &business.compiled.object.definition.name;
+    let filter = filter_type_name(&object.name);
+    query.field(summary::build_summary_field(&business.summary, &filter, &to_single_line(name)))
 }
 
 /// Adds the types of a Business Object's connection.

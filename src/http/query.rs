@@ -28,7 +28,10 @@ impl Query {
 
     /// Reads the parameters as [`Self::read`]. Beside its name, `known` has whether a parameter may be repeated. A name that
     /// ends with a dot stands for all that begin with it.
-    pub(super) fn read_known(req: &Request, known: &[(&str, bool)]) -> Result<Self, Problem> {
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_known(req: &Request, known: &[(&str, bool)]) -> Result<Self, Problem> {
         let mut parameters = BTreeMap::<_, Vec<_>>::new();
         for (name, value) in req.queries().flat_iter() {
             let is_meant =

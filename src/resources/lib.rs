@@ -28,7 +28,9 @@ pub mod role;
 pub mod shapes_graph;
 pub mod source;
 pub mod sparql;
+pub mod summary;
 pub mod validation;
+pub mod view;
 pub mod warning;
 pub mod webhook;
 

@@ -165,7 +165,7 @@ fn wrong_password_error(why: &str) -> GatewayError {
     GatewayError::with_findings(ErrorClass::Invalid, "the password was not changed", vec![finding])
 }
 
-/// Deletes an account, its sessions and its API keys.
+/// Deletes an account, its sessions, its API keys and the views that only it sees.
 ///
 /// # Errors
 /// The errors of [`penstock_auth::Auth::delete_account`]; `ErrorClass::Forbidden` for others than Admins.
@@ -177,6 +177,11 @@ pub async fn delete_account(
 ) -> Result<(), GatewayError> {
     let id = id.to_owned();
     gateway
-        .run(by, Role::Admin, move |gateway, by| gateway.auth.delete_account(by, &id, if_match))
+        .run(by, Role::Admin, move |gateway, by| {
+            let account = gateway.auth.accounts.require_account(&id)?;
+            gateway.views.delete_private_of(&account.id, |delete_views| {
+                gateway.auth.delete_account(by, &account.id, if_match, delete_views)
+            })
+        })
         .await
 }

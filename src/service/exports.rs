@@ -22,6 +22,9 @@ use std::sync::Arc;
 /// The maximum number of bytes after which a preview reads no further object.
 const MAX_PREVIEW_BYTES: u64 = 1 << 20;
 
+/// The maximum number of exports that are read to find some by their keys.
+const MAX_SEARCHED_EXPORTS: usize = 2_000;
+
 /// What an operator does with an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportAction {
@@ -142,6 +145,34 @@ fn collect_matches(
         }
     }
     Ok(FoundExports { exports, next: None })
+}
+
+/// Finds the export with this id, or else those whose key contains the text in any case, among the newest ones, newest
+/// first.
+///
+/// # Errors
+/// The errors of the store.
+pub async fn find_exports_by_text(
+    gateway: &Gateway,
+    text: &str,
+    limit: usize,
+) -> Result<Vec<Export>, GatewayError> {
+    let text = text.to_owned();
+    gateway
+        .read(move |gateway| {
+            if uuid::Uuid::parse_str(&text).is_ok()
+                && let Some(found) = gateway.exporter.get(&text)?
+            {
+                return Ok(vec![found]);
+            }
+            let part = text.to_lowercase();
+            let newest = gateway.exporter.iterate(None).take(MAX_SEARCHED_EXPORTS);
+            let is_match = |entry: &Result<Export, GatewayError>| {
+                entry.as_ref().map_or(true, |entry| entry.key.to_lowercase().contains(&part))
+            };
+            newest.filter(is_match).take(limit).collect()
+        })
+        .await
 }
 
 /// Returns the first exports in a target's queue, in delivery order, and the length of the queue.

@@ -11,11 +11,13 @@ pub use data_dir::{create_private_folder, disk_error};
 use crate::blocking::run_blocking;
 use crate::changes::{ApplicabilityChecks, WaitingCounts};
 use crate::definitions::FolderState;
+use crate::objects::MAX_DOWNLOADS;
 use crate::sources::{self, SourceStates};
 use crate::sparql::SparqlService;
 use crate::validations::Validations;
 use crate::webhooks;
 use data_dir::{load_or_create_id, open_error, warn_if_accessible};
+use penstock_auth::accounts::Accounts;
 use penstock_auth::{Auth, Authorized, Role};
 use penstock_base::clock::Clock;
 use penstock_base::collections;
@@ -32,6 +34,7 @@ use penstock_export::{self as export, Exporter, Webhooks};
 use penstock_model::catalogue::{Catalogue, CatalogueSettings};
 use penstock_model::ingest;
 use penstock_model::namespace::moving::find_pending_move;
+use penstock_model::views::Views;
 use penstock_store::{Options, Progress, SnapshotLimits, Store, Transaction};
 use restored::finish_restore;
 use std::ops::Deref;
@@ -83,6 +86,8 @@ pub struct Parts {
     pub clock: Clock,
     /// The Business Objects.
     pub catalogue: Catalogue,
+    /// The saved views.
+    pub views: Views,
     /// The exporter.
     pub exporter: Exporter,
     /// The disk of the data directory.
@@ -93,9 +98,11 @@ pub struct Parts {
     pub auth: Auth,
     /// The runs of `service.definitions.dir`.
     pub definition_files: FolderState,
-    /// The permits for reads that may look at many objects: GraphQL queries, and searches of the pages. They wait for
-    /// `service.limits.graphql.time`.
+    /// The permits for reads that may look at many objects: GraphQL queries, searches of the pages, and summaries. They wait
+    /// for `service.limits.graphql.time`.
     pub query_permits: Permits<String>,
+    /// The permits for downloads of objects.
+    pub(crate) download_permits: Permits<String>,
     /// The permits for SPARQL, and the endpoints that its queries may ask.
     pub(crate) sparql: SparqlService,
     /// The validations of everything that Business Objects have.
@@ -164,6 +171,9 @@ impl Gateway {
         let clock = Clock::open(store.clone())?;
         let catalogue = catalogue.with_clock(clock.clone());
         let auth = Auth::open(&store, &settings, &clock)?;
+        // One that cannot be read keeps its views.
+        let has_account = |id: &str| Accounts::is_stored(&store.read(), id).unwrap_or(true);
+        let views = Views::open(&store, has_account)?;
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve_bytes);
         let epoch = next_event_epoch(&store);
         let memory = Memory::new(settings.limits.memory_bytes);
@@ -206,12 +216,14 @@ impl Gateway {
             store: store.into(),
             clock,
             catalogue,
+            views,
             exporter,
             disk,
             memory,
             auth,
             definition_files: FolderState::default(),
             query_permits: Permits::for_accounts(MAX_CONCURRENT_QUERIES),
+            download_permits: Permits::new(MAX_DOWNLOADS, 1),
             sparql,
             validations,
             webhooks,

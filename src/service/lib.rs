@@ -30,4 +30,5 @@ pub mod sources;
 pub mod sparql;
 pub mod targets;
 pub mod validations;
+pub mod views;
 pub mod webhooks;

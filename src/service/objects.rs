@@ -1,24 +1,31 @@
 //! The stored objects: those of a Business Object in its view, and single objects by their URI.
 //!
 //! `resolve` finds what a URI leads to, and `labels` the texts by which people recognise objects. `search` finds objects by
-//! their values. `details` collects what is known about one object, a part at a time, and `graph` what is around it. `edit`
-//! changes one object by an ingestion, from the `draft` of a form, of which `patch` sends only what differs. `merge` combines
-//! the draft with what others have changed meanwhile.
+//! their values, and `lookup` by what people call them. `summary` counts them by groups, and `download` writes all of
+//! them. `explore` has what their page shows around the table. `details` collects what is known about one object, a part at a
+//! time, and `graph` what is around it. `edit` changes one object by an ingestion, from the `draft` of a form, of which
+//! `patch` sends only what differs. `merge` combines the draft with what others have changed meanwhile.
 
 mod details;
+mod download;
 mod draft;
 mod edit;
+mod explore;
 mod graph;
 mod labels;
+mod lookup;
 mod merge;
 mod patch;
 mod resolve;
 mod search;
+mod summary;
 
 pub use details::{
     ObjectDetails, ObjectHeader, ObjectPart, PartContent, ReferringObject, ReferringObjects,
     describe_object,
 };
+pub(crate) use download::MAX_DOWNLOADS;
+pub use download::{Download, DownloadForm, acquire_download_permit};
 pub use draft::{
     DraftTexts, JSON_FIELD, VALUE_FIELD, add_at, apply_texts, remove_at, remove_empty, show_json,
     show_value,
@@ -27,14 +34,21 @@ pub use edit::{
     DeletableObject, EditableObject, MAX_DELETED_BYTES, MAX_EDITED_BYTES, preview_edit,
     read_deletable_object, read_editable_object, save_edit, view_nesting,
 };
+pub use explore::{
+    Chart, ChartLine, ChartPoint, ChartRequest, Explored, FoundFacet, Histogram, HistogramBar,
+    Suggestion, count_without, read_chart, read_distribution, read_facets, read_histogram,
+    suggest_field_values, write_sparql,
+};
 pub use graph::{GraphObject, GraphSide, LinkGroup, ObjectGraph};
 pub use labels::{IriNames, find_labels};
+pub use lookup::{FoundObjects, NamedObject, look_up_objects};
 pub use merge::merge_drafts;
 pub use patch::{URI, build_merge_patch, explain_lock};
 pub use resolve::{ObjectForm, Resolution, ShapePlace, resolve_uri};
 pub use search::{
-    FoundField, FoundPage, FoundRow, ObjectSearch, list_found_objects, search_objects,
+    FoundPage, FoundRow, ObjectSearch, SharedTime, list_found_objects, search_objects,
 };
+pub use summary::summarize_objects;
 
 use crate::blocking::run_in_place;
 use crate::gateway::Gateway;

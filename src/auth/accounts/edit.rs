@@ -4,6 +4,7 @@ use super::super::password::{self, Hash};
 use super::super::{Account, Caller, Credential, Requester};
 use super::{ACCOUNTS, Accounts, new_account};
 use penstock_base::characters;
+use penstock_base::commit::CommitPart;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
 use penstock_base::{IfMatch, Preconditions};
@@ -394,7 +395,7 @@ impl Accounts {
         Ok(account)
     }
 
-    /// Deletes an account. The calling function must delete its keys and sessions.
+    /// Deletes an account. `also` deletes in the same commit what belongs to it. Its sessions end without it.
     ///
     /// # Errors
     /// `ErrorClass::NotFound`; `ErrorClass::Forbidden` as [`Self::check_may_manage`]; `ErrorClass::PreconditionFailed`;
@@ -404,7 +405,8 @@ impl Accounts {
         by: &dyn Requester,
         id: &str,
         if_match: IfMatch,
-    ) -> Result<Arc<Account>, GatewayError> {
+        also: CommitPart<'_>,
+    ) -> Result<(), GatewayError> {
         let _writer = self.lock_writer();
         let account = self.require_account(id)?;
         Self::check_may_manage(by.caller(), &account)?;
@@ -413,11 +415,12 @@ impl Accounts {
         let deleted =
             event_by_requester(by.caller(), "account.deleted", &account, account.email.clone());
         self.inner.audit.commit_with_events(by, &[deleted], |transaction| {
-            Ok(ACCOUNTS.delete(transaction, &account.id)?)
+            ACCOUNTS.delete(transaction, &account.id)?;
+            also(transaction)
         })?;
         self.lock_entries_mut().delete(&account.id);
         self.discard_initial_password(&account);
-        Ok(account)
+        Ok(())
     }
 
     /// Refuses an API key that changes the account it belongs to. Someone who finds the key must not be able to take

@@ -5,7 +5,6 @@ use crate::audit;
 use crate::password::Hash;
 use penstock_base::IfMatch;
 use penstock_base::error::Place;
-use penstock_store::Read as _;
 use std::net::{IpAddr, Ipv4Addr};
 
 const HERE: Option<IpAddr> = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
@@ -200,7 +199,7 @@ fn fields_that_a_provider_sets_can_only_be_changed_there() {
     let hash = Hash::from_password(PASSWORD).unwrap();
     let error = accounts.set_password(&local, &account.id, hash).unwrap_err();
     assert_eq!(error.class, ErrorClass::Conflict);
-    fixture.auth.delete_account(&local, &account.id, IfMatch::Any).unwrap();
+    fixture.auth.delete_account(&local, &account.id, IfMatch::Any, &|_| Ok(())).unwrap();
     // The next sign-in creates it again, as another account.
     let again = accounts.sign_in_identity(&identity("a"), &profile("A"), Role::User).unwrap();
     assert_ne!(again.id, account.id);
@@ -224,7 +223,7 @@ fn the_last_admin_stays() {
     let refused = [
         accounts.change(&local, "admin", IfMatch::Any, disable(&admin)).unwrap_err(),
         accounts.change(&local, "admin", IfMatch::Any, demote.clone()).unwrap_err(),
-        fixture.auth.delete_account(&local, "admin", IfMatch::Any).unwrap_err(),
+        fixture.auth.delete_account(&local, "admin", IfMatch::Any, &|_| Ok(())).unwrap_err(),
     ];
     for error in refused {
         assert_eq!(error.class, ErrorClass::Conflict);
@@ -233,7 +232,7 @@ fn the_last_admin_stays() {
     accounts.change(&local, &person.id, IfMatch::Any, disable(&person)).unwrap();
     fixture.create_account("second", Role::Admin);
     accounts.change(&local, "admin", IfMatch::Any, demote).unwrap();
-    fixture.auth.delete_account(&local, "admin", IfMatch::Any).unwrap();
+    fixture.auth.delete_account(&local, "admin", IfMatch::Any, &|_| Ok(())).unwrap();
     assert_eq!(fixture.initial_password(), None);
 }
 

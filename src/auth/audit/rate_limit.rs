@@ -1,5 +1,5 @@
-//! The rate limits for changes that accounts below Admin make: those to themselves, and new namespaces. Each change is an
-//! event, and all callers share the capacity of the audit trail.
+//! The rate limits for changes that accounts below Admin make: those to themselves, new namespaces, and saved views. Each
+//! change is an event, and all callers share the capacity of the audit trail.
 use crate::{Caller, Credential};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::rate_limit::{RateLimit, RateLimiter};
@@ -14,6 +14,10 @@ const RECOVERY_INTERVAL: Duration = Duration::from_mins(5);
 const MAX_NEW_NAMESPACES: u32 = 100;
 /// The time after which one more namespace is allowed.
 const NAMESPACE_INTERVAL: Duration = Duration::from_secs(10);
+/// The maximum burst of changes of an account to saved views.
+const MAX_VIEW_CHANGES: u32 = 100;
+/// The time after which one more change of a saved view is allowed.
+const VIEW_INTERVAL: Duration = Duration::from_secs(10);
 /// The number of accounts above which accounts with a full quota are forgotten.
 const MAX_REMEMBERED_ACCOUNTS: usize = 256;
 
@@ -35,6 +39,11 @@ impl AccountLimit {
     /// The limit for new namespaces.
     pub(super) fn of_namespaces() -> Self {
         Self::new(MAX_NEW_NAMESPACES, NAMESPACE_INTERVAL, "created namespaces")
+    }
+
+    /// The limit for changes of saved views.
+    pub(super) fn of_views() -> Self {
+        Self::new(MAX_VIEW_CHANGES, VIEW_INTERVAL, "changed saved views")
     }
 
     fn new(burst: u32, interval: Duration, done: &'static str) -> Self {

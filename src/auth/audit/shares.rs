@@ -29,7 +29,8 @@ pub(super) enum Share {
     Refusals,
     /// Sign-ins and sign-outs.
     SignIns,
-    /// What Contributors do: steps of changes under review, namespaces, validations, and dead letters.
+    /// What Contributors do: steps of changes under review, namespaces, validations, and dead letters; and saved views, which
+    /// all accounts save.
     Changes,
     /// Everything else, such as changes to definitions: what only Admins do.
     Others,
@@ -48,7 +49,7 @@ impl Share {
         }
         match what.split('.').next().unwrap_or_default() {
             "sign-in" | "sign-out" => Self::SignIns,
-            "change" | "namespace" | "validation" | "dead-letter" => Self::Changes,
+            "change" | "namespace" | "validation" | "dead-letter" | "view" => Self::Changes,
             "account" | "group" | "role" | "password" | "key" => Self::Credentials,
             _ => Self::Others,
         }

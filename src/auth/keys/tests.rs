@@ -91,7 +91,7 @@ fn a_key_never_exceeds_its_owners_current_role() {
     assert_eq!(fixture.auth.current_role(&before), None);
     change(AccountEdit { enabled: Some(true), ..AccountEdit::unchanged_from(&ada) });
     assert_eq!(role(&user), Ok(Role::User));
-    fixture.auth.delete_account(&local, &ada.id, IfMatch::Any).unwrap();
+    fixture.auth.delete_account(&local, &ada.id, IfMatch::Any, &|_| Ok(())).unwrap();
     assert!(matches!(role(&user), Err(AuthError::Invalid(_))));
     assert!(keys.list(&local, None, 10).is_empty());
     assert!(KEYS.scan().read_all(&fixture.store.read()).unwrap().is_empty());
@@ -333,12 +333,12 @@ fn a_key_cannot_change_the_account_that_it_belongs_to() {
     assert!(refused(change(&ada.id).map(drop)));
     assert!(refused(change("ada").map(drop)));
     assert!(refused(accounts.set_password(&by, &ada.id, hash()).map(drop)));
-    assert!(refused(fixture.auth.delete_account(&by, &ada.id, IfMatch::Any)));
+    assert!(refused(fixture.auth.delete_account(&by, &ada.id, IfMatch::Any, &|_| Ok(()))));
     assert_eq!(accounts.get(&ada.id).unwrap().version, 1);
 
     change(&bob.id).unwrap();
     accounts.set_password(&by, &bob.id, hash()).unwrap();
-    fixture.auth.delete_account(&by, &bob.id, IfMatch::Any).unwrap();
+    fixture.auth.delete_account(&by, &bob.id, IfMatch::Any, &|_| Ok(())).unwrap();
     let filter = audit::Filter { account: Some(bob.id.clone()), ..audit::Filter::default() };
     let events = fixture.auth.audit.list(&filter, None, 3).unwrap();
     assert!(events.iter().all(|event| event.by.as_ref() == Some(&key.id)), "{events:?}");

@@ -114,7 +114,7 @@ fn a_session_has_its_accounts_current_role() {
     assert_eq!(fixture.auth.current_role(&caller), None);
 
     let session = start_session(&fixture, &account);
-    fixture.auth.delete_account(&local, &account.id, IfMatch::Any).unwrap();
+    fixture.auth.delete_account(&local, &account.id, IfMatch::Any, &|_| Ok(())).unwrap();
     assert!(has_ended(&fixture, &session));
 }
 

@@ -2,19 +2,20 @@
 use super::{ObjectsPage, PAGE_BYTES, list_compiled};
 use crate::gateway::Gateway;
 use crate::ingestions::find_write_scope;
+use parking_lot::Mutex;
 use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::permits::Permit;
-use penstock_model::mapping::Mapping;
 use penstock_model::resource::Compiled;
 use penstock_model::search::{
-    self, Filter, FoundObject, ObjectCount, Order, Search, SearchBudget, SearchPage,
+    self, CellValues, Columns, Filter, FoundObject, ObjectCount, Order, Search, SearchBudget,
+    SearchPage,
 };
-use penstock_model::view::{self, FieldValues, ShownValues};
+use penstock_model::view::{self, FieldValues};
 use penstock_model::visible::VisibleObjects;
 use penstock_store::{Read as _, Snapshot, SubjectQuads};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 /// The maximum number of objects that one search reads.
@@ -25,8 +26,10 @@ const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_COUNTED_OBJECTS: u64 = 20_000;
 /// The maximum time in which they are counted.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
-/// The maximum number of values of a field that a list shows.
-const MAX_LISTED_VALUES: usize = 10;
+/// The maximum number of values of a field that a table shows.
+const MAX_CELL_VALUES: usize = 10;
+/// The maximum number of nested objects that are read for a table.
+const MAX_NESTED_OBJECTS: u64 = 20_000;
 
 /// A page of the objects of a Business Object.
 #[derive(Debug)]
@@ -39,24 +42,13 @@ pub struct FoundPage {
     pub count: Option<ObjectCount>,
 }
 
-/// What the view shows of an object, without the objects nested in it.
+/// What a table shows of an object.
 #[derive(Debug)]
 pub struct FoundRow {
     /// Its label, if it has one.
     pub label: Option<String>,
-    /// Its fields that hold values.
-    pub fields: Vec<FoundField>,
-}
-
-/// The values of a field.
-#[derive(Debug)]
-pub struct FoundField {
-    /// The name of the field.
-    pub name: String,
-    /// The first values, as the view shows them.
-    pub texts: Vec<String>,
-    /// Whether the values are IRIs.
-    pub holds_iris: bool,
+    /// The values in each column.
+    pub cells: Vec<CellValues>,
 }
 
 /// A search for objects of a Business Object. Without a filter, it finds all of them.
@@ -72,11 +64,11 @@ pub struct ObjectSearch {
     pub limit: usize,
 }
 
-/// Finds objects by what the caller sees. In the order of their URIs and without a filter, only their number needs a permit.
-/// What no index answers reads all objects and keeps those of the page.
+/// Finds objects by what the caller sees, with their values in these columns. In the order of their URIs and without a filter,
+/// only their number needs a permit. What no index answers reads all objects and keeps those of the page.
 ///
 /// # Errors
-/// - `ErrorClass::Invalid` if the filter or the order does not fit the Business Object
+/// - `ErrorClass::Invalid` if the filter, the order or a column does not fit the Business Object
 /// - `ErrorClass::Malformed` if the cursor does not fit it
 /// - `ErrorClass::TooLarge` if the search would read too many objects or take too long
 /// - `ErrorClass::Unavailable` if too many other searches and queries are running
@@ -85,6 +77,7 @@ pub async fn search_objects(
     by: &Caller,
     business_object: Arc<Compiled>,
     search: ObjectSearch,
+    columns: Vec<String>,
 ) -> Result<FoundPage, GatewayError> {
     let scope = find_write_scope(gateway, by, &business_object);
     let reads_all = search.filter.is_some() || search.order != Order::default();
@@ -104,13 +97,22 @@ pub async fn search_objects(
             });
             let count = count.transpose()?;
             let mapping = &business_object.mapping;
+            let columns = Columns::new(&mapping.root, columns.iter().map(String::as_str))?;
+            let budget = SearchBudget::new(MAX_NESTED_OBJECTS, COUNT_TIMEOUT);
             let mut quads = SubjectQuads::default();
             let rows = page.found.iter().map(|FoundObject { uri, .. }| {
                 visible.read_subject(uri.as_ref().into(), &mut quads)?;
-                Ok(FoundRow::from_values(
-                    mapping,
-                    &FieldValues::from_subject(&mapping.root, &quads),
-                ))
+                let values = FieldValues::from_subject(&mapping.root, &quads);
+                let label = view::find_label(mapping, &values);
+                let cells = match columns.read(&visible, uri, MAX_CELL_VALUES, &budget) {
+                    // The page of the object has all of it.
+                    Err(error) if error.class == ErrorClass::TooLarge => {
+                        let cut = CellValues { texts: Vec::new(), has_more: true };
+                        vec![cut; columns.as_slice().len()]
+                    }
+                    cells => cells?,
+                };
+                Ok(FoundRow { label, cells })
             });
             let rows = rows.collect::<Result<_, GatewayError>>()?;
             Ok(FoundPage { page, rows, count })
@@ -191,25 +193,26 @@ impl ObjectSearch {
     }
 }
 
-impl FoundRow {
-    fn from_values(mapping: &Mapping, values: &FieldValues<'_>) -> Self {
-        let mut fields = Vec::new();
-        for (index, field, property) in mapping.root.iter_properties() {
-            if field.contains_objects() {
-                continue;
-            }
-            let shown = values.collect_shown(index, property);
-            let texts = shown.texts().take(MAX_LISTED_VALUES).map(str::to_owned).collect();
-            let holds_iris = matches!(shown, ShownValues::Iris(_));
-            fields.push(FoundField { name: field.name.clone(), texts, holds_iris });
-        }
-        Self { label: view::find_label(mapping, values), fields }
-    }
-}
-
 /// Returns the limits of one search.
 pub(super) fn new_budget() -> SearchBudget {
     SearchBudget::new(MAX_READ_OBJECTS, SEARCH_TIMEOUT)
+}
+
+/// The time of one search, which several share: the parts of a page. Waiting for permits does not count.
+#[derive(Debug, Clone, Default)]
+pub struct SharedTime {
+    used: Arc<Mutex<Duration>>,
+}
+
+impl SharedTime {
+    /// Runs work with the limits of one search, in the time that is left.
+    pub(super) fn run<T>(&self, work: impl FnOnce(&SearchBudget) -> T) -> T {
+        let used = *self.used.lock();
+        let begun = Instant::now();
+        let done = work(&SearchBudget::after_others(MAX_READ_OBJECTS, SEARCH_TIMEOUT, used));
+        *self.used.lock() += begun.elapsed();
+        done
+    }
 }
 
 /// Acquires one of the permits of GraphQL queries, since a search reads as much as a query.

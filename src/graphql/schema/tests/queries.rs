@@ -1,5 +1,5 @@
 //! The answers of queries: values, pages, filters, orders and references.
-use super::fixture::{Fixture, send, service_account_caller};
+use super::fixture::{Fixture, SITE, send, service_account_caller};
 use crate::query::convert_value;
 use crate::schema::Query;
 use async_graphql::Value;
@@ -352,4 +352,44 @@ async fn values_of_another_type_are_shown_like_the_view_or_null_with_an_error() 
     // Filters compare such values by the text that is shown. An order places them after the values of the field's type.
     assert_eq!(fixture.find_pumps("where: {weight: {after: 1}}").await.concat(), "12");
     assert_eq!(fixture.find_pumps("orderBy: {field: weight}").await.concat(), "213");
+}
+
+#[tokio::test]
+async fn summaries_have_groups_and_measures() {
+    let fixture = Fixture::with_plant_data(&[]);
+    let document = "{ pumpSummary(group: \"site\", measure: [\"max(weight)\", \"sum(readings.value)\"]) { \
+                    __typename complete rows { group count measures } } }";
+    let data = Fixture::expect_data(fixture.run_query(document).await);
+    assert_eq!(
+        data["pumpSummary"],
+        json!({"__typename": "PenstockSummary", "complete": true, "rows": [
+            {"group": ["urn:site:1"], "count": 2, "measures": [10.5, 3]},
+            {"group": ["urn:nowhere"], "count": 1, "measures": [null, -5]},
+        ]})
+    );
+    let document = "query($where: PumpFilter) { \
+                    pumpSummary(where: $where, group: [\"built.hour\"], timezone: \"Asia/Kolkata\") { rows { group } } }";
+    let variables = json!({"where": {"active": {"eq": true}}});
+    let answer = fixture.run_query_with(document, &variables).await;
+    assert_eq!(
+        Fixture::expect_data(answer)["pumpSummary"]["rows"],
+        json!([{"group": ["2024-01-01T05:00+05:30"]}])
+    );
+    let answer = fixture.run_query("{ pumpSummary(measure: \"sum(tags)\") { complete } }").await;
+    assert_eq!(answer["data"]["pumpSummary"], Json::Null);
+    let message = answer["errors"][0]["message"].as_str().unwrap();
+    assert!(message.contains("needs numbers"), "{message}");
+}
+
+#[tokio::test]
+async fn a_business_object_keeps_the_name_of_a_summary() {
+    let fixture = Fixture::with_plant_data(&[]);
+    fixture.define("pump summary", SITE);
+    let document = "{ pumpSummary(uri: \"urn:x\") { uri } pumpSummary_2 { complete } pumpSummarySummary { complete } }";
+    let data = Fixture::expect_data(fixture.run_query(document).await);
+    assert_eq!(data["pumpSummary"], Json::Null);
+    assert_eq!(data["pumpSummary_2"]["complete"], true);
+    fixture.define("Penstock summary", SITE);
+    let answer = fixture.run_query("{ siteSummary { complete } }").await;
+    assert!(answer.get("data").is_none(), "the name of their type is taken: {answer}");
 }

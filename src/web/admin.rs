@@ -5,7 +5,8 @@
 //! as the API. A handler returns a [`frame::PageReply`]: a page, a redirect with a notice after a form was processed,
 //! the form again with its [`form::FormErrors`], or a part of a page for a script.
 //!
-//! - `frame`: what every page has: navigation, the caller, a notice, the response headers; the replies of handlers
+//! - `frame`: what every page has: the caller, a notice, the response headers; the replies of handlers
+//! - `menu`, `search`: the entries of the menu, and the one search field
 //! - `form`: the fields of a form, the check of the page that sent it, and its errors
 //! - `error_page`: the error page, instead of a problem document
 //! - `assets`: scripts and styles, whose addresses change with their content
@@ -16,7 +17,9 @@
 //! - `editor`, `draft`, `check`, `samples`: creating and changing a Business Object, the content of that form, its
 //!   check with a sample, and deriving a mapping
 //! - `schedule`: a schedule in words with its next runs
-//! - `objects`, `object`: the list with filters and an order; the tabs of one object, and the forms that change and delete it
+//! - `views`: the saved views
+//! - `objects`, `object`: the page "Explore" with filters, charts and a table; the tabs of one object, and the forms that
+//!   change and delete it
 //! - `exports`, `targets`: the queue and its files; the targets
 //! - `export_file`, `empty_runs`: a file as a table, and its difference to the one before; runs that exported nothing
 //! - `remedy`, `configured`: what to do about a failure of a target; settings with their sources, and how to change them
@@ -50,6 +53,7 @@ mod health;
 pub(super) mod ingestions;
 pub(super) mod keys;
 mod labels;
+mod menu;
 mod namespaces;
 pub(super) mod object;
 pub(super) mod objects;
@@ -63,10 +67,12 @@ pub(super) mod rejected;
 mod remedy;
 pub(super) mod samples;
 mod schedule;
+pub(super) mod search;
 pub(super) mod settings;
 mod shapes_graphs;
 pub(super) mod sources;
 pub(super) mod sparql;
 pub(super) mod targets;
 pub(super) mod users;
+pub(super) mod views;
 mod words;

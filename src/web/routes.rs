@@ -18,6 +18,9 @@ use salvo::Handler;
 use salvo::http::Method;
 use std::sync::Arc;
 
+/// What the paths of the parts of pages end with.
+const FRAGMENTS: [&str; 5] = ["/progress", "/histogram", "/chart", "/facets", "/suggestions"];
+
 /// Returns the operations to sign in and out. The OpenAPI document describes them, since programs use them too.
 pub fn sign_in_operations() -> Vec<Operation> {
     let mut operations = sign_in::sign_in_operations();
@@ -65,6 +68,7 @@ pub fn page_routes() -> Vec<Route> {
     let mut routes = vec![
         page_route(&get,  "/admin",                              User,        admin::overview::show_overview),
         page_route(&get,  "/admin/assets/{hash}/{name}",         Anyone,      admin::assets::serve_asset),
+        page_route(&get,  "/admin/search",                       User,        admin::search::show_search),
         page_route(&get,  "/admin/profile",                      User,        admin::profile::show_profile),
         page_route(&post, "/admin/profile",                      User,        admin::profile::change_profile),
         page_route(&post, "/admin/profile/password",             User,        admin::profile::set_password),
@@ -105,7 +109,17 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&post, "/admin/object/edit",                  Contributor, admin::object::edit::change_object),
         page_route(&get,  "/admin/object/delete",                Contributor, admin::object::delete::confirm_deletion),
         page_route(&post, "/admin/object/delete",                Contributor, admin::object::delete::delete_object),
-        page_route(&get,  "/admin/objects/{id}",                 User,        admin::objects::list_objects),
+        page_route(&get,  "/admin/objects/{id}",                 User,        admin::objects::explore_objects),
+        page_route(&get,  "/admin/objects/{id}/histogram",       User,        admin::objects::parts::show_histogram),
+        page_route(&get,  "/admin/objects/{id}/chart",           User,        admin::objects::parts::show_chart),
+        page_route(&get,  "/admin/objects/{id}/facets",          User,        admin::objects::parts::show_facets),
+        page_route(&get,  "/admin/objects/{id}/suggestions",     User,        admin::objects::parts::suggest_values),
+        page_route(&get,  "/admin/objects/{id}/requests",        User,        admin::objects::requests::show_requests),
+        page_route(&post, "/admin/objects/{id}/columns",         User,        admin::objects::columns::change_columns),
+        page_route(&get,  "/admin/views",                        User,        admin::views::show_views),
+        page_route(&post, "/admin/views",                        User,        admin::objects::saved::save_view),
+        page_route(&get,  "/admin/views/{id}/delete",            User,        admin::views::confirm_deletion),
+        page_route(&post, "/admin/views/{id}/delete",            User,        admin::views::delete_saved_view),
         page_route(&get,  "/admin/changes",                      User,        admin::changes::list::list_changes),
         // Before the routes with an id, since the router takes the first match.
         page_route(&get,  "/admin/changes/to-approve",           User,        admin::approval_count::show_count),
@@ -162,8 +176,9 @@ fn page_route(
         };
         preparers.push(Arc::new(FormReader { limit }));
     }
-    // The live part of a page has no menu.
-    if minimum_role != MinimumRole::Anyone && !path.ends_with("/progress") {
+    // A part of a page has no menu.
+    let is_part = FRAGMENTS.iter().any(|fragment| path.ends_with(fragment));
+    if minimum_role != MinimumRole::Anyone && !is_part {
         preparers.push(Arc::new(ApprovalCounter));
     }
     router::page_route(method, path, minimum_role, handler, preparers)

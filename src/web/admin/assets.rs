@@ -15,7 +15,7 @@ struct Asset {
     text: &'static str,
 }
 
-const ASSETS: [Asset; 9] = [
+const ASSETS: [Asset; 10] = [
     Asset {
         name: "admin.css",
         media_type: "text/css; charset=utf-8",
@@ -35,6 +35,11 @@ const ASSETS: [Asset; 9] = [
         name: "editor.js",
         media_type: "text/javascript; charset=utf-8",
         text: include_str!("../templates/admin/editor.js"),
+    },
+    Asset {
+        name: "explore.js",
+        media_type: "text/javascript; charset=utf-8",
+        text: include_str!("../templates/admin/explore.js"),
     },
     Asset {
         name: "lines.js",

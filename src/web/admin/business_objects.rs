@@ -4,6 +4,7 @@ use super::form::take_form;
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::labels::Labelled as _;
 use super::schedule::{ShownSchedule, describe_cron};
+use super::views::view_path;
 use super::words;
 use askama::Template;
 use penstock_auth::{Caller, Role};
@@ -28,8 +29,12 @@ use penstock_service::definitions;
 use penstock_service::deletions;
 use penstock_service::exports;
 use penstock_service::gateway::Gateway;
+use penstock_service::views::list_views;
 use salvo::{Depot, Request, handler};
 use std::sync::Arc;
+
+/// The maximum number of saved views that the page of one shows.
+const MAX_VIEWS: usize = 50;
 
 #[derive(Template)]
 #[template(path = "admin/business_objects.html")]
@@ -72,6 +77,8 @@ struct One {
     last: Option<Export>,
     /// The last run, if it exported nothing.
     empty_run: Option<EmptyRun>,
+    /// The paths of its saved views, without the prefix, and their names.
+    views: Vec<(String, String)>,
 }
 
 #[derive(Template)]
@@ -159,6 +166,10 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
         frame: frame.with_source_of(depot, DefinitionKind::BusinessObject, &object.definition.name),
         last: last.remove(&object.id),
         empty_run: exports::find_empty_run(&gateway, &object.id),
+        views: list_views(&gateway, caller(depot), Some(&object.id), None, MAX_VIEWS)
+            .into_iter()
+            .map(|view| (view_path(&object.id, &view.id), view.name))
+            .collect(),
         object,
     };
     Ok(PageReply::show(&page))

@@ -1,7 +1,9 @@
-//! What every page has: navigation for the caller's role, a notice about the last action, and the response
-//! headers. Handlers return a [`PageReply`], which removes the cookie of the notice that their page shows.
+//! What every page has: the menu for the caller's role, a notice about the last action, and the response headers. Handlers
+//! return a [`PageReply`], which removes the cookie of the notice that their page shows.
 use super::approval_count::ApprovalCount;
 use super::assets;
+pub(crate) use super::menu::Section;
+use super::menu::{Item, MenuViews, ShownGroup, list_groups};
 use crate::sign_in::{redirect, render_page, show_text_with_policy};
 use askama::Template;
 use penstock_auth::oidc::Oidc;
@@ -9,7 +11,7 @@ use penstock_auth::sessions::Sessions;
 use penstock_auth::{Caller, Role};
 use penstock_http::caller::{caller, find_visitor};
 use penstock_http::credential;
-use penstock_http::origin::origin;
+use penstock_http::origin::{Origin, origin};
 use penstock_http::problem::Problem;
 use penstock_http::state::{gateway, state};
 use penstock_resources::definitions::DefinitionKind;
@@ -18,77 +20,12 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use salvo::http::StatusCode;
 use salvo::http::header::{COOKIE, HeaderValue, SET_COOKIE};
 use salvo::{Depot, Request, Response, Writer, async_trait};
+use std::borrow::Cow;
 
 /// The cookie that carries a notice from a form to the next page.
 const NOTICE_COOKIE: &str = "penstock_notice";
-/// The maximum bytes of an encoded notice; browsers accept cookies of 4 KiB.
-const MAX_NOTICE_BYTES: usize = 2 << 10;
-
-/// The section of the interface that a page belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Section {
-    Overview,
-    BusinessObjects,
-    Changes,
-    Rejected,
-    Exports,
-    Targets,
-    Sources,
-    Query,
-    Sparql,
-    Namespaces,
-    Shapes,
-    Quality,
-    Keys,
-    Users,
-    Groups,
-    Audit,
-    Settings,
-    Profile,
-    /// No section: the page of an error.
-    None,
-}
-
-/// One entry of the navigation.
-#[derive(Debug)]
-pub(super) struct Item {
-    pub(super) section: Section,
-    /// The path of its page, without the prefix.
-    pub(super) path: &'static str,
-    pub(super) words: &'static str,
-    /// The minimum role to see the entry. The routes require it too.
-    minimum_role: Role,
-}
-
-const fn nav_item(
-    section: Section,
-    path: &'static str,
-    words: &'static str,
-    minimum_role: Role,
-) -> Item {
-    Item { section, path, words, minimum_role }
-}
-
-/// The navigation, in its order.
-static ITEMS: [Item; 17] = [
-    nav_item(Section::Overview, "/admin", "Overview", Role::User),
-    nav_item(Section::BusinessObjects, "/admin/business-objects", "Business Objects", Role::User),
-    nav_item(Section::Changes, "/admin/changes", "Changes", Role::User),
-    nav_item(Section::Rejected, "/admin/rejected", "Dead letters", Role::Contributor),
-    nav_item(Section::Exports, "/admin/exports", "Exports", Role::User),
-    nav_item(Section::Targets, "/admin/targets", "Targets", Role::User),
-    nav_item(Section::Sources, "/admin/sources", "Sources", Role::User),
-    nav_item(Section::Query, "/admin/query", "GraphQL", Role::User),
-    nav_item(Section::Sparql, "/admin/sparql", "SPARQL", Role::User),
-    nav_item(Section::Namespaces, "/admin/namespaces", "Namespaces", Role::User),
-    nav_item(Section::Shapes, "/admin/shapes", "Shapes", Role::User),
-    nav_item(Section::Quality, "/admin/quality", "Data quality", Role::User),
-    nav_item(Section::Keys, "/admin/keys", "API keys", Role::User),
-    nav_item(Section::Users, "/admin/users", "Users", Role::Admin),
-    nav_item(Section::Groups, "/admin/groups", "Groups", Role::Admin),
-    nav_item(Section::Audit, "/admin/audit", "Audit trail", Role::Admin),
-    nav_item(Section::Settings, "/admin/settings", "Settings", Role::Admin),
-];
+/// The maximum bytes of the encoded value of a cookie; browsers accept cookies of 4 KiB.
+const MAX_COOKIE_BYTES: usize = 2 << 10;
 
 /// A message at the top of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,6 +54,10 @@ pub(super) struct Frame {
     pub(super) version: &'static str,
     /// The file of `service.definitions.dir` that has the definition of this page.
     pub(super) source_file: Option<String>,
+    /// The saved views that the viewer sees.
+    pub(super) views: MenuViews,
+    /// The text in the search field.
+    pub(super) searched: String,
 }
 
 impl Frame {
@@ -159,6 +100,8 @@ impl Frame {
             to_approve: ApprovalCount::of_request(depot),
             version: env!("CARGO_PKG_VERSION"),
             source_file: None,
+            views: MenuViews::list(who, depot),
+            searched: String::new(),
         }
     }
 
@@ -177,14 +120,19 @@ impl Frame {
         self.section == Section::Profile
     }
 
-    /// Returns the entries that the viewer may use.
-    pub(super) fn navigation(&self) -> impl Iterator<Item = &'static Item> {
-        ITEMS.iter().filter(|item| self.may(item.minimum_role))
+    /// Returns the groups of the menu, with the entries that the viewer may use.
+    pub(super) fn menu(&self) -> impl Iterator<Item = ShownGroup> {
+        list_groups(self.role)
     }
 
     /// Whether this is the entry with the number of changes to approve.
     pub(super) fn has_count(&self, item: &Item) -> bool {
         item.section == Section::Changes && self.to_approve.is_some()
+    }
+
+    /// Whether this is the entry with the saved views.
+    pub(super) fn has_views(&self, item: &Item) -> bool {
+        item.section == Section::BusinessObjects && !self.views.is_empty()
     }
 
     /// Returns the address of a script or style.
@@ -205,6 +153,37 @@ pub(super) enum PageReply {
     Fragment(String),
     /// After a form: a redirect to the page at this path, without the prefix. That page shows the notice.
     Redirect { path: String, notice: Notice },
+    /// After a form that changes only what the browser sees: a redirect to the page at this path, without the prefix, and
+    /// what the browser keeps.
+    Moved { path: String, cookie: Option<Cookie> },
+}
+
+/// A cookie that is no secret.
+#[derive(Debug)]
+pub(super) struct Cookie {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    /// The path of the pages that it is for, without the prefix.
+    pub(super) path: String,
+    /// How long the browser keeps it.
+    pub(super) seconds: u32,
+}
+
+impl Cookie {
+    /// Returns the value of `Set-Cookie`; `None` if it is too long for a cookie.
+    fn to_header(&self, origin: &Origin) -> Option<HeaderValue> {
+        let Self { name, value, path, seconds } = self;
+        let value = utf8_percent_encode(value, NON_ALPHANUMERIC).to_string();
+        if value.len() > MAX_COOKIE_BYTES {
+            return None;
+        }
+        let secure = if origin.scheme == "https" { "; Secure" } else { "" };
+        let path = format!("{}{path}", origin.prefix);
+        let cookie = format!(
+            "{name}={value}; Path={path}; HttpOnly; SameSite=Lax{secure}; Max-Age={seconds}"
+        );
+        HeaderValue::from_str(&cookie).ok()
+    }
 }
 
 impl PageReply {
@@ -244,6 +223,13 @@ impl Writer for PageReply {
             }
             Self::Fragment(text) => show_text(res, depot, StatusCode::OK, text),
             Self::Redirect { path, notice } => redirect_to(res, depot, &path, &notice),
+            Self::Moved { path, cookie } => {
+                let origin = origin(depot);
+                if let Some(cookie) = cookie.and_then(|cookie| cookie.to_header(origin)) {
+                    res.headers_mut().append(SET_COOKIE, cookie);
+                }
+                redirect(res, &format!("{}{path}", origin.prefix));
+            }
         }
     }
 }
@@ -282,7 +268,7 @@ impl Notice {
     fn to_cookie(&self) -> String {
         let mut text = utf8_percent_encode(&self.text, NON_ALPHANUMERIC).to_string();
         // Cuts at an encoded space, so that no escape is cut in two.
-        while text.len() > MAX_NOTICE_BYTES {
+        while text.len() > MAX_COOKIE_BYTES {
             text.truncate(text.rfind("%20").unwrap_or(0));
         }
         let kind = if self.is_fault { 'f' } else { 'd' };
@@ -297,7 +283,16 @@ impl Notice {
 
 /// Returns the value of the browser's cookie with the notice.
 fn find_notice<'a>(req: &'a Request, scheme: &str) -> Option<&'a str> {
-    let name = notice_name(scheme);
+    find_cookie(req, &notice_name(scheme))
+}
+
+/// Returns the value of a cookie of the browser that is no secret.
+pub(super) fn read_cookie(req: &Request, name: &str) -> Option<String> {
+    let value = find_cookie(req, name)?;
+    percent_decode_str(value).decode_utf8().ok().map(Cow::into_owned)
+}
+
+fn find_cookie<'a>(req: &'a Request, name: &str) -> Option<&'a str> {
     let lines = req.headers().get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     Some(pairs.find(|(known, _)| known.trim() == name)?.1.trim())

@@ -192,7 +192,12 @@ pub(crate) async fn show_object(req: &mut Request, depot: &mut Depot) -> PageRes
 
 /// Returns the address of an object's page.
 pub(super) fn object_link(frame: &Frame, uri: &str) -> String {
-    format!("{}/admin/object?uri={}", frame.prefix, encode_segment(uri))
+    format!("{}{}", frame.prefix, object_path(uri))
+}
+
+/// Returns the path of the page of an object, without the prefix.
+pub(super) fn object_path(uri: &str) -> String {
+    format!("/admin/object?uri={}", encode_segment(uri))
 }
 
 /// Returns the label of an object for a list; `None` if it has none, or if that is its URI.

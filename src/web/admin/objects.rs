@@ -1,202 +1,323 @@
-//! The objects of a Business Object: filters, order and pages, all in the address.
+//! The page "Explore": the objects of a Business Object with filters, charts, facets and a table. Its state is the address.
+//!
+//! - `state`: what the page shows, and its address; `filters`, `columns`, `order`: parts of it
+//! - `table`: the rows; `empty`: what the page says without one
+//! - `parts`: what loads on its own: `bars`, `lines`, `facets`, suggestions
+//! - `saved`: saved views; `requests`: the same question for programs
 use super::filter_bar::Select;
-use super::frame::{Frame, PageReply, PageResult, Section};
-use super::object::{Cell, object_link};
+use super::frame::{Frame, PageReply, PageResult, Section, read_cookie};
 use super::pager::Pager;
-use super::words::{self, shorten_text};
+use super::words;
 use askama::Template;
-use filters::{FilterRow, Filters};
-use order::{SortHeader, Sorting};
-use penstock_auth::Caller;
-use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::json::push_pointer;
+use columns::{
+    COLUMNS_COOKIE, TableColumn, find_columns, list_columns, list_default_columns, list_offered,
+};
+use empty::Empty;
+use filters::{Chip, FilterForm, list_chips};
+use order::{SortHeader, list_headers};
+use parts::{InlineParts, PartRequest, explain, skip_if_busy};
+use penstock_auth::Role;
 use penstock_http::caller::caller;
-use penstock_http::path::{encode_segment, path_parameter};
-use penstock_http::query::Query;
-use penstock_http::state::gateway;
-use penstock_model::mapping::{
-    Field, FieldKind, MEMBER_KEY, Mapping, Property, Shape, Value, format_language_tag,
-};
+use penstock_http::origin::origin;
+use penstock_http::problem::Problem;
+use penstock_http::state::state as app_state;
+use penstock_model::mapping::{Property, Shape};
 use penstock_model::resource::Compiled;
-use penstock_model::search::{ANY_MEMBER, ObjectCount};
-use penstock_service::business_objects::find_business_object;
-use penstock_service::gateway::Gateway;
-use penstock_service::objects::{
-    FoundField, FoundPage, FoundRow, IriNames, ObjectSearch, find_labels, search_objects,
-};
+use penstock_model::search::{ObjectCount, SearchField, list_search_fields};
+use penstock_service::objects::{FoundPage, IriNames, ObjectSearch, find_labels, search_objects};
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, handler};
-use std::collections::{BTreeSet, HashMap};
+use saved::ShownView;
+use state::{Pair, State, find_value, read_pairs, write_query};
+use std::collections::HashMap;
 use std::sync::Arc;
+use table::{Row, TableBuilder, collect_iris};
 
+mod bars;
+pub(crate) mod columns;
+mod empty;
+mod facets;
 mod filters;
+mod lines;
 mod order;
+pub(crate) mod parts;
+pub(crate) mod requests;
+pub(crate) mod saved;
+mod state;
+mod table;
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;
-/// The maximum number of columns besides the label.
-const MAX_COLUMNS: usize = 4;
-/// The maximum number of fields that can be searched.
-const MAX_SEARCH_FIELDS: usize = 200;
+/// The forms of a download, and their parameters. An element of an array can have the delimiter, so CSV always has escapes.
+const DOWNLOADS: [(&str, &[(&str, &str)]); 4] = [
+    ("CSV", &[("format", "csv"), ("arrayEscape", "true")]),
+    (
+        "CSV for spreadsheets",
+        &[("format", "csv"), ("arrayEscape", "true"), ("spreadsheet", "true")],
+    ),
+    ("NDJSON", &[("format", "ndjson")]),
+    ("JSON", &[("format", "json")]),
+];
+/// The maximum number of fields that a chart offers.
+const MAX_CHART_FIELDS: usize = 100;
 
 #[derive(Template)]
 #[template(path = "admin/objects.html")]
-struct List {
+struct Page {
     frame: Frame,
     id: String,
     name: String,
-    filters: Vec<FilterRow>,
-    is_searched: bool,
-    order: Select,
+    /// The address of the page without parameters, and with them.
+    path: String,
+    address: String,
+    /// The parameters of the address.
+    parameters: Vec<Pair>,
+    /// The saved view, if the address names one.
+    view: Option<ShownView>,
+    chips: Vec<Chip>,
+    /// The address of the page without a filter.
+    unfiltered: String,
+    adding: FilterForm,
+    chart: ChartForm,
+    /// The addresses of the parts that load on their own.
+    histogram: String,
+    lines: Option<String>,
+    facets: String,
+    suggestions: String,
+    /// The address of the page with its parts.
+    whole: String,
+    /// The parts, if the page has them.
+    inline: Option<InlineParts>,
     /// How many objects there are, in words.
     total: String,
     headers: Vec<SortHeader>,
     rows: Vec<Row>,
     pager: Pager,
+    columns: ColumnForm,
+    /// The time zone of the times, and whether the table has times.
+    zone: String,
+    has_times: bool,
+    /// The forms of a download, and its addresses.
+    downloads: [(&'static str, String); 4],
+    requests: String,
+    empty: Option<Empty>,
     /// Why the search failed.
     fault: Option<String>,
 }
 
-/// One object in a list.
-struct Row {
-    uri: String,
-    label: Option<String>,
-    link: String,
-    /// The name and the values of each column.
-    values: Vec<(String, Vec<Cell>)>,
+/// The form that chooses what the charts show.
+struct ChartForm {
+    time: Select,
+    number: Select,
+    lines: Select,
+    /// The parameters of the address besides these.
+    hidden: Vec<Pair>,
 }
 
-/// A field that can be searched: its JSON Pointer, and the names that lead to it.
-type SearchField = (String, Vec<String>);
+/// The forms that change the columns.
+struct ColumnForm {
+    /// The columns besides the label.
+    shown: Vec<String>,
+    /// The fields that can be added.
+    offered: Vec<String>,
+    /// Whether somebody has chosen them.
+    is_chosen: bool,
+    /// The parameters of the address, as one text.
+    query: String,
+}
 
-/// Lists the objects of one Business Object.
+/// Shows the page.
 #[handler]
-pub(crate) async fn list_objects(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let known = filters::parameter_names().chain(["sort", "cursor"]).collect::<Vec<_>>();
-    let query = Query::read(req, &known)?;
+pub(crate) async fn explore_objects(req: &mut Request, depot: &mut Depot) -> PageResult {
+    let pairs = read_pairs(req)?;
+    let mut request = PartRequest::new(req, depot, &pairs)?;
+    if request.state.columns.is_none() {
+        let kept = read_cookie(req, COLUMNS_COOKIE).unwrap_or_default();
+        let kept = kept.split('\n').map(str::to_owned).collect();
+        let kept = find_columns(request.shape(), kept);
+        request.state.columns = Some(kept).filter(|columns| !columns.is_empty());
+    }
     let frame = Frame::new(req, depot, Section::BusinessObjects);
-    let gateway = gateway(depot)?;
-    let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
-    let mut fields = Vec::new();
-    collect_search_fields(&compiled.mapping.root, &mut Vec::new(), &mut fields);
-    let request = ListRequest {
-        fields,
-        filters: Filters::read(&query, &label_pointer(&compiled.mapping)),
-        sorting: Sorting::read(query.get("sort")),
-        after: query.get("cursor").map(str::to_owned),
-    };
-    let found = match find_page(&gateway, caller(depot), &compiled, &request).await {
-        Ok(found) => Ok(found),
-        // An invalid search is the user's mistake: the page shows it.
-        Err(error)
-            if matches!(
-                error.class,
-                ErrorClass::Invalid | ErrorClass::Malformed | ErrorClass::TooLarge
-            ) =>
-        {
-            Err(error.detail)
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let after = find_value(&pairs, "cursor").map(str::to_owned);
+    let is_first = after.is_none();
+    let columns = request.state.columns.clone();
+    let columns = columns.unwrap_or_else(|| list_default_columns(&request.compiled.mapping));
+    let found = find_page(&request, after, columns.clone()).await?;
     let status = if found.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-    let columns = list_columns(&compiled.mapping);
-    let cells = CellReader {
-        labels: match &found {
-            Ok(found) => {
-                find_labels(&gateway, caller(depot), collect_iris(found, &columns)).await?
-            }
-            Err(_) => HashMap::new(),
-        },
-        names: IriNames::new(&gateway),
-        columns,
+    let table_columns = list_columns(request.shape(), &columns);
+    let labels = match &found {
+        Ok(found) => {
+            let iris = collect_iris(found, &table_columns);
+            skip_if_busy(find_labels(&request.gateway, &request.by, iris).await)?
+        }
+        Err(_) => HashMap::new(),
     };
-    let page = List::new(frame, &compiled, &request, found, &cells);
+    let empty = match &found {
+        Ok(found) if found.rows.is_empty() && is_first => {
+            let base = origin(depot).base_url(app_state(depot).settings()).unwrap_or_default();
+            Some(Empty::explain(&request, &base).await?)
+        }
+        _ => None,
+    };
+    let inline =
+        if request.state.shows_parts { Some(InlineParts::build(&request).await?) } else { None };
+    let view = request.state.view.as_ref().map(|view| ShownView::new(view, caller(depot)));
+    let shown = Shown { found, labels, columns, is_first };
+    let page = Page { view, inline, empty, ..Page::new(frame, &request, shown) };
     Ok(PageReply::show_with_status(status, &page))
 }
 
-/// What a list is asked for.
-struct ListRequest {
-    /// The fields that can be searched.
-    fields: Vec<SearchField>,
-    filters: Filters,
-    sorting: Sorting,
-    after: Option<String>,
+/// What the table shows.
+struct Shown {
+    /// The objects, or why the search failed.
+    found: Result<FoundPage, String>,
+    /// The labels of the objects that values name, by URI.
+    labels: HashMap<String, String>,
+    /// The columns besides the label.
+    columns: Vec<String>,
+    is_first: bool,
 }
 
-impl ListRequest {
-    /// Returns the parameters of an address with these filters and this order.
-    fn to_parameters<'r>(&'r self, sort: Option<&'r str>) -> Vec<(&'static str, Option<&'r str>)> {
-        let mut parameters = self.filters.to_parameters();
-        parameters.push(("sort", sort.filter(|sort| !sort.is_empty())));
-        parameters
-    }
-}
-
+/// Finds the objects of a page, or why they cannot be shown.
 async fn find_page(
-    gateway: &Gateway,
-    by: &Caller,
-    compiled: &Arc<Compiled>,
-    request: &ListRequest,
-) -> Result<FoundPage, GatewayError> {
-    let filter = request.filters.build_filter(&compiled.mapping.root, &request.fields)?;
-    let order = request.sorting.build_order(&compiled.mapping.root)?;
-    let after = request.after.clone();
-    let search = ObjectSearch { filter, order, after, limit: ROWS_PER_PAGE };
-    search_objects(gateway, by, Arc::clone(compiled), search).await
+    request: &PartRequest,
+    after: Option<String>,
+    columns: Vec<String>,
+) -> Result<Result<FoundPage, String>, Problem> {
+    let search = request.explore().and_then(|explored| {
+        let order = request.state.build_order(request.shape())?;
+        Ok(ObjectSearch { filter: explored.filter, order, after, limit: ROWS_PER_PAGE })
+    });
+    let compiled = Arc::clone(&request.compiled);
+    let found = match search {
+        Ok(search) => {
+            search_objects(&request.gateway, &request.by, compiled, search, columns).await
+        }
+        Err(error) => Err(error),
+    };
+    explain(found)
 }
 
-impl List {
-    /// Creates the page of these objects, or of the reason why the search failed.
-    fn new(
-        frame: Frame,
-        compiled: &Compiled,
-        request: &ListRequest,
-        found: Result<FoundPage, String>,
-        cells: &CellReader<'_>,
-    ) -> Self {
-        let id = &compiled.object.id;
-        let is_searched = request.filters.is_search();
+impl Page {
+    fn new(frame: Frame, request: &PartRequest, shown: Shown) -> Self {
+        let Shown { found, labels, columns, is_first } = shown;
+        let (shape, state, path) = (request.shape(), &request.state, request.path());
+        let id = &request.compiled.object.id;
+        let table_columns = list_columns(shape, &columns);
+        let label = request.compiled.mapping.find_label_field().map(|(_, field)| &*field.name);
+        let builder = TableBuilder {
+            state,
+            shape,
+            columns: &table_columns,
+            labels,
+            names: IriNames::new(&request.gateway),
+            zone: &request.zone,
+            path: &path,
+            frame: &frame,
+        };
         let (mut rows, mut next, mut fault, mut total) = (Vec::new(), None, None, String::new());
         match found {
             Ok(FoundPage { page, rows: shown, count }) => {
+                let is_searched = !state.conditions.is_empty();
                 total = count.map(|count| describe_total(count, is_searched)).unwrap_or_default();
                 for (found, row) in page.found.iter().zip(shown) {
-                    rows.push(Row::new(found.uri.as_str(), row, cells, id, &frame));
+                    rows.push(builder.build_row(found.uri.as_str(), row, id));
                 }
                 next = page.found.into_iter().next_back().filter(|_| page.more);
             }
             Err(why) => fault = Some(why),
         }
-        let path = format!("/admin/objects/{id}");
-        let parameters = request.to_parameters(Some(request.sorting.as_parameter()));
+        let parameters = state.list_pairs(shape);
+        let pairs: Vec<_> =
+            parameters.iter().map(|(name, value)| (name.as_str(), Some(value.as_str()))).collect();
         let next = next.map(|last| last.cursor);
-        let pager =
-            Pager::new(&frame, &path, &parameters, request.after.is_none(), next.as_deref());
-        let address = |sort: &str| {
-            let parameters = request.to_parameters(Some(sort));
-            let given = parameters.iter().filter_map(|(name, value)| Some((name, (*value)?)));
-            let query: Vec<String> =
-                given.map(|(name, value)| format!("{name}={}", encode_segment(value))).collect();
-            let mark = if query.is_empty() { "" } else { "?" };
-            format!("{}{path}{mark}{}", frame.prefix, query.join("&"))
-        };
-        let label = compiled.mapping.find_label_field().map(|(_, field)| field);
-        let shown = label.into_iter().chain(cells.columns.iter().copied());
-        let headers = request.sorting.list_headers(label.is_some(), shown, &address);
+        let page = format!("/admin/objects/{id}");
+        let pager = Pager::new(&frame, &page, &pairs, is_first, next.as_deref());
+        let in_order = |sort: &str| request.address_of(&state.with_order(sort));
+        let whole = State { shows_parts: true, ..state.clone() };
+        let unfiltered = State { conditions: Vec::new(), ..state.clone() };
+        let has_lines = state.chart.number.is_some() && state.time_field(shape).is_some();
+        let query = write_query(&parameters);
         Self {
-            filters: request.filters.to_rows(&request.fields),
-            order: request.sorting.list_choices(&compiled.mapping.root),
+            view: None,
+            inline: None,
+            empty: None,
             id: id.clone(),
-            name: compiled.object.definition.name.clone(),
-            frame,
-            is_searched,
+            name: request.compiled.object.definition.name.clone(),
+            chips: list_chips(state, shape, &path),
+            unfiltered: request.address_of(&unfiltered),
+            adding: FilterForm::new(shape, label),
+            chart: ChartForm::new(state, shape),
+            histogram: request.part_address("histogram"),
+            lines: has_lines.then(|| request.part_address("chart")),
+            facets: request.part_address("facets"),
+            suggestions: format!("{path}/suggestions"),
+            whole: request.address_of(&whole),
+            headers: list_headers(state, shape, label, &table_columns, &in_order),
+            has_times: table_columns.iter().any(TableColumn::is_date_time),
+            columns: ColumnForm {
+                offered: list_offered(shape, &columns),
+                is_chosen: state.columns.is_some(),
+                query: query.trim_start_matches('?').to_owned(),
+                shown: columns,
+            },
+            zone: request.zone.to_string(),
+            downloads: list_downloads(request),
+            requests: request.part_address("requests"),
+            address: format!("{path}{query}"),
+            path: path.clone(),
+            parameters,
             total,
-            headers,
             rows,
             pager,
             fault,
+            frame,
         }
     }
+}
+
+impl ChartForm {
+    fn new(state: &State, shape: &Shape) -> Self {
+        let fields = list_search_fields(shape);
+        let choose = |is_offered: &dyn Fn(&SearchField<'_>) -> bool| -> Vec<(String, String)> {
+            let names = fields.iter().filter(|field| is_offered(field)).map(|field| &field.name);
+            let named = names.take(MAX_CHART_FIELDS).map(|name| (name.clone(), name.clone()));
+            std::iter::once((String::new(), "none".to_owned())).chain(named).collect()
+        };
+        let has_codes = |property: &Property| property.codes.is_some();
+        let times = choose(&|field| field.property.order().is_time());
+        let numbers =
+            choose(&|field| field.property.order().is_number() && !has_codes(field.property));
+        let others = choose(&|field| {
+            let order = field.property.order();
+            has_codes(field.property) || !order.is_time() && !order.is_number()
+        });
+        let own = ["time", "number", "lines"];
+        let hidden = state.list_pairs(shape).into_iter();
+        let time = state.time_field(shape);
+        Self {
+            time: Select::new("time", "Time", times, time.as_deref()),
+            number: Select::new("number", "Number", numbers, state.chart.number.as_deref()),
+            lines: Select::new("lines", "A line for each", others, state.chart.lines.as_deref()),
+            hidden: hidden.filter(|(name, _)| !own.contains(&name.as_str())).collect(),
+        }
+    }
+}
+
+/// Returns the path of the objects of a Business Object in the API, without the prefix.
+fn build_api_path(compiled: &Compiled) -> String {
+    format!("/api/v1/business-objects/{}/objects", compiled.object.id)
+}
+
+/// Returns the downloads of all objects that the filters select.
+fn list_downloads(request: &PartRequest) -> [(&'static str, String); 4] {
+    let pairs = request.state.list_search_pairs(request.shape());
+    DOWNLOADS.map(|(words, form)| {
+        let form = form.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let all: Vec<Pair> = form.chain(pairs.iter().cloned()).collect();
+        let path = build_api_path(&request.compiled);
+        (words, format!("{}{path}{}", request.prefix, write_query(&all)))
+    })
 }
 
 fn describe_total(count: ObjectCount, is_searched: bool) -> String {
@@ -208,128 +329,5 @@ fn describe_total(count: ObjectCount, is_searched: bool) -> String {
         (true, true) => format!("{objects} match"),
         (false, false) => format!("At least {objects}"),
         (false, true) => format!("At least {objects} match"),
-    }
-}
-
-/// Collects the fields that have values, each as a JSON Pointer and as its names.
-fn collect_search_fields(shape: &Shape, path: &mut Vec<String>, found: &mut Vec<SearchField>) {
-    let named = shape.iter_properties().filter(|(_, field, _)| !field.is_nameless());
-    for (_, field, Property { value, .. }) in named {
-        path.push(field.name.clone());
-        if let Value::Object(inner) = value {
-            collect_nested_fields(inner, path, found);
-        } else if value.kind().is_searchable() {
-            add_search_field(path, found);
-            for language in value.language_map().iter().flat_map(|map| &map.languages) {
-                path.push(format_language_tag(language).into_owned());
-                add_search_field(path, found);
-                path.pop();
-            }
-        }
-        path.pop();
-    }
-}
-
-/// Collects the fields of nested objects. Those of a map are the names of its members, and what any member holds.
-fn collect_nested_fields(shape: &Shape, path: &mut Vec<String>, found: &mut Vec<SearchField>) {
-    let Some(map) = shape.map_member() else { return collect_search_fields(shape, path, found) };
-    path.push(MEMBER_KEY.to_owned());
-    add_search_field(path, found);
-    path.pop();
-    path.push(ANY_MEMBER.to_owned());
-    match map.value {
-        Some((_, value)) => match value.value.shape() {
-            Some(inner) => collect_nested_fields(inner, path, found),
-            None if value.value.kind().is_searchable() => add_search_field(path, found),
-            None => {}
-        },
-        None => collect_search_fields(shape, path, found),
-    }
-    path.pop();
-}
-
-fn add_search_field(path: &[String], found: &mut Vec<SearchField>) {
-    if found.len() < MAX_SEARCH_FIELDS {
-        let mut pointer = String::new();
-        for name in path {
-            push_pointer(&mut pointer, name);
-        }
-        found.push((pointer, path.to_vec()));
-    }
-}
-
-/// Returns the JSON Pointer of the field with the labels; empty, as for the URI, without one.
-fn label_pointer(mapping: &Mapping) -> String {
-    let mut pointer = String::new();
-    if let Some((_, field)) = mapping.find_label_field() {
-        push_pointer(&mut pointer, &field.name);
-    }
-    pointer
-}
-
-/// Returns the fields that a list shows beside the label: the first ones that have values, and the first time.
-fn list_columns(mapping: &Mapping) -> Vec<&Field> {
-    let label = mapping.find_label_field().map(|(_, field)| &field.name);
-    let holds_values = |field: &&Field| {
-        Some(&field.name) != label && field.kind != FieldKind::Id && !field.contains_objects()
-    };
-    let fields = || mapping.root.fields.iter().filter(holds_values);
-    let mut columns: Vec<&Field> = fields().take(MAX_COLUMNS).collect();
-    if !columns.iter().any(|field| field.is_single_time())
-        && let Some(time) = fields().find(|field| field.is_single_time())
-    {
-        columns.truncate(MAX_COLUMNS - 1);
-        columns.push(time);
-    }
-    columns
-}
-
-/// Returns the IRIs in these columns.
-fn collect_iris(found: &FoundPage, columns: &[&Field]) -> BTreeSet<String> {
-    let fields = found.rows.iter().flat_map(|row| &row.fields);
-    let shown = fields
-        .filter(|field| field.holds_iris && columns.iter().any(|column| column.name == field.name));
-    shown.flat_map(|field| field.texts.iter().cloned()).collect()
-}
-
-/// The columns of a list, and the names of the IRIs in them.
-struct CellReader<'c> {
-    columns: Vec<&'c Field>,
-    labels: HashMap<String, String>,
-    names: IriNames,
-}
-
-impl CellReader<'_> {
-    fn to_cell(&self, text: &str, is_iri: bool, frame: &Frame) -> Cell {
-        if is_iri {
-            Cell::for_iri(text, &self.labels, &self.names, frame)
-        } else {
-            Cell::for_text(shorten_text(text))
-        }
-    }
-}
-
-impl Row {
-    fn new(
-        uri: &str,
-        FoundRow { label, fields }: FoundRow,
-        cells: &CellReader<'_>,
-        id: &str,
-        frame: &Frame,
-    ) -> Self {
-        let read = |field: &FoundField| {
-            let texts = field.texts.iter();
-            texts.map(|text| cells.to_cell(text, field.holds_iris, frame)).collect()
-        };
-        let values = cells.columns.iter().map(|column| {
-            let field = fields.iter().find(|field| field.name == column.name);
-            (column.name.clone(), field.map(read).unwrap_or_default())
-        });
-        Self {
-            values: values.collect(),
-            uri: uri.to_owned(),
-            label: label.as_deref().map(shorten_text),
-            link: format!("{}&view={}", object_link(frame, uri), encode_segment(id)),
-        }
     }
 }

@@ -36,7 +36,8 @@ impl Pager {
             for (at, (name, value)) in all.enumerate() {
                 let before = if at == 0 { '?' } else { '&' };
                 // Writing into a string cannot fail.
-                let _ = write!(address, "{before}{name}={}", encode_segment(value));
+                let _ =
+                    write!(address, "{before}{}={}", encode_segment(name), encode_segment(value));
             }
             address
         };

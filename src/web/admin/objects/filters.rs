@@ -1,25 +1,31 @@
-//! The filters of a list of objects. Each has three parameters in the address: `field`, `test` and `text`, those of the
-//! second filter `field2`, and so on.
-use super::SearchField;
+//! The filters of the page: in the address, in the form that adds one, and as chips.
+use super::state::{Pair, State};
 use crate::admin::filter_bar::Select;
-use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_http::query::Query;
-use penstock_model::mapping::Shape;
-use penstock_model::search::{Filter, ValueTest};
+use crate::admin::views::describe_filter;
+use crate::admin::words::shorten_text;
+use jiff::civil::Date;
+use penstock_base::json::unescape_token;
+use penstock_base::time_zone::Zone;
+use penstock_model::mapping::{Property, Shape};
+use penstock_model::search::{
+    find_begin_of_day, find_field_path, find_search_property, list_search_fields, split_parameter,
+};
+use penstock_resources::view::ViewFilter;
 
-/// The search operators: the name in the address, and the label.
-const OPERATORS: [(&str, &str); 8] = [
-    ("contains", "contains"),
-    ("is", "is"),
-    ("startsWith", "begins with"),
-    ("before", "is before or less than"),
-    ("after", "is after or greater than"),
-    ("atMost", "is at most"),
-    ("atLeast", "is at least"),
-    ("exists", "has a value"),
+/// The operators of the form: the name in the address, the test and its value if it has one of its own, and the label.
+const OPERATORS: [(&str, &str, Option<&str>, &str); 9] = [
+    ("contains", "containsAnyCase", None, "contains"),
+    ("is", "eq", None, "is"),
+    ("startsWith", "startsWith", None, "begins with"),
+    ("before", "before", None, "is before or less than"),
+    ("after", "after", None, "is after or greater than"),
+    ("atMost", "atMost", None, "is at most"),
+    ("atLeast", "atLeast", None, "is at least"),
+    ("exists", "exists", Some("true"), "has a value"),
+    ("missing", "exists", Some("false"), "has no value"),
 ];
 
-/// The names of the parameters of each filter.
+/// The parameters of the form. In addresses of earlier versions, there are up to five filters.
 const NAMES: [[&str; 3]; 5] = [
     ["field", "test", "text"],
     ["field2", "test2", "text2"],
@@ -28,132 +34,129 @@ const NAMES: [[&str; 3]; 5] = [
     ["field5", "test5", "text5"],
 ];
 
-/// Returns the names of all parameters.
+/// The tests that compare with a limit.
+const LIMIT_TESTS: [&str; 4] = ["before", "after", "atLeast", "atMost"];
+/// The maximum number of fields that can be chosen.
+const MAX_CHOSEN_FIELDS: usize = 200;
+
+/// Returns the names of the parameters of the form.
 pub(super) fn parameter_names() -> impl Iterator<Item = &'static str> {
     NAMES.into_iter().flatten()
 }
 
-/// The filters of a list. An object must pass all of them.
-pub(super) struct Filters {
-    given: Vec<GivenFilter>,
-    /// The field that a new filter begins with.
-    default_field: String,
+/// Reads the filters of an address: those that the API takes too, and those of the form.
+pub(super) fn read_conditions(shape: &Shape, pairs: &[Pair]) -> Vec<ViewFilter> {
+    let mut conditions = Vec::new();
+    for (name, value) in pairs {
+        let Some(text) = name.strip_prefix("filter.") else { continue };
+        // Building the filter reports a field or a test that does not exist.
+        let (field, test) = split_parameter(shape, name).unwrap_or((text, "eq"));
+        conditions.push(ViewFilter {
+            field: field.to_owned(),
+            test: test.to_owned(),
+            value: value.clone(),
+        });
+    }
+    let find = |name: &str| {
+        let found = pairs.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.trim()).unwrap_or_default()
+    };
+    for [field, test, text] in NAMES {
+        let (field, test, text) = (find(field), find(test), find(text));
+        let test = if test.is_empty() { "contains" } else { test };
+        let operator = OPERATORS.iter().find(|(name, ..)| *name == test);
+        let (test, value) = match operator {
+            Some((_, test, Some(value), _)) => (*test, *value),
+            Some((_, test, None, _)) => (*test, text),
+            None => (test, text),
+        };
+        if !value.is_empty() {
+            conditions.push(ViewFilter {
+                field: read_field(shape, field),
+                test: test.to_owned(),
+                value: value.to_owned(),
+            });
+        }
+    }
+    conditions
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct GivenFilter {
-    /// The JSON Pointer of the field; empty for the URI.
-    field: String,
-    test: String,
-    text: String,
+/// Returns the name of a field, which may be a JSON Pointer in an address of an earlier version.
+fn read_field(shape: &Shape, text: &str) -> String {
+    match text.strip_prefix('/') {
+        _ if text.is_empty() => "uri".to_owned(),
+        Some(pointer) if find_field_path(shape, text).is_err() => {
+            pointer.split('/').map(unescape_token).collect::<Vec<_>>().join(".")
+        }
+        _ => text.to_owned(),
+    }
 }
 
-/// A filter in the form.
-pub(super) struct FilterRow {
-    pub(super) number: usize,
+/// Replaces the limits of a field of dates or times by the days from one to another, both included, in a time zone.
+pub(super) fn narrow(
+    conditions: &mut Vec<ViewFilter>,
+    shape: &Shape,
+    (time, [from, to]): (&str, [Option<&str>; 2]),
+    zone: &Zone,
+) {
+    let order = find_search_property(shape, time).map(Property::order);
+    let Some(order) = order.filter(|order| order.is_time()) else { return };
+    let parse = |text: Option<&str>| text?.parse::<Date>().ok();
+    let limits =
+        [("atLeast", parse(from)), ("before", parse(to).and_then(|day| day.tomorrow().ok()))];
+    let limits = limits.into_iter().filter_map(|(test, day)| {
+        let value = find_begin_of_day(day?, order, zone)?;
+        Some(ViewFilter { field: time.to_owned(), test: test.to_owned(), value })
+    });
+    let limits: Vec<_> = limits.collect();
+    if !limits.is_empty() {
+        remove_limits(conditions, time);
+        conditions.extend(limits);
+    }
+}
+
+/// Removes the limits of a field.
+pub(super) fn remove_limits(conditions: &mut Vec<ViewFilter>, field: &str) {
+    conditions.retain(|condition| {
+        condition.field != field || !LIMIT_TESTS.contains(&condition.test.as_str())
+    });
+}
+
+/// A filter that the page shows.
+pub(super) struct Chip {
+    /// The filter in words.
+    pub(super) words: String,
+    /// The address of the page without it.
+    pub(super) removal: String,
+}
+
+/// Returns the chips of a state. `path` is the address of the page without parameters.
+pub(super) fn list_chips(state: &State, shape: &Shape, path: &str) -> Vec<Chip> {
+    let chips = state.conditions.iter().enumerate().map(|(place, condition)| Chip {
+        words: shorten_text(&describe_filter(condition)),
+        removal: format!("{path}{}", state.without_condition(place).to_query(shape)),
+    });
+    chips.collect()
+}
+
+/// The form that adds a filter.
+pub(super) struct FilterForm {
     pub(super) field: Select,
     pub(super) test: Select,
-    /// The name of the parameter of the text.
-    pub(super) text_name: &'static str,
-    pub(super) text: String,
 }
 
-impl GivenFilter {
-    fn is_search(&self) -> bool {
-        !self.text.is_empty() || self.test == "exists"
-    }
-}
-
-impl Filters {
-    /// Reads the filters from the address. Those without a text are left out.
-    pub(super) fn read(query: &Query, default_field: &str) -> Self {
-        let given = NAMES.iter().map(|names| {
-            let [field, test, text] = names.map(|name| query.get(name).unwrap_or_default());
-            let (test, text) = (test.to_owned(), text.trim().to_owned());
-            GivenFilter { field: field.to_owned(), test, text }
-        });
-        let given = given.filter(GivenFilter::is_search).collect();
-        Self { given, default_field: default_field.to_owned() }
-    }
-
-    /// Whether there is a filter.
-    pub(super) fn is_search(&self) -> bool {
-        !self.given.is_empty()
-    }
-
-    /// Returns the filters as parameters of an address.
-    pub(super) fn to_parameters(&self) -> Vec<(&'static str, Option<&str>)> {
-        let pairs = NAMES.iter().zip(&self.given).flat_map(|([field, test, text], given)| {
-            let GivenFilter { field: pointer, test: operator, text: value } = given;
-            [(*field, pointer), (*test, operator), (*text, value)]
-        });
-        pairs
-            .map(|(name, value)| (name, Some(value.as_str()).filter(|it| !it.is_empty())))
-            .collect()
-    }
-
-    /// Returns the rows of the form: the filters, and one to add.
-    pub(super) fn to_rows(&self, fields: &[SearchField]) -> Vec<FilterRow> {
-        // People search by the label, unless they choose another field.
-        let new = GivenFilter { field: self.default_field.clone(), ..GivenFilter::default() };
-        let all = self.given.iter().chain([&new]).zip(NAMES).enumerate();
-        all.map(|(index, (given, names))| FilterRow::new(index + 1, names, given, fields)).collect()
-    }
-
-    /// Returns the filter that an object must pass; `None` without one. Filters below one array are for the same element.
-    pub(super) fn build_filter(
-        &self,
-        shape: &Shape,
-        fields: &[SearchField],
-    ) -> Result<Option<Filter>, GatewayError> {
-        let mut built = Vec::new();
-        for given in &self.given {
-            built.push(given.build_filter(shape, fields)?);
-        }
-        Ok(Filter::all_of(shape, built))
-    }
-}
-
-impl GivenFilter {
-    fn build_filter(&self, shape: &Shape, fields: &[SearchField]) -> Result<Filter, GatewayError> {
-        let invalid = |detail: String| GatewayError::new(ErrorClass::Invalid, detail);
-        let text = self.text.clone();
-        let test = match self.test.as_str() {
-            "" | "contains" => ValueTest::ContainsAnyCase(text),
-            "is" => ValueTest::In(vec![text]),
-            "exists" => ValueTest::Exists,
-            other => match ValueTest::with_text(other, text) {
-                Some(test) => test,
-                None => return Err(invalid(format!("there is no operator {other:?}"))),
-            },
-        };
-        if self.field.is_empty() {
-            return Ok(Filter::Uri(test));
-        }
-        let path = fields.iter().find(|(pointer, _)| *pointer == self.field);
-        let (_, path) =
-            path.ok_or_else(|| invalid(format!("the mapping has no field {:?}", self.field)))?;
-        let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        Filter::for_field(shape, &path, test)
-    }
-}
-
-impl FilterRow {
-    fn new(
-        number: usize,
-        [field, test, text_name]: [&'static str; 3],
-        given: &GivenFilter,
-        fields: &[SearchField],
-    ) -> Self {
-        let uri = (String::new(), "URI".to_owned());
-        let named = fields.iter().map(|(pointer, path)| (pointer.clone(), path.join(" › ")));
-        let fields = std::iter::once(uri).chain(named);
+impl FilterForm {
+    /// Creates the form. People filter by the label, unless they choose another field.
+    pub(super) fn new(shape: &Shape, label: Option<&str>) -> Self {
+        let uri = std::iter::once("uri".to_owned());
+        let names = list_search_fields(shape).into_iter().map(|field| field.name);
+        let names = uri.chain(names.take(MAX_CHOSEN_FIELDS));
+        let fields =
+            names.map(|name| (name.clone(), if name == "uri" { "URI".to_owned() } else { name }));
+        let operators = OPERATORS.map(|(name, _, _, words)| (name, words));
         Self {
-            number,
-            field: Select::new(field, "Field", fields, Some(&given.field)),
-            test: Select::new(test, "Operator", OPERATORS, Some(&given.test)),
-            text_name,
-            text: given.text.clone(),
+            field: Select::new("field", "Field", fields, Some(label.unwrap_or("uri"))),
+            test: Select::new("test", "Operator", operators, Some("contains")),
         }
     }
 }
@@ -162,38 +165,29 @@ impl FilterRow {
 mod tests {
     use super::*;
 
-    fn filters(given: &[[&str; 3]]) -> Filters {
-        let given = given.iter().map(|[field, test, text]| GivenFilter {
-            field: (*field).to_owned(),
-            test: (*test).to_owned(),
-            text: (*text).to_owned(),
-        });
-        Filters { given: given.collect(), default_field: "/name".to_owned() }
-    }
-
     #[test]
-    fn an_object_must_pass_all_filters() {
-        let mapping = "type: object\npath: A:.\nfields:\n  name: {type: string, path: <urn:n>}\n  flow: {type: number, path: <urn:f>}\n";
+    fn the_form_offers_the_fields_and_begins_with_the_label() {
+        let mapping = "type: object\npath: A:.\nfields:\n  name: {type: string, path: <urn:n>}\n  data: {type: json, path: <urn:d>}\n";
         let root = penstock_model::mapping::compile(mapping).unwrap().root;
-        let fields: Vec<SearchField> =
-            ["name", "flow"].map(|name| (format!("/{name}"), vec![name.to_owned()])).to_vec();
-        let build = |given: &[[&str; 3]]| filters(given).build_filter(&root, &fields);
-        assert_eq!(build(&[]).unwrap(), None);
-        let both = build(&[["/name", "contains", "feed"], ["/flow", "after", "2"]]).unwrap();
-        assert!(matches!(both, Some(Filter::All(all)) if all.len() == 2));
-        assert!(build(&[["/other", "is", "x"]]).unwrap_err().detail.contains("/other"));
-        let least = Filter::for_field(&root, &["flow"], ValueTest::AtLeast("2".to_owned()));
-        assert_eq!(build(&[["/flow", "atLeast", "2"]]).unwrap(), Some(least.unwrap()));
+        let form = FilterForm::new(&root, Some("name"));
+        let fields: Vec<_> =
+            form.field.choices.iter().map(|choice| choice.value.as_str()).collect();
+        assert_eq!(fields, ["uri", "name"]);
+        assert!(form.field.choices[1].is_chosen && form.test.choices[0].is_chosen);
+        assert!(FilterForm::new(&root, None).field.choices[0].is_chosen);
     }
 
     #[test]
-    fn the_form_has_one_row_more_than_filters() {
-        let fields = vec![("/name".to_owned(), vec!["name".to_owned()])];
-        let rows = filters(&[["", "is", "u:1"]]).to_rows(&fields);
-        assert_eq!(rows.len(), 2);
-        assert!(rows[0].field.choices[0].is_chosen && rows[1].field.choices[1].is_chosen);
-        let names = [rows[1].field.name, rows[1].test.name, rows[1].text_name];
-        assert_eq!(names, ["field2", "test2", "text2"]);
-        assert_eq!(filters(&[["", "is", "x"]; 5]).to_rows(&fields).len(), 5);
+    fn a_condition_that_does_not_fit_is_kept_so_that_it_can_be_removed() {
+        let mapping = "type: object\npath: A:.\nfields:\n  name: {type: string, path: <urn:n>}\n";
+        let root = penstock_model::mapping::compile(mapping).unwrap().root;
+        let pairs = [
+            ("filter.gone".to_owned(), "1".to_owned()),
+            ("field".to_owned(), "/none".to_owned()),
+            ("text".to_owned(), "x".to_owned()),
+        ];
+        let conditions = read_conditions(&root, &pairs);
+        let fields: Vec<_> = conditions.iter().map(|condition| condition.field.as_str()).collect();
+        assert_eq!(fields, ["gone", "none"]);
     }
 }

@@ -1,112 +1,62 @@
-//! The order of a list of objects: the parameter `sort` of the address, a field or `uri`, with `-` before it for descending.
-use crate::admin::filter_bar::Select;
-use penstock_base::error::GatewayError;
-use penstock_model::mapping::{Field, FieldKind, Property, Shape};
-use penstock_model::search::Order;
-
-/// The name that orders by URI.
-const URI: &str = "uri";
-
-/// The order that the address names.
-pub(super) struct Sorting(String);
+//! The order of the table: the heads of its columns.
+use super::columns::TableColumn;
+use super::state::{State, URI};
+use penstock_model::mapping::{Field, Property, Shape};
 
 /// The head of a column.
 pub(super) struct SortHeader {
     pub(super) name: String,
-    /// The address of the list in the order of this column, if it has one.
+    /// The address of the table in the order of this column, if it has one.
     pub(super) link: Option<String>,
-    /// The value of `aria-sort`, if the list is in the order of this column.
+    /// The value of `aria-sort`, if the table is in the order of this column.
     pub(super) direction: Option<&'static str>,
+    /// Whether the column has numbers.
+    pub(super) is_number: bool,
 }
 
-impl Sorting {
-    /// Reads the parameter `sort`.
-    pub(super) fn read(parameter: Option<&str>) -> Self {
-        Self(parameter.filter(|sort| *sort != URI).unwrap_or_default().to_owned())
-    }
-
-    /// Returns the parameter `sort`; empty for the order by URI.
-    pub(super) fn as_parameter(&self) -> &str {
-        &self.0
-    }
-
-    fn is_descending(&self) -> bool {
-        self.0.starts_with('-')
-    }
-
-    /// Returns the name of the field.
-    fn field(&self) -> &str {
-        match self.0.strip_prefix('-').unwrap_or(&self.0) {
-            "" => URI,
-            name => name,
-        }
-    }
-
-    /// Returns the order.
-    pub(super) fn build_order(&self, shape: &Shape) -> Result<Order, GatewayError> {
-        Order::by_field(shape, self.field(), self.is_descending())
-    }
-
-    /// Returns the orders that the form offers.
-    pub(super) fn list_choices(&self, shape: &Shape) -> Select {
-        let sortable = shape.fields.iter().filter(|field| is_sortable(field));
-        let by_field = sortable.flat_map(|field| {
-            let [first, last] = describe_directions(field);
-            let name = &field.name;
-            [
-                (name.clone(), format!("{name}, {first}")),
-                (format!("-{name}"), format!("{name}, {last}")),
-            ]
-        });
-        let by_uri =
-            [(String::new(), "URI".to_owned()), (format!("-{URI}"), "URI, descending".to_owned())];
-        Select::new("sort", "Order", by_uri.into_iter().chain(by_field), Some(&self.0))
-    }
-
-    /// Returns the heads of these columns. If none of them is the label, the first one is the URI. `address` returns the
-    /// address of the list in an order.
-    pub(super) fn list_headers<'f>(
-        &self,
-        has_label: bool,
-        columns: impl Iterator<Item = &'f Field>,
-        address: &dyn Fn(&str) -> String,
-    ) -> Vec<SortHeader> {
-        let mut headers = Vec::new();
-        if !has_label {
-            headers.push(self.build_header("URI", URI, false, address));
-        }
-        for field in columns {
-            headers.push(if is_sortable(field) {
-                self.build_header(&field.name, &field.name, field.is_single_time(), address)
-            } else {
-                SortHeader { name: field.name.clone(), link: None, direction: None }
-            });
-        }
-        headers
-    }
-
-    /// Times begin with the newest, everything else with the first. A second click reverses the order.
-    fn build_header(
-        &self,
-        words: &str,
-        name: &str,
-        begins_descending: bool,
-        address: &dyn Fn(&str) -> String,
-    ) -> SortHeader {
-        let is_current = self.field() == name;
-        let descends = if is_current { !self.is_descending() } else { begins_descending };
-        let sort = match (descends, name) {
-            (true, name) => format!("-{name}"),
-            (false, URI) => String::new(),
-            (false, name) => name.to_owned(),
+/// Returns the heads of the label, or the URI without one, and of these columns. `address` returns the address of the table in
+/// an order.
+pub(super) fn list_headers(
+    state: &State,
+    shape: &Shape,
+    label: Option<&str>,
+    columns: &[TableColumn<'_>],
+    address: &dyn Fn(&str) -> String,
+) -> Vec<SortHeader> {
+    let build = |name: &str, words: &str, is_number: bool| {
+        let field = shape.find_field(name);
+        let is_sortable = name == URI || field.is_some_and(is_sortable);
+        let begins_descending = field.is_some_and(Field::is_single_time);
+        let sort = (name, begins_descending);
+        let (link, direction) = if is_sortable {
+            let (next, direction) = find_next_order(state, sort);
+            (Some(address(&next)), direction)
+        } else {
+            (None, None)
         };
-        SortHeader {
-            name: words.to_owned(),
-            link: Some(address(&sort)),
-            direction: is_current
-                .then(|| if self.is_descending() { "descending" } else { "ascending" }),
-        }
-    }
+        SortHeader { name: words.to_owned(), link, direction, is_number }
+    };
+    let first = label.map_or_else(|| build(URI, "URI", false), |label| build(label, label, false));
+    let others = columns.iter().map(|column| build(&column.name, &column.name, column.is_number()));
+    std::iter::once(first).chain(others).collect()
+}
+
+/// Returns the order after a click on a head, and the direction of the current one. Times begin with the newest, everything
+/// else with the first. A second click reverses the order.
+fn find_next_order(
+    state: &State,
+    (name, begins_descending): (&str, bool),
+) -> (String, Option<&'static str>) {
+    let (current, is_descending) = state.order_field();
+    let is_current = current == name;
+    let descends = if is_current { !is_descending } else { begins_descending };
+    let next = match (descends, name) {
+        (true, name) => format!("-{name}"),
+        (false, URI) => String::new(),
+        (false, name) => name.to_owned(),
+    };
+    let direction = if is_descending { "descending" } else { "ascending" };
+    (next, is_current.then_some(direction))
 }
 
 /// Whether objects can be ordered by a field.
@@ -116,20 +66,12 @@ fn is_sortable(field: &Field) -> bool {
         && !field.name.starts_with('-')
 }
 
-/// Returns what comes first in ascending and in descending order.
-fn describe_directions(field: &Field) -> [&'static str; 2] {
-    match &field.kind {
-        _ if field.is_single_time() => ["oldest first", "newest first"],
-        FieldKind::Property(property) if property.order().is_number() => {
-            ["lowest first", "highest first"]
-        }
-        _ => ["ascending", "descending"],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::objects::columns::list_columns;
+    use penstock_base::time_zone::Zone;
+    use penstock_model::mapping::compile;
 
     const MAPPING: &str = "
 type: object
@@ -138,35 +80,28 @@ fields:
   name: {type: string, path: <urn:n>}
   at: {type: dateTime, path: <urn:a>}
   tags: {type: array, path: <urn:t>}
+  place: {type: object, path: '<urn:p>/Place:.', fields: {room: {type: string, path: <urn:r>}}}
 ";
 
     fn headers(sort: &str) -> Vec<(Option<String>, Option<&'static str>)> {
-        let root = penstock_model::mapping::compile(MAPPING).unwrap().root;
-        let sorting = Sorting::read(Some(sort));
-        let headers = sorting.list_headers(true, root.fields.iter(), &|sort| sort.to_owned());
+        let root = compile(MAPPING).unwrap().root;
+        let pairs = [("orderBy".to_owned(), sort.to_owned())];
+        let state = State::new(&root, None, &pairs, &Zone::UTC);
+        let names = ["at", "tags", "place.room"].map(str::to_owned);
+        let columns = list_columns(&root, &names);
+        let headers = list_headers(&state, &root, Some("name"), &columns, &|sort| sort.to_owned());
         headers.into_iter().map(|header| (header.link, header.direction)).collect()
     }
 
     #[test]
     fn the_first_click_on_a_time_shows_the_newest_first() {
         let link = |text: &str| Some(text.to_owned());
-        let unsorted = [(link("name"), None), (link("-at"), None), (None, None)];
-        assert_eq!(headers("uri"), unsorted);
-        let newest = [(link("name"), None), (link("at"), Some("descending")), (None, None)];
-        assert_eq!(headers("-at"), newest);
-        let by_name = [(link("-name"), Some("ascending")), (link("-at"), None), (None, None)];
-        assert_eq!(headers("name"), by_name);
-    }
-
-    #[test]
-    fn the_form_offers_both_directions_of_each_sortable_field() {
-        let root = penstock_model::mapping::compile(MAPPING).unwrap().root;
-        let choices = Sorting::read(Some("-at")).list_choices(&root).choices;
-        let values: Vec<_> = choices.iter().map(|choice| choice.value.as_str()).collect();
-        assert_eq!(values, ["", "-uri", "name", "-name", "at", "-at"]);
-        assert!(choices[5].is_chosen && choices[5].words == "at, newest first");
-        let order = Sorting::read(Some("-at")).build_order(&root).unwrap();
-        assert_eq!(order, Order { field: Some(1), descending: true });
-        assert!(Sorting::read(Some("tags")).build_order(&root).is_err());
+        let others = [(None, None), (None, None)];
+        let unsorted = [(link("name"), None), (link("-at"), None)];
+        assert_eq!(headers("uri"), [unsorted, others.clone()].concat());
+        let newest = [(link("name"), None), (link("at"), Some("descending"))];
+        assert_eq!(headers("-at"), [newest, others.clone()].concat());
+        let by_name = [(link("-name"), Some("ascending")), (link("-at"), None)];
+        assert_eq!(headers("name"), [by_name, others].concat());
     }
 }

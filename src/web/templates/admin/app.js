@@ -96,6 +96,32 @@ for (const button of document.querySelectorAll('[data-copy]')) {
   });
 }
 
+// The key `/` leads to the search field, except while somebody types. The page of the search turns it off and on again.
+const SHORTCUT = 'penstock-search-key';
+const isOff = () => localStorage.getItem(SHORTCUT) === 'off';
+addEventListener('keydown', (event) => {
+  const isTyping = event.target.closest?.('input, textarea, select, [contenteditable], dialog[open]');
+  if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || isTyping || isOff()) return;
+  const field = document.getElementById('search');
+  if (!field) return;
+  event.preventDefault();
+  const menu = document.getElementById('navigation');
+  if (menu.matches(':popover-open')) menu.hidePopover();
+  field.focus();
+  field.select();
+});
+const shortcut = document.querySelector('[data-shortcut]');
+if (shortcut) {
+  const button = shortcut.querySelector('button');
+  const label = () => { button.textContent = isOff() ? 'Turn the key on' : 'Turn the key off'; };
+  button.addEventListener('click', () => {
+    localStorage.setItem(SHORTCUT, isOff() ? 'on' : 'off');
+    label();
+  });
+  label();
+  shortcut.hidden = false;
+}
+
 // After a form with errors, the summary of the errors gets the focus, so that screen readers read it first.
 document.getElementById('faults')?.focus();
 

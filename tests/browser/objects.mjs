@@ -54,13 +54,16 @@ for (const javaScriptEnabled of [true, false]) {
     await showsNewest();
     clicks = 0;
     await screen.goto(`${gateway}/admin/business-objects`);
-    await click(screen, 'Objects of Sensor');
+    await click(screen, 'Explore Sensor');
     await showsNewest();
 
     // The order, the filters and the page are in the address.
     await screen.goto(`${gateway}/admin/objects/${id}`);
-    await screen.getByLabel('Order').selectOption('-limit');
-    await screen.getByRole('button', { name: 'Search' }).click();
+    const limitHead = screen.getByRole('columnheader', { name: 'limit' });
+    await limitHead.getByRole('link').click();
+    await screen.locator('th[aria-sort="ascending"]', { hasText: 'limit' }).waitFor();
+    await limitHead.getByRole('link').click();
+    await screen.locator('th[aria-sort="descending"]', { hasText: 'limit' }).waitFor();
     await screen.getByRole('link', { name: 'Next page' }).click();
     await screen.getByRole('link', { name: 'TE-7', exact: true }).waitFor();
     const address = screen.url();

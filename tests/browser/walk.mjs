@@ -8,6 +8,7 @@ import { identify, pages } from './pages.mjs';
 await furnish();
 const { ask, close } = await api(people.Admin);
 await assess(ask);
+await ask('POST', '/api/v1/views', { name: 'Fast pumps', businessObject: 'Pump', filters: [{ field: 'flow', test: 'after', value: '10' }], shared: true });
 await propose(ask);
 const ids = await identify(ask);
 await close();

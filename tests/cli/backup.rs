@@ -15,6 +15,9 @@ fn a_running_service_is_backed_up_and_restored_elsewhere() {
     let pump = json!({"uriBase": "https://example.org/pump/", "generator": "counter"});
     client.put("/api/v1/namespaces/Pump", &pump).expect(201);
     client.send("PUT", "/api/v1/shapes/pumps", &[TURTLE], SHAPES).unwrap().expect(201);
+    client.put("/api/v1/business-objects", &definition()).expect(201);
+    let view = json!({"name": "all", "businessObject": "Pump", "shared": true});
+    let view = client.post("/api/v1/views", view.to_string()).expect(201).json();
     let backup = run(dir, &["backup", "monday", "--json", DATA]).json();
     assert!(backup["documents"].as_u64() >= Some(2), "{backup}");
     run(dir, &["backup", "monday", DATA]).fails(1, "monday: File exists");
@@ -38,6 +41,7 @@ fn a_running_service_is_backed_up_and_restored_elsewhere() {
     let client = service.client.with_key(key);
     assert!(client.get("/api/v1/namespaces/Pump").text().contains("/pump/"));
     assert_eq!(client.get("/api/v1/shapes/pumps").expect(200).text(), SHAPES);
+    assert_eq!(client.read(&format!("/api/v1/views/{}", view["id"].text())), view);
     service.stop();
     let id = |data: &str| fs::read_to_string(dir.join(data).join("gateway-id")).unwrap();
     assert_eq!(id("data"), id("new"));

@@ -7,7 +7,7 @@ use serde_json::Map;
 struct Endpoint {
     method: &'static str,
     route: &'static str,
-    /// The path of a request. `OPERATOR` becomes the id of an account.
+    /// The path of a request. `OPERATOR` becomes the id of an account, and `VIEW` that of a view.
     path: &'static str,
     /// The route whose GET answers with the same resource, if there is one.
     answer: Option<&'static str>,
@@ -62,6 +62,10 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("PUT", "/api/v1/groups/{name}", json!({"members": []}))
             .at("/api/v1/groups/leaders")
             .answered_by("/api/v1/groups/{name}"),
+        Endpoint::new("POST", "/api/v1/views", view()).answered_by("/api/v1/views"),
+        Endpoint::new("PUT", "/api/v1/views/{id}", view())
+            .at("/api/v1/views/VIEW")
+            .answered_by("/api/v1/views/{id}"),
         Endpoint::new("POST", "/api/v1/api-keys", json!({"name": "line", "role": "User"}))
             .answered_by("/api/v1/api-keys"),
         Endpoint::new(
@@ -100,10 +104,17 @@ fn endpoints() -> Vec<Endpoint> {
     all
 }
 
+fn view() -> Value {
+    json!({"name": "all", "businessObject": "Pump", "shared": true})
+}
+
 /// Returns a valid value of a documented member.
 fn sample(member: &str) -> Value {
     match member {
-        "data" | "conditions" | "namespaces" | "members" | "claimValues" | "approvers" => json!([]),
+        "data" | "conditions" | "namespaces" | "members" | "claimValues" | "approvers"
+        | "filters" | "columns" => json!([]),
+        "orderBy" => json!("name"),
+        "chart" => json!({"number": "flow"}),
         "pushTargets" => json!([{"bucketName": "plant-exports"}]),
         "email" => json!("u#@plant.example"),
         "enabled" | "exportOnChange" => json!(true),
@@ -207,11 +218,12 @@ impl Document {
 
 /// Sends a body, and returns whether the reader accepted it.
 async fn is_accepted(
-    (server, person, operator): (&TestApp, &Person, &str),
+    (server, person, ids): (&TestApp, &Person, &[(&str, &str)]),
     endpoint: &Endpoint,
     body: &str,
 ) -> bool {
-    let path = endpoint.path.replace("OPERATOR", operator);
+    let fill = |path: String, (name, id): &(&str, &str)| path.replace(name, id);
+    let path = ids.iter().fold(endpoint.path.to_owned(), fill);
     let answer: Answer = if endpoint.by_account {
         person.send(endpoint.method, &path, &[JSON], body.to_owned()).await
     } else {
@@ -240,6 +252,8 @@ async fn the_document_and_the_readers_accept_the_same_members() {
     let operator = server.post("/api/v1/users", &operator).await.expect(201).json();
     let operator = operator["id"].text();
     server.define().await;
+    let saved = server.post("/api/v1/views", &view()).await.expect(201).json();
+    let ids = [("OPERATOR", operator), ("VIEW", saved["id"].text())];
     let document = Document(server.read("/api-doc/openapi.json").await);
 
     let endpoints = endpoints();
@@ -271,7 +285,7 @@ async fn the_document_and_the_readers_accept_the_same_members() {
             }
             let allowed = document.allows(schema, &body);
             let body = body.to_string().replace('#', &number.to_string());
-            let accepted = is_accepted((&server, &person, operator), endpoint, &body).await;
+            let accepted = is_accepted((&server, &person, &ids[..]), endpoint, &body).await;
             if allowed != accepted {
                 let who = if allowed { "only the document" } else { "only the reader" };
                 different.push(format!("{method} {route}: {who} accepts {member:?}"));

@@ -81,7 +81,7 @@ async fn a_list_has_filters_an_order_and_a_total_in_its_address() {
     let link = format!("/admin/object?uri=urn%3Apump%3A1&#38;view={}\"", plant.id);
     assert!(all.contains(&link), "{link} is not in {all}");
     // The newest first, with the first click on a time.
-    assert!(all.contains(&format!("href=\"{list}?sort=-built\"")), "{all}");
+    assert!(all.contains(&format!("href=\"{list}?orderBy=-built\"")), "{all}");
     let newest = plant.page(&format!("{list}?sort=-built")).await;
     assert!(newest.contains("aria-sort=\"descending\""), "{newest}");
     assert!(position(&newest, "Drain pump") < position(&newest, "Feed pump"));
@@ -92,7 +92,7 @@ async fn a_list_has_filters_an_order_and_a_total_in_its_address() {
         format!("{list}?field=/name&test=contains&text=pump&field2=/flow&test2=before&text2=2");
     let both = plant.page(&both).await;
     assert!(both.contains("1 object matches") && !both.contains("urn:pump:2</a></th>"), "{both}");
-    assert!(both.contains("value=\"pump\"") && both.contains("id=\"text3\""), "{both}");
+    both.has_all(&["name contains pump", "Remove the filter flow is before or less than 2"]);
     for wrong in ["sort=marks", "sort=nothing", "field=/none&text=x", "cursor=x"] {
         let refused = plant.person.get(&format!("{list}?{wrong}")).await;
         assert!(refused.expect(422).text().contains("role=\"alert\""), "{wrong}");

@@ -19,6 +19,8 @@ async fn every_route_with_an_etag_answers_304_to_who_has_it() {
     let change = change.expect(202).json()["id"].string();
     let person = server.cookie_of(Role::User);
     let user = person.read("/api/v1/users/me").await["id"].string();
+    let view = json!({"name": "all", "businessObject": "Pump", "shared": true});
+    let view = server.post("/api/v1/views", &view).await.expect(201).json()["id"].string();
     let samples = [
         ("/api/v1/business-objects/{id}", PUMP.to_owned()),
         ("/api/v1/business-objects/{id}/objects/{uri}", format!("{PUMP}/objects/{}", escaped(URI))),
@@ -28,6 +30,7 @@ async fn every_route_with_an_etag_answers_304_to_who_has_it() {
         ("/api/v1/shapes/{name}", "/api/v1/shapes/pumps".to_owned()),
         ("/api/v1/users/me", "/api/v1/users/me".to_owned()),
         ("/api/v1/users/{id}", format!("/api/v1/users/{user}")),
+        ("/api/v1/views/{id}", format!("/api/v1/views/{view}")),
     ];
     let document = server.read("/api-doc/openapi.json").await;
     let has_etag = |path: &Value| path["get"]["responses"]["200"]["headers"].get("ETag").is_some();

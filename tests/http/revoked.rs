@@ -194,7 +194,7 @@ impl Fixture {
             End::Demoted | End::OwnerDemoted => {
                 change(AccountEdit { role: Some(Role::User), ..unchanged });
             }
-            End::Deleted => auth.delete_account(&local, id, IfMatch::Any).unwrap(),
+            End::Deleted => auth.delete_account(&local, id, IfMatch::Any, &|_| Ok(())).unwrap(),
             End::KeyRevoked => auth.keys.revoke_key(&local, &shown.id).unwrap(),
         }
     }
@@ -204,7 +204,7 @@ impl Fixture {
         let store = &self.gateway().store;
         let mut stored = BTreeMap::new();
         let collections = "accounts api-keys business-objects namespaces shapes-graphs exports export-sequences \
-            ingestion-ids dead-letters groups reviewed-changes";
+            ingestion-ids dead-letters groups reviewed-changes views";
         for collection in collections.split(' ') {
             let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
             for (key, document) in store.read().read_documents(collection, range).unwrap() {
@@ -376,6 +376,8 @@ const WITHOUT_EVENT: &[&str] = &[
     "POST /admin/business-objects/{id}/push",
     "POST /graphql",
     "POST /sparql",
+    // The browser keeps what they change.
+    "POST /admin/objects/{id}/columns",
     "POST /admin/query",
     "POST /admin/sparql",
     "POST /admin/business-objects/derive",

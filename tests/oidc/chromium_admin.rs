@@ -58,6 +58,16 @@ async fn objects_are_found_understood_corrected_and_deleted() {
 }
 
 #[tokio::test]
+async fn views_are_saved_and_everything_is_searched() {
+    run_script_on_new_gateway("search.mjs").await;
+}
+
+#[tokio::test]
+async fn objects_are_explored_downloaded_and_sent_back() {
+    run_script_on_new_gateway("explore.mjs").await;
+}
+
+#[tokio::test]
 async fn a_browser_suffices_from_the_first_start_to_a_delivered_export() {
     run_script_on_new_gateway("first_export.mjs").await;
 }

@@ -66,6 +66,15 @@ impl Fixture {
         let of_source = server.get("/api/v1/sources/line/rejected").await.expect(200).lines();
         let source_letter = |n: usize| of_source[n]["id"].text();
         let corrected = encode_form(&[("text", r#"{"name": "six"}"#)]);
+        let view = json!({"name": "shared", "businessObject": "Pump", "shared": true});
+        let mut saved = Vec::new();
+        for _ in 0..3 {
+            let saved_view = server.post("/api/v1/views", &view).await.expect(201).json();
+            saved.push(saved_view["id"].string());
+        }
+        let view =
+            json!({"name": "by somebody who may not", "businessObject": "Pump", "shared": true});
+        let view = view.to_string();
         let config = definition()["config"].string();
         let draft = |name: &str| {
             let description = ("description", "by somebody who may not");
@@ -179,6 +188,12 @@ impl Fixture {
             page("/admin/business-objects/{id}/push", &["Pump"], "x=1"),
             reads(post("/api/v1/targets/{bucketName}/test", &["away"], "")),
             reads(page("/admin/targets/{bucketName}/test", &["away"], "x=1")),
+            post("/api/v1/views", &[], &view),
+            api("PUT", "/api/v1/views/{id}", &[&saved[0]], &view),
+            api("DELETE", "/api/v1/views/{id}", &[&saved[1]], ""),
+            reads(page("/admin/objects/{id}/columns", &["Pump"], "add=name")),
+            page("/admin/views", &[], "name=theirs&businessObject=Pump"),
+            page("/admin/views/{id}/delete", &[&saved[2]], "version=1"),
             post("/api/v1/users", &[], &user.to_string()),
             api("PUT", "/api/v1/users/{id}", &[&victims[0]], given_name),
             api("DELETE", "/api/v1/users/{id}", &[&victims[1]], ""),

@@ -81,7 +81,7 @@ impl StoreInner {
         }
         let base = writer.publish_base(base)?;
         drop(writer);
-        self.sync_state().record_base(base.remove_older(), base.bytes);
+        self.sync_state().record_base(self.remove_obsolete(), base.bytes);
         let end = base.end;
         tracing::info!(
             quads = end.quads,

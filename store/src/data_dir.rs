@@ -1,5 +1,5 @@
 //! The data directory: its lock, and what an interrupted restore or verification left in it.
-use crate::{Error, files};
+use crate::{Error, files, index};
 use std::fs::{self, File};
 use std::path::Path;
 
@@ -64,8 +64,9 @@ pub(crate) fn refuse_unfinished_restore(dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes what an interrupted verification left.
+/// Removes what an interrupted verification, or an interrupted build of the index, left.
 pub(crate) fn discard_scratch(dir: &Path) -> Result<(), Error> {
+    index::remove_scratch(dir)?;
     let scratch = dir.join(SCRATCH_FOLDER);
     if scratch.exists() {
         fs::remove_dir_all(&scratch).map_err(files::io_error("removing", &scratch))?;

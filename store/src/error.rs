@@ -89,6 +89,14 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// Frames were asked for that the journal no longer has, because a base replaced them.
+    #[error("the journal no longer has frame {sequence}; its oldest is frame {oldest}")]
+    FramesReplaced {
+        /// The first frame that was asked for.
+        sequence: u64,
+        /// The oldest frame in the journal.
+        oldest: u64,
+    },
     /// The store was closed during a compaction or a backup. No data is lost.
     #[error("the store is closing")]
     Closing,

@@ -3,6 +3,7 @@
 mod block;
 mod block_source;
 mod blocks;
+mod build;
 mod checkpoint;
 mod clean;
 mod count;
@@ -31,6 +32,7 @@ mod run;
 mod run_files;
 mod runs;
 mod seal;
+mod sorter;
 mod subject_reader;
 mod subjects;
 mod term_code;
@@ -42,6 +44,7 @@ mod view;
 
 pub(crate) use block::{Block, Name};
 pub(crate) use block_source::{BlockSource, Reading};
+pub(crate) use build::{build_index, is_worthwhile as is_build_worthwhile, remove_scratch};
 pub(crate) use checkpoint::{
     InspectedIndex, LOADING_SEQUENCE, discard_index, index_exists, inspect_index, open_index,
 };

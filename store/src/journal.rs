@@ -11,12 +11,17 @@ mod recovery;
 mod segment;
 mod sync;
 
-pub(crate) use base::{Base, NewBase, UnpublishedBase, read_base};
+pub(crate) use base::{Base, NewBase, UnpublishedBase, read_base, read_base_stream};
 pub(crate) use check::{CheckedJournal, check_journal};
+pub(crate) use folder::{first_segment, remove_obsolete, replaced_bytes};
 pub(crate) use pack::pack_segments;
 pub(crate) use parts::{BaseEnd, PartWriter};
-pub(crate) use recovery::{Recovery, SettledJournal, new_id, read_synced, replay_synced};
-pub(crate) use segment::{ApplyFrame, StoreId, create_segment as make_segment};
+pub(crate) use recovery::{
+    Recovery, SettledJournal, bytes_after, new_id, read_synced, replay_synced,
+};
+pub(crate) use segment::{
+    ApplyFrame, FRAME_HEADER_LEN, StoreId, create_segment as make_segment, encode_frame, frame_at,
+};
 pub(crate) use sync::{JournalBytes, SyncState, SyncThread};
 
 use crate::{Error, Format, files};
@@ -46,7 +51,7 @@ impl Writer {
     /// What a failed write may have left in the file is cut off, so that no frame ever follows it. If the cut
     /// fails too, or if the cause was not a lack of disk space, the store is poisoned.
     pub(crate) fn append_frame(&mut self, sequence: u64, payload: &[u8]) -> Result<(), Error> {
-        let frame = segment::encode_frame(sequence, payload)?;
+        let frame = encode_frame(sequence, payload)?;
         self.write_frame(sequence, &frame).inspect_err(|error| {
             let cut = files::truncate_file(&self.file, &self.path, self.length);
             if let Err(cause) = &cut {
@@ -136,7 +141,7 @@ impl Writer {
         (current.dev(), current.ino()) == (named.dev(), named.ino())
     }
 
-    /// Publishes a base. [`Base::remove_older`] removes the files that it replaces.
+    /// Publishes a base. [`remove_obsolete`] removes the files that it replaces.
     pub(crate) fn publish_base(&mut self, base: UnpublishedBase) -> Result<Base, Error> {
         let base = base.publish()?;
         self.base_from = base.end.from;

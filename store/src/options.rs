@@ -20,6 +20,10 @@ pub struct Options {
     /// Whether literals are indexed by property and value. A store that was last open with the other setting rebuilds its
     /// index when it is opened. Default true.
     pub value_index: bool,
+    /// Frames after this sequence stay in the journal, also when a new base replaces them, until
+    /// [`ReadStore::retain_frames_after`](crate::ReadStore::retain_frames_after) releases them. Default `None`: no frame
+    /// that a base replaces stays.
+    pub retain_after: Option<u64>,
 }
 
 /// The limits of all snapshots together, which keep the earlier content of what commits change. Beyond both, the
@@ -49,6 +53,7 @@ impl Default for Options {
             background_maintenance: true,
             snapshots: SnapshotLimits::default(),
             value_index: true,
+            retain_after: None,
         }
     }
 }

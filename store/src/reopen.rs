@@ -60,7 +60,7 @@ impl ReadStore {
             );
             return Err(Corruption { path, offset: 0, what }.into());
         }
-        let mut journal = recovery.settle_end_at(acknowledged)?;
+        let journal = recovery.settle_end_at(acknowledged)?;
         if is_rebuilt || !inner.index_is_at(acknowledged) {
             inner.lock_index_mut().close();
             if is_rebuilt {
@@ -72,7 +72,7 @@ impl ReadStore {
             let index = catch_up(&inner.dir, index, &journal, options, steps, progress)?;
             *inner.lock_index_mut() = index;
         }
-        journal.remove_obsolete()?;
+        journal.remove_obsolete(inner.retained.after())?;
         let mut writer = inner.lock_writer();
         *writer = journal.into_writer(inner.options.segment_bytes);
         inner.replace_sync_state(writer.sync_state());

@@ -23,6 +23,11 @@ pub(crate) fn catch_up(
         tracing::info!(value_index, "Rebuilding the quad index from the journal.");
         index = replace_index(dir, index, id, value_index)?;
     }
+    if let Some(base) = journal.base()
+        && index::is_build_worthwhile(dir, &index, base)
+    {
+        index = build_sorted(dir, index, base, steps, progress)?;
+    }
     match replay_journal(&mut index, journal, options, steps, progress) {
         Err(Error::Index(cause)) => {
             tracing::warn!(cause, "The quad index was unusable; rebuilding it from the journal.");
@@ -33,6 +38,29 @@ pub(crate) fn catch_up(
     }
     index.set_snapshot_limits(options.snapshots);
     Ok(index)
+}
+
+/// Builds an index from a base. If there is too little disk space for that, returns an empty one, which is filled by a
+/// replay.
+fn build_sorted(
+    dir: &Path,
+    index: Index,
+    base: &Base,
+    steps: &WriterSteps,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Index, Error> {
+    let (id, has_values) = (index.store_id(), index.has_values());
+    let total = 2 * base.end.parts;
+    let built =
+        index::build_index(dir, index, base, steps, &mut |done| progress(Progress { done, total }));
+    match built {
+        Err(error) if error.is_disk_full() => {
+            tracing::warn!(%error, "The quad index could not be built in sorted order; the journal is replayed.");
+            index::discard_index(dir)?;
+            index::open_index(dir, id, has_values)
+        }
+        built => built,
+    }
 }
 
 /// Returns the index, or an empty one if it is unfinished or lacks frames that the base replaced.

@@ -35,6 +35,15 @@ impl Slot {
         SlotGuard { slot: self, state_after: SlotState::Free }
     }
 
+    /// Takes the slot if it is free.
+    pub(crate) fn try_take(&self) -> Option<SlotGuard<'_>> {
+        let mut state = self.lock_state();
+        (*state == SlotState::Free).then(|| {
+            *state = SlotState::Taken;
+            SlotGuard { slot: self, state_after: SlotState::Free }
+        })
+    }
+
     /// Takes the slot like [`Self::take`], or borrows it from a holder that waits for its reader.
     pub(crate) fn take_or_borrow(&self) -> SlotGuard<'_> {
         let mut state = self.lock_state();

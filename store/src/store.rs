@@ -1,6 +1,7 @@
 //! The store: commits go to the journal and then to the index; reads come from the index.
 use crate::data_dir::{DirLock, discard_scratch, lock_data_dir, refuse_unfinished_restore};
 use crate::frame::Change;
+use crate::frames::Retained;
 use crate::index::{self, Index};
 use crate::journal::{Recovery, SyncState, SyncThread, Writer};
 use crate::maintenance_thread::{Closing, MaintenanceThread};
@@ -76,6 +77,7 @@ pub(crate) struct StoreInner {
     /// Replaced when the store is reopened.
     synced: RwLock<Arc<SyncState>>,
     pub(crate) sync_thread: SyncThread,
+    pub(crate) retained: Retained,
     pub(crate) closing: Closing,
     change_counts: Mutex<ChangeCounts>,
     pub(crate) steps: WriterSteps,
@@ -102,10 +104,11 @@ impl Store {
         let id = recovery.id;
         let index = index::open_index(dir, id, options.value_index)?;
         let index = discard_if_unfit(dir, index, id, recovery.base_sequence())?;
-        let mut journal = recovery.settle_end(index.checkpointed_sequence())?;
+        let journal = recovery.settle_end(index.checkpointed_sequence())?;
         let steps = WriterSteps::default();
         let index = catch_up(dir, index, &journal, &options, &steps, progress)?;
-        journal.remove_obsolete()?;
+        let retained = Retained::new(options.retain_after);
+        journal.remove_obsolete(retained.after())?;
         discard_scratch(dir)?;
         let writer = journal.into_writer(options.segment_bytes);
         let index_bytes = index.bytes_on_disk();
@@ -115,6 +118,7 @@ impl Store {
             writer: Mutex::new(writer),
             index: RwLock::new(index),
             sync_thread: SyncThread::default(),
+            retained,
             closing: Closing::default(),
             change_counts: Mutex::default(),
             steps,

@@ -11,8 +11,8 @@ use super::images::{self, ImagesEnd, NewImages};
 use super::key::{Shape, damaged_entry, tree};
 use super::note::Note;
 use super::run_files::WrittenRuns;
-use super::runs::{NAMES, Runs};
-use super::values::Values;
+use super::runs::{self, NAMES, Runs};
+use super::values::{self, Values};
 use super::{Health as _, Index, preserved};
 use crate::steps::WriterSteps;
 use crate::{DiskFull, Error, files};
@@ -38,7 +38,7 @@ fn required_free_bytes(dirty: usize) -> u64 {
     dirty as u64 * SPACE_FACTOR + SPACE_RESERVE_BYTES
 }
 
-fn index_folder(dir: &Path) -> PathBuf {
+pub(super) fn index_folder(dir: &Path) -> PathBuf {
     dir.join("index")
 }
 
@@ -53,11 +53,17 @@ fn new_images_path(dir: &Path) -> PathBuf {
     dir.join("checkpoint.new")
 }
 
-fn set_mark(dir: &Path) -> Result<(), Error> {
+/// Creates an empty mark, so that a crash leaves an index that is discarded.
+pub(super) fn set_mark(dir: &Path) -> Result<(), Error> {
     let path = mark_path(dir);
     let file = files::create_or_truncate(&path)?;
     files::sync_file(&file, &path)?;
     files::sync_folder(dir)
+}
+
+/// Removes the mark.
+pub(super) fn remove_mark(dir: &Path) -> Result<(), Error> {
+    files::remove_durably(&mark_path(dir), dir)
 }
 
 /// Returns whether the data directory has an index, damaged or not.
@@ -152,9 +158,10 @@ fn try_open(dir: &Path, new: &Note, trust: Trust) -> Result<Index, Error> {
             if !is_trusted && engine.checksum_sum_except(&name)? != note.checksum_sum {
                 return Err(Error::Index("the checksum of the index's blocks is wrong".into()));
             }
-            let runs = Runs::open(index_folder(dir).join("runs"), &NAMES, &note.runs)?;
+            let runs = Runs::open(index_folder(dir).join(runs::FOLDER), &NAMES, &note.runs)?;
             let values = note.values.as_deref();
-            let values = values.map(|runs| Values::open(index_folder(dir).join("values"), runs));
+            let values =
+                values.map(|runs| Values::open(index_folder(dir).join(values::FOLDER), runs));
             Ok((note, is_counted, runs, values.transpose()?))
         })?;
     if interrupted {
@@ -191,7 +198,7 @@ pub(crate) fn discard_index(dir: &Path) -> Result<(), Error> {
         fs::remove_dir_all(&folder).map_err(files::io_error("removing", &folder))?;
         files::sync_folder(dir)?;
     }
-    files::remove_durably(&mark_path(dir), dir)
+    remove_mark(dir)
 }
 
 /// The result of writing a checkpoint, for [`Index::mark_written`].

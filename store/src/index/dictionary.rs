@@ -209,7 +209,7 @@ impl Index {
     }
 }
 
-fn is_long(literal: LiteralRef<'_>) -> bool {
+pub(super) fn is_long(literal: LiteralRef<'_>) -> bool {
     let length = match split_literal(literal) {
         LiteralParts::String(value) | LiteralParts::Typed(_, value) => value.len(),
         LiteralParts::Language(language, value) => language.len() + value.len(),
@@ -217,7 +217,7 @@ fn is_long(literal: LiteralRef<'_>) -> bool {
     length > MAX_INLINE_LITERAL_BYTES
 }
 
-fn inline_code(literal: LiteralRef<'_>, datatype: Option<&Code>) -> Code {
+pub(super) fn inline_code(literal: LiteralRef<'_>, datatype: Option<&Code>) -> Code {
     let mut bytes = Vec::new();
     let value = match split_literal(literal) {
         LiteralParts::String(value) => {
@@ -240,7 +240,7 @@ fn inline_code(literal: LiteralRef<'_>, datatype: Option<&Code>) -> Code {
 }
 
 /// Returns the checksum and length of a long literal. Different literals can share them.
-fn literal_fingerprint(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn literal_fingerprint(bytes: &[u8]) -> Vec<u8> {
     let mut out = crc32c::crc32c(bytes).to_be_bytes().to_vec();
     varint::write_length(&mut out, bytes.len());
     out

@@ -202,7 +202,7 @@ impl View<'_> {
     }
 }
 
-fn part_key(prefix: &[u8], part: u64) -> Vec<u8> {
+pub(super) fn part_key(prefix: &[u8], part: u64) -> Vec<u8> {
     let mut key = prefix.to_vec();
     varint::write_number(&mut key, part);
     key

@@ -277,7 +277,7 @@ impl View<'_> {
 }
 
 /// Returns the term of a number. Numbers start at 1, indexes at 0.
-fn term_of<'t>(terms: &[TermRef<'t>], number: u32) -> Option<TermRef<'t>> {
+pub(super) fn term_of<'t>(terms: &[TermRef<'t>], number: u32) -> Option<TermRef<'t>> {
     terms.get((number as usize).checked_sub(1)?).copied()
 }
 

@@ -18,6 +18,8 @@ use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// The folder of the runs in that of the index.
+pub(super) const FOLDER: &str = "runs";
 /// Approximate memory of an entry in bytes, without its key.
 const ENTRY_OVERHEAD_BYTES: usize = 64;
 

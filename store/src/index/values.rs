@@ -19,13 +19,15 @@ use oxrdf::LiteralRef;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// The folder of the runs in that of the index.
+pub(super) const FOLDER: &str = "values";
 /// The number of sorted entries of about one size that are merged.
 const ENTRIES_PER_MERGE: usize = 8;
 /// Sorted entries of more bytes are not merged again before the checkpoint.
 const MAX_MERGED_BYTES: usize = 256 << 10;
 
 /// The runs of values.
-static KIND: RunKind = RunKind {
+pub(super) static KIND: RunKind = RunKind {
     filter_hash: |key| value_part(key).map(filter::hash_key),
     max_filter_keys: if cfg!(test) { 60 } else { 1 << 20 },
     block_bytes: 4_096,

@@ -1,12 +1,13 @@
 //! A base: the whole state in packed parts, in a file of its own. FORMAT.md describes the bytes.
-use super::folder::{JournalFiles, base_name, parse_base_name, split_segments_at};
-use super::packing::unpack_part;
+use super::folder::{base_name, parse_base_name};
+use super::packing::{MAX_PART_BYTES, unpack_part};
 use super::parts::{BaseEnd, END_BYTES, PartWriter};
 use super::segment::{self, ApplyFrame, Found, SegmentReader, StoreId};
 use crate::frame::{self, Change};
+use crate::frames::FrameReader;
 use crate::{Corruption, Error, Format, files};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -44,30 +45,6 @@ impl Base {
         Ok(Self { path: path.to_owned(), end, bytes, format: header.format, id: header.id })
     }
 
-    /// Removes the files that the base replaces, the oldest first. Returns the number of bytes freed. The
-    /// next compaction or open removes what remains.
-    pub(crate) fn remove_older(&self) -> u64 {
-        let mut removed = 0;
-        if let Err(cause) = self.remove_counted(&mut removed) {
-            tracing::warn!(%cause,
-                "Some files that a new base of the journal replaces could not be removed; the next compaction or \
-                 open removes them.");
-        }
-        removed
-    }
-
-    fn remove_counted(&self, removed: &mut u64) -> Result<(), Error> {
-        let Some(folder) = self.path.parent() else { return Ok(()) };
-        let names = JournalFiles::list_folder(folder, false)?;
-        let (old, _) = split_segments_at(names.segments, self.end.from);
-        for (_, old) in old.into_iter().chain(names.bases).filter(|(_, old)| *old != self.path) {
-            let bytes = std::fs::metadata(&old).map_or(0, |data| data.len());
-            files::remove_durably(&old, folder)?;
-            *removed += bytes;
-        }
-        Ok(())
-    }
-
     /// Passes the commits of the parts to `apply`, in order. The inner result says what is wrong with a
     /// commit.
     pub(crate) fn replay_parts(&self, apply: &mut ApplyFrame<'_>) -> Result<(), Error> {
@@ -97,7 +74,7 @@ pub(crate) fn read_base(
     apply: &mut ApplyFrame<'_>,
 ) -> Result<(StoreId, BaseEnd), Error> {
     let mut segment = SegmentReader::open_base(file, path)?;
-    let mut counted = BaseEnd::default();
+    let mut checked = CheckedPayloads::default();
     loop {
         let offset = segment.offset;
         let (number, payload) = match segment.read_next()? {
@@ -105,24 +82,78 @@ pub(crate) fn read_base(
             Found::End => return Err(segment.damage_error("the base has no end frame")),
             Found::Damage(what) => return Err(segment.damage_error(what)),
         };
-        if let Some(end) = BaseEnd::decode(&payload) {
-            let agreed = BaseEnd { from: end.from, exact: end.exact, ..counted };
-            if end != agreed || end.exact < end.from {
-                return Err(base_damage(
-                    path,
-                    offset,
-                    "the counts in the end frame differ from the content of the base",
-                ));
-            }
+        let end = checked.pass(number, &payload, apply)?;
+        if let Some(end) = end.map_err(|what| base_damage(path, offset, what))? {
             return match segment.read_next()? {
                 Found::End => Ok((segment.id, end)),
-                _ => Err(segment.damage_error("the base continues after its end frame")),
+                _ => Err(segment.damage_error(MORE_AFTER_END)),
             };
         }
-        let wrong = |what| base_damage(path, offset, what);
-        let commit = unpack_part(&payload, Some(frame::COMMIT_KIND)).map_err(wrong)?;
-        counted.add_counts(&Change::decode(&commit).map_err(wrong)?);
-        apply(number, &commit)?.map_err(wrong)?;
+    }
+}
+
+const MORE_AFTER_END: &str = "the base continues after its end frame";
+
+/// Checks the payloads of a base, one after the other.
+#[derive(Default)]
+struct CheckedPayloads(BaseEnd);
+
+impl CheckedPayloads {
+    /// Passes the commit of a part to `apply`. Returns the end instead, if this is it. The inner error says what is wrong
+    /// with the payload.
+    fn pass(
+        &mut self,
+        number: u64,
+        payload: &[u8],
+        apply: &mut ApplyFrame<'_>,
+    ) -> Result<Result<Option<BaseEnd>, &'static str>, Error> {
+        if let Some(end) = BaseEnd::decode(payload) {
+            let agreed = BaseEnd { from: end.from, exact: end.exact, ..self.0 };
+            let is_right = end == agreed && end.exact >= end.from;
+            let wrong = "the counts in the end frame differ from the content of the base";
+            return Ok(is_right.then_some(Some(end)).ok_or(wrong));
+        }
+        let commit = match unpack_part(payload, Some(frame::COMMIT_KIND)) {
+            Ok(commit) => commit,
+            Err(what) => return Ok(Err(what)),
+        };
+        match Change::decode(&commit) {
+            Ok(change) => self.0.add_counts(&change),
+            Err(what) => return Ok(Err(what)),
+        }
+        Ok(apply(number, &commit)?.map(|()| None))
+    }
+}
+
+/// Works as [`read_base`], on a stream. Errors name it `path`. Returns the format of the store.
+pub(crate) fn read_base_stream(
+    input: &mut dyn Read,
+    path: &Path,
+    apply: &mut ApplyFrame<'_>,
+) -> Result<(Format, BaseEnd), Error> {
+    let format = segment::read_base_header(input, path)?;
+    let mut frames = FrameReader::with_limit(input, MAX_PART_BYTES, segment::HEADER_BYTES);
+    let mut checked = CheckedPayloads::default();
+    let mut number = 0;
+    loop {
+        number += 1;
+        let offset = frames.offset();
+        let damaged = |what: &str| base_damage(path, offset, what);
+        let frame = frames.read_frame().map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => damaged(&error.to_string()),
+            _ => files::io_error("reading", path)(error),
+        })?;
+        let (found, frame) = frame.ok_or_else(|| damaged("the base has no end frame"))?;
+        if found != number {
+            return Err(damaged("the parts of the base are not in order"));
+        }
+        let payload = frame.get(segment::FRAME_HEADER_LEN..).unwrap_or_default();
+        if let Some(end) = checked.pass(number, payload, apply)?.map_err(damaged)? {
+            return match frames.read_frame() {
+                Ok(None) => Ok((format, end)),
+                _ => Err(base_damage(path, frames.offset(), MORE_AFTER_END)),
+            };
+        }
     }
 }
 

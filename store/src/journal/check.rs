@@ -61,8 +61,14 @@ pub(crate) fn check_journal(
         }
     }
     let (old, segments) = split_segments_at(segments, from);
-    for (_, path) in bases.into_iter().chain(old) {
+    for (_, path) in bases {
         checked.leftovers.push(format!("{} is obsolete; the next open removes it", path.display()));
+    }
+    for (_, path) in old {
+        checked.leftovers.push(format!(
+            "{} is replaced by the base; the next open removes it, unless the continuous backup has not sent it yet",
+            path.display()
+        ));
     }
     let Some((first, path)) = segments.first() else {
         checked.add_damage(folder, 0, "the journal has no segments");

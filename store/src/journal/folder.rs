@@ -60,3 +60,35 @@ pub(super) fn split_segments_at(mut segments: Segments, from: u64) -> (Segments,
     let others = segments.split_off(kept);
     (segments, others)
 }
+
+/// Removes the files that the newest base replaces, the oldest first, and adds their bytes to `removed`. Segments with
+/// a frame after `retained` stay.
+pub(crate) fn remove_obsolete(
+    folder: &Path,
+    retained: u64,
+    removed: &mut u64,
+) -> Result<(), Error> {
+    let mut names = JournalFiles::list_folder(folder, false)?;
+    let Some((from, _)) = names.bases.pop() else { return Ok(()) };
+    let (old, _) = split_segments_at(names.segments, from.min(retained));
+    for (_, old) in old.into_iter().chain(names.bases) {
+        let bytes = fs::metadata(&old).map_or(0, |data| data.len());
+        files::remove_durably(&old, folder)?;
+        *removed += bytes;
+    }
+    Ok(())
+}
+
+/// Returns the first sequence of the oldest segment.
+pub(crate) fn first_segment(folder: &Path) -> Result<Option<u64>, Error> {
+    let names = JournalFiles::list_folder(folder, false)?;
+    Ok(names.segments.first().map(|(first, _)| *first))
+}
+
+/// Returns the bytes of the segments that the newest base replaces.
+pub(crate) fn replaced_bytes(folder: &Path) -> Result<u64, Error> {
+    let names = JournalFiles::list_folder(folder, false)?;
+    let from = names.bases.last().map_or(0, |(from, _)| *from);
+    let (old, _) = split_segments_at(names.segments, from);
+    Ok(old.iter().map(|(_, path)| fs::metadata(path).map_or(0, |data| data.len())).sum())
+}

@@ -2,7 +2,7 @@
 use super::base::{self, Base};
 use super::folder::{JournalFiles, split_segments_at};
 use super::segment::{self, ApplyFrame, Found, SegmentReader, StoreId};
-use super::{JournalBytes, SyncState, Writer, pack};
+use super::{JournalBytes, SyncState, Writer, folder, pack};
 use crate::frame::Change;
 use crate::{Corruption, Error, Format, files};
 use std::collections::hash_map::RandomState;
@@ -19,8 +19,6 @@ pub(crate) struct Recovery {
     /// The segments in order: at least one, and none that the base replaces.
     segments: Vec<(u64, PathBuf)>,
     base: Option<Base>,
-    /// Files that the base replaces.
-    obsolete: Vec<PathBuf>,
     pub(crate) id: StoreId,
     /// The format in the header of the newest segment, which no other file exceeds.
     format: Format,
@@ -44,17 +42,9 @@ impl Recovery {
     pub(crate) fn find_or_create(folder: &Path, expected: bool) -> Result<Self, Error> {
         files::create_folder(folder)?;
         let JournalFiles { segments: all, bases } = JournalFiles::list_folder(folder, true)?;
-        let mut obsolete: Vec<PathBuf> = Vec::new();
-        let base = match bases.split_last() {
-            None => None,
-            Some(((_, newest), older)) => {
-                obsolete.extend(older.iter().map(|(_, path)| path.clone()));
-                Some(Base::open(newest)?)
-            }
-        };
+        let base = bases.last().map(|(_, newest)| Base::open(newest)).transpose()?;
         let from = base.as_ref().map_or(0, |base| base.end.from);
-        let (old, mut segments) = split_segments_at(all, from);
-        obsolete.extend(old.into_iter().map(|(_, path)| path));
+        let (_, mut segments) = split_segments_at(all, from);
         let missing = |what: &str| {
             let path = folder.to_owned();
             Err(Corruption { path, offset: 0, what: what.to_owned() }.into())
@@ -84,7 +74,7 @@ impl Recovery {
                 Corruption { path: base.path.clone(), offset: 12, what: what.into() }.into()
             );
         }
-        Ok(Self { folder: folder.to_owned(), segments, base, obsolete, id, format })
+        Ok(Self { folder: folder.to_owned(), segments, base, id, format })
     }
 
     /// Returns the newest frame that the base replaces.
@@ -199,12 +189,9 @@ impl SettledJournal {
         self.recovery.base.as_ref()
     }
 
-    /// Removes files that the base replaces, if a crash left some.
-    pub(crate) fn remove_obsolete(&mut self) -> Result<(), Error> {
-        for path in self.recovery.obsolete.drain(..) {
-            files::remove_durably(&path, &self.recovery.folder)?;
-        }
-        Ok(())
+    /// Removes files that the base replaces, if a crash left some. Segments with a frame after `retained` stay.
+    pub(crate) fn remove_obsolete(&self, retained: u64) -> Result<(), Error> {
+        folder::remove_obsolete(&self.recovery.folder, retained, &mut 0)
     }
 
     /// Passes every frame after `after` to `apply`, in order.
@@ -300,6 +287,24 @@ pub(crate) fn replay_synced(
     apply: &mut ApplyFrame<'_>,
 ) -> Result<(), Error> {
     replay_segments(&JournalFiles::list_folder(folder, false)?.segments, id, after, newest, apply)
+}
+
+/// Returns the bytes of all frames after `after`; of packed segments, the packed bytes.
+pub(crate) fn bytes_after(folder: &Path, after: u64) -> Result<u64, Error> {
+    let (_, segments) =
+        split_segments_at(JournalFiles::list_folder(folder, false)?.segments, after);
+    let mut bytes = 0;
+    for (first, path) in segments {
+        let mut from = 0;
+        if first <= after {
+            let mut segment = SegmentReader::open(&path)?;
+            while segment.next <= after && matches!(segment.read_next()?, Found::Frame(..)) {}
+            from = segment.offset;
+        }
+        let length = fs::metadata(&path).map_err(files::io_error("reading", &path))?.len();
+        bytes += length.saturating_sub(from);
+    }
+    Ok(bytes)
 }
 
 /// Reads all that an index is built from: the newest base, and the frames after it up to the synced frame

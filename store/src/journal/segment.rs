@@ -4,7 +4,7 @@ use super::packing::{MAX_PART_BYTES, unpack_part};
 use crate::frame::{self, MAX_PAYLOAD_BYTES};
 use crate::{Corruption, Error, Format, files};
 use std::fs::File;
-use std::io::{BufReader, Read as _, Seek as _};
+use std::io::{self, BufReader, Read, Seek as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,8 @@ const MAGIC: [u8; 8] = *b"PENSTOCK";
 const BASE_MAGIC: [u8; 8] = *b"PENSBASE";
 const HEADER_LEN: usize = 40;
 pub(crate) const HEADER_BYTES: u64 = HEADER_LEN as u64;
-const FRAME_HEADER_LEN: usize = 16;
+pub(crate) const FRAME_HEADER_LEN: usize = 16;
+const SHORT_HEADER: &str = "the header of the file ends too early";
 const FRAME_HEADER_BYTES: u64 = FRAME_HEADER_LEN as u64;
 /// The size of a sector in bytes. The medium writes sectors atomically; pages consist of them.
 const SECTOR_BYTES: usize = 512;
@@ -68,6 +69,57 @@ fn encode_header(magic: [u8; 8], version: u32, id: &StoreId, first: u64) -> Vec<
     header.extend_from_slice(&first.to_le_bytes());
     header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
     header
+}
+
+/// A decoded header.
+struct Header {
+    id: StoreId,
+    format: Format,
+    layout: Layout,
+    first: u64,
+}
+
+impl Header {
+    fn decode(header: &[u8; HEADER_LEN], path: &Path, magic: [u8; 8]) -> Result<Self, Error> {
+        let damaged = |offset, what: &str| corruption_error(path, offset, what);
+        if !header.starts_with(&magic) {
+            let magic = String::from_utf8_lossy(&magic);
+            return Err(damaged(0, &format!("the file does not begin with {magic}")));
+        }
+        let version = bytes_at(header, 8).map(u32::from_le_bytes).unwrap_or_default();
+        if let Some(found) = newer_format(version) {
+            let known = Format::NEWEST.number();
+            return Err(Error::NewerFormat { path: path.to_owned(), found, known });
+        }
+        let (covered, sum) = header.split_at(HEADER_LEN - 4);
+        if bytes_at(sum, 0).map(u32::from_le_bytes) != Some(crc32c::crc32c(covered)) {
+            return Err(damaged(0, "the checksum of the header is wrong"));
+        }
+        let id = bytes_at(header, 12).unwrap_or_default();
+        let first = bytes_at(header, 28).map(u64::from_le_bytes).unwrap_or_default();
+        let Some((format, layout)) = decode_version(version) else {
+            return Err(damaged(8, &format!("the version {version} does not exist")));
+        };
+        if layout == Layout::Packs && magic == BASE_MAGIC {
+            return Err(damaged(8, "the header of a base has the version of a packed segment"));
+        }
+        Ok(Self { id, format, layout, first })
+    }
+}
+
+/// Reads the header of a base from a stream. Returns the format of its store.
+pub(super) fn read_base_header(input: &mut dyn Read, path: &Path) -> Result<Format, Error> {
+    let mut header = [0; HEADER_LEN];
+    input.read_exact(&mut header).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => corruption_error(path, 0, SHORT_HEADER),
+        _ => files::io_error("reading", path)(error),
+    })?;
+    let header = Header::decode(&header, path, BASE_MAGIC)?;
+    if header.first == 1 { Ok(header.format) } else { Err(wrong_first_part(path)) }
+}
+
+fn wrong_first_part(path: &Path) -> Error {
+    corruption_error(path, 28, "the first part of the base is not number 1")
 }
 
 /// Returns the header of a base. The parts of a base have their own numbers, from 1.
@@ -203,11 +255,7 @@ impl SegmentReader {
     pub(crate) fn open_base(file: &File, path: &Path) -> Result<Self, Error> {
         let file = file.try_clone().map_err(files::io_error("reading", path))?;
         let base = Self::read_header(file, path, BASE_MAGIC, MAX_PART_BYTES)?;
-        if base.next == 1 {
-            Ok(base)
-        } else {
-            Err(corruption_error(path, 28, "the first part of the base is not number 1"))
-        }
+        if base.next == 1 { Ok(base) } else { Err(wrong_first_part(path)) }
     }
 
     fn read_header(
@@ -221,31 +269,10 @@ impl SegmentReader {
         let mut reader = BufReader::with_capacity(1 << 16, file);
         let mut header = [0; HEADER_LEN];
         if length < HEADER_BYTES {
-            return Err(corruption_error(path, length, "the header of the file ends too early"));
+            return Err(corruption_error(path, length, SHORT_HEADER));
         }
         reader.read_exact(&mut header).map_err(files::io_error("reading", path))?;
-        let damaged = |offset, what: &str| corruption_error(path, offset, what);
-        if !header.starts_with(&magic) {
-            let magic = String::from_utf8_lossy(&magic);
-            return Err(damaged(0, &format!("the file does not begin with {magic}")));
-        }
-        let version = bytes_at(&header, 8).map(u32::from_le_bytes).unwrap_or_default();
-        if let Some(found) = newer_format(version) {
-            let known = Format::NEWEST.number();
-            return Err(Error::NewerFormat { path: path.to_owned(), found, known });
-        }
-        let (covered, sum) = header.split_at(HEADER_LEN - 4);
-        if bytes_at(sum, 0).map(u32::from_le_bytes) != Some(crc32c::crc32c(covered)) {
-            return Err(damaged(0, "the checksum of the header is wrong"));
-        }
-        let id = bytes_at(&header, 12).unwrap_or_default();
-        let first = bytes_at(&header, 28).map(u64::from_le_bytes).unwrap_or_default();
-        let Some((format, layout)) = decode_version(version) else {
-            return Err(damaged(8, &format!("the version {version} does not exist")));
-        };
-        if layout == Layout::Packs && magic == BASE_MAGIC {
-            return Err(damaged(8, "the header of a base has the version of a packed segment"));
-        }
+        let Header { id, format, layout, first } = Header::decode(&header, path, magic)?;
         let path = path.to_owned();
         let pack = (layout == Layout::Packs).then(Pack::default);
         let largest = if pack.is_some() { MAX_PART_BYTES } else { largest };

@@ -141,6 +141,11 @@ impl SyncState {
         self.lock_state().synced
     }
 
+    /// Returns the newest frame that is synced and that reopening the store keeps.
+    pub(crate) fn newest_kept(&self) -> u64 {
+        self.lock_state().newest_kept()
+    }
+
     /// Returns the format of the store.
     pub(crate) fn format(&self) -> Format {
         self.lock_state().format
@@ -156,6 +161,12 @@ impl SyncState {
         let mut state = self.lock_state();
         let all = (state.bytes.all + base).saturating_sub(removed);
         state.bytes = JournalBytes { all, base, packed: 0 };
+    }
+
+    /// Records that files of `removed` bytes, which a base had replaced earlier, were removed.
+    pub(crate) fn record_removal(&self, removed: u64) {
+        let bytes = &mut self.lock_state().bytes;
+        bytes.all = bytes.all.saturating_sub(removed);
     }
 
     /// Records that the full segments are being packed.
@@ -214,8 +225,7 @@ impl SyncState {
             this.wait(&mut state);
         }
         state.acknowledging_stopped = true;
-        // No frame is appended after one that could not be applied.
-        let newest = state.failed.map_or(state.synced, |failed| state.synced.min(failed - 1));
+        let newest = state.newest_kept();
         drop(state);
         // Those who wait for the next sync: nobody begins it.
         self.wake_all();
@@ -300,6 +310,12 @@ impl SyncState {
 }
 
 impl State {
+    /// Returns the newest frame that reopening the store keeps.
+    fn newest_kept(&self) -> u64 {
+        // No frame is appended after one that could not be applied.
+        self.failed.map_or(self.synced, |failed| self.synced.min(failed - 1))
+    }
+
     /// Returns whether a frame is synced, or will never be; `None` while it is unknown.
     fn result_of(&self, sequence: u64) -> Option<Result<(), Error>> {
         if self.synced >= sequence {

@@ -1,0 +1,265 @@
+//! Sorts more records than fit into memory: sorted runs in files, which are merged.
+use crate::varint;
+use crate::{Error, files};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Bytes of records in memory, after which a run is written. A record may exceed it.
+const RUN_BYTES: usize = if cfg!(test) { 4 << 10 } else { 16 << 20 };
+/// The buffer of each file.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Gathers records.
+pub(super) struct Sorter {
+    folder: PathBuf,
+    name: &'static str,
+    bytes: Vec<u8>,
+    records: Vec<Record>,
+    runs: Vec<PathBuf>,
+}
+
+/// The place of a record in memory: its key, and its value after it.
+#[derive(Clone, Copy)]
+struct Record {
+    at: usize,
+    key_bytes: u32,
+    value_bytes: u32,
+}
+
+/// Records in sorted runs. The files are removed when this is dropped.
+pub(super) struct SortedRecords {
+    runs: Vec<PathBuf>,
+}
+
+/// Reads records in the order of their keys, and those with one key in the order in which they came.
+pub(super) struct Merge {
+    /// The run with the least key first, and of those with one key the oldest.
+    runs: BinaryHeap<RunReader>,
+}
+
+struct RunReader {
+    /// Older runs have lower numbers.
+    number: usize,
+    reader: BufReader<File>,
+    path: PathBuf,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Sorter {
+    /// Begins to sort. The files of `name` are in `folder`, which exists.
+    pub(super) fn new(folder: &Path, name: &'static str) -> Self {
+        let (bytes, records, runs) = (Vec::new(), Vec::new(), Vec::new());
+        Self { folder: folder.to_owned(), name, bytes, records, runs }
+    }
+
+    /// Adds a record.
+    pub(super) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        let too_long =
+            |bytes: usize| Error::TooLarge { bytes: bytes as u64, limit: u64::from(u32::MAX) };
+        self.records.push(Record {
+            at: self.bytes.len(),
+            key_bytes: u32::try_from(key.len()).map_err(|_| too_long(key.len()))?,
+            value_bytes: u32::try_from(value.len()).map_err(|_| too_long(value.len()))?,
+        });
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        let used = self.bytes.len() + self.records.len() * size_of::<Record>();
+        if used >= RUN_BYTES { self.write_run() } else { Ok(()) }
+    }
+
+    fn write_run(&mut self) -> Result<(), Error> {
+        let bytes = &self.bytes;
+        let key = |record: &Record| {
+            bytes.get(record.at..record.at + record.key_bytes as usize).unwrap_or_default()
+        };
+        // Stable, so that the last of several values comes last.
+        self.records.sort_by(|a, b| key(a).cmp(key(b)));
+        let path = self.folder.join(format!("{}-{}", self.name, self.runs.len()));
+        let file = files::create_or_truncate(&path)?;
+        self.runs.push(path.clone());
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let mut head = Vec::new();
+        let written = self.records.iter().try_for_each(|record| {
+            head.clear();
+            varint::write_number(&mut head, u64::from(record.key_bytes));
+            varint::write_number(&mut head, u64::from(record.value_bytes));
+            let end = record.at + record.key_bytes as usize + record.value_bytes as usize;
+            out.write_all(&head)?;
+            out.write_all(bytes.get(record.at..end).unwrap_or_default())
+        });
+        written.and_then(|()| out.flush()).map_err(files::io_error("writing", &path))?;
+        self.records.clear();
+        self.bytes.clear();
+        Ok(())
+    }
+
+    /// Ends the gathering.
+    pub(super) fn finish(mut self) -> Result<SortedRecords, Error> {
+        if !self.records.is_empty() {
+            self.write_run()?;
+        }
+        Ok(SortedRecords { runs: std::mem::take(&mut self.runs) })
+    }
+}
+
+impl Drop for Sorter {
+    fn drop(&mut self) {
+        remove_files(&self.runs);
+    }
+}
+
+impl Drop for SortedRecords {
+    fn drop(&mut self) {
+        remove_files(&self.runs);
+    }
+}
+
+/// Best effort: the whole folder is removed at the end.
+fn remove_files(paths: &[PathBuf]) {
+    for path in paths {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+impl SortedRecords {
+    /// Reads the records from the first on.
+    pub(super) fn read(&self) -> Result<Merge, Error> {
+        let mut runs = BinaryHeap::new();
+        for (number, path) in self.runs.iter().enumerate() {
+            let file = File::open(path).map_err(files::io_error("opening", path))?;
+            let mut run = RunReader {
+                number,
+                reader: BufReader::with_capacity(BUFFER_BYTES, file),
+                path: path.clone(),
+                key: Vec::new(),
+                value: Vec::new(),
+            };
+            if run.advance()? {
+                runs.push(run);
+            }
+        }
+        Ok(Merge { runs })
+    }
+}
+
+impl Merge {
+    /// Reads all records with the next key: sets `key`, and passes the values to `each` in order. Returns false at the end.
+    pub(super) fn next_key(
+        &mut self,
+        key: &mut Vec<u8>,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let Some(first) = self.runs.peek() else { return Ok(false) };
+        key.clone_from(&first.key);
+        while let Some(mut run) = self.runs.peek_mut() {
+            if run.key != *key {
+                break;
+            }
+            each(&run.value)?;
+            if !run.advance()? {
+                PeekMut::pop(run);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Ord for RunReader {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // The heap has its greatest item first.
+        (&other.key, other.number).cmp(&(&self.key, self.number))
+    }
+}
+
+impl PartialOrd for RunReader {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for RunReader {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for RunReader {}
+
+impl RunReader {
+    /// Reads the next record. Returns false at the end.
+    fn advance(&mut self) -> Result<bool, Error> {
+        let read = self.read_record();
+        read.map_err(files::io_error("reading", &self.path))
+    }
+
+    fn read_record(&mut self) -> std::io::Result<bool> {
+        let Some(key_bytes) = self.read_number()? else { return Ok(false) };
+        let value_bytes = self.read_number()?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+        for (part, bytes) in [(&mut self.key, key_bytes), (&mut self.value, value_bytes)] {
+            part.clear();
+            if self.reader.by_ref().take(bytes).read_to_end(part)? as u64 != bytes {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads a number as `varint` writes it; `None` at the end of the file.
+    fn read_number(&mut self) -> std::io::Result<Option<u64>> {
+        let mut first = [0];
+        if self.reader.read(&mut first)? == 0 {
+            return Ok(None);
+        }
+        let [first] = first;
+        let following = first.leading_ones() as usize;
+        let mut bytes = [first; 9];
+        self.reader.read_exact(bytes.get_mut(1..=following).unwrap_or_default())?;
+        Ok(varint::Input::new(&bytes).read_number())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn records_come_in_order_and_values_as_they_came(
+            records in prop::collection::vec((prop::collection::vec(0_u8..4, 0..6), 0_u16..500), 0..400)
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let mut sorter = Sorter::new(dir.path(), "test");
+            let mut expected: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
+            for (number, (key, length)) in records.iter().enumerate() {
+                let mut value = vec![7; usize::from(*length)];
+                value.extend_from_slice(&number.to_be_bytes());
+                sorter.push(key, &value).unwrap();
+                expected.entry(key.clone()).or_default().push(value);
+            }
+            let sorted = sorter.finish().unwrap();
+            for _ in 0..2 {
+                let mut merge = sorted.read().unwrap();
+                let mut key = Vec::new();
+                for (expected_key, expected_values) in &expected {
+                    let mut values = Vec::new();
+                    let mut each = |value: &[u8]| {
+                        values.push(value.to_vec());
+                        Ok(())
+                    };
+                    prop_assert!(merge.next_key(&mut key, &mut each).unwrap());
+                    prop_assert_eq!((&key, &values), (expected_key, expected_values));
+                }
+                prop_assert!(!merge.next_key(&mut key, &mut |_| Ok(())).unwrap());
+            }
+            drop(sorted);
+            prop_assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! A new store from a base and frames, in a folder that gets its name only when all of it is synced.
+use crate::backup::{Backup, Restored};
+use crate::data_dir::{DirLock, UNFINISHED_FOLDER, lock_data_dir};
+use crate::frame::Change;
+use crate::journal::{self, BaseEnd, FRAME_HEADER_LEN, NewBase};
+use crate::{Corruption, Error, Format, files};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What a restore knows before it reads anything.
+#[derive(Debug, Clone, Copy)]
+pub struct NewStorePlan {
+    /// The format of the store, which no restored record exceeds.
+    pub format: Format,
+    /// The sequence of the newest commit that will be restored.
+    pub sequence: u64,
+    /// How far the sequence of commits and the counters jump ahead.
+    pub jump: u64,
+}
+
+/// A store that is being restored. It is removed if this is dropped.
+pub struct NewStore<'a> {
+    dir: PathBuf,
+    folder: UnfinishedFolder,
+    plan: NewStorePlan,
+    base: NewBase,
+    /// The collections whose documents are counters.
+    counters: &'a [&'a str],
+    /// The last value of each document in them; `None` if it is no counter or was deleted.
+    last: BTreeMap<(String, Vec<u8>), Option<u64>>,
+    restored: Backup,
+    lock: DirLock,
+}
+
+/// A complete and synced store that does not have its name yet. It is removed if this is dropped.
+#[derive(Debug)]
+pub struct UnpublishedStore {
+    dir: PathBuf,
+    folder: UnfinishedFolder,
+    restored: Restored,
+    _lock: DirLock,
+}
+
+/// The folder of an unfinished restore.
+#[derive(Debug)]
+struct UnfinishedFolder {
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl Drop for UnfinishedFolder {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // Best effort: no open accepts an unfinished restore, and the first error is the one to report.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Locks an empty directory, and creates the folder of an unfinished restore in it.
+fn prepare(dir: &Path) -> Result<(DirLock, UnfinishedFolder), Error> {
+    files::create_folder(dir)?;
+    let lock = lock_data_dir(dir)?;
+    for entry in fs::read_dir(dir).map_err(files::io_error("reading", dir))? {
+        let path = entry.map_err(files::io_error("reading", dir))?.path();
+        if path.file_name().is_some_and(|name| name != "lock" && name != UNFINISHED_FOLDER) {
+            return Err(Error::NotEmpty { path: dir.to_owned() });
+        }
+    }
+    let path = dir.join(UNFINISHED_FOLDER);
+    if path.exists() {
+        fs::remove_dir_all(&path).map_err(files::io_error("removing", &path))?;
+    }
+    files::create_folder(&path)?;
+    Ok((lock, UnfinishedFolder { path, is_kept: false }))
+}
+
+impl<'a> NewStore<'a> {
+    /// Begins a store in `dir`, which must be empty or missing. A document in the collections `counters` that is a
+    /// big-endian `u64` jumps ahead.
+    pub fn begin(dir: &Path, plan: NewStorePlan, counters: &'a [&'a str]) -> Result<Self, Error> {
+        Self::create(dir, prepare(dir)?, plan, counters)
+    }
+
+    fn create(
+        dir: &Path,
+        (lock, folder): (DirLock, UnfinishedFolder),
+        plan: NewStorePlan,
+        counters: &'a [&'a str],
+    ) -> Result<Self, Error> {
+        let (id, sequence) = (journal::new_id(), plan.sequence.saturating_add(plan.jump));
+        journal::make_segment(&folder.path, &id, sequence + 1, plan.format)?;
+        let base = NewBase::begin(&folder.path, &id, sequence, plan.format)?;
+        let (last, restored) = (BTreeMap::new(), Backup { sequence: 0, quads: 0, documents: 0 });
+        Ok(Self { dir: dir.to_owned(), folder, plan, base, counters, last, restored, lock })
+    }
+
+    /// Adds the base that a stream has, as [`ReadStore::write_backup`](crate::ReadStore::write_backup) wrote it. Errors
+    /// name it `path`.
+    pub fn add_base(&mut self, input: &mut dyn Read, path: &Path) -> Result<Backup, Error> {
+        let (format, end) =
+            journal::read_base_stream(input, path, &mut |_, payload| self.add_commit(payload))?;
+        if format > self.plan.format {
+            let (found, known) = (format.number(), self.plan.format.number());
+            return Err(Error::NewerFormat { path: path.to_owned(), found, known });
+        }
+        self.record_base(&end, path)
+    }
+
+    fn record_base(&mut self, end: &BaseEnd, path: &Path) -> Result<Backup, Error> {
+        self.restored = summarize_end(end, path)?;
+        Ok(self.restored)
+    }
+
+    /// Adds the frame that follows the newest one, as it was in the journal. A frame that the base has is skipped.
+    /// Errors name the place `path`.
+    pub fn add_frame(&mut self, sequence: u64, frame: &[u8], path: &Path) -> Result<(), Error> {
+        let damaged = |what: &str| {
+            Error::from(Corruption { path: path.to_owned(), offset: 0, what: what.to_owned() })
+        };
+        if sequence <= self.restored.sequence {
+            return Ok(());
+        }
+        if sequence != self.restored.sequence + 1 || sequence > self.plan.sequence {
+            return Err(damaged(&format!(
+                "found frame {sequence} after frame {}",
+                self.restored.sequence
+            )));
+        }
+        if journal::frame_at(frame, 0).is_none() {
+            return Err(damaged(&format!("the checksum of frame {sequence} is wrong")));
+        }
+        let payload = frame.get(FRAME_HEADER_LEN..).unwrap_or_default();
+        self.add_commit(payload)?.map_err(damaged)?;
+        self.restored.sequence = sequence;
+        Ok(())
+    }
+
+    fn add_commit(&mut self, payload: &[u8]) -> Result<Result<(), &'static str>, Error> {
+        let change = match Change::decode(payload) {
+            Ok(change) => change,
+            Err(what) => return Ok(Err(what)),
+        };
+        for (collection, key, value) in &change.documents {
+            if self.counters.contains(collection) {
+                let number = value.and_then(|value| value.try_into().ok());
+                let name = ((*collection).to_owned(), key.to_vec());
+                self.last.insert(name, number.map(u64::from_be_bytes));
+            }
+        }
+        self.restored.quads += (change.added.len() + change.removed.len()) as u64;
+        self.restored.documents += change.documents.len() as u64;
+        self.base.parts.write_commit(payload, &change).map(Ok)
+    }
+
+    /// Returns the sequence of the newest commit that was added.
+    pub fn sequence(&self) -> u64 {
+        self.restored.sequence
+    }
+
+    /// Completes and syncs the store. Only its name is missing then.
+    ///
+    /// # Errors
+    /// The errors of the disk, and [`Error::Corrupt`] if the newest commit of the plan was not added.
+    pub fn finish(mut self) -> Result<UnpublishedStore, Error> {
+        let (backup, plan) = (self.restored, self.plan);
+        if backup.sequence != plan.sequence {
+            let what =
+                format!("it ends at commit {} in place of {}", backup.sequence, plan.sequence);
+            let path = self.folder.path.clone();
+            return Err(Corruption { path, offset: 0, what }.into());
+        }
+        let mut counters = 0;
+        for ((collection, key), counter) in std::mem::take(&mut self.last) {
+            if let Some(counter) = counter {
+                let value = counter.saturating_add(plan.jump).to_be_bytes();
+                self.base.parts.add_document(&collection, &key, &value);
+                counters += 1;
+            }
+        }
+        let sequence = plan.sequence.saturating_add(plan.jump);
+        self.base.finish(sequence, &|| Ok(()))?.publish()?;
+        let restored = Restored { backup, sequence, counters };
+        Ok(UnpublishedStore { dir: self.dir, folder: self.folder, restored, _lock: self.lock })
+    }
+}
+
+impl UnpublishedStore {
+    /// Returns what the store has.
+    pub fn restored(&self) -> Restored {
+        self.restored
+    }
+
+    /// Gives the store its name. From then on it can be opened.
+    pub fn publish(mut self) -> Result<Restored, Error> {
+        files::rename_durably(&self.folder.path, &self.dir.join("journal"), &self.dir)?;
+        self.folder.is_kept = true;
+        Ok(self.restored)
+    }
+}
+
+/// Reads a backup from a stream, as [`ReadStore::write_backup`](crate::ReadStore::write_backup) wrote it, and verifies that
+/// it is complete and undamaged. Errors name it `path`.
+pub fn verify_backup(input: &mut dyn Read, path: &Path) -> Result<Backup, Error> {
+    let (_, end) = journal::read_base_stream(input, path, &mut |_, _| Ok(Ok(())))?;
+    summarize_end(&end, path)
+}
+
+/// Returns what a backup with this end has.
+pub(crate) fn summarize_end(end: &BaseEnd, path: &Path) -> Result<Backup, Error> {
+    if end.from != end.exact {
+        return Err(Error::NotABackup { path: path.to_owned() });
+    }
+    Ok(Backup { sequence: end.exact, quads: end.quads, documents: end.documents })
+}
+
+/// Restores the backup in a file into `dir`. See [`BackupFile::restore_into`](crate::BackupFile::restore_into).
+pub(crate) fn restore_file(
+    (file, path): (&File, &Path),
+    dir: &Path,
+    jump: u64,
+    counters: &[&str],
+) -> Result<Restored, Error> {
+    let prepared = prepare(dir)?;
+    let found = journal::Base::open_file(file, path)?;
+    let (format, sequence) = (found.format, summarize_end(&found.end, path)?.sequence);
+    let plan = NewStorePlan { format, sequence, jump };
+    let mut store = NewStore::create(dir, prepared, plan, counters)?;
+    let (_, end) = journal::read_base(file, path, &mut |_, payload| store.add_commit(payload))?;
+    store.record_base(&end, path)?;
+    store.finish()?.publish()
+}

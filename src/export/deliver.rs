@@ -3,7 +3,7 @@
 use super::backoff::{FailureLogLimit, RetryRule};
 use super::blocking::run_blocking;
 use super::cause::{DeliveryFailure, DeliveryOutcome};
-use super::delivery::{Delivery, MetadataObject};
+use super::delivery::{Delivery, MetadataObject, Replaces};
 use super::delivery_loop::{DeliveryQueue, Next, deliver_queue};
 use super::queue::DeliveryJob;
 use super::target::{self, OpenTarget};
@@ -117,6 +117,7 @@ impl DeliveryQueue for DeliveryWorker {
             may_be_stored: job.may_be_stored,
             unclear_since: job.unclear_since,
             is_replay: job.is_replay,
+            replaces: Replaces::Damaged,
             uploads: &self.inner.uploads,
             uplink: &self.inner.uplink,
             queue: &self.inner.queue,

@@ -18,6 +18,17 @@ use std::time::Instant;
 const GZIP_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
+/// Which object with other bytes a delivery replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Replaces<'a> {
+    /// One with the id of the export, because it is damaged.
+    Damaged,
+    /// The one with this entity tag, or any if the server names no tag.
+    Tagged(Option<&'a str>),
+    /// None.
+    Nothing,
+}
+
 /// One delivery of an entry.
 #[derive(Debug)]
 pub(super) struct Delivery<'a> {
@@ -32,6 +43,8 @@ pub(super) struct Delivery<'a> {
     pub(super) unclear_since: Option<Instant>,
     /// Whether the export was delivered before.
     pub(super) is_replay: bool,
+    /// What a bucket may replace.
+    pub(super) replaces: Replaces<'a>,
     pub(super) uploads: &'a UploadFolder,
     pub(super) uplink: &'a Arc<Uplink>,
     /// The queue, which knows the other exports.

@@ -1,5 +1,7 @@
 //! A directory as a target. Files appear atomically: complete or not at all. Other users may write there too, so links
 //! below its root are not followed, and only regular files count ([`SharedFolder`]).
+mod objects;
+
 use super::blocking::run_io;
 use super::cause::DeliveryFailure;
 use super::delivery::{self, Delivery, MetadataObject};

@@ -94,6 +94,9 @@ impl Exporter {
                 tracing::error!(%error, "A task that writes heartbeats failed.");
             }
         }
+        if self.inner.uplink.hold_reason().is_some() {
+            return;
+        }
         let keys = match self.list_heartbeat_places().await {
             Ok(keys) => keys,
             Err(cause) => return places.report("", &Err(cause)),

@@ -115,6 +115,24 @@ pub(super) fn is_heartbeat_key(key: &str, prefix: Option<&str>) -> bool {
     })
 }
 
+/// The folder of backups, after the prefix of a target.
+const BACKUP_FOLDER: &str = "_backup";
+
+/// Returns what all keys of a gateway's backup begin with.
+pub(super) fn backup_root(prefix: &str, gateway: &str) -> String {
+    format!("{prefix}{BACKUP_FOLDER}/{}/", percent_encode(gateway))
+}
+
+/// Returns whether this is a key of a backup. Without the known prefix of the target, `_backup` is a whole folder.
+pub(super) fn is_backup_key(key: &str, prefix: Option<&str>) -> bool {
+    let has_prefix = prefix.is_some_and(|prefix| {
+        let rest = key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(BACKUP_FOLDER));
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    });
+    let mut folders = key.split('/').rev().skip(1);
+    has_prefix || folders.any(|folder| folder == BACKUP_FOLDER)
+}
+
 /// Returns the key of the metadata of an export in the format `jsonl`. In the format `json` the metadata is in the file.
 pub(super) fn metadata_key(key: &str) -> Option<String> {
     key.ends_with(LINES_ENDING).then(|| replace_ending(key, LINES_ENDING, METADATA_ENDING))
@@ -172,6 +190,10 @@ impl ExportExt for Export {
     }
 
     fn media_type(&self) -> &'static str {
+        // An object of the backup.
+        if self.business_object.is_empty() {
+            return "application/octet-stream";
+        }
         match self.format() {
             ExportFormat::Json => "application/json",
             ExportFormat::JsonLines => "application/x-ndjson",
@@ -263,6 +285,18 @@ mod tests {
     use super::parse::MAX_READINGS;
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn only_backups_have_their_keys() {
+        assert_eq!(backup_root("plant-", "edge-1"), "plant-_backup/edge-1/");
+        for key in ["_backup/edge-1/head.json", "plant/_backup/a/000001-ab/1.base.age"] {
+            assert!(is_backup_key(key, None) && is_backup_key(key, Some("x-")), "{key}");
+        }
+        assert!(is_backup_key("plant-_backup/edge-1/head.json", Some("plant-")));
+        for key in ["plant-_backup/edge-1/head.json", "_backup.json", "a/_backup", "x_backup/a"] {
+            assert!(!is_backup_key(key, None) && !is_backup_key(key, Some("plan")), "{key}");
+        }
+    }
 
     #[test]
     fn only_heartbeats_have_their_keys() {

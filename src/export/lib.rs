@@ -25,6 +25,8 @@
 //! | `targets` | the state of each target. |
 //! | `webhooks` | sends events to webhooks. |
 //! | `walk` | checks a bucket as a consumer would. |
+//! | `backup` | the continuous backup: sends the journal to a bucket, and restores a gateway from there. |
+//! | `lost` | replaces exports whose files are gone after that. |
 //!
 //! `record` explains the three numbers of an entry (order, place, sequence), and `penstock_model::change_feed` the
 //! generations of changes.
@@ -34,6 +36,7 @@ mod automatic;
 #[cfg(test)]
 mod automatic_model;
 mod backoff;
+pub mod backup;
 mod blocking;
 mod capacity;
 mod cause;
@@ -46,6 +49,7 @@ mod graph_lines;
 mod heartbeat;
 mod history;
 mod key;
+mod lost;
 mod make;
 #[cfg(test)]
 mod model;
@@ -231,6 +235,9 @@ impl Exporter {
         let uplink =
             Uplink::new(options.targets.bandwidth, options.targets.delivery_window.clone());
         let uploads = UploadFolder::new(options.data_dir.join("uploads"));
+        if let Some(reason) = backup::stored_hold(&options.data_dir)? {
+            uplink.hold(reason);
+        }
         let queue = ExportQueue::open(store, spool, limits, options.events.clone())?;
         let inner = ExporterParts {
             options,
@@ -296,8 +303,15 @@ impl Exporter {
 
     /// Delivers exports and creates automatic exports until `stop` becomes true, then shuts down gracefully.
     pub async fn run(&self, stop: watch::Receiver<bool>) {
+        lost::replace_lost_exports(&self.inner).await;
         let automatic = automatic::run_automatic_exports(self.inner.clone(), stop.clone());
         tokio::join!(automatic, deliver::run_deliveries(self.inner.clone(), stop));
+    }
+
+    /// Returns why exports, events, heartbeats and sources stand still, if they do: another machine has taken over, or the
+    /// store is a copy for a look.
+    pub fn hold_reason(&self) -> Option<String> {
+        self.inner.uplink.hold_reason()
     }
 
     /// Lists entries, newest first, starting after the entry with the id `after`. The exports that wait for spool

@@ -15,10 +15,11 @@ pub(super) mod list;
 mod multipart;
 mod probe;
 mod request;
+pub(super) mod small;
 
 use super::backoff::DeliveryTimings;
 use super::cause::DeliveryFailure;
-use super::delivery::{Delivery, MetadataObject};
+use super::delivery::{Delivery, MetadataObject, Replaces};
 use super::key::ExportExt as _;
 use super::transport::{self, HttpAnswer, LostRequest};
 use penstock_config::{Compression, TargetKind};
@@ -26,6 +27,7 @@ use penstock_resources::export::{Cause, Export};
 use request::{RequestBody, S3Client, S3Request};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use small::Precondition;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -33,6 +35,8 @@ use std::time::{Duration, Instant};
 const MULTIPART_THRESHOLD_BYTES: u64 = 8 << 20;
 /// The description of an object that the gateway may not query.
 const UNREADABLE_OBJECT: &str = "an object that these credentials may not read";
+/// The description of an object that a delivery does not replace.
+const OTHER_BYTES: &str = "an object of this gateway with other bytes";
 
 /// An S3 bucket.
 pub(super) struct Bucket {
@@ -48,6 +52,8 @@ pub(super) struct Bucket {
     settle_time: Duration,
     /// Whether the server accepts `If-None-Match`.
     supports_conditional_put: AtomicBool,
+    /// Whether the server compares `If-Match` with its entity tag without quotes.
+    compares_bare_tags: AtomicBool,
     /// Whether the credentials may query objects (HEAD).
     may_query: AtomicBool,
 }
@@ -71,6 +77,28 @@ enum StoredObject {
     Foreign(String),
     /// Unknown, because the credentials may not query it.
     Unreadable,
+}
+
+/// Which object a request that stores one may overwrite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Overwrite<'a> {
+    /// None.
+    Nothing,
+    /// The one with this entity tag.
+    Tagged(&'a str),
+    /// Any.
+    Anything,
+}
+
+impl<'a> Overwrite<'a> {
+    /// Returns what may be overwritten under a key that has this object.
+    fn of(before: &StoredObject, replaces: Replaces<'a>) -> Self {
+        match (before, replaces) {
+            (StoredObject::Damaged, Replaces::Damaged | Replaces::Tagged(None)) => Self::Anything,
+            (StoredObject::Damaged, Replaces::Tagged(Some(tag))) => Self::Tagged(tag),
+            _ => Self::Nothing,
+        }
+    }
 }
 
 impl std::fmt::Debug for Bucket {
@@ -106,6 +134,7 @@ impl Bucket {
             compression,
             settle_time: timings.settle_time,
             supports_conditional_put: AtomicBool::new(true),
+            compares_bare_tags: AtomicBool::new(false),
             may_query: AtomicBool::new(true),
         })
     }
@@ -120,10 +149,14 @@ impl Bucket {
         let (entry, unclear) = (delivery.entry, delivery.may_be_stored);
         let (uploads, uplink) = (delivery.uploads, delivery.uplink);
         let (metadata, unclear_since) = (delivery.metadata.take(), delivery.unclear_since);
+        let replaces = delivery.replaces;
         let before = self.query_until_settled(entry, unclear_since).await?;
         let content = match &before {
             StoredObject::SameExport => None,
             StoredObject::Foreign(whose) => return Err(self.conflict_failure(entry, whose)),
+            StoredObject::Damaged if replaces == Replaces::Nothing => {
+                return Err(self.conflict_failure(entry, OTHER_BYTES));
+            }
             StoredObject::Damaged | StoredObject::Missing | StoredObject::Unreadable => {
                 Some(delivery.prepare_content(self.compression).await?)
             }
@@ -139,12 +172,12 @@ impl Bucket {
             return Ok(());
         };
         let stored = if content.length > MULTIPART_THRESHOLD_BYTES {
-            self.put_in_parts(&content, entry, before, uploads, uplink).await?
+            self.put_in_parts(&content, entry, (before, replaces), uploads, uplink).await?
         } else {
             let whole = 0..content.length;
             let body =
                 || RequestBody::File(&content.file, whole.clone(), content.sha256.clone(), uplink);
-            let overwrite = before == StoredObject::Damaged;
+            let overwrite = Overwrite::of(&before, replaces);
             self.put_object(entry, content.encoding, body, overwrite).await?
         };
         if self.confirm_stored(entry, stored).await? {
@@ -181,8 +214,8 @@ impl Bucket {
         let overwrite = match &before {
             StoredObject::SameExport => return Ok(()),
             StoredObject::Foreign(whose) => return Err(self.conflict_failure(entry, whose)),
-            StoredObject::Damaged => true,
-            StoredObject::Missing | StoredObject::Unreadable => false,
+            StoredObject::Damaged => Overwrite::Anything,
+            StoredObject::Missing | StoredObject::Unreadable => Overwrite::Nothing,
         };
         let body = || RequestBody::Text(text.clone());
         let stored = self.put_object(entry, None, body, overwrite).await?;
@@ -195,21 +228,7 @@ impl Bucket {
 
     /// Replaces an object that is not an export by this JSON text.
     pub(super) async fn put_json(&self, key: &str, text: &str) -> Result<(), DeliveryFailure> {
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            let mut request = S3Request::new(Method::PUT, key);
-            let media_type = HeaderValue::from_static("application/json");
-            request.headers.insert(CONTENT_TYPE, media_type);
-            request.body = RequestBody::Text(text.to_owned());
-            let answer = self.send(request).await?;
-            match answer.status {
-                200..=299 => return Ok(()),
-                // The second attempt is signed with the server's time if the clock is wrong.
-                403 if attempts == 1 => {}
-                _ => return Err(self.refused_failure(&answer)),
-            }
-        }
+        self.put_small(key, text, &Precondition::Always).await.map(drop)
     }
 
     /// Sends an object in one request. Returns false if the key already has an object.
@@ -218,7 +237,7 @@ impl Bucket {
         entry: &Export,
         encoding: Option<&'static str>,
         body: impl Fn() -> RequestBody<'a>,
-        overwrite: bool,
+        overwrite: Overwrite<'_>,
     ) -> Result<bool, DeliveryFailure> {
         loop {
             let mut request = S3Request::new(Method::PUT, &entry.key);
@@ -242,12 +261,23 @@ impl Bucket {
 
     /// Adds the header that makes the server refuse to overwrite an object, unless `overwrite` allows that. Returns
     /// whether it was added: a server that does not support the header gets none.
-    fn add_precondition(&self, headers: &mut HeaderMap, overwrite: bool) -> bool {
-        let conditional = !overwrite && self.supports_conditional_put.load(Ordering::Relaxed);
-        if conditional {
-            headers.insert(HeaderName::from_static("if-none-match"), HeaderValue::from_static("*"));
+    fn add_precondition(&self, headers: &mut HeaderMap, overwrite: Overwrite<'_>) -> bool {
+        let header = match overwrite {
+            Overwrite::Nothing => Some(("if-none-match", HeaderValue::from_static("*"))),
+            // The server sent the tag in a header, so it is a valid value.
+            Overwrite::Tagged(tag) => {
+                let tag = HeaderValue::from_str(self.write_entity_tag(tag));
+                tag.ok().map(|tag| ("if-match", tag))
+            }
+            Overwrite::Anything => None,
+        };
+        match header.filter(|_| self.supports_conditional_put.load(Ordering::Relaxed)) {
+            Some((name, value)) => {
+                headers.insert(HeaderName::from_static(name), value);
+                true
+            }
+            None => false,
         }
-        conditional
     }
 
     /// Returns the metadata headers of an object.

@@ -2,6 +2,7 @@
 use chrono::{DateTime, Timelike as _, Utc};
 use parking_lot::Mutex;
 use penstock_config::DeliveryWindow;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// The maximum chunk size in bytes.
@@ -11,23 +12,87 @@ const MIN_CHUNK_BYTES: usize = 1 << 10;
 /// The number of chunks per second at a limited rate, so that the pauses do not make a server time out.
 const CHUNKS_PER_SECOND: u64 = 4;
 
+/// The least share of the bandwidth for segments of the backup: one part in so many.
+const SEGMENTS_PART: u32 = 4;
+/// The least share for a base of the backup, so that its server does not time out.
+const BASE_PART: u32 = 16;
+
+/// What is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Traffic {
+    /// Exports and events. They respect the window.
+    Export,
+    /// Segments of the backup. They have a share of the bandwidth whatever else is sent.
+    Segment,
+    /// A base of the backup. It uses what the others leave.
+    Base,
+}
+
 /// The uplink, shared by all targets.
 #[derive(Debug)]
 pub(super) struct Uplink {
+    link: Arc<Link>,
+    traffic: Traffic,
+}
+
+/// What the uplinks of all kinds of traffic share.
+#[derive(Debug)]
+struct Link {
     bytes_per_second: Option<u64>,
     window: Option<DeliveryWindow>,
+    reserved: Mutex<Reserved>,
+    /// Why nothing may be exported.
+    hold: Mutex<Option<String>>,
+}
+
+/// What is reserved of a limited link.
+#[derive(Debug)]
+struct Reserved {
     /// When the bytes reserved so far will have been sent.
-    free_at: Mutex<Instant>,
+    free: Instant,
+    /// When the next chunk of a segment may begin, whatever else is reserved.
+    next_segment: Instant,
+    /// The same for a base.
+    next_base: Instant,
 }
 
 impl Uplink {
     pub(super) fn new(bytes_per_second: Option<u64>, window: Option<DeliveryWindow>) -> Self {
-        Self { bytes_per_second, window, free_at: Mutex::new(Instant::now()) }
+        let now = Instant::now();
+        let reserved = Reserved { free: now, next_segment: now, next_base: now };
+        let link = Link {
+            bytes_per_second,
+            window,
+            reserved: Mutex::new(reserved),
+            hold: Mutex::default(),
+        };
+        Self { link: Arc::new(link), traffic: Traffic::Export }
+    }
+
+    /// Returns the same uplink for another kind of traffic.
+    pub(super) fn for_traffic(&self, traffic: Traffic) -> Self {
+        Self { link: Arc::clone(&self.link), traffic }
+    }
+
+    /// Stops all exports and events, with the reason for it.
+    pub(super) fn hold(&self, reason: String) {
+        *self.link.hold.lock() = Some(reason);
+    }
+
+    /// Ends the hold.
+    pub(super) fn release(&self) {
+        *self.link.hold.lock() = None;
+    }
+
+    /// Returns why exports and events are stopped, if they are.
+    pub(super) fn hold_reason(&self) -> Option<String> {
+        self.link.hold.lock().clone()
     }
 
     /// Returns the chunk size in bytes.
     pub(super) fn chunk_bytes(&self) -> usize {
-        let fitting = self.bytes_per_second.map(|rate| usize::try_from(rate / CHUNKS_PER_SECOND));
+        let rate = self.link.bytes_per_second;
+        let fitting = rate.map(|rate| usize::try_from(rate / CHUNKS_PER_SECOND));
         fitting
             .and_then(Result::ok)
             .map_or(MAX_CHUNK_BYTES, |chunk| chunk.clamp(MIN_CHUNK_BYTES, MAX_CHUNK_BYTES))
@@ -35,23 +100,43 @@ impl Uplink {
 
     /// Reserves bandwidth for `bytes` and returns how long to wait before sending them.
     pub(super) fn reserve_bytes(&self, bytes: usize) -> Duration {
-        let Some(rate) = self.bytes_per_second else { return Duration::ZERO };
-        let mut free = self.free_at.lock();
+        let Some(rate) = self.link.bytes_per_second else { return Duration::ZERO };
         let now = Instant::now();
-        let begin = (*free).max(now);
         let micros = (bytes as u64).saturating_mul(1_000_000) / rate.max(1);
-        *free = begin + Duration::from_micros(micros);
+        let time = Duration::from_micros(micros);
+        let mut reserved = self.link.reserved.lock();
+        let free = reserved.free.max(now);
+        reserved.free = free + time;
+        let begin = match self.traffic {
+            Traffic::Export => free,
+            Traffic::Segment => {
+                let begin = free.min(reserved.next_segment.max(now));
+                reserved.next_segment = begin + time * SEGMENTS_PART;
+                begin
+            }
+            Traffic::Base => {
+                let begin = if free == now { now } else { reserved.next_base.max(now) };
+                reserved.next_base = begin + time * BASE_PART;
+                begin
+            }
+        };
         begin - now
     }
 
-    /// Returns whether the delivery window is open.
+    /// Returns whether this traffic may be sent now: the delivery window is open, and nothing holds exports.
     pub(super) fn is_open(&self) -> bool {
-        self.window.as_ref().is_none_or(|times| is_within(times, SystemTime::now().into()))
+        let is_in_window = |times: &DeliveryWindow| is_within(times, SystemTime::now().into());
+        self.traffic != Traffic::Export
+            || (self.link.hold.lock().is_none()
+                && self.link.window.as_ref().is_none_or(is_in_window))
     }
 
-    /// Returns why deliveries are paused and until when, or `None` while the window is open.
+    /// Returns why deliveries are paused and until when, or `None` if they are not.
     pub(super) fn pause_reason(&self) -> Option<String> {
-        let times = self.window.as_ref()?;
+        if let Some(reason) = self.hold_reason() {
+            return Some(reason);
+        }
+        let times = self.link.window.as_ref()?;
         let now = DateTime::<Utc>::from(SystemTime::now());
         if is_within(times, now) {
             return None;
@@ -99,6 +184,34 @@ mod tests {
             (MAX_CHUNK_BYTES, Duration::ZERO)
         );
         assert_eq!(Uplink::new(Some(1), None).chunk_bytes(), MIN_CHUNK_BYTES);
+    }
+
+    #[test]
+    fn segments_have_a_share_and_a_base_gets_what_is_left() {
+        let exports = Uplink::new(Some(10_000), None);
+        let (segments, base) =
+            (exports.for_traffic(Traffic::Segment), exports.for_traffic(Traffic::Base));
+        assert_eq!(base.reserve_bytes(2_500), Duration::ZERO);
+        for _ in 0..40 {
+            exports.reserve_bytes(2_500);
+        }
+        assert!(exports.reserve_bytes(2_500) > Duration::from_secs(9));
+        let waits: Vec<_> = (0..4).map(|_| segments.reserve_bytes(2_500).as_millis()).collect();
+        assert!(waits[0] == 0 && (900..=1_000).contains(&waits[1]), "{waits:?}");
+        assert!((2_900..=3_000).contains(&waits[3]), "{waits:?}");
+        let waits: Vec<_> = (0..2).map(|_| base.reserve_bytes(2_500).as_millis()).collect();
+        assert!((3_900..=4_000).contains(&waits[0]) && waits[1] > 7_900, "{waits:?}");
+    }
+
+    #[test]
+    fn a_hold_stops_exports_but_not_the_backup() {
+        let uplink = Uplink::new(None, None);
+        let segments = uplink.for_traffic(Traffic::Segment);
+        segments.hold("replaced".to_owned());
+        assert!(!uplink.is_open() && segments.is_open());
+        assert_eq!(uplink.pause_reason().as_deref(), Some("replaced"));
+        uplink.release();
+        assert!(uplink.is_open() && uplink.pause_reason().is_none());
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod place;
 mod sequences;
 
 pub use place::{BucketLocation, ReadCredentials};
+pub(crate) use place::{ResponseReader, retry_transient};
 
 use super::file::to_hex;
 use super::key::{self, ExportKey, ObjectRole};
@@ -111,7 +112,7 @@ pub fn walk_bucket(
     };
     place.for_each_key(&mut |path| {
         let mut readings = place.parse_key(path);
-        if readings.is_empty() && place.is_heartbeat_key(path) {
+        if readings.is_empty() && place.is_reserved_key(path) {
             return Ok(());
         }
         summary.objects += 1;

@@ -3,25 +3,38 @@ use super::Bucket;
 use super::explain::{first_element, has_code, list_elements};
 use super::request::S3Request;
 use crate::cause::DeliveryFailure;
+use crate::transport::parse_date;
+use jiff::Timestamp;
 use reqwest::{Method, Response};
-use std::collections::VecDeque;
 
-/// A page of keys.
+/// An object in a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListedObject {
+    pub(crate) key: String,
+    /// Its length in bytes.
+    pub(crate) bytes: u64,
+    /// When it was stored, by the server's clock.
+    pub(crate) modified: Option<Timestamp>,
+}
+
+/// A page of a listing.
 #[derive(Debug, Default)]
-pub(crate) struct KeyPage {
-    /// The keys in order.
-    pub(crate) keys: VecDeque<String>,
+pub(crate) struct ObjectPage {
+    /// The objects in the order of their keys.
+    pub(crate) objects: Vec<ListedObject>,
     /// The continuation token of the next page.
     pub(crate) next: Option<String>,
+    /// The time of the server's clock.
+    pub(crate) date: Option<Timestamp>,
 }
 
 impl Bucket {
-    /// Lists a page of the keys with this prefix.
+    /// Lists a page of the objects whose keys have this prefix.
     pub(crate) async fn list_page(
         &self,
         prefix: &str,
         after: Option<&str>,
-    ) -> Result<KeyPage, DeliveryFailure> {
+    ) -> Result<ObjectPage, DeliveryFailure> {
         let mut query = vec![("encoding-type", "url"), ("list-type", "2"), ("prefix", prefix)];
         query.extend(after.map(|after| ("continuation-token", after)));
         query.sort_unstable();
@@ -32,12 +45,22 @@ impl Bucket {
             return Err(self.refused_failure(&answer));
         }
         let encoded = is_encoded(&answer.body);
-        let keys = list_elements(&answer.body, "Contents")
-            .filter_map(|object| Some(decode_key(&first_element(object, "Key")?, encoded)))
-            .collect();
+        let read_object = |object: &str| {
+            let modified = first_element(object, "LastModified");
+            Some(ListedObject {
+                key: decode_key(&first_element(object, "Key")?, encoded),
+                bytes: first_element(object, "Size")
+                    .and_then(|size| size.parse().ok())
+                    .unwrap_or(0),
+                modified: modified.and_then(|at| at.parse().ok()),
+            })
+        };
+        let objects = list_elements(&answer.body, "Contents").filter_map(read_object).collect();
         let truncated = first_element(&answer.body, "IsTruncated").as_deref() == Some("true");
         let next = first_element(&answer.body, "NextContinuationToken").filter(|_| truncated);
-        Ok(KeyPage { keys, next })
+        let date = answer.header("date").and_then(parse_date);
+        let date = date.and_then(|date| Timestamp::from_second(date.timestamp()).ok());
+        Ok(ObjectPage { objects, next, date })
     }
 
     /// Requests an object. The caller reads the body. Returns `None` if the object does not exist.

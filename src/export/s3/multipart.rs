@@ -4,10 +4,10 @@
 //! object is damaged and about to be replaced. Swift would remove the parts of the object with the upload.
 use super::explain::{first_element, has_code, list_elements};
 use super::request::{RequestBody, S3Request};
-use super::{Bucket, StoredObject, is_outcome_unknown};
+use super::{Bucket, Overwrite, StoredObject, is_outcome_unknown};
 use crate::blocking::run_io;
 use crate::cause::DeliveryFailure;
-use crate::delivery::ObjectContent;
+use crate::delivery::{ObjectContent, Replaces};
 use crate::uplink::Uplink;
 use crate::uploads::{UploadFolder, UploadRecord, UploadedPart};
 use penstock_resources::export::{Cause, Export};
@@ -41,8 +41,8 @@ struct PartsDelivery<'a> {
     bucket: &'a Bucket,
     content: &'a ObjectContent,
     entry: &'a Export,
-    /// Whether the file replaces a damaged object.
-    overwrite: bool,
+    /// What the file may replace.
+    overwrite: Overwrite<'a>,
     uploads: &'a UploadFolder,
     uplink: &'a Arc<Uplink>,
 }
@@ -53,12 +53,12 @@ impl Bucket {
         &self,
         content: &ObjectContent,
         entry: &Export,
-        before: StoredObject,
+        (before, replaces): (StoredObject, Replaces<'_>),
         uploads: &UploadFolder,
         uplink: &Arc<Uplink>,
     ) -> Result<bool, DeliveryFailure> {
         let mut stored = before;
-        let overwrite = stored == StoredObject::Damaged;
+        let overwrite = Overwrite::of(&stored, replaces);
         let mut sending =
             PartsDelivery { bucket: self, content, entry, overwrite, uploads, uplink };
         let (folder, id) = (uploads.clone(), entry.id.clone());
@@ -81,7 +81,7 @@ impl Bucket {
                     match stored {
                         StoredObject::SameExport => return Ok(true),
                         StoredObject::Foreign(_) => return Ok(false),
-                        _ => sending.overwrite = stored == StoredObject::Damaged,
+                        _ => sending.overwrite = Overwrite::of(&stored, replaces),
                     }
                 }
             }
@@ -142,7 +142,7 @@ impl Bucket {
         &self,
         record: &UploadRecord,
         parts: &[UploadedPart],
-        overwrite: bool,
+        overwrite: Overwrite<'_>,
     ) -> Result<UploadResult, DeliveryFailure> {
         let mut list = "<CompleteMultipartUpload>".to_owned();
         for UploadedPart { number, etag } in parts {
@@ -220,7 +220,7 @@ impl Bucket {
                     // Swift keeps the upload if the connection breaks while the parts are assembled. Aborting it
                     // would remove the parts of the stored object, so it is completed again. Completing it with
                     // only some of the parts would remove the others, so without all records it is not touched.
-                    self.complete_upload(&record, &parts, true).await?;
+                    self.complete_upload(&record, &parts, Overwrite::Anything).await?;
                 }
             }
         }

@@ -90,9 +90,10 @@ impl BucketLocation {
         ExportKey::parse_all(path, &self.templates, self.prefix.as_deref())
     }
 
-    /// Returns whether this is the key of a heartbeat.
-    pub(super) fn is_heartbeat_key(&self, path: &str) -> bool {
-        key::is_heartbeat_key(path, self.prefix.as_deref())
+    /// Returns whether this is the key of a heartbeat or of a backup.
+    pub(super) fn is_reserved_key(&self, path: &str) -> bool {
+        let prefix = self.prefix.as_deref();
+        key::is_heartbeat_key(path, prefix) || key::is_backup_key(path, prefix)
     }
 
     /// Returns the location of a configured target.
@@ -174,7 +175,7 @@ impl BucketLocation {
                     let page = retry_transient(|| {
                         runtime.block_on(bucket.list_page(prefix, after.as_deref()))
                     })?;
-                    page.keys.iter().try_for_each(|key| each(key))?;
+                    page.objects.iter().try_for_each(|object| each(&object.key))?;
                     after = page.next;
                     if after.is_none() {
                         return Ok(());
@@ -214,11 +215,7 @@ impl BucketLocation {
                 };
                 Ok(Some(ObjectReader {
                     headers,
-                    body: Box::new(ResponseReader {
-                        runtime: std::sync::Arc::clone(runtime),
-                        response,
-                        rest: bytes::Bytes::new(),
-                    }),
+                    body: Box::new(ResponseReader::new(std::sync::Arc::clone(runtime), response)),
                 }))
             }
         }
@@ -259,7 +256,7 @@ fn unreadable_error(path: &Path, error: &io::Error) -> GatewayError {
 }
 
 /// Retries a request after transient failures.
-fn retry_transient<T>(
+pub(crate) fn retry_transient<T>(
     mut request: impl FnMut() -> Result<T, DeliveryFailure>,
 ) -> Result<T, GatewayError> {
     let mut attempts = 0;
@@ -279,10 +276,16 @@ fn to_gateway_error(failure: DeliveryFailure) -> GatewayError {
 }
 
 /// Reads the body of an answer as a stream.
-struct ResponseReader {
+pub(crate) struct ResponseReader {
     runtime: std::sync::Arc<Runtime>,
     response: reqwest::Response,
     rest: bytes::Bytes,
+}
+
+impl ResponseReader {
+    pub(crate) fn new(runtime: std::sync::Arc<Runtime>, response: reqwest::Response) -> Self {
+        Self { runtime, response, rest: bytes::Bytes::new() }
+    }
 }
 
 impl Read for ResponseReader {

@@ -15,6 +15,8 @@ use tokio::sync::watch;
 
 /// The number of events that are read at a time.
 const EVENTS_PER_PAGE: usize = 32;
+/// The interval at which a hold of all events is checked again.
+const HOLD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// The maximum time between a delivery and its commit. A crash in between repeats the delivery.
 const MAX_COMMIT_DELAY: Duration = Duration::from_secs(1);
 
@@ -45,6 +47,9 @@ impl DeliveryQueue for WebhookWorker {
     type Sent = Result<(), SendFailure>;
 
     async fn next_head(&mut self) -> Result<WaitingEvent, Next> {
+        if self.parts.uplink.hold_reason().is_some() {
+            return Err(Next::wait_for(tokio::time::sleep(HOLD_CHECK_INTERVAL)));
+        }
         if self.events.is_empty() {
             // Before the queue is read, so that an event that is added meanwhile ends the wait.
             self.added.mark_unchanged();

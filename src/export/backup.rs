@@ -1,0 +1,349 @@
+//! The continuous backup: the gateway sends its journal to a bucket, and a new machine continues from there.
+//!
+//! | file | what |
+//! |---|---|
+//! | `keys`, `head`, `objects` | the objects in the bucket: their keys, the head and the eras, segments and bases. |
+//! | `chain`, `secrecy` | the checksum over the frames of an era; encryption and HMAC. |
+//! | `place` | the requests to a bucket or directory. |
+//! | `state` | what the gateway knows of its backup, in the data directory. |
+//! | `parts`, `worker`, `start`, `heads`, `ship`, `base`, `cleanup` | the workers: when and how they find their era, write the head, ship, make bases, merge and delete. |
+//! | `plan` | decisions from a listing. |
+//! | `reader`, `restore`, `check` | reading a backup: restore, list and check. |
+//! | `report` | what the operator sees. |
+//!
+//! An **era** is what one machine writes: its frames from one on, as segments, and bases, each the whole state. A new
+//! machine begins a new era, and so does a machine whose journal does not continue what is in the bucket. The **head**
+//! says which era counts, and up to which frame. It is written last and under a precondition, so what a crash or a second
+//! machine leaves in the bucket does not count. A machine that finds another one's head stops everything that others
+//! could see.
+//!
+//! Invariants:
+//! - A process uploads nothing before the bucket has accepted a head of its own (`Shipper::confirm_head`), and no object
+//!   that may count is overwritten (`Parts::upload`).
+//! - Only durable frames are sent, and a commit never waits for the bucket.
+//! - The data directory knows era, token and sequence of a head before the bucket does.
+//! - The journal keeps what no head covers ([`penstock_store::Options::retain_after`]).
+//! - Nothing is deleted before a head names what replaces it, and not within a day.
+mod base;
+mod chain;
+mod check;
+mod cleanup;
+mod head;
+mod heads;
+mod keys;
+mod objects;
+mod parts;
+mod place;
+mod plan;
+mod reader;
+mod report;
+mod restore;
+mod secrecy;
+mod ship;
+mod start;
+mod state;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+pub use check::{CheckFinding, CheckedBackup, ListedBackup, ListedEra};
+pub use report::{BackupState, BackupStatus};
+pub use restore::{RestoreProgress, RestoreRequest, RestoredBackup};
+pub use secrecy::{GeneratedKey, generate_key};
+
+use crate::Exporter;
+use crate::delivery_loop::deliver_queue;
+use crate::target;
+use crate::uplink::Traffic;
+use base::BaseWorker;
+use keys::BackupKeys;
+use parking_lot::Mutex;
+use parts::{BaseWork, Parts};
+use penstock_base::clock::Clock;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_config::{Backup, Targets};
+use penstock_store::ReadStore;
+use place::TargetObjects;
+use reader::Reader;
+use report::Reported;
+use secrecy::BackupKey;
+use state::{BackupFolder, LocalState};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use worker::ShipWorker;
+
+/// How long exports, sources and webhooks wait at the start for the bucket to accept a head. Then they run without it.
+const MAX_CLEARANCE_WAIT: Duration = Duration::from_secs(30);
+/// How long the start of a gateway with an empty store waits for the bucket.
+const EMPTY_STORE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The continuous backup of this gateway. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Backups {
+    parts: Arc<Parts<TargetObjects>>,
+    /// The state at the start.
+    state: Arc<LocalState>,
+}
+
+impl Backups {
+    /// Prepares the backup with these settings. Sends nothing. Blocking.
+    ///
+    /// # Errors
+    /// `ErrorClass::Invalid` if the target or the key cannot be used; `ErrorClass::Damaged` if the state in the data
+    /// directory cannot be read.
+    pub fn open(
+        exporter: &Exporter,
+        settings: &Backup,
+        clock: Clock,
+    ) -> Result<Self, GatewayError> {
+        let invalid = |cause: String| GatewayError::new(ErrorClass::Invalid, cause);
+        let inner = &*exporter.inner;
+        let options = &inner.options;
+        let key = BackupKey::parse(settings.key.as_deref()).map_err(invalid)?;
+        if !key.encrypts() && !settings.insecure {
+            return Err(invalid(
+                "service.backup.key is missing; penstock offsite-backup new-key creates one"
+                    .to_owned(),
+            ));
+        }
+        let folder = BackupFolder::of(&options.data_dir);
+        let state = folder.read_state()?;
+        folder.prepare().map_err(|error| state_error(&folder, &error))?;
+        let (targets, name) = (&options.targets, settings.target.as_str());
+        let (gateway, timings) = (options.gateway_id.as_str(), options.timings);
+        let objects = TargetObjects::open(targets, &options.data_dir, name, gateway, &timings);
+        let prefix = target::key_prefix(targets, name);
+        let parts = Parts {
+            objects: objects.map_err(invalid)?.with_uploads(inner, &folder.path, name),
+            keys: BackupKeys::new(&prefix, gateway, key.encrypts()),
+            key,
+            gateway: gateway.to_owned(),
+            token: keys::random_token(),
+            store: ReadStore::clone(&inner.queue.store),
+            clock,
+            disk: options.disk.clone(),
+            options: settings.clone(),
+            timings,
+            folder,
+            uplink: inner.uplink.for_traffic(Traffic::Export),
+            wake: Arc::default(),
+            base_wake: Arc::new(Notify::new()),
+            cleared: watch::Sender::new(false),
+            base: Mutex::new(BaseWork::Idle),
+            take_over: Mutex::new(false),
+            reported: Mutex::new(Reported::default()),
+        };
+        Ok(Self { parts: Arc::new(parts), state: Arc::new(state) })
+    }
+
+    /// Sends commits and bases until `stop` becomes true.
+    pub async fn run(&self, stop: watch::Receiver<bool>) {
+        let ship = ShipWorker::new(Arc::clone(&self.parts), LocalState::clone(&self.state));
+        let base = BaseWorker::new(Arc::clone(&self.parts));
+        tokio::join!(deliver_queue(ship, stop.clone()), deliver_queue(base, stop));
+    }
+
+    /// Waits until the head says that this gateway may export, or that it may not ([`Exporter::hold_reason`]), for at most
+    /// 30 s.
+    pub async fn wait_until_cleared(&self) {
+        let mut cleared = self.parts.cleared.subscribe();
+        let waiting = cleared.wait_for(|cleared| *cleared);
+        if tokio::time::timeout(MAX_CLEARANCE_WAIT, waiting).await.is_err() {
+            tracing::warn!(
+                "The head of the backup could not be read and written so far; exports, sources and webhooks begin without it."
+            );
+        }
+    }
+
+    /// Begins a new era on purpose, whoever has the current one.
+    ///
+    /// # Errors
+    /// `ErrorClass::Conflict` if the store is a copy for a look.
+    pub fn take_over(&self) -> Result<(), GatewayError> {
+        if self.state.copy {
+            return Err(copy_error());
+        }
+        *self.parts.take_over.lock() = true;
+        self.parts.wake.notify_one();
+        Ok(())
+    }
+
+    /// Returns what is shown of the backup. Blocking.
+    pub fn report(&self) -> BackupStatus {
+        self.parts.report()
+    }
+}
+
+/// Reads the backup of one gateway, on any machine.
+#[derive(Debug)]
+pub struct BackupReader(Reader<TargetObjects>);
+
+impl BackupReader {
+    /// Opens the backup of a gateway in a configured target. `key` is `service.backup.key`. Sends nothing.
+    ///
+    /// # Errors
+    /// `ErrorClass::Invalid` if the target or the key cannot be used.
+    pub fn of_target(
+        targets: &Targets,
+        data_dir: &Path,
+        bucket_name: &str,
+        gateway: &str,
+        key: Option<&str>,
+    ) -> Result<Self, GatewayError> {
+        Reader::of_target(targets, data_dir, bucket_name, gateway, key).map(Self)
+    }
+
+    /// Lists the gateways that have a backup in a configured target. Blocking.
+    ///
+    /// # Errors
+    /// As [`Self::of_target`], and if the target cannot be read.
+    pub fn list_gateways(
+        targets: &Targets,
+        data_dir: &Path,
+        bucket_name: &str,
+    ) -> Result<Vec<String>, GatewayError> {
+        Reader::list_gateways(targets, data_dir, bucket_name)
+    }
+
+    /// Restores the gateway into an empty data directory, and takes over from the old machine. Blocking.
+    ///
+    /// # Errors
+    /// `ErrorClass::NotFound` if there is no backup, `ErrorClass::Forbidden` if the key is another one,
+    /// `ErrorClass::Damaged` if an object is missing, damaged or at a wrong place, `ErrorClass::Conflict` if the head
+    /// changed meanwhile; the errors of the disk.
+    pub fn restore(
+        &self,
+        request: &RestoreRequest<'_>,
+        progress: &mut dyn FnMut(RestoreProgress),
+    ) -> Result<RestoredBackup, GatewayError> {
+        self.0.restore(request, progress)
+    }
+
+    /// Lists what there is. It needs no key. Blocking.
+    ///
+    /// # Errors
+    /// The bucket cannot be read, or a newer version wrote the backup.
+    pub fn list(&self) -> Result<ListedBackup, GatewayError> {
+        self.0.list()
+    }
+
+    /// Reads and verifies everything of an era, or of all eras. Passes each problem to `found`. Blocking.
+    ///
+    /// # Errors
+    /// The bucket cannot be read, there is no backup, or the key is another one.
+    pub fn check(
+        &self,
+        era: Option<&str>,
+        found: &mut dyn FnMut(&CheckFinding),
+        progress: &mut dyn FnMut(&CheckedBackup),
+    ) -> Result<CheckedBackup, GatewayError> {
+        self.0.check(era, found, progress)
+    }
+}
+
+fn copy_error() -> GatewayError {
+    GatewayError::new(
+        ErrorClass::Conflict,
+        "this store is a copy for a look (penstock restore --copy), which cannot take over; restore it without --copy",
+    )
+}
+
+/// Asks a gateway that does not run to begin a new era at its next start. Blocking.
+///
+/// # Errors
+/// `ErrorClass::Conflict` if the store is a copy for a look; the errors of the disk.
+pub fn request_take_over(data_dir: &Path) -> Result<(), GatewayError> {
+    let folder = BackupFolder::of(data_dir);
+    let state = folder.read_state()?;
+    if state.copy {
+        return Err(copy_error());
+    }
+    let state = LocalState { take_over: true, ..state };
+    folder.write_state(&state).map_err(|error| state_error(&folder, &error))
+}
+
+/// Returns the sequence after which the journal must keep all frames for the backup. Blocking.
+///
+/// # Errors
+/// The state of the backup cannot be read.
+pub fn retain_after(data_dir: &Path) -> Result<Option<u64>, GatewayError> {
+    Ok(BackupFolder::of(data_dir).read_state()?.retain_after())
+}
+
+/// Returns why exports, sources and webhooks of this data directory stand still from the start on, if they do, and logs it.
+pub(crate) fn stored_hold(data_dir: &Path) -> Result<Option<String>, GatewayError> {
+    let state = BackupFolder::of(data_dir).read_state()?;
+    let reason = state.hold_reason();
+    if reason.is_some() {
+        state.log_hold();
+    }
+    Ok(reason)
+}
+
+/// Returns whether exports whose files are gone still have to be replaced, because the store was restored from a bucket.
+pub(crate) fn has_lost_exports(data_dir: &Path) -> bool {
+    BackupFolder::of(data_dir).has_lost_exports()
+}
+
+/// Records that exports whose files are gone were replaced.
+pub(crate) fn record_lost_exports_replaced(data_dir: &Path) -> Result<(), GatewayError> {
+    let folder = BackupFolder::of(data_dir);
+    folder.set_lost_exports(false).map_err(|error| state_error(&folder, &error))
+}
+
+fn state_error(folder: &BackupFolder, error: &std::io::Error) -> GatewayError {
+    let text = format!("writing {} failed: {error}", folder.path.display());
+    GatewayError::new(ErrorClass::Internal, text)
+}
+
+/// Refuses to begin an empty store beside the backup of a gateway with the same id. If the bucket does not answer soon, the
+/// gateway begins. Blocking.
+///
+/// # Errors
+/// `ErrorClass::Invalid` if there is such a backup, or if the target or the key cannot be used.
+pub fn refuse_empty_store(
+    settings: &Backup,
+    targets: &Targets,
+    data_dir: &Path,
+    gateway: &str,
+) -> Result<(), GatewayError> {
+    if settings.new_era {
+        return Ok(());
+    }
+    let (target, key) = (settings.target.as_str(), settings.key.as_deref());
+    let reader = Reader::of_target(targets, data_dir, target, gateway, key)?;
+    let head = reader.keys.head();
+    let found = reader.runtime.block_on(async {
+        let reading = place::Objects::get(&reader.objects, &head);
+        tokio::time::timeout(EMPTY_STORE_TIMEOUT, reading).await
+    });
+    match found {
+        Ok(Ok(None)) => Ok(()),
+        Ok(Ok(Some(_))) => Err(GatewayError::new(
+            ErrorClass::Invalid,
+            format!(
+                "the store is empty, but the target {target} has a backup of the gateway {gateway:?}. To continue it, run \
+                 penstock restore --from {target}; to begin a new gateway of the same id beside it, set \
+                 service.backup.new-era=true"
+            ),
+        )),
+        Ok(Err(failure)) => {
+            warn_unread(&failure.cause);
+            Ok(())
+        }
+        Err(_) => {
+            warn_unread("the target did not answer in time");
+            Ok(())
+        }
+    }
+}
+
+fn warn_unread(cause: &str) {
+    tracing::warn!(
+        cause,
+        "Whether the bucket has a backup of this gateway could not be found out before the start; once it is read, a backup \
+         of another machine stops the backup, exports, sources and webhooks of this one."
+    );
+}

@@ -1,0 +1,327 @@
+//! Looking at a backup: what there is, and whether all of it is whole.
+use super::head::{EraRecord, PreviousEra};
+use super::keys::era_number;
+use super::place::Objects;
+use super::plan::{EraObjects, MissingFrames};
+use super::reader::{ReadError, Reader, missing_era_error};
+use super::secrecy::DecryptionError;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_store::verify_backup;
+
+/// A backup, as its listing shows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListedBackup {
+    /// The gateway.
+    pub gateway: String,
+    /// The era that counts.
+    pub era: Option<String>,
+    /// The last commit that counts.
+    pub last_sequence: Option<u64>,
+    /// The time by which it was made (RFC 3339).
+    pub last_at: Option<String>,
+    /// The era that a restore takes; `None` if none can be restored.
+    pub restorable: Option<String>,
+    /// The fingerprint of the key; `None` if the backup is not encrypted.
+    pub key: Option<String>,
+    /// The number of the store's format.
+    pub store_format: Option<u32>,
+    /// The eras, the oldest first.
+    pub eras: Vec<ListedEra>,
+}
+
+/// An era, as its listing shows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListedEra {
+    /// Its id.
+    pub id: String,
+    /// Its number.
+    pub number: u64,
+    /// When it began (RFC 3339).
+    pub begun_at: Option<String>,
+    /// The era and the commit that it continues.
+    pub continues: Option<(String, u64)>,
+    /// The commits of its bases.
+    pub bases: Vec<u64>,
+    /// The number of segments.
+    pub segments: usize,
+    /// The last commit in a segment or base.
+    pub last: Option<u64>,
+    /// The bytes of all objects.
+    pub bytes: u64,
+    /// The commits after the oldest base that no segment and no later base has: first and last.
+    pub missing: Vec<(u64, u64)>,
+}
+
+/// Something that a check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckFinding {
+    /// The key of the object, or the folder of the era.
+    pub key: String,
+    /// What is wrong, or what was not checked.
+    pub cause: String,
+    /// Whether nothing is wrong: an older era has another key.
+    pub is_note: bool,
+}
+
+/// The result of a check.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CheckedBackup {
+    /// Eras that were checked.
+    pub eras: u64,
+    /// Older eras with another key, which were not checked.
+    pub other_keys: u64,
+    /// Bases that were read.
+    pub bases: u64,
+    /// Segments that were read.
+    pub segments: u64,
+    /// Frames in them.
+    pub frames: u64,
+    /// Problems.
+    pub findings: u64,
+}
+
+impl<O: Objects> Reader<O> {
+    /// See [`BackupReader::list`](super::BackupReader::list).
+    pub(super) fn list(&self) -> Result<ListedBackup, GatewayError> {
+        let head = self.read_head()?.map(|found| found.head);
+        let mut listed = ListedBackup { gateway: self.gateway.clone(), ..ListedBackup::default() };
+        if let Some(head) = &head {
+            listed.era = Some(head.era.clone());
+            listed.last_sequence = Some(head.last.sequence);
+            listed.last_at = Some(head.last.time.at.clone());
+            listed.restorable = head.restorable().map(|known| known.era);
+            listed.key.clone_from(&head.key);
+            listed.store_format = Some(head.store_format);
+        }
+        for (id, objects) in self.list_eras()? {
+            let record = match self.read_era(&id) {
+                // The check names it.
+                Err(error) if error.class == ErrorClass::Damaged => None,
+                record => record?,
+            };
+            listed.eras.push(describe_era(id, &objects, record));
+        }
+        Ok(listed)
+    }
+
+    /// See [`BackupReader::check`](super::BackupReader::check).
+    pub(super) fn check(
+        &self,
+        era: Option<&str>,
+        found: &mut dyn FnMut(&CheckFinding),
+        progress: &mut dyn FnMut(&CheckedBackup),
+    ) -> Result<CheckedBackup, GatewayError> {
+        let head = self.require_head()?.head;
+        // An older era can have had another key.
+        let is_older = era.is_some_and(|era| era != head.era);
+        let fingerprint = if is_older { self.key.fingerprint() } else { head.key.clone() };
+        self.check_key(fingerprint.as_deref())?;
+        let eras = self.list_eras()?;
+        if let Some(era) = era.filter(|era| !eras.contains_key(*era)) {
+            return Err(missing_era_error(era));
+        }
+        let mut check = Check { checked: CheckedBackup::default(), found, progress, secret: None };
+        let mut secret = None;
+        for (id, objects) in eras.iter().filter(|(id, _)| era.is_none_or(|era| era == *id)) {
+            let known = head.restorable().filter(|known| known.era == *id);
+            let has_key = known.as_ref().is_some_and(|known| known.key == self.key.fingerprint());
+            if era.is_none() && *id != head.era && !has_key && self.has_other_key(id, objects)? {
+                check.note_other_key(self.keys.era_folder(id));
+                continue;
+            }
+            check.checked.eras += 1;
+            let limit = match &known {
+                Some(known) => known.last.sequence,
+                None => match self.find_limit(&head, id, &eras) {
+                    Err(error) if error.class == ErrorClass::Damaged => {
+                        check.report(self.keys.era_folder(id), error.detail);
+                        u64::MAX
+                    }
+                    limit => limit?,
+                },
+            };
+            self.check_bases(id, objects, known.as_ref(), &mut check)?;
+            if *id == head.era {
+                secret = check.secret.take();
+            }
+            self.check_segments(id, objects, (known.as_ref(), limit), &mut check)?;
+        }
+        if !is_older
+            && head.base.is_some()
+            && let Err(error) = head.check_mac(&self.key, secret.as_deref())
+        {
+            check.report(self.keys.head(), error.to_string());
+        }
+        Ok(check.checked)
+    }
+
+    /// Returns whether the objects of an era are for another key than this one.
+    fn has_other_key(&self, era: &str, objects: &EraObjects) -> Result<bool, GatewayError> {
+        let bases = objects.bases.iter().map(|(at, object)| (self.keys.base(era, *at), object));
+        let segments = objects
+            .segments
+            .iter()
+            .map(|((first, last), object)| (self.keys.segment(era, *first, *last), object));
+        let Some((key, object)) = bases.chain(segments).next() else { return Ok(false) };
+        if key != object.key {
+            // Only one of the two is encrypted.
+            return Ok(true);
+        }
+        let Some(input) = self.open(&key)? else { return Ok(false) };
+        Ok(matches!(self.key.decrypt(input), Err(DecryptionError::OtherKey)))
+    }
+
+    fn check_bases(
+        &self,
+        era: &str,
+        objects: &EraObjects,
+        known: Option<&PreviousEra>,
+        check: &mut Check<'_>,
+    ) -> Result<(), GatewayError> {
+        if let Some(known) = known.filter(|k| !objects.bases.contains_key(&k.base.sequence)) {
+            let key = self.keys.base(era, known.base.sequence);
+            check.report(key, "it does not exist, and head.json names it".to_owned());
+        }
+        for sequence in objects.bases.keys() {
+            let read = self.read_base(era, *sequence, &mut |input, path| {
+                verify_backup(input, path).map(|backup| backup.sequence)
+            });
+            match read {
+                Ok(base) => {
+                    check.checked.bases += 1;
+                    let expected = known.filter(|known| known.base.sequence == *sequence);
+                    if expected.is_some_and(|known| known.base != base.entry) {
+                        let cause = "it is not the object that head.json names";
+                        check.report(self.keys.base(era, *sequence), cause.to_owned());
+                    }
+                    check.secret = base.secret.or(check.secret.take());
+                }
+                Err(error) => check.report_error(error)?,
+            }
+            check.show_progress();
+        }
+        Ok(())
+    }
+
+    fn check_segments(
+        &self,
+        era: &str,
+        objects: &EraObjects,
+        (known, limit): (Option<&PreviousEra>, u64),
+        check: &mut Check<'_>,
+    ) -> Result<(), GatewayError> {
+        for MissingFrames { from, to } in list_missing(objects, limit, known.is_some()) {
+            let cause = format!("the frames {from} to {to} are missing");
+            check.report(self.keys.era_folder(era), cause);
+        }
+        let widest = objects.list_widest(limit);
+        let mut position = None;
+        for segment in objects.segments.keys().filter(|(_, last)| *last <= limit) {
+            let is_widest = widest.binary_search(segment).is_ok();
+            let before = position.filter(|_| is_widest);
+            let mut frames = 0;
+            let read = self.read_segment(era, *segment, before, &mut |_, _, _| {
+                frames += 1;
+                Ok(())
+            });
+            match read {
+                Ok(checksum) => {
+                    check.checked.segments += 1;
+                    check.checked.frames += frames;
+                    if is_widest {
+                        position = Some((segment.1, checksum));
+                    }
+                }
+                Err(error) => {
+                    position = None;
+                    check.report_error(error)?;
+                }
+            }
+            check.show_progress();
+        }
+        if let Some(known) = known
+            && let Err(error) = self.check_end(&known.last, position)
+        {
+            check.report(self.keys.era_folder(era), error.detail);
+        }
+        Ok(())
+    }
+}
+
+/// A check that runs.
+struct Check<'a> {
+    checked: CheckedBackup,
+    found: &'a mut dyn FnMut(&CheckFinding),
+    progress: &'a mut dyn FnMut(&CheckedBackup),
+    /// That of the last base that was read.
+    secret: Option<String>,
+}
+
+impl Check<'_> {
+    fn report(&mut self, key: String, cause: String) {
+        self.checked.findings += 1;
+        (self.found)(&CheckFinding { key, cause, is_note: false });
+    }
+
+    fn note_other_key(&mut self, key: String) {
+        self.checked.other_keys += 1;
+        let cause = "this era has another key, so it was not checked".to_owned();
+        (self.found)(&CheckFinding { key, cause, is_note: true });
+    }
+
+    /// Reports the problem of an object. Other errors end the check.
+    fn report_error(&mut self, error: ReadError) -> Result<(), GatewayError> {
+        match error {
+            // It was deleted meanwhile, because a merged one has its frames.
+            ReadError::Missing(_) => {}
+            ReadError::Object { key, error } => self.report(key, error.to_string()),
+            ReadError::Gateway(error) if error.class == ErrorClass::Damaged => {
+                self.report(String::new(), error.detail);
+            }
+            ReadError::Gateway(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn show_progress(&mut self) {
+        (self.progress)(&self.checked);
+    }
+}
+
+fn describe_era(id: String, objects: &EraObjects, record: Option<EraRecord>) -> ListedEra {
+    let last_segment = objects.segments.keys().map(|(_, last)| *last).max();
+    let last_base = objects.bases.keys().next_back().copied();
+    let missing = list_missing(objects, u64::MAX, false);
+    ListedEra {
+        number: era_number(&id).unwrap_or(0),
+        id,
+        begun_at: record.as_ref().map(|record| record.begin.time.at.clone()),
+        continues: record
+            .and_then(|record| record.continues)
+            .map(|continued| (continued.era, continued.sequence)),
+        bases: objects.bases.keys().copied().collect(),
+        segments: objects.segments.len(),
+        last: last_segment.max(last_base),
+        bytes: objects.bytes(),
+        missing: missing.into_iter().map(|MissingFrames { from, to }| (from, to)).collect(),
+    }
+}
+
+/// Lists the frames after the oldest base that no segment up to `limit` has. With `is_end`, `limit` is the last frame, which
+/// must be there.
+fn list_missing(objects: &EraObjects, limit: u64, is_end: bool) -> Vec<MissingFrames> {
+    let Some(oldest) = objects.bases.keys().next() else { return Vec::new() };
+    let mut covered = *oldest;
+    let mut missing = Vec::new();
+    for (first, end) in objects.list_widest(limit) {
+        if first > covered + 1 {
+            missing.push(MissingFrames { from: covered + 1, to: first - 1 });
+        }
+        covered = covered.max(end);
+    }
+    if is_end && limit > covered {
+        missing.push(MissingFrames { from: covered + 1, to: limit });
+    }
+    // A base after the gap does without these frames, but no point between them can be restored.
+    missing
+}

@@ -1,0 +1,128 @@
+//! What the operator sees of the backup.
+use super::keys::era_number;
+use super::parts::{BaseWork, Parts};
+use super::place::Objects;
+use super::state::Hole;
+use penstock_resources::export::Cause;
+use penstock_resources::gateway::BackupHole;
+pub use penstock_resources::gateway::{BackupState, BackupStatus};
+
+/// What the workers report.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reported {
+    pub(super) report: BackupStatus,
+    /// The class of the last failure.
+    pub(super) class: Option<Cause>,
+    /// Why the last attempt to make or send a base failed.
+    pub(super) base_failure: Option<String>,
+    /// Why the last attempt to list, merge or delete objects failed.
+    pub(super) cleanup_failure: Option<String>,
+}
+
+impl<O: Objects> Parts<O> {
+    /// Returns what is shown. Blocking.
+    pub(super) fn report(&self) -> BackupStatus {
+        let reported = self.reported.lock().clone();
+        let mut report = reported.report.clone();
+        report.target.clone_from(&self.options.target);
+        report.interval_seconds = self.options.interval.as_secs();
+        report.number = report.era.as_deref().and_then(era_number);
+        report.base_pending = *self.base.lock() != BaseWork::Idle;
+        let newest = self.store.newest_durable();
+        if let Some(last) = report.last_sequence.filter(|last| *last < newest) {
+            report.lag_bytes = self.store.bytes_after(last).unwrap_or(0);
+            report.lag_seconds = self.age_after(last);
+        }
+        report.warnings = list_warnings(&report, &reported);
+        report
+    }
+
+    /// Returns the age in seconds of the oldest commit after `last`, by the gateway's clock and exact to the interval.
+    fn age_after(&self, last: u64) -> u64 {
+        let oldest = self.folder.read_points(last, 1);
+        let at = oldest.first().and_then(|point| point.time.timestamp());
+        let age = at.map_or(0, |at| self.clock.now().as_second() - at.as_second());
+        // A clock that was set back is behind what it recorded.
+        u64::try_from(age).unwrap_or(0)
+    }
+
+    /// Records the success of an attempt.
+    pub(super) fn clear_failure(&self) -> bool {
+        let mut reported = self.reported.lock();
+        let had_failed = reported.class.take().is_some();
+        let report = &mut reported.report;
+        if report.state == BackupState::Blocked {
+            report.state = match (&report.era, report.base_sequence) {
+                (None, _) => BackupState::Starting,
+                (Some(_), None) => BackupState::FirstBase,
+                (Some(_), Some(_)) => BackupState::Running,
+            };
+            (report.cause, report.cause_since) = (None, None);
+        }
+        had_failed
+    }
+
+    /// Records a segment of `bytes` that is in the bucket.
+    pub(super) fn report_segment(&self, bytes: u64) {
+        self.reported.lock().report.bytes += bytes;
+    }
+
+    pub(super) fn report_hole(&self, hole: Option<Hole>) {
+        self.reported.lock().report.hole = hole.map(|Hole { from, to }| BackupHole { from, to });
+    }
+}
+
+/// Lists what needs attention.
+fn list_warnings(report: &BackupStatus, reported: &Reported) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let cause = report.cause.as_deref().unwrap_or_default();
+    match report.state {
+        BackupState::Replaced | BackupState::Copy => warnings.push(cause.to_owned()),
+        BackupState::Blocked => {
+            warnings.push(format!("the backup is blocked: {cause}; the gateway retries"));
+        }
+        BackupState::FirstBase | BackupState::Running if !report.restorable => {
+            warnings.push(
+                "there is no backup that can be restored until the next base is complete"
+                    .to_owned(),
+            );
+        }
+        BackupState::Starting | BackupState::FirstBase | BackupState::Running => {}
+    }
+    let is_link = matches!(reported.class, Some(Cause::Unreachable | Cause::Broken));
+    if report.is_late() && !is_link && report.state != BackupState::Replaced {
+        warnings.push(format!(
+            "the backup is {} s behind the commits, more than 10 times service.backup.interval",
+            report.lag_seconds
+        ));
+    }
+    for (what, failure) in [
+        ("a base of the backup could not be made or sent", &reported.base_failure),
+        ("the backup could not be listed, merged or cleaned up", &reported.cleanup_failure),
+    ] {
+        if let Some(cause) = failure {
+            warnings.push(format!("{what}: {cause}; the gateway retries"));
+        }
+    }
+    if report.single_writer == Some(false) {
+        warnings.push(
+            "the backup's target does not refuse a wrong If-Match, so two machines that write one backup cannot be \
+             excluded"
+                .to_owned(),
+        );
+    }
+    if report.may_delete == Some(false) {
+        warnings.push(
+            "the credentials of the backup's target may not delete objects, so nothing of the backup is merged or \
+             deleted"
+                .to_owned(),
+        );
+    }
+    if let Some(BackupHole { from, to }) = report.hole {
+        warnings.push(format!(
+            "the commits {from} to {to} were no longer in the journal when they were to be sent: the backup has them \
+             only as part of a later base, so no point in time between them can be restored"
+        ));
+    }
+    warnings
+}

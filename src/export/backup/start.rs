@@ -1,0 +1,274 @@
+//! What the worker that writes the head does at its start: it finds out whose the head is, and continues its era or begins
+//! one.
+use super::chain::Checksum;
+use super::head::{Continued, DocumentError, EraRecord, Head, LastFrame, MarkedTime, PreviousEra};
+use super::heads::{Origin, document_failure, old_head_failure};
+use super::keys::new_era_id;
+use super::parts::store_failure;
+use super::place::{Objects, Precondition, Replaced, SmallObject};
+use super::plan;
+use super::secrecy::random_secret;
+use super::ship::{KnownHead, Phase, Shipper};
+use super::state::{Anchor, OwnEra};
+use crate::cause::DeliveryFailure;
+use penstock_store::Error;
+
+impl<O: Objects> Shipper<O> {
+    /// Reads the head, and finds out whose it is.
+    pub(super) async fn start(&mut self) -> Result<(), DeliveryFailure> {
+        let is_asked = std::mem::take(&mut *self.parts.take_over.lock());
+        if is_asked {
+            self.state.take_over = true;
+            // From now on it is tried until it succeeds.
+            self.phase = Phase::Starting;
+            self.write_state().await?;
+        }
+        self.relieve_disk().await?;
+        if self.known.is_none() {
+            self.report_own_era().await?;
+        }
+        if let Some(reason) = self.state.hold_reason() {
+            self.stop(reason);
+            return Ok(());
+        }
+        let found = self.parts.objects.get(&self.parts.keys.head()).await?;
+        let Some(SmallObject { text, etag }) = found else {
+            return self.begin_era(None, None).await;
+        };
+        let has_own = self.state.era.is_some() || self.state.beginning.is_some();
+        let takes_over = self.state.take_over || (self.parts.options.new_era && !has_own);
+        let (head, origin) = match self.read_head(&text) {
+            Ok(found) => found,
+            Err(DocumentError::Malformed { .. } | DocumentError::WrongMac) if takes_over => {
+                return self.begin_era(None, etag).await;
+            }
+            Err(error) => return Err(document_failure(&error)),
+        };
+        if takes_over {
+            return self.begin_era(Some(head), etag).await;
+        }
+        match origin {
+            Origin::Former => {
+                let known = self.state.anchor.map_or(0, |anchor| anchor.sequence);
+                return Err(old_head_failure(head.last.sequence, known));
+            }
+            Origin::Other => return self.record_replacement(&head.era).await,
+            Origin::Own => {}
+        }
+        match self.find_reason_for_new_era(&head).await? {
+            Some(reason) => {
+                tracing::warn!(era = head.era, reason, "The backup begins a new era.");
+                self.begin_era(Some(head), etag).await
+            }
+            None => self.continue_era(head, etag).await,
+        }
+    }
+
+    /// Reports what the data directory knows of the own era, until the head is read: the link may be down for long.
+    async fn report_own_era(&self) -> Result<(), DeliveryFailure> {
+        let Some(own) = self.state.era.clone().or_else(|| self.state.beginning.clone()) else {
+            return Ok(());
+        };
+        let era = own.id.clone();
+        let small = self.parts.run(move |parts| Ok(parts.folder.read_unmerged(&era).pop()));
+        let small = small.await?.map(|mut segment| {
+            let time = segment.points.pop().map(|point| point.time.at);
+            (segment.last, time)
+        });
+        // Only a last segment that is not small is missing here. Then a little too much counts as not sent.
+        let ends = [
+            Some((own.begin.sequence, Some(own.begin.time.at))),
+            self.state.anchor.map(|anchor| (anchor.sequence, None)),
+            own.base.as_ref().map(|base| (base.entry.sequence, None)),
+            small,
+        ];
+        let last = ends.into_iter().flatten().max();
+        let mut reported = self.parts.reported.lock();
+        let report = &mut reported.report;
+        report.era = Some(own.id);
+        report.restorable = own.base.is_some() || own.previous.is_some();
+        if let Some((sequence, at)) = last {
+            (report.last_sequence, report.last_at) = (Some(sequence), at);
+        }
+        if let Some(base) = own.base {
+            report.base_sequence = Some(base.entry.sequence);
+            report.base_at = Some(base.at);
+            report.bytes = base.entry.bytes + base.sent_since;
+        }
+        Ok(())
+    }
+
+    /// Returns why the era of a head of this gateway cannot be continued.
+    async fn find_reason_for_new_era(
+        &self,
+        head: &Head,
+    ) -> Result<Option<&'static str>, DeliveryFailure> {
+        if !self.can_check(head) {
+            return Ok(Some("service.backup.key has changed"));
+        }
+        if self.lost_frames {
+            return Ok(Some("frames that were not sent are no longer in the journal"));
+        }
+        let anchor = self.anchor_of(&head.era);
+        let last = head.last.clone();
+        let Some(anchor) = anchor else {
+            return Ok(Some("the data directory does not have the state of this era"));
+        };
+        if anchor.sequence > last.sequence {
+            return Err(old_head_failure(last.sequence, anchor.sequence));
+        }
+        // A frame of the head that the journal lacks was synced before it was sent, so the medium has lost it. Only the disk
+        // that sent it gets here: see `state::Writer`.
+        let compared = self.parts.run(move |parts| {
+            if parts.store.newest_durable() < last.sequence {
+                return Ok(None);
+            }
+            let mut checksum = anchor.checksum;
+            let read = parts.store.read_frames(anchor.sequence, last.sequence, &mut |_, frame| {
+                checksum.add_frame(frame);
+                Ok(())
+            });
+            match read {
+                Ok(()) => Ok(Some(checksum == last.checksum)),
+                Err(Error::FramesReplaced { .. }) => Ok(None),
+                Err(error) => Err(store_failure(&error)),
+            }
+        });
+        Ok(match compared.await? {
+            Some(true) => None,
+            Some(false) => Some("the journal has other frames than the bucket"),
+            None => Some("the journal does not have all frames of the bucket"),
+        })
+    }
+
+    /// Returns a frame of an era and the checksum up to it, which is not above its head.
+    fn anchor_of(&self, era: &str) -> Option<Anchor> {
+        let begin = |own: &OwnEra| {
+            let LastFrame { sequence, checksum, .. } = own.begin;
+            (own.id == era).then_some(Anchor { sequence, checksum })
+        };
+        if let Some(begin) = self.state.beginning.as_ref().and_then(begin) {
+            return Some(begin);
+        }
+        let own = self.state.era.as_ref().and_then(begin)?;
+        Some(self.state.anchor.unwrap_or(own))
+    }
+
+    /// Continues the era of a head of this gateway.
+    async fn continue_era(
+        &mut self,
+        head: Head,
+        etag: Option<String>,
+    ) -> Result<(), DeliveryFailure> {
+        self.unmerged = self.parts.folder.read_unmerged(&head.era);
+        self.unmerged.retain(|segment| segment.last <= head.last.sequence);
+        let is_restorable = head.restorable().is_some();
+        self.accept_head(KnownHead { head, etag, is_confirmed: false }).await?;
+        self.parts.reported.lock().report.restorable = is_restorable;
+        tracing::info!(era = self.era_id(), "The backup continues.");
+        Ok(())
+    }
+
+    fn era_id(&self) -> &str {
+        self.state.era.as_ref().map_or("", |own| own.id.as_str())
+    }
+
+    /// Begins a new era. It replaces the head `found`, or one that cannot be used, with this entity tag.
+    async fn begin_era(
+        &mut self,
+        found: Option<Head>,
+        etag: Option<String>,
+    ) -> Result<(), DeliveryFailure> {
+        self.discard_pending();
+        let own = self.prepare_era(found.as_ref()).await?;
+        let record = EraRecord::new(
+            &self.parts.gateway,
+            (&own.id, own.number),
+            own.begin.clone(),
+            own.previous.as_ref().map(|before| Continued {
+                era: before.era.clone(),
+                sequence: before.last.sequence,
+            }),
+        );
+        let key = self.parts.keys.era(&own.id);
+        // Its id is random, so an object that is there is from an attempt before this one.
+        let text = record.to_text();
+        let put = self.parts.objects.put(&key, &text, &Precondition::Missing).await?;
+        if put == Replaced::Unsupported {
+            self.parts.objects.put(&key, &text, &Precondition::Always).await?;
+        }
+        (self.known, self.unusable_etag) = match found {
+            Some(head) => (Some(KnownHead { head, etag, is_confirmed: false }), None),
+            None => (None, etag),
+        };
+        let content = self.describe_head(&own, own.begin.clone());
+        self.write_head(content).await?;
+        if self.era_id() != own.id {
+            // Another head was there. The next attempt begins with that one.
+            return Ok(());
+        }
+        tracing::info!(
+            era = own.id,
+            sequence = own.begin.sequence,
+            "The backup began an era; a base follows."
+        );
+        Ok(())
+    }
+
+    /// Stores a new era in the data directory, before anything in the bucket names it. One that was begun before is used
+    /// again, because its head may still arrive.
+    async fn prepare_era(&mut self, found: Option<&Head>) -> Result<OwnEra, DeliveryFailure> {
+        if let Some(begun) = self.state.beginning.clone().filter(|_| !self.lost_frames) {
+            let sequence = begun.begin.sequence;
+            let is_usable = self.parts.run(move |parts| {
+                let oldest = parts.store.oldest_frame().map_err(|error| store_failure(&error))?;
+                Ok((oldest - 1..=parts.store.newest_durable()).contains(&sequence))
+            });
+            let is_newer = found.is_none_or(|head| head.number < begun.number);
+            if is_newer && is_usable.await? {
+                return Ok(begun);
+            }
+        }
+        let listing = self.parts.objects.list(&self.parts.keys.root).await?;
+        let listed = plan::highest_number(&listing, &self.parts.keys);
+        let known = found.map_or(0, |head| head.number).max(self.state.highest_number);
+        let number = listed.max(known) + 1;
+        let id = new_era_id(number);
+        let checksum = Checksum::of_era(&id);
+        let begun = self.parts.run(move |parts| {
+            // Before the sequence is read, so that no compaction removes the frames after it.
+            let retained = parts.store.retain_frames_after(Some(parts.store.newest_durable()));
+            retained.map_err(|error| store_failure(&error))?;
+            let sequence = parts.store.newest_durable();
+            // Those of frames that are lost would be taken for those of new ones.
+            parts.folder.discard_points();
+            let time = MarkedTime::of_stamp(parts.clock.stamp());
+            Ok(LastFrame { sequence, checksum, time })
+        });
+        let begin = begun.await?;
+        let previous = found.and_then(|head| self.trust_restorable(head));
+        let own = OwnEra { id, number, begin, previous, base: None };
+        let key = &self.parts.key;
+        if found.is_some_and(|head| head.key != key.fingerprint()) {
+            self.state.secret = None;
+        }
+        if key.needs_secret() {
+            self.state.secret.get_or_insert_with(random_secret);
+        }
+        self.state.highest_number = number;
+        self.state.beginning = Some(own.clone());
+        self.write_state().await?;
+        Ok(own)
+    }
+
+    /// Returns what a head says can be restored, if its HMAC is right, or if the data directory knows its base. The new head
+    /// gives it an HMAC of this gateway.
+    fn trust_restorable(&self, head: &Head) -> Option<PreviousEra> {
+        let is_right =
+            self.can_check(head) && head.check_mac(&self.parts.key, self.secret()).is_ok();
+        let own = self.state.era.as_ref().filter(|own| own.id == head.era);
+        let base = own.and_then(|own| own.base.as_ref()).map(|base| &base.entry);
+        let is_known = base.is_some() && base == head.base.as_ref();
+        if is_right || is_known { head.restorable() } else { None }
+    }
+}

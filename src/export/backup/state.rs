@@ -1,0 +1,474 @@
+//! What the gateway knows of its backup after a restart: files in `<data-dir>/backup`. None of it is in the store, because
+//! a commit would be one more to send.
+use super::chain::Checksum;
+use super::head::{BaseEntry, Head, LastFrame, PreviousEra};
+use super::objects::{Point, discard_file};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::files;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+const STATE_FILE: &str = "state.json";
+const UNMERGED_FILE: &str = "unmerged.jsonl";
+const POINTS_FILE: &str = "points.jsonl";
+const SEGMENT_FILE: &str = "segment.new";
+const MERGED_FILE: &str = "merged.new";
+const BASE_FILE: &str = "base.new";
+/// Exists after a restore until exports whose files are gone are replaced. It is no part of the state, which only the
+/// worker writes.
+const LOST_EXPORTS_FILE: &str = "lost-exports";
+const VERSION: u32 = 1;
+/// The number of earlier heads' tokens that are kept.
+const MAX_FORMER_WRITERS: usize = 32;
+
+/// The folder of the backup in the data directory.
+#[derive(Debug, Clone)]
+pub(super) struct BackupFolder {
+    pub(super) path: PathBuf,
+}
+
+/// An era of this gateway.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OwnEra {
+    pub(super) id: String,
+    pub(super) number: u64,
+    /// The frame after which its segments begin.
+    pub(super) begin: LastFrame,
+    /// The era before it that can be restored, until this one has a base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) previous: Option<PreviousEra>,
+    /// Its newest base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) base: Option<OwnBase>,
+}
+
+/// The newest base of an era.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OwnBase {
+    // Not flattened: with `arbitrary_precision`, serde reads no numbers of flattened members.
+    pub(super) entry: BaseEntry,
+    /// When it was made (RFC 3339).
+    pub(super) at: String,
+    /// The same as elapsed time in milliseconds.
+    pub(super) elapsed: u64,
+    /// The bytes of segments sent since.
+    #[serde(default)]
+    pub(super) sent_since: u64,
+}
+
+/// Commits that no backup has one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Hole {
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// Another machine that has taken over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReplacedBy {
+    /// When this gateway noticed it (RFC 3339).
+    pub(super) at: String,
+    /// The era in the head.
+    pub(super) era: String,
+}
+
+/// `state.json`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct LocalState {
+    pub(super) version: u32,
+    /// The secret of the head's HMAC, if the key is a recipient.
+    pub(super) secret: Option<String>,
+    /// The era whose head was confirmed.
+    pub(super) era: Option<OwnEra>,
+    /// An era whose head may not be there yet.
+    pub(super) beginning: Option<OwnEra>,
+    /// A frame that a head in the bucket covers, of the confirmed era. The journal keeps all later ones.
+    pub(super) anchor: Option<Anchor>,
+    /// Who may have written the head that is in the bucket now: the last writer that was confirmed, and those that tried
+    /// since.
+    pub(super) writers: Vec<Writer>,
+    /// Who wrote the heads before, the newest last. A bucket may still return one of them.
+    pub(super) former: Vec<Writer>,
+    /// The highest number of an era that is known.
+    pub(super) highest_number: u64,
+    pub(super) replaced: Option<ReplacedBy>,
+    /// Whether the store is a copy for a look.
+    pub(super) copy: bool,
+    /// Whether the operator asked for a new era, whoever has the current one.
+    pub(super) take_over: bool,
+    /// The last commits that are in no backup one by one.
+    pub(super) hole: Option<Hole>,
+}
+
+/// Who wrote heads, and up to where.
+///
+/// The sequence tells the two reasons apart for which a journal can lack what a head with a token of this disk covers. A
+/// medium that lost frames after it had said that they were synced has the sequence: the gateway begins a new era. The
+/// clone of a running disk, or an older image of it, has not, because its token went on elsewhere: another machine has
+/// taken over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Writer {
+    pub(super) era: String,
+    pub(super) token: String,
+    /// The last frame that its heads can cover.
+    pub(super) last: u64,
+}
+
+impl Writer {
+    fn is(&self, era: &str, token: &str) -> bool {
+        self.era == era && self.token == token
+    }
+
+    fn can_have_written(&self, head: &Head) -> bool {
+        self.is(&head.era, &head.writer) && head.last.sequence <= self.last
+    }
+}
+
+/// A frame and the checksum up to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Anchor {
+    pub(super) sequence: u64,
+    pub(super) checksum: Checksum,
+}
+
+impl Default for LocalState {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            secret: None,
+            era: None,
+            beginning: None,
+            anchor: None,
+            writers: Vec::new(),
+            former: Vec::new(),
+            highest_number: 0,
+            replaced: None,
+            copy: false,
+            take_over: false,
+            hole: None,
+        }
+    }
+}
+
+/// A small segment that is not merged yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Unmerged {
+    pub(super) era: String,
+    pub(super) first: u64,
+    pub(super) last: u64,
+    pub(super) before: Checksum,
+    pub(super) after: Checksum,
+    /// The bytes of its frames.
+    pub(super) raw_bytes: u64,
+    pub(super) points: Vec<Point>,
+}
+
+impl BackupFolder {
+    pub(super) fn of(data_dir: &Path) -> Self {
+        Self { path: data_dir.join("backup") }
+    }
+
+    pub(super) fn segment_file(&self) -> PathBuf {
+        self.path.join(SEGMENT_FILE)
+    }
+
+    pub(super) fn merged_file(&self) -> PathBuf {
+        self.path.join(MERGED_FILE)
+    }
+
+    pub(super) fn base_file(&self) -> PathBuf {
+        self.path.join(BASE_FILE)
+    }
+
+    /// Records whether exports whose files are gone still have to be replaced.
+    pub(super) fn set_lost_exports(&self, are_lost: bool) -> io::Result<()> {
+        let path = self.path.join(LOST_EXPORTS_FILE);
+        if are_lost {
+            return files::write_atomically(&path, b"");
+        }
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => files::sync_folder(&self.path),
+        }
+    }
+
+    /// Returns whether exports whose files are gone still have to be replaced.
+    pub(super) fn has_lost_exports(&self) -> bool {
+        self.path.join(LOST_EXPORTS_FILE).exists()
+    }
+
+    /// Creates the folder, and removes what an earlier process did not finish.
+    pub(super) fn prepare(&self) -> io::Result<()> {
+        files::create_folders(&self.path)?;
+        for left in [self.segment_file(), self.merged_file(), self.base_file()] {
+            discard_file(&left);
+        }
+        Ok(())
+    }
+
+    /// Reads the state; the default if there is none.
+    ///
+    /// # Errors
+    /// It cannot be read. A gateway without its state might write beside another one.
+    pub(super) fn read_state(&self) -> Result<LocalState, GatewayError> {
+        let path = self.path.join(STATE_FILE);
+        let unreadable = |error: &dyn std::fmt::Display| {
+            GatewayError::new(
+                ErrorClass::Damaged,
+                format!(
+                    "the state of the backup, {}, cannot be read: {error}; if it is damaged, remove it and run penstock \
+                     offsite-backup take-over",
+                    path.display()
+                ),
+            )
+        };
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(LocalState::default());
+            }
+            text => text.map_err(|error| unreadable(&error))?,
+        };
+        let state: LocalState = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
+        if state.version > VERSION {
+            return Err(unreadable(&"a newer version of Penstock wrote it"));
+        }
+        Ok(state)
+    }
+
+    /// Replaces the state. It is on the medium when this returns.
+    pub(super) fn write_state(&self, state: &LocalState) -> io::Result<()> {
+        files::create_folders(&self.path)?;
+        files::write_atomically(&self.path.join(STATE_FILE), &serde_json::to_vec(state)?)
+    }
+
+    /// Reads the small segments of an era that are not merged yet, in order.
+    pub(super) fn read_unmerged(&self, era: &str) -> Vec<Unmerged> {
+        let segments = read_lines::<Unmerged>(&self.path.join(UNMERGED_FILE));
+        segments.into_iter().filter(|segment| segment.era == era).collect()
+    }
+
+    /// Adds a small segment. If a power cut loses the line, the segment stays small.
+    pub(super) fn append_unmerged(&self, segment: &Unmerged) -> io::Result<()> {
+        append_line(&self.path.join(UNMERGED_FILE), segment)
+    }
+
+    /// Reads the times of the frames after `after`, in order, at most so many: without a link the file grows for long.
+    pub(super) fn read_points(&self, after: u64, max: usize) -> Vec<Point> {
+        let Ok(file) = File::open(self.path.join(POINTS_FILE)) else { return Vec::new() };
+        let lines = BufReader::new(file).lines().map_while(Result::ok);
+        let points = lines.filter_map(|line| serde_json::from_str::<Point>(&line).ok());
+        points.filter(|point| point.sequence > after).take(max).collect()
+    }
+
+    /// Adds the time of the newest frame. If a power cut loses the line, the time is known less exactly.
+    pub(super) fn append_point(&self, point: &Point) -> io::Result<()> {
+        append_line(&self.path.join(POINTS_FILE), point)
+    }
+
+    /// Removes the times, because all frames are sent.
+    pub(super) fn discard_points(&self) {
+        discard_file(&self.path.join(POINTS_FILE));
+    }
+
+    /// Replaces the list of small segments.
+    pub(super) fn write_unmerged(&self, segments: &[Unmerged]) -> io::Result<()> {
+        let mut text = Vec::new();
+        for segment in segments {
+            text.extend(serde_json::to_vec(segment)?);
+            text.push(b'\n');
+        }
+        files::write_atomically(&self.path.join(UNMERGED_FILE), &text)
+    }
+}
+
+/// Reads the lines of a file. A line that a crash cut off is ignored.
+fn read_lines<T: for<'a> Deserialize<'a>>(path: &Path) -> Vec<T> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Adds a line to a file, on its own also if the last one was cut off.
+fn append_line(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let mut line = vec![b'\n'];
+    line.extend(serde_json::to_vec(value)?);
+    line.push(b'\n');
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)?.write_all(&line)
+}
+
+impl LocalState {
+    /// Returns why the exports, sources and webhooks of this gateway stand still, if they do.
+    pub(super) fn hold_reason(&self) -> Option<String> {
+        if self.copy {
+            return Some(
+                "this store is a copy for a look (penstock restore --copy), which disturbs nobody"
+                    .to_owned(),
+            );
+        }
+        let ReplacedBy { at, era } = self.replaced.as_ref().filter(|_| !self.take_over)?;
+        Some(format!(
+            "another machine has taken over this gateway: the backup has the era {era}, noticed at {at}; if this is \
+             wrong, run penstock offsite-backup take-over"
+        ))
+    }
+
+    /// Logs why they stand still.
+    pub(super) fn log_hold(&self) {
+        if self.copy {
+            tracing::warn!(
+                "This store is a copy for a look: its backup, exports, sources and webhooks stand still."
+            );
+        } else if let Some(ReplacedBy { at, era }) = &self.replaced {
+            tracing::error!(
+                era,
+                noticed_at = at,
+                "Another machine has taken over this gateway: its backup, exports, sources and webhooks stand still."
+            );
+        }
+    }
+
+    /// Returns whether this can be the current head of this gateway.
+    pub(super) fn may_have_written(&self, head: &Head) -> bool {
+        self.writers.iter().any(|writer| writer.can_have_written(head))
+    }
+
+    /// Returns whether this gateway wrote this head before its current one.
+    pub(super) fn has_written_before(&self, head: &Head) -> bool {
+        self.former.iter().any(|writer| writer.can_have_written(head))
+    }
+
+    /// Adds who is about to write a head up to `last`.
+    pub(super) fn add_writer(&mut self, era: &str, token: &str, last: u64) {
+        match self.writers.iter_mut().find(|writer| writer.is(era, token)) {
+            Some(writer) => writer.last = writer.last.max(last),
+            None => {
+                self.writers.push(Writer { era: era.to_owned(), token: token.to_owned(), last });
+            }
+        }
+    }
+
+    /// Records that a head was confirmed.
+    pub(super) fn confirm_writer(&mut self, head: &Head) {
+        let Head { era, writer: token, .. } = head;
+        let before = self.writers.extract_if(.., |writer| !writer.is(era, token));
+        self.former.extend(before);
+        self.add_writer(era, token, head.last.sequence);
+        let superfluous = self.former.len().saturating_sub(MAX_FORMER_WRITERS);
+        self.former.drain(..superfluous);
+    }
+
+    /// Returns the sequence after which the journal must keep all frames.
+    pub(super) fn retain_after(&self) -> Option<u64> {
+        if self.copy || self.replaced.is_some() {
+            return None;
+        }
+        let begin = self.beginning.as_ref().map(|era| era.begin.sequence);
+        begin.into_iter().chain(self.anchor_sequence()).min()
+    }
+
+    /// Returns the last frame that the bucket is known to have: that of the anchor, or the begin of the era before there is
+    /// one.
+    pub(super) fn anchor_sequence(&self) -> Option<u64> {
+        let begin = || self.era.as_ref().map(|era| era.begin.sequence);
+        self.anchor.map(|anchor| anchor.sequence).or_else(begin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backup::head::{HeadContent, time_of_system};
+    use crate::backup::secrecy::BackupKey;
+    use penstock_store::Format;
+
+    fn unmerged(first: u64) -> Unmerged {
+        let checksum = Checksum::of_era("e");
+        let (before, after) = (checksum, checksum);
+        let points = vec![Point { sequence: first, time: time_of_system() }];
+        Unmerged { era: "e".into(), first, last: first, before, after, raw_bytes: 1, points }
+    }
+
+    #[test]
+    fn the_state_comes_back_and_a_damaged_one_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = BackupFolder::of(dir.path());
+        assert_eq!(folder.read_state().unwrap(), LocalState::default());
+        let checksum = Checksum::of_era("e");
+        let begin = LastFrame { sequence: 3, checksum, time: time_of_system() };
+        let own = |id: &str| OwnEra {
+            id: id.to_owned(),
+            number: 1,
+            begin: begin.clone(),
+            previous: None,
+            base: None,
+        };
+        let entry = BaseEntry { sequence: 2, bytes: 3, sha256: "0".repeat(64) };
+        let base = OwnBase { entry, at: "now".to_owned(), elapsed: 4, sent_since: 5 };
+        let mut state = LocalState {
+            era: Some(OwnEra { base: Some(base), ..own("e") }),
+            beginning: Some(own("f")),
+            anchor: Some(Anchor { sequence: 9, checksum }),
+            ..LocalState::default()
+        };
+        state.add_writer("e", "v", 9);
+        state.add_writer("f", "w", 3);
+        folder.write_state(&state).unwrap();
+        assert_eq!(folder.read_state().unwrap(), state);
+        assert_eq!(state.retain_after(), Some(3));
+        let head = |era: &str, token: &str, sequence| {
+            Head::new(
+                HeadContent {
+                    gateway: "g".to_owned(),
+                    era: era.to_owned(),
+                    number: 1,
+                    store_format: Format::NEWEST,
+                    writer: token.to_owned(),
+                    write: 0,
+                    base: None,
+                    last: LastFrame { sequence, ..begin.clone() },
+                    previous: None,
+                },
+                &BackupKey::None,
+                None,
+            )
+        };
+        let (of_e, of_f) = (head("e", "v", 9), head("f", "w", 3));
+        assert!(state.may_have_written(&of_e) && state.may_have_written(&of_f));
+        assert!(!state.may_have_written(&head("f", "v", 3)));
+        // The token went on, on another disk.
+        assert!(!state.may_have_written(&head("e", "v", 10)));
+        state.confirm_writer(&of_f);
+        assert!(state.may_have_written(&of_f) && !state.may_have_written(&of_e));
+        assert!(state.has_written_before(&of_e) && !state.has_written_before(&of_f));
+        assert!(!state.has_written_before(&head("e", "v", 10)));
+        let replaced = ReplacedBy { at: "now".to_owned(), era: "g".to_owned() };
+        let replaced = LocalState { replaced: Some(replaced), ..state };
+        assert!(replaced.hold_reason().is_some() && replaced.retain_after().is_none());
+        fs::write(folder.path.join(STATE_FILE), "{").unwrap();
+        assert_eq!(folder.read_state().unwrap_err().class, ErrorClass::Damaged);
+    }
+
+    #[test]
+    fn a_torn_line_of_a_small_segment_is_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = BackupFolder::of(dir.path());
+        folder.prepare().unwrap();
+        let (first, second) = (unmerged(1), unmerged(2));
+        folder.append_unmerged(&first).unwrap();
+        let mut file =
+            OpenOptions::new().append(true).open(folder.path.join(UNMERGED_FILE)).unwrap();
+        file.write_all(b"\n{\"era\":\"e\"").unwrap();
+        folder.append_unmerged(&second).unwrap();
+        let point = |sequence| Point { sequence, time: time_of_system() };
+        (1..9).for_each(|sequence| folder.append_point(&point(sequence)).unwrap());
+        let points = folder.read_points(3, 2);
+        assert_eq!(points.iter().map(|point| point.sequence).collect::<Vec<_>>(), [4, 5]);
+        assert_eq!(folder.read_unmerged("e"), [first, second.clone()]);
+        assert!(folder.read_unmerged("f").is_empty());
+        folder.write_unmerged(std::slice::from_ref(&second)).unwrap();
+        assert_eq!(folder.read_unmerged("e"), [second]);
+    }
+}

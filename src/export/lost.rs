@@ -1,0 +1,113 @@
+//! Exports whose files are gone, after a gateway was restored from its continuous backup on another machine. They are
+//! parked, and a full export of their Business Object replaces them.
+use super::ExporterParts;
+use super::blocking::run_blocking;
+use super::queue::ExportQueue;
+use super::record::{EXPORTS, Record};
+use super::{ExportRequester, backup, make};
+use penstock_base::error::GatewayError;
+use penstock_base::shared::Shared;
+use penstock_resources::export::{Export, ExportStatus};
+use penstock_store::{Error, Transaction};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why such an export was parked.
+const LOST_FILE: &str = "its file was lost with the machine that rendered it; a full export of the Business Object, which \
+     the restored gateway creates, replaces it";
+
+/// Replaces lost exports once after a restore. What fails is tried again at the next start.
+pub(super) async fn replace_lost_exports(inner: &Shared<ExporterParts>) {
+    let replaced = run_blocking(inner, |inner| {
+        if !backup::has_lost_exports(&inner.options.data_dir) {
+            return Ok(());
+        }
+        let lost = inner.queue.park_lost()?;
+        for (business_object, targets) in &lost {
+            replace_exports(inner, business_object, targets)?;
+        }
+        backup::record_lost_exports_replaced(&inner.options.data_dir)
+    });
+    if let Err(error) = replaced.await {
+        tracing::error!(%error, "Exports whose files are gone could not be replaced; the next start tries again.");
+    }
+}
+
+/// Creates a full export for these targets, unless the next automatic one is full anyway: after a restore no target is
+/// known to have the current sequence.
+fn replace_exports(
+    inner: &ExporterParts,
+    business_object: &str,
+    targets: &BTreeSet<String>,
+) -> Result<(), GatewayError> {
+    let Some(compiled) = inner.options.catalogue.get(business_object) else { return Ok(()) };
+    let definition = &compiled.object.definition;
+    if definition.export_on_change || make::check_exportable(&inner.options, &compiled).is_err() {
+        return Ok(());
+    }
+    let current = make::all_targets(&compiled);
+    let targets: Vec<String> =
+        current.into_iter().filter(|target| targets.contains(target)).collect();
+    if targets.is_empty() {
+        return Ok(());
+    }
+    let export_lock = inner.export_lock(business_object);
+    let _one_at_a_time = export_lock.lock();
+    make::create_full_export(
+        inner,
+        &compiled,
+        &targets,
+        ExportRequester::gateway(),
+        &mut |_| Ok(()),
+    )
+    .map(drop)
+}
+
+impl ExportQueue {
+    /// Parks the queued exports whose files are gone. Returns the Business Objects and targets of all that were parked so,
+    /// now or by an attempt before.
+    fn park_lost(&self) -> Result<BTreeMap<String, BTreeSet<String>>, GatewayError> {
+        let mut state = self.lock_state();
+        let mut lost: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut parked: Vec<(u64, Record)> = Vec::new();
+        for order in state.undelivered_orders().unwrap_or_default() {
+            let Some(mut record) = EXPORTS.get_or_log(&self.store.read(), order)? else { continue };
+            let entry = &record.entry;
+            let was_parked = entry.last_error.as_deref() == Some(LOST_FILE);
+            let is_queued = entry.status != ExportStatus::Parked;
+            let file = record.spool_file_name();
+            let is_lost = is_queued && self.spool.open_file(&file, entry.bytes).is_err();
+            if was_parked || is_lost {
+                let targets = lost.entry(entry.business_object.clone()).or_default();
+                targets.insert(entry.target.clone());
+            }
+            if is_lost {
+                record.entry.status = ExportStatus::Parked;
+                record.entry.last_error = Some(LOST_FILE.to_owned());
+                parked.push((order, record));
+            }
+        }
+        if parked.is_empty() {
+            return Ok(lost);
+        }
+        self.store.transact::<_, Error>(|t: &mut Transaction<'_>| {
+            for (order, record) in &parked {
+                EXPORTS.put(t, *order, record)?;
+                self.store_event(t, &record.entry)?;
+            }
+            Ok(())
+        })?;
+        for (order, record) in &parked {
+            let Export { id, target, business_object_name, bytes, .. } = &record.entry;
+            tracing::warn!(
+                export_id = id,
+                target_name = target,
+                business_object = business_object_name,
+                "An export was parked: {LOST_FILE}."
+            );
+            state.queues.entry(target.clone()).or_default().remove(*order, record);
+            state.parked.insert(*order, *bytes);
+            self.publish_entry(&record.entry);
+        }
+        Ok(lost)
+    }
+}

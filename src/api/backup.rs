@@ -1,10 +1,11 @@
-//! `/control/backup`, only over the control socket: the content of the store as a stream.
+//! `/control/backup`, only over the control socket: the content of the store as a stream, and the takeover of the
+//! continuous backup.
 use bytes::Bytes;
 use futures_util::stream;
 use penstock_base::error::GatewayError;
 use penstock_http::access::MinimumRole::Local;
 use penstock_http::call::Call;
-use penstock_http::operation::{Operation, get};
+use penstock_http::operation::{Operation, get, post};
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_service::backup;
 use salvo::http::body::{BytesFrame, Frame};
@@ -18,7 +19,10 @@ const MAX_PENDING_PIECES: usize = 4;
 
 /// Returns the operations of the control socket.
 pub(super) fn operations() -> Vec<Operation> {
-    vec![get("/control/backup", Local, stream_backup)]
+    vec![
+        get("/control/backup", Local, stream_backup),
+        post("/control/backup/take-over", Local, take_over_backup),
+    ]
 }
 
 /// Streams a backup. If the backup fails, the gateway breaks the connection, so that the stream is visibly
@@ -28,6 +32,12 @@ async fn stream_backup(call: Call<'_>) -> ReplyResult {
     Ok(stream_written("application/octet-stream", move |pieces| {
         backup::write_backup(&gateway, &by, pieces).map(|_| None)
     }))
+}
+
+/// Makes this gateway the one that writes the continuous backup.
+async fn take_over_backup(call: Call<'_>) -> ReplyResult {
+    backup::take_over_backup(&call.gateway()?, call.caller()).await?;
+    Ok(Reply::no_content())
 }
 
 /// The trailer of a stream with a warning about it.

@@ -29,6 +29,11 @@ impl Disk {
         free_bytes_of(&self.dir)
     }
 
+    /// Returns the bytes that are kept free.
+    pub fn reserve_bytes(&self) -> u64 {
+        self.reserve_bytes
+    }
+
     /// Whether less than half of the reserve is left.
     pub fn is_half_used(&self) -> bool {
         self.free_bytes().is_some_and(|free| free < self.reserve_bytes / 2)

@@ -217,7 +217,8 @@ pub fn describe_shortage(DiskFull { needed, free }: DiskFull) -> String {
     format!("{} are needed, and {} are free", format_mebibytes(needed), format_mebibytes(free))
 }
 
-pub(crate) fn format_mebibytes(bytes: u64) -> String {
+/// Formats a number of bytes as mebibytes with one decimal, cut off.
+pub fn format_mebibytes(bytes: u64) -> String {
     format!("{}.{} MiB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20)
 }
 

@@ -111,6 +111,20 @@ impl SharedFolder {
         }
     }
 
+    /// Removes a file if it exists, and syncs the folder.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub fn remove_file(&self, name: &Path) -> io::Result<()> {
+        match unlinkat(&self.folder, name, AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(()),
+            removed => {
+                removed?;
+                self.sync()
+            }
+        }
+    }
+
     /// Creates a file with a temporary name that begins with `.` and `stem`. It is removed when it is dropped, unless it
     /// got its final name.
     ///

@@ -17,7 +17,6 @@ use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry;
 use penstock_config::Settings;
-use penstock_export::Exporter;
 use penstock_http::state::State;
 use penstock_service::blocking::run_blocking;
 use penstock_service::definitions::{FolderRun, apply_service_folder};
@@ -53,6 +52,8 @@ use tokio::time::{Instant, timeout_at};
 const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(8);
 /// The interval between attempts to open a store for which disk space was missing.
 const DISK_SPACE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// The interval at which sources are stopped or started because of a takeover.
+const HOLD_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum buffer of a connection in bytes; the head of a request must fit.
 const CONNECTION_BUFFER_BYTES: usize = 64 << 10;
 const CONNECTION_BUFFER_BYTES_U32: u32 = 64 << 10;
@@ -168,14 +169,21 @@ async fn serve_opened(
         tokio::spawn(gateway.memory.clone().relieve_pressure(ReadStore::clone(&gateway.store)));
     let deletions = tokio::spawn(run_deletions(gateway.clone(), stopped.clone()));
     let validations = tokio::spawn(run_validations(gateway.clone(), stopped.clone()));
-    let sources = Sources::start(&Arc::new(gateway.clone()));
-    let webhooks = gateway.webhooks.clone();
-    let stopped_webhooks = stopped.clone();
-    let webhooks = tokio::spawn(async move { webhooks.run(stopped_webhooks).await });
-    let exporter = gateway.exporter.clone();
-    let beating = stopped.clone();
-    let exports = tokio::spawn(async move { exporter.run(stopped).await });
-    let heartbeats = tokio::spawn(run_heartbeats(state.clone(), gateway.exporter.clone(), beating));
+    let backups = tokio::spawn(run_backups(gateway.clone(), stopped.clone()));
+    let sources = tokio::spawn(run_sources(gateway.clone(), stopped.clone()));
+    let (cleared, stopped_webhooks) = (gateway.clone(), stopped.clone());
+    let webhooks = tokio::spawn(async move {
+        if wait_until_cleared(&cleared, stopped_webhooks.clone()).await {
+            cleared.webhooks.run(stopped_webhooks).await;
+        }
+    });
+    let (cleared, beating) = (gateway.clone(), stopped.clone());
+    let exports = tokio::spawn(async move {
+        if wait_until_cleared(&cleared, stopped.clone()).await {
+            cleared.exporter.run(stopped).await;
+        }
+    });
+    let heartbeats = tokio::spawn(run_heartbeats(state.clone(), gateway.clone(), beating));
     ready(address, gateway.clone());
 
     stop.await;
@@ -196,9 +204,8 @@ async fn serve_opened(
     }
     // Sending fails if the workers have ended already. Then there is nothing to stop.
     let _ = stop_workers.send(true);
-    let stopping_sources = tokio::spawn(sources.stop());
     servers.stop_all(deadline).await;
-    if timeout_at(deadline, stopping_sources).await.is_err() {
+    if timeout_at(deadline, sources).await.is_err() {
         tracing::warn!(
             "A source did not stop in time; its broker sends the messages again that it did not acknowledge."
         );
@@ -211,6 +218,11 @@ async fn serve_opened(
                 "A delivery was interrupted; the gateway retries it after the next start."
             );
         }
+    }
+    if timeout_at(deadline, backups).await.is_err() {
+        tracing::warn!(
+            "The backup was interrupted; it continues after the next start, and nothing is lost."
+        );
     }
     if timeout_at(deadline, webhooks).await.is_err() {
         tracing::warn!(
@@ -253,8 +265,51 @@ async fn serve_opened(
     Ok(())
 }
 
+/// Sends the journal to the bucket of the backup until `stop` becomes true, if there is one.
+async fn run_backups(gateway: Gateway, stop: watch::Receiver<bool>) {
+    if let Some(backups) = &gateway.backups {
+        Box::pin(backups.run(stop)).await;
+    }
+}
+
+/// Waits until the head of the backup was read, so that a machine that was replaced exports nothing. Returns false if
+/// `stop` becomes true before.
+async fn wait_until_cleared(gateway: &Gateway, mut stop: watch::Receiver<bool>) -> bool {
+    let Some(backups) = &gateway.backups else { return true };
+    tokio::select! {
+        () = backups.wait_until_cleared() => true,
+        _ = stop.wait_for(|stop| *stop) => false,
+    }
+}
+
+/// Reads the sources until `stop` becomes true, except while another machine has taken over.
+async fn run_sources(gateway: Gateway, mut stop: watch::Receiver<bool>) {
+    if !wait_until_cleared(&gateway, stop.clone()).await {
+        return;
+    }
+    let shared = Arc::new(gateway.clone());
+    let mut running: Option<Sources> = None;
+    loop {
+        match (gateway.exporter.hold_reason().is_some(), running.take()) {
+            (true, Some(sources)) => sources.stop().await,
+            (false, None) => running = Some(Sources::start(&shared)),
+            (_, same) => running = same,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(HOLD_CHECK_INTERVAL) => {}
+            _ = stop.wait_for(|stop| *stop) => break,
+        }
+    }
+    if let Some(sources) = running {
+        sources.stop().await;
+    }
+}
+
 /// Writes heartbeats until `stop` becomes true, with the status as the role User sees it.
-async fn run_heartbeats(state: Arc<State>, exporter: Exporter, stop: watch::Receiver<bool>) {
+async fn run_heartbeats(state: Arc<State>, gateway: Gateway, stop: watch::Receiver<bool>) {
+    if !wait_until_cleared(&gateway, stop.clone()).await {
+        return;
+    }
     let by = Authorized::local().limited_to(Role::User);
     let collect = |times| {
         let (state, by) = (state.clone(), by.clone());
@@ -263,7 +318,7 @@ async fn run_heartbeats(state: Arc<State>, exporter: Exporter, stop: watch::Rece
             rendered.map_err(|problem| problem.detail().to_owned())
         }
     };
-    exporter.run_heartbeats(stop, collect).await;
+    gateway.exporter.run_heartbeats(stop, collect).await;
 }
 
 /// Applies the files of `service.definitions.dir`. An error is in the log and in the status.

@@ -77,9 +77,16 @@ pub(super) fn open_store(settings: &Settings) -> Result<Store, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Returns the options with which the service opens the store, as far as they decide what is in its files.
+/// Returns the options with which the service opens the store, as far as they decide what is in its files. The journal keeps
+/// what the continuous backup has not sent yet.
 fn store_options(settings: &Settings) -> Options {
-    Options { value_index: settings.value_index, ..Options::default() }
+    let retain_after = penstock_export::backup::retain_after(&settings.data_dir);
+    Options {
+        value_index: settings.value_index,
+        // If it is not known what was sent, the journal keeps all that it has.
+        retain_after: retain_after.unwrap_or(Some(0)),
+        ..Options::default()
+    }
 }
 
 /// Opens the store as [`open_store`] does, for a command that needs the service to be stopped. The store's lock says

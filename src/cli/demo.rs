@@ -13,7 +13,9 @@ use crate::app;
 use clap::{ArgMatches, Command};
 use client::{Client, Credential, DemoError};
 use penstock_base::telemetry;
-use penstock_config::{self as config, EffectiveValue, Security, Settings, Sources, Targets};
+use penstock_config::{
+    self as config, Backup, EffectiveValue, Security, Settings, Sources, Targets,
+};
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -25,6 +27,8 @@ use tour::Tour;
 
 /// The data directory without `--service.data-dir`.
 const DATA_DIR: &str = "penstock-demo";
+/// The bucketName of the continuous backup.
+const BACKUP_TARGET: &str = "backup";
 
 pub(super) fn build_command() -> Command {
     Command::new("demo")
@@ -57,6 +61,8 @@ fn run_demo(arguments: Vec<String>, exit: bool) -> Result<(), DemoError> {
         spool_bytes: settings.targets.spool_bytes,
         ..Targets::default()
     };
+    // Somebody may have removed only the store of an earlier demo.
+    settings.backup = Some(Backup { new_era: true, ..Backup::without_key(BACKUP_TARGET) });
     // It has its own account and key; configured users cannot sign in.
     settings.security = Security { session: settings.security.session, ..Security::default() };
     if !given("service.data-dir") {
@@ -132,6 +138,7 @@ fn replace_effective_values(settings: &mut Settings) {
         let groups = [
             "service.export.targets.",
             "service.export.default.",
+            "service.backup.",
             "framework.security.",
             "security",
         ];
@@ -144,6 +151,9 @@ fn replace_effective_values(settings: &mut Settings) {
         ("service.base-url", settings.base_url.clone().unwrap_or_default()),
         ("service.data-dir", settings.data_dir.display().to_string()),
         ("service.log.level", settings.log_level.clone()),
+        ("service.backup.target", BACKUP_TARGET.to_owned()),
+        ("service.backup.insecure", "true".to_owned()),
+        ("service.backup.new-era", "true".to_owned()),
     ]
     .map(|(name, value)| (name, format!("{value:?}")));
     let effective = &mut settings.effective_values;

@@ -17,9 +17,11 @@ mod dump;
 mod export;
 mod load;
 mod namespace;
+mod offsite_backup;
 mod output;
 mod owner;
 mod query;
+mod restore;
 mod serve;
 mod user;
 mod validate;
@@ -75,7 +77,8 @@ pub fn main() -> ExitCode {
         Some(("load", given)) => load::run(given, settings),
         Some(("validate", given)) => validate::run(given, settings),
         Some(("namespace", given)) => namespace::run(given, settings),
-        Some(("restore", given)) => backup::run_restore(given, settings),
+        Some(("restore", given)) => restore::run(given, settings),
+        Some(("offsite-backup", given)) => offsite_backup::run(given, settings),
         Some((name, given)) => match (name, settings.first()) {
             (_, Some(setting)) => {
                 output::print_error_line(&format!(
@@ -110,7 +113,8 @@ fn build_command() -> Command {
             clock::build_command(),
             verify::build_command(),
             backup::build_command(),
-            backup::build_restore_command(),
+            restore::build_command(),
+            offsite_backup::build_command(),
             dump::build_command(),
             apply::build_command(),
             load::build_command(),

@@ -94,6 +94,20 @@ pub(super) fn print_prompt(text: &str) {
     let _ = write!(std::io::stderr().lock(), "{text}");
 }
 
+/// Prints the result of a command, as text or with [`json_flag`] as JSON, or why it failed.
+pub(super) fn print_outcome(
+    given: &ArgMatches,
+    outcome: Result<(String, Value), String>,
+) -> ExitCode {
+    match outcome {
+        Ok((text, json)) => {
+            let text = if given.get_flag("json") { json.to_string() } else { text };
+            print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
+        }
+        Err(why) => print_failure(&why),
+    }
+}
+
 /// Writes to standard error why a command failed, and returns the exit status.
 pub(super) fn print_failure(why: &impl std::fmt::Display) -> ExitCode {
     print_error_line(&format!("penstock: {why}"));
@@ -146,14 +160,17 @@ pub(super) fn format_cell(item: &Value, member: &str) -> String {
 
 /// Shows the progress of opening a store on a terminal, once a second.
 pub(super) fn show_replay_progress() -> impl FnMut(penstock_store::Progress) {
+    let mut show = show_progress("replaying the journal: ", "frames");
+    move |progress| show(progress.done, progress.total)
+}
+
+/// Shows a count and its end on a terminal, once a second.
+pub(super) fn show_progress(action: &'static str, what: &'static str) -> impl FnMut(u64, u64) {
     let terminal = std::io::stderr().is_terminal();
     let mut next = Instant::now() + Duration::from_secs(1);
-    move |progress| {
+    move |count, total| {
         if terminal && Instant::now() >= next {
-            print_error_line(&format!(
-                "replaying the journal: {} of {} frames",
-                progress.done, progress.total
-            ));
+            print_error_line(&format!("{action}{count} of {total} {what}"));
             next = Instant::now() + Duration::from_secs(1);
         }
     }

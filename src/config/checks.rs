@@ -1,4 +1,5 @@
 //! Checks what depends on several settings.
+use super::backup;
 use super::error::ConfigError;
 use super::key_template::KeyTemplate;
 use super::mqtt::check_client_ids;
@@ -70,6 +71,7 @@ pub(super) fn check_together(settings: &Settings, values: &Values, report: &mut 
     warn_about_shared_graphs(&settings.targets, &mut report.warnings);
     let mut scope = Scope::new(values, report);
     check_client_ids(settings, &mut scope);
+    backup::check_target(settings, &mut scope);
     let address = settings.server.address;
     if let Err(why) = settings.server.check_serving_address(address) {
         scope.error("server.address", why);

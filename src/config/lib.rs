@@ -5,7 +5,7 @@
 //! - `name` defines the spellings of a name, `kind` the kinds of values, `valid` which texts are valid.
 //! - `sources` reads the values with their origins; `yaml` and `properties` parse the files.
 //! - `load` merges and checks the values.
-//! - `checks` checks what depends on several settings; so do `security`, `targets` and `mqtt`.
+//! - `checks` checks what depends on several settings; so do `security`, `targets`, `backup` and `mqtt`.
 //! - `types` has the types of settings; `broker_url` and `webhooks` parse URLs and secrets.
 //! - `key_template` parses the templates of export keys, `window` times of day; `document` generates
 //!   docs/configuration.md.
@@ -20,6 +20,7 @@
 //!
 //! An empty value counts as not set, which restores the default.
 
+mod backup;
 mod broker_url;
 mod checks;
 #[cfg(test)]
@@ -60,7 +61,7 @@ pub use table::{
     SparqlLimits, Subscription, Targets, Webhook,
 };
 pub use types::{
-    ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
+    Backup, ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
     ForwardHeaders, SparqlLogin, SparqlProtocol, SparqlStore, Target, TargetKind, Tls,
 };
 pub use valid::is_endpoint;

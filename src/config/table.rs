@@ -10,12 +10,12 @@ use super::kind::{
 use super::section::{Part, Scope, Section, Subsection, Unset, built, each, listed, sections};
 use super::setting::Setting;
 use super::types::{
-    ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
+    Backup, ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
     ForwardHeaders, SparqlProtocol, Target, Tls,
 };
 use super::valid::{
-    is_email_domain, is_filter, is_gateway_id, is_origin, is_prefix, is_profile, is_redirect_uri,
-    is_registration, is_tenant, is_url, parse_address, parse_network,
+    is_age_key, is_email_domain, is_filter, is_gateway_id, is_origin, is_prefix, is_profile,
+    is_redirect_uri, is_registration, is_tenant, is_url, parse_address, parse_network,
 };
 use super::webhooks::{WebhookSecret, is_webhook_url};
 use super::window::Window;
@@ -35,7 +35,8 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
-/// In milliseconds, as is `DAY_MS`.
+/// In milliseconds, as are `MINUTE_MS` and `DAY_MS`.
+const SECOND_MS: u64 = 1000;
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 
@@ -79,6 +80,7 @@ sections! {
         review: ReviewSettings = "service.review." => Subsection, "`service.review.*`";
         events: EventLimits = "service.events." => Subsection, "`service.events.*`";
         targets: Targets = "service.export." => Subsection, "`service.export.*`";
+        backup: Option<Backup> = "service.backup." => built::<BackupSettings>(), "`service.backup.*`; without a target there is no continuous backup.";
         sources: BTreeMap<String, Source> = "service.sources.<source>." => each::<Source>(), "`service.sources.<name>.*`, by name.";
         webhooks: BTreeMap<String, Webhook> = "service.webhooks.<webhook>." => each::<Webhook>(), "`service.webhooks.<name>.*`, by name.";
         log_level: String = "service.log.level" => checked("error, warn, info, debug, trace or off, also per part, such as info,penstock_http=debug", is_filter).default("info"), "The log level: `error`, `warn`, `info`, `debug`, `trace` or `off`, also for each part of the program (`info,penstock_http=debug`).";
@@ -227,6 +229,17 @@ sections! {
         username: Option<String> = "username" => text().of_targets(&["sparql"]), "sparql: the name for HTTP Basic authentication.";
         password: Option<String> = "password" => text().secret().of_targets(&["sparql"]), "sparql: the password for HTTP Basic authentication.";
         bearer_token: Option<String> = "bearer-token" => text().secret().of_targets(&["sparql"]), "sparql: a token for the `Authorization` header, in place of a name and a password.";
+    }
+
+    /// `service.backup.*`
+    pub(super) struct BackupSettings {
+        target: Option<String> = "target" => checked(BUCKET_NAME_RULE, |text| check_bucket_name(text).is_ok()), "The bucketName of a configured target of type `s3` or `directory`. The gateway sends its journal there all the time, to `<prefix>_backup/<gateway-id>/`. Without it there is no continuous backup.";
+        interval: Duration = "interval" => duration(SECOND_MS, 60 * MINUTE_MS).default("10s"), "The longest time from a commit until the gateway sends it, if the link allows. Without a commit nothing is sent.";
+        base: Duration = "base" => duration(60 * MINUTE_MS, 365 * DAY_MS).default("7d"), "The interval at which the gateway sends the whole state (a base) again. It does so sooner if the changes since the last one outgrow it.";
+        keep: Duration = "keep" => duration(DAY_MS, 3650 * DAY_MS).default("30d"), "How long earlier states stay in the bucket, by the bucket's own times. The newest base, and what follows it, always stay.";
+        key: Option<String> = "key" => checked("an age identity (AGE-SECRET-KEY-1…) or recipient (age1…), as penstock offsite-backup new-key prints them", is_age_key).secret(), "The key that encrypts the backup: an age identity (`AGE-SECRET-KEY-1…`) or recipient (`age1…`). `penstock offsite-backup new-key` prints both. A recipient only encrypts; restoring and checking then need its identity. A changed key begins a new era. Without the identity, nobody can read the backup.";
+        insecure: bool = "insecure" => flag().default("false"), "Allows a backup without a key. Everyone who can read the bucket can then read all data, with the hashes of passwords and API keys.";
+        new_era: bool = "new-era" => flag().default("false"), "Lets a gateway that has no backup yet, such as one with an empty store, begin one, although the bucket has one of its `service.gateway-id`. It has no effect on a gateway that has begun its backup already.";
     }
 
     /// A source: an MQTT broker, and what the gateway subscribes to there.

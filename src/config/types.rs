@@ -4,6 +4,7 @@ use super::key_template::KeyTemplate;
 use super::window::Window;
 use penstock_base::time_zone::Zone;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// An effective value: the one that overrides all others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -187,6 +188,35 @@ pub enum SparqlLogin {
     },
     /// `bearer-token` (RFC 6750).
     Bearer(String),
+}
+
+/// `service.backup.*`: the continuous backup.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Backup {
+    /// `target`: the bucketName of a configured bucket or directory.
+    pub target: String,
+    /// `interval`: the longest time from a commit until it is sent.
+    pub interval: Duration,
+    /// `base`: the interval between bases.
+    pub base: Duration,
+    /// `keep`: how long earlier states stay in the bucket.
+    pub keep: Duration,
+    /// `key`: an age identity or recipient. `None` only with `insecure`.
+    pub key: Option<String>,
+    /// `insecure`: whether there may be no key.
+    pub insecure: bool,
+    /// `new-era`: whether a gateway without an era of its own begins one beside those in the bucket.
+    pub new_era: bool,
+}
+
+impl std::fmt::Debug for Backup {
+    /// Omits the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Backup")
+            .field("target", &self.target)
+            .field("has_key", &self.key.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for Target {

@@ -135,6 +135,21 @@ pub(super) fn is_gateway_id(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
+/// Whether this has the form of an age identity (`AGE-SECRET-KEY-1…`) or recipient (`age1…`): Bech32 of 32 bytes. Its
+/// checksum is not checked.
+pub(super) fn is_age_key(text: &str) -> bool {
+    const BECH32: &str = "qpzry9x8gf2tvdw0s3jn54khce6mua7l";
+    let has_data = |data: &str, alphabet: &str| {
+        // 52 characters of the key, 6 of the checksum.
+        data.len() == 58 && data.chars().all(|c| alphabet.contains(c))
+    };
+    match (text.strip_prefix("age1"), text.strip_prefix("AGE-SECRET-KEY-1")) {
+        (Some(data), _) => has_data(data, BECH32),
+        (None, Some(data)) => has_data(data, &BECH32.to_ascii_uppercase()),
+        (None, None) => false,
+    }
+}
+
 /// Whether this is a valid filter. A single word must be a level, because `EnvFilter` reads any other word as the name
 /// of a module, and then logs nothing else.
 pub(super) fn is_filter(text: &str) -> bool {
@@ -269,6 +284,18 @@ mod tests {
             assert!(!is_email_domain(domain), "{domain}");
         }
         assert!(!is_gateway_id("a b"));
+        let data = "qpzry9x8gf2tvdw0s3jn54khce6mua7lqpzry9x8gf2tvdw0s3jn54khce";
+        let identity = format!("AGE-SECRET-KEY-1{}", data.to_ascii_uppercase());
+        assert!(is_age_key(&format!("age1{data}")) && is_age_key(&identity));
+        for key in [
+            identity.to_ascii_lowercase(),
+            format!("age1{}b", data.split_at(57).0),
+            format!("age1{data}q"),
+            format!("age1pq1{data}"),
+            String::new(),
+        ] {
+            assert!(!is_age_key(&key), "{key}");
+        }
         assert!(
             flag().parse(&of_text("yes")).is_err() && flag().parse(&of_text("True")) == Ok(true)
         );

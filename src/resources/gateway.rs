@@ -123,6 +123,8 @@ pub struct Status {
     pub changes: Option<ChangesStatus>,
     /// The definitions from files.
     pub definitions: DefinitionsStatus,
+    /// The continuous backup; null without `service.backup.target`.
+    pub backup: Option<BackupStatus>,
     /// The sources.
     pub sources: Vec<Source>,
     /// The webhooks, ordered by name; empty unless the caller is an Admin.
@@ -351,6 +353,102 @@ pub struct DefinitionsStatus {
     pub errors: Vec<String>,
     /// The number of errors.
     pub error_count: usize,
+}
+
+/// The continuous backup (`service.backup.*`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupStatus {
+    /// What it does.
+    pub state: BackupState,
+    /// The bucketName (`service.backup.target`).
+    pub target: String,
+    /// Seconds from a commit until it is sent at the latest, if the link allows (`service.backup.interval`).
+    pub interval_seconds: u64,
+    /// The era that this gateway writes; null before its first one.
+    pub era: Option<String>,
+    /// The number of that era.
+    pub number: Option<u64>,
+    /// The sequence of the newest commit in the bucket; null before the first one.
+    pub last_sequence: Option<u64>,
+    /// The time by which it was made, by the gateway's clock (RFC 3339).
+    pub last_at: Option<String>,
+    /// The age of the oldest commit that is not in the bucket, in seconds, exact to the interval; 0 if all are. It is by the
+    /// gateway's clock, so setting that changes it. Until the bucket is read after a start, it counts from what the data
+    /// directory knows.
+    pub lag_seconds: u64,
+    /// Bytes of the commits that are not in the bucket.
+    pub lag_bytes: u64,
+    /// The sequence of the newest complete base; null before the first one.
+    pub base_sequence: Option<u64>,
+    /// When that base was made (RFC 3339).
+    pub base_at: Option<String>,
+    /// Whether another base is being made or sent.
+    pub base_pending: bool,
+    /// Bytes of the objects that a restore reads.
+    pub bytes: u64,
+    /// Whether what this gateway wrote can be restored.
+    pub restorable: bool,
+    /// Whether the bucket prevents that two gateways write one backup; false in directories, and in buckets that ignore
+    /// `If-Match`. Null until that is tested.
+    pub single_writer: Option<bool>,
+    /// Whether the credentials may delete. Otherwise nothing is merged or deleted. Null until that is tested.
+    pub may_delete: Option<bool>,
+    /// The commits that cannot be restored one by one, because they left the journal before they were sent: mostly because
+    /// the disk was full. Null without any.
+    pub hole: Option<BackupHole>,
+    /// Why nothing is sent; null while it is.
+    pub cause: Option<String>,
+    /// Since when (RFC 3339).
+    pub cause_since: Option<String>,
+    /// The era that replaced this gateway's; null unless `state` is `replaced`.
+    pub replaced_by: Option<String>,
+    /// What needs attention, a sentence each. `warnings` of the status has it too.
+    pub warnings: Vec<String>,
+    /// Bytes of segments, and of bases, that were sent since the start. Only metrics show them.
+    #[serde(skip)]
+    pub sent_bytes: [u64; 2],
+}
+
+impl BackupStatus {
+    /// Whether the lag is more than ten times the interval.
+    pub fn is_late(&self) -> bool {
+        self.lag_seconds > self.interval_seconds.saturating_mul(10)
+    }
+
+    /// Whether this gateway has no backup of its own to send any more.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.state, BackupState::Replaced | BackupState::Copy)
+    }
+}
+
+/// What the continuous backup does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum BackupState {
+    /// It reads what the bucket has.
+    #[default]
+    Starting,
+    /// It sends the first base of its era. Until that is complete, only an earlier era can be restored.
+    FirstBase,
+    /// It sends what is committed.
+    Running,
+    /// It cannot send; it retries.
+    Blocked,
+    /// Another gateway took over. This one sends nothing more: no exports, no events, and nothing to the backup. It
+    /// reads no sources.
+    Replaced,
+    /// This store is a copy for a look (`penstock restore --copy`). It sends nothing and reads no sources.
+    Copy,
+}
+
+/// Commits that the journal did not keep until they were sent, mostly because the disk was full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BackupHole {
+    /// The sequence of the first one.
+    pub from: u64,
+    /// The sequence of the last one.
+    pub to: u64,
 }
 
 /// A definition that is not as its file defines it.

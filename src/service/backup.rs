@@ -1,4 +1,5 @@
-//! Backups of the whole store.
+//! Backups of the whole store, and the continuous backup.
+use crate::audit::change_event;
 use crate::gateway::{Gateway, data_events};
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -24,4 +25,25 @@ pub fn write_backup(
         Err(cause) => tracing::warn!(%cause, "A backup failed."),
     }
     result.map_err(|cause| GatewayError::new(ErrorClass::Internal, cause.to_string()))
+}
+
+/// Makes this gateway the one that writes the continuous backup: it begins a new era, whichever gateway wrote the last
+/// one.
+///
+/// # Errors
+/// `ErrorClass::Conflict` without a continuous backup, and with a store that is only a copy for a look.
+pub async fn take_over_backup(gateway: &Gateway, by: &Authorized) -> Result<(), GatewayError> {
+    gateway
+        .run(by, Role::Admin, |gateway, by| {
+            let Some(backups) = &gateway.backups else {
+                let detail = "there is no continuous backup: service.backup.target is not set";
+                return Err(GatewayError::new(ErrorClass::Conflict, detail));
+            };
+            backups.take_over()?;
+            let target = gateway.settings.backup.as_ref().map(|backup| backup.target.as_str());
+            let detail = format!("{:?}", target.unwrap_or_default());
+            gateway.auth.audit.record_event(change_event(by, "backup.taken-over", detail));
+            Ok(())
+        })
+        .await
 }

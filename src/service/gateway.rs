@@ -6,7 +6,9 @@ pub mod levels;
 pub mod restored;
 pub mod status;
 
-pub use data_dir::{create_private_folder, disk_error};
+pub use data_dir::{
+    GATEWAY_ID_FILE, create_private_folder, disk_error, find_gateway_id, write_gateway_id,
+};
 
 use crate::blocking::run_blocking;
 use crate::changes::{ApplicabilityChecks, WaitingCounts};
@@ -30,6 +32,7 @@ use penstock_base::permits::Permits;
 use penstock_base::shared::Shared;
 use penstock_base::table::Table;
 use penstock_config::Settings;
+use penstock_export::backup::{self, Backups};
 use penstock_export::{self as export, Exporter, Webhooks};
 use penstock_model::catalogue::{Catalogue, CatalogueSettings};
 use penstock_model::ingest;
@@ -90,6 +93,8 @@ pub struct Parts {
     pub views: Views,
     /// The exporter.
     pub exporter: Exporter,
+    /// The continuous backup, if there is one.
+    pub backups: Option<Backups>,
     /// The disk of the data directory.
     pub disk: Disk,
     /// The memory of the process.
@@ -148,8 +153,22 @@ impl Gateway {
             disk_bytes: settings.limits.snapshot_disk_bytes,
             reserve_bytes: settings.limits.disk_reserve_bytes,
         };
-        let options =
-            Options { snapshots, value_index: settings.value_index, ..Options::default() };
+        if let Some(backup) = &settings.backup
+            && !store_path(dir).exists()
+            && let Some(id) = find_gateway_id(&settings)
+        {
+            backup::refuse_empty_store(backup, &settings.targets, dir, &id)?;
+        }
+        let retain_after = match &settings.backup {
+            Some(_) => backup::retain_after(dir)?,
+            None => None,
+        };
+        let options = Options {
+            snapshots,
+            value_index: settings.value_index,
+            retain_after,
+            ..Options::default()
+        };
         let store =
             Store::open(&store_path(dir), options, progress).map_err(|error| open_error(&error))?;
         if let Some(pending) = find_pending_move(&store.read())? {
@@ -206,6 +225,11 @@ impl Gateway {
                 catalogue: catalogue.clone(),
             },
         )?;
+        let backups = settings
+            .backup
+            .as_ref()
+            .map(|backup| Backups::open(&exporter, backup, clock.clone()))
+            .transpose()?;
         let webhooks = Webhooks::new(&exporter, &settings.webhooks);
         let sparql = SparqlService::new(&settings, &memory)?;
         let validations = Validations::open(&dir.join(VALIDATIONS_FOLDER));
@@ -218,6 +242,7 @@ impl Gateway {
             catalogue,
             views,
             exporter,
+            backups,
             disk,
             memory,
             auth,

@@ -21,6 +21,7 @@
 //! - `objects`, `object`: the page "Explore" with filters, charts and a table; the tabs of one object, and the forms that
 //!   change and delete it
 //! - `exports`, `targets`: the queue and its files; the targets
+//! - `backup`: the continuous backup, and how to restore it
 //! - `export_file`, `empty_runs`: a file as a table, and its difference to the one before; runs that exported nothing
 //! - `remedy`, `configured`: what to do about a failure of a target; settings with their sources, and how to change them
 //! - `sources`: the connections to brokers
@@ -34,6 +35,7 @@
 pub(super) mod approval_count;
 pub(super) mod assets;
 pub(super) mod audit;
+pub(super) mod backup;
 pub(super) mod business_objects;
 pub(super) mod changes;
 pub(super) mod check;

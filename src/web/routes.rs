@@ -144,6 +144,7 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&get,  "/admin/targets/{bucketName}",         User,        admin::targets::show_target),
         page_route(&post, "/admin/targets/{bucketName}/test",    Admin,       admin::targets::test_target),
         page_route(&post, "/admin/webhooks/{name}/test",         Admin,       admin::targets::test_webhook),
+        page_route(&get,  "/admin/backup",                       User,        admin::backup::show_backup),
         page_route(&get,  "/admin/sources",                      User,        admin::sources::list_sources),
         page_route(&get,  "/admin/sources/{name}",               User,        admin::sources::show_source),
         page_route(&post, "/admin/sources/{name}/test",          Admin,       admin::sources::test_source),

@@ -2,7 +2,7 @@
 use crate::memory;
 use jiff::Timestamp;
 use penstock_resources::export::Target;
-use penstock_resources::gateway::{MemoryLevel, Status};
+use penstock_resources::gateway::{BackupState, BackupStatus, MemoryLevel, Status};
 use penstock_resources::source::Source;
 use penstock_resources::webhook::Webhook;
 use penstock_store::SnapshotStats;
@@ -68,6 +68,11 @@ struct ViolationLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PlaceLabel {
     place: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabel {
+    kind: &'static str,
 }
 
 type IntegerGauge = Gauge<u64, AtomicU64>;
@@ -177,6 +182,9 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
             expiry,
         );
     }
+    if let Some(backup) = &status.backup {
+        register_backup(own, backup);
+    }
     register_snapshot_bytes(own, *snapshots);
     register_waiting(own, &status.queue.waiting);
     register_validations(own, last_validations);
@@ -197,6 +205,56 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         registry.register("process_resident_memory_bytes", "Resident memory", resident);
     }
     registry
+}
+
+fn register_backup(registry: &mut Registry, backup: &BackupStatus) {
+    let is_replaced = backup.state == BackupState::Replaced;
+    // Alerts would fire for what such a gateway does not do any more.
+    let of_sender = [
+        (
+            "backup_lag_seconds",
+            "Age of the oldest commit that is not in the bucket of the backup; 0 if all are",
+            backup.lag_seconds,
+        ),
+        (
+            "backup_lag_bytes",
+            "Bytes of the commits that are not in the bucket of the backup",
+            backup.lag_bytes,
+        ),
+        (
+            "backup_restorable",
+            "1 while what this gateway wrote can be restored from the backup",
+            backup.restorable.into(),
+        ),
+    ];
+    let of_sender = of_sender.into_iter().filter(|_| !backup.is_stopped());
+    let of_all = [
+        (
+            "backup_interval_seconds",
+            "service.backup.interval: the longest time until a commit is sent, if the link allows",
+            backup.interval_seconds,
+        ),
+        ("backup_bytes", "Bytes of the objects that a restore reads", backup.bytes),
+        (
+            "backup_replaced",
+            "1 after another gateway took over the backup: this one sends nothing and reads no sources",
+            is_replaced.into(),
+        ),
+    ];
+    for (name, help, value) in of_all.into_iter().chain(of_sender) {
+        let gauge = IntegerGauge::default();
+        gauge.set(value);
+        registry.register(name, help, gauge);
+    }
+    let sent = Family::<KindLabel, Counter>::default();
+    for (kind, bytes) in ["segment", "base"].into_iter().zip(backup.sent_bytes) {
+        sent.get_or_create(&KindLabel { kind }).inc_by(bytes);
+    }
+    registry.register(
+        "backup_sent_bytes",
+        "Bytes of segments and bases that the bucket of the backup accepted since the start",
+        sent,
+    );
 }
 
 fn register_snapshot_bytes(registry: &mut Registry, snapshots: SnapshotStats) {

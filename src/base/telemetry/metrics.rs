@@ -424,7 +424,7 @@ impl Metrics {
 mod tests {
     use super::*;
     use penstock_resources::export::Target;
-    use penstock_resources::gateway::{Status, StoreStatus};
+    use penstock_resources::gateway::{BackupState, BackupStatus, Status, StoreStatus};
     use penstock_store::SnapshotStats;
 
     fn sample_value(text: &str, line: &str) -> f64 {
@@ -492,6 +492,45 @@ mod tests {
         assert!(after.contains(&format!("version=\"{}\"", env!("CARGO_PKG_VERSION"))), "{after}");
         assert!(sample_value(&after, "process_resident_memory_bytes") > 1e6, "{after}");
         assert!(after.ends_with("# EOF\n") && after.matches("# EOF").count() == 1);
+    }
+
+    #[test]
+    fn a_backup_is_measured_only_if_there_is_one() {
+        let text = encode_metrics(&Gauges::default(), Format::Text);
+        assert!(!text.contains("penstock_backup_"), "{text}");
+        let backup = BackupStatus {
+            state: BackupState::Running,
+            interval_seconds: 10,
+            lag_seconds: 90,
+            lag_bytes: 1200,
+            bytes: 5,
+            restorable: true,
+            sent_bytes: [7, 8],
+            ..BackupStatus::default()
+        };
+        let encode = |backup: &BackupStatus| {
+            let status = Status { backup: Some(backup.clone()), ..status_with_quads(1) };
+            encode_metrics(&Gauges { status, ..Gauges::default() }, Format::Text)
+        };
+        let text = encode(&backup);
+        for sample in [
+            "interval_seconds 10",
+            "lag_seconds 90",
+            "lag_bytes 1200",
+            "bytes 5",
+            "restorable 1",
+            "replaced 0",
+            "sent_bytes_total{kind=\"segment\"} 7",
+            "sent_bytes_total{kind=\"base\"} 8",
+        ] {
+            assert!(text.contains(&format!("\npenstock_backup_{sample}\n")), "{sample} in {text}");
+        }
+        // No alert about the backup of a gateway that has none of its own any more.
+        for (state, replaced) in [(BackupState::Replaced, 1), (BackupState::Copy, 0)] {
+            let text = encode(&BackupStatus { state, restorable: false, ..backup.clone() });
+            assert!(text.contains(&format!("\npenstock_backup_replaced {replaced}\n")), "{text}");
+            assert!(!text.contains("backup_restorable") && !text.contains("backup_lag"), "{text}");
+        }
     }
 
     #[test]

@@ -83,11 +83,13 @@ impl<W: Write> Tour<'_, W> {
     /// Runs every step, and returns the base of identifiers on this gateway.
     pub(super) async fn run_all_steps(&mut self) -> Result<String, DemoError> {
         writeln!(self.out, "Penstock demo: the main job, end to end, on sample plant data.")?;
-        self.begin_step(&format!(
-            "The gateway listens on http://{} and keeps its data in {}.",
-            self.client.address,
-            self.gateway.settings.data_dir.display()
-        ))?;
+        let dir = self.gateway.settings.data_dir.display();
+        let step = format!(
+            "The gateway listens on http://{} and keeps its data in {dir}. Seconds after each change, its continuous \
+             backup in {dir}/buckets/backup has it.",
+            self.client.address
+        );
+        self.begin_step(&step)?;
         let file = self.key_file.display().to_string();
         self.begin_step(&format!(
             "Every request needs credentials. The demo created an API key with the role Admin. It sends \
@@ -347,6 +349,7 @@ impl<W: Write> Tour<'_, W> {
 Look around:
      Swagger UI    {url}/swagger-ui
      changes       {url}/admin/changes
+     backup        {url}/admin/backup
      health        {url}/health/ready
      metrics       {url}/metrics"
         )?;

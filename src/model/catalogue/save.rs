@@ -27,16 +27,19 @@ pub struct PreparedDefinition {
     loss: Option<Loss>,
 }
 
-/// The folder of heartbeats beside the exports of Business Objects.
-const RESERVED_NAME: &str = "_status";
+/// The folders beside the exports of Business Objects, and what targets have in them.
+const RESERVED_NAMES: [(&str, &str); 2] = [("_status", "heartbeats"), ("_backup", "backups")];
 
-/// Checks that a definition does not begin to use the name of the folder of heartbeats. One that has it from an earlier
-/// version keeps it.
+/// Checks that a definition does not begin to use the name of such a folder. One that has it from an earlier version
+/// keeps it.
 fn check_not_reserved(before: Option<&Entry>, name: &str) -> Result<(), GatewayError> {
-    if name != RESERVED_NAME || before.is_some_and(|before| before.name == name) {
+    let Some((_, content)) = RESERVED_NAMES.iter().find(|(reserved, _)| *reserved == name) else {
+        return Ok(());
+    };
+    if before.is_some_and(|before| before.name == name) {
         return Ok(());
     }
-    let message = "targets have heartbeats under this name; choose another one";
+    let message = format!("targets have {content} under this name; choose another one");
     Err(GatewayError::with_findings(
         ErrorClass::Invalid,
         format!("{name:?} cannot be the name of a Business Object"),

@@ -4,13 +4,14 @@ use penstock_base::collections;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, describe_shortage};
 use penstock_base::files::{create_folders, sync_folder, write_atomically};
 use penstock_base::table::Table;
+use penstock_config::Settings;
 use penstock_store::{DiskFull, Store, Transaction};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;
 
 /// The file in the data directory with the gateway's identifier.
-const GATEWAY_ID_FILE: &str = "gateway-id";
+pub const GATEWAY_ID_FILE: &str = "gateway-id";
 
 /// A copy of the gateway's identifier, among the documents about the gateway.
 const GATEWAY_ID: Table<String, String> = Table::new(collections::GATEWAY);
@@ -28,6 +29,20 @@ pub fn create_private_folder(dir: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Returns the identifier that is configured, or otherwise that in the data directory. Creates none.
+pub fn find_gateway_id(settings: &Settings) -> Option<String> {
+    if let Some(id) = &settings.gateway_id {
+        return Some(id.clone());
+    }
+    let text = std::fs::read_to_string(settings.data_dir.join(GATEWAY_ID_FILE)).ok()?;
+    Some(text.trim().to_owned()).filter(|id| !id.is_empty())
+}
+
+/// Writes the identifier into a new data directory.
+pub fn write_gateway_id(dir: &Path, id: &str) -> io::Result<()> {
+    write_atomically(&dir.join(GATEWAY_ID_FILE), format!("{id}\n").as_bytes())
 }
 
 /// Warns of a data directory that other users than its owner can access, since all data is in it.
@@ -72,8 +87,7 @@ fn read_or_create_id_file(dir: &Path, copy: Option<&str>) -> Result<String, Gate
         )),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let id = copy.map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned);
-            write_atomically(&path, format!("{id}\n").as_bytes())
-                .map_err(|error| disk_error(&error, "writing", &path))?;
+            write_gateway_id(dir, &id).map_err(|error| disk_error(&error, "writing", &path))?;
             Ok(id)
         }
         Err(error) => Err(disk_error(&error, "reading", &path)),

@@ -1,4 +1,5 @@
-//! Audit events about data that local administration backed up, dumped, loaded, restored or moved.
+//! Audit events about data that local administration backed up, dumped, loaded, restored or moved, and about a takeover of
+//! the continuous backup.
 use oxrdf::GraphName;
 use penstock_auth::Caller;
 use penstock_auth::audit::Event;
@@ -52,6 +53,11 @@ pub fn move_event(moved: &FinishedMove) -> Event {
         "namespace.moved",
         format!("{name:?} from <{from}> to <{to}>: {quads} quads and {documents} documents"),
     )
+}
+
+/// Builds the event of a takeover of the continuous backup in this target, requested while the gateway is stopped.
+pub fn take_over_event(target: &str) -> Event {
+    build_event("backup.taken-over", format!("{target:?}"))
 }
 
 pub(super) fn build_event(what: &'static str, detail: String) -> Event {

@@ -9,6 +9,7 @@ use penstock_base::error::GatewayError;
 use penstock_base::memory;
 use penstock_base::telemetry::{metrics, recent};
 use penstock_base::time;
+use penstock_export::backup::Backups;
 use penstock_model::{changes, dead_letters};
 use penstock_resources::export::Target;
 use penstock_resources::gateway::{
@@ -36,6 +37,9 @@ impl Gateway {
         let of_sources = status.sources.iter().flat_map(|source| source.warnings.iter().cloned());
         let of_sources: Vec<_> = of_sources.take(MAX_SOURCE_WARNINGS).collect();
         status.warnings.extend(of_sources);
+        let of_backup = status.backup.iter().flat_map(|backup| backup.warnings.iter().cloned());
+        let of_backup: Vec<_> = of_backup.collect();
+        status.warnings.extend(of_backup);
         status.last_errors = recent::recent_lines();
         let mut folder = self.definition_files.outcome();
         if by.role < Role::Admin {
@@ -80,6 +84,7 @@ impl Gateway {
             rejected: self.collect_rejected()?,
             changes: Some(self.collect_changes()?),
             definitions: self.collect_definitions(self.definition_files.outcome())?,
+            backup: self.backups.as_ref().map(Backups::report),
             sources: sources::collect_sources(self),
             webhooks: self.webhooks.list()?,
             disk: DiskStatus {

@@ -1,10 +1,11 @@
 //! The problems of the gateway, for the overview.
+use super::backup::describe_lag;
 use super::frame::Frame;
 use super::words;
 use jiff::Timestamp;
 use penstock_base::Role;
 use penstock_resources::export::Target;
-use penstock_resources::gateway::{MemoryLevel, Status};
+use penstock_resources::gateway::{BackupState, BackupStatus, MemoryLevel, Status};
 use penstock_resources::source::{ConnectionStatus, Source, SourceConnection};
 
 /// A certificate that expires within this time (in seconds) causes a warning.
@@ -65,6 +66,7 @@ pub(super) fn collect_concerns(
     concerns.extend(check_store(status));
     concerns.extend(status.targets.iter().filter_map(check_target));
     concerns.extend(status.sources.iter().flat_map(check_source));
+    concerns.extend(status.backup.as_ref().and_then(check_backup));
     concerns.extend(check_queue(status));
     concerns.extend(check_rejected(status, frame));
     concerns.extend(check_machine(status));
@@ -136,6 +138,44 @@ fn check_target(target: &Target) -> Option<Concern> {
     let concern =
         Concern::new(Severity::Error, heading, format!("{waiting} for this target: {why}"));
     Some(concern.with_link(format!("/admin/targets/{}", target.name), "Details and remedy"))
+}
+
+fn check_backup(backup: &BackupStatus) -> Option<Concern> {
+    let concern = match (backup.state, &backup.cause) {
+        (BackupState::Replaced, _) => Concern::new(
+            Severity::Error,
+            "Another gateway replaced this one.",
+            "This one sends no exports, no events and no backup, and reads no sources.",
+        ),
+        (BackupState::Copy, _) => Concern::new(
+            Severity::Warning,
+            "This is a copy for a look.",
+            "It sends nothing, and reads no sources.",
+        ),
+        (_, Some(cause)) => {
+            let since = backup.cause_since.as_deref().map(words::format_age).unwrap_or_default();
+            let heading = format!("The backup has been blocked for {since}.");
+            Concern::new(Severity::Error, heading, cause.as_str())
+        }
+        (BackupState::Running | BackupState::FirstBase, None) if !backup.restorable => {
+            Concern::new(
+                Severity::Warning,
+                "The first backup is not complete.",
+                "Until its base is in the bucket, nothing of it can be restored.",
+            )
+        }
+        (_, None) if backup.is_late() => Concern::new(
+            Severity::Warning,
+            "The backup is late.",
+            format!(
+                "It is {}, and {} wait for the link.",
+                describe_lag(backup),
+                words::format_size(backup.lag_bytes)
+            ),
+        ),
+        _ => return None,
+    };
+    Some(concern.with_link("/admin/backup", "Backup"))
 }
 
 fn check_source(source: &Source) -> Vec<Concern> {

@@ -2,6 +2,7 @@
 use penstock_auth::AccountSource;
 use penstock_resources::change::ChangeState;
 use penstock_resources::export::{ExportKind, ExportStatus, Target};
+use penstock_resources::gateway::{BackupState, BackupStatus};
 use penstock_resources::source::{ConnectionStatus, SourceConnection};
 use penstock_resources::validation::{Validation, ValidationState};
 use penstock_resources::webhook::Webhook;
@@ -55,6 +56,21 @@ impl Labelled for Webhook {
             Self { waiting: 1.., .. } => ("", "delivering"),
             Self { last_delivery: Some(_), .. } => ("good", "reachable"),
             _ => ("", "not used yet"),
+        };
+        Label { class, words }
+    }
+}
+
+impl Labelled for BackupStatus {
+    fn label(&self) -> Label {
+        let (class, words) = match self.state {
+            BackupState::Starting => ("", "starting"),
+            BackupState::FirstBase => ("warn", "sending the first base"),
+            BackupState::Running if self.is_late() => ("warn", "behind"),
+            BackupState::Running => ("good", "running"),
+            BackupState::Blocked => ("bad", "blocked"),
+            BackupState::Replaced => ("bad", "replaced"),
+            BackupState::Copy => ("warn", "copy"),
         };
         Label { class, words }
     }

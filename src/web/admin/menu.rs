@@ -17,6 +17,7 @@ pub(crate) enum Section {
     Rejected,
     Exports,
     Targets,
+    Backup,
     Sources,
     Query,
     Sparql,
@@ -87,6 +88,7 @@ static GROUPS: [Group; 5] = [
             item(Section::Rejected, "/admin/rejected", "Dead letters", Role::Contributor),
             item(Section::Exports, "/admin/exports", "Exports", Role::User),
             item(Section::Targets, "/admin/targets", "Targets", Role::User),
+            item(Section::Backup, "/admin/backup", "Backup", Role::User),
         ],
     },
     Group {
@@ -181,6 +183,6 @@ mod tests {
         assert_eq!(captions(Role::User), ["", "Data", "Exchange", "Access"]);
         assert_eq!(captions(Role::Admin), ["", "Data", "Exchange", "Access", "System"]);
         let count = |role| list_groups(role).map(|group| group.items.len()).sum::<usize>();
-        assert_eq!([Role::User, Role::Contributor, Role::Admin].map(count), [12, 13, 17]);
+        assert_eq!([Role::User, Role::Contributor, Role::Admin].map(count), [13, 14, 18]);
     }
 }

@@ -1,4 +1,5 @@
 //! `/admin`: the state of the gateway, and what is wrong.
+use super::backup::describe_backup;
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::health::{Concern, collect_concerns};
 use super::labels::Labelled as _;
@@ -284,6 +285,7 @@ fn system_facts(status: &Status) -> Vec<(&'static str, String)> {
         ("Clock", format!("{} UTC", words::format_second(&status.clock.now))),
         ("Clock state", clock_state.to_owned()),
         ("Data on disk", words::format_size(on_disk)),
+        ("Backup", describe_backup(status.backup.as_ref())),
         ("Quads stored", words::format_number(status.store.quads)),
         ("Uptime", words::format_duration(status.uptime_seconds)),
         ("Version", status.version.to_owned()),

@@ -1,0 +1,83 @@
+//! `/admin/backup`: the continuous backup, and how to restore it.
+use super::configured::Step;
+use super::frame::{Frame, PageReply, PageResult, Section};
+use super::labels::Labelled as _;
+use super::words;
+use askama::Template;
+use penstock_http::caller::caller;
+use penstock_http::query::Query;
+use penstock_http::state::state;
+use penstock_resources::gateway::{BackupState, BackupStatus};
+use salvo::{Depot, Request, handler};
+
+#[derive(Template)]
+#[template(path = "admin/backup.html")]
+struct Page {
+    frame: Frame,
+    /// `None` without a continuous backup.
+    backup: Option<BackupStatus>,
+    /// Whether it sends nothing, for the reason in its first warning.
+    is_stopped: bool,
+    /// What to do after this machine was lost.
+    steps: Vec<Step>,
+}
+
+/// Shows the page.
+#[handler]
+pub(crate) async fn show_backup(req: &mut Request, depot: &mut Depot) -> PageResult {
+    Query::read(req, &[])?;
+    let frame = Frame::new(req, depot, Section::Backup);
+    let status = state(depot).collect_status(caller(depot)).await?;
+    let backup = status.backup;
+    let steps = backup.as_ref().map(|backup| list_steps(&backup.target, &status.gateway_id));
+    let is_stopped = backup
+        .as_ref()
+        .is_some_and(|backup| matches!(backup.state, BackupState::Blocked | BackupState::Replaced));
+    Ok(PageReply::show(&Page { steps: steps.unwrap_or_default(), is_stopped, backup, frame }))
+}
+
+/// Lists the steps that restore the backup of a gateway on a new machine.
+fn list_steps(target: &str, gateway_id: &str) -> Vec<Step> {
+    let step = |words: &str, command: String| Step { words: words.to_owned(), command };
+    vec![
+        step(
+            "Keep the old machine off. On the new one install this version of Penstock or a newer one, and stop it:",
+            "sudo systemctl stop penstock.socket penstock.service".to_owned(),
+        ),
+        step(
+            "Copy the configuration. At least it has the settings of the target, and the age identity as a file:",
+            "/etc/penstock/credentials/service.backup.key".to_owned(),
+        ),
+        step(
+            "Look at what there is:",
+            format!("sudo penstock offsite-backup list --from {target} --gateway {gateway_id}"),
+        ),
+        step(
+            "Restore it into the empty data directory:",
+            format!("sudo penstock restore --from {target} --gateway {gateway_id}"),
+        ),
+        step("Start the gateway:", "sudo systemctl start penstock".to_owned()),
+    ]
+}
+
+/// Describes how old the backup is: `up to date`, `8 s behind`.
+pub(super) fn describe_lag(backup: &BackupStatus) -> String {
+    match backup.lag_seconds {
+        0 => "up to date".to_owned(),
+        lag => format!("{} behind", words::format_duration(lag)),
+    }
+}
+
+/// Describes the backup in short: how old it is and its size, or why there is none.
+pub(super) fn describe_backup(backup: Option<&BackupStatus>) -> String {
+    let Some(backup) = backup else { return "off".to_owned() };
+    match backup.state {
+        BackupState::Running | BackupState::FirstBase if backup.cause.is_none() => {
+            format!("{}, {}", describe_lag(backup), words::format_size(backup.bytes))
+        }
+        _ => match &backup.cause {
+            Some(cause) => format!("{}: {cause}", backup.label().words),
+            None => backup.label().words.to_owned(),
+        },
+    }
+}

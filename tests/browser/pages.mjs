@@ -37,6 +37,7 @@ export const pages = [
   { path: (ids) => `/admin/exports/${ids.export}?show=difference`, heading: 'Export 1 of Pump', least: 'User' },
   { path: '/admin/targets', heading: 'Targets', least: 'User' },
   { path: '/admin/targets/archive', heading: /^archive/, least: 'User' },
+  { path: '/admin/backup', heading: 'Backup', least: 'User' },
   { path: '/admin/sources', heading: 'Sources', least: 'User' },
   { path: '/admin/query', heading: 'GraphQL', least: 'User' },
   { path: '/admin/sparql', heading: 'SPARQL', least: 'User' },

@@ -13,6 +13,7 @@ mod control;
 mod data;
 mod journal;
 mod namespace;
+mod offsite_backup;
 mod owner;
 mod query;
 mod rdf;

@@ -1,5 +1,6 @@
 //! The configuration, from its sources to the typed settings.
 mod azuread;
+mod backup;
 mod documentation;
 mod errors;
 mod properties;

@@ -40,6 +40,11 @@ fn it_stays_up_until_it_is_interrupted() {
     });
     assert!(server.log().lines().any(|line| line.starts_with("1. ")), "{}", server.log());
     server.client.get("/health/ready").expect(200);
+    let backups = dir.path().join("penstock-demo/buckets/backup/_backup");
+    wait_for("the backup has begun", || {
+        let mut folders = std::fs::read_dir(&backups).into_iter().flatten().flatten();
+        folders.any(|folder| folder.path().join("head.json").is_file())
+    });
     assert!(server.client.get("/swagger-ui").status < 400);
     assert_eq!(server.stop_with_signal("INT").code(), Some(0));
 }

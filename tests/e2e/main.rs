@@ -10,6 +10,12 @@
 )]
 
 mod automatic;
+mod backup;
+mod backup_by_hand;
+mod backup_hostile;
+mod backup_link;
+mod backup_model;
+mod backup_writers;
 mod bad_input;
 mod changes;
 mod clockless;

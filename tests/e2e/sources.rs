@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::Child;
 
-const READINGS: &str = "\
+pub(crate) const READINGS: &str = "\
 type: object
 path: 'Readings:.'
 key: tag
@@ -18,13 +18,13 @@ fields:
 const QUADS_PER_READING: u64 = 2;
 
 /// A mosquitto, which is killed when dropped.
-struct Broker {
+pub(crate) struct Broker {
     child: Child,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Broker {
-    fn start(dir: &Path, port: Option<u16>) -> Self {
+    pub(crate) fn start(dir: &Path, port: Option<u16>) -> Self {
         let folder = dir.display();
         let settings =
             format!("persistence true\npersistence_location {folder}/\nmax_queued_messages 0");
@@ -58,7 +58,7 @@ impl Broker {
     }
 
     /// Publishes these lines with `QoS` 1 and returns when the broker has acknowledged all of them.
-    fn publish(&self, topic: &str, lines: impl Iterator<Item = String>) {
+    pub(crate) fn publish(&self, topic: &str, lines: impl Iterator<Item = String>) {
         let mut publisher = self.start_publisher(topic);
         let mut input = publisher.stdin.take().unwrap();
         for line in lines {
@@ -102,7 +102,7 @@ fn define(client: Client) {
     client.put("/api/v1/business-objects", &definition).expect(201);
 }
 
-fn connection(client: Client) -> Value {
+pub(crate) fn connection(client: Client) -> Value {
     client.read("/api/v1/sources/plant")["connections"][0].clone()
 }
 

@@ -7,6 +7,7 @@
 
 mod api_keys;
 mod audit;
+mod backup;
 mod business_objects;
 mod changes;
 mod changes_model;

@@ -73,16 +73,17 @@ async fn a_heartbeat_is_the_status_as_a_user_sees_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_new_business_object_has_the_name_of_the_heartbeats() {
+async fn no_new_business_object_has_the_name_of_heartbeats_or_backups() {
     let server = TestApp::plain().await;
     let made = server.define().await;
-    let mut body = definition();
-    body["name"] = json!("_status");
-    for path in
-        ["/api/v1/business-objects", &format!("/api/v1/business-objects/{}", made["id"].text())]
-    {
-        let problem = server.put(path, &body).await.problem(422);
-        assert_eq!(problem["errors"][0]["pointer"], "/name", "{problem}");
+    let changed = format!("/api/v1/business-objects/{}", made["id"].text());
+    for name in ["_status", "_backup"] {
+        let mut body = definition();
+        body["name"] = json!(name);
+        for path in ["/api/v1/business-objects", &changed] {
+            let problem = server.put(path, &body).await.problem(422);
+            assert_eq!(problem["errors"][0]["pointer"], "/name", "{problem}");
+        }
     }
     server.stop().await;
 }

@@ -13,6 +13,8 @@
 
 mod answer;
 mod app;
+pub mod backup;
+pub mod bucket;
 mod caller;
 mod command;
 pub mod exports;

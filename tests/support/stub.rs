@@ -36,7 +36,9 @@ impl StubRequest {
 
 /// Starts a server on a free port. It sends what `answer` returns for each request, and closes the connection after
 /// `None`. Its threads end with the process.
-pub fn serve(answer: impl Fn(StubRequest) -> Option<String> + Send + Sync + 'static) -> SocketAddr {
+pub fn serve<A: AsRef<[u8]> + 'static>(
+    answer: impl Fn(StubRequest) -> Option<A> + Send + Sync + 'static,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let answer = Arc::new(answer);
@@ -44,10 +46,10 @@ pub fn serve(answer: impl Fn(StubRequest) -> Option<String> + Send + Sync + 'sta
         let answer = Arc::clone(&answer);
         std::thread::spawn(move || {
             let mut reader = BufReader::new(stream);
-            while let Some(text) =
+            while let Some(bytes) =
                 StubRequest::read(&mut reader).and_then(|request| answer(request))
             {
-                if reader.get_mut().write_all(text.as_bytes()).is_err() {
+                if reader.get_mut().write_all(bytes.as_ref()).is_err() {
                     return;
                 }
             }

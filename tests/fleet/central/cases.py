@@ -258,10 +258,13 @@ class Damage(Case):
         self.assertEqual(self.fold()[0], ["mixed"])
         self.check(t1=1)
 
-    def test_other_files_are_reported_and_heartbeats_are_not(self):
+    def test_other_files_are_reported_and_heartbeats_and_backups_are_not(self):
         self.write(1, "full", [tank(1, level=1)])
-        for path in ["edge-1/_status/edge-1.json", "edge-1/Tanks/.x.json.part", "edge-1/readme.txt"]:
-            (self.bucket / path).parent.mkdir(exist_ok=True)
+        for path in [
+            "edge-1/_status/edge-1.json", "edge-1/_backup/edge-1/head.json", "edge-1/_backup/edge-1/000001-0a/era.json",
+            "edge-_backup/edge-1/000001-0a/7.base.age", "edge-1/Tanks/.x.json.part", "edge-1/readme.txt",
+        ]:
+            (self.bucket / path).parent.mkdir(parents=True, exist_ok=True)
             (self.bucket / path).write_text("{}")
         self.assertEqual(self.fold()[0], ["foreign"])
         self.assertIn("1 keys are not of exports, such as edge-1/readme.txt", self.findings.problems[0]["text"])

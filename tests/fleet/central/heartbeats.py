@@ -69,6 +69,20 @@ class Case(unittest.TestCase):
                          "to its reserve; the clock is not synchronised; errors in the log")
         self.assertIn("all is well", lines[1])
 
+    def test_a_backup_that_is_late_not_restorable_or_replaced_is_a_problem(self):
+        good = {"state": "running", "intervalSeconds": 10, "lagSeconds": 100, "restorable": True}
+        self.beat("edge-1", "11:59:00", "12:04:00", backup=good)
+        self.beat("edge-2", "11:59:00", "12:04:00", backup=None)
+        self.assertEqual(self.run_script()[0], 0)
+        for backup, problem in [
+            ({"lagSeconds": 101}, "its backup is late"),
+            ({"restorable": False}, "its backup cannot be restored yet"),
+            ({"state": "replaced"}, "another gateway replaced it"),
+        ]:
+            self.beat("edge-1", "11:59:00", "12:04:00", backup=good | backup)
+            status, lines, _ = self.run_script()
+            self.assertEqual((status, lines[0]), (1, f"edge-1: ok at 2026-03-01T11:59:00Z, 1.0, 3 wait: {problem}"))
+
     def test_definitions_that_differ_from_their_files_are_a_problem(self):
         drift = [{"kind": "Group", "name": "g", "file": "f.yaml", "state": "unmanaged"}]
         self.beat("edge-1", "11:59:00", "12:04:00", definitions={"errorCount": 0, "drift": drift})

@@ -122,7 +122,7 @@ impl Server {
         &self,
         method: &str,
         path_and_query: &str,
-        body: &str,
+        body: impl AsRef<[u8]>,
     ) -> (u16, reqwest::header::HeaderMap, Vec<u8>) {
         self.ask_with(method, path_and_query, body, &[]).await
     }
@@ -132,15 +132,16 @@ impl Server {
         &self,
         method: &str,
         path_and_query: &str,
-        body: &str,
+        body: impl AsRef<[u8]>,
         more: &[(&'static str, &str)],
     ) -> (u16, reqwest::header::HeaderMap, Vec<u8>) {
         use sha2::{Digest as _, Sha256};
+        let body = body.as_ref().to_vec();
         let url = reqwest::Url::parse(&format!("{}/{path_and_query}", self.endpoint)).unwrap();
         let now = OffsetDateTime::now_utc();
         let region =
             Region::Custom { region: self.region.clone(), endpoint: self.endpoint.clone() };
-        let sha256 = format!("{:x}", Sha256::digest(body));
+        let sha256 = format!("{:x}", Sha256::digest(&body));
         let mut headers = reqwest::header::HeaderMap::new();
         let host = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
         headers.insert("host", host.parse().unwrap());
@@ -167,15 +168,20 @@ impl Server {
             signing::authorization_header(&self.key, &now, &region, &names, &signature).unwrap();
         headers.insert("authorization", authorization.parse().unwrap());
         let client = reqwest::Client::new();
-        let request =
-            client.request(method.parse().unwrap(), url).headers(headers).body(body.to_owned());
+        let request = client.request(method.parse().unwrap(), url).headers(headers).body(body);
         let response = request.send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         (status, headers, response.bytes().await.unwrap().to_vec())
     }
 
     /// Puts an object that no exporter created.
-    pub async fn put(&self, bucket: &str, key: &str, body: &str, more: &[(&'static str, &str)]) {
+    pub async fn put(
+        &self,
+        bucket: &str,
+        key: &str,
+        body: impl AsRef<[u8]>,
+        more: &[(&'static str, &str)],
+    ) {
         let path = format!("{bucket}/{}", signing::uri_encode(key, false));
         let (status, _, body) = self.ask_with("PUT", &path, body, more).await;
         assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
@@ -218,6 +224,16 @@ impl Server {
         let on = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
         let (status, _, body) = self.ask("PUT", &format!("{bucket}?versioning="), on).await;
         assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+    }
+
+    /// Lists the keys of all objects, of which there are few.
+    pub async fn objects(&self, bucket: &str) -> Vec<String> {
+        let (status, _, body) =
+            self.ask("GET", &format!("{bucket}?encoding-type=url&list-type=2"), "").await;
+        let body = String::from_utf8(body).unwrap();
+        assert!(status == 200 && !body.contains("<IsTruncated>true"), "{body}");
+        let keys = body.split("<Key>").skip(1);
+        keys.map(|rest| decoded(rest.split_once("</Key>").unwrap().0)).collect()
     }
 
     /// Lists the key of every version of every object, in the order of the bucket.

@@ -24,7 +24,9 @@ COLUMNS = {
         "version" VARCHAR, "gatewayId" VARCHAR, "store" STRUCT(poisoned VARCHAR),
         queue STRUCT(depth BIGINT, "oldestAgeSeconds" BIGINT, blocked VARCHAR[]),
         disk STRUCT("inReserve" BOOLEAN), memory STRUCT("level" VARCHAR), clock STRUCT(synchronised BOOLEAN),
-        definitions STRUCT("errorCount" BIGINT, drift STRUCT("state" VARCHAR)[]), "lastErrors" STRUCT("level" VARCHAR)[])""",
+        definitions STRUCT("errorCount" BIGINT, drift STRUCT("state" VARCHAR)[]),
+        "backup" STRUCT("state" VARCHAR, "intervalSeconds" BIGINT, "lagSeconds" BIGINT, "restorable" BOOLEAN),
+        "lastErrors" STRUCT("level" VARCHAR)[])""",
 }
 
 
@@ -75,6 +77,12 @@ MEMBERS = {
     "memory": {"level": optional(check_text)},
     "clock": {"synchronised": optional(check_flag)},
     "definitions": {"errorCount": optional(check_whole), "drift": [{"state": optional(check_text)}]},
+    "backup": {
+        "state": optional(check_text),
+        "intervalSeconds": optional(check_whole),
+        "lagSeconds": optional(check_whole),
+        "restorable": optional(check_flag),
+    },
     "lastErrors": [{"level": optional(check_text)}],
 }
 
@@ -98,6 +106,9 @@ SELECT "gatewayId" AS gateway, "version",
     CASE WHEN definitions."errorCount" > 0 THEN 'the definition files were not applied' END,
     CASE WHEN len([one for one in definitions.drift if one."state" <> 'unmanaged']) > 0
       THEN 'definitions differ from their files' END,
+    CASE WHEN "backup"."state" = 'replaced' THEN 'another gateway replaced it'
+      WHEN NOT "backup".restorable THEN 'its backup cannot be restored yet'
+      WHEN "backup"."lagSeconds" > 10 * "backup"."intervalSeconds" THEN 'its backup is late' END,
     CASE WHEN len([one for one in "lastErrors" if one."level" = 'error']) > 0 THEN 'errors in the log' END
   ] if text IS NOT NULL] AS problems
 FROM newest ORDER BY late DESC, len(problems) > 0 DESC, gateway

@@ -1,4 +1,4 @@
-"""Parses the keys of exports, and recognizes those of heartbeats. `docs/exports.md` describes the templates."""
+"""Parses the keys of exports, and recognizes those of heartbeats and backups. `docs/exports.md` describes the templates."""
 
 import re
 from dataclasses import dataclass
@@ -14,6 +14,9 @@ RESERVED_FOLDERS = ("state.json", "report.json")
 
 # The folder follows the prefix of a target, which need not end in `/`.
 HEARTBEAT_KEY = re.compile(r"(?:.*/)?[^/]*_status/[A-Za-z0-9._-]+\.json", re.DOTALL)
+
+# The continuous backup of a gateway: `docs/backup.md`.
+BACKUP_KEY = re.compile(r"(?:.*/)?[^/]*_backup/[A-Za-z0-9._-]+/.+", re.DOTALL)
 
 PATTERNS = {
     # A prefix ends in `/` if that is possible, because the name has no `/`.
@@ -104,6 +107,12 @@ def is_heartbeat_key(key, templates):
     """Returns whether this is the key of a heartbeat. A key that matches a template is of an export: the name of a Business
     Object can end in `_status`."""
     return HEARTBEAT_KEY.fullmatch(key) is not None and parse_key(key, templates, "") is None
+
+
+def is_backup_key(key):
+    """Returns whether this is the key of a backup, if it matches no template: the name of a Business Object can end in
+    `_backup`."""
+    return BACKUP_KEY.fullmatch(key) is not None
 
 
 def table_folder(name):

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from .exports import Task, stage_export
-from .keys import DEFAULT_TEMPLATE, compile_template, is_heartbeat_key, parse_key, table_folder
+from .keys import DEFAULT_TEMPLATE, compile_template, is_backup_key, is_heartbeat_key, parse_key, table_folder
 from .plan import Findings, plan_stream
 from .sources import SourceError, parse_source
 from .state import CentralError, open_central
@@ -186,7 +186,7 @@ def list_source(source, templates, state):
         for text in source.list_keys():
             key = parse_key(text, templates, source.name)
             if key is None:
-                if is_heartbeat_key(text, templates):
+                if is_heartbeat_key(text, templates) or is_backup_key(text):
                     continue
                 listing.foreign += 1
                 listing.example = listing.example or text

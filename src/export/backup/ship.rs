@@ -446,7 +446,12 @@ impl<O: Objects> Shipper<O> {
         report.era = Some(head.era.clone());
         report.last_sequence = Some(head.last.sequence);
         report.last_at = Some(head.last.time.at.clone());
-        report.base_sequence = head.base.as_ref().map(|base| base.sequence);
+        let base_sequence = head.base.as_ref().map(|base| base.sequence);
+        // Later segments are added to it, and a check counts what is listed.
+        if report.base_sequence != base_sequence {
+            report.bytes = own_base.map_or(0, |base| base.entry.bytes + base.sent_since);
+        }
+        report.base_sequence = base_sequence;
         report.base_at = own_base.map(|base| base.at.clone());
         report.replaced_by = None;
         (report.cause, report.cause_since) = (None, None);

@@ -247,8 +247,9 @@ class Run:
         self.report()
 
     def define(self):
-        for name in ("Readings", "Tanks"):
-            namespace = {"name": name, "uriBase": f"https://{name.lower()}.example/", "generator": "counter"}
+        # A key excludes numbers: an identifier could be equal to a key.
+        for name, generator in [("Readings", "uuid"), ("Tanks", "counter")]:
+            namespace = {"name": name, "uriBase": f"https://{name.lower()}.example/", "generator": generator}
             self.gateway.call("PUT", f"/namespaces/{name}", namespace, (201,))
         targets = {"pushTargets": [{"bucketName": "exports"}], "exportOnChange": True, "debounce": "1s"}
         self.gateway.define("Readings", READINGS, **targets)

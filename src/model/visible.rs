@@ -6,8 +6,8 @@ use super::write_scope::WriteScope;
 use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
 use penstock_base::error::GatewayError;
 use penstock_store::{
-    Document, DocumentRange, Error, Pattern, Read, SubjectFilter, SubjectQuads, ValueRange,
-    VisitValue,
+    Document, DocumentRange, Error, ListedSubject, Pattern, Read, SubjectFilter, SubjectQuads,
+    ValueRange, VisitValue,
 };
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -81,7 +81,7 @@ impl<R: Read> Read for VisibleObjects<'_, R> {
         quads: &mut SubjectQuads,
     ) -> Result<(), Error> {
         if self.hides(subject)? {
-            *quads = SubjectQuads::default();
+            quads.clear();
             return Ok(());
         }
         self.read.read_subject(subject, quads)
@@ -133,6 +133,37 @@ impl<R: Read> Read for VisibleObjects<'_, R> {
                 return Ok(visible);
             }
         }
+    }
+
+    fn list_to_read(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&ListedSubject>,
+        limit: usize,
+    ) -> Result<Vec<ListedSubject>, Error> {
+        let mut after = after.cloned();
+        loop {
+            let page = self.read.list_to_read(filter, after.as_ref(), limit)?;
+            let Some(last) = page.last() else { return Ok(page) };
+            after = Some(last.clone());
+            let mut visible = Vec::with_capacity(page.len());
+            for listed in page {
+                if !self.hides(listed.iri.as_ref().into())? {
+                    visible.push(listed);
+                }
+            }
+            if !visible.is_empty() {
+                return Ok(visible);
+            }
+        }
+    }
+
+    fn read_listed(&self, subject: &ListedSubject, quads: &mut SubjectQuads) -> Result<(), Error> {
+        if self.hides(subject.iri.as_ref().into())? {
+            quads.clear();
+            return Ok(());
+        }
+        self.read.read_listed(subject, quads)
     }
 
     /// Passes hidden subjects too: what is read about them here has no values. So the caller can limit how many it visits.

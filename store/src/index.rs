@@ -33,6 +33,7 @@ mod run_files;
 mod runs;
 mod seal;
 mod sorter;
+mod subject_ids;
 mod subject_reader;
 mod subjects;
 mod term_code;

@@ -27,7 +27,7 @@ pub struct SubjectFilter {
     pub having: Vec<(NamedNode, Term)>,
 }
 
-/// A subject that a snapshot listed, for [`crate::Snapshot::read_listed`].
+/// A subject that was listed, for [`Read::read_listed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedSubject {
     /// Its IRI.
@@ -35,6 +35,14 @@ pub struct ListedSubject {
     /// Its id, and the instance of the index that assigned the id.
     pub(crate) id: u64,
     pub(crate) instance: u64,
+}
+
+/// The subject is looked up by its IRI when it is read.
+impl From<NamedNode> for ListedSubject {
+    fn from(iri: NamedNode) -> Self {
+        // No index has this instance.
+        Self { iri, id: 0, instance: u64::MAX }
+    }
 }
 
 /// A range of one collection of documents, by key.
@@ -66,6 +74,9 @@ pub trait Read {
     ) -> Result<(), Error> {
         quads.clear();
         for quad in &self.quads_about(&subject.into_owned())? {
+            if !quads.wants(quad.predicate.as_ref()) {
+                continue;
+            }
             quads.set_predicate(quad.predicate.as_ref());
             quads.set_graph(quad.graph_name.as_ref());
             quads.push(quad.object.as_ref());
@@ -103,6 +114,24 @@ pub trait Read {
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error>;
 
+    /// Lists the subjects that satisfy `filter`, as [`Self::list_subjects`] does, in the order in which [`Self::read_listed`]
+    /// reads them fastest: at most `limit`, and none only at the end. `after` is the last one of the page before, of the same
+    /// state.
+    fn list_to_read(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&ListedSubject>,
+        limit: usize,
+    ) -> Result<Vec<ListedSubject>, Error> {
+        let found = self.list_subjects(filter, after.map(|after| after.iri.as_str()), limit)?;
+        Ok(found.into_iter().map(ListedSubject::from).collect())
+    }
+
+    /// Reads the quads of a listed subject into `quads`, replacing its content.
+    fn read_listed(&self, subject: &ListedSubject, quads: &mut SubjectQuads) -> Result<(), Error> {
+        self.read_subject(subject.iri.as_ref().into(), quads)
+    }
+
     /// Returns the value of a document.
     fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;
 
@@ -124,20 +153,14 @@ pub trait Read {
         range: &ValueRange,
         reverse: bool,
         visit: &mut VisitValue<'_>,
-    ) -> Result<bool, Error> {
-        let _ = (property, range, reverse, visit);
-        Ok(false)
-    }
+    ) -> Result<bool, Error>;
 
     /// Estimates the number of entries of the range; `None` if there is no index of values. Small numbers are exact.
     fn estimate_values(
         &self,
         property: NamedNodeRef<'_>,
         range: &ValueRange,
-    ) -> Result<Option<u64>, Error> {
-        let _ = (property, range);
-        Ok(None)
-    }
+    ) -> Result<Option<u64>, Error>;
 
     /// Returns whether some quad matches.
     fn any(&self, pattern: &Pattern) -> Result<bool, Error> {
@@ -178,6 +201,19 @@ impl<R: Read + ?Sized> Read for &R {
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error> {
         (**self).list_subjects(filter, after, limit)
+    }
+
+    fn list_to_read(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&ListedSubject>,
+        limit: usize,
+    ) -> Result<Vec<ListedSubject>, Error> {
+        (**self).list_to_read(filter, after, limit)
+    }
+
+    fn read_listed(&self, subject: &ListedSubject, quads: &mut SubjectQuads) -> Result<(), Error> {
+        (**self).read_listed(subject, quads)
     }
 
     fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {

@@ -1,6 +1,8 @@
 //! Reading committed data.
 use crate::index::{Index, PageCursor, View};
-use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter, VisitValue};
+use crate::read::{
+    Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter, VisitValue,
+};
 use crate::subject_quads::SubjectQuads;
 use crate::{Error, ValueRange};
 use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNodeRef, Quad};
@@ -70,6 +72,19 @@ impl Read for Reader<'_> {
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error> {
         Read::list_subjects(&self.index.view(), filter, after, limit)
+    }
+
+    fn list_to_read(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&ListedSubject>,
+        limit: usize,
+    ) -> Result<Vec<ListedSubject>, Error> {
+        self.index.view().list_to_read(filter, after, limit)
+    }
+
+    fn read_listed(&self, subject: &ListedSubject, quads: &mut SubjectQuads) -> Result<(), Error> {
+        self.index.view().read_listed(subject, quads)
     }
 
     fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {

@@ -1,9 +1,10 @@
 //! Bringing an index up to the journal: replays the frames that it lacks, or rebuilds it.
 use crate::frame::Change;
 use crate::index::{self, Index, LOADING_SEQUENCE};
-use crate::journal::{ApplyFrame, Base, SettledJournal, StoreId};
+use crate::journal::{self, ApplyFrame, Base, SettledJournal, StoreId};
 use crate::steps::WriterSteps;
 use crate::{Error, Options, Progress};
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 /// Replays the journal into an index. Rebuilds the index if it is unusable, or if the index of values was switched on or off.
@@ -18,8 +19,8 @@ pub(crate) fn catch_up(
     let id = journal.id();
     let mut index =
         discard_if_unfit(dir, index, id, journal.base().map_or(0, |base| base.end.from))?;
-    if index.has_values() != options.value_index {
-        let value_index = options.value_index;
+    let value_index = options.value_index;
+    if index.has_values() != value_index && can_rebuild(dir, &index, journal, progress)? {
         tracing::info!(value_index, "Rebuilding the quad index from the journal.");
         index = replace_index(dir, index, id, value_index)?;
     }
@@ -40,8 +41,40 @@ pub(crate) fn catch_up(
     Ok(index)
 }
 
-/// Builds an index from a base. If there is too little disk space for that, returns an empty one, which is filled by a
-/// replay.
+/// Returns whether the whole journal can be read. If it cannot, an index that works is the only copy of the data. `progress`
+/// is called meanwhile, because a start without progress is ended.
+fn can_rebuild(
+    dir: &Path,
+    index: &Index,
+    journal: &SettledJournal,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<bool, Error> {
+    if index.checkpointed_sequence() == 0 {
+        return Ok(true);
+    }
+    let (parts, from) = journal.base().map_or((0, 0), |base| (base.end.parts, base.end.from));
+    let total = parts + journal.newest.saturating_sub(from);
+    let (done, progress) = (Cell::new(0), RefCell::new(progress));
+    let folder = dir.join("journal");
+    let read = journal::read_synced(&folder, &journal.id(), journal.newest, &|| {
+        done.set(done.get() + 1);
+        (*progress.borrow_mut())(Progress { done: done.get(), total });
+        Ok(())
+    });
+    match read {
+        // A bad sector is an I/O error.
+        Err(cause @ (Error::Corrupt(_) | Error::Io { .. })) => {
+            tracing::error!(%cause,
+                "The quad index was not rebuilt for the setting of the index of values, because the journal is damaged; \
+                 back up the store, and restore it from that backup.");
+            Ok(false)
+        }
+        read => read.map(|()| true),
+    }
+}
+
+/// Builds an index from a base. If there is too little disk space for that, or if what was sorted is damaged, returns an
+/// empty one, which is filled by a replay.
 fn build_sorted(
     dir: &Path,
     index: Index,
@@ -54,8 +87,8 @@ fn build_sorted(
     let built =
         index::build_index(dir, index, base, steps, &mut |done| progress(Progress { done, total }));
     match built {
-        Err(error) if error.is_disk_full() => {
-            tracing::warn!(%error, "The quad index could not be built in sorted order; the journal is replayed.");
+        Err(error) if error.is_disk_full() || matches!(error, Error::Index(_)) => {
+            tracing::warn!(%error, "The quad index could not be built in sorted order; replaying the journal.");
             index::discard_index(dir)?;
             index::open_index(dir, id, has_values)
         }

@@ -62,16 +62,7 @@ impl Snapshot {
         Ok(self.view().visit_quads_from(&position.0, visit)?.map(QuadPosition))
     }
 
-    /// Reads the quads of a subject that a snapshot listed ([`Self::list_with_ids`]), without looking up its name.
-    pub fn read_listed(
-        &self,
-        subject: &ListedSubject,
-        quads: &mut SubjectQuads,
-    ) -> Result<(), Error> {
-        self.view().read_listed(subject, quads)
-    }
-
-    /// Works as [`Read::list_subjects`], for [`Self::read_listed`].
+    /// Works as [`Read::list_subjects`], for [`Read::read_listed`].
     pub fn list_with_ids(
         &self,
         filter: &SubjectFilter,
@@ -212,6 +203,19 @@ impl Read for Snapshot {
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error> {
         Read::list_subjects(&self.view(), filter, after, limit)
+    }
+
+    fn list_to_read(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&ListedSubject>,
+        limit: usize,
+    ) -> Result<Vec<ListedSubject>, Error> {
+        self.view().list_to_read(filter, after, limit)
+    }
+
+    fn read_listed(&self, subject: &ListedSubject, quads: &mut SubjectQuads) -> Result<(), Error> {
+        self.view().read_listed(subject, quads)
     }
 
     fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {

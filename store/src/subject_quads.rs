@@ -1,7 +1,7 @@
 //! The quads of one subject, without allocating a quad for each.
 use crate::index::{BlockHint, PrefixCursor};
 use crate::term::{LiteralParts, split_literal};
-use oxrdf::{BlankNodeRef, GraphNameRef, LiteralRef, NamedNodeRef, TermRef};
+use oxrdf::{BlankNodeRef, GraphNameRef, LiteralRef, NamedNode, NamedNodeRef, TermRef};
 
 /// Bytes of text kept allocated for the next subject. A subject with more text is still read.
 const MAX_KEPT_TEXT_BYTES: usize = 16 << 10;
@@ -20,6 +20,18 @@ pub struct SubjectQuads {
     pub(crate) cursor: PrefixCursor,
     /// The block in which names were last looked up.
     pub(crate) block_hint: BlockHint,
+    /// The predicates that are read; `None` for all.
+    pub(crate) wanted: Option<WantedPredicates>,
+}
+
+/// The predicates that are read, and their ids.
+#[derive(Debug)]
+pub(crate) struct WantedPredicates {
+    pub(crate) all: Vec<NamedNode>,
+    /// Those that the index knows, by their ids as encoded in keys.
+    pub(crate) ids: Vec<(Vec<u8>, NamedNode)>,
+    /// The instance and sequence of the index for which the ids are valid.
+    pub(crate) state: Option<(u64, u64)>,
 }
 
 /// Start and end of a part of the text, in bytes.
@@ -50,6 +62,12 @@ enum Graph {
 }
 
 impl SubjectQuads {
+    /// Creates one that only receives the quads with these predicates. That takes less time.
+    pub fn limited_to(predicates: Vec<NamedNode>) -> Self {
+        let wanted = WantedPredicates { all: predicates, ids: Vec::new(), state: None };
+        Self { wanted: Some(wanted), ..Self::default() }
+    }
+
     /// Iterates over predicate and object of each quad, once for each graph that has it. The order is
     /// unspecified, but quads with the same predicate follow each other.
     pub fn iter(&self) -> impl Iterator<Item = (NamedNodeRef<'_>, TermRef<'_>)> {
@@ -93,8 +111,14 @@ impl SubjectQuads {
         }
     }
 
-    /// Removes all quads, to prepare for another subject.
-    pub(crate) fn clear(&mut self) {
+    /// Returns whether quads with this predicate are read.
+    pub(crate) fn wants(&self, predicate: NamedNodeRef<'_>) -> bool {
+        let is_wanted = |wanted: &WantedPredicates| wanted.all.iter().any(|one| *one == predicate);
+        self.wanted.as_ref().is_none_or(is_wanted)
+    }
+
+    /// Removes all quads, to prepare for another subject. The predicates that are read stay.
+    pub fn clear(&mut self) {
         self.text.clear();
         self.text.shrink_to(MAX_KEPT_TEXT_BYTES);
         self.text.reserve(INITIAL_CAPACITY.0);

@@ -7,7 +7,7 @@ use model::{Model, add, blank, iri, open, quad, text};
 use oxrdf::{GraphName, Literal, Quad};
 use penstock_store::faults::{EXIT_STATUS, Failure, Faults};
 use penstock_store::{
-    BackupFile, Error, Options, Read, Restored, SEQUENCE_JUMP, Store, verify_store,
+    BackupFile, Error, Options, Read, Restored, SEQUENCE_JUMP, Store, verify_backup, verify_store,
 };
 use std::fs;
 use std::io::{self, Write};
@@ -204,6 +204,33 @@ fn an_incomplete_or_damaged_backup_is_refused_and_restores_nothing() {
     longer.push(0);
     refused(&longer);
     restore(&to, &written(dir.path(), &bytes), &[]).unwrap();
+}
+
+/// A stream that breaks off.
+struct BrokenLink;
+
+impl io::Read for BrokenLink {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::ConnectionReset.into())
+    }
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_not_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    commit(&store, 0);
+    let mut bytes = Vec::new();
+    store.write_backup(&mut bytes).unwrap();
+    let path = Path::new("backup");
+    for length in 0..=bytes.len() {
+        let mut stream = io::Read::chain(&bytes[..length], BrokenLink);
+        let error = verify_backup(&mut stream, path).unwrap_err();
+        assert!(matches!(error, Error::Io { .. }), "after {length} bytes: {error}");
+    }
+    verify_backup(&mut bytes.as_slice(), path).unwrap();
+    bytes.push(0);
+    assert!(matches!(verify_backup(&mut bytes.as_slice(), path), Err(Error::Corrupt(_))));
 }
 
 /// The child process in which a restore is interrupted. It does nothing unless started by the test.

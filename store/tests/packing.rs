@@ -5,7 +5,7 @@ mod model;
 
 use model::{Model, add, copy, iri, quad, segments, text};
 use penstock_store::faults::{Failure, Faults, Operation};
-use penstock_store::{Error, Options, Store, verify_store};
+use penstock_store::{Error, Options, Read as _, Store, ValueClass, ValueRange, verify_store};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -193,6 +193,31 @@ fn a_damaged_full_segment_is_replaced_by_a_base_from_the_index() {
         fs::remove_dir_all(dir.path().join("index")).unwrap();
         assert_eq!(of(&open(dir.path())), model, "byte {at}");
     }
+}
+
+#[test]
+fn an_index_is_kept_if_the_journal_is_damaged_when_its_values_are_switched() {
+    let (dir, model) = packed();
+    let path = segments(dir.path()).remove(1);
+    let whole = fs::read(&path).unwrap();
+    let mut harmed = whole.clone();
+    harmed[whole.len() / 2] ^= 1;
+    fs::write(&path, harmed).unwrap();
+    let open = || {
+        let options = Options { value_index: false, ..options(false) };
+        let mut reports = 0;
+        let store = Store::open(dir.path(), options, &mut |_| reports += 1).unwrap();
+        assert!(reports > 0, "reading the journal was not reported");
+        let property = iri("p");
+        let all = ValueRange::of_class(ValueClass::Text);
+        let has_values = store.read().estimate_values(property.as_ref(), &all).unwrap().is_some();
+        (of(&store), has_values)
+    };
+    for _ in 0..2 {
+        assert!(open() == (model.clone(), true));
+    }
+    fs::write(&path, whole).unwrap();
+    assert!(open() == (model, false));
 }
 
 #[test]

@@ -253,7 +253,8 @@ fn long_code(key: &[u8]) -> Code {
     Code(code)
 }
 
-fn long_id(code: &[u8]) -> Option<u64> {
+/// Returns the id of a long literal, from its code or its key in [`tree::LONG`].
+pub(super) fn long_id(code: &[u8]) -> Option<u64> {
     let mut input = Input::new(code.get(5..)?);
     input.read_number()?;
     input.read_number()

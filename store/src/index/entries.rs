@@ -1,12 +1,18 @@
 //! Sorted keys in memory that never change, each of which exists or was deleted.
 use super::block::Block;
+use super::key::damaged_entry;
 use super::merged::DELETED_VALUE;
+use crate::Error;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The flag before a key that exists.
 const LIVE: u8 = 0;
 /// The flag before a key that was deleted.
 const DELETED: u8 = 1;
+
+/// The number of entries of a block from which on memory is reserved for all. A lookup of one value finds fewer.
+const FEW_ENTRIES: usize = 4;
 
 /// Keys with flags, one behind the other.
 #[derive(Debug, Default)]
@@ -17,16 +23,24 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    /// Returns the entries of a block.
-    pub(super) fn of_block(block: &Block) -> Self {
-        // The keys of neighbours have about half of their bytes in common.
-        let bytes = Vec::with_capacity(2 * block.memory_bytes());
-        let mut entries = Self { bytes, ends: Vec::new() };
-        let (mut at, mut key) = (0, Vec::new());
-        while let Some(value) = block.read_next(&mut at, &mut key) {
-            entries.push(&key, value == DELETED_VALUE);
+    /// Returns the entries of a block from one key up to another, exclusive.
+    pub(super) fn of_block(block: &Block, (from, to): (&[u8], &[u8])) -> Result<Self, Error> {
+        let mut entries = Self::default();
+        let (mut at, mut key) = (block.seek(0, 0, from).at, from.to_vec());
+        while let Some(value) = block.read_next(&mut at, &mut key)
+            && *key < *to
+        {
+            let is_deleted = value == DELETED_VALUE;
+            if !is_deleted && !value.is_empty() {
+                return Err(damaged_entry("the value of", &key));
+            }
+            if entries.len() == FEW_ENTRIES {
+                // The keys of neighbours have about half of their bytes in common.
+                entries.bytes.reserve(2 * block.memory_bytes());
+            }
+            entries.push(&key, is_deleted);
         }
-        entries
+        Ok(entries)
     }
 
     /// Merges sorted entries, newest first. Of equal keys, the newest counts.
@@ -96,8 +110,13 @@ impl Entries {
         self.entry(at).first() == Some(&DELETED)
     }
 
+    /// Returns the positions of the keys from one up to another, exclusive.
+    pub(super) fn find(&self, (from, to): (&[u8], &[u8])) -> Range<usize> {
+        self.count_before(from)..self.count_before(to)
+    }
+
     /// Returns the number of entries before a key.
-    pub(super) fn count_before(&self, key: &[u8]) -> usize {
+    fn count_before(&self, key: &[u8]) -> usize {
         let (mut from, mut to) = (0, self.len());
         while from < to {
             let middle = usize::midpoint(from, to);
@@ -124,11 +143,23 @@ pub(super) fn in_order(runs: &[Arc<Entries>]) -> Vec<(&Entries, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::key::Shape;
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
     type Changes = Vec<(Vec<u8>, bool)>;
+
+    #[test]
+    fn a_value_that_no_entry_has_is_damage() {
+        let mut block = Block::new(Shape { has_values: true, max_bytes: 4_096 });
+        for (key, value) in [(b"a", &[][..]), (b"b", DELETED_VALUE), (b"c", &[7])] {
+            block.insert(key, value);
+        }
+        let found = Entries::of_block(&block, (b"a", b"c")).unwrap();
+        assert_eq!(all(&found), [(b"a".to_vec(), false), (b"b".to_vec(), true)]);
+        assert!(matches!(Entries::of_block(&block, (b"b", b"d")), Err(Error::Index(_))));
+    }
 
     fn changes() -> impl Strategy<Value = Changes> {
         prop::collection::vec((prop::collection::vec(0_u8..3, 0..4), any::<bool>()), 0..40)
@@ -157,7 +188,8 @@ mod tests {
             let merged = Entries::merge(&[pushed(&newer).into(), pushed(&older).into()]);
             let expected: Changes = model.clone().into_iter().collect();
             prop_assert_eq!(all(&merged), expected);
-            prop_assert_eq!(merged.count_before(&key), model.range(..key).count());
+            let before = model.range(..key.clone()).count();
+            prop_assert_eq!(merged.find((&[], &key)), 0..before);
         }
     }
 }

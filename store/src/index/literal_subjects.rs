@@ -1,6 +1,6 @@
 //! The subjects that may have a literal, whatever their predicates, from the index of values.
 use super::View;
-use super::key::{object, tree};
+use super::key::{KeyBuffer, damaged_entry, object, tree};
 use super::quad_scan::{KeyScan, build_prefix};
 use super::term_code::TermCode;
 use super::value_scan::ValueScan;
@@ -27,20 +27,22 @@ impl<'a> LiteralPredicates<'a> {
             if !self.keys.advance()? {
                 return Ok(None);
             }
-            let found = self.keys.read_number()?;
             let mut rest = Input::new(self.keys.key().get(1..).unwrap_or_default());
-            rest.read_number();
-            let is_literal = rest.read_byte() == Some(object::ANY_LITERAL);
-            self.next = if is_literal { found + 1 } else { found };
-            if is_literal {
-                return Ok(Some(found));
+            match (rest.read_number(), rest.read_byte()) {
+                (Some(found), Some(object::NAMED)) => self.next = found,
+                (Some(found), Some(object::ANY_LITERAL)) if found < u64::MAX => {
+                    self.next = found + 1;
+                    return Ok(Some(found));
+                }
+                // To continue at its predicate would find it again.
+                _ => return Err(damaged_entry("a quad", self.keys.key())),
             }
         }
     }
 }
 
 /// Returns the key before the literals of a predicate, and the length of its part that all predicates have.
-fn literals_of(predicate: u64) -> (super::key::KeyBuffer, usize) {
+fn literals_of(predicate: u64) -> (KeyBuffer, usize) {
     let (mut key, _) = build_prefix(tree::POSG, &[predicate], None);
     key.extend(&[object::ANY_LITERAL]);
     (key, 1)
@@ -105,5 +107,22 @@ impl<'a> LiteralSubjects<'a> {
             self.predicate = predicate;
             self.subjects = self.view.scan_values(predicate, range, false)?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Store};
+
+    #[test]
+    fn a_damaged_key_ends_the_search_for_predicates() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let mut index = store.inner().lock_index_mut();
+        index.blocks.insert(&[tree::POSG, 5, object::ANY_LITERAL + 1], &[]).unwrap();
+        let view = index.view();
+        let found = LiteralPredicates::new(&view).next_predicate();
+        assert!(matches!(found, Err(Error::Index(_))));
     }
 }

@@ -25,8 +25,8 @@ const RUN_END_BYTES: usize = 12;
 pub(super) struct RunKind {
     /// Returns the hash of what is looked up of a key; `None` if the key is only listed. Neighbours may have the same.
     pub(super) filter_hash: fn(&[u8]) -> Option<u64>,
-    /// A run of more keys that are looked up has no filter, because it would take too much memory.
-    pub(super) max_filter_keys: u64,
+    /// Returns the bits of the filter for each key, by the level of the run.
+    pub(super) filter_bits: fn(u64) -> u64,
     /// The size of the entries of a block, in bytes. It can be large, because blocks of runs are never rewritten.
     pub(super) block_bytes: usize,
     /// The level of zstd for blocks.
@@ -141,6 +141,13 @@ impl Run {
     /// Returns the number of the block that covers `key`; `None` if the key comes before all blocks.
     pub(super) fn find_block(&self, key: &[u8]) -> Option<usize> {
         self.block_positions.partition_point(|position| *position.name <= *key).checked_sub(1)
+    }
+
+    /// Returns whether a block may have keys from `from` up to `to`, exclusive.
+    pub(super) fn may_overlap(&self, number: usize, (from, to): (&[u8], &[u8])) -> bool {
+        let name = |number: usize| Some(&*self.block_positions.get(number)?.name);
+        name(number).is_some_and(|name| name < to)
+            && name(number + 1).is_none_or(|next| next > from)
     }
 
     /// Returns the number of blocks.
@@ -262,7 +269,6 @@ impl NewRun {
     ) -> Result<Self, Error> {
         let path = run_path(folder, id);
         let file = files::create_or_truncate(&path)?;
-        let most = if most > kind.max_filter_keys { 0 } else { most };
         Ok(Self {
             kind,
             id,
@@ -277,12 +283,16 @@ impl NewRun {
             last: Vec::new(),
             offset: MAGIC.len() as u64,
             places: Vec::new(),
-            filter: Filter::new(most),
+            filter: Filter::new(most, (kind.filter_bits)(level)),
             entries: 0,
             sought: 0,
             last_hash: None,
             packer: Packer::with_level(kind.zstd_level),
         })
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Appends an entry. Its key must be greater than all before it.
@@ -439,7 +449,7 @@ mod tests {
 
     static KIND: RunKind = RunKind {
         filter_hash: |key| Some(hash_key(key)),
-        max_filter_keys: u64::MAX,
+        filter_bits: |_| 10,
         block_bytes: 4_096,
         zstd_level: -1,
     };

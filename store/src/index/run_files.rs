@@ -131,7 +131,8 @@ impl RunFiles {
     ) -> Result<(Self, Vec<Arc<Run>>), Error> {
         let runs = notes.iter().map(|note| Run::open(&folder, *note).map(Arc::new));
         let runs = runs.collect::<Result<Vec<_>, _>>()?;
-        remove_unlisted_runs(&folder, notes)?;
+        let known: Vec<_> = notes.iter().map(|note| note.id).collect();
+        remove_other_runs(&folder, &known)?;
         let next = notes.iter().map(|note| note.id + 1).max().unwrap_or(1);
         let files = Self {
             folder,
@@ -174,11 +175,16 @@ impl RunFiles {
         push_all: impl FnOnce(&mut NewRun) -> Result<(), Error>,
     ) -> Result<WrittenRuns, Error> {
         files::create_folder(&self.folder)?;
+        let mut merge = self.merge.lock();
+        // A failed checkpoint left files, and may have failed because the disk is full. What cannot be removed now is
+        // removed by the next one or by an open.
+        let merging = merge.as_ref().map(|merge| merge.out.id());
+        let known: Vec<_> = older.iter().map(|run| run.note.id).chain(merging).collect();
+        let _ = remove_other_runs(&self.folder, &known);
         let mut run = self.begin_run(0, most_sought)?;
         push_all(&mut run)?;
         let mut runs = older.to_vec();
         runs.insert(0, Arc::new(run.finish()?));
-        let mut merge = self.merge.lock();
         // If this step fails, the merge is lost and starts again.
         if let Some(current) =
             merge.take().map_or_else(|| self.begin_merge(&runs), |m| Ok(Some(m)))?
@@ -206,7 +212,7 @@ impl RunFiles {
         Ok(Some(Merge {
             inputs: of(level).map(|run| run.note.id).collect(),
             merged: Merged::new(sources),
-            out: self.begin_run(level + 1, of(level).map(|run| most_sought(run)).sum())?,
+            out: self.begin_run(level + 1, of(level).map(|run| run.sought).sum())?,
             is_oldest: levels.max() == Some(level),
         }))
     }
@@ -243,19 +249,14 @@ impl RunFiles {
     }
 }
 
-/// Returns the maximum number of keys that the filter of a run would have.
-fn most_sought(run: &Run) -> u64 {
-    if run.sought == 0 { run.entries } else { run.sought }
-}
-
-/// Removes the files of runs that are not in the note.
-fn remove_unlisted_runs(folder: &Path, notes: &[RunNote]) -> Result<(), Error> {
+/// Removes the files in a folder of runs that are not among these.
+fn remove_other_runs(folder: &Path, known: &[u64]) -> Result<(), Error> {
     if !folder.exists() {
         return Ok(());
     }
     for entry in fs::read_dir(folder).map_err(files::io_error("reading", folder))? {
         let path = entry.map_err(files::io_error("reading", folder))?.path();
-        if !notes.iter().any(|note| run_path(folder, note.id) == path) {
+        if !known.iter().any(|id| run_path(folder, *id) == path) {
             files::remove_durably(&path, folder)?;
         }
     }

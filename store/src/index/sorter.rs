@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read as _, Write as _};
+use std::io::{BufReader, BufWriter, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Bytes of records in memory, after which a run is written. A record may exceed it.
@@ -19,7 +19,7 @@ pub(super) struct Sorter {
     name: &'static str,
     bytes: Vec<u8>,
     records: Vec<Record>,
-    runs: Vec<PathBuf>,
+    runs: Vec<SortedRun>,
 }
 
 /// The place of a record in memory: its key, and its value after it.
@@ -30,9 +30,16 @@ struct Record {
     value_bytes: u32,
 }
 
+/// A file of sorted records.
+struct SortedRun {
+    path: PathBuf,
+    /// The checksum of the file.
+    crc: u32,
+}
+
 /// Records in sorted runs. The files are removed when this is dropped.
 pub(super) struct SortedRecords {
-    runs: Vec<PathBuf>,
+    runs: Vec<SortedRun>,
 }
 
 /// Reads records in the order of their keys, and those with one key in the order in which they came.
@@ -46,6 +53,9 @@ struct RunReader {
     number: usize,
     reader: BufReader<File>,
     path: PathBuf,
+    /// The checksum of the file, and that of what was read.
+    crc: u32,
+    read_crc: u32,
     key: Vec<u8>,
     value: Vec<u8>,
 }
@@ -81,7 +91,9 @@ impl Sorter {
         self.records.sort_by(|a, b| key(a).cmp(key(b)));
         let path = self.folder.join(format!("{}-{}", self.name, self.runs.len()));
         let file = files::create_or_truncate(&path)?;
-        self.runs.push(path.clone());
+        // From here on it is removed, even if it is never complete.
+        self.runs.push(SortedRun { path: path.clone(), crc: 0 });
+        let mut crc = 0;
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
         let mut head = Vec::new();
         let written = self.records.iter().try_for_each(|record| {
@@ -89,12 +101,19 @@ impl Sorter {
             varint::write_number(&mut head, u64::from(record.key_bytes));
             varint::write_number(&mut head, u64::from(record.value_bytes));
             let end = record.at + record.key_bytes as usize + record.value_bytes as usize;
+            let record = bytes.get(record.at..end).unwrap_or_default();
+            crc = crc32c::crc32c_append(crc32c::crc32c_append(crc, &head), record);
             out.write_all(&head)?;
-            out.write_all(bytes.get(record.at..end).unwrap_or_default())
+            out.write_all(record)
         });
         written.and_then(|()| out.flush()).map_err(files::io_error("writing", &path))?;
+        if let Some(run) = self.runs.last_mut() {
+            run.crc = crc;
+        }
         self.records.clear();
         self.bytes.clear();
+        // A record can be far longer than a run.
+        self.bytes.shrink_to(RUN_BYTES);
         Ok(())
     }
 
@@ -120,9 +139,9 @@ impl Drop for SortedRecords {
 }
 
 /// Best effort: the whole folder is removed at the end.
-fn remove_files(paths: &[PathBuf]) {
-    for path in paths {
-        let _ = std::fs::remove_file(path);
+fn remove_files(runs: &[SortedRun]) {
+    for run in runs {
+        let _ = std::fs::remove_file(&run.path);
     }
 }
 
@@ -130,12 +149,14 @@ impl SortedRecords {
     /// Reads the records from the first on.
     pub(super) fn read(&self) -> Result<Merge, Error> {
         let mut runs = BinaryHeap::new();
-        for (number, path) in self.runs.iter().enumerate() {
+        for (number, SortedRun { path, crc }) in self.runs.iter().enumerate() {
             let file = File::open(path).map_err(files::io_error("opening", path))?;
             let mut run = RunReader {
                 number,
                 reader: BufReader::with_capacity(BUFFER_BYTES, file),
                 path: path.clone(),
+                crc: *crc,
+                read_crc: 0,
                 key: Vec::new(),
                 value: Vec::new(),
             };
@@ -191,20 +212,29 @@ impl PartialEq for RunReader {
 impl Eq for RunReader {}
 
 impl RunReader {
-    /// Reads the next record. Returns false at the end.
+    /// Reads the next record. Returns false at the end, where the checksum must be right.
     fn advance(&mut self) -> Result<bool, Error> {
-        let read = self.read_record();
-        read.map_err(files::io_error("reading", &self.path))
+        match self.read_record() {
+            Ok(false) if self.read_crc != self.crc => Err(self.damage_error()),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(self.damage_error()),
+            read => read.map_err(files::io_error("reading", &self.path)),
+        }
+    }
+
+    fn damage_error(&self) -> Error {
+        Error::Index(format!("{} is damaged", self.path.display()))
     }
 
     fn read_record(&mut self) -> std::io::Result<bool> {
         let Some(key_bytes) = self.read_number()? else { return Ok(false) };
-        let value_bytes = self.read_number()?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+        let value_bytes = self.read_number()?.ok_or(ErrorKind::UnexpectedEof)?;
         for (part, bytes) in [(&mut self.key, key_bytes), (&mut self.value, value_bytes)] {
             part.clear();
+            part.shrink_to(BUFFER_BYTES);
             if self.reader.by_ref().take(bytes).read_to_end(part)? as u64 != bytes {
-                return Err(std::io::ErrorKind::UnexpectedEof.into());
+                return Err(ErrorKind::UnexpectedEof.into());
             }
+            self.read_crc = crc32c::crc32c_append(self.read_crc, part);
         }
         Ok(true)
     }
@@ -219,6 +249,8 @@ impl RunReader {
         let following = first.leading_ones() as usize;
         let mut bytes = [first; 9];
         self.reader.read_exact(bytes.get_mut(1..=following).unwrap_or_default())?;
+        let read = bytes.get(..=following).unwrap_or_default();
+        self.read_crc = crc32c::crc32c_append(self.read_crc, read);
         Ok(varint::Input::new(&bytes).read_number())
     }
 }
@@ -260,6 +292,32 @@ mod tests {
             }
             drop(sorted);
             prop_assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_damaged_or_cut_file_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut sorter = Sorter::new(dir.path(), "test");
+        for number in 0..20_u8 {
+            sorter.push(&[number, 200], &[number; 5]).unwrap();
+        }
+        let sorted = sorter.finish().unwrap();
+        let read = || -> Result<(), Error> {
+            let (mut merge, mut key) = (sorted.read()?, Vec::new());
+            while merge.next_key(&mut key, &mut |_| Ok(()))? {}
+            Ok(())
+        };
+        read().unwrap();
+        let path = dir.path().join("test-0");
+        let whole = std::fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            std::fs::write(&path, &bytes).unwrap();
+            assert!(matches!(read(), Err(Error::Index(_))), "byte {at}");
+            std::fs::write(&path, &whole[..at]).unwrap();
+            assert!(matches!(read(), Err(Error::Index(_))), "cut at {at}");
         }
     }
 }

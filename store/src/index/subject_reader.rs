@@ -2,9 +2,10 @@
 use super::key::{self, DEFAULT_GRAPH, build_key, build_numbered_key, damaged_entry, object, tree};
 use super::prefix_cursor::ReadNearby as _;
 use super::{BlockHint, View};
+use crate::subject_quads::WantedPredicates;
 use crate::varint::{self, Input};
 use crate::{Error, ListedSubject, SubjectQuads, term};
-use oxrdf::{GraphNameRef, LiteralRef, NamedOrBlankNodeRef, TermRef};
+use oxrdf::{GraphNameRef, LiteralRef, NamedOrBlankNodeRef, Term, TermRef};
 
 impl View<'_> {
     /// Reads the quads of a subject into `quads`.
@@ -40,33 +41,80 @@ impl View<'_> {
     }
 
     fn read_subject_by_id(&self, subject: &[u8], quads: &mut SubjectQuads) -> Result<(), Error> {
+        let mut prefix = build_key(tree::SPOG, &[subject]);
+        let mut graph = Some(DEFAULT_GRAPH);
+        let Some(mut wanted) = quads.wanted.take() else {
+            return self.read_quads(&prefix, false, &mut graph, quads);
+        };
+        let subject_bytes = prefix.len();
+        let read = self.find_wanted(&mut wanted).and_then(|()| {
+            wanted.ids.iter().try_for_each(|(id, predicate)| {
+                prefix.truncate(subject_bytes);
+                prefix.extend_from_slice(id);
+                quads.set_predicate(predicate.as_ref());
+                self.read_quads(&prefix, true, &mut graph, quads)
+            })
+        });
+        quads.wanted = Some(wanted);
+        read
+    }
+
+    /// Looks up the ids of the predicates that are read, in their order.
+    fn find_wanted(&self, wanted: &mut WantedPredicates) -> Result<(), Error> {
+        let state = Some((self.instance, self.sequence));
+        if wanted.state == state {
+            return Ok(());
+        }
+        // After a failure the ids are not those of any state.
+        (wanted.state, wanted.ids) = (None, Vec::new());
+        for predicate in &wanted.all {
+            if let Some(code) = self.find_code(predicate.as_ref().into())? {
+                wanted.ids.push((code.id().to_vec(), predicate.clone()));
+            }
+        }
+        wanted.ids.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        wanted.ids.dedup();
+        wanted.state = state;
+        Ok(())
+    }
+
+    /// Reads the quads whose keys begin with `prefix`: a subject, or a subject and a predicate, which `quads` knows. `graph`
+    /// is the graph of the last quad.
+    fn read_quads(
+        &self,
+        prefix: &[u8],
+        has_predicate: bool,
+        graph: &mut Option<u64>,
+        quads: &mut SubjectQuads,
+    ) -> Result<(), Error> {
         let state = (self.instance, self.sequence);
-        let prefix = build_key(tree::SPOG, &[subject]);
         let mut cursor = std::mem::take(&mut quads.cursor);
         let mut hint = std::mem::take(&mut quads.block_hint);
-        let (mut predicate, mut graph) = (None, Some(DEFAULT_GRAPH));
-        self.blocks.read_prefix(&mut cursor, state, &prefix, &mut |rest| {
-            let damaged = || damaged_entry("a quad", &[prefix.as_slice(), rest].concat());
+        let mut predicate = None;
+        self.blocks.read_prefix(&mut cursor, state, prefix, &mut |rest| {
+            let damaged = || damaged_entry("a quad", &[prefix, rest].concat());
             let mut input = Input::new(rest);
-            let id = input.read_number();
-            let object = key::read_code_bytes(&mut input);
-            if id != predicate {
-                let mut is_iri = false;
-                self.read_name(id.ok_or_else(damaged)?, &mut hint, &mut |name| {
-                    if let TermRef::NamedNode(iri) = name {
-                        quads.set_predicate(iri);
-                        is_iri = true;
-                    }
-                })?;
-                predicate = id.filter(|_| is_iri);
+            if !has_predicate {
+                let id = input.read_number();
+                if id != predicate {
+                    let mut is_iri = false;
+                    self.read_name(id.ok_or_else(damaged)?, &mut hint, &mut |name| {
+                        if let TermRef::NamedNode(iri) = name {
+                            quads.set_predicate(iri);
+                            is_iri = true;
+                        }
+                    })?;
+                    predicate = id.filter(|_| is_iri);
+                }
+                predicate.ok_or_else(damaged)?;
             }
+            let object = key::read_code_bytes(&mut input).ok_or_else(damaged)?;
             let id = input.read_number().filter(|_| input.is_empty());
-            if id != graph {
+            if id != *graph {
                 self.read_graph(id.ok_or_else(damaged)?, &mut hint, quads)?;
-                graph = id;
+                *graph = id;
             }
-            predicate.ok_or_else(damaged)?;
-            self.push_object(object.ok_or_else(damaged)?, &mut hint, quads)
+            self.push_object(object, &mut hint, quads)
         })?;
         (quads.cursor, quads.block_hint) = (cursor, hint);
         Ok(())
@@ -137,14 +185,19 @@ impl View<'_> {
         if self.names.by_id.with_name(id, &mut *read).is_some() {
             return Ok(());
         }
+        let name = self.read_stored_name(id, hint)?;
+        self.names.by_id.cache_name(id, &name);
+        read(name.as_ref());
+        Ok(())
+    }
+
+    /// Returns the IRI or blank node of an id, of which no cache is expected to have it.
+    pub(super) fn read_stored_name(&self, id: u64, hint: &mut BlockHint) -> Result<Term, Error> {
         let key = build_numbered_key(tree::ID_NAME, &[id]);
         let state = (self.instance, self.sequence);
         let name = self.blocks.get_with_hint(hint, state, &key, |bytes| {
             term::decode(bytes).map(TermRef::into_owned)
         })?;
-        let name = name.flatten().ok_or_else(|| damaged_entry("the name of", &key))?;
-        self.names.by_id.cache_name(id, &name);
-        read(name.as_ref());
-        Ok(())
+        name.flatten().ok_or_else(|| damaged_entry("the name of", &key))
     }
 }

@@ -23,16 +23,16 @@ const FIRST_BATCH: usize = 32;
 /// The cost of looking up a subject.
 const LOOKUP_COST: usize = 32;
 
-struct CompiledFilter {
-    graph: Option<Vec<u8>>,
-    having: Vec<Having>,
+pub(super) struct CompiledFilter {
+    pub(super) graph: Option<Vec<u8>>,
+    pub(super) having: Vec<Having>,
 }
 
 /// A quad that a subject must have.
-struct Having {
+pub(super) struct Having {
     /// The id of the predicate.
-    predicate: Vec<u8>,
-    object: Code,
+    pub(super) predicate: Vec<u8>,
+    pub(super) object: Code,
     /// The values with the key of the object, if it is a literal.
     values: Option<ValueRange>,
 }
@@ -146,7 +146,10 @@ impl View<'_> {
         })
     }
 
-    fn compile_filter(&self, filter: &SubjectFilter) -> Result<Option<CompiledFilter>, Error> {
+    pub(super) fn compile_filter(
+        &self,
+        filter: &SubjectFilter,
+    ) -> Result<Option<CompiledFilter>, Error> {
         let mut wanted = CompiledFilter { graph: None, having: Vec::new() };
         if let Some(graph) = &filter.graph {
             let Some(code) = self.graph_code(graph)? else { return Ok(None) };
@@ -168,7 +171,11 @@ impl View<'_> {
     }
 
     /// Returns whether the subject satisfies the filter apart from its graph.
-    fn has_all_values(&self, wanted: &CompiledFilter, subject: &[u8]) -> Result<bool, Error> {
+    pub(super) fn has_all_values(
+        &self,
+        wanted: &CompiledFilter,
+        subject: &[u8],
+    ) -> Result<bool, Error> {
         for Having { predicate, object, .. } in &wanted.having {
             if !self.has_triple(subject, predicate, &object.0)? {
                 return Ok(false);
@@ -188,7 +195,10 @@ impl View<'_> {
     }
 
     /// Returns the ids of all subjects that match the rarest part of the filter, if they are few.
-    fn collect_rare(&self, wanted: &CompiledFilter) -> Result<Option<BTreeSet<Vec<u8>>>, Error> {
+    pub(super) fn collect_rare(
+        &self,
+        wanted: &CompiledFilter,
+    ) -> Result<Option<BTreeSet<Vec<u8>>>, Error> {
         let mut narrowest: Option<BTreeSet<Vec<u8>>> = None;
         for having in &wanted.having {
             let most = narrowest.as_ref().map_or(MAX_COLLECTED_SUBJECTS, BTreeSet::len);

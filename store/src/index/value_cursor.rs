@@ -1,5 +1,6 @@
 //! Reads the entries of values between two keys, from the first to the last or in reverse.
 use super::entries::Entries;
+use super::key::damaged_entry;
 use super::run::Run;
 use super::run_files::RunReader;
 use super::values::FrozenValues;
@@ -7,6 +8,7 @@ use crate::Error;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A position in the entries in memory, or in a run.
@@ -18,6 +20,8 @@ struct ValueCursor {
     run: Option<(Arc<Run>, usize)>,
     entries: Arc<Entries>,
     at: usize,
+    /// The positions in the range that were not reached.
+    rest: Range<usize>,
 }
 
 impl ValueCursor {
@@ -25,53 +29,37 @@ impl ValueCursor {
         self.entries.key(self.at)
     }
 
-    /// Moves to the first key from `from` on. Returns false if there is none.
-    fn seek(&mut self, from: &[u8], reader: &RunReader) -> Result<bool, Error> {
-        self.at = self.entries.count_before(from);
-        if self.at < self.entries.len() {
-            return Ok(true);
-        }
-        self.load_neighbour(reader)
-    }
-
-    /// Moves to the last key before `to`. Returns false if there is none.
-    fn seek_back(&mut self, to: &[u8], reader: &RunReader) -> Result<bool, Error> {
-        match self.entries.count_before(to).checked_sub(1) {
-            Some(at) => {
-                self.at = at;
-                Ok(true)
+    /// Moves to the next key of the range. Returns false at the end.
+    fn advance(&mut self, range: &KeyRange, reader: &RunReader) -> Result<bool, Error> {
+        loop {
+            let next = if self.is_reverse { self.rest.next_back() } else { self.rest.next() };
+            if let Some(next) = next {
+                self.at = next;
+                return Ok(true);
             }
-            None => self.load_neighbour(reader),
+            let Some((run, number)) = &mut self.run else { return Ok(false) };
+            let next = if self.is_reverse { number.checked_sub(1) } else { Some(*number + 1) };
+            let Some(next) = next.filter(|next| run.may_overlap(*next, range.bounds())) else {
+                return Ok(false);
+            };
+            *number = next;
+            self.entries = Arc::new(read_entries(run, next, range, reader)?);
+            self.rest = 0..self.entries.len();
         }
     }
+}
 
-    /// Moves to the next key. Returns false at the end.
-    fn advance(&mut self, reader: &RunReader) -> Result<bool, Error> {
-        let next = if self.is_reverse { self.at.checked_sub(1) } else { Some(self.at + 1) };
-        match next.filter(|at| *at < self.entries.len()) {
-            Some(at) => {
-                self.at = at;
-                Ok(true)
-            }
-            None => self.load_neighbour(reader),
-        }
-    }
-
-    /// Moves to the first key of the next block, in reverse to the last one of the block before. Returns false at the end.
-    fn load_neighbour(&mut self, reader: &RunReader) -> Result<bool, Error> {
-        let Some((run, number)) = &mut self.run else { return Ok(false) };
-        let next = if self.is_reverse { number.checked_sub(1) } else { Some(*number + 1) };
-        let Some(next) = next else { return Ok(false) };
-        let Some(block) = reader.read_block(run, next)? else { return Ok(false) };
-        *number = next;
-        let entries = Entries::of_block(&block);
-        if entries.is_empty() {
-            return Ok(false);
-        }
-        self.at = if self.is_reverse { entries.len() - 1 } else { 0 };
-        self.entries = Arc::new(entries);
-        Ok(true)
-    }
+/// Reads the entries of a block in a range.
+fn read_entries(
+    run: &Run,
+    number: usize,
+    range: &KeyRange,
+    reader: &RunReader,
+) -> Result<Entries, Error> {
+    // Each run has a block, and those beside it are looked up.
+    let block = reader.read_block(run, number)?;
+    let block = block.ok_or_else(|| damaged_entry("the block of", &range.from))?;
+    Entries::of_block(&block, range.bounds())
 }
 
 /// The heap returns the greatest cursor first: that must be the one that comes first in its direction, and of those with the
@@ -106,13 +94,17 @@ pub(super) struct KeyRange {
     pub(super) hash: Option<u64>,
 }
 
+impl KeyRange {
+    pub(super) fn bounds(&self) -> (&[u8], &[u8]) {
+        (&self.from, &self.to)
+    }
+}
+
 /// The keys of a range that exist, in order or in reverse.
 pub(super) struct RangeKeys<'a> {
     reader: &'a RunReader,
+    range: KeyRange,
     cursors: BinaryHeap<ValueCursor>,
-    /// The key at which the range ends.
-    end: Vec<u8>,
-    is_reverse: bool,
     /// The last key that was passed; empty before the first.
     last: Vec<u8>,
 }
@@ -126,19 +118,14 @@ impl<'a> RangeKeys<'a> {
         let reader = &*values.reader;
         let mut cursors = Vec::new();
         let mut add = |mut cursor: ValueCursor| {
-            let is_found = if is_reverse {
-                cursor.seek_back(&range.to, reader)?
-            } else {
-                cursor.seek(&range.from, reader)?
-            };
-            let key = cursor.key();
-            if is_found && *key >= *range.from && *key < *range.to {
+            if cursor.advance(&range, reader)? {
                 cursors.push(cursor);
             }
             Ok::<_, Error>(())
         };
         for (age, entries) in values.recent.iter().enumerate() {
-            add(ValueCursor { age, is_reverse, run: None, entries: entries.clone(), at: 0 })?;
+            let rest = entries.find(range.bounds());
+            add(ValueCursor { age, is_reverse, run: None, entries: entries.clone(), at: 0, rest })?;
         }
         for (age, run) in (values.recent.len()..).zip(&values.written) {
             if range.hash.is_some_and(|hash| run.sought > 0 && !run.may_contain(hash)) {
@@ -146,31 +133,23 @@ impl<'a> RangeKeys<'a> {
             }
             let bound = if is_reverse { &range.to } else { &range.from };
             let number = run.find_block(bound).unwrap_or(0);
-            let Some(block) = reader.read_block(run, number)? else { continue };
-            let run = Some((run.clone(), number));
-            let entries = Arc::new(Entries::of_block(&block));
-            add(ValueCursor { age, is_reverse, run, entries, at: 0 })?;
+            let entries = Arc::new(read_entries(run, number, &range, reader)?);
+            let (run, rest) = (Some((run.clone(), number)), 0..entries.len());
+            add(ValueCursor { age, is_reverse, run, entries, at: 0, rest })?;
         }
-        let end = if is_reverse { range.from } else { range.to };
-        Ok(Self { reader, cursors: cursors.into(), end, is_reverse, last: Vec::new() })
+        Ok(Self { reader, range, cursors: cursors.into(), last: Vec::new() })
     }
 
     /// Returns the next key; `None` at the end.
     pub(super) fn next_key(&mut self) -> Result<Option<&[u8]>, Error> {
         while let Some(mut cursor) = self.cursors.peek_mut() {
-            let key = cursor.key();
-            let is_past = if self.is_reverse { *key < *self.end } else { *key >= *self.end };
-            if is_past {
-                PeekMut::pop(cursor);
-                continue;
-            }
-            let is_newest = *key != *self.last;
+            let is_newest = *cursor.key() != *self.last;
             if is_newest {
                 self.last.clear();
                 self.last.extend_from_slice(cursor.key());
             }
             let is_there = is_newest && !cursor.entries.is_deleted(cursor.at);
-            if !cursor.advance(self.reader)? {
+            if !cursor.advance(&self.range, self.reader)? {
                 PeekMut::pop(cursor);
             }
             if is_there {

@@ -29,7 +29,12 @@ const MAX_MERGED_BYTES: usize = 256 << 10;
 /// The runs of values.
 pub(super) static KIND: RunKind = RunKind {
     filter_hash: |key| value_part(key).map(filter::hash_key),
-    max_filter_keys: if cfg!(test) { 60 } else { 1 << 20 },
+    // The levels share the bytes that are written. Without a filter, each large run would cost a lookup a block.
+    filter_bits: |level| match level {
+        0 => 8,
+        1 => 7,
+        _ => 5,
+    },
     block_bytes: 4_096,
     zstd_level: 1,
 };

@@ -139,21 +139,30 @@ pub(crate) fn read_base_stream(
         number += 1;
         let offset = frames.offset();
         let damaged = |what: &str| base_damage(path, offset, what);
-        let frame = frames.read_frame().map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData => damaged(&error.to_string()),
-            _ => files::io_error("reading", path)(error),
-        })?;
+        let frame = frames.read_frame().map_err(|error| unread_frame(error, path, offset))?;
         let (found, frame) = frame.ok_or_else(|| damaged("the base has no end frame"))?;
         if found != number {
             return Err(damaged("the parts of the base are not in order"));
         }
         let payload = frame.get(segment::FRAME_HEADER_LEN..).unwrap_or_default();
         if let Some(end) = checked.pass(number, payload, apply)?.map_err(damaged)? {
+            let offset = frames.offset();
             return match frames.read_frame() {
                 Ok(None) => Ok((format, end)),
-                _ => Err(base_damage(path, frames.offset(), MORE_AFTER_END)),
+                Err(error) if error.kind() != io::ErrorKind::InvalidData => {
+                    Err(unread_frame(error, path, offset))
+                }
+                _ => Err(base_damage(path, offset, MORE_AFTER_END)),
             };
         }
+    }
+}
+
+/// Converts the error of a stream. One that breaks off is not damaged.
+fn unread_frame(error: io::Error, path: &Path, offset: u64) -> Error {
+    match error.kind() {
+        io::ErrorKind::InvalidData => base_damage(path, offset, &error.to_string()),
+        _ => files::io_error("reading", path)(error),
     }
 }
 

@@ -19,6 +19,7 @@ use std::str::FromStr;
 /// A value that can be compared.
 enum Value<'a> {
     Decimal(&'a str),
+    Float(f32),
     Double(f64),
     Text(&'a str),
     Boolean(bool),
@@ -40,6 +41,12 @@ pub fn compare(one: &Term, other: &Term) -> Option<Ordering> {
     match (read_value(one)?, read_value(other)?) {
         (Value::Decimal(one), Value::Decimal(other)) => compare_decimals(one, other),
         (Value::Double(one), Value::Double(other)) => one.partial_cmp(&other),
+        (Value::Float(one), Value::Float(other)) => one.partial_cmp(&other),
+        (Value::Float(one), Value::Double(other)) => f64::from(one).partial_cmp(&other),
+        (Value::Double(one), Value::Float(other)) => one.partial_cmp(&other.into()),
+        // An exact number is compared as a float or a double.
+        (Value::Decimal(one), Value::Float(other)) => one.parse::<f32>().ok()?.partial_cmp(&other),
+        (Value::Float(one), Value::Decimal(other)) => one.partial_cmp(&other.parse::<f32>().ok()?),
         (Value::Decimal(one), Value::Double(other)) => one.parse::<f64>().ok()?.partial_cmp(&other),
         (Value::Double(one), Value::Decimal(other)) => one.partial_cmp(&other.parse::<f64>().ok()?),
         (Value::Text(one), Value::Text(other)) => Some(one.cmp(other)),
@@ -110,7 +117,7 @@ fn read_value(literal: &Literal) -> Option<Value<'_>> {
     Some(match datatype {
         xsd::DECIMAL => Value::Decimal(split_decimal(text).map(|_| text)?),
         xsd::DOUBLE => Value::Double(read::<Double>(check_float(text)?)?.into()),
-        xsd::FLOAT => Value::Double(f32::from(read::<Float>(check_float(text)?)?).into()),
+        xsd::FLOAT => Value::Float(read::<Float>(check_float(text)?)?.into()),
         xsd::STRING => Value::Text(text),
         xsd::BOOLEAN => Value::Boolean(read::<Boolean>(text)?.into()),
         xsd::DATE_TIME => Value::DateTime(read(check_day(text)?)?),
@@ -227,6 +234,9 @@ mod tests {
             ("-10^integer", "-9.5^decimal", Some(Ordering::Less)),
             ("300^int", "15E-1^double", Some(Ordering::Greater)),
             ("INF^double", "12345678901234567890123^integer", Some(Ordering::Greater)),
+            ("0.1^float", "0.1^decimal", Some(Ordering::Equal)),
+            ("16777217^integer", "16777216^float", Some(Ordering::Equal)),
+            ("0.1^float", "0.1^double", Some(Ordering::Greater)),
             ("NaN^double", "1^integer", None),
             ("300^byte", "1^integer", None),
             ("-1^nonNegativeInteger", "1^integer", None),

@@ -5,7 +5,7 @@ use crate::number::{Arithmetic, Exact, Number};
 use crate::value::Value;
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode, Term};
-use oxsdatatypes::Decimal;
+use oxsdatatypes::{Decimal, Integer};
 use spareval::{AggregateFunctionAccumulator, QueryEvaluator};
 use spargebra::algebra::AggregateFunction;
 use std::cmp::Ordering;
@@ -54,10 +54,14 @@ struct Sum {
 impl Sum {
     fn add(&mut self, term: &Term) -> Option<()> {
         let Term::Literal(literal) = term else { return None };
-        let datatype = literal.datatype();
-        let is_decimal = datatype == xsd::DECIMAL;
-        if (is_decimal || datatype == xsd::INTEGER)
-            && let Ok(value) = literal.value().parse::<Decimal>()
+        let is_decimal = literal.datatype() == xsd::DECIMAL;
+        let small = match literal.datatype() {
+            xsd::DECIMAL => literal.value().parse().ok(),
+            // As a decimal, a text with a fraction would be valid.
+            xsd::INTEGER => literal.value().parse::<Integer>().ok().map(Decimal::from),
+            _ => None,
+        };
+        if let Some(value) = small
             && let Some(sum) = self.small.checked_add(value)
         {
             (self.small, self.has_decimal) = (sum, self.has_decimal || is_decimal);

@@ -1,9 +1,10 @@
 //! What the object of a triple pattern has to meet, see [`crate::prefilter`].
 use crate::dataset::ValueSource;
 use crate::internal_term::InternalTerm;
+use crate::ranges::ValueSet;
 use crate::value::Value;
 use oxsdatatypes::{Decimal, Double};
-use penstock_store::{TermCode, ValueRange};
+use penstock_store::TermCode;
 use spareval::ExpressionTerm;
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -19,8 +20,8 @@ pub(crate) enum Condition {
     EndsWith(String),
     /// This IRI.
     Is(InternalTerm),
-    /// A value in one of these ranges, if the index of values finds them. Others are left to the evaluator.
-    IsIn(Vec<ValueRange>),
+    /// A value of this set, if the index of values finds them. Others are left to the evaluator.
+    IsIn(ValueSet),
     /// A value that may still be among the first ones of the ordered result.
     IsWithin(Rc<Bound>),
 }
@@ -98,6 +99,11 @@ impl Bound {
     /// Sets what is read of a property to get its objects in this order.
     pub(crate) fn set_source(&self, source: Option<(TermCode, Rc<ValueSource>)>) {
         self.source.replace(source);
+    }
+
+    /// Returns whether the objects of a property are read in this order.
+    pub(crate) fn has_source(&self) -> bool {
+        self.source.borrow().is_some()
     }
 
     /// Returns what is read of this property to get its objects in this order.

@@ -2,32 +2,32 @@
 //!
 //! Errors of the store abort the request, see [`crate::budget`]. So do exceeded limits: each quad that is read and each
 //! term that is converted is a check.
+mod conditions;
 mod statistics;
 mod value_order;
 mod value_scan;
 
 pub(crate) use statistics::{FAR_LOOKUP, Statistics, to_float};
-pub(crate) use value_order::Extreme;
 pub(crate) use value_scan::ValueSource;
 
 use crate::budget::Budget;
-use crate::condition::Condition;
 use crate::delta::CodedDelta;
 use crate::form::{restore_form, to_expression_term};
 use crate::graphs::Graphs;
-use crate::internal_term::{CHECK, InternalTerm, conditions_graph, to_conditions};
-use crate::ranges::intersect;
+use crate::internal_term::{CHECK, InternalTerm, to_conditions};
+use conditions::Conditions;
 use oxrdf::vocab::xsd;
-use oxrdf::{BlankNode, NamedNode, Term};
+use oxrdf::{BlankNode, NamedNodeRef, Term};
 use penstock_base::unwind::abort;
 use penstock_rdf::number::check_float;
-use penstock_store::{CodeReader, CodedQuad, CodedQuads, Error, TermCode, ValueRange};
+use penstock_store::{CodeReader, CodedQuad, CodedQuads, Error, TermCode};
 use spareval::{ExpressionTerm, InternalQuad, QuerySolution, QueryableDataset};
+use spargebra::term::NamedNodePattern;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::rc::Rc;
-use value_scan::{Segment, ValueScan};
+use value_scan::ValueScan;
 
 /// Terms that the request names or computes and that no quad of the store can have.
 #[derive(Default)]
@@ -48,16 +48,9 @@ pub(crate) struct Dataset<'s> {
     computed: RefCell<Computed>,
     /// The conditions of patterns, by their number.
     conditions: RefCell<Vec<Rc<Conditions>>>,
-    number_types: [(Option<TermCode>, NumberType); 3],
+    number_types: OnceCell<[(Option<TermCode>, NumberType); 3]>,
     /// Whether expressions see the form of literals, see [`Self::keep_forms`].
     keeps_forms: Cell<bool>,
-}
-
-/// What the objects of a pattern have to meet.
-struct Conditions {
-    tests: Vec<Condition>,
-    /// The property of the pattern, and what the index of values reads of it if that takes less than reading all.
-    source: OnceCell<(TermCode, Option<Rc<ValueSource>>)>,
 }
 
 #[derive(Clone, Copy)]
@@ -70,11 +63,6 @@ enum NumberType {
 impl<'s> Dataset<'s> {
     /// Creates a dataset of all graphs.
     pub(crate) fn new(codes: CodeReader<'s>, budget: &'s Budget) -> Self {
-        let number_types = [
-            (xsd::INTEGER, NumberType::Integer),
-            (xsd::DECIMAL, NumberType::Decimal),
-            (xsd::DOUBLE, NumberType::Double),
-        ];
         Self {
             returned: RefCell::default(),
             codes,
@@ -83,8 +71,7 @@ impl<'s> Dataset<'s> {
             delta: None,
             computed: RefCell::default(),
             conditions: RefCell::default(),
-            number_types: number_types
-                .map(|(iri, number)| (unwrap(codes.find_code(iri.into())), number)),
+            number_types: OnceCell::new(),
             keeps_forms: Cell::new(false),
         }
     }
@@ -116,26 +103,19 @@ impl<'s> Dataset<'s> {
         row.values().iter().map(|value| value.as_ref().and_then(|_| terms.next())).collect()
     }
 
-    /// Adds a condition. Returns the graph of the patterns whose objects have to meet it.
-    pub(crate) fn add_conditions(&self, condition: Condition) -> NamedNode {
-        let mut conditions = self.conditions.borrow_mut();
-        conditions.push(Rc::new(Conditions { tests: vec![condition], source: OnceCell::new() }));
-        conditions_graph(conditions.len() - 1)
-    }
-
-    /// Adds a condition to those of a graph of [`Self::add_conditions`], before patterns are read.
-    pub(crate) fn extend_conditions(&self, graph: &NamedNode, condition: Condition) {
-        if let Some(number) = to_conditions(graph)
-            && let Some(conditions) = self.conditions.borrow_mut().get_mut(number)
-            && let Some(conditions) = Rc::get_mut(conditions)
-        {
-            conditions.tests.push(condition);
+    /// Returns the graph that patterns read within a name of GRAPH, or outside of it, if it is one graph.
+    pub(crate) fn find_graph(&self, name: Option<&NamedNodePattern>) -> Option<TermCode> {
+        let graphs = match name {
+            Some(NamedNodePattern::NamedNode(graph)) => {
+                Some(vec![self.encode(graph.clone().into())])
+            }
+            Some(NamedNodePattern::Variable(_)) => self.graphs.named.clone(),
+            None => self.graphs.default.clone(),
+        };
+        match graphs.as_deref() {
+            Some([InternalTerm::Stored(code)]) => Some(code.clone()),
+            _ => None,
         }
-    }
-
-    /// Returns whether a graph is one of [`Self::add_conditions`].
-    pub(crate) fn has_conditions(&self, graph: &NamedNode) -> bool {
-        to_conditions(graph).is_some_and(|number| number < self.conditions.borrow().len())
     }
 
     /// Checks the limits of the request.
@@ -218,7 +198,15 @@ impl<'s> Dataset<'s> {
         let InternalTerm::Stored(code) = term else { return None };
         let (datatype, value) = code.typed_literal()?;
         self.budget.check();
-        let known = self.number_types.iter().find(|(known, _)| known.as_ref() == Some(&datatype));
+        let number_types = self.number_types.get_or_init(|| {
+            let find = |iri: NamedNodeRef<'_>| unwrap(self.codes.find_code(iri.into()));
+            [
+                (find(xsd::INTEGER), NumberType::Integer),
+                (find(xsd::DECIMAL), NumberType::Decimal),
+                (find(xsd::DOUBLE), NumberType::Double),
+            ]
+        });
+        let known = number_types.iter().find(|(known, _)| known.as_ref() == Some(&datatype));
         match known?.1 {
             NumberType::Integer => value.parse().ok().map(ExpressionTerm::IntegerLiteral),
             NumberType::Decimal => value.parse().ok().map(ExpressionTerm::DecimalLiteral),
@@ -226,57 +214,6 @@ impl<'s> Dataset<'s> {
                 check_float(value)?.parse().ok().map(ExpressionTerm::DoubleLiteral)
             }
         }
-    }
-
-    /// Returns whether a term does not meet a condition.
-    fn excludes(&self, condition: &Condition, term: &InternalTerm) -> bool {
-        condition.excludes(term, || self.decode_number(term), || self.decode_value(term))
-    }
-
-    /// Returns the quads of the store that the index of values finds for a property and conditions, if that takes less than
-    /// reading all.
-    fn scan_values(
-        &self,
-        conditions: &Conditions,
-        property: &TermCode,
-        graph: Option<&InternalTerm>,
-    ) -> Option<StoredQuads<'s>> {
-        let graph = match graph {
-            None => None,
-            Some(InternalTerm::Stored(code)) => Some(code.clone()),
-            Some(_) => return None,
-        };
-        let ordered = conditions.tests.iter().find_map(|condition| match condition {
-            Condition::IsWithin(bound) => Some((bound.find_source(property)?, bound.clone())),
-            _ => None,
-        });
-        let (source, bound) = if let Some((source, bound)) = ordered {
-            (source, Some(bound))
-        } else {
-            let (of, source) = conditions
-                .source
-                .get_or_init(|| (property.clone(), self.find_source(&conditions.tests, property)));
-            (source.clone().filter(|_| of == property)?, None)
-        };
-        let scan = ValueScan::new(self.codes, property.clone(), graph, source, bound);
-        Some(StoredQuads::ByValue(Box::new(scan)))
-    }
-
-    /// Returns what the index of values reads of a property for the ranges of conditions, if that takes less than reading all.
-    fn find_source(&self, tests: &[Condition], property: &TermCode) -> Option<Rc<ValueSource>> {
-        let mut ranges: Option<Vec<ValueRange>> = None;
-        for condition in tests {
-            if let Condition::IsIn(more) = condition {
-                ranges = Some(match ranges {
-                    Some(ranges) => intersect(&ranges, more),
-                    None => more.clone(),
-                });
-            }
-        }
-        let ranges = ranges?;
-        self.estimate_part_of(property, &ranges)?;
-        let segments = ranges.into_iter().map(Segment::Values).collect();
-        Some(Rc::new(ValueSource { segments, max_entries: usize::MAX }))
     }
 
     /// Returns the quads of the store and of the delta that match a pattern.
@@ -366,7 +303,7 @@ struct Quads<'s> {
     added: std::vec::IntoIter<[InternalTerm; 4]>,
     /// Whether to return the one quad of a check.
     is_check: bool,
-    /// The graph that the pattern names, and its conditions.
+    /// The conditions of the pattern, with their name.
     conditions: Option<(InternalTerm, Rc<Conditions>)>,
 }
 
@@ -402,9 +339,9 @@ impl Iterator for Quads<'_> {
         }
         loop {
             let [subject, predicate, object, graph] = self.next_quad()?;
-            let mut graph_name = (graph != InternalTerm::DEFAULT_GRAPH).then_some(graph);
+            let graph_name = (graph != InternalTerm::DEFAULT_GRAPH).then_some(graph);
             if let Some((_, conditions)) = &self.conditions
-                && conditions.tests.iter().any(|test| self.dataset.excludes(test, &object))
+                && self.dataset.excludes(conditions, &object)
             {
                 continue;
             }
@@ -423,10 +360,15 @@ impl Iterator for Quads<'_> {
                     }
                 }
             }
-            if let Some((named, _)) = &self.conditions {
-                graph_name = Some(named.clone());
+            let mut quad = InternalQuad { subject, predicate, object, graph_name };
+            match &self.conditions {
+                Some((name, conditions)) if conditions.property.is_some() => {
+                    quad.predicate = name.clone();
+                }
+                Some((name, _)) => quad.graph_name = Some(name.clone()),
+                None => {}
             }
-            return Some(Ok(InternalQuad { subject, predicate, object, graph_name }));
+            return Some(Ok(quad));
         }
     }
 }
@@ -444,14 +386,14 @@ impl<'s> QueryableDataset<'s> for &'s Dataset<'s> {
     ) -> impl Iterator<Item = Result<InternalQuad<InternalTerm>, Infallible>> + use<'s> {
         let dataset: &'s Dataset<'s> = self;
         let is_check = matches!(graph_name, Some(Some(InternalTerm::Check)));
-        let conditions = match graph_name {
-            Some(Some(graph @ InternalTerm::Conditions(number))) => {
-                let conditions = dataset.conditions.borrow().get(*number).cloned();
-                conditions.map(|conditions| (graph.clone(), conditions))
-            }
-            _ => None,
-        };
-        let graph_name = if conditions.is_some() { Some(None) } else { graph_name };
+        let conditions = dataset.find_conditions(predicate, graph_name.flatten());
+        let met = conditions.as_ref().map(|(_, conditions)| conditions);
+        let property = met.and_then(|conditions| conditions.property.clone());
+        let only_object = met.and_then(|conditions| conditions.find_object().cloned());
+        let is_graph = conditions.is_some() && property.is_none();
+        let graph_name = if is_graph { Some(None) } else { graph_name };
+        let predicate = property.as_ref().or(predicate);
+        let object = object.or(only_object.as_ref());
         let mut quads = Quads {
             dataset,
             filter: GraphFilter::Single,
@@ -487,10 +429,8 @@ impl<'s> QueryableDataset<'s> for &'s Dataset<'s> {
         let (stored, added) = dataset.scan(subject, predicate, object, graph);
         quads.added = added.into_iter();
         quads.stored = stored.map(|stored| {
-            let by_value = match (&quads.conditions, subject, predicate, object) {
-                (Some((_, conditions)), None, Some(InternalTerm::Stored(property)), None) => {
-                    dataset.scan_values(conditions, property, graph)
-                }
+            let by_value = match (&quads.conditions, subject, object) {
+                (Some((_, conditions)), None, None) => dataset.scan_values(conditions, graph),
                 _ => None,
             };
             by_value.unwrap_or(StoredQuads::All(stored))

@@ -12,7 +12,7 @@ use crate::request::Query;
 use crate::service::{ServiceClient, Services};
 use oxrdf::{GraphName, NamedNode, Term, Triple, Variable};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::unwind::catch;
+use penstock_base::unwind::{abort, catch};
 use penstock_rdf::{Format, QuadWriter, ReferenceWriter, WriteError, find_non_xml_char};
 use penstock_store::Snapshot;
 use sparesults::{QueryResultsFormat, QueryResultsSerializer, QuerySolution};
@@ -20,9 +20,9 @@ use spareval::{
     QueryDatasetSpecification, QueryEvaluationError, QueryEvaluator, QueryResults,
     QuerySolutionIter,
 };
-use spargebra::algebra::QueryDataset;
+use spargebra::algebra::{GraphPattern, QueryDataset};
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The bytes that are collected before they are passed on. Serializers write a few bytes at a time.
 const OUTPUT_BYTES: usize = 8 << 10;
@@ -46,8 +46,8 @@ pub struct QueryContext {
     pub services: Arc<dyn ServiceClient>,
 }
 
-/// Runs a query on a snapshot and writes its results piece by piece. Call it within
-/// [`crate::run_in_query_thread`]. Blocking.
+/// Runs a query on a snapshot and writes its results piece by piece. Call it on a thread of
+/// [`crate::spawn_query_thread`]. Blocking.
 ///
 /// Returns the number of rows or triples.
 ///
@@ -69,6 +69,8 @@ pub fn evaluate(
         let mut dataset = Dataset::new(snapshot.codes(), &budget);
         dataset.set_graphs(to_graphs(&dataset, query.parsed.dataset()));
         let Query { parsed: mut planned, uses_service } = query;
+        let services = Services { client: services, deadline: at };
+        let evaluator = evaluator(&budget).with_default_service_handler(services);
         let order = match &mut planned {
             spargebra::Query::Select { pattern, .. } if !uses_service => Order::take(pattern),
             _ => None,
@@ -79,14 +81,13 @@ pub fn evaluate(
             | spargebra::Query::Construct { pattern, .. }
             | spargebra::Query::Describe { pattern, .. } => {
                 let unplanned = std::mem::take(pattern);
-                *pattern = plan(unplanned, &dataset, order.as_ref().and_then(Order::first_key));
+                let first_key = order.as_ref().and_then(Order::first_key);
+                *pattern = plan(unplanned, &dataset, &evaluator, first_key);
                 if let Some(order) = &order {
                     order.bound_first_key(pattern, &dataset);
                 }
             }
         }
-        let services = Services { client: services, deadline: at };
-        let evaluator = evaluator(&budget).with_default_service_handler(services);
         let mut prepared = evaluator.prepare(&planned);
         *prepared.dataset_mut() = own_graphs();
         if order.is_some() {
@@ -109,7 +110,32 @@ pub fn evaluate(
 
 /// Returns an evaluator with the functions of this crate.
 pub(crate) fn evaluator(budget: &Arc<Budget>) -> QueryEvaluator {
-    add_aggregates(add_operators(add_functions(QueryEvaluator::new(), budget)))
+    // Most of them need no budget.
+    static WITHOUT_BUDGET: LazyLock<QueryEvaluator> =
+        LazyLock::new(|| add_aggregates(add_operators(QueryEvaluator::new())));
+    add_functions(WITHOUT_BUDGET.clone(), budget)
+}
+
+/// Evaluates a pattern that was planned with an order by one variable, and returns the first value of the variable.
+pub(crate) fn find_first<'d>(
+    pattern: GraphPattern,
+    variable: &Variable,
+    order: &Order,
+    dataset: &'d Dataset<'d>,
+    evaluator: &QueryEvaluator,
+) -> Option<Term> {
+    let variables = vec![variable.clone()];
+    let pattern = GraphPattern::Project { inner: pattern.into(), variables };
+    let query = spargebra::Query::Select { dataset: None, pattern, base_iri: None };
+    let find = || {
+        let mut prepared = evaluator.prepare(&query);
+        *prepared.dataset_mut() = own_graphs();
+        dataset.return_codes();
+        let QueryResults::Solutions(rows) = prepared.execute(dataset)? else { return Ok(None) };
+        let first = order.sort(rows, dataset)?.next().transpose()?;
+        Ok(first.and_then(|row| row.values().first().cloned().flatten()))
+    };
+    find().unwrap_or_else(|error: QueryEvaluationError| abort(to_error(&error)))
 }
 
 /// Returns a specification with which the evaluator leaves the choice of graphs to [`Dataset`].

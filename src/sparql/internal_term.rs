@@ -6,8 +6,8 @@ use penstock_store::TermCode;
 /// neither a request nor a quad can have it.
 pub(crate) const CHECK: NamedNodeRef<'_> = NamedNodeRef::new_unchecked("penstock check");
 
-/// The beginning of the graph of a pattern whose objects have to meet conditions. Its number follows. See
-/// [`crate::prefilter`].
+/// The beginning of the name of conditions that the objects of a pattern have to meet. Their number follows, and the property.
+/// See [`crate::prefilter`].
 const CONDITIONS: &str = "penstock conditions ";
 
 /// A term during the evaluation of one request. Equal if and only if the terms are.
@@ -19,7 +19,7 @@ pub(crate) enum InternalTerm {
     Computed(u32),
     /// [`CHECK`].
     Check,
-    /// The graph of [`conditions_graph`].
+    /// The name of [`name_conditions`].
     Conditions(usize),
 }
 
@@ -32,12 +32,13 @@ impl InternalTerm {
     }
 }
 
-/// Returns the graph of the conditions with this number.
-pub(crate) fn conditions_graph(number: usize) -> NamedNode {
-    NamedNode::new_unchecked(format!("{CONDITIONS}{number}"))
+/// Returns the name of the conditions with this number, for the predicate or the graph of a pattern.
+pub(crate) fn name_conditions(number: usize, property: Option<&NamedNode>) -> NamedNode {
+    let property = property.map(NamedNode::as_str).unwrap_or_default();
+    NamedNode::new_unchecked(format!("{CONDITIONS}{number} {property}"))
 }
 
-/// Returns the number of the conditions that a graph has.
-pub(crate) fn to_conditions(graph: &NamedNode) -> Option<usize> {
-    graph.as_str().strip_prefix(CONDITIONS)?.parse().ok()
+/// Returns the number of the conditions that have this name.
+pub(crate) fn to_conditions(name: &NamedNode) -> Option<usize> {
+    name.as_str().strip_prefix(CONDITIONS)?.split(' ').next()?.parse().ok()
 }

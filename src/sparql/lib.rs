@@ -41,5 +41,5 @@ pub use budget::{Deadline, Limits};
 pub use evaluate::{QueryContext, ResultFormat, evaluate};
 pub use request::{DatasetParameters, Query, QueryForm, Update};
 pub use service::{NoServices, ServiceClient};
-pub use thread::{run_in_query_thread, spawn_query_thread};
+pub use thread::spawn_query_thread;
 pub use update::{Changes, UpdateLimits, apply_update};

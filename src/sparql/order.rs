@@ -102,6 +102,13 @@ impl Order {
         Some(Self { columns, keys, offset, limit, first })
     }
 
+    /// Creates the ordering by one variable of which only the first row is needed.
+    pub(crate) fn of_first(variable: Variable, is_descending: bool) -> Self {
+        let bound = Bound::new(is_descending, 1).of_only_key();
+        let first = Some((variable, Rc::new(bound)));
+        Self { columns: 1, keys: vec![(0, is_descending)], offset: 0, limit: Some(1), first }
+    }
+
     /// Returns the variable of the first key and its bound, if there is a limit.
     pub(crate) fn first_key(&self) -> Option<(Variable, Rc<Bound>)> {
         self.first.clone()
@@ -110,7 +117,7 @@ impl Order {
     /// Lets the planned pattern read only values of the first key that may be among those of the result.
     pub(crate) fn bound_first_key(&self, pattern: &mut GraphPattern, dataset: &Dataset<'_>) {
         if let Some((variable, bound)) = &self.first {
-            add_condition(variable, Condition::IsWithin(bound.clone()), pattern, dataset);
+            add_condition(variable, Condition::IsWithin(bound.clone()), pattern, false, dataset);
         }
     }
 

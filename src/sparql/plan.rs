@@ -23,10 +23,10 @@ use crate::dataset::Dataset;
 use crate::internal_term::CHECK;
 use crate::operators::call_rank;
 use crate::prefilter::add_conditions;
-use crate::ranges::{Ranges, find_ranges, is_range, restrict};
+use crate::ranges::{Ranges, ValueSet, find_ranges, is_range, restrict};
 use estimate::{UNKNOWN_SELECTIVITY, to_variable};
 use oxrdf::Variable;
-use penstock_store::ValueRange;
+use spareval::QueryEvaluator;
 use spargebra::algebra::{Expression, GraphPattern, OrderExpression};
 use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
 use std::cell::Cell;
@@ -34,16 +34,15 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 /// Rewrites the pattern of a request. With the first key of its ORDER BY and the bound of its LIMIT, the pattern may return
-/// its rows in that order.
+/// its rows in that order. An aggregate that needs only the first rows of an order is evaluated at once.
 pub(crate) fn plan(
     pattern: GraphPattern,
     dataset: &Dataset<'_>,
+    evaluator: &QueryEvaluator,
     first_key: Option<(Variable, Rc<Bound>)>,
 ) -> GraphPattern {
-    let order =
-        first_key.map(|(variable, bound)| NeededOrder { variable, bound, selectivity: 1.0 });
-    let scope = Scope { order, ..Scope::default() };
-    Planner { dataset, named: Cell::new(0) }.rewrite(pattern, &scope)
+    let scope = Scope { order: first_key.map(NeededOrder::from), ..Scope::default() };
+    Planner { dataset, evaluator, named: Cell::new(0) }.rewrite(pattern, &scope)
 }
 
 /// What surrounds a pattern.
@@ -51,8 +50,8 @@ pub(crate) fn plan(
 struct Scope {
     /// The variables that have a value when the pattern is evaluated.
     bound: HashSet<Variable>,
-    /// Whether the pattern is within GRAPH.
-    is_in_graph: bool,
+    /// The name of the GRAPH around the pattern.
+    graph: Option<NamedNodePattern>,
     /// The variable that has a number for each row.
     row: Option<Variable>,
     /// What filters around the pattern leave of the values that its triple patterns bind.
@@ -70,7 +69,17 @@ struct NeededOrder {
     selectivity: f64,
 }
 
+impl From<(Variable, Rc<Bound>)> for NeededOrder {
+    fn from((variable, bound): (Variable, Rc<Bound>)) -> Self {
+        Self { variable, bound, selectivity: 1.0 }
+    }
+}
+
 impl Scope {
+    fn is_in_graph(&self) -> bool {
+        self.graph.is_some()
+    }
+
     /// Returns the scope of what is evaluated when these variables have values.
     fn with_bound(&self, variables: impl IntoIterator<Item = Variable>) -> Self {
         let mut scope = self.without_hints();
@@ -86,7 +95,7 @@ impl Scope {
     fn without_hints(&self) -> Self {
         Self {
             bound: self.bound.clone(),
-            is_in_graph: self.is_in_graph,
+            graph: self.graph.clone(),
             row: self.row.clone(),
             ..Self::default()
         }
@@ -95,10 +104,8 @@ impl Scope {
     /// Returns the scope of the pattern within a filter.
     fn within_filter(&self, filter: &Expression) -> Self {
         let mut scope = self.clone();
-        if !self.is_in_graph {
-            for (variable, ranges) in find_ranges(filter) {
-                restrict(&mut scope.ranges, &variable, ranges);
-            }
+        for (variable, values) in find_ranges(filter) {
+            restrict(&mut scope.ranges, &variable, values);
         }
         if let Some(order) = &mut scope.order
             && !is_range(filter, &order.variable)
@@ -108,14 +115,15 @@ impl Scope {
         scope
     }
 
-    fn find_ranges(&self, variable: &Variable) -> Option<&[ValueRange]> {
-        let ranges = self.ranges.iter().find(|(ranged, _)| ranged == variable);
-        ranges.map(|(_, ranges)| ranges.as_slice())
+    fn find_values(&self, variable: &Variable) -> Option<&ValueSet> {
+        let values = self.ranges.iter().find(|(restricted, _)| restricted == variable);
+        values.map(|(_, values)| values)
     }
 }
 
 struct Planner<'a, 's> {
     dataset: &'a Dataset<'s>,
+    evaluator: &'a QueryEvaluator,
     /// The number of variables of [`Self::name_variable`].
     named: Cell<usize>,
 }
@@ -135,12 +143,14 @@ impl Planner<'_, '_> {
             GraphPattern::LeftJoin { left, right, expression } => {
                 let left = self.rewrite(*left, scope);
                 let inner = scope.with_bound(find_variables(&left));
-                let mut right = self.rewrite(*right, &inner);
-                if let Some(expression) = &expression
-                    && !scope.is_in_graph
-                {
-                    add_conditions(expression, &mut right, self.dataset);
-                }
+                let right = match &expression {
+                    Some(expression) => {
+                        let mut right = self.rewrite(*right, &inner.within_filter(expression));
+                        add_conditions(expression, &mut right, scope.is_in_graph(), self.dataset);
+                        right
+                    }
+                    None => self.rewrite(*right, &inner),
+                };
                 let expression = expression.map(|expression| {
                     self.rewrite_condition(expression, &inner.with_bound(find_variables(&right)))
                 });
@@ -157,9 +167,7 @@ impl Planner<'_, '_> {
             }
             GraphPattern::Filter { expr, inner } => {
                 let mut inner = self.rewrite(*inner, &scope.within_filter(&expr));
-                if !scope.is_in_graph {
-                    add_conditions(&expr, &mut inner, self.dataset);
-                }
+                add_conditions(&expr, &mut inner, scope.is_in_graph(), self.dataset);
                 let expr = self.rewrite_condition(expr, &scope.with_bound(find_variables(&inner)));
                 GraphPattern::Filter { expr, inner: inner.into() }
             }
@@ -178,7 +186,7 @@ impl Planner<'_, '_> {
                     },
                     NamedNodePattern::NamedNode(_) => *inner,
                 };
-                let scope = Scope { is_in_graph: true, ..scope.without_hints() };
+                let scope = Scope { graph: Some(name.clone()), ..scope.clone() };
                 GraphPattern::Graph { name, inner: self.rewrite(inner, &scope).into() }
             }
             GraphPattern::Extend { .. } => self.rewrite_extension(pattern, scope),

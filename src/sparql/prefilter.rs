@@ -3,6 +3,9 @@
 //!
 //! The evaluator still evaluates the whole expression for each row that is left. So a condition only needs to be right when
 //! it excludes a term, and leaves every case that it does not know to the evaluator.
+//!
+//! The name of conditions takes the place of the pattern's property, in every graph. If the predicate is a variable, it takes
+//! the place of the default graph.
 use crate::condition::Condition;
 use crate::dataset::Dataset;
 use crate::ranges::find_ranges;
@@ -16,20 +19,26 @@ use std::cmp::Ordering;
 pub(crate) fn add_conditions(
     filter: &Expression,
     pattern: &mut GraphPattern,
+    is_in_graph: bool,
     dataset: &Dataset<'_>,
 ) {
-    add_tests(filter, pattern, dataset);
-    for (variable, ranges) in find_ranges(filter) {
-        add_condition(&variable, Condition::IsIn(ranges), pattern, dataset);
+    add_tests(filter, pattern, is_in_graph, dataset);
+    for (variable, values) in find_ranges(filter) {
+        add_condition(&variable, Condition::IsIn(values), pattern, is_in_graph, dataset);
     }
 }
 
-fn add_tests(filter: &Expression, pattern: &mut GraphPattern, dataset: &Dataset<'_>) {
+fn add_tests(
+    filter: &Expression,
+    pattern: &mut GraphPattern,
+    is_in_graph: bool,
+    dataset: &Dataset<'_>,
+) {
     if let Expression::And(left, right) = filter {
-        add_tests(left, pattern, dataset);
-        add_tests(right, pattern, dataset);
+        add_tests(left, pattern, is_in_graph, dataset);
+        add_tests(right, pattern, is_in_graph, dataset);
     } else if let Some((variable, condition)) = find_condition(filter, dataset) {
-        add_condition(variable, condition, pattern, dataset);
+        add_condition(variable, condition, pattern, is_in_graph, dataset);
     }
 }
 
@@ -38,60 +47,69 @@ pub(crate) fn add_condition(
     variable: &Variable,
     condition: Condition,
     pattern: &mut GraphPattern,
+    is_in_graph: bool,
     dataset: &Dataset<'_>,
 ) {
-    let Some(found) = find_triple(pattern, variable, dataset) else { return };
-    match found {
-        GraphPattern::Graph { name: NamedNodePattern::NamedNode(name), .. } => {
+    let Some(found) = find_triple(pattern, variable, is_in_graph, dataset) else { return };
+    let name = match found {
+        GraphPattern::Graph { name, .. } => Some(name),
+        GraphPattern::Bgp { patterns } => patterns.first_mut().map(|triple| &mut triple.predicate),
+        _ => None,
+    };
+    match name {
+        Some(NamedNodePattern::NamedNode(name)) if dataset.has_conditions(name) => {
             dataset.extend_conditions(name, condition);
         }
-        bgp => {
-            let name = NamedNodePattern::NamedNode(dataset.add_conditions(condition));
-            *bgp = GraphPattern::Graph { name, inner: Box::new(std::mem::take(bgp)) };
+        Some(NamedNodePattern::NamedNode(property)) => {
+            *property = dataset.add_conditions(condition, Some(property.clone()));
+        }
+        _ => {
+            let name = NamedNodePattern::NamedNode(dataset.add_conditions(condition, None));
+            *found = GraphPattern::Graph { name, inner: Box::new(std::mem::take(found)) };
         }
     }
 }
 
-/// Finds the triple pattern whose object is this variable, or the graph around it that has conditions.
+/// Finds the triple pattern whose object is this variable and that can have conditions, or the graph around it if that is
+/// their name.
 fn find_triple<'p>(
     pattern: &'p mut GraphPattern,
     variable: &Variable,
+    is_in_graph: bool,
     dataset: &Dataset<'_>,
 ) -> Option<&'p mut GraphPattern> {
-    let has_object = |pattern: &GraphPattern| match pattern {
-        GraphPattern::Bgp { patterns } => is_object(patterns, variable),
-        _ => false,
-    };
+    let find = |inner: &'p mut GraphPattern| find_triple(inner, variable, is_in_graph, dataset);
     match pattern {
-        bgp @ GraphPattern::Bgp { .. } => has_object(bgp).then_some(bgp),
+        bgp @ GraphPattern::Bgp { .. } => has_object(bgp, variable, is_in_graph).then_some(bgp),
         GraphPattern::Graph { name: NamedNodePattern::NamedNode(name), inner }
-            if has_object(inner) && dataset.has_conditions(name) =>
+            if dataset.has_conditions(name) =>
         {
-            Some(pattern)
+            has_object(inner, variable, false).then_some(pattern)
         }
+        GraphPattern::Graph { inner, .. } => find_triple(inner, variable, true, dataset),
         GraphPattern::Lateral { left, right } | GraphPattern::Join { left, right } => {
-            let found = find_triple(left, variable, dataset);
-            if found.is_some() { found } else { find_triple(right, variable, dataset) }
+            let found = find(left);
+            if found.is_some() { found } else { find(right) }
         }
-        GraphPattern::LeftJoin { left, .. } | GraphPattern::Minus { left, .. } => {
-            find_triple(left, variable, dataset)
-        }
+        GraphPattern::LeftJoin { left, .. } | GraphPattern::Minus { left, .. } => find(left),
         GraphPattern::Filter { inner, .. }
         | GraphPattern::Extend { inner, .. }
         | GraphPattern::Distinct { inner }
-        | GraphPattern::Reduced { inner } => find_triple(inner, variable, dataset),
-        GraphPattern::Project { inner, variables } if variables.contains(variable) => {
-            find_triple(inner, variable, dataset)
-        }
+        | GraphPattern::Reduced { inner } => find(inner),
+        GraphPattern::Project { inner, variables } if variables.contains(variable) => find(inner),
         _ => None,
     }
 }
 
-fn is_object(patterns: &[TriplePattern], variable: &Variable) -> bool {
-    let [TriplePattern { object: TermPattern::Variable(object), .. }] = patterns else {
+/// Returns whether a pattern is one triple pattern with this variable as its object, and can have conditions.
+fn has_object(pattern: &GraphPattern, variable: &Variable, is_in_graph: bool) -> bool {
+    let GraphPattern::Bgp { patterns } = pattern else { return false };
+    let [TriplePattern { predicate, object: TermPattern::Variable(object), .. }] =
+        patterns.as_slice()
+    else {
         return false;
     };
-    object == variable
+    object == variable && (!is_in_graph || matches!(predicate, NamedNodePattern::NamedNode(_)))
 }
 
 /// Returns what an expression requires of one variable.
@@ -146,14 +164,12 @@ fn find_condition<'e>(
     }
 }
 
-/// Returns the value of a number of the most frequent types.
+/// Returns the value of a number of the most frequent types. To the evaluator, NaN is at least and at most NaN.
 fn to_number(literal: &Literal) -> Option<ExpressionTerm> {
     let value = ExpressionTerm::from(oxrdf::Term::from(literal.clone()));
-    matches!(
-        value,
-        ExpressionTerm::IntegerLiteral(_)
-            | ExpressionTerm::DecimalLiteral(_)
-            | ExpressionTerm::DoubleLiteral(_)
-    )
-    .then_some(value)
+    match &value {
+        ExpressionTerm::IntegerLiteral(_) | ExpressionTerm::DecimalLiteral(_) => Some(value),
+        ExpressionTerm::DoubleLiteral(double) if !double.is_nan() => Some(value),
+        _ => None,
+    }
 }

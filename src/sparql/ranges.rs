@@ -1,44 +1,73 @@
 //! The values that a filter selects, as ranges of the index of values.
 //!
-//! A range never leaves out a value for which its filter holds. It may have others: the evaluator still evaluates the whole
+//! A set never leaves out a term for which its filter holds. It may have others: the evaluator still evaluates the whole
 //! filter for each row that is left.
 use crate::number::Number;
-use oxrdf::{Literal, Variable};
+use oxrdf::{Literal, Term, Variable};
 use penstock_store::{ValueClass, ValueKey, ValueRange};
+use spareval::ExpressionTerm;
 use spargebra::algebra::{Expression, Function};
 
-/// The maximum number of alternatives of one variable. More are not worth as many lookups in the index.
-const MAX_ALTERNATIVES: usize = 100;
+/// The maximum number of alternatives of one variable. Each is a lookup in the index, also for an estimate.
+const MAX_ALTERNATIVES: usize = 2_000;
 
-/// The ranges in which filters require the values of variables to be: at most one of each class of values.
-pub(crate) type Ranges = Vec<(Variable, Vec<ValueRange>)>;
+/// The terms that filters leave of one variable.
+#[derive(Debug, Clone)]
+pub(crate) struct ValueSet {
+    /// The literals: at most one range of each class of values.
+    pub(crate) ranges: Vec<ValueRange>,
+    /// Whether IRIs and blank nodes are left.
+    pub(crate) has_names: bool,
+    /// The number of values that are listed one by one.
+    alternatives: usize,
+}
 
-/// Returns the ranges in which a filter requires the values of variables to be.
+impl ValueSet {
+    fn of_literals(ranges: Vec<ValueRange>) -> Self {
+        Self { ranges, has_names: false, alternatives: 1 }
+    }
+
+    /// Returns what two sets have in common. Of two lists, returns the shorter one: comparing each value with each other
+    /// one could take minutes.
+    pub(crate) fn intersect(&self, other: &Self) -> Self {
+        let [shorter, longer] =
+            if self.alternatives <= other.alternatives { [self, other] } else { [other, self] };
+        if shorter.alternatives > 1 {
+            return shorter.clone();
+        }
+        let ranges = &longer.ranges;
+        let common = |one: &ValueRange| ranges.iter().find_map(|other| one.intersect(other));
+        Self {
+            ranges: shorter.ranges.iter().filter_map(common).collect(),
+            has_names: self.has_names && other.has_names,
+            alternatives: longer.alternatives,
+        }
+    }
+}
+
+/// The sets in which filters require the values of variables to be.
+pub(crate) type Ranges = Vec<(Variable, ValueSet)>;
+
+/// Returns the sets in which a filter requires the values of variables to be.
 pub(crate) fn find_ranges(filter: &Expression) -> Ranges {
     let mut ranges = Vec::new();
     collect_ranges(filter, &mut ranges);
     ranges
 }
 
-/// Adds ranges of a variable to those that apply already.
-pub(crate) fn restrict(ranges: &mut Ranges, variable: &Variable, added: Vec<ValueRange>) {
+/// Restricts the set of a variable further.
+pub(crate) fn restrict(ranges: &mut Ranges, variable: &Variable, added: ValueSet) {
     match ranges.iter_mut().find(|(known, _)| known == variable) {
-        Some((_, known)) => *known = intersect(known, &added),
+        Some((_, known)) => *known = known.intersect(&added),
         None => ranges.push((variable.clone(), added)),
     }
 }
 
-/// Returns what two lists of ranges have in common.
-pub(crate) fn intersect(some: &[ValueRange], others: &[ValueRange]) -> Vec<ValueRange> {
-    let pairs = some.iter().flat_map(|one| others.iter().filter_map(|other| one.intersect(other)));
-    pairs.collect()
-}
-
-/// Returns whether a filter requires nothing else than ranges of this variable.
+/// Returns whether a filter requires nothing else than a set of values of this variable.
 pub(crate) fn is_range(filter: &Expression, variable: &Variable) -> bool {
     match filter {
         Expression::And(left, right) => is_range(left, variable) && is_range(right, variable),
-        other => to_ranges(other).is_some_and(|(ranged, _)| ranged == variable),
+        other => to_set(other).is_some_and(|(restricted, _)| restricted == variable),
     }
 }
 
@@ -46,81 +75,146 @@ fn collect_ranges(filter: &Expression, ranges: &mut Ranges) {
     if let Expression::And(left, right) = filter {
         collect_ranges(left, ranges);
         collect_ranges(right, ranges);
-    } else if let Some((variable, found)) = to_ranges(filter) {
+    } else if let Some((variable, found)) = to_set(filter) {
         restrict(ranges, variable, found);
     }
 }
 
-/// Returns the ranges in which an expression requires one variable to be.
-fn to_ranges(expression: &Expression) -> Option<(&Variable, Vec<ValueRange>)> {
+/// Returns the set in which an expression requires one variable to be.
+fn to_set(expression: &Expression) -> Option<(&Variable, ValueSet)> {
     use Expression::{Equal, Greater, GreaterOrEqual, In, Less, LessOrEqual};
     match expression {
         Equal(left, right) => {
-            let (variable, literal, _) = to_comparison(left, right)?;
-            Some((variable, vec![equal_to(literal)?]))
+            let (compared, literal, _) = to_comparison(left, right)?;
+            Some(match to_text_of(compared) {
+                Some(variable) => (variable, with_text(to_text(literal)?, true)),
+                None => (to_variable(compared)?, ValueSet::of_literals(vec![equal_to(literal)?])),
+            })
         }
         Greater(left, right) | GreaterOrEqual(left, right) => {
-            let (variable, literal, is_turned) = to_comparison(left, right)?;
-            Some((variable, vec![beyond(literal, is_turned)?]))
+            let (compared, literal, is_turned) = to_comparison(left, right)?;
+            let range = beyond(literal, is_turned)?;
+            Some((to_variable(compared)?, ValueSet::of_literals(vec![range])))
         }
         Less(left, right) | LessOrEqual(left, right) => {
-            let (variable, literal, is_turned) = to_comparison(left, right)?;
-            Some((variable, vec![beyond(literal, !is_turned)?]))
+            let (compared, literal, is_turned) = to_comparison(left, right)?;
+            let range = beyond(literal, !is_turned)?;
+            Some((to_variable(compared)?, ValueSet::of_literals(vec![range])))
         }
         In(left, list) if list.len() <= MAX_ALTERNATIVES => {
-            let Expression::Variable(variable) = &**left else { return None };
-            let mut ranges = Vec::new();
+            let variable = to_variable(left)?;
+            let (mut ranges, mut has_names) = (Vec::new(), false);
             for item in list {
-                let Expression::Literal(literal) = item else { return None };
-                unite(&mut ranges, equal_to(literal)?);
+                match item {
+                    Expression::Literal(literal) => ranges.push(equal_to(literal)?),
+                    Expression::NamedNode(_) => has_names = true,
+                    _ => return None,
+                }
             }
-            Some((variable, ranges))
+            Some((
+                variable,
+                ValueSet { ranges: unite(&ranges), has_names, alternatives: list.len() },
+            ))
         }
         Expression::FunctionCall(Function::StrStarts, arguments) => {
-            let [Expression::Variable(variable), Expression::Literal(text)] = arguments.as_slice()
-            else {
-                return None;
-            };
-            let is_text = matches!(class_of(text), ValueClass::Text | ValueClass::LanguageText);
-            is_text.then(|| {
-                let strings = ValueRange::starting_with(text.value());
-                (variable, vec![strings.in_class(ValueClass::LanguageText), strings])
-            })
+            let [text, Expression::Literal(start)] = arguments.as_slice() else { return None };
+            if let Some(variable) = to_text_of(text) {
+                return Some((variable, with_text(to_text(start)?, false)));
+            }
+            let is_text = matches!(class_of(start), ValueClass::Text | ValueClass::LanguageText);
+            let strings = is_text.then(|| ValueRange::starting_with(start.value()))?;
+            let ranges = vec![strings.in_class(ValueClass::LanguageText), strings];
+            Some((to_variable(text)?, ValueSet::of_literals(ranges)))
         }
         _ => None,
     }
 }
 
-/// Returns the variable and the literal that are compared, and whether the literal comes first.
+/// Returns the expression and the literal that are compared, and whether the literal comes first.
 fn to_comparison<'e>(
     left: &'e Expression,
     right: &'e Expression,
-) -> Option<(&'e Variable, &'e Literal, bool)> {
+) -> Option<(&'e Expression, &'e Literal, bool)> {
     match (left, right) {
-        (Expression::Variable(variable), Expression::Literal(literal)) => {
-            Some((variable, literal, false))
-        }
-        (Expression::Literal(literal), Expression::Variable(variable)) => {
-            Some((variable, literal, true))
-        }
+        (Expression::Literal(literal), compared) => Some((compared, literal, true)),
+        (compared, Expression::Literal(literal)) => Some((compared, literal, false)),
         _ => None,
     }
 }
 
-/// Adds a range to the one of its class.
-fn unite(ranges: &mut Vec<ValueRange>, added: ValueRange) {
-    for range in ranges.iter_mut() {
-        if let Some(both) = range.union(&added) {
-            *range = both;
-            return;
-        }
+fn to_variable(expression: &Expression) -> Option<&Variable> {
+    if let Expression::Variable(variable) = expression { Some(variable) } else { None }
+}
+
+/// Returns the variable of which an expression is STR.
+fn to_text_of(expression: &Expression) -> Option<&Variable> {
+    match expression {
+        Expression::FunctionCall(Function::Str, arguments) => match arguments.as_slice() {
+            [argument] => to_variable(argument),
+            _ => None,
+        },
+        _ => None,
     }
-    ranges.push(added);
+}
+
+fn to_text(literal: &Literal) -> Option<&str> {
+    (class_of(literal) == ValueClass::Text).then(|| literal.value())
+}
+
+/// Returns the terms of which STR is a text, or begins with it.
+fn with_text(text: &str, is_whole: bool) -> ValueSet {
+    let texts = if is_whole {
+        ValueRange::equal_to(Literal::new_simple_literal(text).as_ref())
+    } else {
+        ValueRange::starting_with(text)
+    };
+    let may_begin = |characters: &str| {
+        text.chars().next().is_none_or(|c| c.is_ascii_digit() || characters.contains(c))
+    };
+    let ranges = ValueClass::ALL.into_iter().filter_map(|class| {
+        let characters = match class {
+            // The index has these by their texts.
+            ValueClass::Text | ValueClass::LanguageText | ValueClass::Other => {
+                return Some(texts.in_class(class));
+            }
+            ValueClass::Boolean => "tf",
+            ValueClass::Number => "+-.IN",
+            ValueClass::Time | ValueClass::Date => "-",
+        };
+        may_begin(characters).then(|| ValueRange::of_class(class))
+    });
+    ValueSet { ranges: ranges.collect(), has_names: true, alternatives: 1 }
+}
+
+/// Returns the union of ranges, one of each class. Each union copies both, so it is that of pairs, of pairs of these, and so
+/// on.
+fn unite(ranges: &[ValueRange]) -> Vec<ValueRange> {
+    let of_class = |class| {
+        let mut left: Vec<_> =
+            ranges.iter().filter(|range| range.class() == class).cloned().collect();
+        while left.len() > 1 {
+            let pairs = left.chunks(2).filter_map(|pair| match pair {
+                [one, other] => one.union(other),
+                pair => pair.first().cloned(),
+            });
+            left = pairs.collect();
+        }
+        left.pop()
+    };
+    ValueClass::ALL.into_iter().filter_map(of_class).collect()
 }
 
 /// Returns the values that can be equal to a literal; `None` if others can be.
 fn equal_to(literal: &Literal) -> Option<ValueRange> {
-    let is_known = is_ordered(literal) || class_of(literal) == ValueClass::Boolean;
+    let is_known = match class_of(literal) {
+        ValueClass::Boolean => true,
+        // Of a datatype that the evaluator does not know, only the same literal is equal.
+        ValueClass::Other => matches!(
+            ExpressionTerm::from(Term::from(literal.clone())),
+            ExpressionTerm::OtherTypedLiteral { .. }
+        ),
+        _ => is_ordered(literal),
+    };
     is_known.then(|| ValueRange::equal_to(literal.as_ref()))
 }
 

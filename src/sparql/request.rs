@@ -53,8 +53,8 @@ pub struct Query {
 }
 
 impl Query {
-    /// Parses a query (SPARQL 1.1 Query). The well-known prefixes need no declaration. Call it within
-    /// [`crate::run_in_query_thread`].
+    /// Parses a query (SPARQL 1.1 Query). The well-known prefixes need no declaration. Call it on a thread of
+    /// [`crate::spawn_query_thread`].
     ///
     /// # Errors
     /// [`ErrorClass::Malformed`] with line and column, also if it is nested too deeply; [`ErrorClass::TooLarge`].
@@ -162,8 +162,8 @@ pub(crate) struct Copy {
 }
 
 impl Update {
-    /// Parses an update (SPARQL 1.1 Update). The well-known prefixes need no declaration. Call it within
-    /// [`crate::run_in_query_thread`].
+    /// Parses an update (SPARQL 1.1 Update). The well-known prefixes need no declaration. Call it on a thread of
+    /// [`crate::spawn_query_thread`].
     ///
     /// # Errors
     /// As [`Query::parse`]; also for LOAD and SERVICE, which are refused, and for parameters beside USING or WITH.

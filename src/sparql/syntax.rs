@@ -418,7 +418,8 @@ fn find_offset(text: &str, line: usize, column: usize) -> usize {
 mod tests {
     use super::Token::{Iri, Quoted, Symbol, Word};
     use super::*;
-    use crate::{DatasetParameters, Query, run_in_query_thread};
+    use crate::thread::run_in_query_thread;
+    use crate::{DatasetParameters, Query};
 
     #[test]
     fn errors_name_the_place_and_what_is_there() {

@@ -2,7 +2,6 @@
 use crate::budget::begin_request;
 use parking_lot::{Mutex, MutexGuard};
 use std::io;
-use std::panic::resume_unwind;
 use std::sync::mpsc::{SendError, Sender, channel};
 use std::thread::{Builder, ThreadId};
 use std::time::{Duration, Instant};
@@ -21,15 +20,13 @@ type Work = Box<dyn FnOnce() + Send>;
 /// The threads that wait for a request.
 static IDLE_THREADS: Mutex<Vec<(ThreadId, Sender<Work>)>> = Mutex::new(Vec::new());
 
-/// Runs `work` on a thread of its own with a large stack, and waits for it. Blocking.
-///
-/// # Errors
-/// If the thread cannot be started.
-pub fn run_in_query_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+/// Runs `work` on a thread of its own with a large stack, and waits for it.
+#[cfg(test)]
+pub(crate) fn run_in_query_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let builder = Builder::new().name("sparql".into()).stack_size(STACK_BYTES);
         let thread = builder.spawn_scoped(scope, work)?;
-        thread.join().map_err(|panic| -> io::Error { resume_unwind(panic) })
+        thread.join().map_err(|panic| -> io::Error { std::panic::resume_unwind(panic) })
     })
 }
 
@@ -70,7 +67,7 @@ fn run_requests(first: Work) {
             idle.retain(|(thread, _)| *thread != this);
             let is_taken = idle.len() == before;
             drop(idle);
-            // Whoever took the sender sends a request.
+            // A request that took the sender comes soon.
             if is_taken { receiver.recv().ok() } else { None }
         });
     }

@@ -38,7 +38,7 @@ pub struct Changes {
 }
 
 /// Applies all operations of an update to a transaction. The later ones see what the earlier ones changed. After an
-/// error the transaction must not be committed. Call it within [`crate::run_in_query_thread`]. Blocking.
+/// error the transaction must not be committed. Call it on a thread of [`crate::spawn_query_thread`]. Blocking.
 ///
 /// With `skolemize`, each blank node that would be stored becomes an IRI that begins with it (RDF 1.1 Concepts, section
 /// 3.5).
@@ -175,8 +175,8 @@ impl Application<'_, '_> {
         if let Some(delta) = self.delta.to_codes(|term| dataset.encode(term)) {
             dataset.set_delta(delta);
         }
-        let pattern = plan((**pattern).clone(), &dataset, None);
         let evaluator = evaluator(self.budget);
+        let pattern = plan((**pattern).clone(), &dataset, &evaluator, None);
         let (delete, insert) = (delete.clone(), insert.clone());
         let mut prepared = evaluator.prepare_delete_insert(
             delete,

@@ -7,6 +7,11 @@ use std::cmp::Ordering;
 /// not a number.
 pub fn to_json_number(lexical: &str) -> Option<Cow<'_, str>> {
     let parts = NumberParts::parse(lexical)?;
+    let is_whole_json =
+        parts.whole == "0" || !parts.whole.starts_with('0') && !parts.whole.is_empty();
+    if is_whole_json && parts.fraction != Some("") && !lexical.starts_with('+') {
+        return Some(Cow::Borrowed(lexical));
+    }
     let sign = if parts.negative { "-" } else { "" };
     let whole = match parts.whole.trim_start_matches('0') {
         "" => "0",
@@ -19,8 +24,7 @@ pub fn to_json_number(lexical: &str) -> Option<Cow<'_, str>> {
     let exponent = parts
         .exponent
         .map_or_else(String::new, |(mark, sign, digits)| format!("{mark}{sign}{digits}"));
-    let json = format!("{sign}{whole}{fraction}{exponent}");
-    Some(if json == lexical { Cow::Borrowed(lexical) } else { Cow::Owned(json) })
+    Some(Cow::Owned(format!("{sign}{whole}{fraction}{exponent}")))
 }
 
 /// The parts of a number as written.

@@ -1,8 +1,9 @@
 //! What is known of the quads of a pattern before they are read, from the statistics of the index.
 use super::{Dataset, unwrap};
 use crate::internal_term::InternalTerm;
+use crate::ranges::ValueSet;
 use oxrdf::{NamedNode, Term};
-use penstock_store::{TermCode, ValueRange};
+use penstock_store::TermCode;
 use spareval::QueryableDataset as _;
 use std::collections::HashSet;
 
@@ -97,11 +98,16 @@ impl Dataset<'_> {
         has(Some(&term), None) || has(None, Some(&term))
     }
 
-    /// Estimates the part of a property's quads whose objects are in ranges of values; `None` if the index of values does not
-    /// find them, or if reading all quads of the property takes less.
-    pub(crate) fn estimate_part(&self, property: &NamedNode, ranges: &[ValueRange]) -> Option<f64> {
+    /// Estimates the part of a property's quads whose objects are in a set of values; `None` if the index of values does not
+    /// find them, or if reading all quads of the property in `graph` takes less. `None` stands for all graphs.
+    pub(crate) fn estimate_part(
+        &self,
+        property: &NamedNode,
+        values: &ValueSet,
+        graph: Option<&TermCode>,
+    ) -> Option<f64> {
         match self.encode(property.clone().into()) {
-            InternalTerm::Stored(code) => self.estimate_part_of(&code, ranges),
+            InternalTerm::Stored(code) => self.estimate_part_of(&code, values, graph),
             _ => None,
         }
     }
@@ -110,19 +116,26 @@ impl Dataset<'_> {
     pub(super) fn estimate_part_of(
         &self,
         property: &TermCode,
-        ranges: &[ValueRange],
+        values: &ValueSet,
+        graph: Option<&TermCode>,
     ) -> Option<f64> {
+        if values.has_names && self.has_many_names(property) {
+            return None;
+        }
         let mut entries = 0.0;
-        for range in ranges {
+        for range in &values.ranges {
+            // Each value of a list is a lookup, and each of many patterns may have the list.
+            self.budget.check_time();
             entries += to_float(unwrap(self.codes.estimate_values(property, range))?);
         }
-        let quads = self.estimate_property(property);
-        (entries * FAR_LOOKUP <= quads).then(|| entries / quads.max(1.0))
+        let all = self.estimate_property(property, None);
+        let quads = graph.map_or(all, |graph| self.estimate_property(property, Some(graph)));
+        (entries * FAR_LOOKUP <= quads).then(|| entries / all.max(1.0))
     }
 
-    /// Estimates the number of quads of a property.
-    pub(super) fn estimate_property(&self, property: &TermCode) -> f64 {
-        to_float(unwrap(self.codes.estimate_count([None, Some(property), None, None])))
+    /// Estimates the number of quads of a property, in one graph or in all.
+    pub(super) fn estimate_property(&self, property: &TermCode, graph: Option<&TermCode>) -> f64 {
+        to_float(unwrap(self.codes.estimate_count([None, Some(property), None, graph])))
     }
 
     fn estimate_stored(&self, terms: [Option<&InternalTerm>; 3]) -> f64 {

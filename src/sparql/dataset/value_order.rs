@@ -4,12 +4,11 @@
 //! other as they do in SPARQL. All values of the other classes are read.
 use super::value_scan::{MIN_BATCH_ENTRIES, Segment, ValueSource};
 use super::{Dataset, FAR_LOOKUP, to_float, unwrap};
-use crate::condition::{Bound, Condition};
+use crate::condition::Bound;
 use crate::internal_term::InternalTerm;
-use crate::value::Value;
-use oxrdf::{NamedNode, Term};
+use crate::ranges::ValueSet;
+use oxrdf::NamedNode;
 use penstock_store::{TermCode, ValueClass, ValueRange};
-use spareval::QueryableDataset as _;
 use std::rc::Rc;
 
 /// The number of IRIs and blank nodes that may be read before the first literal.
@@ -19,13 +18,6 @@ const MAX_PART: f64 = 0.0625;
 /// The number of entries that may always be read.
 const MIN_ENTRIES: usize = 256;
 
-/// The first or the last object of a property.
-pub(crate) enum Extreme {
-    /// The property has no objects.
-    Nothing,
-    Object(Term),
-}
-
 /// Returns whether the index has the values of a class in the order of SPARQL. There, texts are in the order of their
 /// languages first, and other literals in that of their datatypes.
 pub(super) fn is_in_order(class: ValueClass) -> bool {
@@ -33,58 +25,40 @@ pub(super) fn is_in_order(class: ValueClass) -> bool {
 }
 
 impl Dataset<'_> {
-    /// Prepares to read a property in the order of a bound: all of its objects, or those in these ranges. Returns false if the
-    /// index of values does not have them in this order, or if much of it would be read.
+    /// Prepares to read a property in the order of a bound, in one graph or in all: all of its objects, or those of a set.
+    /// Returns false if the index of values does not have them in this order, or if much of it would be read.
     pub(crate) fn prepare_order(
         &self,
         property: &NamedNode,
-        ranges: Option<&[ValueRange]>,
+        values: Option<&ValueSet>,
+        graph: Option<&TermCode>,
         bound: &Bound,
     ) -> bool {
         let InternalTerm::Stored(property) = self.encode(property.clone().into()) else {
             return false;
         };
-        let source = self.find_order(&property, ranges, bound);
+        let source = self.find_order(&property, values, graph, bound);
         let is_found = source.is_some();
         bound.set_source(source.map(|source| (property, Rc::new(source))));
         is_found
     }
 
-    /// Returns the first or the last object of a property in the order of SPARQL. `None` if the index of values does not have
-    /// them in this order.
-    pub(crate) fn find_extreme(&self, property: &NamedNode, is_last: bool) -> Option<Extreme> {
-        let bound = Rc::new(Bound::new(is_last, 1).of_only_key());
-        if !self.prepare_order(property, None, &bound) {
-            return None;
-        }
-        let predicate = self.encode(property.clone().into());
-        let conditions = self.add_conditions(Condition::IsWithin(bound.clone()));
-        let graph = self.encode(conditions.into());
-        let (predicate, graph) = (Some(&predicate), Some(Some(&graph)));
-        let mut kept = None;
-        // Each one comes before those that were read.
-        for quad in self.internal_quads_for_pattern(None, predicate, None, graph) {
-            let Ok(quad) = quad;
-            bound.set_last(Value::new(Some(self.decode_value(&quad.object))));
-            kept = Some(quad.object);
-        }
-        Some(kept.map_or(Extreme::Nothing, |object| Extreme::Object(self.decode(&object))))
-    }
-
     fn find_order(
         &self,
         property: &TermCode,
-        ranges: Option<&[ValueRange]>,
+        values: Option<&ValueSet>,
+        graph: Option<&TermCode>,
         bound: &Bound,
     ) -> Option<ValueSource> {
-        let quads = self.estimate_property(property);
+        let quads = self.estimate_property(property, graph);
         if self.delta.is_some() || to_float(bound.rows()) * FAR_LOOKUP > quads {
             return None;
         }
         let is_descending = bound.is_descending();
         let max_entries = to_count(quads * MAX_PART).max(MIN_ENTRIES);
         let mut segments = Vec::new();
-        if ranges.is_none() && !is_descending {
+        let has_names = values.is_none_or(|values| values.has_names);
+        if has_names && !is_descending {
             if self.has_many_names(property) {
                 return None;
             }
@@ -98,9 +72,9 @@ impl Dataset<'_> {
         // What the segments are expected to leave, and what of them is read.
         let (mut left, mut read) = (bound.rows(), 0_usize);
         for class in classes {
-            let range = match ranges {
+            let range = match values {
                 None => ValueRange::of_class(class),
-                Some(ranges) => match ranges.iter().find(|range| range.class() == class) {
+                Some(values) => match values.ranges.iter().find(|range| range.class() == class) {
                     Some(range) => range.clone(),
                     None => continue,
                 },
@@ -124,7 +98,7 @@ impl Dataset<'_> {
             }
             segments.push(Segment::Values(range));
         }
-        if ranges.is_none() && is_descending {
+        if has_names && is_descending {
             if left > 0 {
                 return None;
             }
@@ -134,7 +108,7 @@ impl Dataset<'_> {
     }
 
     /// Returns whether a property has more than [`MAX_NAMES`] quads with IRIs and blank nodes, which come before literals.
-    fn has_many_names(&self, property: &TermCode) -> bool {
+    pub(super) fn has_many_names(&self, property: &TermCode) -> bool {
         let quads = self.codes.scan_codes([None, Some(property), None, None]);
         let objects = quads.map(|quad| {
             let [_, _, object, _] = unwrap(quad);

@@ -2,11 +2,12 @@
 use super::estimate::{
     UNKNOWN_ROWS, estimate_rows, estimate_triple, find_constants, is_bound, to_constant,
 };
-use super::{Planner, Scope, check, find_variables};
+use super::{NeededOrder, Planner, Scope, check, find_variables};
 use crate::dataset::{FAR_LOOKUP, Statistics, to_float};
 use oxrdf::{NamedNode, Variable};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::unwind::abort;
+use penstock_store::TermCode;
 use spargebra::algebra::GraphPattern;
 use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
 use std::cell::OnceCell;
@@ -29,6 +30,8 @@ const ROWS_OF_OPEN_PATH: f64 = 1e9;
 pub(super) struct Part {
     kind: PartKind,
     variables: HashSet<Variable>,
+    /// The name of the GRAPH that has only this triple pattern.
+    graph: Option<NamedNodePattern>,
     /// The part of a triple pattern's rows that filters on its object leave, if the index of values finds them.
     selectivity: f64,
 }
@@ -75,14 +78,23 @@ impl Planner<'_, '_> {
                 self.collect_parts(*right, scope, parts);
             }
             // Within GRAPH, a pattern without triples matches each graph once.
-            GraphPattern::Bgp { patterns } if !patterns.is_empty() || !scope.is_in_graph => {
+            GraphPattern::Bgp { patterns } if !patterns.is_empty() || !scope.is_in_graph() => {
                 check_limit(parts.len() + patterns.len(), MAX_JOINED_PARTS);
-                parts.extend(patterns.into_iter().map(|triple| self.create_part(triple, scope)));
+                let create = |triple| self.create_part(triple, None, scope);
+                parts.extend(patterns.into_iter().map(create));
+            }
+            // A variable of GRAPH would join patterns that have nothing else in common, each with a scan for each row.
+            GraphPattern::Graph { name: name @ NamedNodePattern::NamedNode(_), inner } if matches!(&*inner, GraphPattern::Bgp { patterns } if !patterns.is_empty()) =>
+            {
+                let GraphPattern::Bgp { patterns } = *inner else { return };
+                check_limit(parts.len() + patterns.len(), MAX_JOINED_PARTS);
+                let create = |triple| self.create_part(triple, Some(name.clone()), scope);
+                parts.extend(patterns.into_iter().map(create));
             }
             path @ GraphPattern::Path { .. }
                 if let Some(zero_length) = self.find_zero_length(&path, scope) =>
             {
-                if !scope.is_in_graph {
+                if !scope.is_in_graph() {
                     // No triple has the constant.
                     return self.collect_parts(zero_length, scope, parts);
                 }
@@ -95,7 +107,8 @@ impl Planner<'_, '_> {
             }
             path @ GraphPattern::Path { .. } => {
                 let variables = find_variables(&path);
-                parts.push(Part { kind: PartKind::Path(path), variables, selectivity: 1.0 });
+                let kind = PartKind::Path(path);
+                parts.push(Part { kind, variables, graph: None, selectivity: 1.0 });
             }
             GraphPattern::Values { variables, bindings } => {
                 let rows = to_float(bindings.len());
@@ -103,7 +116,7 @@ impl Planner<'_, '_> {
                     check(GraphPattern::Values { variables, bindings }),
                     rows,
                 ));
-                if scope.is_in_graph {
+                if scope.is_in_graph() {
                     // The evaluator gives the graph to triples and paths only.
                     let graph = GraphPattern::Bgp { patterns: Vec::new() };
                     parts.push(Part::from_rows(graph, ROWS_PER_PATH));
@@ -118,16 +131,24 @@ impl Planner<'_, '_> {
         }
     }
 
-    fn create_part(&self, triple: TriplePattern, scope: &Scope) -> Part {
+    fn create_part(
+        &self,
+        triple: TriplePattern,
+        graph: Option<NamedNodePattern>,
+        scope: &Scope,
+    ) -> Part {
         let part = match (&triple.predicate, &triple.object) {
-            (NamedNodePattern::NamedNode(property), TermPattern::Variable(object)) => scope
-                .find_ranges(object)
-                .and_then(|ranges| self.dataset.estimate_part(property, ranges)),
+            (NamedNodePattern::NamedNode(property), TermPattern::Variable(object)) => {
+                scope.find_values(object).and_then(|values| {
+                    let graph = self.find_graph(graph.as_ref(), scope);
+                    self.dataset.estimate_part(property, values, graph.as_ref())
+                })
+            }
             _ => None,
         };
         let variables = find_variables(&GraphPattern::Bgp { patterns: vec![triple.clone()] });
         let kind = PartKind::Triple(triple, OnceCell::new());
-        Part { kind, variables, selectivity: part.unwrap_or(1.0) }
+        Part { kind, variables, graph, selectivity: part.unwrap_or(1.0) }
     }
 
     /// Joins parts in the order of [`Self::order_parts`].
@@ -141,6 +162,10 @@ impl Planner<'_, '_> {
                 PartKind::Triple(triple, _) => (GraphPattern::Bgp { patterns: vec![triple] }, true),
                 PartKind::Path(path) => (path, true),
                 PartKind::Rows { pattern, .. } => (pattern, false),
+            };
+            let next = match part.graph {
+                Some(name) => GraphPattern::Graph { name, inner: next.into() },
+                None => next,
             };
             joined = Some(match joined {
                 None => next,
@@ -159,11 +184,8 @@ impl Planner<'_, '_> {
         let bound = &scope.bound;
         match parts {
             [part] => {
-                if let Some(order) = &scope.order
-                    && let Some(property) = part.find_property(&order.variable, bound)
-                {
-                    let ranges = scope.find_ranges(&order.variable);
-                    self.dataset.prepare_order(property, ranges, &order.bound);
+                if let Some(order) = &scope.order {
+                    self.prepare_order(part, order, scope);
                 }
                 return vec![NextPart { place: 0, is_apart: false }];
             }
@@ -202,17 +224,32 @@ impl Planner<'_, '_> {
         scope: &Scope,
     ) -> Option<usize> {
         let order = scope.order.as_ref()?;
-        let (first, property) = parts.iter().enumerate().find_map(|(place, part)| {
-            part.find_property(&order.variable, &scope.bound).map(|property| (place, property))
-        })?;
+        let (first, part) = parts
+            .iter()
+            .enumerate()
+            .find(|(_, part)| part.find_property(&order.variable, &scope.bound).is_some())?;
         let ordered = tried.get(first)?;
         let rows = best.rows.min(ordered.rows) * order.selectivity;
         let share = (to_float(order.bound.rows()) / rows.max(1.0)).min(1.0);
         if ordered.cost * share * FAR_LOOKUP > best.cost {
             return None;
         }
-        let ranges = scope.find_ranges(&order.variable);
-        self.dataset.prepare_order(property, ranges, &order.bound).then_some(first)
+        self.prepare_order(part, order, scope).then_some(first)
+    }
+
+    /// Prepares to read a part in an order. Returns false if that is not possible, or takes too much.
+    fn prepare_order(&self, part: &Part, order: &NeededOrder, scope: &Scope) -> bool {
+        let Some(property) = part.find_property(&order.variable, &scope.bound) else {
+            return false;
+        };
+        let values = scope.find_values(&order.variable);
+        let graph = self.find_graph(part.graph.as_ref(), scope);
+        self.dataset.prepare_order(property, values, graph.as_ref(), &order.bound)
+    }
+
+    /// Returns the graph that a pattern within this name of GRAPH reads, if it is one.
+    fn find_graph(&self, name: Option<&NamedNodePattern>, scope: &Scope) -> Option<TermCode> {
+        self.dataset.find_graph(name.or(scope.graph.as_ref()))
     }
 
     /// Orders parts: after `first` always the one with the fewest rows that shares a variable with those before it.
@@ -315,7 +352,7 @@ impl Planner<'_, '_> {
 impl Part {
     fn from_rows(pattern: GraphPattern, rows: f64) -> Self {
         let variables = find_variables(&pattern);
-        Self { kind: PartKind::Rows { pattern, rows }, variables, selectivity: 1.0 }
+        Self { kind: PartKind::Rows { pattern, rows }, variables, graph: None, selectivity: 1.0 }
     }
 
     /// Returns the property of a triple pattern that has this variable as its object, if nothing else of it has a value before.

@@ -24,7 +24,7 @@ impl Planner<'_, '_> {
             (None, None) => return None,
         };
         // Within GRAPH it is not known which graphs have the term.
-        if !scope.is_in_graph && self.dataset.has_node(to_term(&constant)) {
+        if !scope.is_in_graph() && self.dataset.has_node(to_term(&constant)) {
             return None;
         }
         match other {

@@ -184,6 +184,11 @@ fn a_literal_that_is_not_valid_is_no_number() {
         assert_eq!(rows("FILTER(?v)"), ["a:5"]);
         assert_eq!(rows("BIND(?v + 1 AS ?w) FILTER(BOUND(?w))"), ["a:5"]);
     }
+    for aggregate in ["SUM", "AVG"] {
+        let text =
+            format!("SELECT ({aggregate}(?v) AS ?x) {{ VALUES ?v {{ 1 '1.5'^^xsd:integer }} }}");
+        assert_eq!(fixture.rows(&text), [""], "{aggregate}");
+    }
     for (expression, value) in [
         ("isNumeric('300'^^xsd:byte)", "false"),
         ("isNumeric('-1'^^xsd:nonNegativeInteger)", "false"),

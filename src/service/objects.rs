@@ -183,7 +183,11 @@ fn list_compiled(all: &[Arc<Compiled>]) -> impl Iterator<Item = &Compiled> {
     all.iter().map(|one| &**one)
 }
 
-fn parse_uri(text: &str) -> Result<NamedNode, GatewayError> {
+/// Parses a URI that a client sent.
+///
+/// # Errors
+/// `ErrorClass::Malformed` if it is not an IRI.
+pub fn parse_uri(text: &str) -> Result<NamedNode, GatewayError> {
     NamedNode::new(text).map_err(|error| {
         GatewayError::new(ErrorClass::Malformed, format!("{text:?} is not an IRI: {error}"))
     })

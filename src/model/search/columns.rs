@@ -74,7 +74,7 @@ impl<'s> Columns<'s> {
         bounds: &SearchBudget,
     ) -> Result<Vec<CellValues>, GatewayError> {
         let path = NestingPath { uri, above: None };
-        let object = TestedObject { read, shape: self.shape, path, budget: bounds };
+        let object = TestedObject { read, shape: self.shape, path, listed: None, budget: bounds };
         let element = self.tree.read_root(&object)?;
         let read_cell = |column: &Column<'_>| {
             let instances = self.tree.list_instances(&element, column.slot);

@@ -1,8 +1,7 @@
 //! How the numbers of a field are distributed: how many are in each of some ranges of equal width.
-use super::budget::{SearchBudget, refuse_past_limits};
+use super::budget::SearchBudget;
 use super::fields::{FieldTree, Slots};
 use super::filter::{Filter, invalid_filter_error};
-use super::page::PageSearch;
 use crate::resource::Compiled;
 use penstock_base::error::GatewayError;
 use penstock_store::Read;
@@ -58,28 +57,20 @@ pub fn count_distribution(
     let (slot, _) = slots.add(shape, field)?;
     let tree = FieldTree::build(shape, &slots)?;
     let (mut numbers, mut without) = (Vec::<f64>::new(), 0);
-    let examined = PageSearch::new(read, business_object, filter, bounds).and_then(|run| {
-        run.for_each_passing(None, usize::MAX, &mut |uri| {
-            let object = tree.read_root(&run.new_tested(uri))?;
-            let before = numbers.len();
-            let values = tree.list_instances(&object, slot);
-            let texts = values.iter().filter_map(|instance| Some(&instance.value?.text));
-            numbers.extend(
-                texts
-                    .filter_map(|text| text.parse::<f64>().ok())
-                    .filter(|number| number.is_finite()),
-            );
-            if numbers.len() == before {
-                without += 1;
-            }
-            if numbers.len() > MAX_VALUES {
-                let error = format!("there are more than {MAX_VALUES} values; filter first");
-                return Err(invalid_filter_error(error));
-            }
-            Ok(true)
-        })
-    });
-    examined.map_err(refuse_past_limits)?;
+    tree.for_each_object(read, business_object, filter, bounds, &mut |object, _| {
+        let before = numbers.len();
+        let texts = tree.list_texts(object, slot);
+        let parsed = texts.iter().filter_map(|text| text.parse::<f64>().ok());
+        numbers.extend(parsed.filter(|number| number.is_finite()));
+        if numbers.len() == before {
+            without += 1;
+        }
+        if numbers.len() > MAX_VALUES {
+            let error = format!("there are more than {MAX_VALUES} values; filter first");
+            return Err(invalid_filter_error(error));
+        }
+        Ok(())
+    })?;
     Ok(Distribution { ranges: count_ranges(&numbers), without })
 }
 

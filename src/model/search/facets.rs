@@ -2,17 +2,17 @@
 //! pass through the objects counts all of them.
 //!
 //! An object counts once for each of its values.
-use super::budget::{SearchBudget, refuse_past_limits};
+use super::budget::SearchBudget;
+use super::extreme::Extreme;
 use super::field_name::{find_search_property, list_search_fields};
-use super::fields::{FieldTree, FoundValue, Slots};
+use super::fields::{FieldTree, Slots};
 use super::filter::Filter;
-use super::page::PageSearch;
 use crate::mapping::Mapping;
 use crate::resource::Compiled;
 use penstock_base::error::GatewayError;
-use penstock_rdf::compare::{SortKey, ValueOrder};
+use penstock_rdf::compare::ValueOrder;
 use penstock_store::Read;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
 /// The maximum number of facets of a Business Object.
@@ -71,7 +71,7 @@ pub fn list_facet_fields(mapping: &Mapping) -> Vec<String> {
 }
 
 /// Counts the values of these fields in the objects of a Business Object that pass the filter. A field without values has no
-/// facet. Blocking.
+/// facet, nor has one of nested objects that each belong to one object. Blocking.
 ///
 /// # Errors
 /// `ErrorClass::Invalid` if the filter or a field does not fit the Business Object, or if this would examine more objects than
@@ -91,25 +91,20 @@ pub fn count_facets(
         let property = find_search_property(shape, field);
         let has_codes = property.is_some_and(|property| property.codes.is_some());
         let content = if !has_codes && (order.is_number() || order.is_time()) {
-            Counted::Range(order, None)
+            Counted::Range(order, Box::default())
         } else {
             Counted::Values(HashMap::new())
         };
-        counters.push(Counter { field, slot, without: 0, content });
+        let has_objects = property.is_some_and(|property| property.value.shape().is_some());
+        counters.push(Counter { field, slot, has_objects, without: 0, content });
     }
     let tree = FieldTree::build(shape, &slots)?;
-    let examined = PageSearch::new(read, business_object, filter, bounds).and_then(|run| {
-        run.for_each_passing(None, usize::MAX, &mut |uri| {
-            let object = tree.read_root(&run.new_tested(uri))?;
-            for counter in &mut counters {
-                let instances = tree.list_instances(&object, counter.slot);
-                let values = instances.iter().filter_map(|instance| instance.value);
-                counter.add_object(values);
-            }
-            Ok(true)
-        })
-    });
-    examined.map_err(refuse_past_limits)?;
+    tree.for_each_object(read, business_object, filter, bounds, &mut |object, _| {
+        for counter in &mut counters {
+            counter.add_object(tree.list_texts(object, counter.slot));
+        }
+        Ok(())
+    })?;
     Ok(counters.into_iter().filter_map(Counter::into_facet).collect())
 }
 
@@ -117,6 +112,8 @@ pub fn count_facets(
 struct Counter<'f> {
     field: &'f str,
     slot: usize,
+    /// Whether the values are nested objects.
+    has_objects: bool,
     without: u64,
     content: Counted,
 }
@@ -124,22 +121,24 @@ struct Counter<'f> {
 enum Counted {
     /// How many objects have each value.
     Values(HashMap<String, u64>),
-    /// The least and the greatest value, each with its sort key.
-    Range(ValueOrder, Option<[(SortKey, String); 2]>),
+    /// The least and the greatest value.
+    Range(ValueOrder, Box<[Option<Extreme>; 2]>),
     TooMany,
 }
 
 impl Counter<'_> {
-    fn add_object<'v>(&mut self, values: impl Iterator<Item = &'v FoundValue>) {
-        let mut texts: Vec<&str> = values.map(|value| value.text.as_str()).collect();
+    fn add_object(&mut self, mut texts: Vec<&str>) {
         if texts.is_empty() {
             self.without += 1;
+            return;
         }
         match &mut self.content {
             Counted::TooMany => {}
             Counted::Range(order, range) => {
+                let [least, greatest] = &mut **range;
                 for text in texts {
-                    extend_range(range, order.sort_key(text), text);
+                    Extreme::update(least, *order, text, Ordering::Less);
+                    Extreme::update(greatest, *order, text, Ordering::Greater);
                 }
             }
             Counted::Values(counts) => {
@@ -163,10 +162,18 @@ impl Counter<'_> {
 
     fn into_facet(self) -> Option<Facet> {
         let content = match self.content {
+            // Nobody chooses from the URIs of objects that each belong to one other.
+            Counted::TooMany if self.has_objects => return None,
+            Counted::Values(counts)
+                if self.has_objects && counts.values().all(|count| *count == 1) =>
+            {
+                return None;
+            }
             Counted::TooMany => FacetContent::TooMany,
             Counted::Range(_, range) => {
-                let [(_, least), (_, greatest)] = range?;
-                FacetContent::Range(least, greatest)
+                let [least, greatest] =
+                    range.map(|extreme| extreme.map(|one| one.text().to_owned()));
+                FacetContent::Range(least?, greatest?)
             }
             Counted::Values(counts) if counts.is_empty() => return None,
             Counted::Values(counts) => {
@@ -181,19 +188,6 @@ impl Counter<'_> {
             }
         };
         Some(Facet { field: self.field.to_owned(), content, without: self.without })
-    }
-}
-
-/// Extends a range by a value. What is neither a number nor a date or time does not count.
-fn extend_range(range: &mut Option<[(SortKey, String); 2]>, key: SortKey, text: &str) {
-    if matches!(key, SortKey::Text(_)) {
-        return;
-    }
-    match range {
-        None => *range = Some([(key.clone(), text.to_owned()), (key, text.to_owned())]),
-        Some([least, _]) if key < least.0 => *least = (key, text.to_owned()),
-        Some([_, greatest]) if key > greatest.0 => *greatest = (key, text.to_owned()),
-        Some(_) => {}
     }
 }
 
@@ -225,6 +219,7 @@ fields:
   title: {type: languageMap, path: <urn:p:title>}
   limits: {type: group, fields: {low: {type: number, path: <urn:p:low>}}}
   site: {type: object, path: '<urn:p:site>/Site:.', fields: {room: {type: string, path: <urn:p:room>}}}
+  part: {type: object, path: '<urn:p:part>/Part:.', fields: {size: {type: number, path: <urn:p:size>}}}
 ";
 
     fn bounds(max_objects: u64) -> SearchBudget {
@@ -237,6 +232,7 @@ fields:
             let object = json!({
                 "tag": format!("T{number}"), "name": "x", "n": number % 7, "at": format!("2024-01-{:02}T00:00:00Z", number + 1),
                 "on": number % 3 == 0, "state": number % 2, "tags": ["a", format!("t{}", number % 12)], "note": format!("n{number}"),
+                "part": if number < 9 { json!({"size": number}) } else { json!(null) },
                 "site": if number < 20 { json!({"uri": "urn:s:1"}) } else { json!(null) },
             });
             fixture.send(Mode::Add, &object.to_string()).unwrap();
@@ -264,7 +260,7 @@ fields:
         let fixture = fixture();
         let facets = count(&fixture, None, 1_000).unwrap();
         let fields: Vec<&str> = facets.iter().map(|facet| facet.field.as_str()).collect();
-        // A field without values has none.
+        // A field without values has none, nor has one whose objects have minted URIs.
         assert_eq!(fields, ["n", "at", "on", "state", "tags", "note", "site"]);
         let range = |from: &str, to: &str| FacetContent::Range(from.to_owned(), to.to_owned());
         assert_eq!(facets[0].content, range("0", "6"));

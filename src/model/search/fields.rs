@@ -1,10 +1,13 @@
 //! The fields that are read of many objects, for a summary or a table: a tree of the objects that they are in.
+use super::budget::{SearchBudget, refuse_past_limits};
 use super::field_name::find_field_path;
-use super::filter::{ANY_MEMBER, find_property, invalid_filter_error};
+use super::filter::{ANY_MEMBER, Filter, find_property, invalid_filter_error};
 use super::matching::{RequiredQuads, TestedObject};
+use super::page::PageSearch;
 use crate::mapping::{MEMBER_KEY, Property, Shape, Value, format_language_tag};
+use crate::resource::Compiled;
 use crate::view::{FieldValues, ShownValues};
-use oxrdf::Quad;
+use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
 use penstock_rdf::compare::ValueOrder;
@@ -172,9 +175,30 @@ impl FieldTree {
         &self,
         object: &TestedObject<'_, R>,
     ) -> Result<Element, GatewayError> {
-        let quads =
-            if self.root.is_empty() { Vec::new() } else { object.fetch_quads(&self.root.needs)? };
-        self.root.read_element(object, &quads)
+        object.with_values(&self.root.needs, |values| self.root.read_element(object, values))
+    }
+
+    /// Reads each object of a Business Object once, and calls `visit` with those that pass the filter and their URIs. The
+    /// order of the objects has no meaning.
+    ///
+    /// # Errors
+    /// `ErrorClass::Invalid` if the filter does not fit the Business Object, or if this would examine more objects than
+    /// the bounds allow; the errors of the store and of `visit`.
+    pub(super) fn for_each_object<R: Read>(
+        &self,
+        read: &R,
+        business_object: &Compiled,
+        filter: Option<&Filter>,
+        bounds: &SearchBudget,
+        visit: &mut dyn FnMut(&Element, &NamedNode) -> Result<(), GatewayError>,
+    ) -> Result<(), GatewayError> {
+        let run = PageSearch::new(read, business_object, filter, bounds);
+        let visited = run.and_then(|run| {
+            run.for_each_read(&self.root.needs, &mut |object, values| {
+                visit(&self.root.read_element(object, values)?, object.path.uri)
+            })
+        });
+        visited.map_err(refuse_past_limits)
     }
 
     /// Lists the values of a field of an object, and where they are. If there is none somewhere, the list says where.
@@ -184,6 +208,15 @@ impl FieldTree {
             object.add_instances(&route.steps, route.leaf, &mut Vec::new(), &mut instances);
         }
         instances
+    }
+
+    /// Lists the values of a field of an object as texts.
+    pub(super) fn list_texts<'e>(&self, object: &'e Element, slot: usize) -> Vec<&'e str> {
+        let mut texts = Vec::new();
+        if let Some(route) = self.routes.get(slot) {
+            object.add_texts(&route.steps, route.leaf, &mut texts);
+        }
+        texts
     }
 
     /// Returns how many nested objects on the way to two fields are the same.
@@ -238,26 +271,20 @@ impl Branch {
             let key = key.filter(|_| step.member.is_some());
             nested.push((step.clone(), Self::build(inner, &below, key, routes)?));
         }
-        Ok(Self { needs: RequiredQuads::for_fields(shape, &needed), leaves, nested })
+        Ok(Self { needs: RequiredQuads::for_fields(shape, needed), leaves, nested })
     }
 
-    fn is_empty(&self) -> bool {
-        self.nested.is_empty() && self.leaves.iter().all(|leaf| *leaf == Leaf::Uri)
-    }
-
-    /// Reads an object with these quads, and what is nested in it.
+    /// Reads an object with these values, and what is nested in it.
     fn read_element<R: Read>(
         &self,
         object: &TestedObject<'_, R>,
-        quads: &[Quad],
+        values: &FieldValues<'_>,
     ) -> Result<Element, GatewayError> {
-        let lists = object.read_lists(quads)?;
-        let values = FieldValues::from_quads(object.shape, quads).with_lists(&lists);
-        let leaves = self.leaves.iter().map(|leaf| read_leaf(leaf, object, &values));
+        let leaves = self.leaves.iter().map(|leaf| read_leaf(leaf, object, values));
         let leaves = leaves.collect::<Result<_, _>>()?;
         let mut nested = Vec::with_capacity(self.nested.len());
         for (step, branch) in &self.nested {
-            nested.push(branch.read_nested(step, object, &values)?);
+            nested.push(branch.read_nested(step, object, values)?);
         }
         Ok(Element { leaves, nested })
     }
@@ -278,16 +305,15 @@ impl Branch {
         for uri in iris {
             let uri = uri.into_owned();
             let nested = object.nested_object(shape, &uri);
-            let needs_none = self.is_empty() && step.member.is_none();
-            let quads = if needs_none { Vec::new() } else { nested.read_quads(&self.needs)? };
-            if let (Some(name), Some(map)) = (&step.member, shape.map_member()) {
-                let names = FieldValues::from_quads(shape, &quads);
-                let names = names.collect_shown(map.key_index, map.key);
-                if !names.texts().any(|text| text == name) {
-                    continue;
+            elements.extend(nested.with_values(&self.needs, |values| {
+                if let (Some(name), Some(map)) = (&step.member, shape.map_member()) {
+                    let names = values.collect_shown(map.key_index, map.key);
+                    if !names.texts().any(|text| text == name) {
+                        return Ok(None);
+                    }
                 }
-            }
-            elements.push(self.read_element(&nested, &quads)?);
+                self.read_element(&nested, values).map(Some)
+            })?);
         }
         Ok(elements)
     }
@@ -354,6 +380,17 @@ impl Instance<'_> {
 }
 
 impl Element {
+    fn add_texts<'e>(&'e self, steps: &[usize], leaf: usize, texts: &mut Vec<&'e str>) {
+        if let Some((step, rest)) = steps.split_first() {
+            for element in self.nested.get(*step).into_iter().flatten() {
+                element.add_texts(rest, leaf, texts);
+            }
+        } else {
+            let values = self.leaves.get(leaf).into_iter().flatten();
+            texts.extend(values.map(|value| value.text.as_str()));
+        }
+    }
+
     fn add_instances<'e>(
         &'e self,
         steps: &[usize],

@@ -4,14 +4,14 @@ use super::filter::{Filter, ValueTest, find_property};
 use crate::list::Lists;
 use crate::mapping::{Shape, Value, format_language_tag};
 use crate::view::{FieldValues, NestingPath, ShownLiteral, ShownValues};
-use oxrdf::{NamedNode, NamedOrBlankNode, Quad};
+use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
 use penstock_rdf::compare::{SortKey, ValueOrder};
-use penstock_store::{Pattern, Read};
+use penstock_store::{ListedSubject, Read, SubjectQuads};
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
 /// A compiled filter: the values that it compares with are parsed once.
 #[derive(Debug)]
@@ -25,33 +25,30 @@ pub(super) enum Matcher {
     Nested { field: usize, matcher: Box<Matcher>, needs: RequiredQuads },
 }
 
-/// The part of an object that is read for a test.
-#[derive(Debug)]
-pub(super) enum RequiredQuads {
-    /// The values of these properties, few enough to be looked up one by one.
-    Few(Vec<NamedNode>),
-    /// Everything.
-    All,
+/// The part of an object that is read: the values of some properties.
+#[derive(Debug, Default)]
+pub(super) struct RequiredQuads {
+    predicates: Vec<NamedNode>,
+    /// What read them before, for the next objects.
+    buffers: RefCell<Vec<SubjectQuads>>,
 }
 
 impl RequiredQuads {
-    /// The maximum number of properties that are looked up one by one.
-    const MAX_SINGLE_LOOKUPS: usize = 3;
-
     /// Returns what must be read for the fields at these indexes.
-    pub(super) fn for_fields(shape: &Shape, fields: &HashSet<usize>) -> Self {
-        let predicates: Option<HashSet<&NamedNode>> = fields
-            .iter()
-            .map(|field| Some(&find_property(shape, *field).ok()?.1.predicate))
-            .collect();
-        match predicates {
-            Some(few)
-                if few.len() <= Self::MAX_SINGLE_LOOKUPS && few.len() * 2 < shape.fields.len() =>
-            {
-                Self::Few(few.into_iter().cloned().collect())
-            }
-            _ => Self::All,
-        }
+    pub(super) fn for_fields(shape: &Shape, fields: impl IntoIterator<Item = usize>) -> Self {
+        let properties = fields.into_iter().filter_map(|field| shape.property_at(field));
+        Self::for_predicates(properties.map(|property| property.predicate.clone()).collect())
+    }
+
+    fn for_predicates(mut predicates: Vec<NamedNode>) -> Self {
+        predicates.sort_unstable();
+        predicates.dedup();
+        Self { predicates, buffers: RefCell::default() }
+    }
+
+    /// Returns both parts together.
+    pub(super) fn with(&self, other: &Self) -> Self {
+        Self::for_predicates(self.predicates.iter().chain(&other.predicates).cloned().collect())
     }
 }
 
@@ -103,7 +100,7 @@ impl Matcher {
                     return Ok(Self::Any(Vec::new()));
                 };
                 let matcher = Box::new(Self::compile_filter(filter, nested)?);
-                let needs = RequiredQuads::for_fields(nested, &matcher.own_fields());
+                let needs = RequiredQuads::for_fields(nested, matcher.own_fields());
                 Self::Nested { field: *field, matcher, needs }
             }
         })
@@ -122,16 +119,6 @@ impl Matcher {
             }
         }
     }
-
-    /// Returns whether the test needs to read the object.
-    pub(super) fn needs_reading(&self) -> bool {
-        match self {
-            Self::All(matchers) | Self::Any(matchers) => matchers.iter().any(Self::needs_reading),
-            Self::Not(matcher) => matcher.needs_reading(),
-            Self::Uri(_) => false,
-            Self::Field { .. } | Self::Text { .. } | Self::Nested { .. } => true,
-        }
-    }
 }
 
 /// An object that is tested. One reader reads it and everything nested in it.
@@ -139,6 +126,8 @@ pub(super) struct TestedObject<'t, R> {
     pub(super) read: &'t R,
     pub(super) shape: &'t Shape,
     pub(super) path: NestingPath<'t>,
+    /// The object as it was listed, if it was listed to be read.
+    pub(super) listed: Option<&'t ListedSubject>,
     pub(super) budget: &'t SearchBudget,
 }
 
@@ -148,58 +137,43 @@ impl<R: Read> TestedObject<'_, R> {
         matcher: &Matcher,
         needs: &RequiredQuads,
     ) -> Result<bool, GatewayError> {
-        if !matcher.needs_reading() {
-            return self.passes_with_values(matcher, &FieldValues::from_quads(self.shape, &[]));
+        self.with_values(needs, |values| self.passes_with_values(matcher, values))
+    }
+
+    /// Passes the values of these properties of the object to `visit`: none if it is nested in itself. The search counts
+    /// objects that are not nested when it lists them.
+    pub(super) fn with_values<T>(
+        &self,
+        needs: &RequiredQuads,
+        visit: impl FnOnce(&FieldValues<'_>) -> Result<T, GatewayError>,
+    ) -> Result<T, GatewayError> {
+        let is_repeated = || self.path.above.is_some_and(|above| above.contains_uri(self.path.uri));
+        if needs.predicates.is_empty() || is_repeated() {
+            return visit(&FieldValues::from_quads(self.shape, &[]));
         }
-        let quads = self.read_quads(needs)?;
+        if self.path.above.is_some() {
+            self.budget.count_examined(1)?;
+        }
+        let kept = needs.buffers.borrow_mut().pop();
+        let mut quads = kept.unwrap_or_else(|| SubjectQuads::limited_to(needs.predicates.clone()));
+        match self.listed {
+            Some(listed) => self.read.read_listed(listed, &mut quads)?,
+            None => self.read.read_subject(self.path.uri.as_ref().into(), &mut quads)?,
+        }
         let lists = self.read_lists(&quads)?;
-        let values = FieldValues::from_quads(self.shape, &quads).with_lists(&lists);
-        self.passes_with_values(matcher, &values)
+        let done = visit(&FieldValues::from_subject(self.shape, &quads).with_lists(&lists));
+        needs.buffers.borrow_mut().push(quads);
+        done
     }
 
     /// Reads the lists of ordered arrays.
-    pub(super) fn read_lists(&self, quads: &[Quad]) -> Result<Lists, GatewayError> {
-        let about = quads.iter().map(|quad| (quad.predicate.as_ref(), quad.object.as_ref()));
+    fn read_lists(&self, quads: &SubjectQuads) -> Result<Lists, GatewayError> {
         let mut lists = Lists::default();
-        let nodes = lists.add_object(self.read, self.shape, about)?;
+        let nodes = lists.add_object(self.read, self.shape, quads.iter())?;
         if nodes > 0 {
             self.budget.count_examined(nodes)?;
         }
         Ok(lists)
-    }
-
-    /// Reads what is stored about the object; empty if it is nested in itself.
-    pub(super) fn read_quads(&self, needs: &RequiredQuads) -> Result<Vec<Quad>, GatewayError> {
-        // The search counts the others when it lists them.
-        if let Some(above) = self.path.above {
-            if above.contains_uri(self.path.uri) {
-                return Ok(Vec::new());
-            }
-            self.budget.count_examined(1)?;
-        }
-        self.fetch_quads(needs)
-    }
-
-    /// Reads what is stored about an object that was counted already.
-    pub(super) fn fetch_quads(&self, needs: &RequiredQuads) -> Result<Vec<Quad>, GatewayError> {
-        let subject = NamedOrBlankNode::from(self.path.uri.clone());
-        let predicates = match needs {
-            RequiredQuads::All => return Ok(self.read.quads_about(&subject)?),
-            RequiredQuads::Few(predicates) => predicates,
-        };
-        let mut quads = Vec::new();
-        for predicate in predicates {
-            let pattern = Pattern {
-                subject: Some(subject.clone()),
-                predicate: Some(predicate.clone()),
-                ..Pattern::default()
-            };
-            self.read.for_each(&pattern, &mut |quad| {
-                quads.push(quad);
-                ControlFlow::Continue(())
-            })?;
-        }
-        Ok(quads)
     }
 
     pub(super) fn passes_with_values(
@@ -269,6 +243,7 @@ impl<R: Read> TestedObject<'_, R> {
             read: self.read,
             shape,
             path: NestingPath { uri, above: Some(&self.path) },
+            listed: None,
             budget: self.budget,
         }
     }

@@ -4,11 +4,12 @@
 use super::budget::SearchBudget;
 use super::clue::{ClueFinder, IndexClue};
 use super::filter::{Filter, ValueTest};
+use crate::list::is_list_node;
 use crate::mapping::Shape;
 use crate::members;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::GatewayError;
-use penstock_store::{Read, SubjectFilter};
+use penstock_store::{ListedSubject, Read, SubjectFilter};
 use std::collections::BTreeSet;
 
 /// The source of the candidates, in the order of their URIs.
@@ -75,6 +76,28 @@ impl CandidateSource {
     /// Returns whether all candidates are members.
     pub(super) fn has_only_members(&self) -> bool {
         !matches!(self, Self::Set(_))
+    }
+
+    /// Returns up to `limit` candidates after one, in the order in which they are read fastest; none at the end.
+    pub(super) fn list_to_read(
+        &self,
+        read: &impl Read,
+        after: Option<&ListedSubject>,
+        limit: usize,
+    ) -> Result<Vec<ListedSubject>, GatewayError> {
+        let Self::Listing(filter) = self else {
+            let uris = self.list_after(read, after.map(|after| after.iri.as_str()), limit)?;
+            return Ok(uris.into_iter().map(ListedSubject::from).collect());
+        };
+        let mut after = after.cloned();
+        loop {
+            let mut page = read.list_to_read(filter, after.as_ref(), limit)?;
+            after = page.last().cloned();
+            page.retain(|listed| !is_list_node(&listed.iri));
+            if after.is_none() || !page.is_empty() {
+                return Ok(page);
+            }
+        }
     }
 
     /// Returns up to `limit` candidates after a URI.

@@ -17,6 +17,8 @@ use std::ops::ControlFlow;
 const MAX_VISITED_VALUES: usize = if cfg!(test) { 40 } else { 10_000 };
 /// The maximum number of values that are not in the order of the index. All of them are visited.
 const MAX_UNORDERED_VALUES: u64 = if cfg!(test) { 10 } else { 1_000 };
+/// The maximum number of objects that are read in the order of their URIs to find those without a value.
+const MAX_READ_WITHOUT_VALUE: usize = if cfg!(test) { 4 } else { 1_000 };
 /// The maximum number of objects that are sorted rather than looked for in the order of the index.
 const MAX_SORTED_OBJECTS: usize = if cfg!(test) { 3 } else { 200 };
 
@@ -29,7 +31,7 @@ impl<R: Read> PageSearch<'_, R> {
         after: Option<&ListPosition>,
         limit: usize,
     ) -> Result<Option<Vec<ListPosition>>, GatewayError> {
-        let Some(field) = OrderField::new(self.shape, order)? else { return Ok(None) };
+        let Some(mut field) = OrderField::new(self.shape, order)? else { return Ok(None) };
         let Some(class) = find_ordered_class(field.property) else { return Ok(None) };
         let unordered = list_unordered_ranges(class);
         if limit == 0
@@ -38,6 +40,7 @@ impl<R: Read> PageSearch<'_, R> {
         {
             return Ok(None);
         }
+        field.needs = self.with_tested(&field.needs);
         let mut walk = ValueWalk {
             search: self,
             field,
@@ -69,13 +72,19 @@ impl<R: Read> PageSearch<'_, R> {
         if places.len() < limit {
             self.budget.rewind(examined);
             let last = after.filter(|_| !has_values).map(|after| after.uri.clone());
-            self.for_each_passing(last, limit - places.len(), &mut |uri| {
+            let mut unread = MAX_READ_WITHOUT_VALUE;
+            self.for_each_member(last, limit - places.len(), &mut |member| {
+                let Some(uri) = member else { return Ok(true) };
                 let position = self.read_position(&field, uri)?;
-                if position.value.is_none() {
-                    places.push(position);
-                }
-                Ok(places.len() < limit)
+                places.extend(position.filter(|position| position.value.is_none()));
+                unread -= 1;
+                Ok(places.len() < limit && unread > 0)
             })?;
+            // Few have no value: reading all objects in their own order takes less time.
+            if places.len() < limit && unread == 0 {
+                self.budget.rewind(examined);
+                return Ok(None);
+            }
         }
         Ok(Some(places))
     }
@@ -184,11 +193,11 @@ impl<R: Read> ValueWalk<'_, '_, R> {
             return Ok(true);
         }
         self.search.budget.count_examined(1)?;
-        if self.search.is_member(&uri)? && self.search.passes(&uri)? {
-            let position = self.search.read_position(&self.field, &uri)?;
-            if position.value.is_some() {
-                self.first.add(position);
-            }
+        if self.search.is_member(&uri)?
+            && let Some(position) = self.search.read_position(&self.field, &uri)?
+            && position.value.is_some()
+        {
+            self.first.add(position);
         }
         self.seen.insert(uri);
         Ok(true)

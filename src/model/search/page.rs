@@ -10,7 +10,7 @@ use crate::resource::Compiled;
 use crate::view::{FieldValues, NestingPath};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{Read, SubjectFilter};
+use penstock_store::{ListedSubject, Read, SubjectFilter};
 use std::collections::BTreeSet;
 
 /// The maximum number of candidates that are listed at a time.
@@ -97,10 +97,7 @@ pub fn count_objects(
 ) -> Result<u64, GatewayError> {
     let run = PageSearch::new(read, business_object, filter, bounds)?;
     let mut count = 0;
-    run.for_each_passing(None, MAX_LISTED_CANDIDATES, &mut |_| {
-        count += 1;
-        Ok(true)
-    })?;
+    run.count_passing(&mut count)?;
     Ok(count)
 }
 
@@ -125,13 +122,7 @@ pub fn count_some(
 ) -> Result<ObjectCount, GatewayError> {
     let mut counted = 0;
     let run = PageSearch::new(read, business_object, filter, bounds);
-    let ended = run.and_then(|run| {
-        run.for_each_passing(None, MAX_LISTED_CANDIDATES, &mut |_| {
-            counted += 1;
-            Ok(true)
-        })
-    });
-    match ended {
+    match run.and_then(|run| run.count_passing(&mut counted)) {
         Ok(()) => Ok(ObjectCount { counted, is_complete: true }),
         Err(error) if error.class == ErrorClass::TooLarge => {
             Ok(ObjectCount { counted, is_complete: false })
@@ -154,9 +145,10 @@ pub(super) struct PageSearch<'r, R> {
 /// The field that a listing is ordered by.
 pub(super) struct OrderField<'s> {
     pub(super) property: &'s Property,
+    /// What is read of an object for its position.
+    pub(super) needs: RequiredQuads,
     index: usize,
     order: Order,
-    needs: RequiredQuads,
 }
 
 impl<'s> OrderField<'s> {
@@ -164,13 +156,28 @@ impl<'s> OrderField<'s> {
     pub(super) fn new(shape: &'s Shape, order: Order) -> Result<Option<Self>, GatewayError> {
         let Some(index) = order.field else { return Ok(None) };
         let (_, property) = find_property(shape, index)?;
-        let needs = RequiredQuads::for_fields(shape, &[index].into());
-        Ok(Some(Self { property, index, order, needs }))
+        let needs = RequiredQuads::for_fields(shape, [index]);
+        Ok(Some(Self { property, needs, index, order }))
+    }
+
+    /// Returns the position of an object with these values.
+    pub(super) fn find_position(&self, values: &FieldValues<'_>, uri: &NamedNode) -> ListPosition {
+        let Self { property, index, order, .. } = self;
+        let shown = values.collect_shown(*index, property);
+        ListPosition::of_object(*order, property.order(), &shown, uri.as_str())
     }
 }
 
 /// The function that is called with the URI of each object that passes. It returns whether to continue.
 pub(super) type PassedCallback<'v> = dyn FnMut(&NamedNode) -> Result<bool, GatewayError> + 'v;
+
+/// The function that is called with the URI of each object, and with `None` before each page of candidates. It returns whether
+/// to continue.
+pub(super) type PageCallback<'v> = dyn FnMut(Option<&NamedNode>) -> Result<bool, GatewayError> + 'v;
+
+/// The function that is called with each object that passes, and with its values.
+pub(super) type ReadCallback<'v, R> =
+    dyn FnMut(&TestedObject<'_, R>, &FieldValues<'_>) -> Result<(), GatewayError> + 'v;
 
 impl<'r, R: Read> PageSearch<'r, R> {
     /// Prepares a search.
@@ -183,7 +190,7 @@ impl<'r, R: Read> PageSearch<'r, R> {
         let shape = &business_object.mapping.root;
         let matcher = filter.map(|filter| Matcher::new(filter, shape)).transpose()?;
         let matcher = matcher.map(|matcher| {
-            let needs = RequiredQuads::for_fields(shape, &matcher.own_fields());
+            let needs = RequiredQuads::for_fields(shape, matcher.own_fields());
             (matcher, needs)
         });
         let members = members::build_member_filter(read, business_object)?;
@@ -219,26 +226,37 @@ impl<'r, R: Read> PageSearch<'r, R> {
     ) -> Result<Vec<ListPosition>, GatewayError> {
         let field = OrderField::new(self.shape, order)?;
         let mut first = FirstPositions::new(after, limit);
-        self.for_each_passing(None, MAX_LISTED_CANDIDATES, &mut |found| {
+        let none = RequiredQuads::default();
+        let needs = field.as_ref().map_or(&none, |field| &field.needs);
+        self.for_each_read(needs, &mut |object, values| {
+            let uri = object.path.uri;
             first.add(match &field {
-                Some(field) => self.read_position(field, found)?,
-                None => ListPosition::at_value(order, None, None, found.as_str()),
+                Some(field) => field.find_position(values, uri),
+                None => ListPosition::at_value(order, None, None, uri.as_str()),
             });
-            Ok(true)
+            Ok(())
         })?;
         Ok(first.into_vec())
     }
 
-    /// Reads the position of an object in the order of a field.
+    /// Counts the members that pass.
+    fn count_passing(&self, count: &mut u64) -> Result<(), GatewayError> {
+        self.for_each_read(&RequiredQuads::default(), &mut |_, _| {
+            *count += 1;
+            Ok(())
+        })
+    }
+
+    /// Reads a member. Returns its position in the order of a field, or `None` if it does not pass.
     pub(super) fn read_position(
         &self,
         field: &OrderField<'_>,
         uri: &NamedNode,
-    ) -> Result<ListPosition, GatewayError> {
-        let OrderField { property, index, order, needs } = field;
-        let quads = self.new_tested(uri).read_quads(needs)?;
-        let values = FieldValues::from_quads(self.shape, &quads).collect_shown(*index, property);
-        Ok(ListPosition::of_object(*order, property.order(), &values, uri.as_str()))
+    ) -> Result<Option<ListPosition>, GatewayError> {
+        let object = self.new_tested(uri);
+        object.with_values(&field.needs, |values| {
+            Ok(self.passes_with(&object, values)?.then(|| field.find_position(values, uri)))
+        })
     }
 
     /// Returns an object of the Business Object, to be read.
@@ -247,6 +265,7 @@ impl<'r, R: Read> PageSearch<'r, R> {
             read: self.read,
             shape: self.shape,
             path: NestingPath { uri, above: None },
+            listed: None,
             budget: self.budget,
         }
     }
@@ -261,6 +280,54 @@ impl<'r, R: Read> PageSearch<'r, R> {
         match &self.matcher {
             Some((matcher, needs)) => self.new_tested(uri).passes_filter(matcher, needs),
             None => Ok(true),
+        }
+    }
+
+    /// Returns whether a member with these values passes the filter.
+    fn passes_with(
+        &self,
+        object: &TestedObject<'_, R>,
+        values: &FieldValues<'_>,
+    ) -> Result<bool, GatewayError> {
+        match &self.matcher {
+            Some((matcher, _)) => object.passes_with_values(matcher, values),
+            None => Ok(true),
+        }
+    }
+
+    /// Returns this part of an object, together with what the filter tests.
+    pub(super) fn with_tested(&self, needs: &RequiredQuads) -> RequiredQuads {
+        let none = RequiredQuads::default();
+        needs.with(self.matcher.as_ref().map_or(&none, |(_, tested)| tested))
+    }
+
+    /// Reads every member once, and calls `visit` with each that passes and its values, of this part at least. They come in
+    /// the order in which they are read fastest.
+    pub(super) fn for_each_read(
+        &self,
+        needs: &RequiredQuads,
+        visit: &mut ReadCallback<'_, R>,
+    ) -> Result<(), GatewayError> {
+        let needs = self.with_tested(needs);
+        let mut after: Option<ListedSubject> = None;
+        loop {
+            self.budget.check_time()?;
+            let page =
+                self.source.list_to_read(self.read, after.as_ref(), MAX_LISTED_CANDIDATES)?;
+            for listed in &page {
+                self.budget.count_examined(1)?;
+                if !self.source.has_only_members() && !self.is_member(&listed.iri)? {
+                    continue;
+                }
+                let object = TestedObject { listed: Some(listed), ..self.new_tested(&listed.iri) };
+                object.with_values(&needs, |values| {
+                    if self.passes_with(&object, values)? { visit(&object, values) } else { Ok(()) }
+                })?;
+            }
+            match page.into_iter().next_back() {
+                Some(last) => after = Some(last),
+                None => return Ok(()),
+            }
         }
     }
 
@@ -282,9 +349,22 @@ impl<'r, R: Read> PageSearch<'r, R> {
     /// pass.
     pub(super) fn for_each_page(
         &self,
+        after: Option<String>,
+        wanted: usize,
+        visit: &mut PageCallback<'_>,
+    ) -> Result<(), GatewayError> {
+        self.for_each_member(after, wanted, &mut |member| match member {
+            Some(uri) if !self.passes(uri)? => Ok(true),
+            member => visit(member),
+        })
+    }
+
+    /// As [`Self::for_each_page`], with the members among the candidates, which may not pass.
+    pub(super) fn for_each_member(
+        &self,
         mut after: Option<String>,
         wanted: usize,
-        visit: &mut dyn FnMut(Option<&NamedNode>) -> Result<bool, GatewayError>,
+        visit: &mut PageCallback<'_>,
     ) -> Result<(), GatewayError> {
         let mut limit = wanted.clamp(MIN_LISTED_CANDIDATES, MAX_LISTED_CANDIDATES);
         loop {
@@ -296,7 +376,7 @@ impl<'r, R: Read> PageSearch<'r, R> {
             for uri in &uris {
                 self.budget.count_examined(1)?;
                 let is_member = self.source.has_only_members() || self.is_member(uri)?;
-                if is_member && self.passes(uri)? && !visit(Some(uri))? {
+                if is_member && !visit(Some(uri))? {
                     return Ok(());
                 }
             }

@@ -9,7 +9,6 @@ use super::text::list_tests;
 use super::values::find_ordered_class;
 use crate::mapping::Property;
 use crate::resource::Compiled;
-use crate::view::FieldValues;
 use oxrdf::{Literal, NamedNode, NamedOrBlankNode};
 use penstock_base::error::GatewayError;
 use penstock_store::{Read, ValueClass, ValueKey, ValueRange};
@@ -76,20 +75,21 @@ impl<R: Read> PageSearch<'_, R> {
         if property.is_ordered || find_ordered_class(property) != Some(ValueClass::Text) {
             return Ok(None);
         }
-        let needs = RequiredQuads::for_fields(self.shape, &[index].into());
+        let needs = RequiredQuads::for_fields(self.shape, [index]);
         // Of the values of an object, those that the index has here.
         let read_texts = |uri: &NamedNode, key: &ValueKey| {
             self.budget.count_examined(1)?;
             if !self.is_member(uri)? {
                 return Ok(Vec::new());
             }
-            let quads = self.new_tested(uri).read_quads(&needs)?;
-            let values = FieldValues::from_quads(self.shape, &quads);
-            let shown = values.collect_shown(index, property);
-            let texts = shown.texts().filter(|text| {
-                text.starts_with(prefix) && ValueKey::of(Literal::from(*text).as_ref()).1 == *key
-            });
-            Ok::<_, GatewayError>(texts.map(str::to_owned).collect::<Vec<_>>())
+            self.new_tested(uri).with_values(&needs, |values| {
+                let shown = values.collect_shown(index, property);
+                let texts = shown.texts().filter(|text| {
+                    let is_here = ValueKey::of(Literal::from(*text).as_ref()).1 == *key;
+                    text.starts_with(prefix) && is_here
+                });
+                Ok(texts.map(str::to_owned).collect::<Vec<_>>())
+            })
         };
         let beginning = ValueRange::starting_with(prefix);
         let (mut found, mut visited, mut key_before) =

@@ -15,13 +15,13 @@ mod measure;
 mod period;
 #[cfg(test)]
 mod tests;
+mod total;
 
 pub use axis::{AxisPeriod, TimeAxis, find_begin_of_day};
 
-use super::budget::{SearchBudget, refuse_past_limits};
+use super::budget::SearchBudget;
 use super::fields::{Element, FieldTree, Instance, Slots};
 use super::filter::Filter;
-use super::page::PageSearch;
 use crate::mapping::Shape;
 use crate::resource::{Compiled, parse_zone};
 use group::{GroupField, order_rows};
@@ -30,6 +30,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::time_zone::Zone;
 use penstock_store::Read;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// The maximum number of rows.
 const MAX_ROWS: usize = 1_000;
@@ -72,6 +73,8 @@ pub struct Summary {
     pub rows: Vec<SummaryRow>,
     /// Whether these are all groups.
     pub is_complete: bool,
+    /// Whether a date by which objects are grouped has an offset: see [`TimeAxis::with_offsets`].
+    pub has_offsets: bool,
 }
 
 /// A group of objects.
@@ -157,15 +160,9 @@ pub fn summarize(
     bounds: &SearchBudget,
 ) -> Result<Summary, GatewayError> {
     let mut groups = Groups::new(plan);
-    let run = PageSearch::new(read, business_object, filter, bounds);
-    let examined = run.and_then(|run| {
-        run.for_each_passing(None, usize::MAX, &mut |uri| {
-            let object = plan.tree.read_root(&run.new_tested(uri))?;
-            groups.add_object(&object, uri.as_str())?;
-            Ok(true)
-        })
-    });
-    examined.map_err(refuse_past_limits)?;
+    plan.tree.for_each_object(read, business_object, filter, bounds, &mut |object, uri| {
+        groups.add_object(object, uri.as_str())
+    })?;
     Ok(groups.into_summary())
 }
 
@@ -175,6 +172,7 @@ struct Groups<'p> {
     /// By the JSON of the values, with a line feed between two.
     by_key: HashMap<String, Group>,
     bytes: usize,
+    has_offsets: bool,
 }
 
 /// A group of objects.
@@ -189,7 +187,7 @@ type Combination<'i, 'e> = (String, Vec<&'i Instance<'e>>);
 
 impl<'p> Groups<'p> {
     fn new(plan: &'p SummaryPlan) -> Self {
-        let mut groups = Self { plan, by_key: HashMap::new(), bytes: 0 };
+        let mut groups = Self { plan, by_key: HashMap::new(), bytes: 0, has_offsets: false };
         if plan.groups.is_empty() {
             let cells = plan.measures.iter().map(|_| Cell::default()).collect();
             groups.by_key.insert(String::new(), Group { count: 0, cells });
@@ -202,14 +200,16 @@ impl<'p> Groups<'p> {
         let SummaryPlan { tree, groups, measures, .. } = plan;
         let places: Vec<Vec<Instance<'_>>> =
             groups.iter().map(|group| tree.list_instances(object, group.slot)).collect();
+        self.has_offsets |=
+            groups.iter().zip(&places).any(|(group, places)| group.has_offset(places));
         let mut combinations = self.combine(&places, uri)?;
         combinations.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let values: Vec<Vec<Instance<'_>>> =
             measures.iter().map(|measure| tree.list_instances(object, measure.slot)).collect();
-        for same in combinations.chunk_by(|(one, _), (other, _)| one == other) {
-            let Some((key, _)) = same.first() else { continue };
+        for same in combinations.chunk_by_mut(|(one, _), (other, _)| one == other) {
+            let Some((key, _)) = same.first_mut() else { continue };
             self.check_memory()?;
-            let (group, more) = enter(&mut self.by_key, key, measures);
+            let (group, more) = enter(&mut self.by_key, std::mem::take(key), measures);
             group.count += 1;
             let mut bytes = self.bytes + more;
             for ((measure, values), cell) in
@@ -289,7 +289,7 @@ impl<'p> Groups<'p> {
     }
 
     fn into_summary(self) -> Summary {
-        let Self { plan, by_key, .. } = self;
+        let Self { plan, by_key, has_offsets, .. } = self;
         let mut found: Vec<(String, Group)> = by_key.into_iter().collect();
         let is_complete = found.len() <= plan.max_rows;
         if !is_complete {
@@ -309,23 +309,24 @@ impl<'p> Groups<'p> {
         };
         let mut rows: Vec<SummaryRow> = found.into_iter().map(to_row).collect();
         order_rows(&mut rows, &plan.groups);
-        Summary { rows, is_complete }
+        Summary { rows, is_complete, has_offsets }
     }
 }
 
 /// Returns the group of this key, and how many bytes it takes if it is a new one.
 fn enter<'g>(
     by_key: &'g mut HashMap<String, Group>,
-    key: &str,
+    key: String,
     measures: &[Measure],
 ) -> (&'g mut Group, usize) {
-    let is_new = !by_key.contains_key(key);
-    let bytes = GROUP_OVERHEAD_BYTES + key.len() + size_of::<Cell>() * measures.len();
-    let group = by_key.entry(key.to_owned()).or_insert_with(|| Group {
-        count: 0,
-        cells: measures.iter().map(|_| Cell::default()).collect(),
-    });
-    (group, if is_new { bytes } else { 0 })
+    match by_key.entry(key) {
+        Entry::Occupied(known) => (known.into_mut(), 0),
+        Entry::Vacant(place) => {
+            let cells: Box<[_]> = measures.iter().map(|_| Cell::default()).collect();
+            let bytes = GROUP_OVERHEAD_BYTES + place.key().len() + size_of_val(&*cells);
+            (place.insert(Group { count: 0, cells }), bytes)
+        }
+    }
 }
 
 fn invalid_summary_error(detail: String) -> GatewayError {

@@ -142,10 +142,14 @@ impl<'q> FieldValues<'q> {
             return ShownValues::Codes(shown);
         }
         let (mut literals, mut iris, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        for (_, term) in self.values_at(place) {
+        let values = self.values_at(place);
+        // Most fields have one value, which needs no sorting.
+        let show =
+            if values.len() == 1 { ShownLiteral::without_sort_key } else { ShownLiteral::new };
+        for (_, term) in values {
             match (term, &property.value) {
                 (TermRef::Literal(literal), Value::Literal(kind)) if kind.can_show(*literal) => {
-                    literals.push(ShownLiteral::new(kind, *literal));
+                    literals.push(show(kind, *literal));
                 }
                 (TermRef::NamedNode(iri), Value::Resource | Value::Object(_))
                     if !is_list_node(*iri) =>

@@ -144,7 +144,8 @@ pub async fn acquire_download_permit(
         GatewayError::new(
             ErrorClass::Unavailable(Duration::from_secs(5)),
             format!(
-                "{MAX_DOWNLOADS} downloads are running, or one of this account, and no more run at a time; try again later"
+                "this account has a download running, or {MAX_DOWNLOADS} downloads of all accounts are; try again when one \
+                 has ended"
             ),
         )
     })

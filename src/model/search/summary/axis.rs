@@ -13,14 +13,14 @@ const MAX_YEARS: i64 = 1_000;
 const TIME_FORM: &str = "%Y-%m-%dT%H:%M:%SZ";
 /// How a date is written.
 const DATE_FORM: &str = "%Y-%m-%d";
-/// How the limit of a day is written among dates with offsets, which compare by the moment when they begin. From this offset
+/// What follows the limit of a day among dates with offsets, which compare by the moment when they begin. From this offset
 /// on, the day has the dates with its name and an offset from -10:59 to +13:00, or none.
-const OFFSET_DATE_FORM: &str = "%Y-%m-%d+13:00";
+const DAY_OFFSET: &str = "+13:00";
 
 /// An axis of time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeAxis {
-    /// The name of the unit: `minute` to `year`.
+    /// The name of the unit: `minute` to `year`; empty without a value.
     pub unit: &'static str,
     /// The periods, without a gap.
     pub periods: Vec<AxisPeriod>,
@@ -57,11 +57,7 @@ impl TimeAxis {
         if seconds / period.seconds() > MAX_YEARS {
             return None;
         }
-        let form = match (is_date, has_offsets) {
-            (true, true) => OFFSET_DATE_FORM,
-            (true, false) => DATE_FORM,
-            (false, _) => TIME_FORM,
-        };
+        let form = if is_date { DATE_FORM } else { TIME_FORM };
         let text = |at: Timestamp| at.strftime(form).to_string();
         let mut periods = Vec::new();
         let mut begin = period.find_begin(first, zone)?;
@@ -74,7 +70,20 @@ impl TimeAxis {
             }
             begin = end;
         }
-        Some(Self { unit, periods })
+        Some(Self { unit, periods }.with_offsets(has_offsets))
+    }
+
+    /// Returns the axis of days with limits that are right for dates with offsets too, if some are between the first date and
+    /// the last.
+    #[must_use]
+    pub fn with_offsets(mut self, has_offsets: bool) -> Self {
+        let periods = self.periods.iter_mut().filter(|_| has_offsets);
+        for limit in periods.flat_map(|period| [&mut period.begin, &mut period.end]) {
+            if !limit.contains('T') && !limit.ends_with(DAY_OFFSET) {
+                limit.push_str(DAY_OFFSET);
+            }
+        }
+        self
     }
 }
 
@@ -96,7 +105,7 @@ fn read_moment(text: &str) -> Option<Timestamp> {
 }
 
 /// Returns whether a date has an offset other than `Z`.
-fn has_offset(date: &str) -> bool {
+pub(super) fn has_offset(date: &str) -> bool {
     date.get(date.len().saturating_sub("+00:00".len())..)
         .is_some_and(|end| end.starts_with(['+', '-']) && end.contains(':'))
 }
@@ -254,7 +263,12 @@ mod tests {
                 assert!(key(begin) <= key(&date) && key(&date) < key(end), "{date}");
             }
         }
-        assert_eq!(axis("2024-01-01Z", "2024-01-02", "UTC").periods[0].begin, "2024-01-01");
+        let plain = axis("2024-01-01Z", "2024-01-02", "UTC");
+        assert_eq!(plain.periods[0].begin, "2024-01-01");
+        assert_eq!(plain.clone().with_offsets(false), plain);
+        // One between the first date and the last, and times, which never have them.
+        assert_eq!(plain.with_offsets(true).periods[0].end, "2024-01-02+13:00");
+        assert_eq!(days.clone().with_offsets(true), days);
     }
 
     #[test]

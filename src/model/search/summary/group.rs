@@ -1,9 +1,10 @@
 //! The fields by which objects are grouped, and the order of the groups.
+use super::axis::has_offset;
 use super::period::Period;
 use super::{SummaryRow, invalid_summary_error};
 use crate::mapping::Shape;
 use crate::search::field_name::find_field_path;
-use crate::search::fields::{FoundValue, Slots};
+use crate::search::fields::{FoundValue, Instance, Slots};
 use penstock_base::error::GatewayError;
 use penstock_base::json::{self, Json};
 use penstock_base::time_zone::Zone;
@@ -63,6 +64,12 @@ impl GroupField {
         let sign = if number.is_negative { "-" } else { "" };
         let point = if number.fraction.is_empty() { "" } else { "." };
         format!("{sign}{}{point}{}", number.whole, number.fraction)
+    }
+
+    /// Returns whether one of these values is a date with an offset.
+    pub(super) fn has_offset(&self, values: &[Instance<'_>]) -> bool {
+        self.order == ValueOrder::Date
+            && values.iter().filter_map(|one| one.value).any(|value| has_offset(&value.text))
     }
 
     fn has_times(&self) -> bool {

@@ -1,14 +1,15 @@
 //! Measures: the smallest, the greatest, the average or the sum of the values of a field.
 use super::invalid_summary_error;
+use super::total::{MAX_DIGITS, Total};
 use crate::mapping::Shape;
+use crate::search::extreme::Extreme;
 use crate::search::fields::{FoundValue, Slots};
 use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
-use penstock_rdf::compare::{SortKey, ValueOrder};
-use penstock_rdf::number::{ExactDecimal, NumberKey};
+use penstock_rdf::compare::ValueOrder;
+use penstock_rdf::number::ExactDecimal;
+use std::cmp::Ordering;
 
-/// The maximum number of digits before or behind the point of a number that is computed with.
-const MAX_DIGITS: usize = 1_000;
 /// The maximum number of characters of a number.
 const MAX_NUMBER_CHARS: usize = 2 * MAX_DIGITS;
 /// The digits behind the point of an average that has no end.
@@ -35,14 +36,11 @@ pub(super) struct Measure {
 
 /// What is known of a measure of a group so far.
 #[derive(Debug, Default)]
-pub(super) enum Cell {
-    /// There was no value.
-    #[default]
-    Empty,
+pub(super) struct Cell {
     /// The smallest or the greatest value.
-    Extreme(SortKey, Box<str>),
+    extreme: Option<Extreme>,
     /// The sum, and of how many values.
-    Total(ExactDecimal, u64),
+    total: Option<Box<(Total, u64)>>,
 }
 
 /// Splits measures at the commas between them. The name of a field may have commas.
@@ -107,11 +105,10 @@ impl Measure {
     /// Adds a value. What is no number, date or time does not count.
     pub(super) fn add(&self, cell: &mut Cell, value: &FoundValue) -> Result<(), GatewayError> {
         let FoundValue { text, is_json } = value;
-        if self.order.is_time() {
-            self.add_extreme(cell, self.order.sort_key(text), text);
+        let is_number = *is_json && !matches!(text.as_str(), "true" | "false");
+        if !is_number && !self.order.is_time() {
             return Ok(());
         }
-        let Some(key) = NumberKey::parse(text).filter(|_| *is_json) else { return Ok(()) };
         let too_long = || {
             let begin: String = text.chars().take(40).collect();
             invalid_summary_error(format!(
@@ -119,57 +116,48 @@ impl Measure {
                 self.name
             ))
         };
-        if text.len() > MAX_NUMBER_CHARS {
+        if text.len() > MAX_NUMBER_CHARS && !self.order.is_time() {
             return Err(too_long());
         }
-        if matches!(self.function, Function::Min | Function::Max) {
-            self.add_extreme(cell, SortKey::Number(key), text);
-            return Ok(());
+        match self.function {
+            Function::Min => {
+                Extreme::update(&mut cell.extreme, self.order, text, Ordering::Less);
+            }
+            Function::Max => {
+                Extreme::update(&mut cell.extreme, self.order, text, Ordering::Greater);
+            }
+            Function::Avg | Function::Sum => {
+                let (sum, count) = &mut **cell.total.get_or_insert_default();
+                sum.add(text).ok_or_else(too_long)?;
+                *count += 1;
+            }
         }
-        let number = ExactDecimal::parse_number(text, MAX_DIGITS).ok_or_else(too_long)?;
-        *cell = match std::mem::take(cell) {
-            Cell::Total(sum, count) => Cell::Total(sum.add(&number), count + 1),
-            _ => Cell::Total(number, 1),
-        };
         Ok(())
-    }
-
-    fn add_extreme(&self, cell: &mut Cell, key: SortKey, text: &str) {
-        let is_better = match (&cell, self.function) {
-            _ if matches!(key, SortKey::Text(_)) => false,
-            (Cell::Extreme(kept, _), Function::Max) => key > *kept,
-            (Cell::Extreme(kept, _), _) => key < *kept,
-            _ => true,
-        };
-        if is_better {
-            *cell = Cell::Extreme(key, text.into());
-        }
     }
 
     /// Returns the result as JSON; `None` if there was no value.
     pub(super) fn finish(&self, cell: &Cell) -> Option<String> {
-        match cell {
-            Cell::Empty => None,
-            Cell::Extreme(SortKey::Number(_), text) => Some(text.to_string()),
-            Cell::Extreme(_, text) => Some(Json::String(text.to_string()).to_string()),
-            Cell::Total(sum, _) if self.function == Function::Sum => Some(sum.to_string()),
-            Cell::Total(sum, count) => {
-                let count = ExactDecimal::new(*count, 0);
-                let (average, _) = sum.divide(&count, AVERAGE_DIGITS + 1)?;
-                Some(average.round(AVERAGE_DIGITS).to_string())
-            }
+        if let Some(extreme) = &cell.extreme {
+            let text = extreme.text().to_owned();
+            return Some(if extreme.is_number() { text } else { Json::String(text).to_string() });
         }
+        let (sum, count) = &**cell.total.as_ref()?;
+        let sum = sum.to_decimal();
+        if self.function == Function::Sum {
+            return Some(sum.to_string());
+        }
+        let (average, _) = sum.divide(&ExactDecimal::new(*count, 0), AVERAGE_DIGITS + 1)?;
+        Some(average.round(AVERAGE_DIGITS).to_string())
     }
 }
 
 impl Cell {
     /// Returns about how many bytes it has besides its own.
     pub(super) fn count_bytes(&self) -> usize {
-        match self {
-            Self::Empty => 0,
-            Self::Extreme(_, text) => 2 * text.len(),
-            Self::Total(sum, _) => sum.count_bytes(),
-        }
+        let extreme = self.extreme.as_ref().map_or(0, |extreme| 2 * extreme.text().len());
+        let total =
+            self.total.as_ref().map_or(0, |total| size_of_val(&**total) + total.0.count_bytes());
+        extreme + total
     }
 }
 

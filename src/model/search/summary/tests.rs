@@ -135,7 +135,10 @@ fn groups_have_their_numbers() {
     let summary =
         fixture.try_summarize(&request(&[], "sum(n)", "UTC"), Some(&filter.unwrap()), &bounds());
     let row = SummaryRow { group: vec![], count: 1, measures: vec![Some("1.5".to_owned())] };
-    assert_eq!(summary.unwrap(), Summary { rows: vec![row], is_complete: true });
+    assert_eq!(
+        summary.unwrap(),
+        Summary { rows: vec![row], is_complete: true, has_offsets: false }
+    );
 }
 
 #[test]
@@ -199,6 +202,14 @@ fn times_are_in_order_and_in_their_zone() {
     // Days as they are shown are in order too.
     let days = json!([["2024-10-27", 1], ["2024-10-28", 1], [null, 2]]);
     assert_eq!(fixture.summarize(&["day"], "count", "UTC"), days);
+    for (day, has_offsets) in [("2024-10-28Z", false), ("2024-10-28+13:00", true)] {
+        fixture
+            .send(Mode::Add, &json!({"uri": format!("urn:r:{day}"), "day": day}).to_string())
+            .unwrap();
+        let summary =
+            fixture.try_summarize(&request(&["day.day"], "count", "UTC"), None, &bounds());
+        assert_eq!(summary.unwrap().has_offsets, has_offsets);
+    }
 }
 
 #[test]

@@ -1,8 +1,11 @@
-//! Property tests: with the index of values, a search finds what it finds without it.
+//! Property tests: with the index of values, a search finds what it finds without it, and in whatever order it reads objects.
 use super::*;
+use crate::visible::VisibleObjects;
+use crate::write_scope::WriteScope;
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNodeRef, Quad, Term};
-use penstock_store::{Error, Options};
+use penstock_base::error::GatewayError;
+use penstock_store::{Error, Options, Read};
 use proptest::sample::Index;
 
 const CONFIG: &str = "
@@ -133,6 +136,33 @@ impl Fixture {
     }
 }
 
+impl Fixture {
+    /// Returns the facets, some summaries and a distribution.
+    fn explore(&self, read: &impl Read, filter: &Filter) -> Vec<Result<String, GatewayError>> {
+        let (business_object, filter) = (&self.business_object, Some(filter));
+        let mut fields = list_facet_fields(&business_object.mapping);
+        fields.push("inner.v".to_owned());
+        let facets = count_facets(read, business_object, filter, &fields, &bounds());
+        let numbers = count_distribution(read, business_object, filter, "inner.v", &bounds());
+        let summarize = |groups: &[&str], measures: &str| {
+            let request = SummaryRequest {
+                groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+                measures: Some(measures.to_owned()),
+                timezone: None,
+            };
+            let plan = SummaryPlan::new(business_object, &request).unwrap();
+            let summary = summarize(read, business_object, filter, &plan, &bounds());
+            summary.map(|summary| format!("{summary:?}"))
+        };
+        vec![
+            facets.map(|facets| format!("{facets:?}")),
+            numbers.map(|numbers| format!("{numbers:?}")),
+            summarize(&[], "min(n),max(n),min(at),max(at),sum(many),avg(many)"),
+            summarize(&["at.hour", "s"], "min(inner.v),max(inner.v),sum(inner.v)"),
+        ]
+    }
+}
+
 fn stored_values() -> impl Strategy<Value = StoredValues> {
     let values = |objects: usize, properties: usize, most: usize| {
         vec((0..objects, 0..properties, any::<Index>()), 0..most)
@@ -214,6 +244,13 @@ proptest! {
                 count_objects(&read, &fixture.business_object, Some(filter), &bounds())
             };
             prop_assert_eq!(count(&with), count(&without), "{:?}", filter);
+            let all = with.explore(&with.store.snapshot().unwrap(), filter);
+            prop_assert_eq!(&all, &without.explore(&without.store.snapshot().unwrap(), filter), "{:?}", filter);
+            let visible = VisibleObjects::with_scope(with.store.snapshot().unwrap(), WriteScope::ALL);
+            prop_assert_eq!(&all, &with.explore(&visible, filter), "{:?}", filter);
+            // A transaction reads the objects by their names, in the order of these.
+            let by_name = with.store.dry_run::<_, Error>(|transaction| Ok(with.explore(&*transaction, filter)));
+            prop_assert_eq!(&all, &by_name.unwrap(), "{:?}", filter);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Charts of a number over time: its least, average and greatest value in each period.
 use super::Explored;
-use super::histogram::{find_axis, parse_text};
+use super::histogram::{find_axis, outside_axis_error, parse_text};
 use crate::gateway::Gateway;
 use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -93,13 +93,13 @@ pub async fn read_chart(
                 let detail = "there are too many values for a line each; choose another field for the lines, or filter";
                 return Err(GatewayError::new(ErrorClass::Invalid, detail));
             }
-            Ok(draw_lines(axis, summary.rows))
+            draw_lines(axis.with_offsets(summary.has_offsets), summary.rows, &time)
         })
         .await
 }
 
-/// Puts the groups of a summary on the lines of a chart.
-fn draw_lines(axis: TimeAxis, rows: Vec<SummaryRow>) -> Chart {
+/// Puts the groups of a summary on the lines of a chart over a field.
+fn draw_lines(axis: TimeAxis, rows: Vec<SummaryRow>, time: &str) -> Result<Chart, GatewayError> {
     let TimeAxis { unit, periods } = axis;
     let names = periods.iter().enumerate();
     let places: HashMap<&str, usize> = names.map(|(at, one)| (one.name.as_str(), at)).collect();
@@ -108,13 +108,10 @@ fn draw_lines(axis: TimeAxis, rows: Vec<SummaryRow>) -> Chart {
     for row in rows {
         let SummaryRow { group, count, measures } = row;
         let mut group = group.into_iter();
-        let place = group.next().and_then(|json| parse_text(&json));
-        let place = place.and_then(|name| places.get(name.as_str()).copied());
-        let (Some(place), [Some(least), Some(average), Some(greatest)]) =
-            (place, measures.as_slice())
-        else {
-            continue;
-        };
+        let Some(name) = group.next().and_then(|json| parse_text(&json)) else { continue };
+        let place = places.get(name.as_str()).copied();
+        let place = place.ok_or_else(|| outside_axis_error(time))?;
+        let [Some(least), Some(average), Some(greatest)] = measures.as_slice() else { continue };
         let json = group.next();
         let (sum, line) = by_value.entry(json).or_insert_with_key(|json| {
             let value = json.as_ref().and_then(|json| parse_text(json));
@@ -132,7 +129,8 @@ fn draw_lines(axis: TimeAxis, rows: Vec<SummaryRow>) -> Chart {
     });
     let others = lines.len().saturating_sub(MAX_LINES);
     lines.truncate(MAX_LINES);
-    Chart { unit, periods, lines: lines.into_iter().map(|(_, line)| line).collect(), others }
+    let lines = lines.into_iter().map(|(_, line)| line).collect();
+    Ok(Chart { unit, periods, lines, others })
 }
 
 #[cfg(test)]
@@ -147,17 +145,17 @@ mod tests {
         let order = mapping.root.property_at(0).map(Property::order).unwrap();
         let axis = TimeAxis::new("2024-01-01", "2024-01-03", order, &Zone::UTC).unwrap();
         let row = |day: &str, line: &str, count, number: Option<&str>| SummaryRow {
-            group: vec![format!("\"{day}\""), line.to_owned()],
+            group: vec![day.to_owned(), line.to_owned()],
             count,
             measures: vec![number.map(str::to_owned); 3],
         };
         let mut rows: Vec<SummaryRow> = (0..9)
-            .map(|line| row("2024-01-02", &format!("\"L{line}\""), 9 - line, Some("1")))
+            .map(|line| row("\"2024-01-02\"", &format!("\"L{line}\""), 9 - line, Some("1")))
             .collect();
-        rows.push(row("2024-01-03", "\"L8\"", 100, Some("2.5")));
-        rows.push(row("2024-01-01", "\"L0\"", 1, None));
+        rows.push(row("\"2024-01-03\"", "\"L8\"", 100, Some("2.5")));
+        rows.push(row("\"2024-01-01\"", "\"L0\"", 1, None));
         rows.push(row("null", "\"L0\"", 1, Some("7")));
-        let chart = draw_lines(axis, rows);
+        let chart = draw_lines(axis.clone(), rows, "day").unwrap();
         assert_eq!((chart.unit, chart.lines.len(), chart.others), ("day", 8, 1));
         let first = &chart.lines[0];
         assert_eq!(first.value.as_deref(), Some("L8"));
@@ -167,5 +165,7 @@ mod tests {
             .map(|point| point.as_ref().map(|point| point.average.as_str()))
             .collect();
         assert_eq!(averages, [None, Some("1"), Some("2.5")]);
+        let outside = draw_lines(axis, vec![row("\"2024-01-04\"", "null", 1, Some("1"))], "day");
+        assert_eq!(outside.unwrap_err().class, ErrorClass::Invalid);
     }
 }

@@ -48,15 +48,20 @@ pub async fn read_histogram(
     explored
         .read(gateway, by, move |explored, read, budget| {
             let axis = find_axis(read, explored, &time, &zone, budget)?;
-            let (unit, periods) = axis.map(|axis| (axis.unit, axis.periods)).unwrap_or_default();
-            let group = if unit.is_empty() { Vec::new() } else { vec![format!("{time}.{unit}")] };
+            let axis = axis.unwrap_or_default();
+            let group = match axis.unit {
+                "" => Vec::new(),
+                unit => vec![format!("{time}.{unit}")],
+            };
             let request =
                 SummaryRequest { groups: group, measures: None, timezone: Some(zone.to_string()) };
             let plan = SummaryPlan::new(&explored.business_object, &request)?;
-            let plan = plan.with_max_rows(periods.len() + 1);
+            let plan = plan.with_max_rows(axis.periods.len() + 1);
             let (business_object, filter) = (&explored.business_object, explored.filter.as_ref());
             budget.begin_next();
             let summary = search::summarize(read, business_object, filter, &plan, budget)?;
+            let TimeAxis { unit, periods } = axis.with_offsets(summary.has_offsets);
+            let is_complete = summary.is_complete;
             let (mut counts, mut without) = (HashMap::new(), 0);
             for row in summary.rows {
                 match row.group.first().and_then(|json| parse_text(json)) {
@@ -67,12 +72,15 @@ pub async fn read_histogram(
                 }
             }
             let bars = periods.into_iter().map(|period| HistogramBar {
-                count: counts.get(&period.name).copied().unwrap_or_default(),
+                count: counts.remove(&period.name).unwrap_or_default(),
                 period,
             });
             // The axis of dates with offsets is longer than their days.
             let mut bars: Vec<HistogramBar> =
                 bars.skip_while(|bar: &HistogramBar| bar.count == 0).collect();
+            if !is_complete || !counts.is_empty() {
+                return Err(outside_axis_error(&time));
+            }
             let end = bars.iter().rposition(|bar| bar.count > 0).map_or(0, |last| last + 1);
             bars.truncate(end);
             Ok(Histogram { unit, bars, without })
@@ -135,6 +143,12 @@ pub(super) fn find_axis(
         let detail = format!("{first} and {last} are too far apart for a chart; filter by {time}");
         GatewayError::new(ErrorClass::Invalid, detail)
     })
+}
+
+/// Returns the error that there are dates or times in no period of the axis.
+pub(super) fn outside_axis_error(time: &str) -> GatewayError {
+    let detail = format!("{time} has values outside the periods; filter by {time}");
+    GatewayError::new(ErrorClass::Invalid, detail)
 }
 
 /// Returns the value of the first object in an order by a field; `None` without one.

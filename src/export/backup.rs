@@ -17,12 +17,18 @@
 //! machine leaves in the bucket does not count. A machine that finds another one's head stops everything that others
 //! could see.
 //!
+//! In a directory, and in a bucket that ignores `If-Match`, nothing excludes that two machines both read the old head and
+//! then write their own. Each process reads its first head again after it wrote it, so that both go on only if the second
+//! one read the old head before the first wrote, and wrote after the first had read its own again. The next head of the
+//! first one, an interval later, stops that machine (`single_writer` in the status is false).
+//!
 //! Invariants:
 //! - A process uploads nothing before the bucket has accepted a head of its own (`Shipper::confirm_head`), and no object
 //!   that may count is overwritten (`Parts::upload`).
 //! - Only durable frames are sent, and a commit never waits for the bucket.
 //! - The data directory knows era, token and sequence of a head before the bucket does.
-//! - The journal keeps what no head covers ([`penstock_store::Options::retain_after`]).
+//! - The journal keeps what no head covers ([`penstock_store::Options::retain_after`]). What it has to give up is a hole,
+//!   which ends where the next era begins.
 //! - Nothing is deleted before a head names what replaces it, and not within a day.
 mod base;
 mod chain;
@@ -91,8 +97,8 @@ impl Backups {
     /// Prepares the backup with these settings. Sends nothing. Blocking.
     ///
     /// # Errors
-    /// `ErrorClass::Invalid` if the target or the key cannot be used; `ErrorClass::Damaged` if the state in the data
-    /// directory cannot be read.
+    /// `ErrorClass::Invalid` if the target or the key cannot be used, and as [`refuse_empty_store`] if there are no quads and
+    /// no state of a backup; `ErrorClass::Damaged` if the state in the data directory cannot be read.
     pub fn open(
         exporter: &Exporter,
         settings: &Backup,
@@ -113,6 +119,10 @@ impl Backups {
         folder.prepare().map_err(|error| state_error(&folder, &error))?;
         let (targets, name) = (&options.targets, settings.target.as_str());
         let (gateway, timings) = (options.gateway_id.as_str(), options.timings);
+        // A command can have created the store before the target was set.
+        if state == LocalState::default() && inner.queue.store.stats().quads == 0 {
+            refuse_empty_store(settings, targets, &options.data_dir, gateway)?;
+        }
         let objects = TargetObjects::open(targets, &options.data_dir, name, gateway, &timings);
         let prefix = target::key_prefix(targets, name);
         let parts = Parts {
@@ -133,6 +143,7 @@ impl Backups {
             cleared: watch::Sender::new(false),
             base: Mutex::new(BaseWork::Idle),
             take_over: Mutex::new(false),
+            state_lock: Mutex::new(()),
             reported: Mutex::new(Reported::default()),
         };
         Ok(Self { parts: Arc::new(parts), state: Arc::new(state) })
@@ -157,14 +168,14 @@ impl Backups {
         }
     }
 
-    /// Begins a new era on purpose, whoever has the current one.
+    /// Begins a new era on purpose, whichever machine has the current one. The request is on the medium when this returns.
+    /// Blocking.
     ///
     /// # Errors
-    /// `ErrorClass::Conflict` if the store is a copy for a look.
+    /// As [`request_take_over`].
     pub fn take_over(&self) -> Result<(), GatewayError> {
-        if self.state.copy {
-            return Err(copy_error());
-        }
+        let _guard = self.parts.state_lock.lock();
+        store_take_over(&self.parts.folder, || Ok(()))?;
         *self.parts.take_over.lock() = true;
         self.parts.wake.notify_one();
         Ok(())
@@ -243,25 +254,34 @@ impl BackupReader {
     }
 }
 
-fn copy_error() -> GatewayError {
-    GatewayError::new(
-        ErrorClass::Conflict,
-        "this store is a copy for a look (penstock restore --copy), which cannot take over; restore it without --copy",
-    )
-}
-
-/// Asks a gateway that does not run to begin a new era at its next start. Blocking.
+/// Asks a gateway that does not run to begin a new era at its next start. `record` stores the event first, so that no
+/// takeover is without one. Blocking.
 ///
 /// # Errors
-/// `ErrorClass::Conflict` if the store is a copy for a look; the errors of the disk.
-pub fn request_take_over(data_dir: &Path) -> Result<(), GatewayError> {
-    let folder = BackupFolder::of(data_dir);
+/// `ErrorClass::Conflict` if the store is a copy for inspection; `ErrorClass::Damaged` if the state of the backup cannot
+/// be read; the errors of `record` and of the disk.
+pub fn request_take_over(
+    data_dir: &Path,
+    record: impl FnOnce() -> Result<(), GatewayError>,
+) -> Result<(), GatewayError> {
+    store_take_over(&BackupFolder::of(data_dir), record)
+}
+
+fn store_take_over(
+    folder: &BackupFolder,
+    record: impl FnOnce() -> Result<(), GatewayError>,
+) -> Result<(), GatewayError> {
     let state = folder.read_state()?;
     if state.copy {
-        return Err(copy_error());
+        return Err(GatewayError::new(
+            ErrorClass::Conflict,
+            "this store is a copy for inspection (penstock restore --copy), which cannot take over; restore it without \
+             --copy",
+        ));
     }
+    record()?;
     let state = LocalState { take_over: true, ..state };
-    folder.write_state(&state).map_err(|error| state_error(&folder, &error))
+    folder.write_state(&state).map_err(|error| state_error(folder, &error))
 }
 
 /// Returns the sequence after which the journal must keep all frames for the backup. Blocking.
@@ -330,18 +350,20 @@ pub fn refuse_empty_store(
             ),
         )),
         Ok(Err(failure)) => {
-            warn_unread(&failure.cause);
+            warn_unread(target, gateway, &failure.cause);
             Ok(())
         }
         Err(_) => {
-            warn_unread("the target did not answer in time");
+            warn_unread(target, gateway, "the target did not answer in time");
             Ok(())
         }
     }
 }
 
-fn warn_unread(cause: &str) {
+fn warn_unread(target_name: &str, gateway: &str, cause: &str) {
     tracing::warn!(
+        target_name,
+        gateway,
         cause,
         "Whether the bucket has a backup of this gateway could not be found out before the start; once it is read, a backup \
          of another machine stops the backup, exports, sources and webhooks of this one."

@@ -1,8 +1,9 @@
 //! The worker that makes bases and sends them. The worker that ships names them in the head.
 use super::head::BaseEntry;
 use super::objects::{discard_file, write_base};
-use super::parts::{BaseWork, Parts, Uploaded, kept_failure, store_failure};
+use super::parts::{BaseWork, Parts, Uploaded, kept_failure, spoiled_failure, store_failure};
 use super::place::{Objects, Upload};
+use super::secrecy::HeadSecret;
 use super::state::OwnBase;
 use crate::backoff::{FailedAttempts, FailureLogLimit, RetryRule};
 use crate::cause::DeliveryFailure;
@@ -25,7 +26,7 @@ pub(super) struct BaseWorker<O> {
 #[derive(Debug, Clone)]
 pub(super) struct WantedBase {
     era: String,
-    secret: Option<String>,
+    secret: Option<HeadSecret>,
 }
 
 /// A base in a file.
@@ -63,6 +64,9 @@ impl<O: Objects> BaseWorker<O> {
         }
         self.made = None;
         discard_file(&upload.path);
+        if uploaded == Uploaded::Spoiled {
+            return Err(spoiled_failure(&upload));
+        }
         if uploaded == Uploaded::Kept {
             // The next base is that of a later commit, with another key.
             return Err(kept_failure(&upload.key));
@@ -84,7 +88,7 @@ impl<O: Objects> BaseWorker<O> {
             let place = (parts.gateway.as_str(), wanted.era.as_str());
             let (at, elapsed) = (time::format_rfc3339(parts.clock.now()), parts.clock.elapsed());
             let written =
-                write_base(&parts.store, &path, &parts.key, place, wanted.secret.as_deref());
+                write_base(&parts.store, &path, &parts.key, place, wanted.secret.as_ref());
             let (backup, file) = written.map_err(|error| {
                 discard_file(&path);
                 store_failure(&error)

@@ -3,10 +3,11 @@ use super::head::{EraRecord, PreviousEra};
 use super::keys::era_number;
 use super::place::Objects;
 use super::plan::{EraObjects, MissingFrames};
-use super::reader::{ReadError, Reader, missing_era_error};
+use super::reader::{ReadBase, ReadError, Reader};
 use super::secrecy::DecryptionError;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::verify_backup;
+use std::collections::BTreeMap;
 
 /// A backup, as its listing shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,6 +85,10 @@ impl<O: Objects> Reader<O> {
     /// See [`BackupReader::list`](super::BackupReader::list).
     pub(super) fn list(&self) -> Result<ListedBackup, GatewayError> {
         let head = self.read_head()?.map(|found| found.head);
+        let eras = self.list_eras()?;
+        if head.is_none() && eras.is_empty() {
+            return Err(self.missing_backup_error());
+        }
         let mut listed = ListedBackup { gateway: self.gateway.clone(), ..ListedBackup::default() };
         if let Some(head) = &head {
             listed.era = Some(head.era.clone());
@@ -93,7 +98,7 @@ impl<O: Objects> Reader<O> {
             listed.key.clone_from(&head.key);
             listed.store_format = Some(head.store_format);
         }
-        for (id, objects) in self.list_eras()? {
+        for (id, objects) in eras {
             let record = match self.read_era(&id) {
                 // The check names it.
                 Err(error) if error.class == ErrorClass::Damaged => None,
@@ -116,12 +121,17 @@ impl<O: Objects> Reader<O> {
         let is_older = era.is_some_and(|era| era != head.era);
         let fingerprint = if is_older { self.key.fingerprint() } else { head.key.clone() };
         self.check_key(fingerprint.as_deref())?;
-        let eras = self.list_eras()?;
+        let mut eras = self.list_eras()?;
         if let Some(era) = era.filter(|era| !eras.contains_key(*era)) {
-            return Err(missing_era_error(era));
+            return Err(self.missing_era_error(era));
         }
-        let mut check = Check { checked: CheckedBackup::default(), found, progress, secret: None };
-        let mut secret = None;
+        // If all objects of the era to restore are missing, they are missed too.
+        if let Some(known) = head.restorable().filter(|_| !is_older) {
+            eras.entry(known.era).or_default();
+        }
+        let mut check =
+            Check { checked: CheckedBackup::default(), found, progress, relisted: None };
+        let mut named_base = None;
         for (id, objects) in eras.iter().filter(|(id, _)| era.is_none_or(|era| era == *id)) {
             let known = head.restorable().filter(|known| known.era == *id);
             let has_key = known.as_ref().is_some_and(|known| known.key == self.key.fingerprint());
@@ -140,15 +150,15 @@ impl<O: Objects> Reader<O> {
                     limit => limit?,
                 },
             };
-            self.check_bases(id, objects, known.as_ref(), &mut check)?;
+            let named = self.check_bases(id, objects, known.as_ref(), &mut check)?;
             if *id == head.era {
-                secret = check.secret.take();
+                named_base = named;
             }
             self.check_segments(id, objects, (known.as_ref(), limit), &mut check)?;
         }
-        if !is_older
-            && head.base.is_some()
-            && let Err(error) = head.check_mac(&self.key, secret.as_deref())
+        // Each era can have a secret of its own. That of the head is in the base that it names.
+        if let Some(base) = named_base
+            && let Err(error) = head.check_mac(&self.key, base.secret.as_ref())
         {
             check.report(self.keys.head(), error.to_string());
         }
@@ -171,13 +181,15 @@ impl<O: Objects> Reader<O> {
         Ok(matches!(self.key.decrypt(input), Err(DecryptionError::OtherKey)))
     }
 
+    /// Checks the bases of an era. Returns the one that the head names, if it is whole.
     fn check_bases(
         &self,
         era: &str,
         objects: &EraObjects,
         known: Option<&PreviousEra>,
         check: &mut Check<'_>,
-    ) -> Result<(), GatewayError> {
+    ) -> Result<Option<ReadBase>, GatewayError> {
+        let mut named = None;
         if let Some(known) = known.filter(|k| !objects.bases.contains_key(&k.base.sequence)) {
             let key = self.keys.base(era, known.base.sequence);
             check.report(key, "it does not exist, and head.json names it".to_owned());
@@ -189,17 +201,50 @@ impl<O: Objects> Reader<O> {
             match read {
                 Ok(base) => {
                     check.checked.bases += 1;
-                    let expected = known.filter(|known| known.base.sequence == *sequence);
-                    if expected.is_some_and(|known| known.base != base.entry) {
-                        let cause = "it is not the object that head.json names";
-                        check.report(self.keys.base(era, *sequence), cause.to_owned());
+                    match known.filter(|known| known.base.sequence == *sequence) {
+                        Some(known) if known.base == base.entry => named = Some(base),
+                        Some(_) => {
+                            let cause = "it is not the object that head.json names";
+                            check.report(self.keys.base(era, *sequence), cause.to_owned());
+                        }
+                        None => {}
                     }
-                    check.secret = base.secret.or(check.secret.take());
                 }
-                Err(error) => check.report_error(error)?,
+                Err(ReadError::Missing(key)) => {
+                    let is_named = known.is_some_and(|known| known.base.sequence == *sequence);
+                    self.check_missing(era, key, check, |now| {
+                        !is_named && !now.bases.contains_key(sequence)
+                    })?;
+                }
+                Err(error) => check.report_error(self.keys.base(era, *sequence), error)?,
             }
             check.show_progress();
         }
+        Ok(named)
+    }
+
+    /// Reports an object that was listed and is not there, unless the backup does without it by now: it was deleted because
+    /// a merged segment or a newer base replaces it.
+    fn check_missing(
+        &self,
+        era: &str,
+        key: String,
+        check: &mut Check<'_>,
+        is_replaced: impl Fn(&EraObjects) -> bool,
+    ) -> Result<(), GatewayError> {
+        let is_replaced_in = |eras: &BTreeMap<String, EraObjects>| match eras.get(era) {
+            Some(objects) => is_replaced(objects),
+            None => is_replaced(&EraObjects::default()),
+        };
+        // A gateway deletes thousands of merged segments at once, and each listing can be long.
+        if check.relisted.as_ref().is_some_and(is_replaced_in) {
+            return Ok(());
+        }
+        let now = self.list_eras()?;
+        if !is_replaced_in(&now) {
+            check.report(key, "it is listed, and does not exist".to_owned());
+        }
+        check.relisted = Some(now);
         Ok(())
     }
 
@@ -232,9 +277,18 @@ impl<O: Objects> Reader<O> {
                         position = Some((segment.1, checksum));
                     }
                 }
+                Err(ReadError::Missing(key)) => {
+                    position = position.filter(|_| !is_widest);
+                    let (first, last) = *segment;
+                    self.check_missing(era, key, check, |now| {
+                        let is_before = now.bases.keys().next().is_none_or(|base| *base >= last);
+                        let is_merged = now.cover(first - 1, last, limit).is_ok();
+                        !now.segments.contains_key(segment) && (is_before || is_merged)
+                    })?;
+                }
                 Err(error) => {
                     position = None;
-                    check.report_error(error)?;
+                    check.report_error(self.keys.segment(era, segment.0, segment.1), error)?;
                 }
             }
             check.show_progress();
@@ -253,8 +307,8 @@ struct Check<'a> {
     checked: CheckedBackup,
     found: &'a mut dyn FnMut(&CheckFinding),
     progress: &'a mut dyn FnMut(&CheckedBackup),
-    /// That of the last base that was read.
-    secret: Option<String>,
+    /// The last listing after an object was missing.
+    relisted: Option<BTreeMap<String, EraObjects>>,
 }
 
 impl Check<'_> {
@@ -269,16 +323,12 @@ impl Check<'_> {
         (self.found)(&CheckFinding { key, cause, is_note: true });
     }
 
-    /// Reports the problem of an object. Other errors end the check.
-    fn report_error(&mut self, error: ReadError) -> Result<(), GatewayError> {
+    /// Reports the problem of the object with this key. Other errors end the check.
+    fn report_error(&mut self, key: String, error: ReadError) -> Result<(), GatewayError> {
         match error {
-            // It was deleted meanwhile, because a merged one has its frames.
-            ReadError::Missing(_) => {}
-            ReadError::Object { key, error } => self.report(key, error.to_string()),
-            ReadError::Gateway(error) if error.class == ErrorClass::Damaged => {
-                self.report(String::new(), error.detail);
-            }
-            ReadError::Gateway(error) => return Err(error),
+            ReadError::Object { error, .. } => self.report(key, error.to_string()),
+            ReadError::Gateway(error) if error.class != ErrorClass::Damaged => return Err(error),
+            error => self.report(key, GatewayError::from(error).detail),
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! check again once a day, merging once an hour, and deleting what is too old.
 use super::chain::Checksum;
 use super::objects::{MAX_POINTS, Point, SegmentBuilder, discard_file};
-use super::parts::{Uploaded, disk_failure, store_failure};
+use super::parts::{BaseWork, Uploaded, disk_failure, spoiled_failure, store_failure};
 use super::place::{Objects, Precondition, Replaced, SmallObject, Upload};
 use super::plan::{Retention, sort_by_era};
 use super::ship::{Phase, Shipper};
@@ -46,7 +46,7 @@ impl<O: Objects> Shipper<O> {
         Ok(())
     }
 
-    /// Lists the backup: deletes segments that no head covers, asks for a base if an object is missing, and finds what is
+    /// Lists the backup: deletes segments and bases that no head covers, asks for a base if an object is missing, and finds what is
     /// no longer needed.
     pub(super) async fn check(&mut self) -> Result<(), DeliveryFailure> {
         if !self.confirm_head().await? {
@@ -65,7 +65,13 @@ impl<O: Objects> Shipper<O> {
             return self.end_check();
         };
         let last = known.head.last.sequence;
-        self.delete_leftovers(objects.list_leftovers(last)).await?;
+        let mut leftovers = objects.list_leftovers(last);
+        // Only this worker asks for bases, so while none is wanted, none of this process is above the head.
+        if *self.parts.base.lock() == BaseWork::Idle {
+            let above = objects.bases.range(last + 1..);
+            leftovers.extend(above.map(|(_, object)| object.key.clone()));
+        }
+        self.delete_leftovers(leftovers).await?;
         objects.segments.retain(|(_, end), _| *end <= last);
         let path = known.head.base.as_ref().map(|base| {
             let segments = objects
@@ -90,7 +96,7 @@ impl<O: Objects> Shipper<O> {
                 base,
                 "Objects of the backup are missing in the bucket; a new base is sent, and until then there is no backup."
             );
-            self.parts.want_base(&own.id, self.state.secret.as_deref());
+            self.parts.want_base(&own.id, self.secret());
         } else {
             self.want_base_if_due();
         }
@@ -133,7 +139,7 @@ impl<O: Objects> Shipper<O> {
         Err(DeliveryFailure::new(Cause::Busy, "head.json of the backup changed during the check"))
     }
 
-    /// Deletes segments above the head, but for the one that is being shipped.
+    /// Deletes objects above the head, but for the segment that is being shipped.
     async fn delete_leftovers(&self, keys: Vec<String>) -> Result<(), DeliveryFailure> {
         let pending = self.pending.as_ref().map(|pending| {
             self.parts.keys.segment(&pending.line.era, pending.line.first, pending.line.last)
@@ -244,11 +250,14 @@ impl<O: Objects> Shipper<O> {
         let key = self.parts.keys.segment(&line.era, line.first, line.last);
         let (bytes, sha256) = (file.bytes, file.sha256);
         let upload = Upload { key, path: path.clone(), bytes, sha256, is_base: false };
-        // What is there already is from an attempt before a crash: the same frames.
-        if self.parts.upload(&upload).await? == Uploaded::Stored {
-            self.parts.reported.lock().report.sent_bytes[0] += bytes;
-        }
+        let uploaded = self.parts.upload(&upload).await?;
         discard_file(&path);
+        match uploaded {
+            Uploaded::Stored => self.parts.reported.lock().report.sent_bytes[0] += bytes,
+            Uploaded::Spoiled => return Err(spoiled_failure(&upload)),
+            // What is there already is from an attempt before a crash: the same frames.
+            Uploaded::Kept | Uploaded::HeadChanged => {}
+        }
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The documents of a backup that are not encrypted: the head, which says what counts, and the record of an era.
 use super::chain::Checksum;
 use super::keys::{MAX_SEQUENCE, era_number};
-use super::secrecy::BackupKey;
+use super::secrecy::{BackupKey, HeadSecret};
 use jiff::Timestamp;
 use penstock_base::clock::Stamp;
 use penstock_base::time;
@@ -100,33 +100,33 @@ pub(super) struct Head {
     mac: Option<String>,
 }
 
-/// Why a document of the bucket cannot be used.
+/// Why a document of the bucket cannot be used. Its key stands before it where it is reported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DocumentError {
     /// Another program, or another version, wrote it.
-    #[error("{name} cannot be read: {why}")]
-    Malformed { name: &'static str, why: String },
+    #[error("it cannot be read: {why}")]
+    Malformed { why: String },
     /// A newer version wrote it.
     #[error(
-        "{name} has version {found}, and this version of Penstock knows version {}; install the version that wrote it",
+        "it has version {found}, and this version of Penstock knows version {}; install the version that wrote it",
         VERSION
     )]
-    Newer { name: &'static str, found: u32 },
+    Newer { found: u32 },
     /// The store has a newer format.
     #[error(
-        "head.json names a store of format {found}, and this version of Penstock knows up to {}; install the version \
+        "it names a store of format {found}, and this version of Penstock knows up to {}; install the version \
          that wrote it",
         Format::NEWEST
     )]
     NewerStore { found: u32 },
     /// The HMAC is wrong.
     #[error(
-        "head.json does not have the HMAC of service.backup.key: somebody changed it, or it is of another backup"
+        "it does not have the HMAC of service.backup.key: somebody changed it, or it is of another backup"
     )]
     WrongMac,
     /// It is of another gateway.
-    #[error("{name} is of the gateway {found:?}")]
-    OtherGateway { name: &'static str, found: String },
+    #[error("it is of the gateway {found:?}")]
+    OtherGateway { found: String },
 }
 
 /// What a head says, for [`Head::new`].
@@ -145,7 +145,7 @@ pub(super) struct HeadContent {
 
 impl Head {
     /// Creates a head with its HMAC.
-    pub(super) fn new(content: HeadContent, key: &BackupKey, secret: Option<&str>) -> Self {
+    pub(super) fn new(content: HeadContent, key: &BackupKey, secret: Option<&HeadSecret>) -> Self {
         let mut head = Self {
             penstock: HEAD_KIND.to_owned(),
             version: VERSION,
@@ -172,16 +172,16 @@ impl Head {
 
     /// Reads a head of this gateway. Its HMAC is not checked.
     pub(super) fn read(text: &str, gateway: &str) -> Result<Self, DocumentError> {
-        let head: Self = read_document(text, "head.json", HEAD_KIND)?;
+        let head: Self = read_document(text, HEAD_KIND)?;
         if head.gateway != gateway {
-            return Err(DocumentError::OtherGateway { name: "head.json", found: head.gateway });
+            return Err(DocumentError::OtherGateway { found: head.gateway });
         }
         if head.store_format > Format::NEWEST.number() {
             return Err(DocumentError::NewerStore { found: head.store_format });
         }
         if !head.has_valid_names() {
             let why = "it names an era or a sequence that cannot be".to_owned();
-            return Err(DocumentError::Malformed { name: "head.json", why });
+            return Err(DocumentError::Malformed { why });
         }
         Ok(head)
     }
@@ -204,7 +204,7 @@ impl Head {
     pub(super) fn check_mac(
         &self,
         key: &BackupKey,
-        secret: Option<&str>,
+        secret: Option<&HeadSecret>,
     ) -> Result<(), DocumentError> {
         let unsigned = Self { mac: None, ..self.clone() };
         let is_right = match (&self.mac, key.encrypts()) {
@@ -282,7 +282,7 @@ impl EraRecord {
     }
 
     pub(super) fn read(text: &str) -> Result<Self, DocumentError> {
-        let record: Self = read_document(text, "era.json", ERA_KIND)?;
+        let record: Self = read_document(text, ERA_KIND)?;
         let continued = record.continues.as_ref();
         let is_valid = era_number(&record.era) == Some(record.number)
             && continued.is_none_or(|continued| {
@@ -292,7 +292,7 @@ impl EraRecord {
             return Ok(record);
         }
         let why = "it names an era or a sequence that cannot be".to_owned();
-        Err(DocumentError::Malformed { name: "era.json", why })
+        Err(DocumentError::Malformed { why })
     }
 }
 
@@ -303,12 +303,8 @@ struct Preamble {
     version: u32,
 }
 
-fn read_document<T: for<'a> Deserialize<'a>>(
-    text: &str,
-    name: &'static str,
-    kind: &str,
-) -> Result<T, DocumentError> {
-    let malformed = |why: String| DocumentError::Malformed { name, why };
+fn read_document<T: for<'a> Deserialize<'a>>(text: &str, kind: &str) -> Result<T, DocumentError> {
+    let malformed = |why: String| DocumentError::Malformed { why };
     if text.len() > MAX_HEAD_BYTES {
         return Err(malformed(format!("it has more than {MAX_HEAD_BYTES} bytes")));
     }
@@ -318,7 +314,7 @@ fn read_document<T: for<'a> Deserialize<'a>>(
         return Err(malformed(format!("it is a {:?}", preamble.penstock)));
     }
     if preamble.version > VERSION {
-        return Err(DocumentError::Newer { name, found: preamble.version });
+        return Err(DocumentError::Newer { found: preamble.version });
     }
     serde_json::from_str(text).map_err(|error| malformed(error.to_string()))
 }
@@ -358,7 +354,7 @@ mod tests {
         let recipient = BackupKey::parse(Some(&generated.recipient)).unwrap();
         let secret = random_secret();
         for (key, secret) in
-            [(&identity, None), (&recipient, Some(secret.as_str())), (&BackupKey::None, None)]
+            [(&identity, None), (&recipient, Some(&secret)), (&BackupKey::None, None)]
         {
             let head = Head::new(content(), key, secret);
             let text = head.to_text();
@@ -383,7 +379,7 @@ mod tests {
         assert!(refused(&text.replace(&format, "\"storeFormat\":99")).contains("format 99"));
         assert!(refused(&text.replace("edge-1", "edge-2")).contains("edge-2"));
         assert!(refused(&text.replace("backup-head", "backup-era")).contains("backup-era"));
-        assert!(refused("{").contains("head.json"));
+        assert!(refused("{").contains("cannot be read"));
         assert!(refused(&text.replace("000003-", "../../")).contains("cannot be"));
         assert!(refused(&text.replace("\"number\":3", "\"number\":4")).contains("cannot be"));
         assert!(refused(&text.replace("\"sequence\":9", "\"sequence\":6")).contains("cannot be"));

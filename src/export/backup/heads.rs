@@ -1,8 +1,9 @@
 //! Reading and writing the head: whose it is, and what became of an attempt to write it.
 use super::head::{DocumentError, Head, HeadContent, LastFrame};
+use super::keys::BackupKeys;
 use super::place::{Objects, Precondition, Replaced, SmallObject};
 use super::ship::{KnownHead, Phase, Shipper};
-use super::state::{Anchor, OwnBase, OwnEra};
+use super::state::{OwnBase, OwnEra};
 use crate::cause::DeliveryFailure;
 use penstock_resources::export::Cause;
 
@@ -81,12 +82,7 @@ impl<O: Objects> Shipper<O> {
         self.write += 1;
         let content = HeadContent { write: self.write, ..content };
         self.state.add_writer(&content.era, &content.writer, content.last.sequence);
-        if let (Some(own), Some(known)) = (&self.state.era, &self.known)
-            && own.id == known.head.era
-        {
-            let LastFrame { sequence, checksum, .. } = known.head.last;
-            self.state.anchor = Some(Anchor { sequence, checksum });
-        }
+        self.state.anchor = self.last_anchor().or(self.state.anchor);
         // The data directory knows token, era and sequence before the bucket does.
         self.write_state().await?;
         let head = Head::new(content, &self.parts.key, self.secret());
@@ -104,9 +100,14 @@ impl<O: Objects> Shipper<O> {
         }
         let (key, text) = (self.parts.keys.head(), head.to_text());
         self.last_put = self.write;
+        let is_first = self.known.as_ref().is_none_or(|known| !known.is_confirmed);
         loop {
             let put = self.parts.objects.put(&key, &text, &precondition).await;
             match put {
+                Ok(Replaced::Stored(_)) if is_first && !self.excludes_others(&precondition) => {
+                    // Of two machines that read the same head before they wrote, only the last one goes on.
+                    return self.resolve_head(head).await.map(drop);
+                }
                 Ok(Replaced::Stored(etag)) => {
                     return self.accept_head(KnownHead { head, etag, is_confirmed: true }).await;
                 }
@@ -129,6 +130,12 @@ impl<O: Objects> Shipper<O> {
         }
     }
 
+    /// Returns whether a head that was stored with this precondition cannot have replaced that of another machine.
+    fn excludes_others(&self, precondition: &Precondition) -> bool {
+        *precondition != Precondition::Always
+            && self.parts.reported.lock().report.single_writer == Some(true)
+    }
+
     fn has_preconditions(&self) -> bool {
         self.parts.objects.has_preconditions()
             && self.parts.reported.lock().report.single_writer != Some(false)
@@ -144,7 +151,7 @@ impl<O: Objects> Shipper<O> {
         };
         let (head, origin) = match self.read_head(&text) {
             Err(error) if self.known.is_none() && self.may_replace(&error) => return Ok(true),
-            read => read.map_err(|error| document_failure(&error))?,
+            read => read.map_err(|error| document_failure(&self.parts.keys, &error))?,
         };
         let is_known = self.is_known(&head);
         Ok(self.adopt_head(head, origin, etag).await? && is_known)
@@ -157,7 +164,7 @@ impl<O: Objects> Shipper<O> {
     }
 
     /// Takes over what the worker knows from a head in the bucket, which it did not write just now. Returns false if the
-    /// gateway is replaced.
+    /// gateway is replaced, or has to find its era again.
     async fn adopt_head(
         &mut self,
         head: Head,
@@ -172,14 +179,21 @@ impl<O: Objects> Shipper<O> {
         let of_era = self.known.as_ref().filter(|known| known.head.era == head.era);
         let known = of_era.map_or(0, |known| known.head.last.sequence);
         if !is_known && (origin == Origin::Former || head.last.sequence < known) {
-            return Err(old_head_failure(head.last.sequence, known));
+            return Err(old_head_failure(&self.parts.keys, head.last.sequence, known));
         }
         let is_confirmed = is_known && self.known.as_ref().is_some_and(|known| known.is_confirmed);
         if origin == Origin::Own {
             self.learn_base(&head);
         }
+        let own = self.state.era.as_ref();
+        let is_of_other_era = own.is_none_or(|own| own.id != head.era);
         self.known = Some(KnownHead { head, etag, is_confirmed });
-        Ok(true)
+        // An attempt of an earlier process to begin an era may arrive late. What is pending is of the era before.
+        let has_moved = self.phase == Phase::Running && is_of_other_era;
+        if has_moved {
+            self.phase = Phase::Starting;
+        }
+        Ok(!has_moved)
     }
 
     /// Returns whether a head is the one that the worker knows.
@@ -198,10 +212,17 @@ impl<O: Objects> Shipper<O> {
             }
         };
         let Some(SmallObject { text, etag }) = found else {
-            (self.known, self.unusable_etag) = (None, None);
+            self.unusable_etag = None;
+            // The first head, which has not arrived. The precondition excludes that it does later.
+            if self.known.take().is_none() {
+                return Ok(true);
+            }
             return Err(DeliveryFailure::new(
                 Cause::Conflict,
-                "head.json of the backup was deleted from the bucket; the gateway writes it again",
+                format!(
+                    "{} was deleted from the bucket; the gateway writes it again",
+                    self.parts.keys.head()
+                ),
             ));
         };
         let (head, mut origin) = match self.read_head(&text) {
@@ -212,7 +233,7 @@ impl<O: Objects> Shipper<O> {
                 } else {
                     self.unclear = Some(tried);
                 }
-                return Err(document_failure(&error));
+                return Err(document_failure(&self.parts.keys, &error));
             }
         };
         if head == tried {
@@ -313,31 +334,34 @@ impl<O: Objects> Shipper<O> {
                 return Ok(false);
             }
         }
-        Err(refused_head_failure())
+        let is_confirmed = self.known.as_ref().is_some_and(|known| known.is_confirmed);
+        if is_confirmed { Ok(true) } else { Err(refused_head_failure(&self.parts.keys)) }
     }
 }
 
-/// Returns the failure for a head that the bucket refuses although nobody else has written one.
-pub(super) fn refused_head_failure() -> DeliveryFailure {
-    let cause =
-        "the bucket refuses head.json of the backup, and then returns it as it was expected";
+/// Returns the failure for a head that the bucket refuses although no other machine has written one.
+pub(super) fn refused_head_failure(keys: &BackupKeys) -> DeliveryFailure {
+    let head = keys.head();
+    let cause = format!("the bucket did not take a new {head}; the gateway reads it and retries");
     DeliveryFailure::new(Cause::Busy, cause)
 }
 
 /// Converts a document of the bucket that cannot be used into a failure.
-pub(super) fn document_failure(error: &DocumentError) -> DeliveryFailure {
+pub(super) fn document_failure(keys: &BackupKeys, error: &DocumentError) -> DeliveryFailure {
+    let head = keys.head();
     DeliveryFailure::new(
         Cause::Conflict,
-        format!("{error} (penstock offsite-backup take-over begins a new era)"),
+        format!("{head}: {error} (penstock offsite-backup take-over begins a new era)"),
     )
 }
 
-pub(super) fn old_head_failure(found: u64, known: u64) -> DeliveryFailure {
+pub(super) fn old_head_failure(keys: &BackupKeys, found: u64, known: u64) -> DeliveryFailure {
+    let head = keys.head();
     DeliveryFailure::new(
         Cause::Busy,
         format!(
-            "the bucket returned an older head.json of the backup (commit {found} in place of {known}); if it stays so, \
-             penstock offsite-backup take-over begins a new era"
+            "the bucket returned an older {head} (commit {found} in place of {known}); if it stays so, penstock \
+             offsite-backup take-over begins a new era"
         ),
     )
 }

@@ -3,7 +3,7 @@
 use super::chain::Checksum;
 use super::head::MarkedTime;
 use super::plan::Segment;
-use super::secrecy::{BackupKey, DecryptionError, EncryptedWriter};
+use super::secrecy::{BackupKey, DecryptionError, EncryptedWriter, HeadSecret};
 use crate::file::to_hex;
 use penstock_base::files::PeriodicallySynced;
 use penstock_store::{Backup, FrameReader, ReadStore};
@@ -60,9 +60,9 @@ pub(super) struct BaseLine {
     version: u32,
     pub(super) gateway: String,
     pub(super) era: String,
-    /// The key of the head's HMAC, in hex, if it is not derived from the identity.
+    /// The key of the head's HMAC, if it is not derived from the identity.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) secret: Option<String>,
+    pub(super) secret: Option<HeadSecret>,
 }
 
 /// What all lines have.
@@ -190,7 +190,7 @@ pub(super) fn write_base(
     path: &Path,
     key: &BackupKey,
     (gateway, era): (&str, &str),
-    secret: Option<&str>,
+    secret: Option<&HeadSecret>,
 ) -> Result<(Backup, FinishedFile), penstock_store::Error> {
     let io_error =
         |source| penstock_store::Error::Io { action: "writing", path: path.to_owned(), source };
@@ -199,7 +199,7 @@ pub(super) fn write_base(
         version: VERSION,
         gateway: gateway.to_owned(),
         era: era.to_owned(),
-        secret: secret.map(str::to_owned),
+        secret: secret.cloned(),
     };
     let mut out = begin_object(path, key, &line).map_err(io_error)?;
     let backup = store.write_backup(&mut out)?;

@@ -3,7 +3,7 @@ use super::head::{BaseEntry, Head};
 use super::keys::{BackupKeys, ObjectName};
 use super::place::{Objects, SmallObject, Upload};
 use super::report::Reported;
-use super::secrecy::BackupKey;
+use super::secrecy::{BackupKey, HeadSecret};
 use super::state::{BackupFolder, OwnBase};
 use crate::backoff::DeliveryTimings;
 use crate::cause::DeliveryFailure;
@@ -43,6 +43,8 @@ pub(super) struct Parts<O> {
     pub(super) cleared: watch::Sender<bool>,
     pub(super) base: Mutex<BaseWork>,
     pub(super) take_over: Mutex<bool>,
+    /// Held while `state.json` is written.
+    pub(super) state_lock: Mutex<()>,
     pub(super) reported: Mutex<Reported>,
 }
 
@@ -55,6 +57,8 @@ pub(super) enum Uploaded {
     Kept,
     /// Its key has an object with other bytes, and the head is not of this process.
     HeadChanged,
+    /// The file was damaged, cut or removed before it was sent. It has to be made again.
+    Spoiled,
 }
 
 /// The next base.
@@ -63,7 +67,7 @@ pub(super) enum BaseWork {
     /// None is needed.
     Idle,
     /// One is wanted for this era, with the secret of the head's HMAC.
-    Wanted { era: String, secret: Option<String> },
+    Wanted { era: String, secret: Option<HeadSecret> },
     /// One is in the bucket. The next head names it.
     Stored { era: String, base: OwnBase },
 }
@@ -86,6 +90,18 @@ impl<O: Objects> Parts<O> {
     /// process after the object was seen, an earlier process or attempt left it, and no later head can cover it. Without
     /// that order, the clone of a disk could overwrite what the head of the other machine covers.
     pub(super) async fn upload(&self, upload: &Upload) -> Result<Uploaded, DeliveryFailure> {
+        let failure = match self.store_file(upload).await {
+            Err(failure) if !failure.is_interruption => failure,
+            done => return done,
+        };
+        // A base is long, so it is read again only where the failure can be that of the file.
+        let may_be_spoiled =
+            !upload.is_base || failure.class == Cause::Gateway || !self.objects.has_preconditions();
+        let is_spoiled = may_be_spoiled && !upload.is_whole().await;
+        if is_spoiled { Ok(Uploaded::Spoiled) } else { Err(failure) }
+    }
+
+    async fn store_file(&self, upload: &Upload) -> Result<Uploaded, DeliveryFailure> {
         let conflict = match self.objects.upload(upload, None).await {
             Ok(()) => return Ok(Uploaded::Stored),
             Err(failure) if failure.class == Cause::Conflict => failure,
@@ -131,15 +147,14 @@ impl<O: Objects> Parts<O> {
     }
 
     /// Asks for a base of this era, unless one is in the works.
-    pub(super) fn want_base(&self, era: &str, secret: Option<&str>) {
+    pub(super) fn want_base(&self, era: &str, secret: Option<&HeadSecret>) {
         let mut base = self.base.lock();
         let is_there = match &*base {
             BaseWork::Idle => false,
             BaseWork::Wanted { era: of, .. } | BaseWork::Stored { era: of, .. } => of == era,
         };
         if !is_there {
-            let (era, secret) = (era.to_owned(), secret.map(str::to_owned));
-            *base = BaseWork::Wanted { era, secret };
+            *base = BaseWork::Wanted { era: era.to_owned(), secret: secret.cloned() };
             self.base_wake.notify_one();
         }
     }
@@ -167,6 +182,15 @@ impl<O: Objects> Parts<O> {
 pub(super) fn kept_failure(key: &str) -> DeliveryFailure {
     let cause = format!("{key} exists with other bytes, and is not overwritten");
     DeliveryFailure::new(Cause::Busy, cause)
+}
+
+/// Returns the failure for a file that was damaged, cut or removed before it was sent.
+pub(super) fn spoiled_failure(upload: &Upload) -> DeliveryFailure {
+    DeliveryFailure::of_gateway(format!(
+        "the file {} for {} was damaged or removed before it was sent; the gateway writes it again",
+        upload.path.display(),
+        upload.key
+    ))
 }
 
 /// Converts an error of the store into a failure of the gateway.

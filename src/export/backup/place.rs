@@ -32,12 +32,31 @@ pub(super) struct Upload {
     pub(super) is_base: bool,
 }
 
+impl Upload {
+    /// Returns whether the file still has the bytes that were written.
+    pub(super) async fn is_whole(&self) -> bool {
+        match open_upload(self).await {
+            Ok(file) => has_digest(file, &self.sha256).await,
+            Err(_) => false,
+        }
+    }
+}
+
 /// The objects below a prefix.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Listing {
     pub(super) objects: Vec<ListedObject>,
     /// The time of the server's clock.
     pub(super) date: Option<Timestamp>,
+}
+
+/// Where objects are.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    /// The bucketName of the target.
+    pub(super) target: String,
+    /// The bucket, or the path of the directory.
+    pub(super) location: String,
 }
 
 /// The content of an object.
@@ -93,6 +112,9 @@ pub(super) trait Objects: Send + Sync + 'static {
 
     /// Returns whether it may support preconditions.
     fn has_preconditions(&self) -> bool;
+
+    /// Returns where they are, for the operator.
+    fn place(&self) -> Place;
 }
 
 /// What uploads share with exports, and for each kind of object what is its own.
@@ -129,6 +151,7 @@ impl UploadLane {
 #[derive(Debug)]
 pub(super) struct TargetObjects {
     target: OpenTarget,
+    place: Place,
     /// `None` for a reader.
     parts: Option<UploadParts>,
 }
@@ -145,7 +168,8 @@ impl TargetObjects {
         gateway_id: &str,
         timings: &DeliveryTimings,
     ) -> Result<Self, String> {
-        let target = match target::resolve_kind(targets, bucket_name)? {
+        let bucket_place = target::describe_place(targets, bucket_name);
+        let (target, location) = match target::resolve_kind(targets, bucket_name)? {
             Some(TargetKind::Sparql(_)) => {
                 return Err(format!(
                     "the target `{bucket_name}` is a SPARQL store, which takes no backup"
@@ -158,14 +182,17 @@ impl TargetObjects {
                     *compression = Compression::None;
                 }
                 let bucket = Bucket::open(&kind, bucket_name, gateway_id, timings);
-                OpenTarget::S3(Box::new(bucket.map_err(|failure| failure.cause)?))
+                let bucket = OpenTarget::S3(Box::new(bucket.map_err(|failure| failure.cause)?));
+                (bucket, bucket_place.unwrap_or_default())
             }
             kind => {
                 let path = target::directory_path(data_dir, kind, bucket_name);
-                OpenTarget::Directory(Directory::new(path))
+                let location = format!("the directory {}", path.display());
+                (OpenTarget::Directory(Directory::new(path)), location)
             }
         };
-        Ok(Self { target, parts: None })
+        let place = Place { target: bucket_name.to_owned(), location };
+        Ok(Self { target, place, parts: None })
     }
 
     /// Lets it store files, as the exporter does.
@@ -319,6 +346,10 @@ impl Objects for TargetObjects {
 
     fn has_preconditions(&self) -> bool {
         matches!(self.target, OpenTarget::S3(_))
+    }
+
+    fn place(&self) -> Place {
+        self.place.clone()
     }
 }
 

@@ -3,9 +3,9 @@ use super::chain::Checksum;
 use super::head::{BaseEntry, DocumentError, EraRecord, Head, LastFrame};
 use super::keys::BackupKeys;
 use super::objects::{ObjectError, open_base, open_segment};
-use super::place::{Objects, SmallObject, TargetObjects};
+use super::place::{Objects, Place, SmallObject, TargetObjects};
 use super::plan::{EraObjects, Segment, sort_by_era};
-use super::secrecy::BackupKey;
+use super::secrecy::{BackupKey, HeadSecret};
 use crate::DeliveryTimings;
 use crate::cause::DeliveryFailure;
 use crate::file::to_hex;
@@ -42,7 +42,7 @@ pub(super) struct ReadHead {
 #[derive(Debug, Clone)]
 pub(super) struct ReadBase {
     pub(super) entry: BaseEntry,
-    pub(super) secret: Option<String>,
+    pub(super) secret: Option<HeadSecret>,
 }
 
 /// Why an object cannot be used.
@@ -119,6 +119,16 @@ impl Reader<TargetObjects> {
             .filter_map(|object| Some(object.key.strip_prefix(all)?.split_once('/')?.0.to_owned()))
             .collect();
         gateways.dedup();
+        // A console can have created an object for the folder itself.
+        if gateways.is_empty() {
+            return Err(GatewayError::new(
+                ErrorClass::NotFound,
+                format!(
+                    "the target {bucket_name} has no backup of any gateway: {} has nothing below {all}",
+                    reader.objects.place().location
+                ),
+            ));
+        }
         Ok(gateways)
     }
 }
@@ -150,29 +160,49 @@ impl<O: Objects> Reader<O> {
         let key = self.keys.head();
         let found = self.wait(|| self.objects.get(&key))?;
         let Some(SmallObject { text, etag }) = found else { return Ok(None) };
-        let head = Head::read(&text, &self.gateway).map_err(|error| document_error(&error))?;
+        let head = Head::read(&text, &self.gateway);
+        let head = head.map_err(|error| document_error(&key, &error))?;
         Ok(Some(ReadHead { head, etag }))
     }
 
     /// Reads the head, and refuses the key if it is not that of the era to read.
     pub(super) fn require_head(&self) -> Result<ReadHead, GatewayError> {
-        self.read_head()?.ok_or_else(|| {
-            GatewayError::new(
-                ErrorClass::NotFound,
-                format!(
-                    "there is no backup of the gateway {:?} ({} does not exist); penstock offsite-backup list shows what \
-                     there is",
-                    self.gateway,
-                    self.keys.head()
-                ),
-            )
-        })
+        self.read_head()?.ok_or_else(|| self.missing_backup_error())
+    }
+
+    /// Returns the error for a gateway without a backup.
+    pub(super) fn missing_backup_error(&self) -> GatewayError {
+        let Place { target, location } = self.objects.place();
+        GatewayError::new(
+            ErrorClass::NotFound,
+            format!(
+                "the target {target} has no backup of the gateway {}: {location} has no {}; check --gateway, and the path \
+                 and prefix of the target",
+                self.gateway,
+                self.keys.head()
+            ),
+        )
+    }
+
+    /// Returns the error for an era that the backup does not have.
+    pub(super) fn missing_era_error(&self, era: &str) -> GatewayError {
+        GatewayError::new(
+            ErrorClass::NotFound,
+            format!(
+                "the backup of the gateway {} in the target {} has no era {era}; penstock offsite-backup list shows what \
+                 there is",
+                self.gateway,
+                self.objects.place().target
+            ),
+        )
     }
 
     /// Checks that the key opens objects of a key with this fingerprint.
     pub(super) fn check_key(&self, fingerprint: Option<&str>) -> Result<(), GatewayError> {
         let own = self.key.fingerprint();
-        let refuse = |what: &str| Err(GatewayError::new(ErrorClass::Forbidden, what.to_owned()));
+        let root = &self.keys.root;
+        let refuse =
+            |what: &str| Err(GatewayError::new(ErrorClass::Forbidden, format!("{root}: {what}")));
         match (fingerprint, own.as_deref()) {
             (None, None) => Ok(()),
             (None, Some(_)) => refuse(
@@ -201,7 +231,7 @@ impl<O: Objects> Reader<O> {
     pub(super) fn read_era(&self, era: &str) -> Result<Option<EraRecord>, GatewayError> {
         let key = self.keys.era(era);
         let Some(found) = self.wait(|| self.objects.get(&key))? else { return Ok(None) };
-        let record = EraRecord::read(&found.text).map_err(|error| document_error(&error))?;
+        let record = EraRecord::read(&found.text).map_err(|error| document_error(&key, &error))?;
         if record.gateway != self.gateway || record.era != era {
             let text = format!(
                 "{key} is of the era {} of the gateway {:?}; it was copied from there",
@@ -218,7 +248,8 @@ impl<O: Objects> Reader<O> {
         Ok(body.map(|body| body.into_reader(&self.runtime)))
     }
 
-    fn open_hashing<'a>(&'a self, key: &'a str) -> Result<Hashing<'a, O>, ReadError> {
+    /// Opens an object, and opens it again after a broken connection.
+    pub(super) fn open_hashing<'a>(&'a self, key: &'a str) -> Result<Hashing<'a, O>, ReadError> {
         let input = self.open(key)?.ok_or_else(|| ReadError::Missing(key.to_owned()))?;
         let digest = Context::new(&SHA256);
         Ok(Hashing { reader: self, key, input, digest, bytes: 0, failures: 0 })
@@ -316,22 +347,16 @@ impl<O: Objects> Reader<O> {
     }
 }
 
-/// Converts a document that cannot be used into an error.
-pub(super) fn document_error(error: &DocumentError) -> GatewayError {
-    GatewayError::new(ErrorClass::Damaged, error.to_string())
-}
-
-/// Returns the error for an era that the backup does not have.
-pub(super) fn missing_era_error(era: &str) -> GatewayError {
-    let text = format!("there is no era {era}; penstock offsite-backup list shows what there is");
-    GatewayError::new(ErrorClass::NotFound, text)
+/// Converts a document under this key that cannot be used into an error.
+pub(super) fn document_error(key: &str, error: &DocumentError) -> GatewayError {
+    GatewayError::new(ErrorClass::Damaged, format!("{key}: {error}"))
 }
 
 /// The maximum number of failures of one object in a row.
 const MAX_FAILURES: u32 = 4;
 
 /// Counts and hashes what is read. After a broken connection it opens the object again and skips what it has read.
-struct Hashing<'a, O> {
+pub(super) struct Hashing<'a, O> {
     reader: &'a Reader<O>,
     key: &'a str,
     input: Box<dyn Read>,

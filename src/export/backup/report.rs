@@ -120,8 +120,8 @@ fn list_warnings(report: &BackupStatus, reported: &Reported) -> Vec<String> {
     }
     if let Some(BackupHole { from, to }) = report.hole {
         warnings.push(format!(
-            "the commits {from} to {to} were no longer in the journal when they were to be sent: the backup has them \
-             only as part of a later base, so no point in time between them can be restored"
+            "the commits {from} to {to} were not sent one by one: the backup has them only as part of a later base, so no \
+             point in time between them can be restored"
         ));
     }
     warnings

@@ -7,7 +7,8 @@ use super::keys::{era_number, new_era_id, random_token};
 use super::objects::{Point, open_segment};
 use super::place::{Objects, Precondition, Replaced};
 use super::plan::{EraObjects, Segment};
-use super::reader::{ReadBase, ReadError, ReadHead, Reader, missing_era_error};
+use super::reader::{ReadBase, ReadError, ReadHead, Reader, document_error};
+use super::secrecy::HeadSecret;
 use super::state::{BackupFolder, LocalState, OwnEra};
 use jiff::Timestamp;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -32,7 +33,7 @@ pub struct RestoreRequest<'a> {
     pub era: Option<&'a str>,
     /// The moment; by default the last one.
     pub at: Option<Timestamp>,
-    /// Whether the store is only for a look: nothing is taken over.
+    /// Whether the store is only for inspection: nothing is taken over.
     pub copy: bool,
 }
 
@@ -154,13 +155,8 @@ impl<O: Objects> Reader<O> {
             None
         } else {
             let sequence = new.restored().sequence;
-            let taken = self.take_over(
-                found,
-                &folder,
-                (number, sequence),
-                continued,
-                base.secret.as_deref(),
-            );
+            let taken =
+                self.take_over(found, &folder, (number, sequence), continued, base.secret.as_ref());
             // Without a takeover, nothing of the restore stays.
             Some(taken.inspect_err(|_| drop(fs::remove_dir_all(&folder.path)))?)
         };
@@ -202,7 +198,7 @@ impl<O: Objects> Reader<O> {
             );
             return Ok(());
         }
-        let checked = found.head.check_mac(&self.key, base.secret.as_deref());
+        let checked = found.head.check_mac(&self.key, base.secret.as_ref());
         if checked.is_err() && chosen.era != found.head.era {
             // The secret may be that of the base that was not complete yet.
             warnings.push(
@@ -211,7 +207,7 @@ impl<O: Objects> Reader<O> {
             );
             return Ok(());
         }
-        checked.map_err(|error| super::reader::document_error(&error))
+        checked.map_err(|error| document_error(&self.keys.head(), &error))
     }
 
     /// Describes what a new era continues. `None` if the segments do not say the checksum up to the restored commit.
@@ -239,7 +235,7 @@ impl<O: Objects> Reader<O> {
         folder: &BackupFolder,
         (number, sequence): (u64, u64),
         continued: Option<PreviousEra>,
-        secret: Option<&str>,
+        secret: Option<&HeadSecret>,
     ) -> Result<String, GatewayError> {
         let id = new_era_id(number);
         let token = random_token();
@@ -255,7 +251,7 @@ impl<O: Objects> Reader<O> {
         };
         let mut state = LocalState {
             beginning: Some(own),
-            secret: secret.map(str::to_owned),
+            secret: secret.cloned(),
             highest_number: number,
             ..LocalState::default()
         };
@@ -286,47 +282,51 @@ impl<O: Objects> Reader<O> {
             previous,
         };
         let head = Head::new(content, &self.key, secret);
-        let now = self.require_same_head(found)?;
-        self.put_head(&head, now.etag)?;
+        self.put_head(&head, found)?;
         Ok(id)
     }
 
     /// Reads the head again. It must be the one that was restored.
     fn require_same_head(&self, found: &ReadHead) -> Result<ReadHead, GatewayError> {
         let now = self.require_head()?;
-        if now.head == found.head { Ok(now) } else { Err(Self::changed_error(&now.head)) }
+        if now.head == found.head { Ok(now) } else { Err(self.changed_error(&now.head)) }
     }
 
-    /// Writes the head of the takeover. After a lost answer, the head says whether it was written.
-    fn put_head(&self, head: &Head, etag: Option<String>) -> Result<(), GatewayError> {
+    /// Replaces the head that was restored by that of the takeover. After a lost answer, and where nothing excludes a second
+    /// writer, the head says whether it was written.
+    fn put_head(&self, head: &Head, found: &ReadHead) -> Result<(), GatewayError> {
         let (key, text) = (self.keys.head(), head.to_text());
-        let mut precondition = match etag {
-            Some(etag) if self.objects.has_preconditions() => Precondition::Unchanged(etag),
-            _ => Precondition::Always,
-        };
+        let mut is_conditional = self.objects.has_preconditions();
         loop {
-            match self.wait(|| self.objects.put(&key, &text, &precondition)) {
-                Ok(Replaced::Stored(_)) => return Ok(()),
-                Ok(Replaced::Unsupported) => precondition = Precondition::Always,
-                refused => {
+            let precondition = match self.require_same_head(found)?.etag {
+                Some(etag) if is_conditional => Precondition::Unchanged(etag),
+                _ => Precondition::Always,
+            };
+            let put = self.wait(|| self.objects.put(&key, &text, &precondition));
+            match put {
+                Ok(Replaced::Stored(_)) if precondition != Precondition::Always => return Ok(()),
+                Ok(Replaced::Unsupported) if is_conditional => is_conditional = false,
+                put => {
                     let now = self.require_head()?;
                     if now.head == *head {
                         return Ok(());
                     }
-                    refused?;
-                    return Err(Self::changed_error(&now.head));
+                    put?;
+                    return Err(self.changed_error(&now.head));
                 }
             }
         }
     }
 
-    fn changed_error(head: &Head) -> GatewayError {
+    fn changed_error(&self, head: &Head) -> GatewayError {
         GatewayError::new(
             ErrorClass::Conflict,
             format!(
-                "the head of the backup changed meanwhile (era {}, commit {}): the old machine runs, or another restore \
-                 does. Stop it, and run the restore again",
-                head.era, head.last.sequence
+                "{} changed meanwhile (era {}, commit {}): the old machine runs, or another restore does. Stop it, and run \
+                 the restore again",
+                self.keys.head(),
+                head.era,
+                head.last.sequence
             ),
         )
     }
@@ -355,7 +355,7 @@ impl<O: Objects> Reader<O> {
         request: &RestoreRequest<'_>,
         eras: &BTreeMap<String, EraObjects>,
         warnings: &mut Vec<String>,
-    ) -> Result<Chosen, GatewayError> {
+    ) -> Result<Chosen, ReadError> {
         match (request.era, request.at) {
             (None, None) => {
                 let restorable = head.restorable().ok_or_else(|| {
@@ -369,26 +369,32 @@ impl<O: Objects> Reader<O> {
                 })?;
                 Ok(Chosen::of_restorable(restorable))
             }
-            (Some(era), None) => self.describe_era(head, era, eras),
+            (Some(era), None) => Ok(self.describe_era(head, era, eras)?),
             (era, Some(at)) => {
                 let mut candidates = self.list_candidates(head, era, at, eras)?;
                 while let Some(candidate) = candidates.pop() {
                     let mut chosen = self.describe_era(head, &candidate, eras)?;
                     let Some(objects) = eras.get(&candidate) else { continue };
                     self.check_key(chosen.key.as_deref())?;
-                    if let Some(target) = self.find_moment(&mut chosen, objects, at, warnings)?
-                        && objects.find_path(target, chosen.limit).is_ok()
-                    {
+                    let target = self.find_moment(&mut chosen, objects, at, warnings)?;
+                    let Some(target) = target else { continue };
+                    if objects.find_path(target, chosen.limit).is_ok() {
                         chosen.target = target;
                         return Ok(chosen);
                     }
+                    warnings.push(format!(
+                        "the era {candidate} has commits of {at} or before, but no whole base before them, so an earlier \
+                         era is restored"
+                    ));
                 }
-                Err(GatewayError::new(
+                Err(ReadError::Gateway(GatewayError::new(
                     ErrorClass::NotFound,
                     format!(
-                        "the backup has no state of {at} or before; penstock offsite-backup list shows what there is"
+                        "the backup of the gateway {:?} has no state of {at} or before; penstock offsite-backup list shows \
+                         what there is",
+                        self.gateway
                     ),
-                ))
+                )))
             }
         }
     }
@@ -425,7 +431,7 @@ impl<O: Objects> Reader<O> {
         if let Some(known) = known {
             return Ok(Chosen::of_restorable(known));
         }
-        let objects = eras.get(era).ok_or_else(|| missing_era_error(era))?;
+        let objects = eras.get(era).ok_or_else(|| self.missing_era_error(era))?;
         let limit = self.find_limit(head, era, eras)?;
         let base = objects.bases.range(..=limit).next_back().map_or(0, |(sequence, _)| *sequence);
         let mut target = base;
@@ -448,6 +454,7 @@ impl<O: Objects> Reader<O> {
     }
 
     /// Returns the last sequence of an era that counts, as far as is known: what a later era does not continue does not.
+    /// A later era without objects may be only the record of a takeover that failed.
     pub(super) fn find_limit(
         &self,
         head: &Head,
@@ -455,7 +462,13 @@ impl<O: Objects> Reader<O> {
         eras: &BTreeMap<String, EraObjects>,
     ) -> Result<u64, GatewayError> {
         let mut limit = if era == head.era { head.last.sequence } else { u64::MAX };
-        for later in eras.keys().filter(|later| era_number(later) > era_number(era)) {
+        let has_counted = |(id, objects): &(&String, &EraObjects)| {
+            **id == head.era || !objects.bases.is_empty() || !objects.segments.is_empty()
+        };
+        for (later, _) in eras.iter().filter(has_counted) {
+            if era_number(later) <= era_number(era) {
+                continue;
+            }
             let continues = self.read_era(later)?.and_then(|record| record.continues);
             if let Some(continued) = continues.filter(|continued| continued.era == era) {
                 limit = limit.min(continued.sequence);
@@ -471,7 +484,7 @@ impl<O: Objects> Reader<O> {
         objects: &EraObjects,
         at: Timestamp,
         warnings: &mut Vec<String>,
-    ) -> Result<Option<u64>, GatewayError> {
+    ) -> Result<Option<u64>, ReadError> {
         if chosen.time.as_ref().and_then(MarkedTime::timestamp).is_some_and(|end| end <= at) {
             warn_of_clock(chosen.time.as_ref(), warnings);
             return Ok(Some(chosen.target));
@@ -508,15 +521,14 @@ impl<O: Objects> Reader<O> {
         Ok(Some(best.sequence))
     }
 
-    fn read_points(&self, era: &str, (first, last): Segment) -> Result<Vec<Point>, GatewayError> {
+    fn read_points(&self, era: &str, (first, last): Segment) -> Result<Vec<Point>, ReadError> {
         let key = self.keys.segment(era, first, last);
-        let damaged = |why: &dyn std::fmt::Display| {
-            GatewayError::new(ErrorClass::Damaged, format!("{key}: {why}"))
-        };
-        let input = self.open(&key)?.ok_or_else(|| damaged(&"it does not exist"))?;
+        let input = self.open_hashing(&key)?;
         let place = (self.gateway.as_str(), era);
-        let opened = open_segment(input, &self.key, place, (first, last));
-        Ok(opened.map_err(|error| damaged(&error))?.line.points)
+        match open_segment(input, &self.key, place, (first, last)) {
+            Ok(opened) => Ok(opened.line.points),
+            Err(error) => Err(ReadError::Object { key: key.clone(), error }),
+        }
     }
 }
 

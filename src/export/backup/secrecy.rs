@@ -6,6 +6,7 @@ use age::secrecy::ExposeSecret as _;
 use age::x25519::{Identity, Recipient};
 use age::{DecryptError, Decryptor, Encryptor};
 use ring::hmac;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::io::{self, BufReader, Read, Write};
 use std::iter;
@@ -28,6 +29,11 @@ pub(super) enum BackupKey {
     Recipient(Recipient),
 }
 
+/// A secret for the head's HMAC, in hex. It is stored as text, and never shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct HeadSecret(String);
+
 /// A new key.
 #[derive(Clone)]
 pub struct GeneratedKey {
@@ -49,6 +55,12 @@ pub fn generate_key() -> GeneratedKey {
 impl std::fmt::Debug for BackupKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "BackupKey({:?})", self.fingerprint())
+    }
+}
+
+impl std::fmt::Debug for HeadSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HeadSecret")
     }
 }
 
@@ -138,21 +150,26 @@ impl BackupKey {
 
     /// Computes the HMAC of a head, in hex. `secret` is the secret of its own. Returns `None` without a key, and for a
     /// recipient without that secret.
-    pub(super) fn compute_mac(&self, secret: Option<&str>, bytes: &[u8]) -> Option<String> {
+    pub(super) fn compute_mac(&self, secret: Option<&HeadSecret>, bytes: &[u8]) -> Option<String> {
         Some(to_hex(hmac::sign(&self.head_key(secret)?, bytes).as_ref()))
     }
 
     /// Returns whether this is the HMAC of a head.
-    pub(super) fn is_mac_right(&self, secret: Option<&str>, bytes: &[u8], mac: &str) -> bool {
+    pub(super) fn is_mac_right(
+        &self,
+        secret: Option<&HeadSecret>,
+        bytes: &[u8],
+        mac: &str,
+    ) -> bool {
         let (Some(key), Some(mac)) = (self.head_key(secret), from_hex(mac)) else { return false };
         hmac::verify(&key, bytes, &mac).is_ok()
     }
 
     /// A secret in a base counts also for an identity, because the gateway may have only its recipient.
-    fn head_key(&self, secret: Option<&str>) -> Option<hmac::Key> {
+    fn head_key(&self, secret: Option<&HeadSecret>) -> Option<hmac::Key> {
         match (self, secret) {
             (Self::None, _) | (Self::Recipient(_), None) => None,
-            (_, Some(secret)) => Some(hmac::Key::new(hmac::HMAC_SHA256, &from_hex(secret)?)),
+            (_, Some(secret)) => Some(hmac::Key::new(hmac::HMAC_SHA256, &from_hex(&secret.0)?)),
             (Self::Identity(identity), None) => {
                 let text = identity.to_string();
                 let key = hmac::Key::new(hmac::HMAC_SHA256, text.expose_secret().as_bytes());
@@ -163,9 +180,9 @@ impl BackupKey {
     }
 }
 
-/// Returns a random secret, in hex.
-pub(super) fn random_secret() -> String {
-    to_hex(&rand::random::<[u8; SECRET_BYTES]>())
+/// Returns a random secret.
+pub(super) fn random_secret() -> HeadSecret {
+    HeadSecret(to_hex(&rand::random::<[u8; SECRET_BYTES]>()))
 }
 
 /// Why a stream cannot be decrypted.
@@ -284,5 +301,7 @@ mod tests {
         let refused = BackupKey::parse(Some("AGE-SECRET-KEY-1QQ")).unwrap_err();
         assert!(refused.contains("new-key") && !refused.contains("1QQ"), "{refused}");
         assert!(!format!("{:?}", keys().0).contains("AGE"));
+        let secret = random_secret();
+        assert!(!format!("{secret:?}").contains(&secret.0));
     }
 }

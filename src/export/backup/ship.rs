@@ -3,9 +3,10 @@
 use super::head::{Head, LastFrame, MarkedTime};
 use super::heads::refused_head_failure;
 use super::objects::{FinishedFile, MAX_POINTS, Point, SegmentBuilder, SegmentLine, discard_file};
-use super::parts::{Parts, Uploaded, disk_failure, kept_failure, store_failure};
+use super::parts::{Parts, Uploaded, disk_failure, kept_failure, spoiled_failure, store_failure};
 use super::place::{Objects, Upload};
 use super::report::BackupState;
+use super::secrecy::HeadSecret;
 use super::state::{Anchor, Hole, LocalState, ReplacedBy, Unmerged};
 use crate::cause::DeliveryFailure;
 use penstock_base::time;
@@ -106,13 +107,24 @@ impl<O: Objects> Shipper<O> {
         shipper
     }
 
-    pub(super) fn secret(&self) -> Option<&str> {
-        self.state.secret.as_deref()
+    pub(super) fn secret(&self) -> Option<&HeadSecret> {
+        self.state.secret.as_ref()
     }
 
     /// Returns the last frame that the head covers.
     pub(super) fn last(&self) -> Option<&LastFrame> {
         self.known.as_ref().map(|known| &known.head.last)
+    }
+
+    /// Returns the last frame of the own era that the head covers. Until the worker ships, the head is not compared with the
+    /// journal, which may have other frames.
+    pub(super) fn last_anchor(&self) -> Option<Anchor> {
+        if self.phase != Phase::Running {
+            return None;
+        }
+        let (own, known) = (self.state.era.as_ref()?, self.known.as_ref()?);
+        let LastFrame { sequence, checksum, .. } = known.head.last;
+        (own.id == known.head.era).then_some(Anchor { sequence, checksum })
     }
 
     /// Lets the journal remove what is sent, and not needed for a merge or after a restart.
@@ -151,12 +163,14 @@ impl<O: Objects> Shipper<O> {
         own.is_some_and(|own| self.parts.stored_base(&own.id, last).is_some())
     }
 
-    /// Ships the commits since the last head. Returns whether more wait.
+    /// Ships the commits since the last head. Returns whether more wait that were made before it began: later ones wait
+    /// for the next interval.
     pub(super) async fn ship(&mut self) -> Result<bool, DeliveryFailure> {
         self.relieve_disk().await?;
         if self.phase != Phase::Running {
             return Ok(false);
         }
+        let newest = self.parts.run(|parts| Ok(parts.store.newest_durable())).await?;
         if !self.confirm_head().await? {
             return Ok(self.phase != Phase::Stopped);
         }
@@ -172,7 +186,7 @@ impl<O: Objects> Shipper<O> {
                 let content = self.describe_head(&own, last);
                 self.write_head(content).await?;
                 if self.phase == Phase::Running && self.has_base_to_name() {
-                    return Err(refused_head_failure());
+                    return Err(refused_head_failure(&self.parts.keys));
                 }
             }
             return Ok(false);
@@ -185,11 +199,18 @@ impl<O: Objects> Shipper<O> {
                 sha256: pending.file.sha256.clone(),
                 is_base: false,
             };
-            if self.parts.upload(&upload).await? != Uploaded::Stored {
-                // If another machine has taken over, this notices it.
-                self.is_unchanged().await?;
-                let is_replaced = self.phase == Phase::Stopped;
-                return if is_replaced { Ok(false) } else { Err(kept_failure(&upload.key)) };
+            match self.parts.upload(&upload).await? {
+                Uploaded::Stored => {}
+                Uploaded::Spoiled => {
+                    self.discard_pending();
+                    return Err(spoiled_failure(&upload));
+                }
+                Uploaded::Kept | Uploaded::HeadChanged => {
+                    // If another machine has taken over, this notices it.
+                    self.is_unchanged().await?;
+                    let is_replaced = self.phase == Phase::Stopped;
+                    return if is_replaced { Ok(false) } else { Err(kept_failure(&upload.key)) };
+                }
             }
             self.parts.reported.lock().report.sent_bytes[0] += pending.file.bytes;
             if let Some(pending) = &mut self.pending {
@@ -206,17 +227,19 @@ impl<O: Objects> Shipper<O> {
             return Ok(false);
         }
         if !covered {
-            return Err(refused_head_failure());
+            return Err(refused_head_failure(&self.parts.keys));
         }
-        self.finish_segment(own.id, pending).await
+        let has_more = newest > *sequence;
+        self.finish_segment(own.id, pending).await?;
+        Ok(has_more)
     }
 
-    /// Records that the head covers the pending segment. Returns whether more commits wait.
+    /// Records that the head covers the pending segment.
     async fn finish_segment(
         &mut self,
         era: String,
         pending: PendingSegment,
-    ) -> Result<bool, DeliveryFailure> {
+    ) -> Result<(), DeliveryFailure> {
         self.pending = None;
         let PendingSegment { line, file, raw_bytes, .. } = pending;
         if let Some(base) = self.state.era.as_mut().and_then(|own| own.base.as_mut()) {
@@ -232,23 +255,20 @@ impl<O: Objects> Shipper<O> {
             points: line.points,
         });
         let added = small.clone();
-        let is_newest = self.parts.run(move |parts| {
+        let recorded = self.parts.run(move |parts| {
             discard_file(&parts.folder.segment_file());
-            if let Some(added) = &added {
-                parts.folder.append_unmerged(added).map_err(|error| disk_failure(&error))?;
-            }
-            let is_newest = parts.store.newest_durable() <= line.last;
-            if is_newest {
+            // Whether later commits wait says nothing: under load some always do.
+            if parts.folder.read_points(line.last, 1).is_empty() {
                 parts.folder.discard_points();
             }
-            Ok(is_newest)
+            let added = added.map_or(Ok(()), |added| parts.folder.append_unmerged(&added));
+            added.map_err(|error| disk_failure(&error))
         });
-        let is_newest = is_newest.await?;
+        recorded.await?;
         self.unmerged.extend(small);
         self.parts.report_segment(file.bytes);
         self.want_base_if_due();
-        self.update_retention().await?;
-        Ok(!is_newest)
+        self.update_retention().await
     }
 
     /// Builds the next segment, if there are commits after the last one.
@@ -336,8 +356,8 @@ impl<O: Objects> Shipper<O> {
         if !self.parts.disk.is_in_reserve() || self.phase == Phase::Stopped {
             return Ok(());
         }
-        let sent =
-            self.last().map(|last| last.sequence).or(self.state.anchor.map(|at| at.sequence));
+        self.state.anchor = self.last_anchor().or(self.state.anchor);
+        let sent = self.state.retain_after();
         let lost = self.parts.run(move |parts| {
             let failed = |error: Error| store_failure(&error);
             let newest = parts.store.newest_durable();
@@ -347,20 +367,18 @@ impl<O: Objects> Shipper<O> {
             }
             parts.store.retain_frames_after(Some(newest)).map_err(failed)?;
             let oldest = parts.store.oldest_frame().map_err(failed)?;
-            Ok(sent.map(|sent| (oldest > sent + 1, sent + 1, newest)))
+            let hole = sent.filter(|sent| oldest > sent + 1);
+            Ok(Some(hole.map(|sent| Hole { from: sent + 1, to: newest })))
         });
-        let Some((is_lost, from, to)) = lost.await? else { return Ok(()) };
+        let Some(hole) = lost.await? else { return Ok(()) };
         self.unmerged.clear();
-        if !is_lost {
-            if let Some(LastFrame { sequence, checksum, .. }) = self.last().cloned() {
-                self.state.anchor = Some(Anchor { sequence, checksum });
-            }
-            return self.write_state().await;
+        match hole {
+            Some(hole) => self.give_up_frames(hole, "the disk is full up to its reserve").await,
+            None => self.write_state().await,
         }
-        self.give_up_frames(Hole { from, to }, "the disk is full up to its reserve").await
     }
 
-    /// Records that frames are gone that were not sent. A new era with a base follows.
+    /// Records that frames are gone that were not sent. A new era with a base follows; its begin is the end of the hole.
     async fn give_up_frames(&mut self, hole: Hole, reason: &str) -> Result<(), DeliveryFailure> {
         let Hole { from, to } = hole;
         tracing::warn!(
@@ -372,7 +390,8 @@ impl<O: Objects> Shipper<O> {
         self.state.hole = Some(hole);
         self.parts.report_hole(self.state.hole);
         self.discard_pending();
-        self.state.anchor = None;
+        // The begin of the hole is known again after a restart.
+        self.state.anchor = self.last_anchor().or(self.state.anchor);
         self.lost_frames = true;
         self.phase = Phase::Starting;
         self.write_state().await
@@ -389,6 +408,7 @@ impl<O: Objects> Shipper<O> {
         self.discard_pending();
         self.write_state().await?;
         let released = self.parts.run(|parts| {
+            parts.folder.discard_points();
             parts.store.retain_frames_after(None).map_err(|error| store_failure(&error))
         });
         released.await
@@ -419,8 +439,11 @@ impl<O: Objects> Shipper<O> {
 
     /// Writes the state of the backup in the data directory.
     pub(super) async fn write_state(&self) -> Result<(), DeliveryFailure> {
-        let state = self.state.clone();
+        let mut state = self.state.clone();
         let written = self.parts.run(move |parts| {
+            let _guard = parts.state_lock.lock();
+            // What the operator asked for meanwhile is in the file already.
+            state.take_over |= *parts.take_over.lock();
             parts.folder.write_state(&state).map_err(|error| disk_failure(&error))
         });
         written.await

@@ -2,14 +2,14 @@
 //! one.
 use super::chain::Checksum;
 use super::head::{Continued, DocumentError, EraRecord, Head, LastFrame, MarkedTime, PreviousEra};
-use super::heads::{Origin, document_failure, old_head_failure};
+use super::heads::{Origin, document_failure, old_head_failure, refused_head_failure};
 use super::keys::new_era_id;
-use super::parts::store_failure;
+use super::parts::{Parts, store_failure};
 use super::place::{Objects, Precondition, Replaced, SmallObject};
 use super::plan;
 use super::secrecy::random_secret;
 use super::ship::{KnownHead, Phase, Shipper};
-use super::state::{Anchor, OwnEra};
+use super::state::{Anchor, Hole, OwnEra};
 use crate::cause::DeliveryFailure;
 use penstock_store::Error;
 
@@ -33,32 +33,38 @@ impl<O: Objects> Shipper<O> {
         }
         let found = self.parts.objects.get(&self.parts.keys.head()).await?;
         let Some(SmallObject { text, etag }) = found else {
-            return self.begin_era(None, None).await;
+            return self.begin_era(None, None, false).await;
         };
         let has_own = self.state.era.is_some() || self.state.beginning.is_some();
-        let takes_over = self.state.take_over || (self.parts.options.new_era && !has_own);
+        // It is tried until it succeeds, also once the new era is in the data directory.
+        self.state.take_over |= self.parts.options.new_era && !has_own;
+        let takes_over = self.state.take_over;
         let (head, origin) = match self.read_head(&text) {
             Ok(found) => found,
             Err(DocumentError::Malformed { .. } | DocumentError::WrongMac) if takes_over => {
-                return self.begin_era(None, etag).await;
+                return self.begin_era(None, etag, false).await;
             }
-            Err(error) => return Err(document_failure(&error)),
+            Err(error) => return Err(document_failure(&self.parts.keys, &error)),
         };
         if takes_over {
-            return self.begin_era(Some(head), etag).await;
+            let is_continued =
+                origin == Origin::Own && self.find_reason_for_new_era(&head).await == Ok(None);
+            return self.begin_era(Some(head), etag, is_continued).await;
         }
         match origin {
             Origin::Former => {
                 let known = self.state.anchor.map_or(0, |anchor| anchor.sequence);
-                return Err(old_head_failure(head.last.sequence, known));
+                return Err(old_head_failure(&self.parts.keys, head.last.sequence, known));
             }
             Origin::Other => return self.record_replacement(&head.era).await,
             Origin::Own => {}
         }
-        match self.find_reason_for_new_era(&head).await? {
+        let compared = self.find_reason_for_new_era(&head).await?;
+        let new_key = (!self.can_check(&head)).then_some("service.backup.key has changed");
+        match new_key.or(compared) {
             Some(reason) => {
                 tracing::warn!(era = head.era, reason, "The backup begins a new era.");
-                self.begin_era(Some(head), etag).await
+                self.begin_era(Some(head), etag, compared.is_none()).await
             }
             None => self.continue_era(head, etag).await,
         }
@@ -98,14 +104,11 @@ impl<O: Objects> Shipper<O> {
         Ok(())
     }
 
-    /// Returns why the era of a head of this gateway cannot be continued.
+    /// Returns why the journal cannot continue the era of a head of this gateway.
     async fn find_reason_for_new_era(
         &self,
         head: &Head,
     ) -> Result<Option<&'static str>, DeliveryFailure> {
-        if !self.can_check(head) {
-            return Ok(Some("service.backup.key has changed"));
-        }
         if self.lost_frames {
             return Ok(Some("frames that were not sent are no longer in the journal"));
         }
@@ -115,7 +118,7 @@ impl<O: Objects> Shipper<O> {
             return Ok(Some("the data directory does not have the state of this era"));
         };
         if anchor.sequence > last.sequence {
-            return Err(old_head_failure(last.sequence, anchor.sequence));
+            return Err(old_head_failure(&self.parts.keys, last.sequence, anchor.sequence));
         }
         // A frame of the head that the journal lacks was synced before it was sent, so the medium has lost it. Only the disk
         // that sent it gets here: see `state::Writer`.
@@ -160,6 +163,7 @@ impl<O: Objects> Shipper<O> {
         head: Head,
         etag: Option<String>,
     ) -> Result<(), DeliveryFailure> {
+        self.discard_pending();
         self.unmerged = self.parts.folder.read_unmerged(&head.era);
         self.unmerged.retain(|segment| segment.last <= head.last.sequence);
         let is_restorable = head.restorable().is_some();
@@ -173,14 +177,18 @@ impl<O: Objects> Shipper<O> {
         self.state.era.as_ref().map_or("", |own| own.id.as_str())
     }
 
-    /// Begins a new era. It replaces the head `found`, or one that cannot be used, with this entity tag.
+    /// Begins a new era. It replaces the head `found`, or one that cannot be used, with this entity tag. `is_continued` says
+    /// whether the journal continues what that head covers.
     async fn begin_era(
         &mut self,
         found: Option<Head>,
         etag: Option<String>,
+        is_continued: bool,
     ) -> Result<(), DeliveryFailure> {
         self.discard_pending();
-        let own = self.prepare_era(found.as_ref()).await?;
+        // The head was read after that attempt: it is `found`, or the precondition excludes it.
+        self.unclear = None;
+        let own = self.prepare_era(found.as_ref(), is_continued).await?;
         let record = EraRecord::new(
             &self.parts.gateway,
             (&own.id, own.number),
@@ -203,9 +211,12 @@ impl<O: Objects> Shipper<O> {
         };
         let content = self.describe_head(&own, own.begin.clone());
         self.write_head(content).await?;
-        if self.era_id() != own.id {
-            // Another head was there. The next attempt begins with that one.
+        if self.phase == Phase::Stopped {
             return Ok(());
+        }
+        if self.era_id() != own.id {
+            // The next attempt begins with the head that the bucket has then.
+            return Err(refused_head_failure(&self.parts.keys));
         }
         tracing::info!(
             era = own.id,
@@ -217,15 +228,20 @@ impl<O: Objects> Shipper<O> {
 
     /// Stores a new era in the data directory, before anything in the bucket names it. One that was begun before is used
     /// again, because its head may still arrive.
-    async fn prepare_era(&mut self, found: Option<&Head>) -> Result<OwnEra, DeliveryFailure> {
-        if let Some(begun) = self.state.beginning.clone().filter(|_| !self.lost_frames) {
+    ///
+    /// A new era begins where the head before it ends, if the journal has the frames after that. Otherwise it begins with
+    /// the newest frame, and the frames between are a hole.
+    async fn prepare_era(
+        &mut self,
+        found: Option<&Head>,
+        is_continued: bool,
+    ) -> Result<OwnEra, DeliveryFailure> {
+        if let Some(begun) = self.state.beginning.clone()
+            && found.is_none_or(|head| head.number < begun.number)
+        {
             let sequence = begun.begin.sequence;
-            let is_usable = self.parts.run(move |parts| {
-                let oldest = parts.store.oldest_frame().map_err(|error| store_failure(&error))?;
-                Ok((oldest - 1..=parts.store.newest_durable()).contains(&sequence))
-            });
-            let is_newer = found.is_none_or(|head| head.number < begun.number);
-            if is_newer && is_usable.await? {
+            if self.parts.run(move |parts| retain_after(parts, sequence)).await? {
+                self.record_hole(found, is_continued, sequence);
                 return Ok(begun);
             }
         }
@@ -235,10 +251,15 @@ impl<O: Objects> Shipper<O> {
         let number = listed.max(known) + 1;
         let id = new_era_id(number);
         let checksum = Checksum::of_era(&id);
+        let end = found.filter(|_| is_continued).map(|head| head.last.clone());
         let begun = self.parts.run(move |parts| {
+            if let Some(LastFrame { sequence, time, .. }) = end
+                && retain_after(parts, sequence)?
+            {
+                return Ok(LastFrame { sequence, checksum, time });
+            }
             // Before the sequence is read, so that no compaction removes the frames after it.
-            let retained = parts.store.retain_frames_after(Some(parts.store.newest_durable()));
-            retained.map_err(|error| store_failure(&error))?;
+            retain_after(parts, parts.store.newest_durable())?;
             let sequence = parts.store.newest_durable();
             // Those of frames that are lost would be taken for those of new ones.
             parts.folder.discard_points();
@@ -246,6 +267,7 @@ impl<O: Objects> Shipper<O> {
             Ok(LastFrame { sequence, checksum, time })
         });
         let begin = begun.await?;
+        self.record_hole(found, is_continued, begin.sequence);
         let previous = found.and_then(|head| self.trust_restorable(head));
         let own = OwnEra { id, number, begin, previous, base: None };
         let key = &self.parts.key;
@@ -261,6 +283,22 @@ impl<O: Objects> Shipper<O> {
         Ok(own)
     }
 
+    /// Records the commits of this gateway that no era has one by one, if a new one begins after `begin`.
+    fn record_hole(&mut self, found: Option<&Head>, is_continued: bool, begin: u64) {
+        let sent = match found {
+            Some(head) if is_continued => Some(head.last.sequence),
+            // The medium lost the newest of the frames that were sent, and has no others.
+            Some(head) if self.anchor_of(&head.era).is_some() && begin <= head.last.sequence => {
+                None
+            }
+            _ => self.state.retain_after().or(self.state.anchor_sequence()),
+        };
+        if let Some(sent) = sent.filter(|sent| *sent < begin) {
+            self.state.hole = Some(Hole { from: sent + 1, to: begin });
+            self.parts.report_hole(self.state.hole);
+        }
+    }
+
     /// Returns what a head says can be restored, if its HMAC is right, or if the data directory knows its base. The new head
     /// gives it an HMAC of this gateway.
     fn trust_restorable(&self, head: &Head) -> Option<PreviousEra> {
@@ -271,4 +309,13 @@ impl<O: Objects> Shipper<O> {
         let is_known = base.is_some() && base == head.base.as_ref();
         if is_right || is_known { head.restorable() } else { None }
     }
+}
+
+/// Lets the journal keep the frames after this one. Returns whether it has all of them, and the frame itself or a base
+/// with it.
+fn retain_after<O: Objects>(parts: &Parts<O>, sequence: u64) -> Result<bool, DeliveryFailure> {
+    let retained = parts.store.retain_frames_after(Some(sequence));
+    let oldest = retained.and_then(|()| parts.store.oldest_frame());
+    let oldest = oldest.map_err(|error| store_failure(&error))?;
+    Ok(oldest <= sequence + 1 && sequence <= parts.store.newest_durable())
 }

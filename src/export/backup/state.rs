@@ -3,6 +3,7 @@
 use super::chain::Checksum;
 use super::head::{BaseEntry, Head, LastFrame, PreviousEra};
 use super::objects::{Point, discard_file};
+use super::secrecy::HeadSecret;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::files;
 use serde::{Deserialize, Serialize};
@@ -81,7 +82,7 @@ pub(super) struct ReplacedBy {
 pub(super) struct LocalState {
     pub(super) version: u32,
     /// The secret of the head's HMAC, if the key is a recipient.
-    pub(super) secret: Option<String>,
+    pub(super) secret: Option<HeadSecret>,
     /// The era whose head was confirmed.
     pub(super) era: Option<OwnEra>,
     /// An era whose head may not be there yet.
@@ -96,7 +97,7 @@ pub(super) struct LocalState {
     /// The highest number of an era that is known.
     pub(super) highest_number: u64,
     pub(super) replaced: Option<ReplacedBy>,
-    /// Whether the store is a copy for a look.
+    /// Whether the store is a copy for inspection.
     pub(super) copy: bool,
     /// Whether the operator asked for a new era, whoever has the current one.
     pub(super) take_over: bool,
@@ -248,7 +249,7 @@ impl BackupFolder {
     /// Reads the small segments of an era that are not merged yet, in order.
     pub(super) fn read_unmerged(&self, era: &str) -> Vec<Unmerged> {
         let segments = read_lines::<Unmerged>(&self.path.join(UNMERGED_FILE));
-        segments.into_iter().filter(|segment| segment.era == era).collect()
+        segments.filter(|segment| segment.era == era).collect()
     }
 
     /// Adds a small segment. If a power cut loses the line, the segment stays small.
@@ -258,9 +259,7 @@ impl BackupFolder {
 
     /// Reads the times of the frames after `after`, in order, at most so many: without a link the file grows for long.
     pub(super) fn read_points(&self, after: u64, max: usize) -> Vec<Point> {
-        let Ok(file) = File::open(self.path.join(POINTS_FILE)) else { return Vec::new() };
-        let lines = BufReader::new(file).lines().map_while(Result::ok);
-        let points = lines.filter_map(|line| serde_json::from_str::<Point>(&line).ok());
+        let points = read_lines::<Point>(&self.path.join(POINTS_FILE));
         points.filter(|point| point.sequence > after).take(max).collect()
     }
 
@@ -285,10 +284,11 @@ impl BackupFolder {
     }
 }
 
-/// Reads the lines of a file. A line that a crash cut off is ignored.
-fn read_lines<T: for<'a> Deserialize<'a>>(path: &Path) -> Vec<T> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+/// Reads the lines of a file. One that a crash cut off, or that a medium damaged, is ignored, whatever bytes it has.
+fn read_lines<T: for<'a> Deserialize<'a>>(path: &Path) -> impl Iterator<Item = T> + use<T> {
+    let file = File::open(path).ok();
+    let lines = file.into_iter().flat_map(|file| BufReader::new(file).split(b'\n'));
+    lines.map_while(Result::ok).filter_map(|line| serde_json::from_slice(&line).ok())
 }
 
 /// Adds a line to a file, on its own also if the last one was cut off.
@@ -304,7 +304,7 @@ impl LocalState {
     pub(super) fn hold_reason(&self) -> Option<String> {
         if self.copy {
             return Some(
-                "this store is a copy for a look (penstock restore --copy), which disturbs nobody"
+                "this store is a copy for inspection (penstock restore --copy), which disturbs nobody"
                     .to_owned(),
             );
         }
@@ -319,7 +319,7 @@ impl LocalState {
     pub(super) fn log_hold(&self) {
         if self.copy {
             tracing::warn!(
-                "This store is a copy for a look: its backup, exports, sources and webhooks stand still."
+                "This store is a copy for inspection: its backup, exports, sources and webhooks stand still."
             );
         } else if let Some(ReplacedBy { at, era }) = &self.replaced {
             tracing::error!(
@@ -362,7 +362,7 @@ impl LocalState {
 
     /// Returns the sequence after which the journal must keep all frames.
     pub(super) fn retain_after(&self) -> Option<u64> {
-        if self.copy || self.replaced.is_some() {
+        if self.copy || (self.replaced.is_some() && !self.take_over) {
             return None;
         }
         let begin = self.beginning.as_ref().map(|era| era.begin.sequence);
@@ -460,10 +460,13 @@ mod tests {
         folder.append_unmerged(&first).unwrap();
         let mut file =
             OpenOptions::new().append(true).open(folder.path.join(UNMERGED_FILE)).unwrap();
-        file.write_all(b"\n{\"era\":\"e\"").unwrap();
+        file.write_all(b"\n{\"era\":\"e\"\n\xff\xfe\0").unwrap();
         folder.append_unmerged(&second).unwrap();
         let point = |sequence| Point { sequence, time: time_of_system() };
-        (1..9).for_each(|sequence| folder.append_point(&point(sequence)).unwrap());
+        (1..5).for_each(|sequence| folder.append_point(&point(sequence)).unwrap());
+        let mut file = OpenOptions::new().append(true).open(folder.path.join(POINTS_FILE)).unwrap();
+        file.write_all(b"\xc3\x28\n").unwrap();
+        (5..9).for_each(|sequence| folder.append_point(&point(sequence)).unwrap());
         let points = folder.read_points(3, 2);
         assert_eq!(points.iter().map(|point| point.sequence).collect::<Vec<_>>(), [4, 5]);
         assert_eq!(folder.read_unmerged("e"), [first, second.clone()]);

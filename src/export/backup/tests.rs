@@ -3,6 +3,7 @@
 //! the state after a commit that the head names, and the machine that was replaced writes nothing more.
 mod bucket;
 mod machine;
+mod repairs;
 
 use super::head::MarkedTime;
 use super::objects::Point;

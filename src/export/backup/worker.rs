@@ -37,6 +37,8 @@ pub(super) enum Step {
 pub(super) struct ShipWorker<O> {
     shipper: Shipper<O>,
     is_probed: bool,
+    /// Whether the backup was listed, or could not be.
+    is_listed: bool,
     next_check: Instant,
     next_merge: Instant,
     next_ship: Instant,
@@ -57,6 +59,7 @@ impl<O: Objects> ShipWorker<O> {
         Self {
             shipper: Shipper::new(parts, state),
             is_probed: false,
+            is_listed: false,
             next_check: now,
             next_merge: now + MERGE_INTERVAL,
             next_ship: now,
@@ -91,6 +94,9 @@ impl<O: Objects> ShipWorker<O> {
             Phase::Starting => Some(Step::Start),
             Phase::Running if *self.parts().take_over.lock() => Some(Step::Start),
             Phase::Running if !self.is_probed => Some(Step::Probe),
+            // Once before anything is sent: what an earlier process left above the head can have frames that the medium has
+            // lost since. It would count as soon as the head is above it.
+            Phase::Running if !self.is_listed => Some(Step::Check),
             // First, so that commits never wait for what else is done.
             Phase::Running if now >= self.next_ship || self.shipper.has_base_to_name() => {
                 Some(Step::Ship)
@@ -191,6 +197,7 @@ impl<O: Objects> DeliveryQueue for ShipWorker<O> {
         let failure = match sent {
             None => return Next::Continue,
             Some(done) if matches!(step, Step::Check | Step::Delete | Step::Merge) => {
+                self.is_listed = true;
                 self.record_cleanup(step, done);
                 return Next::Continue;
             }
@@ -199,10 +206,6 @@ impl<O: Objects> DeliveryQueue for ShipWorker<O> {
                 let had_failed = self.parts().clear_failure();
                 if self.log_limit.reset_after_success() && had_failed {
                     tracing::info!("The backup continues after a failure.");
-                }
-                // An attempt to begin an era may have to be repeated with what the bucket has now.
-                if step == Step::Start && self.shipper.phase == Phase::Starting {
-                    self.not_before = Instant::now() + self.parts().timings.first_delay;
                 }
                 return Next::Continue;
             }

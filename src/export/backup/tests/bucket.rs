@@ -1,13 +1,14 @@
 //! A bucket in memory, which fails.
 use crate::backup::place::{
-    ListedObject, Listing, ObjectBody, Objects, OtherObject, Precondition, Replaced, SmallObject,
-    Upload,
+    ListedObject, Listing, ObjectBody, Objects, OtherObject, Place, Precondition, Replaced,
+    SmallObject, Upload,
 };
 use crate::cause::DeliveryFailure;
 use crate::file::to_hex;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use penstock_resources::export::Cause;
+use penstock_store::{Error, Store};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -40,6 +41,12 @@ pub(super) struct BucketState {
     pub(super) writes: u64,
     pub(super) ahead: SignedDuration,
     pub(super) ignores_if_match: bool,
+    /// Whether it answers 412 to each head.
+    pub(super) refuses_heads: bool,
+    /// The key of an object that is listed, and that nobody can open.
+    pub(super) unreadable: Option<String>,
+    /// A store that gets a commit during each upload.
+    pub(super) busy: Option<Store>,
 }
 
 /// A bucket in memory.
@@ -113,6 +120,9 @@ impl Objects for MemoryBucket {
         precondition: &Precondition,
     ) -> Result<Replaced, DeliveryFailure> {
         self.request(|state, _| {
+            if state.refuses_heads && key.ends_with("head.json") {
+                return Replaced::Refused;
+            }
             let found = state.objects.get(key).map(|found| &found.etag);
             let holds = match precondition {
                 Precondition::Always => true,
@@ -140,8 +150,18 @@ impl Objects for MemoryBucket {
         upload: &Upload,
         leftover: Option<&OtherObject>,
     ) -> Result<(), DeliveryFailure> {
-        let bytes = std::fs::read(&upload.path).unwrap();
-        assert_eq!(bytes.len() as u64, upload.bytes);
+        // As the code that delivers exports.
+        let bytes = std::fs::read(&upload.path).unwrap_or_default();
+        if to_hex(&Sha256::digest(&bytes)) != upload.sha256 {
+            return Err(DeliveryFailure::of_gateway("the file is damaged"));
+        }
+        let busy = self.0.lock().busy.clone();
+        if let Some(store) = busy {
+            let number = rand::random::<u64>().to_be_bytes();
+            store
+                .transact::<_, Error>(|change| change.put_document("busy", b"n", &number))
+                .unwrap();
+        }
         let is_stored = self.request(|state, _| {
             let may_store = match state.objects.get(&upload.key) {
                 None => true,
@@ -178,11 +198,17 @@ impl Objects for MemoryBucket {
     }
 
     async fn open(&self, key: &str) -> Result<Option<ObjectBody>, DeliveryFailure> {
-        let found = self.0.lock().objects.get(key).map(|found| found.bytes.clone());
-        Ok(found.map(ObjectBody::Bytes))
+        let state = self.0.lock();
+        let found = state.objects.get(key).filter(|_| state.unreadable.as_deref() != Some(key));
+        Ok(found.map(|found| ObjectBody::Bytes(found.bytes.clone())))
     }
 
     fn has_preconditions(&self) -> bool {
         true
+    }
+
+    fn place(&self) -> Place {
+        let location = "the bucket of the test".to_owned();
+        Place { target: "vault".to_owned(), location }
     }
 }

@@ -45,6 +45,10 @@ pub(super) struct Machine {
     pub(super) dir: TempDir,
     pub(super) bucket: MemoryBucket,
     pub(super) key: String,
+    /// `service.limits.disk-reserve`, from the next start on.
+    pub(super) reserve: u64,
+    /// `service.backup.new-era`, from the next start on.
+    pub(super) new_era: bool,
     pub(super) runtime: Runtime,
     pub(super) running: Option<Running>,
     /// The content after each commit, by sequence.
@@ -77,7 +81,8 @@ impl Machine {
     pub(super) fn in_dir(dir: TempDir, bucket: &MemoryBucket, key: &str) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (bucket, key, states) = (bucket.clone(), key.to_owned(), BTreeMap::new());
-        let mut machine = Self { dir, bucket, key, runtime, running: None, states };
+        let mut machine =
+            Self { dir, bucket, key, reserve: 0, new_era: false, runtime, running: None, states };
         machine.restart();
         machine
     }
@@ -104,8 +109,8 @@ impl Machine {
             token: random_token(),
             store: ReadStore::clone(&store),
             clock: Clock::open(store.clone()).unwrap(),
-            disk: Disk::new(self.dir.path().to_owned(), 0),
-            options: settings(&self.key),
+            disk: Disk::new(self.dir.path().to_owned(), self.reserve),
+            options: Backup { new_era: self.new_era, ..settings(&self.key) },
             timings: DeliveryTimings::default(),
             folder,
             uplink: Uplink::new(None, None),
@@ -114,6 +119,7 @@ impl Machine {
             cleared: watch::Sender::new(false),
             base: Mutex::new(BaseWork::Idle),
             take_over: Mutex::new(false),
+            state_lock: Mutex::new(()),
             reported: Mutex::new(Reported::default()),
         });
         let base = BaseWorker::new(Arc::clone(&parts));

@@ -9,6 +9,7 @@ mod fixture;
 mod holders;
 mod lost;
 mod reopened;
+mod replaced;
 mod retention;
 
 use crate::cause::DeliveryOutcome;

@@ -252,7 +252,7 @@ impl FileCopy {
             if chunk.is_empty() {
                 break;
             }
-            std::thread::sleep(self.uplink.reserve_bytes(chunk.len()));
+            self.uplink.block_for_bandwidth(chunk.len());
             hasher.update(chunk);
             target.write_all(chunk)?;
         }

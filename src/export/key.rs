@@ -1,8 +1,10 @@
 //! The keys of exports. Exports are created with a key from the template of their target, and the check of a bucket
 //! parses it back.
 mod parse;
+mod reserved;
 
 pub(super) use parse::{ExportKey, ObjectRole};
+pub(super) use reserved::{backup_root, heartbeat_key, is_reserved_key};
 
 use super::file::to_hex;
 use penstock_config::{ExportFormat, GraphTemplate, KeyPart, KeyTemplate, Placeholder};
@@ -92,45 +94,6 @@ impl FileSettings {
             None => values.build_key(&self.key, self.format),
         }
     }
-}
-
-/// The folder of heartbeats, after the prefix of a target.
-const HEARTBEAT_FOLDER: &str = "_status";
-
-/// Returns the key of a gateway's heartbeat.
-pub(super) fn heartbeat_key(prefix: &str, gateway: &str) -> String {
-    format!("{prefix}{HEARTBEAT_FOLDER}/{}{JSON_ENDING}", percent_encode(gateway))
-}
-
-/// Returns whether this is the key of a heartbeat. Without the known prefix of the target, `_status` is a whole folder.
-pub(super) fn is_heartbeat_key(key: &str, prefix: Option<&str>) -> bool {
-    let is_gateway = |text: &str| {
-        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        !text.is_empty() && text.chars().all(is_allowed)
-    };
-    key.rsplit_once('/').is_some_and(|(folder, file)| {
-        let has_prefix = prefix.is_some() && folder.strip_suffix(HEARTBEAT_FOLDER) == prefix;
-        let is_folder = folder.rsplit('/').next() == Some(HEARTBEAT_FOLDER);
-        (has_prefix || is_folder) && file.strip_suffix(JSON_ENDING).is_some_and(is_gateway)
-    })
-}
-
-/// The folder of backups, after the prefix of a target.
-const BACKUP_FOLDER: &str = "_backup";
-
-/// Returns what all keys of a gateway's backup begin with.
-pub(super) fn backup_root(prefix: &str, gateway: &str) -> String {
-    format!("{prefix}{BACKUP_FOLDER}/{}/", percent_encode(gateway))
-}
-
-/// Returns whether this is a key of a backup. Without the known prefix of the target, `_backup` is a whole folder.
-pub(super) fn is_backup_key(key: &str, prefix: Option<&str>) -> bool {
-    let has_prefix = prefix.is_some_and(|prefix| {
-        let rest = key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(BACKUP_FOLDER));
-        rest.is_some_and(|rest| rest.starts_with('/'))
-    });
-    let mut folders = key.split('/').rev().skip(1);
-    has_prefix || folders.any(|folder| folder == BACKUP_FOLDER)
 }
 
 /// Returns the key of the metadata of an export in the format `jsonl`. In the format `json` the metadata is in the file.
@@ -285,43 +248,6 @@ mod tests {
     use super::parse::MAX_READINGS;
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn only_backups_have_their_keys() {
-        assert_eq!(backup_root("plant-", "edge-1"), "plant-_backup/edge-1/");
-        for key in ["_backup/edge-1/head.json", "plant/_backup/a/000001-ab/1.base.age"] {
-            assert!(is_backup_key(key, None) && is_backup_key(key, Some("x-")), "{key}");
-        }
-        assert!(is_backup_key("plant-_backup/edge-1/head.json", Some("plant-")));
-        for key in ["plant-_backup/edge-1/head.json", "_backup.json", "a/_backup", "x_backup/a"] {
-            assert!(!is_backup_key(key, None) && !is_backup_key(key, Some("plan")), "{key}");
-        }
-    }
-
-    #[test]
-    fn only_heartbeats_have_their_keys() {
-        assert_eq!(heartbeat_key("plant/", "edge-1"), "plant/_status/edge-1.json");
-        assert_eq!(heartbeat_key("plant-", "edge-1"), "plant-_status/edge-1.json");
-        for key in ["_status/a.json", "plant/_status/edge-1.json", "a/b/_status/x.y_z.json"] {
-            assert!(is_heartbeat_key(key, None) && is_heartbeat_key(key, Some("x-")), "{key}");
-        }
-        let with_prefix = "plant-_status/edge-1.json";
-        assert!(is_heartbeat_key(with_prefix, Some("plant-")));
-        assert!(!is_heartbeat_key(with_prefix, Some("plan")));
-        assert!(!is_heartbeat_key(with_prefix, None));
-        for key in [
-            "_status.json",
-            "_status/.json",
-            "_status/a.txt",
-            "_status/a b.json",
-            "_status/a/b.json",
-            "_status/%20.json",
-            "Pump/a.json",
-            "pump_status/a.json",
-        ] {
-            assert!(!is_heartbeat_key(key, None), "{key}");
-        }
-    }
 
     fn template(text: &str) -> KeyTemplate {
         text.parse().unwrap()

@@ -309,7 +309,7 @@ impl Exporter {
     }
 
     /// Returns why exports, events, heartbeats and sources stand still, if they do: another machine has taken over, or the
-    /// store is a copy for a look.
+    /// store is a copy for inspection.
     pub fn hold_reason(&self) -> Option<String> {
         self.inner.uplink.hold_reason()
     }

@@ -2,34 +2,52 @@
 //! parked, and a full export of their Business Object replaces them.
 use super::ExporterParts;
 use super::blocking::run_blocking;
-use super::queue::ExportQueue;
+use super::queue::{ExportQueue, RECORDS_PER_READ};
 use super::record::{EXPORTS, Record};
 use super::{ExportRequester, backup, make};
 use penstock_base::error::GatewayError;
 use penstock_base::shared::Shared;
-use penstock_resources::export::{Export, ExportStatus};
+use penstock_resources::export::{Export, ExportKind, ExportStatus};
 use penstock_store::{Error, Transaction};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Why such an export was parked.
 const LOST_FILE: &str = "its file was lost with the machine that rendered it; a full export of the Business Object, which \
      the restored gateway creates, replaces it";
 
+/// Lost exports: by Business Object and target, the order of the last one.
+type LostExports = BTreeMap<String, BTreeMap<String, u64>>;
+
 /// Replaces lost exports once after a restore. What fails is tried again at the next start.
 pub(super) async fn replace_lost_exports(inner: &Shared<ExporterParts>) {
     let replaced = run_blocking(inner, |inner| {
-        if !backup::has_lost_exports(&inner.options.data_dir) {
-            return Ok(());
+        let data_dir = &inner.options.data_dir;
+        if backup::has_lost_exports(data_dir) && replace_all(inner)? {
+            backup::record_lost_exports_replaced(data_dir)?;
         }
-        let lost = inner.queue.park_lost()?;
-        for (business_object, targets) in &lost {
-            replace_exports(inner, business_object, targets)?;
-        }
-        backup::record_lost_exports_replaced(&inner.options.data_dir)
+        Ok(())
     });
     if let Err(error) = replaced.await {
         tracing::error!(%error, "Exports whose files are gone could not be replaced; the next start tries again.");
     }
+}
+
+/// Parks and replaces all lost exports. Returns false if some could not be replaced. Blocking.
+pub(super) fn replace_all(inner: &ExporterParts) -> Result<bool, GatewayError> {
+    let lost = inner.queue.park_lost()?;
+    let mut are_replaced = true;
+    for (business_object, targets) in &inner.queue.without_replaced(lost)? {
+        if let Err(error) = replace_exports(inner, business_object, targets) {
+            are_replaced = false;
+            tracing::error!(
+                business_object,
+                %error,
+                "Exports of a Business Object whose files are gone could not be replaced; push it, or restart the \
+                 gateway once it can be exported."
+            );
+        }
+    }
+    Ok(are_replaced)
 }
 
 /// Creates a full export for these targets, unless the next automatic one is full anyway: after a restore no target is
@@ -37,19 +55,16 @@ pub(super) async fn replace_lost_exports(inner: &Shared<ExporterParts>) {
 fn replace_exports(
     inner: &ExporterParts,
     business_object: &str,
-    targets: &BTreeSet<String>,
+    targets: &BTreeMap<String, u64>,
 ) -> Result<(), GatewayError> {
     let Some(compiled) = inner.options.catalogue.get(business_object) else { return Ok(()) };
-    let definition = &compiled.object.definition;
-    if definition.export_on_change || make::check_exportable(&inner.options, &compiled).is_err() {
-        return Ok(());
-    }
     let current = make::all_targets(&compiled);
     let targets: Vec<String> =
-        current.into_iter().filter(|target| targets.contains(target)).collect();
-    if targets.is_empty() {
+        current.into_iter().filter(|target| targets.contains_key(target)).collect();
+    if targets.is_empty() || compiled.object.definition.export_on_change {
         return Ok(());
     }
+    make::check_exportable(&inner.options, &compiled)?;
     let export_lock = inner.export_lock(business_object);
     let _one_at_a_time = export_lock.lock();
     make::create_full_export(
@@ -63,13 +78,13 @@ fn replace_exports(
 }
 
 impl ExportQueue {
-    /// Parks the queued exports whose files are gone. Returns the Business Objects and targets of all that were parked so,
-    /// now or by an attempt before.
-    fn park_lost(&self) -> Result<BTreeMap<String, BTreeSet<String>>, GatewayError> {
+    /// Parks the queued exports whose files are gone. Returns all that were parked so, now or by an attempt before. A
+    /// record that cannot be read is left out; it is in the log.
+    fn park_lost(&self) -> Result<LostExports, GatewayError> {
         let mut state = self.lock_state();
-        let mut lost: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut lost = LostExports::new();
         let mut parked: Vec<(u64, Record)> = Vec::new();
-        for order in state.undelivered_orders().unwrap_or_default() {
+        for order in state.readable_undelivered_orders() {
             let Some(mut record) = EXPORTS.get_or_log(&self.store.read(), order)? else { continue };
             let entry = &record.entry;
             let was_parked = entry.last_error.as_deref() == Some(LOST_FILE);
@@ -78,7 +93,8 @@ impl ExportQueue {
             let is_lost = is_queued && self.spool.open_file(&file, entry.bytes).is_err();
             if was_parked || is_lost {
                 let targets = lost.entry(entry.business_object.clone()).or_default();
-                targets.insert(entry.target.clone());
+                let last = targets.entry(entry.target.clone()).or_insert(order);
+                *last = order.max(*last);
             }
             if is_lost {
                 record.entry.status = ExportStatus::Parked;
@@ -107,6 +123,21 @@ impl ExportQueue {
             state.queues.entry(target.clone()).or_default().remove(*order, record);
             state.parked.insert(*order, *bytes);
             self.publish_entry(&record.entry);
+        }
+        Ok(lost)
+    }
+
+    /// Removes those that were replaced already, by an attempt before or by a push.
+    fn without_replaced(&self, mut lost: LostExports) -> Result<LostExports, GatewayError> {
+        if lost.is_empty() {
+            return Ok(lost);
+        }
+        for row in EXPORTS.scan().pages(|| self.store.read(), RECORDS_PER_READ) {
+            let Ok((order, Record { entry, .. })) = row?.entry() else { continue };
+            let is_full = entry.kind == ExportKind::Full && entry.status != ExportStatus::Parked;
+            if let Some(targets) = lost.get_mut(&entry.business_object).filter(|_| is_full) {
+                targets.retain(|target, last| *target != entry.target || order < *last);
+            }
         }
         Ok(lost)
     }

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// The number of records that are read at a time.
-const RECORDS_PER_READ: usize = 200;
+pub(super) const RECORDS_PER_READ: usize = 200;
 
 /// The queues of all targets.
 #[derive(Debug)]

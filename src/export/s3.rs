@@ -13,6 +13,7 @@
 mod explain;
 pub(super) mod list;
 mod multipart;
+mod precondition;
 mod probe;
 mod request;
 pub(super) mod small;
@@ -24,6 +25,7 @@ use super::key::ExportExt as _;
 use super::transport::{self, HttpAnswer, LostRequest};
 use penstock_config::{Compression, TargetKind};
 use penstock_resources::export::{Cause, Export};
+use precondition::Overwrite;
 use request::{RequestBody, S3Client, S3Request};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -77,28 +79,6 @@ enum StoredObject {
     Foreign(String),
     /// Unknown, because the credentials may not query it.
     Unreadable,
-}
-
-/// Which object a request that stores one may overwrite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Overwrite<'a> {
-    /// None.
-    Nothing,
-    /// The one with this entity tag.
-    Tagged(&'a str),
-    /// Any.
-    Anything,
-}
-
-impl<'a> Overwrite<'a> {
-    /// Returns what may be overwritten under a key that has this object.
-    fn of(before: &StoredObject, replaces: Replaces<'a>) -> Self {
-        match (before, replaces) {
-            (StoredObject::Damaged, Replaces::Damaged | Replaces::Tagged(None)) => Self::Anything,
-            (StoredObject::Damaged, Replaces::Tagged(Some(tag))) => Self::Tagged(tag),
-            _ => Self::Nothing,
-        }
-    }
 }
 
 impl std::fmt::Debug for Bucket {
@@ -239,14 +219,21 @@ impl Bucket {
         body: impl Fn() -> RequestBody<'a>,
         overwrite: Overwrite<'_>,
     ) -> Result<bool, DeliveryFailure> {
+        let mut condition = self.build_condition(overwrite);
         loop {
             let mut request = S3Request::new(Method::PUT, &entry.key);
             request.headers = self.build_headers(entry, encoding)?;
-            let conditional = self.add_precondition(&mut request.headers, overwrite);
+            let conditional = self.add_precondition(&mut request.headers, &condition)?;
             request.body = body();
             let answer = self.send_storing_request(request).await?;
             match answer.status {
-                200..=299 => return Ok(true),
+                200..=299 => {
+                    self.remember_tag_form(&condition);
+                    return Ok(true);
+                }
+                412 if conditional && self.has_tag_of(&condition, &entry.key).await? => {
+                    condition.change_after_refusal();
+                }
                 412 if conditional => return Ok(false),
                 501 if conditional => self.supports_conditional_put.store(false, Ordering::Relaxed),
                 status => {
@@ -256,27 +243,6 @@ impl Bucket {
                     });
                 }
             }
-        }
-    }
-
-    /// Adds the header that makes the server refuse to overwrite an object, unless `overwrite` allows that. Returns
-    /// whether it was added: a server that does not support the header gets none.
-    fn add_precondition(&self, headers: &mut HeaderMap, overwrite: Overwrite<'_>) -> bool {
-        let header = match overwrite {
-            Overwrite::Nothing => Some(("if-none-match", HeaderValue::from_static("*"))),
-            // The server sent the tag in a header, so it is a valid value.
-            Overwrite::Tagged(tag) => {
-                let tag = HeaderValue::from_str(self.write_entity_tag(tag));
-                tag.ok().map(|tag| ("if-match", tag))
-            }
-            Overwrite::Anything => None,
-        };
-        match header.filter(|_| self.supports_conditional_put.load(Ordering::Relaxed)) {
-            Some((name, value)) => {
-                headers.insert(HeaderName::from_static(name), value);
-                true
-            }
-            None => false,
         }
     }
 

@@ -95,9 +95,13 @@ impl QueueState {
 
     /// Returns the orders of all undelivered entries, or `None` if there are unreadable records.
     pub(super) fn undelivered_orders(&self) -> Option<Vec<u64>> {
+        (!self.has_unreadable).then(|| self.readable_undelivered_orders())
+    }
+
+    /// Returns the orders of all undelivered entries with a readable record.
+    pub(super) fn readable_undelivered_orders(&self) -> Vec<u64> {
         let waiting = self.queues.values().flat_map(|target_queue| target_queue.waiting.values());
-        let orders = waiting.map(|(order, _)| *order).chain(self.parked.keys().copied());
-        (!self.has_unreadable).then(|| orders.collect())
+        waiting.map(|(order, _)| *order).chain(self.parked.keys().copied()).collect()
     }
 
     /// Returns the entry in its current state.

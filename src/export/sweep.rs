@@ -48,16 +48,20 @@ pub(super) async fn run_cleanup(inner: Shared<ExporterParts>) {
 }
 
 /// An upload whose export is not in the queue.
-struct AbandonedUpload {
+pub(super) struct AbandonedUpload {
     id: String,
     record: UploadRecord,
     delivered: bool,
 }
 
-fn find_abandoned(
+/// Returns the uploads to clean up: none while exports are held, because the bucket may be that of another machine.
+pub(super) fn find_abandoned(
     inner: &ExporterParts,
 ) -> Result<Vec<AbandonedUpload>, penstock_base::error::GatewayError> {
     let mut abandoned = Vec::new();
+    if inner.uplink.hold_reason().is_some() {
+        return Ok(abandoned);
+    }
     for id in inner.uploads.list_export_ids() {
         let entry =
             inner.queue.find_entry(&inner.queue.lock_state(), &id)?.map(|(_, _, entry)| entry);

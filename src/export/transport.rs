@@ -132,7 +132,11 @@ pub(crate) async fn send_for_status(
     progress: &Progress,
     max_body_bytes: usize,
 ) -> Result<HttpAnswer, LostRequest> {
-    let mut response = send_head(request, progress).await?;
+    Ok(read_beginning(send_head(request, progress).await?, max_body_bytes).await)
+}
+
+/// Reads an answer whose status and headers say enough, with as much of its body as [`send_for_status`].
+pub(crate) async fn read_beginning(mut response: Response, max_body_bytes: usize) -> HttpAnswer {
     let status = response.status().as_u16();
     let headers = std::mem::take(response.headers_mut());
     let mut body = Vec::new();
@@ -146,7 +150,7 @@ pub(crate) async fn send_for_status(
     };
     // Without the rest of the body, the answer is as good.
     let _ = tokio::time::timeout(UNIMPORTANT_BODY_TIMEOUT, reading).await;
-    Ok(HttpAnswer { status, headers, body: String::from_utf8_lossy(&body).into_owned() })
+    HttpAnswer { status, headers, body: String::from_utf8_lossy(&body).into_owned() }
 }
 
 /// Sends a request, and returns once the head of the answer is there.
@@ -236,10 +240,9 @@ fn paced_body(
             if left == 0 {
                 return Ok(None);
             }
-            let wait = uplink.reserve_bytes(left);
-            if !wait.is_zero() {
+            if uplink.is_limited() {
                 let _held = progress.pause_for_bandwidth();
-                tokio::time::sleep(wait).await;
+                uplink.wait_for_bandwidth(left).await;
             }
             match source.read(at, left).await {
                 Ok(bytes) => {

@@ -14,7 +14,7 @@ const CHUNKS_PER_SECOND: u64 = 4;
 
 /// The least share of the bandwidth for segments of the backup: one part in so many.
 const SEGMENTS_PART: u32 = 4;
-/// The least share for a base of the backup, so that its server does not time out.
+/// The least share for a base of the backup while something else is sent, so that its server does not time out.
 const BASE_PART: u32 = 16;
 
 /// What is sent.
@@ -45,11 +45,22 @@ struct Link {
     hold: Mutex<Option<String>>,
 }
 
+/// The answer to a request for bandwidth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bandwidth {
+    /// It is reserved. The bytes may be sent after this time.
+    Reserved(Duration),
+    /// Other traffic comes first. Ask again after this time.
+    Busy(Duration),
+}
+
 /// What is reserved of a limited link.
 #[derive(Debug)]
 struct Reserved {
     /// When the bytes reserved so far will have been sent.
     free: Instant,
+    /// When those of exports, events and segments will have been sent.
+    others_free: Instant,
     /// When the next chunk of a segment may begin, whatever else is reserved.
     next_segment: Instant,
     /// The same for a base.
@@ -59,7 +70,7 @@ struct Reserved {
 impl Uplink {
     pub(super) fn new(bytes_per_second: Option<u64>, window: Option<DeliveryWindow>) -> Self {
         let now = Instant::now();
-        let reserved = Reserved { free: now, next_segment: now, next_base: now };
+        let reserved = Reserved { free: now, others_free: now, next_segment: now, next_base: now };
         let link = Link {
             bytes_per_second,
             window,
@@ -98,29 +109,70 @@ impl Uplink {
             .map_or(MAX_CHUNK_BYTES, |chunk| chunk.clamp(MIN_CHUNK_BYTES, MAX_CHUNK_BYTES))
     }
 
-    /// Reserves bandwidth for `bytes` and returns how long to wait before sending them.
-    pub(super) fn reserve_bytes(&self, bytes: usize) -> Duration {
-        let Some(rate) = self.link.bytes_per_second else { return Duration::ZERO };
-        let now = Instant::now();
+    /// Returns whether the bandwidth is limited.
+    pub(super) fn is_limited(&self) -> bool {
+        self.link.bytes_per_second.is_some()
+    }
+
+    /// Waits until `bytes` may be sent.
+    pub(super) async fn wait_for_bandwidth(&self, bytes: usize) {
+        loop {
+            let bandwidth = self.reserve_at(Instant::now(), bytes);
+            let (Bandwidth::Reserved(wait) | Bandwidth::Busy(wait)) = bandwidth;
+            if !wait.is_zero() {
+                tokio::time::sleep(wait).await;
+            }
+            if matches!(bandwidth, Bandwidth::Reserved(_)) {
+                return;
+            }
+        }
+    }
+
+    /// Waits as [`Self::wait_for_bandwidth`], on a thread that may block.
+    pub(super) fn block_for_bandwidth(&self, bytes: usize) {
+        loop {
+            let bandwidth = self.reserve_at(Instant::now(), bytes);
+            let (Bandwidth::Reserved(wait) | Bandwidth::Busy(wait)) = bandwidth;
+            std::thread::sleep(wait);
+            if matches!(bandwidth, Bandwidth::Reserved(_)) {
+                return;
+            }
+        }
+    }
+
+    /// Reserves bandwidth. Only a base can be told to ask again.
+    fn reserve_at(&self, now: Instant, bytes: usize) -> Bandwidth {
+        let Some(rate) = self.link.bytes_per_second else {
+            return Bandwidth::Reserved(Duration::ZERO);
+        };
         let micros = (bytes as u64).saturating_mul(1_000_000) / rate.max(1);
         let time = Duration::from_micros(micros);
         let mut reserved = self.link.reserved.lock();
         let free = reserved.free.max(now);
-        reserved.free = free + time;
         let begin = match self.traffic {
-            Traffic::Export => free,
+            Traffic::Export => {
+                reserved.others_free = free + time;
+                free
+            }
             Traffic::Segment => {
                 let begin = free.min(reserved.next_segment.max(now));
+                reserved.others_free = reserved.others_free.max(begin + time);
                 reserved.next_segment = begin + time * SEGMENTS_PART;
                 begin
             }
             Traffic::Base => {
-                let begin = if free == now { now } else { reserved.next_base.max(now) };
+                let is_busy = reserved.others_free > now;
+                if is_busy && reserved.next_base > now {
+                    // What others have reserved may end before the next chunk is due. Then the base has the whole link.
+                    return Bandwidth::Busy(reserved.others_free.min(reserved.next_base) - now);
+                }
+                let begin = if is_busy { now } else { free };
                 reserved.next_base = begin + time * BASE_PART;
                 begin
             }
         };
-        begin - now
+        reserved.free = free + time;
+        Bandwidth::Reserved(begin - now)
     }
 
     /// Returns whether this traffic may be sent now: the delivery window is open, and nothing holds exports.
@@ -169,19 +221,25 @@ mod tests {
         DeliveryWindow { window: window.parse::<Window>().unwrap(), zone: zone.parse().unwrap() }
     }
 
+    /// Reserves bandwidth for a chunk of 2,500 bytes, and returns in how many milliseconds it may be sent.
+    fn reserve_chunk(uplink: &Uplink, now: Instant) -> u128 {
+        match uplink.reserve_at(now, 2_500) {
+            Bandwidth::Reserved(wait) => wait.as_millis(),
+            Bandwidth::Busy(wait) => panic!("busy for {wait:?}"),
+        }
+    }
+
     #[test]
     fn bytes_are_sent_at_the_configured_rate() {
         let uplink = Uplink::new(Some(10_000), None);
         assert_eq!(uplink.chunk_bytes(), 2_500);
-        let waits: Vec<_> = (0..4).map(|_| uplink.reserve_bytes(2_500).as_millis()).collect();
-        assert!(
-            waits[0] == 0 && waits[1] <= 250 && waits[3] <= 750 && waits[3] > waits[1],
-            "{waits:?}"
-        );
+        let now = Instant::now();
+        let waits = [(); 4].map(|()| reserve_chunk(&uplink, now));
+        assert_eq!(waits, [0, 250, 500, 750]);
         let free = Uplink::new(None, None);
         assert_eq!(
-            (free.chunk_bytes(), free.reserve_bytes(1 << 30)),
-            (MAX_CHUNK_BYTES, Duration::ZERO)
+            (free.chunk_bytes(), free.reserve_at(now, 1 << 30)),
+            (MAX_CHUNK_BYTES, Bandwidth::Reserved(Duration::ZERO))
         );
         assert_eq!(Uplink::new(Some(1), None).chunk_bytes(), MIN_CHUNK_BYTES);
     }
@@ -191,16 +249,31 @@ mod tests {
         let exports = Uplink::new(Some(10_000), None);
         let (segments, base) =
             (exports.for_traffic(Traffic::Segment), exports.for_traffic(Traffic::Base));
-        assert_eq!(base.reserve_bytes(2_500), Duration::ZERO);
+        let now = Instant::now();
+        assert_eq!(reserve_chunk(&base, now), 0);
         for _ in 0..40 {
-            exports.reserve_bytes(2_500);
+            reserve_chunk(&exports, now);
         }
-        assert!(exports.reserve_bytes(2_500) > Duration::from_secs(9));
-        let waits: Vec<_> = (0..4).map(|_| segments.reserve_bytes(2_500).as_millis()).collect();
-        assert!(waits[0] == 0 && (900..=1_000).contains(&waits[1]), "{waits:?}");
-        assert!((2_900..=3_000).contains(&waits[3]), "{waits:?}");
-        let waits: Vec<_> = (0..2).map(|_| base.reserve_bytes(2_500).as_millis()).collect();
-        assert!((3_900..=4_000).contains(&waits[0]) && waits[1] > 7_900, "{waits:?}");
+        assert_eq!(reserve_chunk(&exports, now), 10_250);
+        assert_eq!([(); 4].map(|()| reserve_chunk(&segments, now)), [0, 1_000, 2_000, 3_000]);
+        // One chunk in sixteen, whatever else is sent.
+        let due = Duration::from_secs(4);
+        assert_eq!(base.reserve_at(now, 2_500), Bandwidth::Busy(due));
+        assert_eq!(reserve_chunk(&base, now + due), 0);
+        assert_eq!(base.reserve_at(now + due, 2_500), Bandwidth::Busy(due));
+    }
+
+    #[test]
+    fn a_base_uses_an_idle_link_fully() {
+        let exports = Uplink::new(Some(10_000), None);
+        let base = exports.for_traffic(Traffic::Base);
+        let now = Instant::now();
+        assert_eq!([(); 4].map(|()| reserve_chunk(&base, now)), [0, 250, 500, 750]);
+        assert_eq!(reserve_chunk(&exports, now), 1_000);
+        let later = now + Duration::from_millis(750);
+        let busy = Duration::from_millis(500);
+        assert_eq!(base.reserve_at(later, 2_500), Bandwidth::Busy(busy));
+        assert_eq!([(); 2].map(|()| reserve_chunk(&base, later + busy)), [0, 250]);
     }
 
     #[test]

@@ -12,11 +12,20 @@ MAX_FILE_NAME_BYTES = 255
 # Files beside the folders of the tables.
 RESERVED_FOLDERS = ("state.json", "report.json")
 
-# The folder follows the prefix of a target, which need not end in `/`.
-HEARTBEAT_KEY = re.compile(r"(?:.*/)?[^/]*_status/[A-Za-z0-9._-]+\.json", re.DOTALL)
+# The id of a gateway in a key. Only one of dots is percent-encoded.
+GATEWAY = r"(?:(?:%2E)+|[A-Za-z0-9._-]+)"
 
-# The continuous backup of a gateway: `docs/backup.md`.
-BACKUP_KEY = re.compile(r"(?:.*/)?[^/]*_backup/[A-Za-z0-9._-]+/.+", re.DOTALL)
+# The folder follows the prefix of a target, which need not end in `/`.
+HEARTBEAT_KEY = re.compile(rf"(?:.*/)?[^/]*_status/{GATEWAY}\.json", re.DOTALL)
+
+# The continuous backup of a gateway: `docs/backup.md`. After a prefix that does not end in `/`, the folder could be that of
+# a Business Object, so the rest has to be the key of an object of a backup.
+BACKUP_OBJECT = (
+    r"head\.json|probe-[0-9a-f]{16}|\d{6,}-[0-9a-f]{16}/(?:era\.json|\d{20}(?:-\d{20}\.segment|\.base)(?:\.age)?)"
+)
+BACKUP_KEY = re.compile(
+    rf"(?:.*/)?(?:_backup/{GATEWAY}/.+|[^/]+_backup/{GATEWAY}/(?:{BACKUP_OBJECT}))", re.DOTALL | re.ASCII
+)
 
 PATTERNS = {
     # A prefix ends in `/` if that is possible, because the name has no `/`.
@@ -110,8 +119,8 @@ def is_heartbeat_key(key, templates):
 
 
 def is_backup_key(key):
-    """Returns whether this is the key of a backup, if it matches no template: the name of a Business Object can end in
-    `_backup`."""
+    """Returns whether this is the key of an object of a backup, if it matches no template: the name of a Business Object
+    can end in `_backup`."""
     return BACKUP_KEY.fullmatch(key) is not None
 
 

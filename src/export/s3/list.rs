@@ -3,9 +3,13 @@ use super::Bucket;
 use super::explain::{first_element, has_code, list_elements};
 use super::request::S3Request;
 use crate::cause::DeliveryFailure;
-use crate::transport::parse_date;
+use crate::transport::{HttpAnswer, parse_date, read_beginning};
 use jiff::Timestamp;
+use penstock_resources::export::Cause;
 use reqwest::{Method, Response};
+
+/// The maximum bytes of an error that are read.
+const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// An object in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +48,34 @@ impl Bucket {
         if answer.status != 200 {
             return Err(self.refused_failure(&answer));
         }
+        ObjectPage::read(&answer, after).ok_or_else(|| {
+            let cause = format!(
+                "the bucket `{}` answered with no list, or with a part that does not say how it continues; the server \
+                 must support ListObjectsV2",
+                self.name
+            );
+            DeliveryFailure::new(Cause::Broken, cause)
+        })
+    }
+
+    /// Requests an object. The caller reads the body. Returns `None` if the object does not exist.
+    pub(crate) async fn get_object(&self, key: &str) -> Result<Option<Response>, DeliveryFailure> {
+        let response = self.client.get(key).await.map_err(|lost| self.lost_failure(&lost))?;
+        if response.status().is_success() {
+            return Ok(Some(response));
+        }
+        let answer = read_beginning(response, MAX_ERROR_BYTES).await;
+        if has_code(&answer.body, "NoSuchKey") {
+            return Ok(None);
+        }
+        Err(self.refused_failure(&answer))
+    }
+}
+
+impl ObjectPage {
+    /// Reads the page after this continuation token. Returns `None` if it is no list, or a part that does not say how
+    /// it continues: neither may be taken for the whole.
+    fn read(answer: &HttpAnswer, after: Option<&str>) -> Option<Self> {
         let encoded = is_encoded(&answer.body);
         let read_object = |object: &str| {
             let modified = first_element(object, "LastModified");
@@ -58,23 +90,13 @@ impl Bucket {
         let objects = list_elements(&answer.body, "Contents").filter_map(read_object).collect();
         let truncated = first_element(&answer.body, "IsTruncated").as_deref() == Some("true");
         let next = first_element(&answer.body, "NextContinuationToken").filter(|_| truncated);
+        let is_list = answer.body.contains("<ListBucketResult");
+        if !is_list || truncated && (next.is_none() || next.as_deref() == after) {
+            return None;
+        }
         let date = answer.header("date").and_then(parse_date);
         let date = date.and_then(|date| Timestamp::from_second(date.timestamp()).ok());
-        Ok(ObjectPage { objects, next, date })
-    }
-
-    /// Requests an object. The caller reads the body. Returns `None` if the object does not exist.
-    pub(crate) async fn get_object(&self, key: &str) -> Result<Option<Response>, DeliveryFailure> {
-        let response = self.client.get(key).await.map_err(|lost| self.lost_failure(&lost))?;
-        if response.status().is_success() {
-            return Ok(Some(response));
-        }
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let body = response.text().await.unwrap_or_default();
-        if has_code(&body, "NoSuchKey") {
-            return Ok(None);
-        }
-        Err(self.refused_failure(&crate::transport::HttpAnswer { status, headers, body }))
+        Some(Self { objects, next, date })
     }
 }
 
@@ -90,4 +112,34 @@ fn decode_key(key: &str, encoded: bool) -> String {
     }
     let spaced = key.replace('+', " ");
     percent_encoding::percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reqwest::header::HeaderMap;
+
+    #[test]
+    fn a_list_that_ends_early_is_not_taken_for_the_whole() {
+        let read_body = |body: String, after| {
+            ObjectPage::read(&HttpAnswer { status: 200, headers: HeaderMap::new(), body }, after)
+        };
+        let read = |end: &str, after| {
+            let object = "<Contents><Key>a</Key><Size>2</Size></Contents>";
+            read_body(format!("<ListBucketResult>{object}{end}</ListBucketResult>"), after)
+        };
+        let next = |token: &str| {
+            format!(
+                "<IsTruncated>true</IsTruncated><NextContinuationToken>{token}</NextContinuationToken>"
+            )
+        };
+        let page = read(&next("b"), Some("a")).unwrap();
+        assert_eq!((page.objects[0].bytes, page.next.as_deref()), (2, Some("b")));
+        assert_eq!(read("<IsTruncated>false</IsTruncated>", Some("b")).unwrap().next, None);
+        // A server that lists by markers, and one that begins again.
+        assert!(read("<IsTruncated>true</IsTruncated><NextMarker>b</NextMarker>", None).is_none());
+        assert!(read(&next("b"), Some("b")).is_none());
+        // A proxy that answers for the server.
+        assert!(read_body("<html>Please sign in</html>".to_owned(), None).is_none());
+    }
 }

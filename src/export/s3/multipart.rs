@@ -3,8 +3,9 @@
 //! Invariant: an upload is aborted only if its key has no object, if another upload created the object, or if the
 //! object is damaged and about to be replaced. Swift would remove the parts of the object with the upload.
 use super::explain::{first_element, has_code, list_elements};
+use super::precondition::Overwrite;
 use super::request::{RequestBody, S3Request};
-use super::{Bucket, Overwrite, StoredObject, is_outcome_unknown};
+use super::{Bucket, StoredObject, is_outcome_unknown};
 use crate::blocking::run_io;
 use crate::cause::DeliveryFailure;
 use crate::delivery::{ObjectContent, Replaces};
@@ -151,18 +152,28 @@ impl Bucket {
                 write!(list, "<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>");
         }
         list.push_str("</CompleteMultipartUpload>");
+        let mut condition = self.build_condition(overwrite);
         loop {
             let query = [("uploadId", record.upload.as_str())];
             let mut request = S3Request::new(Method::POST, &record.key);
             request.query = &query;
-            let conditional = self.add_precondition(&mut request.headers, overwrite);
+            let conditional = self.add_precondition(&mut request.headers, &condition)?;
             request.body = RequestBody::Text(list.clone());
             request.extra_timeout = ASSEMBLY_TIMEOUT;
             let answer = self.send_storing_request(request).await?;
             // A server may start its answer (200) before it has assembled the parts, and report an error in the body.
             let failed = first_element(&answer.body, "Code");
             return match (answer.status, failed.as_deref()) {
-                (200..=299, None) => Ok(UploadResult::Stored),
+                (200..=299, None) => {
+                    self.remember_tag_form(&condition);
+                    Ok(UploadResult::Stored)
+                }
+                (412, _) | (_, Some("PreconditionFailed"))
+                    if conditional && self.has_tag_of(&condition, &record.key).await? =>
+                {
+                    condition.change_after_refusal();
+                    continue;
+                }
                 (412, _) | (_, Some("PreconditionFailed")) if conditional => {
                     let _ = self.abort_upload(&record.key, &record.upload).await;
                     Ok(UploadResult::Taken)

@@ -1,12 +1,12 @@
 //! Small objects: documents that are replaced under a precondition (RFC 9110, 13.1), and deletion.
 use super::explain::has_code;
+use super::precondition::Overwrite;
 use super::request::{RequestBody, S3Request};
 use super::{Bucket, StoredObject, is_outcome_unknown};
 use crate::cause::DeliveryFailure;
 use penstock_resources::export::{Cause, Export};
 use reqwest::Method;
-use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use std::sync::atomic::Ordering;
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
 
 /// What must hold of the object that is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,16 @@ pub(crate) enum Precondition {
     Missing,
     /// It has this entity tag.
     Unchanged(String),
+}
+
+impl Precondition {
+    fn overwrite(&self) -> Overwrite<'_> {
+        match self {
+            Self::Always => Overwrite::Anything,
+            Self::Missing => Overwrite::Nothing,
+            Self::Unchanged(etag) => Overwrite::Tagged(etag),
+        }
+    }
 }
 
 /// The result of replacing an object.
@@ -69,44 +79,35 @@ impl Bucket {
         text: &str,
         precondition: &Precondition,
     ) -> Result<Replaced, DeliveryFailure> {
-        let mut attempts = 0;
+        let mut condition = self.build_condition(precondition.overwrite());
+        let mut is_first = true;
         loop {
-            attempts += 1;
-            let header = match precondition {
-                Precondition::Always => None,
-                Precondition::Missing => Some(("if-none-match", "*")),
-                Precondition::Unchanged(etag) => Some(("if-match", self.write_entity_tag(etag))),
-            };
+            let header = condition.header()?;
+            let is_conditional = header.is_some();
             let mut request = S3Request::new(Method::PUT, key);
             let media_type = HeaderValue::from_static("application/json");
             request.headers.insert(CONTENT_TYPE, media_type);
-            if let Some((name, value)) = header {
-                let value = HeaderValue::from_str(value).map_err(|_| {
-                    DeliveryFailure::of_gateway(format!("the entity tag {value:?} is not valid"))
-                })?;
-                request.headers.insert(HeaderName::from_static(name), value);
-            }
+            request.headers.extend(header);
             request.body = RequestBody::Text(text.to_owned());
             let answer = self.send_storing_request(request).await?;
             match answer.status {
                 200..=299 => {
+                    self.remember_tag_form(&condition);
                     return Ok(Replaced::Stored(answer.header("etag").map(str::to_owned)));
                 }
                 // The second attempt is signed with the server's time if the clock is wrong.
-                403 if attempts == 1 => {}
-                412 if let Precondition::Unchanged(etag) = precondition
-                    && self.find_entity_tag(key).await?.as_ref() == Some(etag) =>
-                {
-                    // The server compares the header with its tag without quotes, or always refuses.
-                    if self.compares_bare_tags.swap(true, Ordering::Relaxed) {
-                        return Ok(Replaced::Unsupported);
+                403 if is_first => {}
+                // Without the precondition, it could overwrite what another writer has stored meanwhile.
+                412 if self.has_tag_of(&condition, key).await? => {
+                    if !condition.try_other_form() {
+                        return Err(self.refused_tag_failure(key));
                     }
                 }
                 // An object that was deleted has no entity tag.
-                404 | 409 | 412 if header.is_some() && !has_code(&answer.body, "NoSuchBucket") => {
+                404 | 409 | 412 if is_conditional && !has_code(&answer.body, "NoSuchBucket") => {
                     return Ok(Replaced::Refused);
                 }
-                501 if header.is_some() => return Ok(Replaced::Unsupported),
+                501 if is_conditional => return Ok(Replaced::Unsupported),
                 status => {
                     let outcome_unknown = is_outcome_unknown(status);
                     return Err(DeliveryFailure {
@@ -115,23 +116,16 @@ impl Bucket {
                     });
                 }
             }
+            is_first = false;
         }
     }
 
-    /// Returns an entity tag as the server expects it in `If-Match`: Ceph 16 expects it without the quotes that RFC 9110,
-    /// 8.8.3 has.
-    pub(super) fn write_entity_tag<'t>(&self, etag: &'t str) -> &'t str {
-        if self.compares_bare_tags.load(Ordering::Relaxed) { etag.trim_matches('"') } else { etag }
-    }
-
-    /// Returns the entity tag of an object, if it exists.
-    async fn find_entity_tag(&self, key: &str) -> Result<Option<String>, DeliveryFailure> {
-        let answer = self.send(S3Request::new(Method::HEAD, key)).await?;
-        match answer.status {
-            200..=299 => Ok(answer.header("etag").map(str::to_owned)),
-            404 => Ok(None),
-            _ => Err(self.refused_failure(&answer)),
-        }
+    fn refused_tag_failure(&self, key: &str) -> DeliveryFailure {
+        let cause = format!(
+            "the bucket `{}` refuses to replace `{key}` although `If-Match` has its entity tag, with and without quotes",
+            self.name
+        );
+        DeliveryFailure::new(Cause::Busy, cause)
     }
 
     /// Returns the object under the key of an entry, if it has other bytes.

@@ -92,8 +92,7 @@ impl BucketLocation {
 
     /// Returns whether this is the key of a heartbeat or of a backup.
     pub(super) fn is_reserved_key(&self, path: &str) -> bool {
-        let prefix = self.prefix.as_deref();
-        key::is_heartbeat_key(path, prefix) || key::is_backup_key(path, prefix)
+        key::is_reserved_key(path, self.prefix.as_deref())
     }
 
     /// Returns the location of a configured target.

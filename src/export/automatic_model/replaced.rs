@@ -1,0 +1,71 @@
+//! Tests what follows a restore: full exports replace those whose files are gone, and the old machine changes nothing.
+use super::action::{NAMES, TestDefinition};
+use super::fixture::Fixture;
+use crate::uploads::UploadRecord;
+use crate::{ExportRequester, lost, sweep};
+use penstock_model::ingest::Mode;
+use penstock_resources::export::ExportStatus;
+use penstock_store::{Error, Transaction};
+use std::fs;
+
+/// Returns a definition whose exports only a push creates.
+fn pushed(enabled: bool) -> TestDefinition {
+    TestDefinition { on_change: false, enabled, ..TestDefinition::exporting_to(&[0]) }
+}
+
+/// Returns the names of the Business Objects in the queue, newest first.
+fn queued_names(fixture: &Fixture) -> Vec<String> {
+    let entries = fixture.exporter.list(None, 100).unwrap();
+    let queued = entries.into_iter().filter(|entry| entry.status == ExportStatus::Queued);
+    queued.map(|entry| entry.business_object_name).collect()
+}
+
+#[test]
+fn what_cannot_be_read_or_exported_does_not_keep_others_from_being_replaced() {
+    let mut fixture = Fixture::new();
+    for (of, name) in NAMES.iter().enumerate() {
+        fixture.define_object(of, &pushed(true));
+        fixture.ingest_objects(of, Mode::Add, &[(0, 1, vec![])]);
+        let object = fixture.catalogue.get(name).unwrap();
+        fixture.exporter.push(&object, ExportRequester::gateway()).unwrap();
+    }
+    for entry in fixture.exporter.list(None, 100).unwrap() {
+        fs::remove_file(fixture.exporter.spool_folder().join(format!("{}.json", entry.id)))
+            .unwrap();
+    }
+    fixture.define_object(0, &pushed(false));
+    let of_the_future = |t: &mut Transaction<'_>| {
+        t.put_document("exports", &100_u64.to_be_bytes(), br#"{"entries":[]}"#)
+    };
+    fixture.store().transact::<_, Error>(of_the_future).unwrap();
+    let mut fixture = fixture.restart();
+    assert!(!lost::replace_all(&fixture.exporter.inner).unwrap(), "one is disabled");
+    assert_eq!(queued_names(&fixture), [NAMES[1]]);
+    fixture.define_object(0, &pushed(true));
+    for _ in 0..2 {
+        assert!(lost::replace_all(&fixture.exporter.inner).unwrap());
+        assert_eq!(queued_names(&fixture), [NAMES[0], NAMES[1]], "each is replaced once");
+    }
+}
+
+#[test]
+fn a_machine_that_was_replaced_cleans_up_no_uploads() {
+    let fixture = Fixture::new();
+    let inner = &fixture.exporter.inner;
+    let record = UploadRecord {
+        target: "north".to_owned(),
+        place: "https://s3.example/plant".to_owned(),
+        key: "Plant/1.json".to_owned(),
+        upload: "1".to_owned(),
+        part_size: 1,
+        length: 1,
+        sha256: String::new(),
+    };
+    inner.uploads.record_upload("0199c1d2-7d3e-7000-8000-000000000001", &record).unwrap();
+    let count = || sweep::find_abandoned(inner).unwrap().len();
+    assert_eq!(count(), 1);
+    inner.uplink.hold("replaced".to_owned());
+    assert_eq!(count(), 0);
+    inner.uplink.release();
+    assert_eq!(count(), 1);
+}

@@ -1,17 +1,21 @@
 //! Opens the gateway, serves it, and shuts it down in order.
 //!
-//! `site` has all routes, `listen` binds the socket, `tls` has the certificate, `connections` limits the connections of each address,
-//! `systemd` reports the state to the service manager, `backoff` delays the start after failed starts.
+//! `site` has all routes, `listen` binds the socket, `tls` has the certificate, `servers` has the servers and their
+//! limits, `connections` limits the connections of each address, `opening` opens the gateway, `systemd` reports the
+//! state to the service manager, `backoff` delays the start after failed starts.
 mod backoff;
 mod connections;
 mod listen;
+mod opening;
+mod servers;
 mod site;
 mod systemd;
 mod tls;
 
 pub use backoff::Backoff;
-use connections::ConnectionPolicy;
-use hyper_util::rt::TokioTimer;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+use opening::open_when_space_allows;
 use penstock_api::render_heartbeat;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -21,46 +25,27 @@ use penstock_http::state::State;
 use penstock_service::blocking::run_blocking;
 use penstock_service::definitions::{FolderRun, apply_service_folder};
 use penstock_service::deletions::run_deletions;
+use penstock_service::gateway::Gateway;
 use penstock_service::gateway::levels::record_levels;
-use penstock_service::gateway::{self, Gateway, create_private_folder};
-use penstock_service::recovery::{self, ReplayLog};
+use penstock_service::recovery;
 use penstock_service::validations::run_validations;
 use penstock_service::{changes, dead_letters};
 use penstock_sources::Sources;
 use penstock_store::ReadStore;
-use salvo::Server;
-use salvo::conn::rustls::RustlsListener;
-use salvo::conn::unix::UnixListener;
-use salvo::conn::{Acceptor, Listener};
-use salvo::fuse::{FuseConfig, FusePolicy};
-use salvo::server::ServerHandle;
+use servers::Servers;
 pub use site::{build_service, list_routes};
-use std::fs::Permissions;
-use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout_at};
 
 /// The time that running requests and deliveries get when the service stops. The checkpoint follows; the whole
 /// shutdown takes at most 10 s.
 const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(8);
-/// The interval between attempts to open a store for which disk space was missing.
-const DISK_SPACE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// The interval at which sources are stopped or started because of a takeover.
 const HOLD_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// The maximum buffer of a connection in bytes; the head of a request must fit.
-const CONNECTION_BUFFER_BYTES: usize = 64 << 10;
-const CONNECTION_BUFFER_BYTES_U32: u32 = 64 << 10;
-/// The maximum number of concurrent requests on one HTTP/2 connection.
-const MAX_STREAMS_PER_CONNECTION: u32 = 32;
-/// The local administration's socket in the data directory.
-const CONTROL_SOCKET_FILE: &str = "control.sock";
 
 /// Reads the configuration again at SIGHUP.
 pub type ReloadSettings = Box<dyn Fn() -> Option<Settings> + Send + Sync>;
@@ -170,20 +155,18 @@ async fn serve_opened(
     let deletions = tokio::spawn(run_deletions(gateway.clone(), stopped.clone()));
     let validations = tokio::spawn(run_validations(gateway.clone(), stopped.clone()));
     let backups = tokio::spawn(run_backups(gateway.clone(), stopped.clone()));
-    let sources = tokio::spawn(run_sources(gateway.clone(), stopped.clone()));
-    let (cleared, stopped_webhooks) = (gateway.clone(), stopped.clone());
-    let webhooks = tokio::spawn(async move {
-        if wait_until_cleared(&cleared, stopped_webhooks.clone()).await {
-            cleared.webhooks.run(stopped_webhooks).await;
-        }
-    });
-    let (cleared, beating) = (gateway.clone(), stopped.clone());
-    let exports = tokio::spawn(async move {
-        if wait_until_cleared(&cleared, stopped.clone()).await {
-            cleared.exporter.run(stopped).await;
-        }
-    });
-    let heartbeats = tokio::spawn(run_heartbeats(state.clone(), gateway.clone(), beating));
+    // All wait together, so that they begin at once and one warning says why they waited.
+    let cleared = wait_until_cleared(gateway.clone(), stopped.clone()).boxed().shared();
+    let sources = run_sources(gateway.clone(), stopped.clone());
+    let sources = tokio::spawn(run_when_cleared(cleared.clone(), sources));
+    let (sender, stopped_webhooks) = (gateway.webhooks.clone(), stopped.clone());
+    let webhooks = async move { sender.run(stopped_webhooks).await };
+    let webhooks = tokio::spawn(run_when_cleared(cleared.clone(), webhooks));
+    let heartbeats = run_heartbeats(state.clone(), gateway.clone(), stopped.clone());
+    let heartbeats = tokio::spawn(run_when_cleared(cleared.clone(), heartbeats));
+    let exporter = gateway.exporter.clone();
+    let exports = async move { exporter.run(stopped).await };
+    let exports = tokio::spawn(run_when_cleared(cleared, exports));
     ready(address, gateway.clone());
 
     stop.await;
@@ -274,7 +257,7 @@ async fn run_backups(gateway: Gateway, stop: watch::Receiver<bool>) {
 
 /// Waits until the head of the backup was read, so that a machine that was replaced exports nothing. Returns false if
 /// `stop` becomes true before.
-async fn wait_until_cleared(gateway: &Gateway, mut stop: watch::Receiver<bool>) -> bool {
+async fn wait_until_cleared(gateway: Gateway, mut stop: watch::Receiver<bool>) -> bool {
     let Some(backups) = &gateway.backups else { return true };
     tokio::select! {
         () = backups.wait_until_cleared() => true,
@@ -282,11 +265,18 @@ async fn wait_until_cleared(gateway: &Gateway, mut stop: watch::Receiver<bool>) 
     }
 }
 
+/// Runs this after [`wait_until_cleared`], unless the gateway stops before.
+async fn run_when_cleared(
+    cleared: Shared<BoxFuture<'static, bool>>,
+    running: impl Future<Output = ()>,
+) {
+    if cleared.await {
+        running.await;
+    }
+}
+
 /// Reads the sources until `stop` becomes true, except while another machine has taken over.
 async fn run_sources(gateway: Gateway, mut stop: watch::Receiver<bool>) {
-    if !wait_until_cleared(&gateway, stop.clone()).await {
-        return;
-    }
     let shared = Arc::new(gateway.clone());
     let mut running: Option<Sources> = None;
     loop {
@@ -307,9 +297,6 @@ async fn run_sources(gateway: Gateway, mut stop: watch::Receiver<bool>) {
 
 /// Writes heartbeats until `stop` becomes true, with the status as the role User sees it.
 async fn run_heartbeats(state: Arc<State>, gateway: Gateway, stop: watch::Receiver<bool>) {
-    if !wait_until_cleared(&gateway, stop.clone()).await {
-        return;
-    }
     let by = Authorized::local().limited_to(Role::User);
     let collect = |times| {
         let (state, by) = (state.clone(), by.clone());
@@ -403,212 +390,5 @@ async fn reload_at_hangup(
             settings = read;
         })
         .await;
-    }
-}
-
-/// Opens the gateway, and retries while the disk is too full for it. Meanwhile, responses to clients contain the
-/// reason. The process does not exit, because a restart would free no space.
-async fn open_when_space_allows(
-    settings: &Arc<Settings>,
-    state: &Arc<State>,
-) -> Result<Gateway, GatewayError> {
-    let mut is_logged = false;
-    loop {
-        match open_on_thread(settings.clone(), state.clone()).await {
-            Err(error) if error.class == ErrorClass::InsufficientStorage => {
-                if !std::mem::replace(&mut is_logged, true) {
-                    tracing::error!(
-                        "{}; the gateway retries until there is enough space.",
-                        error.detail
-                    );
-                }
-                state.set_wait_reason(Some(describe_missing_space(&error)));
-                tokio::time::sleep(DISK_SPACE_RETRY_INTERVAL).await;
-            }
-            opened => {
-                state.set_wait_reason(None);
-                return opened;
-            }
-        }
-    }
-}
-
-/// Returns why the gateway is not open, for clients. The path is only in the log.
-fn describe_missing_space(error: &GatewayError) -> String {
-    let needed = error.findings.first().map_or_else(String::new, |finding| format!(" ({finding})"));
-    format!("the gateway's disk is full; the store opens when there is enough space{needed}")
-}
-
-/// Opens the gateway on a separate thread. The process can exit without waiting for that thread.
-async fn open_on_thread(
-    settings: Arc<Settings>,
-    state: Arc<State>,
-) -> Result<Gateway, GatewayError> {
-    let (sender, receiver) = oneshot::channel();
-    let opening = std::thread::Builder::new().name("open".into()).spawn(move || {
-        let mut replay = ReplayLog::default();
-        let opened = Gateway::open(settings, &mut |progress| {
-            state.set_progress(progress);
-            replay.log_progress(progress);
-        });
-        // The receiver is gone if the shutdown came first.
-        let _ = sender.send(opened);
-    });
-    if let Err(error) = opening {
-        return Err(GatewayError::new(
-            ErrorClass::Internal,
-            format!("starting the thread that opens the store failed: {error}"),
-        ));
-    }
-    receiver.await.unwrap_or_else(|_| {
-        Err(GatewayError::new(ErrorClass::Internal, "opening the store ended without a result"))
-    })
-}
-
-/// Returns the timeouts of client connections.
-fn client_timeouts() -> FuseConfig {
-    FuseConfig::default()
-        .with_tls_handshake_timeout(Duration::from_secs(10))
-        .with_http1_header_timeout(Duration::from_secs(30))
-        .with_request_body_timeout(Duration::from_secs(30))
-        // A client may send a long stream before it reads the response.
-        .with_write_stall_timeout(Duration::from_mins(5))
-}
-
-/// The running servers.
-#[derive(Default)]
-struct Servers(Vec<(ServerHandle, JoinHandle<()>)>);
-
-impl Servers {
-    /// Serves the bound address. With HTTPS, returns the sender for later configurations of it; without, returns
-    /// `None`.
-    async fn serve_address(
-        &mut self,
-        bound: listen::BoundSocket,
-        state: &Arc<State>,
-    ) -> Result<Option<mpsc::Sender<rustls::ServerConfig>>, GatewayError> {
-        let address = bound.address;
-        let failed = |error: salvo::core::Error| {
-            GatewayError::new(ErrorClass::Internal, format!("cannot listen on {address}: {error}"))
-        };
-        let policy = |state: &State| ConnectionPolicy {
-            timeouts: client_timeouts(),
-            settings: state.settings().clone(),
-            open: connections::limit_connections(state.settings()),
-        };
-        let Some(tls) = state.settings().server.tls.clone() else {
-            let acceptor = bound.try_bind().await.map_err(failed)?;
-            self.start_server(acceptor, state.clone(), policy(state));
-            return Ok(None);
-        };
-        let data_dir = state.settings().data_dir.clone();
-        let config = tokio::task::spawn_blocking(move || {
-            create_private_folder(&data_dir).map_err(|error| {
-                gateway::disk_error(&error, "creating the data directory", &data_dir)
-            })?;
-            tls::load_server_config(&tls, &data_dir)
-        });
-        let config = config.await.unwrap_or_else(|error| {
-            Err(GatewayError::new(
-                ErrorClass::Internal,
-                format!("reading the certificate ended: {error}"),
-            ))
-        })?;
-        let (configurations, sender) = tls::ServerConfigs::new(config);
-        let acceptor =
-            RustlsListener::new(configurations, bound).try_bind().await.map_err(failed)?;
-        self.start_server(acceptor, state.clone(), policy(state));
-        Ok(Some(sender))
-    }
-
-    fn start_server<A: Acceptor + Send + 'static>(
-        &mut self,
-        acceptor: A,
-        state: Arc<State>,
-        policy: impl FusePolicy,
-    ) {
-        let connections = state.settings().server.connections;
-        let mut server = Server::new(acceptor).fuse_policy(policy).max_connections(connections);
-        server.http1_mut().max_buf_size(CONNECTION_BUFFER_BYTES);
-        server
-            .http2_mut()
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(MAX_STREAMS_PER_CONNECTION)
-            .max_header_list_size(CONNECTION_BUFFER_BYTES_U32)
-            .max_frame_size(16 << 10)
-            .initial_stream_window_size(CONNECTION_BUFFER_BYTES_U32)
-            .initial_connection_window_size(4 * CONNECTION_BUFFER_BYTES_U32)
-            .max_send_buf_size(CONNECTION_BUFFER_BYTES)
-            .keep_alive_interval(Duration::from_secs(30))
-            .keep_alive_timeout(Duration::from_secs(10));
-        let handle = server.handle();
-        let service = build_service(state);
-        let running = tokio::spawn(async move {
-            if let Err(error) = server.try_serve(service).await {
-                tracing::error!(%error, "The server ended unexpectedly.");
-            }
-        });
-        self.0.push((handle, running));
-    }
-
-    /// Starts the control socket and returns its path. This process holds the store's lock, so an existing socket
-    /// belongs to a process that has died.
-    async fn start_control(&mut self, data_dir: &Path, state: &Arc<State>) -> Option<PathBuf> {
-        let path = data_dir.join(CONTROL_SOCKET_FILE);
-        let removed = match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
-            _ => Ok(()),
-        };
-        let listener = UnixListener::new(path.clone()).permissions(Permissions::from_mode(0o600));
-        let bound = match removed {
-            Ok(()) => listener.try_bind().await,
-            Err(error) => Err(error),
-        };
-        match bound {
-            Ok(acceptor) => {
-                self.start_server(acceptor, state.clone(), client_timeouts());
-                Some(path)
-            }
-            Err(error) => {
-                tracing::warn!(
-                    %error,
-                    "Creating the control socket failed; commands that need it will fail."
-                );
-                None
-            }
-        }
-    }
-
-    /// Stops accepting connections, finishes running requests until the deadline, and interrupts the rest.
-    async fn stop_all(self, deadline: Instant) {
-        let left = deadline.saturating_duration_since(Instant::now());
-        for (handle, _) in &self.0 {
-            handle.stop_graceful(left);
-        }
-        for (_, running) in self.0 {
-            // The server itself keeps the deadline; the extra second covers its shutdown.
-            let _ = timeout_at(deadline + Duration::from_secs(1), running).await;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use penstock_store::{DiskFull, Error};
-
-    #[test]
-    fn a_lack_of_disk_space_is_reported_with_amounts_and_without_the_path() {
-        let full = DiskFull { needed: 38 << 20, free: 36 << 20 };
-        let path = PathBuf::from("/var/lib/penstock/store/index");
-        let error = gateway::disk_error(&full.into(), "writing a checkpoint to", &path);
-        assert_eq!(error.class, ErrorClass::InsufficientStorage);
-        let refused =
-            GatewayError::from(Error::Io { action: "writing to", path, source: full.into() });
-        for text in [describe_missing_space(&error), refused.to_string()] {
-            assert!(text.contains("38.0 MiB are needed, and 36.0 MiB are free"), "{text}");
-            assert!(!text.contains("/var"), "{text}");
-        }
-        assert!(error.detail.contains("/var/lib/penstock/store/index"), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 use super::{control, data_dir, output, serve};
 use clap::{Arg, ArgMatches, Command};
 use hyper::Method;
+use penstock_auth::audit;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_config::Settings;
 use penstock_export::backup::{
@@ -160,35 +161,24 @@ fn find_gateway(
         return Ok(gateway);
     }
     let mut found = BackupReader::list_gateways(&settings.targets, &settings.data_dir, bucket)?;
-    match (found.pop(), found.is_empty()) {
-        (Some(only), true) => Ok(only),
-        (None, _) => {
-            let detail = format!("the target {bucket} has no backup of any gateway");
-            Err(GatewayError::new(ErrorClass::NotFound, detail))
-        }
-        (Some(last), false) => {
-            let detail = format!(
-                "the target {bucket} has backups of {} and {last}; add --gateway ID",
-                found.join(", ")
-            );
-            Err(GatewayError::new(ErrorClass::Invalid, detail))
-        }
+    if found.len() == 1 {
+        return Ok(found.remove(0));
     }
+    let detail = format!(
+        "the target {bucket} has backups of several gateways: {}; add --gateway ID",
+        found.join(", ")
+    );
+    Err(GatewayError::new(ErrorClass::Invalid, detail))
 }
 
 /// Prints what there is.
 fn list_backup(given: &ArgMatches, place: &BackupPlace) -> ExitCode {
-    let listed = match place.reader.list() {
-        Ok(listed) => listed,
-        Err(error) => return output::print_failure(&error),
-    };
-    if listed.era.is_none() && listed.eras.is_empty() {
-        return output::print_failure(&format!(
-            "the target {} has no backup of the gateway {}",
-            place.bucket, place.gateway
-        ));
+    match place.reader.list() {
+        Ok(listed) => {
+            output::print_outcome(given, Ok((list_to_text(&listed), list_to_json(&listed))))
+        }
+        Err(error) => output::print_failure(&error),
     }
-    output::print_outcome(given, Ok((list_to_text(&listed), list_to_json(&listed))))
 }
 
 fn list_to_text(listed: &ListedBackup) -> String {
@@ -280,34 +270,41 @@ fn check_backup(given: &ArgMatches, place: &BackupPlace) -> ExitCode {
         },
         &mut |checked| show(checked.bases + checked.segments),
     );
-    let CheckedBackup { eras, other_keys, bases, segments, frames, findings } = match checked {
+    let checked = match checked {
         Ok(checked) => checked,
         Err(error) => return print_reader_failure(&error, STATUS_UNREADABLE),
     };
-    let is_whole = findings == 0;
-    let summary = if json {
-        let counts = json!({
-            "whole": is_whole,
-            "eras": eras,
-            "otherKeys": other_keys,
-            "bases": bases,
-            "segments": segments,
-            "frames": frames,
-            "findings": findings,
-        });
-        counts.to_string()
-    } else {
-        let verdict = if is_whole { "whole".to_owned() } else { format!("{findings} findings") };
-        let others = match other_keys {
-            0 => String::new(),
-            others => format!("; {others} older eras with another key were not checked"),
-        };
-        format!(
-            "{verdict}: {bases} bases, and {frames} frames in {segments} segments, of {eras} eras{others}"
-        )
+    let (text, counts) = describe_checked(&checked);
+    gone |= output::print_result(&if json { counts.to_string() } else { text }).is_err();
+    if checked.findings == 0 && !gone { ExitCode::SUCCESS } else { output::STATUS_FAILED.into() }
+}
+
+/// Describes the result of a check as text and JSON.
+fn describe_checked(checked: &CheckedBackup) -> (String, Value) {
+    let CheckedBackup { eras, other_keys, bases, segments, frames, findings } = *checked;
+    let count = output::format_count;
+    let verdict = if findings == 0 { "whole".to_owned() } else { count(findings, "finding") };
+    let others = match other_keys {
+        0 => String::new(),
+        others => format!("; not checked, because of another key: {}", count(others, "older era")),
     };
-    gone |= output::print_result(&summary).is_err();
-    if is_whole && !gone { ExitCode::SUCCESS } else { output::STATUS_FAILED.into() }
+    let text = format!(
+        "{verdict}: {}, and {} in {}, of {}{others}",
+        count(bases, "base"),
+        count(frames, "frame"),
+        count(segments, "segment"),
+        count(eras, "era")
+    );
+    let json = json!({
+        "whole": findings == 0,
+        "eras": eras,
+        "otherKeys": other_keys,
+        "bases": bases,
+        "segments": segments,
+        "frames": frames,
+        "findings": findings,
+    });
+    (text, json)
 }
 
 /// Describes a new key as text, which is a file of identities for age, and as JSON.
@@ -331,8 +328,26 @@ fn take_over(settings: &Settings) -> Result<&'static str, String> {
     }
     // Its lock excludes a service that does not answer.
     let store = data_dir::open_stopped_store(settings)?;
-    backup::request_take_over(dir).map_err(|error| error.to_string())?;
+    let store = store.into();
     let event = data_events::take_over_event(&backup.target);
-    data_dir::record_event(&store.into(), settings, &event);
+    let record = || audit::store_event_offline(&store, settings.limits.audit, &event);
+    backup::request_take_over(dir, record).map_err(|error| error.to_string())?;
     Ok("The gateway begins a new era of its backup at its next start.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_one_are_singular() {
+        let checked =
+            CheckedBackup { eras: 1, other_keys: 1, bases: 1, segments: 2, frames: 1, findings: 1 };
+        let (text, _) = describe_checked(&checked);
+        let others = "not checked, because of another key: 1 older era";
+        assert_eq!(
+            text,
+            format!("1 finding: 1 base, and 1 frame in 2 segments, of 1 era; {others}")
+        );
+    }
 }

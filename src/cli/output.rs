@@ -116,13 +116,17 @@ pub(super) fn print_failure(why: &impl std::fmt::Display) -> ExitCode {
 
 /// Writes all errors of the configuration to standard error.
 pub(super) fn print_configuration_errors(errors: &[ConfigError]) {
-    let count =
-        if errors.len() == 1 { "1 error".to_owned() } else { format!("{} errors", errors.len()) };
+    let count = format_count(errors.len() as u64, "error");
     let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
     print_error_line(&format!(
         "penstock: the configuration has {count}:\n  {}",
         lines.join("\n  ")
     ));
+}
+
+/// Formats a count with its noun: `1 export`, `2 exports`.
+pub(super) fn format_count(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Formats items as a table; `columns` are the headings and the members below them.

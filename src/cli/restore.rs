@@ -46,7 +46,7 @@ pub(super) fn build_command() -> Command {
                 .help("Restore the state at this time, such as 2026-11-28T20:00:00Z"),
         )
         .arg(
-            output::flag_argument("copy", "Restore a copy for a look: it never takes over, and sends nothing")
+            output::flag_argument("copy", "Restore a copy for inspection: it never takes over, and sends nothing")
                 .requires("from"),
         )
         .arg(output::flag_argument("revoke-keys", "Revoke every API key of the backup at the first start"))
@@ -200,7 +200,7 @@ fn describe_restored(dir: &Path, restored: &RestoredBackup) -> (String, Value) {
     let Restored { backup, sequence, counters } = restored;
     let time = at.as_ref().map_or_else(String::new, |at| format!(", committed by {at}"));
     let next = new_era.as_ref().map_or_else(
-        || "it is a copy for a look, which sends nothing".to_owned(),
+        || "it is a copy for inspection, which sends nothing".to_owned(),
         |next| format!("it continues the backup with the era {next}"),
     );
     let text = format!(

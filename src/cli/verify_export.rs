@@ -142,7 +142,7 @@ fn check_bucket(
             told(format!(
                 "{name}: {}: {}, the last with sequence {}{}",
                 folder.folder,
-                format_count(folder.exports, "export"),
+                output::format_count(folder.exports, "export"),
                 folder.last,
                 gateway.unwrap_or_default()
             ));
@@ -150,17 +150,16 @@ fn check_bucket(
         let verdict = if walked.findings == 0 {
             "whole".to_owned()
         } else {
-            format_count(walked.findings, "finding")
+            output::format_count(walked.findings, "finding")
         };
         let read =
             if keys_only { "not read".to_owned() } else { format!("{} bytes", walked.bytes) };
-        told(format!("{name}: {verdict}: {}, {read}", format_count(walked.objects, "object")));
+        told(format!(
+            "{name}: {verdict}: {}, {read}",
+            output::format_count(walked.objects, "object")
+        ));
     }
     Ok((!gone).then_some(walked))
-}
-
-fn format_count(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn summary_to_json(bucket: &str, walked: &WalkSummary) -> String {
@@ -260,7 +259,7 @@ fn check_file(path: &Path, json: bool) -> (bool, String) {
         Ok(verified) => {
             let text = format!(
                 "{shown}: whole: {} of {}, exported {}, SHA-256 {}",
-                format_count(verified.object_count, "object"),
+                output::format_count(verified.object_count, "object"),
                 verified.object_type,
                 verified.export_date,
                 verified.data_checksum

@@ -2,6 +2,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// The folder of heartbeats, after the prefix of a target.
+pub const HEARTBEAT_FOLDER: &str = "_status";
+/// The folder of continuous backups, after the prefix of a target.
+pub const BACKUP_FOLDER: &str = "_backup";
 /// The template of targets without one of their own.
 const DEFAULT_TEMPLATE: &str = "{prefix}{name}/{name}-{date}-{sequence}{suffix}.json";
 /// The maximum length of a template in bytes.

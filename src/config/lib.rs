@@ -50,7 +50,9 @@ mod yaml;
 pub use broker_url::BrokerUrl;
 pub use error::ConfigError;
 pub use graph_template::{GraphTemplate, GraphTemplateError};
-pub use key_template::{KeyPart, KeyTemplate, KeyTemplateError, Placeholder};
+pub use key_template::{
+    BACKUP_FOLDER, HEARTBEAT_FOLDER, KeyPart, KeyTemplate, KeyTemplateError, Placeholder,
+};
 pub use kind::Kind;
 pub use load::{CheckedFile, Loaded, check_file, load};
 pub use setting::Setting;

@@ -4,7 +4,7 @@
 //! kernel has the last byte. Responses to unauthenticated clients are not counted: they are small, or part of the program.
 //!
 //! [`watch_reader`] ends HTTP/2 connections on which a response is not read. With HTTP/1.1 the transport detects it
-//! (a write that waits, see `src/cli/app.rs`). HTTP/2 has a window for each stream: a client that never opens it
+//! (a write that waits, see `src/cli/app/servers.rs`). HTTP/2 has a window for each stream: a client that never opens it
 //! can still reply to pings, and so keep the whole response in memory.
 use super::access::READ_ONLY_POST_SUFFIXES;
 use super::caller::caller_if_known;

@@ -109,9 +109,11 @@ impl Converter<'_> {
 /// Returns why it cannot be a key.
 fn read_name(member: &MapMember<'_>, name: &str) -> Result<(String, Term), String> {
     let key = &member.key.value;
-    let is_number = key.kind().form == Form::Number;
-    let json = match is_number.then(|| json::parse(name.as_bytes(), 0)) {
-        Some(Ok(Json::Number(digits))) if digits == name => Json::Number(digits),
+    let json = match key.kind().form {
+        Form::Number => match json::parse(name.as_bytes(), 0) {
+            Ok(Json::Number(digits)) if digits == name => Json::Number(digits),
+            _ => return Err("it is no number as JSON writes it, without leading zeros".to_owned()),
+        },
         _ => Json::String(name.to_owned()),
     };
     let term = to_term(key, json)?;

@@ -145,6 +145,16 @@ fn names_that_cannot_be_keys_are_refused() {
 }
 
 #[test]
+fn the_error_of_a_name_that_is_no_number_says_how_numbers_are_written() {
+    for name in ["07", " 7", "one"] {
+        let error =
+            send(&fixture(), Mode::Add, &format!(r#""levels":{{"{name}":1}}"#)).unwrap_err();
+        let finding = error.findings[0].to_string();
+        assert!(finding.contains("without leading zeros"), "{finding}");
+    }
+}
+
+#[test]
 fn another_value_of_a_member_is_a_conflict_in_add() {
     let fixture = fixture();
     send(&fixture, Mode::Add, r#""levels":{"1":1}"#).unwrap();

@@ -17,7 +17,7 @@ use penstock_resources::change::{
     Change, ChangeApplicability, ChangeDetails, ChangeDifference, ChangeRole, ChangeState,
     StepComment,
 };
-use penstock_service::business_objects::find_business_object;
+use penstock_service::business_objects::find_business_object_id;
 use penstock_service::changes::{self, ChangeFilter, ChangeStep, VisibleChange, VisibleChanges};
 use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
@@ -109,11 +109,7 @@ penstock_http::parameters! {
 async fn list_changes(call: Call<'_>, query: ChangesQuery) -> ReplyResult {
     let ChangesQuery { state, business_object, role, page } = query;
     let gateway = call.gateway()?;
-    let business_object = business_object.map(|id_or_name| {
-        // One that was deleted still has changes.
-        find_business_object(&gateway, &id_or_name)
-            .map_or(id_or_name, |found| found.object.id.clone())
-    });
+    let business_object = business_object.map(|named| find_business_object_id(&gateway, &named));
     let filter =
         ChangeFilter { state, only_open: false, business_object, relation: role.map(Into::into) };
     let by = call.caller();

@@ -12,7 +12,7 @@ use penstock_http::reply::{Reply, ReplyResult};
 use penstock_model::rdf::Format;
 use penstock_resources::Page;
 use penstock_resources::validation::{Validation, ValidationReport};
-use penstock_service::business_objects::find_business_object;
+use penstock_service::business_objects::{find_business_object, find_business_object_id};
 use penstock_service::sparql::acquire_graph_permit;
 use penstock_service::validations::{self, Report};
 use salvo::Request;
@@ -80,11 +80,7 @@ penstock_http::parameters! {
 async fn list_validations(call: Call<'_>, query: ValidationsQuery) -> ReplyResult {
     let ValidationsQuery { business_object, page } = query;
     let gateway = call.gateway()?;
-    // The validations of a deleted Business Object are found by its id.
-    let wanted = business_object.map(|wanted| {
-        let compiled = gateway.catalogue.get(&wanted);
-        compiled.map_or(wanted, |compiled| compiled.object.id.clone())
-    });
+    let wanted = business_object.map(|named| find_business_object_id(&gateway, &named));
     let (wanted, after) = (wanted.as_deref(), page.after.as_deref());
     let found = validations::list_validations(&gateway, wanted, after, page.limit + 1);
     Reply::json(&page.page(found, |one| one.id.clone()))

@@ -29,7 +29,8 @@ pub(super) fn operations() -> Vec<Operation> {
             .describe(
                 "createView",
                 "Views",
-                "Saves a view of the caller.\n\nOnly Contributors share views.",
+                "Saves a view of the caller.\n\nOnly Contributors share views. An account has one view of a Business \
+                 Object with a name. The same request again has the same answer.",
             )
             .body::<NewView>()
             .answer::<SavedView>(201, "Created.")
@@ -50,7 +51,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .body::<NewView>()
             .answer::<SavedView>(200, "Replaced, or unchanged.")
             .etag()
-            .problems(&[400, 404, 408, 412, 413, 415, 422, 507]),
+            .problems(&[400, 404, 408, 409, 412, 413, 415, 422, 507]),
         delete("/api/v1/views/{id}", User, delete_view)
             .describe(
                 "deleteView",

@@ -26,7 +26,7 @@ use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
 use penstock_resources::account::AccountSource;
 use penstock_resources::role::Role;
-use penstock_store::{Error, Format, Read, Store, Transaction};
+use penstock_store::{Error, Format, Store, Transaction};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -86,14 +86,6 @@ impl Accounts {
     /// Returns the account with this id.
     pub fn get(&self, id: &str) -> Option<Arc<Account>> {
         self.lock_entries().get(id).cloned()
-    }
-
-    /// Returns whether the store has an account with this id, also one that cannot be read. Blocking.
-    ///
-    /// # Errors
-    /// The errors of the store.
-    pub fn is_stored(read: &impl Read, id: &str) -> Result<bool, Error> {
-        ACCOUNTS.contains(read, id)
     }
 
     /// Returns the account with this identity, if it exists. Never blocks.

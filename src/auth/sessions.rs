@@ -60,13 +60,20 @@ struct Inner {
     era: Era,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Session {
     account: String,
     generation: u64,
     began: Duration,
     last_used: Duration,
     id_token: Option<Arc<str>>,
+}
+
+impl std::fmt::Debug for Session {
+    /// Omits the ID token.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("account", &self.account).finish_non_exhaustive()
+    }
 }
 
 /// A stored session.

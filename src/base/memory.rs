@@ -162,18 +162,24 @@ pub fn return_unused_pages() {
 
 /// Returns the bytes of this process that the kernel cannot reclaim; `None` if unknown.
 pub fn unreclaimable_bytes() -> Option<u64> {
-    Some(read_status_value("RssAnon")? + read_status_value("RssShmem").unwrap_or_default())
+    let status = read_status()?;
+    let shared = find_status_value(&status, "RssShmem").unwrap_or_default();
+    Some(find_status_value(&status, "RssAnon")? + shared)
 }
 
 /// Returns the resident memory of this process, in bytes; `None` if unknown.
 pub fn resident_bytes() -> Option<u64> {
-    read_status_value("VmRSS")
+    find_status_value(&read_status()?, "VmRSS")
 }
 
-/// Reads a value of `proc_pid_status(5)`, in bytes.
-fn read_status_value(name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+/// Reads `proc_pid_status(5)` of this process.
+fn read_status() -> Option<String> {
+    std::fs::read_to_string("/proc/self/status").ok()
+}
+
+/// Returns a value of `proc_pid_status(5)`, in bytes.
+fn find_status_value(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 1024)
 }

@@ -8,7 +8,7 @@ use super::gateway_types::{CHANGE_TYPE, find_members};
 use super::model::{BusinessObjectTypes, RootField};
 use super::out::ResultValue;
 use super::pages::PageItem;
-use super::plan::{PagePart, Planner, parse_iri, unimplemented_field_error};
+use super::plan::{PagePart, Planner, unimplemented_field_error};
 use super::schema::GraphqlSources;
 use super::system::{self, QUERY_TYPE};
 use super::{input, user};
@@ -21,7 +21,9 @@ use penstock_model::resource::Compiled;
 use penstock_model::search::{self, Search, SearchBudget};
 use penstock_model::visible::VisibleObjects;
 use penstock_resources::change::Change;
+use penstock_service::business_objects::find_business_object_id;
 use penstock_service::changes::{ChangeFilter, list_visible};
+use penstock_service::objects::parse_uri;
 use penstock_store::{Error, Snapshot};
 use serde_json::Value as Json;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -165,7 +167,7 @@ impl<'d> Execution<'d> {
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
     ) -> Result<ResultValue, GatewayError> {
-        let uri = parse_iri(arguments.require_text("uri")?)?.into_string();
+        let uri = parse_uri(arguments.require_text("uri")?)?.into_string();
         let object = self.business_object_types(business)?.object;
         let plan = self.planner.plan_object(object, sets)?;
         let mut found = self.read_objects(business, &plan, &BTreeSet::from([uri.clone()]))?;
@@ -224,7 +226,7 @@ impl<'d> Execution<'d> {
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
     ) -> Result<ResultValue, GatewayError> {
-        let uri = parse_iri(arguments.require_text("uri")?)?.into_string();
+        let uri = parse_uri(arguments.require_text("uri")?)?.into_string();
         let follow = self.planner.plan_follow(arguments, sets.to_vec())?;
         let Some(business) = self.find_business_object(&uri, follow.business)? else {
             return Ok(ResultValue::Null);
@@ -239,7 +241,7 @@ impl<'d> Execution<'d> {
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
     ) -> Result<ResultValue, GatewayError> {
-        let uri = parse_iri(arguments.require_text("uri")?)?.into_string();
+        let uri = parse_uri(arguments.require_text("uri")?)?.into_string();
         let refer = self.planner.plan_referrers(arguments, sets)?;
         let pages = self.find_referrers(&refer, &BTreeSet::from([uri]))?;
         Ok(ResultValue::or_null(pages.into_iter().next().map(|(_, out)| out)))
@@ -251,11 +253,10 @@ impl<'d> Execution<'d> {
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
     ) -> Result<ResultValue, GatewayError> {
-        let catalogue = &self.sources.catalogue;
-        let business_object = arguments.get_text("businessObject").map(|id_or_name| {
-            let found = catalogue.get(id_or_name);
-            found.map_or_else(|| id_or_name.to_owned(), |found| found.object.id.clone())
-        });
+        let gateway = &self.sources.gateway;
+        let business_object = arguments
+            .get_text("businessObject")
+            .map(|id_or_name| find_business_object_id(gateway, id_or_name));
         let changes = self.list_pending_changes(business_object)?;
         let show = |change: &Change| {
             self.count_object()?;

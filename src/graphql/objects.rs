@@ -113,20 +113,7 @@ impl<'d> Execution<'d> {
                     collect_references(plan, &uri, shape, &FieldValues::from_quads(shape, &[]));
                     continue;
                 }
-                if !quads.about.contains_key(&uri) {
-                    self.budget.count_examined(1)?;
-                    if quads.about.len() as u64 >= self.limits.rows {
-                        return Err(self.too_many_objects_error());
-                    }
-                    quads.about.insert(uri.clone(), read.quads_about(&uri.clone().into())?);
-                }
-                let Quads { about, lists } = &mut quads;
-                let about = about.get(&uri).into_iter().flatten();
-                let about = about.map(|quad| (quad.predicate.as_ref(), quad.object.as_ref()));
-                let nodes = lists.add_object(read, shape, about)?;
-                if nodes > 0 {
-                    self.budget.count_examined(nodes)?;
-                }
+                self.read_object(shape, &uri, &mut quads)?;
                 let owned = quads.values_of(shape, &uri);
                 collect_references(plan, &uri, shape, &owned);
                 for (nested, shape, plan) in list_nested(plan, shape, &owned) {
@@ -138,6 +125,31 @@ impl<'d> Execution<'d> {
             level = next;
         }
         Ok((quads, present))
+    }
+
+    /// Adds the quads about an object of this shape, and its lists.
+    fn read_object(
+        &self,
+        shape: &Shape,
+        uri: &NamedNode,
+        quads: &mut Quads,
+    ) -> Result<(), GatewayError> {
+        let read = self.snapshot()?;
+        if !quads.about.contains_key(uri) {
+            self.budget.count_examined(1)?;
+            if quads.about.len() as u64 >= self.limits.rows {
+                return Err(self.too_many_objects_error());
+            }
+            quads.about.insert(uri.clone(), read.quads_about(&uri.clone().into())?);
+        }
+        let Quads { about, lists } = quads;
+        let about = about.get(uri).into_iter().flatten();
+        let about = about.map(|quad| (quad.predicate.as_ref(), quad.object.as_ref()));
+        let nodes = lists.add_object(read, shape, about)?;
+        if nodes > 0 {
+            self.budget.count_examined(nodes)?;
+        }
+        Ok(())
     }
 
     /// Returns the objects in a field, in the order of the view. A map shows only members with a name, and those that are values
@@ -349,11 +361,11 @@ impl<'d> Execution<'d> {
                 }
                 Step::Member(plan) => self.build_members(plan, object, quads)?,
                 Step::Group(places, plan) => {
-                    let has_value = |place| {
-                        let shown = find_shown_values(shape, place, owned);
-                        shown.is_some_and(|(_, values)| values.texts().next().is_some())
-                    };
-                    if places.clone().any(has_value) {
+                    let mut has_value = false;
+                    for place in places.clone() {
+                        has_value = has_value || self.shows_value(place, object)?;
+                    }
+                    if has_value {
                         self.build_members(plan, object, quads)?
                     } else {
                         ResultValue::Null
@@ -374,6 +386,32 @@ impl<'d> Execution<'d> {
             members.push((key.clone(), out));
         }
         Ok(ResultValue::Object(members))
+    }
+
+    /// Returns whether the field at an index shows a value. A map does if it shows a member, which is read here because
+    /// the query may not select it.
+    fn shows_value(&self, place: usize, object: &ReadObject<'_>) -> Result<bool, GatewayError> {
+        let Some((value, shown)) = find_shown_values(object.shape, place, &object.owned) else {
+            return Ok(false);
+        };
+        let (Value::Object(shape), ShownValues::Iris(iris)) = (value, &shown) else {
+            return Ok(shown.texts().next().is_some());
+        };
+        if shape.map_member().is_none() {
+            return Ok(!iris.is_empty());
+        }
+        // Of several members with one name only the first counts.
+        let mut names = HashSet::new();
+        for uri in iris {
+            let (node, mut quads) = (NamedNode::from(*uri), Quads::default());
+            self.read_object(shape, &node, &mut quads)?;
+            if names.insert(find_member_name(shape, quads.about(&node)))
+                && !self.order_objects(shape, vec![*uri], object.path, &quads)?.is_empty()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Builds the selected members of a text with its language.

@@ -7,7 +7,6 @@ use super::out::ResultValue;
 use super::system::{NODE_TYPE, TEXT_TYPE};
 use async_graphql::Name;
 use async_graphql::parser::types::SelectionSet;
-use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::mapping::Scalar;
 use std::cell::RefCell;
@@ -288,13 +287,6 @@ impl<'d> Planner<'d> {
             )),
         }
     }
-}
-
-/// Parses an IRI that a client sent.
-pub(super) fn parse_iri(text: &str) -> Result<NamedNode, GatewayError> {
-    NamedNode::new(text).map_err(|error| {
-        GatewayError::new(ErrorClass::Malformed, format!("{text:?} is not an IRI: {error}"))
-    })
 }
 
 /// Returns the error for a field that passed the validation but is unknown here.

@@ -231,6 +231,7 @@ fn build_object_type(
     if object.is_root() {
         built = built.implement(NODE_TYPE);
     }
+    let name_of = |to: usize| model.object_types.get(to).map_or("", |to| &to.name);
     for own in &object.fields {
         built = built.field(match own.role {
             FieldRole::Uri => build_field(&own.name, parse_type_ref("ID!"), "Its URI."),
@@ -245,16 +246,15 @@ fn build_object_type(
                 describe_field(shape, place),
             ),
             FieldRole::Nested(place, to, many) => {
-                let to = model.object_types.get(to).map_or("", |to| &to.name);
-                build_field(&own.name, list_or_single(to, many), describe_field(shape, place))
+                let to = list_or_single(name_of(to), many);
+                build_field(&own.name, to, describe_field(shape, place))
             }
             FieldRole::Group(to) => {
-                let to = model.object_types.get(to).map_or("", |to| &to.name);
-                build_field(&own.name, TypeRef::named(to), GROUP_DESCRIPTION)
+                build_field(&own.name, TypeRef::named(name_of(to)), GROUP_DESCRIPTION)
             }
             FieldRole::Member(to) => {
-                let to = model.object_types.get(to).map_or("", |to| &to.name);
-                build_field(&own.name, TypeRef::named_nn(to), "The value of the member.")
+                let to = TypeRef::named_nn(name_of(to));
+                build_field(&own.name, to, "The value of the member.")
             }
             FieldRole::Followed(place, many) => {
                 let to = if many { parse_type_ref("[Node]") } else { parse_type_ref(NODE_TYPE) };

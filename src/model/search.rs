@@ -7,8 +7,9 @@
 //! refer to an object. `walk` passes all selected objects to a function. `budget` limits how many objects a search may
 //! examine.
 //!
-//! `fields` reads fields of many objects: for a `summary`, which counts them by groups, for `facets` and the `distribution` of
-//! numbers, and for the `columns` of a table. `suggest` completes a value, and `sparql` writes a search as a query.
+//! `fields` reads fields of many objects, each once and in the order of the store: for a `summary`, which counts them by
+//! groups, for `facets` and the `distribution` of numbers, and for the `columns` of a table. `extreme` has the least and the
+//! greatest of values. `suggest` completes a value, and `sparql` writes a search as a query.
 //!
 //! Values are compared as the view shows them. Of a field that is not an array, only the first value counts. An object
 //! that is nested in itself counts only as its URI.
@@ -34,6 +35,7 @@ mod clue;
 mod columns;
 mod cursor;
 mod distribution;
+mod extreme;
 mod facets;
 mod field_name;
 mod fields;

@@ -11,14 +11,17 @@ mod tests;
 
 pub use content::{ViewContent, invalid_view_error, list_conditions};
 
+use crate::catalogue::BUSINESS_OBJECTS;
+use crate::mapping::{self, Mapping, Shape, Value};
 use crate::namespace::moving::Rebase;
+use crate::search::{find_field_path, find_search_property};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use penstock_base::collections;
 use penstock_base::commit::{CommitCheck, CommitPart, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::table::{AsJson, Row, Table};
 use penstock_base::time;
-use penstock_store::{Error, Format, Store, Transaction};
+use penstock_store::{Error, Format, Read, Store, Transaction};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -82,29 +85,14 @@ pub struct ViewRequester<'r> {
 }
 
 impl Views {
-    /// Reads all views from the store, and deletes the private ones of accounts for which `has_account` is false. Blocking.
+    /// Reads all views from the store. Blocking.
     ///
     /// # Errors
     /// The errors of the store.
-    pub fn open(store: &Store, has_account: impl Fn(&str) -> bool) -> Result<Self, Error> {
-        let (mut entries, mut orphans) = (BTreeMap::new(), Vec::new());
-        for row in VIEWS.scan().read_all(&store.read())? {
-            let Some(view) = row.value_or_log() else { continue };
-            let owner = view.owner.as_deref().unwrap_or_default();
-            if view.content.shared || has_account(owner) {
-                entries.insert(view.id.clone(), Arc::new(view));
-            } else {
-                orphans.push(row);
-            }
-        }
-        let delete = |transaction: &mut Transaction<'_>| {
-            orphans.iter().try_for_each(|row| row.delete(transaction))
-        };
-        if !orphans.is_empty()
-            && let Err(error) = store.transact::<_, Error>(delete)
-        {
-            tracing::warn!(%error, "Deleting the views of deleted accounts failed; the next start does it.");
-        }
+    pub fn open(store: &Store) -> Result<Self, Error> {
+        let rows = VIEWS.scan().read_all(&store.read())?;
+        let views = rows.iter().filter_map(Row::value_or_log);
+        let entries = views.map(|view| (view.id.clone(), Arc::new(view))).collect();
         Ok(Self { store: store.clone(), entries: RwLock::new(entries), writer: Mutex::default() })
     }
 
@@ -257,16 +245,37 @@ impl ViewsWriter<'_> {
     }
 }
 
-/// Rewrites the IRIs that values are compared with. Returns whether this changes the view.
+/// The part of a stored definition that says which fields hold IRIs.
+#[derive(Serialize, Deserialize)]
+struct DefinitionPart {
+    object: ConfigPart,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ConfigPart {
+    config: String,
+}
+
+/// Rewrites the IRIs that fields with IRIs are compared with. Texts stay, as stored ones do. Returns whether this changes
+/// the view.
 pub(crate) fn rewrite_view(
     transaction: &mut Transaction<'_>,
     rebase: &Rebase,
     row: &Row<String, AsJson<StoredView>>,
 ) -> Result<bool, GatewayError> {
     let Some(mut view) = row.value_or_log() else { return Ok(false) };
+    let filters = &mut view.content.filters;
+    if !filters.iter().any(|filter| rebase.rewrite(&filter.value).is_some()) {
+        return Ok(false);
+    }
+    let Some(mapping) = read_mapping(transaction, &view.content.business_object)? else {
+        return Ok(false);
+    };
     let mut is_changed = false;
-    for filter in &mut view.content.filters {
-        if let Some(iri) = rebase.rewrite(&filter.value) {
+    for filter in filters {
+        if holds_iris(&mapping.root, &filter.field)
+            && let Some(iri) = rebase.rewrite(&filter.value)
+        {
             filter.value = iri;
             is_changed = true;
         }
@@ -278,4 +287,21 @@ pub(crate) fn rewrite_view(
         VIEWS.put(transaction, &view.id, &view)?;
     }
     Ok(is_changed)
+}
+
+/// Returns the mapping of a Business Object. `None` if it was deleted, or if its mapping does not compile: then no filter
+/// fits.
+fn read_mapping(read: &impl Read, business_object: &str) -> Result<Option<Mapping>, GatewayError> {
+    let part =
+        BUSINESS_OBJECTS.with_values::<AsJson<DefinitionPart>>().get(read, business_object)?;
+    Ok(part.and_then(|part| mapping::compile(&part.object.config).ok()))
+}
+
+/// Returns whether values of a field are IRIs, also if the view shows codes for some of them.
+fn holds_iris(shape: &Shape, field: &str) -> bool {
+    match find_search_property(shape, field) {
+        Some(property) => matches!(property.value, Value::Resource | Value::Object(_)),
+        // The URI of an object has no property.
+        None => find_field_path(shape, field).is_ok(),
+    }
 }

@@ -7,6 +7,14 @@ use serde_json::json;
 
 /// The maximum number of columns of a table of objects, also in a saved view.
 pub const MAX_COLUMNS: usize = 50;
+/// The maximum length of the name of a view in characters.
+pub const MAX_NAME_CHARS: usize = 100;
+/// The maximum number of filters of a view.
+pub const MAX_FILTERS: usize = 20;
+/// The maximum length of the name of a field in characters, with those of the fields around it.
+pub const MAX_FIELD_CHARS: usize = 500;
+/// The maximum length of a value in characters.
+pub const MAX_VALUE_CHARS: usize = 1_000;
 
 /// A saved view: how somebody looks at a Business Object, under a name.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -50,13 +58,13 @@ pub struct SavedView {
 #[schemars(deny_unknown_fields)]
 pub struct ViewFilter {
     /// The field, with a dot before the name of a nested one: `place.room`.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = MAX_FIELD_CHARS))]
     pub field: String,
     /// The test, as in GraphQL: `eq`, `in`, `contains`, `containsAnyCase`, `startsWith`, `before`, `after`, `atLeast`, `atMost`
     /// or `exists`. Several `in` of one field are one list.
     pub test: String,
     /// What the value is compared with; `true` or `false` for `exists`.
-    #[schemars(length(max = 1000))]
+    #[schemars(length(max = MAX_VALUE_CHARS))]
     pub value: String,
 }
 
@@ -88,12 +96,12 @@ pub struct ViewChart {
 )]
 pub struct NewView {
     /// Its name.
-    #[schemars(length(min = 1, max = 100))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     pub name: String,
     /// The id or name of its Business Object.
     pub business_object: String,
     /// What an object must fulfil, all of them.
-    #[schemars(length(max = 20))]
+    #[schemars(length(max = MAX_FILTERS))]
     pub filters: Option<Vec<ViewFilter>>,
     /// The field that orders the objects, with `-` before it for descending.
     pub order_by: Option<String>,

@@ -3,6 +3,7 @@ use crate::audit::change_event;
 use crate::gateway::{Gateway, data_events};
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::gateway::{BackupState, BackupStatus};
 use penstock_store::Backup;
 use std::io::Write;
 
@@ -31,7 +32,8 @@ pub fn write_backup(
 /// one.
 ///
 /// # Errors
-/// `ErrorClass::Conflict` without a continuous backup, and with a store that is only a copy for a look.
+/// `ErrorClass::Conflict` without a continuous backup, and with a store that is only a copy for inspection; the errors of
+/// the store, which must take the event.
 pub async fn take_over_backup(gateway: &Gateway, by: &Authorized) -> Result<(), GatewayError> {
     gateway
         .run(by, Role::Admin, |gateway, by| {
@@ -39,10 +41,16 @@ pub async fn take_over_backup(gateway: &Gateway, by: &Authorized) -> Result<(), 
                 let detail = "there is no continuous backup: service.backup.target is not set";
                 return Err(GatewayError::new(ErrorClass::Conflict, detail));
             };
+            let BackupStatus { state, target, .. } = backups.report();
+            // The takeover of a copy fails, so it needs no event. Any other has its event before it begins.
+            if state != BackupState::Copy {
+                let audit = &gateway.auth.audit;
+                audit.flush();
+                let event = change_event(by, "backup.taken-over", format!("{target:?}"));
+                gateway.store.commit(by, |transaction| audit.add_event(transaction, &event))?;
+            }
             backups.take_over()?;
-            let target = gateway.settings.backup.as_ref().map(|backup| backup.target.as_str());
-            let detail = format!("{:?}", target.unwrap_or_default());
-            gateway.auth.audit.record_event(change_event(by, "backup.taken-over", detail));
+            tracing::info!(by = by.id(), "A takeover of the continuous backup was requested.");
             Ok(())
         })
         .await

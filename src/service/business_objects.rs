@@ -164,6 +164,13 @@ pub fn find_business_object(gateway: &Gateway, id_or_name: &str) -> Result<Arc<C
     })
 }
 
+/// Returns the id of the Business Object with this id or name. Otherwise returns what was given: the id of a deleted one,
+/// of which lists still have something.
+pub fn find_business_object_id(gateway: &Gateway, id_or_name: &str) -> String {
+    let found = gateway.catalogue.get(id_or_name);
+    found.map_or_else(|| id_or_name.to_owned(), |found| found.object.id.clone())
+}
+
 /// Returns what is shown of a Business Object, with the warnings about it and about its stored values.
 ///
 /// # Errors

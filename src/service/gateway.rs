@@ -19,7 +19,6 @@ use crate::sparql::SparqlService;
 use crate::validations::Validations;
 use crate::webhooks;
 use data_dir::{load_or_create_id, open_error, warn_if_accessible};
-use penstock_auth::accounts::Accounts;
 use penstock_auth::{Auth, Authorized, Role};
 use penstock_base::clock::Clock;
 use penstock_base::collections;
@@ -190,9 +189,7 @@ impl Gateway {
         let clock = Clock::open(store.clone())?;
         let catalogue = catalogue.with_clock(clock.clone());
         let auth = Auth::open(&store, &settings, &clock)?;
-        // One that cannot be read keeps its views.
-        let has_account = |id: &str| Accounts::is_stored(&store.read(), id).unwrap_or(true);
-        let views = Views::open(&store, has_account)?;
+        let views = Views::open(&store)?;
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve_bytes);
         let epoch = next_event_epoch(&store);
         let memory = Memory::new(settings.limits.memory_bytes);

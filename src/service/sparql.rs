@@ -103,19 +103,19 @@ where
 pub fn start_query_thread(work: impl FnOnce() + Send + 'static) -> Result<(), GatewayError> {
     let span = tracing::Span::current();
     spawn_query_thread(move || span.in_scope(work)).map_err(|error| {
-        tracing::warn!(%error, "A thread for a SPARQL query could not be started.");
+        tracing::warn!(%error, "A thread for a query or a download could not be started.");
         GatewayError::new(
             ErrorClass::Unavailable(Duration::from_secs(5)),
-            "the machine has no capacity for another query now; try again later",
+            "the machine has no capacity for another query or download now; try again later",
         )
     })
 }
 
-/// Returns the error of a query whose thread ended without an answer.
+/// Returns the error of a query or a download whose thread ended without an answer.
 pub fn no_answer_error() -> GatewayError {
     GatewayError::new(
         ErrorClass::Internal,
-        "the query ended without an answer; the gateway's log says why",
+        "the request ended without an answer; the gateway's log says why",
     )
 }
 

@@ -1,6 +1,7 @@
 //! The use cases of saved views. An account has its own ones, which nobody else sees. Everybody sees the shared ones, and
 //! Contributors change them.
 use crate::audit::change_event;
+use crate::business_objects::find_business_object_id;
 use crate::definitions::Result;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Caller, Role};
@@ -33,7 +34,7 @@ pub fn list_views(
     after: Option<&str>,
     limit: usize,
 ) -> Vec<SavedView> {
-    let id = business_object.map(|id_or_name| find_id(gateway, id_or_name));
+    let id = business_object.map(|id_or_name| find_business_object_id(gateway, id_or_name));
     let is_wanted = |view: &StoredView| {
         may_see(by, view) && id.as_ref().is_none_or(|id| *id == view.content.business_object)
     };
@@ -73,12 +74,14 @@ pub fn may_change_view(by: &Caller, view: &SavedView) -> bool {
     by.role >= Role::Contributor || is_owner(by, view.owner.as_deref())
 }
 
-/// Saves a view of the caller.
+/// Saves a view of the caller. If the caller has saved the same one before, returns that: the answer was lost.
 ///
 /// # Errors
 /// - `ErrorClass::Invalid` if it does not fit its Business Object, or if it is not shared and the caller has no account
 /// - `ErrorClass::Forbidden` if it is shared and the caller is no Contributor
-/// - `ErrorClass::Conflict` when a limit is reached, `ErrorClass::TooManyRequests` after many changes
+/// - `ErrorClass::Conflict` if the account has another view of the Business Object with this name, and when a limit is
+///   reached
+/// - `ErrorClass::TooManyRequests` after many changes
 /// - `ErrorClass::InsufficientStorage` when less than the reserve is free on the disk
 pub async fn create_view(
     gateway: &Gateway,
@@ -97,7 +100,11 @@ pub async fn create_view(
             }
             let content = check_content(gateway, content)?;
             change_view(gateway, by, "view.created", |writer, requester| {
-                let view = writer.create(requester, owner, content)?;
+                let view = match find_namesake(gateway, by, owner, &content, None) {
+                    Some(same) if same.content == content => same,
+                    Some(other) => return Err(taken_name_error(&other)),
+                    None => writer.create(requester, owner, content)?,
+                };
                 Ok(show_view(gateway, &view))
             })
         })
@@ -130,6 +137,15 @@ pub async fn replace_view(
             let content = check_content(gateway, content)?;
             change_view(gateway, by, "view.replaced", |writer, requester| {
                 let view = require_current(by, &id, writer, conditions)?;
+                let owner = view.owner.as_deref();
+                // Two views can have one name: a Contributor who renames a shared one does not see the private ones.
+                let is_renamed = view.content.name != content.name
+                    || view.content.business_object != content.business_object;
+                if is_renamed
+                    && let Some(other) = find_namesake(gateway, by, owner, &content, Some(&id))
+                {
+                    return Err(taken_name_error(&other));
+                }
                 let view = writer.replace(requester, &view, content)?;
                 Ok(show_view(gateway, &view))
             })
@@ -202,8 +218,39 @@ fn check_content(gateway: &Gateway, content: ViewContent) -> Result<ViewContent>
     Ok(ViewContent { business_object: found.object.id.clone(), ..content })
 }
 
+/// Returns a view of this account with the name and the Business Object of `content`, unless it is the one with the id
+/// `except`. Only one that the caller sees, so that nobody learns of the private views of others.
+fn find_namesake(
+    gateway: &Gateway,
+    by: &Caller,
+    owner: Option<&str>,
+    content: &ViewContent,
+    except: Option<&str>,
+) -> Option<Arc<StoredView>> {
+    let is_namesake = |view: &StoredView| {
+        view.owner.as_deref() == owner
+            && view.content.name == content.name
+            && view.content.business_object == content.business_object
+            && except != Some(view.id.as_str())
+            && may_see(by, view)
+    };
+    gateway.views.list(None, 1, is_namesake).pop()
+}
+
+fn taken_name_error(other: &StoredView) -> GatewayError {
+    let message = format!(
+        "the account has a view of the Business Object with this name, {}; choose another name, or replace that view",
+        other.id
+    );
+    unsaved_error(ErrorClass::Conflict, "/name", message)
+}
+
 fn sharing_error(class: ErrorClass, message: &str) -> GatewayError {
-    let findings = vec![Finding::at_pointer("/shared", message)];
+    unsaved_error(class, "/shared", message)
+}
+
+fn unsaved_error(class: ErrorClass, pointer: &str, message: impl Into<String>) -> GatewayError {
+    let findings = vec![Finding::at_pointer(pointer, message)];
     GatewayError::with_findings(class, "the view cannot be saved like this", findings)
 }
 
@@ -235,12 +282,6 @@ fn may_see(by: &Caller, view: &StoredView) -> bool {
 
 fn is_owner(by: &Caller, owner: Option<&str>) -> bool {
     owner.is_some() && by.account.as_ref().map(|account| account.id.as_str()) == owner
-}
-
-/// Returns the id of the Business Object with this id or name, also the id of a deleted one.
-fn find_id(gateway: &Gateway, id_or_name: &str) -> String {
-    let found = gateway.catalogue.get(id_or_name);
-    found.map_or_else(|| id_or_name.to_owned(), |found| found.object.id.clone())
 }
 
 fn show_view(gateway: &Gateway, view: &StoredView) -> SavedView {

@@ -5,6 +5,7 @@ use crate::audit;
 use crate::password::Hash;
 use penstock_base::IfMatch;
 use penstock_base::error::Place;
+use penstock_store::Read as _;
 use std::net::{IpAddr, Ipv4Addr};
 
 const HERE: Option<IpAddr> = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));

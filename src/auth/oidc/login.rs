@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(super) const LOGIN_LIFETIME: Duration = Duration::from_mins(10);
 
 /// The state that is needed when the browser comes back.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LoginState {
     /// Binds the answer to the browser that sent the request.
     pub(super) state: String,
@@ -59,6 +59,12 @@ impl LoginCipher {
     }
 }
 
+impl std::fmt::Debug for LoginState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LoginState(..)")
+    }
+}
+
 impl std::fmt::Debug for LoginCipher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("LoginCipher(..)")
@@ -90,6 +96,7 @@ mod tests {
         );
         assert_eq!(cipher.decrypt_login(&sealed), Some(sample_login()));
         assert_ne!(cipher.encrypt_login(&sample_login()), sealed);
+        assert!(!format!("{:?}", sample_login()).contains("secret"));
     }
 
     #[test]

@@ -169,6 +169,7 @@ fn the_id_token_is_kept_only_in_memory() {
     let account = fixture.create_account("a", Role::User);
     let sessions = &fixture.auth.sessions;
     let first = sessions.start_session(&account, Some("e30.e30.x"), None).unwrap();
+    assert!(!format!("{sessions:?}").contains("e30.e30.x"));
     assert_eq!(sessions.end_session(&first.id).as_deref(), Some("e30.e30.x"));
     let second = sessions.start_session(&account, Some("e30.e30.x"), None).unwrap();
     let long =

@@ -12,6 +12,7 @@ use parking_lot::MutexGuard;
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::check_editable;
+use penstock_config::{BACKUP_FOLDER, HEARTBEAT_FOLDER};
 use penstock_resources::business_object::Review;
 use penstock_resources::definitions::DefinitionKind;
 use penstock_resources::namespace::DefinedNamespace;
@@ -28,7 +29,8 @@ pub struct PreparedDefinition {
 }
 
 /// The folders beside the exports of Business Objects, and what targets have in them.
-const RESERVED_NAMES: [(&str, &str); 2] = [("_status", "heartbeats"), ("_backup", "backups")];
+const RESERVED_NAMES: [(&str, &str); 2] =
+    [(HEARTBEAT_FOLDER, "heartbeats"), (BACKUP_FOLDER, "backups")];
 
 /// Checks that a definition does not begin to use the name of such a folder. One that has it from an earlier version
 /// keeps it.

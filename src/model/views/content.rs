@@ -4,17 +4,12 @@ use crate::search::{Order, TextFilter, find_field_path};
 use penstock_base::characters;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_base::json::{self, Json, Members};
-use penstock_resources::view::{MAX_COLUMNS, ViewChart, ViewFilter};
+use penstock_resources::view::{
+    MAX_COLUMNS, MAX_FIELD_CHARS, MAX_FILTERS, MAX_NAME_CHARS, MAX_VALUE_CHARS, ViewChart,
+    ViewFilter,
+};
 use serde::{Deserialize, Serialize};
 
-/// The maximum length of a name in characters.
-const MAX_NAME_CHARS: usize = 100;
-/// The maximum number of filters.
-const MAX_FILTERS: usize = 20;
-/// The maximum length of the name of a field in characters, with those of the fields around it.
-const MAX_FIELD_CHARS: usize = 500;
-/// The maximum length of a value in characters.
-const MAX_VALUE_CHARS: usize = 1_000;
 /// The maximum length of everything in bytes, as JSON. All views are in memory, and become addresses.
 const MAX_BYTES: usize = 4 << 10;
 /// The maximum nesting of a body.

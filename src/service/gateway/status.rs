@@ -37,9 +37,8 @@ impl Gateway {
         let of_sources = status.sources.iter().flat_map(|source| source.warnings.iter().cloned());
         let of_sources: Vec<_> = of_sources.take(MAX_SOURCE_WARNINGS).collect();
         status.warnings.extend(of_sources);
-        let of_backup = status.backup.iter().flat_map(|backup| backup.warnings.iter().cloned());
-        let of_backup: Vec<_> = of_backup.collect();
-        status.warnings.extend(of_backup);
+        let of_backup = status.backup.as_ref().map(|backup| backup.warnings.clone());
+        status.warnings.extend(of_backup.unwrap_or_default());
         status.last_errors = recent::recent_lines();
         let mut folder = self.definition_files.outcome();
         if by.role < Role::Admin {

@@ -3,11 +3,15 @@ use super::fixture::{Fixture, SITE, send, service_account_caller};
 use crate::query::convert_value;
 use crate::schema::Query;
 use async_graphql::Value;
+use oxrdf::vocab::xsd;
+use oxrdf::{Literal, NamedNode, Quad};
 use penstock_auth::Caller;
 use penstock_base::commit::NoClient;
 use penstock_base::error::GatewayError;
 use penstock_model::ingest::Mode;
+use penstock_store::{Pattern, Read as _};
 use serde_json::{Value as Json, json};
+use std::ops::ControlFlow;
 
 #[tokio::test]
 async fn the_authenticated_user_is_returned() {
@@ -325,8 +329,6 @@ async fn reads_never_see_half_a_commit() {
 
 #[tokio::test]
 async fn values_of_another_type_are_shown_like_the_view_or_null_with_an_error() {
-    use oxrdf::vocab::xsd;
-    use oxrdf::{Literal, NamedNode, Quad};
     let fixture = Fixture::with_plant_data(&[]);
     let node = |iri: &str| NamedNode::new_unchecked(iri);
     let quads = [
@@ -352,6 +354,44 @@ async fn values_of_another_type_are_shown_like_the_view_or_null_with_an_error() 
     // Filters compare such values by the text that is shown. An order places them after the values of the field's type.
     assert_eq!(fixture.find_pumps("where: {weight: {after: 1}}").await.concat(), "12");
     assert_eq!(fixture.find_pumps("orderBy: {field: weight}").await.concat(), "213");
+}
+
+#[tokio::test]
+async fn a_group_is_null_if_its_map_shows_no_member() {
+    let fixture = Fixture::new(&[]);
+    let config = "
+type: object
+path: Line:.
+fields:
+  uri: {type: id}
+  state:
+    type: group
+    fields:
+      low: {type: number, path: <urn:p:low>}
+      counts: {type: map, path: '<urn:p:counts>/Count:.', key: {path: <urn:p:key>}, elements: {type: integer, path: <urn:p:count>}}
+";
+    fixture.define("Line", config);
+    let line = |n: u8| json!({"uri": format!("urn:line:{n}"), "state": {"counts": {"a": n}}});
+    fixture.send("Line", &json!([line(1), line(2)]));
+    // A member without a value is not shown.
+    let pattern = Pattern { object: Some(Literal::from(2).into()), ..Pattern::default() };
+    let mut values = Vec::new();
+    let mut visit = |quad: Quad| {
+        values.push(quad);
+        ControlFlow::Continue(())
+    };
+    fixture.gateway.store.read().for_each(&pattern, &mut visit).unwrap();
+    let [value] = values.as_slice() else { panic!("{values:?}") };
+    let remove = |transaction: &mut penstock_store::Transaction<'_>| {
+        Ok::<_, GatewayError>(transaction.remove(value.as_ref())?)
+    };
+    fixture.gateway.store.commit(&NoClient, remove).unwrap();
+    let document = "{ one: line(uri: \"urn:line:1\") { state { low } } \
+                    two: line(uri: \"urn:line:2\") { state { low counts { key } } } }";
+    assert_eq!(
+        Fixture::expect_data(fixture.run_query(document).await),
+        json!({"one": {"state": {"low": null}}, "two": {"state": null}})
+    );
 }
 
 #[tokio::test]

@@ -231,17 +231,31 @@ fn every_quad_has_the_new_uris_and_literals_stay() {
 #[test]
 fn saved_views_find_the_new_uris() {
     let plant = Plant::new();
-    let filters = [OLD, "text", &format!("{OLD}1"), &format!("about {OLD}1")];
-    let filters = filters.map(|value| json!({"field": "feeds", "test": "eq", "value": value}));
-    let body = json!({"name": OLD, "businessObject": "Pumps", "shared": true, "filters": filters});
+    let (old, new, about) = (format!("{OLD}1"), format!("{NEW}1"), format!("about {OLD}1"));
+    let filters = [
+        ("feeds", OLD),
+        ("feeds", "text"),
+        ("feeds", &*old),
+        ("feeds", &*about),
+        ("uri", &*old),
+        ("motor.uri", &*old),
+        // The texts that this one is compared with stay.
+        ("name", &*old),
+        ("gone", OLD),
+    ];
+    let filters =
+        filters.map(|(field, value)| json!({"field": field, "test": "eq", "value": value}));
+    let business_object = plant.get("Pumps").object.id.clone();
+    let body =
+        json!({"name": OLD, "businessObject": business_object, "shared": true, "filters": filters});
     let content = ViewContent::from_json(body.to_string().as_bytes()).unwrap();
     let by = ViewRequester { check: &NoClient, id: "local", on_commit: &|_, _| Ok(()) };
-    let views = Views::open(&plant.store, |_| true).unwrap();
+    let views = Views::open(&plant.store).unwrap();
     let view = views.begin_change().create(by, None, content).unwrap();
     let (plant, _) = plant.move_to("Pump", NEW);
-    let moved = Views::open(&plant.store, |_| true).unwrap().get(&view.id).unwrap();
+    let moved = Views::open(&plant.store).unwrap().get(&view.id).unwrap();
     let values: Vec<&str> = moved.content.filters.iter().map(|one| one.value.as_str()).collect();
-    assert_eq!(values, [NEW, "text", &format!("{NEW}1"), &format!("about {OLD}1")]);
+    assert_eq!(values, [NEW, "text", &*new, &*about, &*new, &*new, &*old, OLD]);
     assert_eq!((moved.content.name.as_str(), moved.version), (OLD, 2));
 }
 

@@ -52,6 +52,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole('heading', { level: 1, name: 'Feed pump 3' }).waitFor();
     await page.goto(`${gateway}/admin/search?q=feed`);
     await page.getByText('These Business Objects may have more such objects: Pump.').waitFor();
+    await page.getByText('Only the newest exports are searched by their key.').waitFor();
     if (!javaScriptEnabled) return;
     await everyLook(page, 'results of a search');
     await reachable(page, 'results of a search');

@@ -1,5 +1,5 @@
 //! `/admin/backup`: the continuous backup, and how to restore it.
-use super::configured::Step;
+use super::configured::{CONFIGURATION_FILE, CREDENTIALS_DIR, Step};
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::labels::Labelled as _;
 use super::words;
@@ -16,8 +16,10 @@ struct Page {
     frame: Frame,
     /// `None` without a continuous backup.
     backup: Option<BackupStatus>,
-    /// Whether it sends nothing, for the reason in its first warning.
-    is_stopped: bool,
+    /// Whether it is encrypted.
+    has_key: bool,
+    /// Whether its first warning is a failure: why it sends nothing.
+    has_failed: bool,
     /// What to do after this machine was lost.
     steps: Vec<Step>,
 }
@@ -29,25 +31,37 @@ pub(crate) async fn show_backup(req: &mut Request, depot: &mut Depot) -> PageRes
     let frame = Frame::new(req, depot, Section::Backup);
     let status = state(depot).collect_status(caller(depot)).await?;
     let backup = status.backup;
-    let steps = backup.as_ref().map(|backup| list_steps(&backup.target, &status.gateway_id));
-    let is_stopped = backup
+    let gateway = state(depot);
+    let settings = gateway.settings().backup.as_ref();
+    let has_key = settings.is_some_and(|settings| settings.key.is_some());
+    let steps =
+        backup.as_ref().map(|backup| list_steps(&backup.target, &status.gateway_id, has_key));
+    let steps = steps.unwrap_or_default();
+    let has_failed = backup
         .as_ref()
         .is_some_and(|backup| matches!(backup.state, BackupState::Blocked | BackupState::Replaced));
-    Ok(PageReply::show(&Page { steps: steps.unwrap_or_default(), is_stopped, backup, frame }))
+    Ok(PageReply::show(&Page { frame, backup, has_key, has_failed, steps }))
 }
 
 /// Lists the steps that restore the backup of a gateway on a new machine.
-fn list_steps(target: &str, gateway_id: &str) -> Vec<Step> {
+fn list_steps(target: &str, gateway_id: &str, has_key: bool) -> Vec<Step> {
     let step = |words: &str, command: String| Step { words: words.to_owned(), command };
-    vec![
+    let key = step(
+        "Put the age identity into a file that only root can read:",
+        format!("{CREDENTIALS_DIR}/service.backup.key"),
+    );
+    let mut steps = vec![
         step(
             "Keep the old machine off. On the new one install this version of Penstock or a newer one, and stop it:",
             "sudo systemctl stop penstock.socket penstock.service".to_owned(),
         ),
         step(
-            "Copy the configuration. At least it has the settings of the target, and the age identity as a file:",
-            "/etc/penstock/credentials/service.backup.key".to_owned(),
+            "Copy the configuration. It needs at least the settings of the backup and its target:",
+            CONFIGURATION_FILE.to_owned(),
         ),
+    ];
+    steps.extend(Some(key).filter(|_| has_key));
+    steps.extend([
         step(
             "Look at what there is:",
             format!("sudo penstock offsite-backup list --from {target} --gateway {gateway_id}"),
@@ -57,7 +71,8 @@ fn list_steps(target: &str, gateway_id: &str) -> Vec<Step> {
             format!("sudo penstock restore --from {target} --gateway {gateway_id}"),
         ),
         step("Start the gateway:", "sudo systemctl start penstock".to_owned()),
-    ]
+    ]);
+    steps
 }
 
 /// Describes how old the backup is: `up to date`, `8 s behind`.
@@ -79,5 +94,19 @@ pub(super) fn describe_backup(backup: Option<&BackupStatus>) -> String {
             Some(cause) => format!("{}: {cause}", backup.label().words),
             None => backup.label().words.to_owned(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_steps_name_the_key_if_there_is_one() {
+        let has_path = |has_key: bool| {
+            let steps = list_steps("vault", "edge-1", has_key);
+            steps.iter().any(|step| step.command.ends_with("/service.backup.key"))
+        };
+        assert!(has_path(true) && !has_path(false));
     }
 }

@@ -3,9 +3,9 @@ use penstock_config::{EffectiveValue, SETTINGS, Settings};
 use std::path::{Path, absolute};
 
 /// The file in which the package's service looks for settings.
-const CONFIGURATION_FILE: &str = "/etc/penstock/application.yaml";
+pub(super) const CONFIGURATION_FILE: &str = "/etc/penstock/application.yaml";
 /// The folder of the package's secrets, and the beginning of the paths under which systemd passes them to a service.
-const CREDENTIALS_DIR: &str = "/etc/penstock/credentials";
+pub(super) const CREDENTIALS_DIR: &str = "/etc/penstock/credentials";
 const PASSED_CREDENTIALS: &str = "/run/credentials/";
 const TARGETS: &str = "service.export.targets.";
 const DEFAULT_TARGET: &str = "service.export.default.";

@@ -149,7 +149,7 @@ fn check_backup(backup: &BackupStatus) -> Option<Concern> {
         ),
         (BackupState::Copy, _) => Concern::new(
             Severity::Warning,
-            "This is a copy for a look.",
+            "This store is a copy for inspection.",
             "It sends nothing, and reads no sources.",
         ),
         (_, Some(cause)) => {

@@ -2,7 +2,7 @@
 //!
 //! - `state`: what the page shows, and its address; `filters`, `columns`, `order`: parts of it
 //! - `table`: the rows; `empty`: what the page says without one
-//! - `parts`: what loads on its own: `bars`, `lines`, `facets`, suggestions
+//! - `parts`: what loads on its own: `bars`, `lines` with their `scale`, `facets`, suggestions
 //! - `saved`: saved views; `requests`: the same question for programs
 use super::filter_bar::Select;
 use super::frame::{Frame, PageReply, PageResult, Section, read_cookie};
@@ -28,7 +28,7 @@ use penstock_service::objects::{FoundPage, IriNames, ObjectSearch, find_labels, 
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, handler};
 use saved::ShownView;
-use state::{Pair, State, find_value, read_pairs, write_query};
+use state::{Pair, State, find_value, read_pairs, write_parameters, write_query};
 use std::collections::HashMap;
 use std::sync::Arc;
 use table::{Row, TableBuilder, collect_iris};
@@ -43,6 +43,7 @@ mod order;
 pub(crate) mod parts;
 pub(crate) mod requests;
 pub(crate) mod saved;
+mod scale;
 mod state;
 mod table;
 
@@ -70,8 +71,8 @@ struct Page {
     /// The address of the page without parameters, and with them.
     path: String,
     address: String,
-    /// The parameters of the address.
-    parameters: Vec<Pair>,
+    /// The parameters of the address, for forms.
+    parameters: String,
     /// The saved view, if the address names one.
     view: Option<ShownView>,
     chips: Vec<Chip>,
@@ -111,7 +112,7 @@ struct ChartForm {
     number: Select,
     lines: Select,
     /// The parameters of the address besides these.
-    hidden: Vec<Pair>,
+    others: String,
 }
 
 /// The forms that change the columns.
@@ -122,8 +123,6 @@ struct ColumnForm {
     offered: Vec<String>,
     /// Whether somebody has chosen them.
     is_chosen: bool,
-    /// The parameters of the address, as one text.
-    query: String,
 }
 
 /// Shows the page.
@@ -237,7 +236,6 @@ impl Page {
         let whole = State { shows_parts: true, ..state.clone() };
         let unfiltered = State { conditions: Vec::new(), ..state.clone() };
         let has_lines = state.chart.number.is_some() && state.time_field(shape).is_some();
-        let query = write_query(&parameters);
         Self {
             view: None,
             inline: None,
@@ -257,16 +255,15 @@ impl Page {
             has_times: table_columns.iter().any(TableColumn::is_date_time),
             columns: ColumnForm {
                 offered: list_offered(shape, &columns),
-                is_chosen: state.columns.is_some(),
-                query: query.trim_start_matches('?').to_owned(),
+                is_chosen: state.has_chosen_columns(shape),
                 shown: columns,
             },
             zone: request.zone.to_string(),
             downloads: list_downloads(request),
             requests: request.part_address("requests"),
-            address: format!("{path}{query}"),
-            path: path.clone(),
-            parameters,
+            address: format!("{path}{}", write_query(&parameters)),
+            parameters: write_parameters(&parameters),
+            path,
             total,
             rows,
             pager,
@@ -288,18 +285,19 @@ impl ChartForm {
         let times = choose(&|field| field.property.order().is_time());
         let numbers =
             choose(&|field| field.property.order().is_number() && !has_codes(field.property));
-        let others = choose(&|field| {
+        let lines = choose(&|field| {
             let order = field.property.order();
             has_codes(field.property) || !order.is_time() && !order.is_number()
         });
         let own = ["time", "number", "lines"];
-        let hidden = state.list_pairs(shape).into_iter();
+        let mut others = state.list_pairs(shape);
+        others.retain(|(name, _)| !own.contains(&name.as_str()));
         let time = state.time_field(shape);
         Self {
             time: Select::new("time", "Time", times, time.as_deref()),
             number: Select::new("number", "Number", numbers, state.chart.number.as_deref()),
-            lines: Select::new("lines", "A line for each", others, state.chart.lines.as_deref()),
-            hidden: hidden.filter(|(name, _)| !own.contains(&name.as_str())).collect(),
+            lines: Select::new("lines", "A line for each", lines, state.chart.lines.as_deref()),
+            others: write_parameters(&others),
         }
     }
 }

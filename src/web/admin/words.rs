@@ -89,6 +89,11 @@ pub(super) fn shorten_text(text: &str) -> String {
     }
 }
 
+/// Shows a stored text as that of a link. One without a visible character has a name too.
+pub(super) fn name_text(text: &str) -> String {
+    if text.trim().is_empty() { "(empty)".to_owned() } else { shorten_text(text) }
+}
+
 /// Formats a whole number with thousands separators: `12,345`.
 pub(super) fn format_number(number: u64) -> String {
     let digits = number.to_string();

@@ -3,7 +3,6 @@
 use super::facets::{ShownContent, ShownFacet};
 use super::filters::remove_limits;
 use super::parts::{PartRequest, explain};
-use super::state::Pair;
 use crate::admin::plot::{Plot, Series};
 use crate::admin::words;
 use askama::Template;
@@ -49,9 +48,11 @@ struct Bars {
     /// The address of the page without parameters.
     path: String,
     /// The parameters of the page without limits of the field.
-    hidden: Vec<Pair>,
+    free: String,
     /// Whether two dates narrow it.
     has_dates: bool,
+    /// What follows the day in the limits of dates with offsets.
+    offset: Option<String>,
     /// The bars that are not empty: what it is, the number, and the address of the page with only its objects.
     rows: Vec<(String, u64, String)>,
     /// The objects without a value in words, and the address of the page with only them.
@@ -194,15 +195,20 @@ impl Bars {
             (format!("{objects} without a value"), request.address_of(&only))
         });
         let property = find_search_property(shape, field);
+        let has_dates = property.is_some_and(|property| property.order().is_time());
+        let has_days = has_dates && !property.is_some_and(Property::is_date_time);
+        let first = limits.first().filter(|_| has_days);
+        let offset = first.and_then(|day| day.find('+').and_then(|at| day.get(at..)));
         Self {
+            offset: offset.map(str::to_owned),
             plot: Plot::of_rates(heading, series, 1),
             ticks,
             limits: limits.join(" "),
             least: join_parameter(shape, field, "atLeast"),
             before: join_parameter(shape, field, "before"),
             path: request.path(),
-            hidden: free.list_pairs(shape),
-            has_dates: property.is_some_and(|property| property.order().is_time()),
+            free: free.to_form(shape),
+            has_dates,
             rows,
             without: has_none,
         }

@@ -1,6 +1,6 @@
 //! The columns of the table: which ones it has, and the form that changes them. The browser keeps those of each Business Object
 //! in a cookie.
-use super::state::{State, find_value, write_query};
+use super::state::{ADDRESS, State, find_value};
 use crate::admin::form::{Form, take_form};
 use crate::admin::frame::{Cookie, PageReply, PageResult};
 use penstock_base::time_zone::Zone;
@@ -99,7 +99,7 @@ pub(crate) async fn change_columns(req: &mut Request, depot: &mut Depot) -> Page
     let form = take_form(depot);
     let gateway = gateway(depot)?;
     let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
-    let pairs = parse_form(form.text("address").as_bytes())?;
+    let pairs = parse_form(form.text(ADDRESS).as_bytes())?;
     let view =
         super::saved::find_view_of(&gateway, caller(depot), &compiled, find_value(&pairs, "view"))?;
     let shape = &compiled.mapping.root;
@@ -114,8 +114,8 @@ pub(crate) async fn change_columns(req: &mut Request, depot: &mut Depot) -> Page
         seconds: if columns.is_some() { COOKIE_SECONDS } else { 0 },
     };
     let state = State { columns, ..state };
-    let query = write_query(&state.list_pairs(shape));
-    Ok(PageReply::Moved { path: format!("{path}{query}"), cookie: Some(cookie) })
+    let path = format!("{path}{}", state.to_query(shape));
+    Ok(PageReply::Moved { path, cookie: Some(cookie) })
 }
 
 /// Returns the columns after the button of the form was pressed; `None` for those of the mapping. A table without columns

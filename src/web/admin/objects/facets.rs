@@ -1,6 +1,6 @@
 //! Facets: the most frequent values of each field, beside the table.
 use super::parts::{PartRequest, explain};
-use crate::admin::words::{self, shorten_text};
+use crate::admin::words::{self, name_text, shorten_text};
 use askama::Template;
 use penstock_http::problem::Problem;
 use penstock_model::mapping::Property;
@@ -106,10 +106,9 @@ fn show_values(
         let is_new = !request.state.conditions.contains(&condition);
         let filter = is_new.then(|| request.address_of(&request.state.with_condition(condition)));
         let label = match labels.get(&text).filter(|label| **label != text) {
-            Some(label) => shorten_text(label),
+            Some(label) => name_text(label),
             None if holds_iris => names.shorten(&text).unwrap_or_else(|| text.clone()),
-            None if text.is_empty() => "(empty)".to_owned(),
-            None => shorten_text(&text),
+            None => name_text(&text),
         };
         ShownValue {
             title: (label != text).then_some(text),

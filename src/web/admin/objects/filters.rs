@@ -6,9 +6,10 @@ use crate::admin::words::shorten_text;
 use jiff::civil::Date;
 use penstock_base::json::unescape_token;
 use penstock_base::time_zone::Zone;
-use penstock_model::mapping::{Property, Shape};
+use penstock_model::mapping::Shape;
 use penstock_model::search::{
-    find_begin_of_day, find_field_path, find_search_property, list_search_fields, split_parameter,
+    find_begin_of_day, find_field_path, find_search_property, list_search_fields, list_tests,
+    split_parameter,
 };
 use penstock_resources::view::ViewFilter;
 
@@ -64,21 +65,26 @@ pub(super) fn read_conditions(shape: &Shape, pairs: &[Pair]) -> Vec<ViewFilter> 
     for [field, test, text] in NAMES {
         let (field, test, text) = (find(field), find(test), find(text));
         let test = if test.is_empty() { "contains" } else { test };
+        let field = read_field(shape, field);
         let operator = OPERATORS.iter().find(|(name, ..)| *name == test);
         let (test, value) = match operator {
             Some((_, test, Some(value), _)) => (*test, *value),
-            Some((_, test, None, _)) => (*test, text),
+            Some((_, test, None, _)) => (fit_test(shape, &field, test), text),
             None => (test, text),
         };
         if !value.is_empty() {
-            conditions.push(ViewFilter {
-                field: read_field(shape, field),
-                test: test.to_owned(),
-                value: value.to_owned(),
-            });
+            conditions.push(ViewFilter { field, test: test.to_owned(), value: value.to_owned() });
         }
     }
     conditions
+}
+
+/// Returns the test of an operator for a field. The form begins with the operator "contains", which numbers, times and
+/// booleans do not have: they are compared as a whole.
+fn fit_test<'t>(shape: &Shape, field: &str, test: &'t str) -> &'t str {
+    let tests: Vec<_> = list_tests(find_search_property(shape, field)).collect();
+    let is_whole = test == "containsAnyCase" && !tests.contains(&test) && tests.contains(&"eq");
+    if is_whole { "eq" } else { test }
 }
 
 /// Returns the name of a field, which may be a JSON Pointer in an address of an earlier version.
@@ -92,21 +98,35 @@ fn read_field(shape: &Shape, text: &str) -> String {
     }
 }
 
-/// Replaces the limits of a field of dates or times by the days from one to another, both included, in a time zone.
+/// The days that a form narrows the page to.
+pub(super) struct Days<'d> {
+    /// The field of dates or times.
+    pub(super) time: &'d str,
+    /// The first and the last day, as the form sends them.
+    pub(super) dates: [Option<&'d str>; 2],
+    /// The offset from which on a day begins among dates with offsets, which compare by moment; empty for others.
+    pub(super) offset: &'d str,
+}
+
+/// Replaces the limits of a field of dates or times by days, both included, in a time zone.
 pub(super) fn narrow(
     conditions: &mut Vec<ViewFilter>,
     shape: &Shape,
-    (time, [from, to]): (&str, [Option<&str>; 2]),
+    Days { time, dates: [from, to], offset }: &Days<'_>,
     zone: &Zone,
 ) {
-    let order = find_search_property(shape, time).map(Property::order);
-    let Some(order) = order.filter(|order| order.is_time()) else { return };
+    let Some(property) = find_search_property(shape, time) else { return };
+    let order = property.order();
+    if !order.is_time() {
+        return;
+    }
+    let offset = if property.is_date_time() { "" } else { *offset };
     let parse = |text: Option<&str>| text?.parse::<Date>().ok();
     let limits =
-        [("atLeast", parse(from)), ("before", parse(to).and_then(|day| day.tomorrow().ok()))];
+        [("atLeast", parse(*from)), ("before", parse(*to).and_then(|day| day.tomorrow().ok()))];
     let limits = limits.into_iter().filter_map(|(test, day)| {
-        let value = find_begin_of_day(day?, order, zone)?;
-        Some(ViewFilter { field: time.to_owned(), test: test.to_owned(), value })
+        let value = format!("{}{offset}", find_begin_of_day(day?, order, zone)?);
+        Some(ViewFilter { field: (*time).to_owned(), test: test.to_owned(), value })
     });
     let limits: Vec<_> = limits.collect();
     if !limits.is_empty() {

@@ -2,8 +2,9 @@
 //! field.
 use super::bars::format_period;
 use super::parts::{PartRequest, explain, skip_if_busy};
+use super::scale::{Scale, format_average, parse_number};
 use super::state::State;
-use crate::admin::words::shorten_text;
+use crate::admin::words::{format_count, name_text};
 use askama::Template;
 use penstock_http::problem::Problem;
 use penstock_model::mapping::Property;
@@ -14,12 +15,8 @@ use penstock_service::objects::{
 };
 use std::collections::HashMap;
 
-/// The height of the drawing.
-const HEIGHT: f64 = 100.0;
 /// The width of a period.
 const STEP: f64 = 10.0;
-/// The number of digits of a number in a label, if it is no whole number.
-const LABEL_DIGITS: i32 = 4;
 
 #[derive(Template)]
 #[template(path = "admin/objects/lines.html")]
@@ -110,13 +107,13 @@ impl Drawer<'_> {
             let extremes = is_single.then_some([&point.least, &point.greatest]);
             extremes.into_iter().flatten().chain([&point.average])
         });
-        let scale = Scale::of_numbers(shown.filter_map(|text| parse(text)));
+        let scale = Scale::of_numbers(shown.filter_map(|text| parse_number(text)));
         let labels: Vec<String> = lines.iter().map(|line| self.label_line(number, line)).collect();
         let drawn = lines.iter().zip(&labels).enumerate().map(|(at, (line, label))| Line {
             class: format!("line-{}", at + 1),
             label: label.clone(),
             filter: self.build_filter(line),
-            parts: draw_parts(line, |point| parse(&point.average), &scale),
+            parts: draw_parts(line, |point| parse_number(&point.average), &scale),
         });
         let area = match lines.first().filter(|_| is_single) {
             Some(line) => draw_area(line, &scale),
@@ -134,11 +131,13 @@ impl Drawer<'_> {
             }
             let numbers = match points.as_slice() {
                 [Some(point)] if is_single => {
-                    vec![point.least.clone(), point.average.clone(), point.greatest.clone()]
+                    let average = format_average(&point.average);
+                    vec![point.least.clone(), average, point.greatest.clone()]
                 }
                 points => points
                     .iter()
-                    .map(|point| point.map(|point| point.average.clone()).unwrap_or_default())
+                    .map(|point| point.map(|point| format_average(&point.average)))
+                    .map(Option::unwrap_or_default)
                     .collect(),
             };
             Some((format_period(&period.name), numbers))
@@ -162,7 +161,11 @@ impl Drawer<'_> {
             area,
             heads,
             rows: rows.collect(),
-            others: (*others > 0).then(|| format!("{others} less frequent values have no line.")),
+            others: (*others > 0).then(|| {
+                let others = *others as u64;
+                let values = format_count(others, "less frequent value", "less frequent values");
+                format!("Without a line: {values}.")
+            }),
             lines: drawn.collect(),
         }
     }
@@ -171,7 +174,7 @@ impl Drawer<'_> {
         match (&line.value, &self.state.chart.lines) {
             (_, None) => format!("average of {number}"),
             (None, Some(_)) => "no value".to_owned(),
-            (Some(value), Some(_)) => shorten_text(self.labels.get(value).unwrap_or(value)),
+            (Some(value), Some(_)) => name_text(self.labels.get(value).unwrap_or(value)),
         }
     }
 
@@ -184,63 +187,6 @@ impl Drawer<'_> {
         let condition = ViewFilter { field, test: test.to_owned(), value: value.to_owned() };
         Some((self.address)(&self.state.with_condition(condition)))
     }
-}
-
-fn parse(text: &str) -> Option<f64> {
-    text.parse::<f64>().ok().filter(|number| number.is_finite())
-}
-
-/// The vertical axis.
-struct Scale {
-    from: f64,
-    to: f64,
-}
-
-impl Scale {
-    /// Returns the axis of these numbers. It begins at 0 if they are not far from it.
-    fn of_numbers(numbers: impl Iterator<Item = f64>) -> Self {
-        let (mut from, mut to) = (f64::INFINITY, f64::NEG_INFINITY);
-        for number in numbers {
-            (from, to) = (from.min(number), to.max(number));
-        }
-        if from > to {
-            return Self { from: 0.0, to: 1.0 };
-        }
-        let is_near_zero = from >= 0.0 && from * 2.0 < to;
-        let from = if is_near_zero { 0.0 } else { from };
-        if to > from {
-            return Self { from, to };
-        }
-        // Beside a large number, 1 would be lost.
-        let margin = (from.abs() / 1_000.0).max(1.0);
-        Self { from: from - margin, to: to + margin }
-    }
-
-    /// Returns the height of a number in the drawing.
-    fn y_of(&self, number: f64) -> f64 {
-        HEIGHT - (number / 2.0 - self.from / 2.0) / (self.to / 2.0 - self.from / 2.0) * HEIGHT
-    }
-
-    /// Returns the label at a share of the axis.
-    fn label(&self, share: f64) -> String {
-        format_number(self.from + (self.to - self.from) * share)
-    }
-}
-
-/// Formats a number for a label, with few digits.
-fn format_number(number: f64) -> String {
-    let size = number.abs();
-    if size >= 1e15 || size > 0.0 && size < 1e-6 {
-        return format!("{number:.2e}");
-    }
-    #[expect(clippy::cast_possible_truncation, reason = "the power of ten is between -6 and 15")]
-    let whole_digits = if size < 1.0 { 0 } else { size.log10().floor() as i32 + 1 };
-    let decimals = usize::try_from((LABEL_DIGITS - whole_digits).max(0)).unwrap_or_default();
-    let text = format!("{number:.decimals$}");
-    if !text.contains('.') {
-        return text;
-    }
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn x_of(place: usize) -> f64 {
@@ -268,8 +214,9 @@ fn draw_parts(
 fn draw_area(line: &ChartLine, scale: &Scale) -> Vec<String> {
     let (mut parts, mut upper, mut lower) = (Vec::new(), Vec::new(), Vec::new());
     for (place, point) in line.points.iter().enumerate() {
-        let range =
-            point.as_ref().and_then(|point| parse(&point.least).zip(parse(&point.greatest)));
+        let range = point
+            .as_ref()
+            .and_then(|point| parse_number(&point.least).zip(parse_number(&point.greatest)));
         if let Some((least, greatest)) = range {
             upper.push((x_of(place), scale.y_of(greatest)));
             lower.push((x_of(place), scale.y_of(least)));
@@ -351,36 +298,14 @@ mod tests {
     #[test]
     fn several_lines_have_labels_and_lead_to_their_objects() {
         let none = [Some("1"), None, None, None];
-        let drawing =
-            draw("number=n&lines=s", &chart(&[(Some("b"), &[Some("2"); 4]), (None, &none)]));
+        let lines: [(Option<&str>, &[Option<&str>]); 3] =
+            [(Some("b"), &[Some("2"); 4]), (None, &none), (Some(" "), &none)];
+        let drawing = draw("number=n&lines=s", &chart(&lines));
         let labels: Vec<_> = drawing.lines.iter().map(|line| line.label.as_str()).collect();
-        assert_eq!(labels, ["Label of b", "no value"]);
+        assert_eq!(labels, ["Label of b", "no value", "(empty)"]);
         assert!(drawing.area.is_empty() && drawing.others.is_some());
         let filter = drawing.lines[1].filter.as_deref();
         assert_eq!(filter, Some("?filter.s.exists=false&number=n&lines=s"));
-        assert_eq!(drawing.rows[1].1, ["2", ""]);
-    }
-
-    #[test]
-    fn one_number_is_in_the_middle_of_its_axis() {
-        for number in [0.0, 40.0, -1e20, 1e300] {
-            let scale = Scale::of_numbers(std::iter::once(number));
-            assert!((scale.y_of(number) - HEIGHT / 2.0).abs() < 1e-6, "{number}");
-        }
-    }
-
-    #[test]
-    fn labels_have_few_digits() {
-        for (number, label) in [
-            (0.0, "0"),
-            (12.0, "12"),
-            (-0.25, "-0.25"),
-            (123_456.7, "123457"),
-            (1.234_56, "1.235"),
-            (1000.0, "1000"),
-            (3e20, "3.00e20"),
-        ] {
-            assert_eq!(format_number(number), label);
-        }
+        assert_eq!(drawing.rows[1].1, ["2", "", ""]);
     }
 }

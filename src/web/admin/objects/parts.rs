@@ -179,6 +179,11 @@ pub(crate) async fn show_facets(req: &mut Request, depot: &mut Depot) -> PageRes
     Ok(PageReply::show_fragment(&facets::build(&read_request(req, depot)?).await?))
 }
 
+/// Whether a form sends a text as it is: an input has one line, and white space around its text does not count.
+fn is_typable(text: &str) -> bool {
+    !text.is_empty() && text.trim() == text && !text.contains(['\n', '\r'])
+}
+
 #[derive(Template)]
 #[template(path = "admin/objects/suggestions.html")]
 struct Suggestions {
@@ -198,5 +203,6 @@ pub(crate) async fn suggest_values(req: &mut Request, depot: &mut Depot) -> Page
         explain(suggest_field_values(&gateway, &by, compiled, field, text).await)?
             .unwrap_or_default()
     };
+    let values = values.into_iter().filter(|value| is_typable(&value.text)).collect();
     Ok(PageReply::show_fragment(&Suggestions { values }))
 }

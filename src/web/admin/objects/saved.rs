@@ -1,5 +1,5 @@
 //! A saved view above the page that it begins, and the form that saves what the page shows as a view.
-use super::state::{Pair, State, find_value, write_query};
+use super::state::{ADDRESS, Pair, State, find_value, write_query};
 use crate::admin::form::{Form, take_form};
 use crate::admin::frame::{PageReply, PageResult};
 use crate::admin::views::view_path;
@@ -61,7 +61,7 @@ pub(super) fn find_view_of(
 #[handler]
 pub(crate) async fn save_view(depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let pairs = parse_form(form.text("address").as_bytes())?;
+    let pairs = parse_form(form.text(ADDRESS).as_bytes())?;
     let id = form.text("businessObject");
     Ok(match save(&gateway, caller(depot), &form, &pairs).await {
         Ok(view) => {

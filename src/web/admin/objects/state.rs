@@ -1,12 +1,12 @@
 //! What the page of a Business Object shows: its state is the address, as `GET …/objects` takes it, and what is shown of the
 //! objects. A saved view is the beginning of a state, and the address has what differs.
 use super::columns::find_columns;
-use super::filters;
+use super::filters::{self, Days};
 use penstock_base::error::GatewayError;
 use penstock_base::time_zone::Zone;
 use penstock_http::path::encode_segment;
 use penstock_http::problem::Problem;
-use penstock_http::query::Query;
+use penstock_http::query::{Query, parse_form};
 use penstock_model::mapping::Shape;
 use penstock_model::search::{Filter, Order, TextFilter, join_parameter};
 use penstock_model::views::list_conditions;
@@ -15,10 +15,15 @@ use salvo::Request;
 
 /// The name that orders by URI.
 pub(super) const URI: &str = "uri";
+/// The field of a form with the parameters of its page. They are not fields of their own, because browsers replace the line
+/// breaks in these.
+pub(super) const ADDRESS: &str = "address";
+/// The offset of the days that a form narrows the page to.
+const OFFSET: &str = "offset";
 /// What the name of the parameter of a filter begins with.
 const FILTER_PREFIX: &str = "filter.";
 /// The parameters of a state besides the filters, and whether each may be repeated.
-const PARAMETERS: [(&str, bool); 12] = [
+const PARAMETERS: [(&str, bool); 14] = [
     (FILTER_PREFIX, true),
     ("view", false),
     ("orderBy", false),
@@ -28,8 +33,10 @@ const PARAMETERS: [(&str, bool); 12] = [
     ("lines", false),
     ("show", false),
     // What forms send.
+    (ADDRESS, false),
     ("from", false),
     ("to", false),
+    (OFFSET, false),
     // The order in addresses of earlier versions.
     ("sort", false),
     ("cursor", false),
@@ -46,7 +53,10 @@ pub(super) fn read_pairs(req: &Request) -> Result<Vec<Pair>, Problem> {
     let legacy = filters::parameter_names().map(|name| (name, false));
     let known: Vec<_> = PARAMETERS.into_iter().chain(legacy).collect();
     let query = Query::read_known(req, &known)?;
-    Ok(query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    let mut pairs = parse_form(query.get(ADDRESS).unwrap_or_default().as_bytes())?;
+    let others = query.iter().filter(|(name, _)| *name != ADDRESS);
+    pairs.extend(others.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    Ok(pairs)
 }
 
 /// Returns the first value of a parameter, unless it is empty.
@@ -115,7 +125,9 @@ impl State {
         if let Some(time) = state.time_field(shape)
             && dates != [None, None]
         {
-            filters::narrow(&mut state.conditions, shape, (&time, dates), zone);
+            let offset = find_value(pairs, OFFSET).unwrap_or_default();
+            let days = Days { time: &time, dates, offset };
+            filters::narrow(&mut state.conditions, shape, &days, zone);
         }
         state
     }
@@ -130,6 +142,13 @@ impl State {
                 .find(|field| field.is_single_time())
                 .map(|field| field.name.clone()),
         }
+    }
+
+    /// Whether somebody has chosen other columns than those of the view or the mapping.
+    pub(super) fn has_chosen_columns(&self, shape: &Shape) -> bool {
+        let of_view = self.view.as_ref().and_then(|view| view.columns.clone());
+        let of_view = of_view.map(|columns| find_columns(shape, columns));
+        self.columns.is_some() && self.columns != of_view
     }
 
     /// Returns the filter that an object must pass; `None` without one.
@@ -200,6 +219,11 @@ impl State {
         write_query(&self.list_pairs(shape))
     }
 
+    /// Returns the parameters of the address with this state, for the field [`ADDRESS`] of a form.
+    pub(super) fn to_form(&self, shape: &Shape) -> String {
+        write_parameters(&self.list_pairs(shape))
+    }
+
     /// Returns the state with one more condition.
     pub(super) fn with_condition(&self, condition: ViewFilter) -> Self {
         let mut state = self.clone();
@@ -233,17 +257,21 @@ fn list_filter_pairs(conditions: &[ViewFilter], shape: &Shape) -> Vec<Pair> {
 
 /// Returns parameters as a query, with a `?` before it; empty without one.
 pub(super) fn write_query(pairs: &[Pair]) -> String {
+    let query = write_parameters(pairs);
+    if query.is_empty() { query } else { format!("?{query}") }
+}
+
+/// Returns parameters as a text that [`parse_form`] reads.
+pub(super) fn write_parameters(pairs: &[Pair]) -> String {
     let texts = pairs
         .iter()
         .map(|(name, value)| format!("{}={}", encode_segment(name), encode_segment(value)));
-    let query = texts.collect::<Vec<_>>().join("&");
-    if query.is_empty() { query } else { format!("?{query}") }
+    texts.collect::<Vec<_>>().join("&")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_http::query::parse_form;
     use penstock_model::search::parse_filters;
 
     fn shape() -> Shape {
@@ -317,6 +345,9 @@ fields:
             ),
             ("field=/sensors/*&test=after&text=3", "?filter.sensors.%2A.after=3"),
             ("field=flow&test=missing&text=", "?filter.flow.exists=false"),
+            // No text is in a number.
+            ("field=flow&test=contains&text=3", "?filter.flow=3"),
+            ("field=&test=contains&text=3", "?filter.uri.containsAnyCase=3"),
             ("field=/flow&test=after&text=", ""),
         ] {
             assert_eq!(read(old, None).to_query(&shape()), new, "{old}");
@@ -341,6 +372,11 @@ fields:
             begun.with_condition(more).with_order("").to_query(&shape),
             "?view=v&filter.flow.after=1&orderBy=uri"
         );
+        assert!(!begun.has_chosen_columns(&shape), "they are those of the view");
+        let chosen = read("columns=at", Some(view(&[])));
+        assert!(chosen.has_chosen_columns(&shape));
+        let default = State { columns: None, ..chosen };
+        assert_eq!(default.to_query(&shape), "?view=v");
         let fewer = begun.without_condition(0);
         assert_eq!(fewer.to_query(&shape), "?orderBy=-flow&columns=flow");
     }
@@ -356,6 +392,13 @@ fields:
         let dates = read("time=day&to=2024-03-31", None).to_query(&shape);
         assert_eq!(dates, "?filter.day.before=2024-04-01&time=day");
         assert_eq!(read("from=soon", None).to_query(&shape), "");
+        let offset = "from=2024-03-31&to=2024-03-31&offset=%2B13:00";
+        assert_eq!(
+            read(&format!("time=day&{offset}"), None).to_query(&shape),
+            "?filter.day.atLeast=2024-03-31%2B13%3A00&filter.day.before=2024-04-01%2B13%3A00&time=day"
+        );
+        let times = read(&format!("time=at&{offset}"), None).to_query(&shape);
+        assert!(times.starts_with("?filter.at.atLeast=2024-03-31T00%3A00%3A00Z&"), "{times}");
     }
 
     #[test]

@@ -3,7 +3,7 @@ use super::columns::TableColumn;
 use super::state::State;
 use crate::admin::frame::Frame;
 use crate::admin::object::{Cell, object_link};
-use crate::admin::words::shorten_text;
+use crate::admin::words::{name_text, shorten_text};
 use jiff::Timestamp;
 use penstock_base::time_zone::Zone;
 use penstock_http::path::encode_segment;
@@ -75,7 +75,7 @@ impl TableBuilder<'_> {
         Row {
             cells: cells.map(|(values, column)| self.build_cell(values, column)).collect(),
             uri: uri.to_owned(),
-            label: label.as_deref().map(shorten_text),
+            label: label.as_deref().map(name_text),
             link: format!("{}&view={}", object_link(self.frame, uri), encode_segment(id)),
         }
     }
@@ -111,7 +111,7 @@ impl TableBuilder<'_> {
         if column.is_date_time() {
             return value(format_in_zone(text, self.zone), Some(text.to_owned()));
         }
-        value(shorten_text(text), None)
+        value(name_text(text), None)
     }
 
     /// Returns the address of the page with a filter by a value; `None` if it has that already.

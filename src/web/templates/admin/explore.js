@@ -81,32 +81,97 @@ function brush(place) {
     first = -1;
     band.remove();
     const parameters = new URLSearchParams(new FormData(form));
-    for (const name of ['from', 'to']) parameters.delete(name);
+    for (const name of ['from', 'to', 'offset']) parameters.delete(name);
     parameters.append(figure.dataset.least, limits[from]);
     parameters.append(figure.dataset.before, limits[to + 1]);
     location.assign(`${form.getAttribute('action')}?${parameters}`);
   });
 }
 
-// Values that begin like what somebody types.
-const form = document.getElementById('filter-form');
-const [field, text] = [form.elements.field, form.elements.text];
+// Values that begin like what somebody types, in a list below the field. The arrow keys choose, Enter inserts, Escape closes.
+const { elements: { field, text }, dataset: { suggestions } } = document.getElementById('filter-form');
+const list = document.createElement('ul');
+list.id = 'suggestions';
+list.className = 'completion';
+list.hidden = true;
+list.setAttribute('role', 'listbox');
+list.setAttribute('aria-label', 'Suggestions');
+text.after(list);
+const roles = { role: 'combobox', 'aria-autocomplete': 'list', 'aria-controls': list.id, 'aria-expanded': false };
+for (const [name, value] of Object.entries(roles)) text.setAttribute(name, value);
 let timer = 0;
+let lastAsked = 0;
+let chosen = -1;
+
+function show(values) {
+  // What was asked for earlier comes too late.
+  lastAsked += 1;
+  clearTimeout(timer);
+  list.replaceChildren(...values.map(({ value, label }, at) => {
+    const item = document.createElement('li');
+    item.id = `suggestion-${at}`;
+    item.dataset.value = value;
+    item.setAttribute('role', 'option');
+    item.append(...(label ? [label, whole(value)] : [value]));
+    // Keeps the focus in the field.
+    item.addEventListener('mousedown', (event) => event.preventDefault());
+    item.addEventListener('click', () => insert(item));
+    return item;
+  }));
+  list.hidden = !values.length;
+  text.setAttribute('aria-expanded', !list.hidden);
+  choose(-1);
+}
+
+// The value that a label stands for.
+function whole(value) {
+  const line = document.createElement('span');
+  line.className = 'faint small';
+  line.append(value);
+  return line;
+}
+
+function choose(index) {
+  chosen = index;
+  for (const [at, item] of [...list.children].entries()) item.setAttribute('aria-selected', at === chosen);
+  if (chosen < 0) return text.removeAttribute('aria-activedescendant');
+  text.setAttribute('aria-activedescendant', list.children[chosen].id);
+  list.children[chosen].scrollIntoView({ block: 'nearest' });
+}
+
+function insert(item) {
+  text.value = item.dataset.value;
+  show([]);
+}
+
 async function suggest() {
-  const asked = new URLSearchParams({ field: field.value, text: text.value });
+  clearTimeout(timer);
+  const asked = ++lastAsked;
+  let options = [];
   try {
-    const answer = await fetch(`${form.dataset.suggestions}?${asked}`, { headers: { Accept: 'text/html' } });
-    if (!answer.ok || answer.redirected) return;
-    const found = new DOMParser().parseFromString(await answer.text(), 'text/html');
-    if (asked.get('field') === field.value && asked.get('text') === text.value) text.list.replaceChildren(...found.querySelectorAll('option'));
+    const answer = await fetch(`${suggestions}?${new URLSearchParams({ field: field.value, text: text.value })}`, { headers: { Accept: 'text/html' } });
+    if (answer.ok && !answer.redirected) options = [...new DOMParser().parseFromString(await answer.text(), 'text/html').querySelectorAll('option')];
   } catch {
     // Without suggestions, the value can be typed.
   }
+  if (asked === lastAsked) show(options.map((option) => ({ value: option.value, label: option.textContent })));
 }
-function suggestSoon() {
+
+text.addEventListener('input', () => {
   clearTimeout(timer);
   timer = setTimeout(suggest, 150);
-}
-text.addEventListener('focus', suggestSoon);
-text.addEventListener('input', suggestSoon);
-field.addEventListener('change', () => { text.list.replaceChildren(); });
+});
+text.addEventListener('click', suggest);
+text.addEventListener('blur', () => show([]));
+field.addEventListener('change', () => show([]));
+text.addEventListener('keydown', (event) => {
+  const count = list.children.length;
+  if (event.isComposing) return;
+  if (event.key === 'ArrowDown' && !count) suggest();
+  else if (event.key === 'ArrowDown' && count) choose((chosen + 1) % count);
+  else if (event.key === 'ArrowUp' && count) choose(chosen > 0 ? chosen - 1 : count - 1);
+  else if (event.key === 'Enter' && chosen >= 0) insert(list.children[chosen]);
+  else if (event.key === 'Escape' && count) show([]);
+  else return;
+  event.preventDefault();
+});

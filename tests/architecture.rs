@@ -1,6 +1,6 @@
-//! ARCHITECTURE.md and the crates agree: the table of crates is generated from their manifests, every file that it and
-//! two other pages name exists, and a library that belongs to one crate is used only there. Documents are written only to
-//! the collections of a list.
+//! ARCHITECTURE.md and the crates agree. The table of crates is generated from their manifests. Every file that it and two
+//! other pages name exists. A library that belongs to one crate is used only there. Documents are written only to the
+//! collections of a list.
 //!
 //! `UPDATE=1 cargo test --test architecture` writes the table.
 #![expect(
@@ -37,9 +37,9 @@ const ASSIGNED: [(&str, &[&str]); 12] = [
 struct Package {
     description: String,
     folder: String,
-    /// Crates of the workspace that it uses, without those that only its tests use.
+    /// Crates of the workspace that it uses outside its tests.
     uses: BTreeSet<String>,
-    /// All libraries that it uses, without those that only its tests use.
+    /// All libraries that it uses outside its tests.
     libraries: BTreeSet<String>,
 }
 
@@ -76,7 +76,7 @@ fn read_packages() -> BTreeMap<String, Package> {
     read.into_iter().filter(|(_, package)| !package.folder.starts_with("tests")).collect()
 }
 
-/// The crates from the lowest layer up: each comes after those that it uses.
+/// The crates from the lowest layer up: each comes after the crates that it uses.
 fn sort_by_layer(packages: &BTreeMap<String, Package>) -> Vec<&str> {
     let mut sorted: Vec<&str> = Vec::new();
     while sorted.len() < packages.len() {

@@ -166,7 +166,7 @@ fn the_subscriptions_of_a_source_are_compared_with_the_definitions_beside_them()
         "did you mean \"tag\"?",
     ]);
     assert!(!answer.contains("into \"Keyed\"") && !answer.contains("field \"tag\" of"), "{answer}");
-    // Without definitions, nothing is known of those of the gateway.
+    // Without definitions, the ones of the gateway are unknown.
     let (_, answer) = run(dir.path(), &files[..2]);
     assert!(!answer.contains("warning"), "{answer}");
 }

@@ -49,17 +49,19 @@ fn a_wrong_command_line_is_refused() {
         run(dir, &[&["offsite-backup", "list", "--from", "vault", DATA][..], more].concat())
     };
     list(&["--gateway", "edge-1"]).fails(1, "service.export.targets.vault.type");
-    list(&place).fails(1, "vault");
+    list(&place).fails(1, "the target vault has no backup of any gateway");
+    list(&place).fails(1, "vault has nothing below _backup/");
     let gateways = dir.join("vault/_backup");
     for gateway in ["edge-1", "edge-2"] {
         std::fs::create_dir_all(gateways.join(gateway)).unwrap();
         std::fs::write(gateways.join(gateway).join("head.json"), "{").unwrap();
     }
-    list(&place).fails(1, "edge-1 and edge-2; add --gateway ID");
+    list(&place).fails(1, "several gateways: edge-1, edge-2; add --gateway ID");
     std::fs::remove_dir_all(gateways.join("edge-2")).unwrap();
     list(&place).fails(1, "head.json");
     std::fs::remove_dir_all(gateways).unwrap();
-    list(&[&place[..], &["--gateway", "edge-1"]].concat()).fails(1, "edge-1");
+    list(&[&place[..], &["--gateway", "edge-1"]].concat())
+        .fails(1, "the target vault has no backup of the gateway edge-1");
     run(dir, &["offsite-backup", "take-over", DATA]).fails(1, "service.backup.target is not set");
 }
 

@@ -63,7 +63,7 @@ fn the_commands_of_the_page_open_what_a_gateway_with_only_the_recipient_wrote() 
     let end = bytes.len() - 1;
     bytes[end] ^= 1;
     std::fs::write(&copied, bytes).unwrap();
-    check().fails(1, "");
+    check().fails(1, "returned non-zero exit status");
     std::fs::remove_file(&copied).unwrap();
     check().fails(1, &format!("{last} are missing"));
 }

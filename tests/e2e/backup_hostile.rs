@@ -1,5 +1,5 @@
-//! Buckets that somebody changed: `penstock restore` and `penstock offsite-backup check` name what is wrong, and nothing
-//! is written over data that exists.
+//! Buckets that somebody changed: `penstock restore` and `penstock offsite-backup check` name what is wrong, and
+//! overwrite no data.
 use penstock_test_support::backup::{
     BackupKey, Place, Site, add_well, define_wells, head_key, until_shipped,
 };
@@ -205,7 +205,7 @@ fn a_changed_bucket_is_refused_by_name() {
     repair();
     let own = site.key.clone();
     site.key = BackupKey::new(site.dir()).identity;
-    site.restore("other-key", &[]).fails(1, "key");
+    site.restore("other-key", &[]).fails(1, "is encrypted for the key with the fingerprint");
     site.key = own;
 
     // Data that exists stays as it is.

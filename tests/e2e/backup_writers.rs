@@ -87,7 +87,7 @@ fn the_old_machine_and_a_clone_of_its_disk_change_nothing_until_they_take_over()
     until_replaced(client);
     site.command("old", &["offsite-backup", "take-over"]).succeed();
     let backup = until_shipped(client);
-    assert!(backup["number"].as_u64() > of_new["number"].as_u64(), "{backup}");
+    assert_eq!((&of_new["number"], &backup["number"]), (&json!(2), &json!(3)));
     wait_for("the export is delivered", || {
         client.read("/api/v1/exports?limit=1")["items"][0]["status"] == "delivered"
     });
@@ -154,7 +154,7 @@ fn where_a_server_ignores_if_match_the_head_is_read_before_each_write() {
     let backup = until_shipped(client);
     assert_eq!(backup["singleWriter"], false);
     let warnings = client.read("/api/v1/status")["warnings"].to_string();
-    assert!(warnings.contains("two writers") || warnings.contains("If-Match"), "{warnings}");
+    assert!(warnings.contains("does not refuse a wrong If-Match"), "{warnings}");
     let requests = bucket.requests();
     let of_head = requests.iter().filter(|(_, key)| *key == head_key());
     let methods: Vec<&str> = of_head.map(|(method, _)| method.as_str()).collect();

@@ -1,5 +1,5 @@
-//! MQTT sources with a real broker (mosquitto) and the shipped binary: whatever is killed, every message that was
-//! acknowledged is stored once.
+//! MQTT sources with a real broker (mosquitto) and the shipped binary: every message that was acknowledged is
+//! stored once, although processes are killed.
 use crate::full_disk::{DISK, fill, on_a_small_disk};
 use penstock_test_support::prelude::*;
 use std::io::{Read as _, Write as _};
@@ -31,7 +31,7 @@ impl Broker {
         Self::start_with(dir, port, &settings)
     }
 
-    /// Starts it with these settings, beside those that let the tests reach it.
+    /// Starts it with these settings, and with a listener for the tests.
     fn start_with(dir: &Path, port: Option<u16>, settings: &str) -> Self {
         let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let port = port.unwrap_or_else(free);

@@ -132,7 +132,8 @@ async fn late_file_arrives_once(server: Server) {
     // A second copy would have arrived by now.
     tokio::time::sleep(Duration::from_secs(2)).await;
     running.stop().await;
-    assert!(entry.attempts >= 2);
+    // A slow machine may need more of them.
+    assert!(entry.attempts >= 2, "{entry:?}");
     server.check(&bucket, &[entry]).await;
 }
 

@@ -97,7 +97,7 @@ async fn a_complete_directory_passes_and_each_damage_is_found() {
     assert_eq!((&lines[5]["whole"], &lines[5]["findings"]), (&Value::from(false), &Value::from(5)));
     let (status, text) = script(plant.dir.path(), &root);
     assert_eq!(status, 1, "{text}");
-    text.has_all(&["missing: 2", "missing: 3", "double: 4", "damaged:", "foreign:"]);
+    text.has_all(&["missing: 2 to 3", "double: 4", "damaged:", "foreign:"]);
     assert_eq!(files(&root).len(), 7);
 }
 

@@ -248,7 +248,7 @@ async fn a_key_sees_only_the_uri_of_a_nested_object_of_others() {
     caller.get(&export).await.problem(403);
     assert!(server.page(&export).await.contains("secret"));
 
-    // Under review the difference shows no more to the key, and nobody takes its view for more than that.
+    // Under review the difference shows no more to the key, and approvers do not take its view for the whole.
     let mut reviewed = pumps;
     reviewed["review"] = json!("required");
     server.put(objects, &reviewed).await.expect(200);

@@ -202,7 +202,7 @@ async fn an_account_creates_namespaces_at_a_limited_rate() {
     assert!(created >= 100, "{created}");
     assert!(!refused.header("retry-after").is_empty());
     refused.refused(429, "created namespaces");
-    // Those that exist can be changed, and Admins have no limit.
+    // Existing namespaces can be changed, and Admins have no limit.
     put(0).await.expect(200);
     server.put("/api/v1/namespaces/Other", &json!({})).await.expect(201);
 }

@@ -1,4 +1,5 @@
 //! The continuous backup in the status, the metrics and the pages, and its takeover.
+use penstock_store::faults::{Failure, Faults};
 use penstock_test_support::prelude::*;
 
 /// Returns the settings of a backup into this folder.
@@ -55,8 +56,10 @@ async fn the_status_the_metrics_and_the_pages_show_it() {
         "<span class=\"state good\">running</span>",
         "<dt>Can be restored</dt><dd>yes</dd>",
         "sudo penstock restore --from vault --gateway edge-1",
-        "/etc/penstock/credentials/service.backup.key",
+        "The backup is not encrypted",
     ]);
+    // Without a key there is none to keep or to copy.
+    assert!(!page.contains("service.backup.key") && !page.contains("age identity"), "{page}");
     server.stop().await;
 }
 
@@ -76,6 +79,25 @@ async fn a_takeover_begins_a_new_era() {
     assert_ne!(second["era"], first["era"]);
     let audit = server.read("/api/v1/audit?what=backup.taken-over").await;
     assert_eq!(audit["items"][0]["detail"], "\"vault\"", "{audit}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn there_is_no_takeover_without_its_event() {
+    let vault = tempfile::tempdir().unwrap();
+    let server = TestApp::start(&lent(&backup_settings(vault.path()))).await;
+    server.define().await;
+    wait_until_sent(&server).await;
+    let faults = Faults::inject_below(&server.dir().join("data/store"));
+    faults.fail_nth(1, Failure::Io, true);
+    assert!(server.ingest("ADD", &json!([{"name": "lost"}])).await.status >= 500);
+    server.control("POST", "/control/backup/take-over", &[], "").await.problem(503);
+    faults.clear_plan();
+    until("the gateway recovers", async || server.get("/health/ready").await.status == 200).await;
+    server.ingest("ADD", &json!([{"name": "P-1"}])).await.expect(200);
+    assert_eq!(wait_until_sent(&server).await["number"], 1);
+    let audit = server.read("/api/v1/audit?what=backup.taken-over").await;
+    assert_eq!(audit["items"], json!([]), "{audit}");
     server.stop().await;
 }
 

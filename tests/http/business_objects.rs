@@ -129,15 +129,8 @@ async fn lists_are_paged() {
     for name in ["c", "a", "b"] {
         server.define_with(&json!({"name": name})).await;
     }
-    let (mut names, mut next) = (Vec::new(), String::new());
-    loop {
-        let page = server.read(&format!("{ALL}?limit=2{next}")).await;
-        names.extend(page["items"].list().iter().map(|item| item["name"].clone()));
-        match page["next"].as_str() {
-            Some(cursor) => next = format!("&cursor={cursor}"),
-            None => break,
-        }
-    }
+    let items = server.all(&format!("{ALL}?limit=2"), 2).await;
+    let names: Vec<&str> = items.iter().map(|item| item["name"].text()).collect();
     assert_eq!(names, ["a", "b", "c"]);
 }
 

@@ -92,7 +92,7 @@ async fn a_definition_names_the_values_that_its_codes_hide() {
         warnings.contains("2 stored values of the field `valve` cannot be shown"),
         "{warnings}"
     );
-    // Only who changes the definition waits until the stored values are read.
+    // Only the request that changes the definition waits until the stored values are read.
     assert_eq!(server.read(PUMP).await["warnings"], json!([]));
     server.stop().await;
 }

@@ -164,7 +164,7 @@ async fn records_with_errors_become_dead_letters_that_can_be_retried() {
     // With a header, the record would be the second one.
     let both = "tag;flow;next\nP-9;2,5;\n";
     server.send("POST", &retry(&letters[0]), &csv, both).await.refused(400, "without its header");
-    // The page sends the text with other line ends: what nobody corrected is retried as received.
+    // The page sends the text with other line ends: an uncorrected text is retried as received.
     let page = format!("/admin/rejected/{}/retry", letters[0]["id"].text());
     let person = server.session(Role::Contributor);
     let page = person.form(&page, &[("text", "\"P\r\n2\";x;")]).await.expect(422).text();

@@ -1,5 +1,5 @@
-//! The OpenAPI document and the readers of JSON bodies agree on every member: those that the document has, those of an
-//! answer about the same resource, which clients change and send back, and one that nobody knows.
+//! The OpenAPI document and the readers of JSON bodies agree on every member: each of the document, each of an answer
+//! about the same resource, which clients change and send back, and an unknown one.
 use penstock_test_support::prelude::*;
 use serde_json::Map;
 
@@ -62,8 +62,8 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("PUT", "/api/v1/groups/{name}", json!({"members": []}))
             .at("/api/v1/groups/leaders")
             .answered_by("/api/v1/groups/{name}"),
-        Endpoint::new("POST", "/api/v1/views", view()).answered_by("/api/v1/views"),
-        Endpoint::new("PUT", "/api/v1/views/{id}", view())
+        Endpoint::new("POST", "/api/v1/views", view("all #")).answered_by("/api/v1/views"),
+        Endpoint::new("PUT", "/api/v1/views/{id}", view("all"))
             .at("/api/v1/views/VIEW")
             .answered_by("/api/v1/views/{id}"),
         Endpoint::new("POST", "/api/v1/api-keys", json!({"name": "line", "role": "User"}))
@@ -104,8 +104,8 @@ fn endpoints() -> Vec<Endpoint> {
     all
 }
 
-fn view() -> Value {
-    json!({"name": "all", "businessObject": "Pump", "shared": true})
+fn view(name: &str) -> Value {
+    json!({"name": name, "businessObject": "Pump", "shared": true})
 }
 
 /// Returns a valid value of a documented member.
@@ -252,7 +252,7 @@ async fn the_document_and_the_readers_accept_the_same_members() {
     let operator = server.post("/api/v1/users", &operator).await.expect(201).json();
     let operator = operator["id"].text();
     server.define().await;
-    let saved = server.post("/api/v1/views", &view()).await.expect(201).json();
+    let saved = server.post("/api/v1/views", &view("all")).await.expect(201).json();
     let ids = [("OPERATOR", operator), ("VIEW", saved["id"].text())];
     let document = Document(server.read("/api-doc/openapi.json").await);
 

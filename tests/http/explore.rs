@@ -79,6 +79,13 @@ async fn the_page_has_chips_a_table_and_links_to_what_it_shows() {
     let whole = plant.page("?number=temperature&show=parts").await;
     assert_eq!(whole.matches("<figure class=\"plot\"").count(), 2, "{whole}");
     assert!(whole.contains("<h3>state</h3>") && !whole.contains("<noscript>"));
+    // A form has the parameters of its page in one field.
+    let form = "?address=filter.line%3DNorth%26orderBy%3D-temperature&field=state&test=is&text=RUN";
+    plant.page(form).await.has_all(&[
+        "Remove the filter line is North",
+        "Remove the filter state is RUN",
+        "name=\"address\" value=\"filter.line=North&#38;filter.state=RUN&#38;orderBy=-temperature\"",
+    ]);
     // What does not fit is said beside what the address has, so that it can be removed.
     for wrong in
         ["filter.gone=1", "filter.line.after=1", "filter.temperature.after=high", "orderBy=place"]
@@ -162,6 +169,26 @@ async fn bars_show_objects_over_time_or_over_numbers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn days_have_their_dates_with_offsets_too() {
+    let server = TestApp::plain().await;
+    let config = "type: object\npath: Round:.\nfields: {day: {type: date, path: <urn:day>}}\n";
+    let defined = server.define_object(&json!({"name": "Round", "config": config})).await;
+    let days =
+        ["2024-03-30+13:00", "2024-03-31+13:00", "2024-03-31-10:00", "2024-03-31", "2024-04-01"];
+    let data = days.map(|day| json!({"day": day}));
+    server
+        .post("/api/v1/business-objects/Round?mode=ADD", &json!({"data": data}))
+        .await
+        .expect(200);
+    let path = format!("/admin/objects/{}", defined["id"].text());
+    let bars = server.page(&format!("{path}/histogram")).await;
+    bars.has_all(&["<input type=\"hidden\" name=\"offset\" value=\"+13:00\">"]);
+    let narrowed =
+        server.page(&format!("{path}?from=2024-03-31&to=2024-03-31&offset=%2B13:00")).await;
+    narrowed.has_all(&["3 objects match", "day is at least 2024-03-31+13:00"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_chart_has_a_line_for_each_frequent_value() {
     let plant = Plant::start().await;
     let one = plant.page("/chart?number=temperature").await;
@@ -208,13 +235,20 @@ async fn facets_and_suggestions_are_values_that_the_credential_sees() {
     assert_eq!(suggest(server, "field=state&text=S").await, ["STOP"]);
     assert_eq!(suggest(server, "field=place.room&text=R").await, ["R0", "R1", "R2", "R3"]);
     assert_eq!(suggest(server, "field=gone&text=R").await, Vec::<String>::new());
+    // The form would send these in another form.
+    let lines = ["B", " B", "B ", "B\n1", "B\r"].into_iter().enumerate();
+    let data: Vec<Value> =
+        lines.map(|(at, line)| json!({"tag": format!("B-{at}"), "line": line})).collect();
+    let path = "/api/v1/business-objects/Sensor?mode=ADD";
+    server.post(path, &json!({"data": data})).await.expect(200);
+    assert_eq!(suggest(server, "field=line&text=B").await, ["B"]);
     let other = "type: object\npath: Room:.\nfields:\n  name: {type: string, path: <https://plant.example/v/room>}\n";
     server.define_object(&json!({"name": "Room", "config": other})).await;
     let rooms = json!({"data": [{"uri": "urn:room:1", "name": "R9"}]});
     server.post("/api/v1/business-objects/Room", &rooms).await.expect(200);
     let sensor = json!({"data": [{"tag": "TE-99", "place": {"uri": "urn:room:1"}}]});
     server.post("/api/v1/business-objects/Sensor?mode=ADD", &sensor).await.expect(200);
-    assert!(suggest(server, "field=place.room&text=R9").await.contains(&"R9".to_owned()));
+    assert_eq!(suggest(server, "field=place.room&text=R9").await, ["R9"]);
     // Such a key has no pages at all.
     let limited = server.with_key(Role::User, Some("Sensor"));
     let path = format!("{}/suggestions?field=place.room&text=R9", plant.path);
@@ -241,6 +275,14 @@ async fn columns_are_chosen_and_the_browser_keeps_them() {
     let moved = [("address", "columns=line&columns=state"), ("left", "1")];
     let moved = person.form(&path, &moved).await.expect(303);
     assert!(moved.header("location").ends_with("?columns=state&columns=line"));
+    // A button leads back to those of the mapping, and the browser forgets the others.
+    let page = person.page(&format!("{}?columns=line", plant.path)).await;
+    assert!(page.contains("Default columns"), "{page}");
+    let default = [("address", "columns=line&orderBy=line"), ("default", "true")];
+    let default = person.form(&path, &default).await.expect(303);
+    assert_eq!(default.header("location"), format!("{}?orderBy=line", plant.path));
+    assert!(default.header("set-cookie").contains("Max-Age=0"), "{default:?}");
+    assert!(!person.page(&plant.path).await.contains("Default columns"));
     // The cookie counts where the address does not say it.
     let session = plant.server.sign_in(Role::User);
     let kept = format!("{session}; penstock_columns=pump");

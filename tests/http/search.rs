@@ -69,7 +69,7 @@ async fn one_field_finds_pages_definitions_objects_exports_and_settings() {
         "#service.limits.audit",
     ]);
     assert!(admin.page("/admin/settings").await.contains("<tr id=\"service.limits.audit\">"));
-    // Nobody finds the views of others.
+    // Private views of others are not found.
     assert!(!search(&admin, "inlet").await.contains("of Valve"));
 }
 

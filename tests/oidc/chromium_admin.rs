@@ -8,8 +8,8 @@ const SECRET: &str = "planted-secret-0123456789";
 
 /// Runs a script against a new gateway, with the initial password.
 async fn run_script_on_new_gateway(script: &str) {
-    // No server listens at the endpoint of the first target, and no export uses it. Nothing is at the path of the last one
-    // until a test creates it, in the working directory of the gateway.
+    // No server listens at the endpoint of the first target, and no export uses it. The path of the last one does not
+    // exist until a test creates it, in the working directory of the gateway.
     let mut settings = s3_settings("away", "http://127.0.0.1:9", SECRET).to_vec();
     settings.extend(
         [

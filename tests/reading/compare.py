@@ -224,6 +224,10 @@ class Comparison:
         check(sorted((count for _, count, _ in rows), reverse=True) == counts, what, "the largest groups", counts[:5])
         if not any("." in name for name in names):
             check([count for _, count, _ in rows] == counts, what, "the order", rows[:5])
+        if len(names) == 1 and names[0].endswith((".day", ".week", ".month", ".year")):
+            periods = [group[0] for group, _, _ in rows]
+            in_order = sorted(periods, key=lambda period: (period is None, period or ""))
+            check(periods == in_order, what, periods[:5], in_order[:5])
         for group, count, values in rows:
             check(group in expected, what, group, "no such group in DuckDB")
             other_count, *others = expected[group]

@@ -1,5 +1,5 @@
 //! The view, GraphQL and the export show the same values, with all digits.
-use crate::{codes, data, lists, mappings, maps, readings, text};
+use crate::{codes, data, lists, mappings, maps, readings, structures, text};
 use penstock_auth::Caller;
 use penstock_base::json::{self, Json};
 use penstock_config as config;
@@ -43,6 +43,13 @@ proptest! {
 
     #[test]
     fn they_agree_on_ordered_arrays((shape, object) in lists::with_object(lists::simple())) {
+        agree(&shape, &[object]);
+    }
+
+    #[test]
+    fn they_agree_on_maps_and_ordered_arrays_below_objects(
+        (shape, object) in structures::with_object(1),
+    ) {
         agree(&shape, &[object]);
     }
 

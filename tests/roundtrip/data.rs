@@ -2,7 +2,7 @@
 use crate::{codes, readings};
 use penstock_base::json::Json;
 use penstock_model::mapping::{Field, Literal, Property, Shape, Value};
-use proptest::collection::vec;
+use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -164,6 +164,9 @@ pub(crate) fn root_object(
 
 /// Generates a value of a field.
 pub(crate) fn value(property: &Property, named: bool) -> BoxedStrategy<Json> {
+    if property.map().is_some() {
+        return members(property, named);
+    }
     let one = match &property.value {
         _ if property.codes.is_some() => codes::value(property.codes.as_ref().unwrap()),
         Value::Resource => "[a-z]{1,3}:[a-z0-9]{0,3}(/[a-z0-9]{0,3})?(#[a-z0-9]{0,2})?"
@@ -182,6 +185,28 @@ pub(crate) fn value(property: &Property, named: bool) -> BoxedStrategy<Json> {
         Some(default) => prop_oneof![2 => value, 1 => Just(default.clone())].boxed(),
         None => value,
     }
+}
+
+/// Generates the members of a map.
+fn members(map: &Property, named: bool) -> BoxedStrategy<Json> {
+    let (shape, member) = map.map().unwrap();
+    let name = if member.key.value == Value::Literal(Literal::Integer) {
+        any::<i32>().prop_map(|number| number.to_string()).boxed()
+    } else {
+        // The name `uri` would be numbered as a URI.
+        "[ -~ä水]{1,5}".prop_filter("a name", |name| !["uri", ".", ".."].contains(&&**name)).boxed()
+    };
+    let one = match member.value {
+        None => {
+            let fields = shape.fields.iter().take(member.key_index).cloned();
+            let inner = Shape::new("Inner", fields.collect());
+            let one = object(&inner, named);
+            one.prop_map(move |one| fill(&inner, vec![one]).pop().unwrap()).boxed()
+        }
+        Some((_, inner)) => value(inner, named),
+    };
+    let one = prop_oneof![4 => one, 1 => Just(Json::Null)];
+    btree_map(name, one, 0..4).prop_map(|map| Json::Object(map.into_iter().collect())).boxed()
 }
 
 fn literal(kind: &Literal) -> BoxedStrategy<Json> {

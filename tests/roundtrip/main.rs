@@ -12,6 +12,7 @@ mod maps;
 mod readings;
 mod recipes;
 mod shapes;
+mod structures;
 mod text;
 mod values;
 
@@ -34,8 +35,8 @@ fn view_all(fixture: &Fixture) -> Vec<String> {
     fixture.members().iter().map(|uri| fixture.view(uri)).collect()
 }
 
-/// Checks that what the view shows of the object [`ROOT`] changes nothing in any mode and gives the same quads in an empty
-/// store, and that its deletion leaves no quad.
+/// Checks that what the view shows of the object [`ROOT`] changes nothing in any mode. Checks that it gives the same quads in
+/// an empty store, and that its deletion leaves no quad.
 fn check_round_trip(shape: &Shape, object: &Json) -> Result<(), TestCaseError> {
     let fixture = fixture_of(shape);
     fixture.send(Mode::Add, &text::write(object)).unwrap();

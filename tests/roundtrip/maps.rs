@@ -7,12 +7,12 @@ use penstock_model::ingest::Mode;
 use penstock_model::mapping::{
     Field, FieldKind, KeyDefinition, KeyFields, KeyScope, Literal, Property, Shape, Value,
 };
-use proptest::collection::{btree_map, vec};
+use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// What the members of a map are.
 #[derive(Debug, Clone)]
-enum Members {
+pub(crate) enum Members {
     /// Objects with the fields of this shape.
     Objects(Shape),
     /// Values of this type, or arrays of them.
@@ -64,7 +64,8 @@ fn node(name: &str) -> NamedNode {
     NamedNode::new_unchecked(format!("http://m/{name}"))
 }
 
-fn map_of(namespace: &str, members: Members, is_integer: bool) -> Property {
+/// Returns the property of a map whose members are in this namespace.
+pub(crate) fn map_of(namespace: &str, members: Members, is_integer: bool) -> Property {
     let value = |value, is_array| {
         let property = Property::new(node(&format!("{namespace}/value")), value);
         vec![Field::member_value(Property { is_array, ..property })]
@@ -88,33 +89,11 @@ fn map_of(namespace: &str, members: Members, is_integer: bool) -> Property {
     Property { is_array: true, ..property }
 }
 
-fn members(map: &Property) -> BoxedStrategy<Json> {
-    let (shape, member) = map.map().unwrap();
-    let name = if member.key.value == Value::Literal(Literal::Integer) {
-        any::<i32>().prop_map(|number| number.to_string()).boxed()
-    } else {
-        // The name `uri` would be numbered as a URI.
-        "[ -~ä水]{1,5}".prop_filter("a name", |name| !["uri", ".", ".."].contains(&&**name)).boxed()
-    };
-    let value = match member.value {
-        None => {
-            let fields = shape.fields.iter().take(member.key_index).cloned();
-            let inner = Shape::new("Inner", fields.collect());
-            let objects = data::objects(&inner).prop_map(|mut objects| objects.pop().unwrap());
-            prop_oneof![4 => objects, 1 => Just(Json::Null)].boxed()
-        }
-        Some((_, value)) if value.map().is_some() => members(value),
-        Some((_, value)) => {
-            prop_oneof![4 => data::value(value, false), 1 => Just(Json::Null)].boxed()
-        }
-    };
-    btree_map(name, value, 0..4).prop_map(|map| Json::Object(map.into_iter().collect())).boxed()
-}
-
 /// Generates an object with a URI, a name and maps, and its shape.
 pub(crate) fn with_object(shape: BoxedStrategy<Shape>) -> impl Strategy<Value = (Shape, Json)> {
     shape.prop_flat_map(|shape| {
-        let map = |property: &Property| property.map().is_some().then(|| members(property));
+        let map =
+            |property: &Property| property.map().is_some().then(|| data::value(property, false));
         let object = data::root_object(&shape, map);
         (Just(shape), object)
     })

@@ -85,7 +85,7 @@ proptest! {
     }
 }
 
-/// Stores objects as members. Returns their URIs, and all quads with those that make them members.
+/// Stores objects as members. Returns their URIs, and all quads, also the ones that make them members.
 fn accept(shape: &Shape, objects: &[Json]) -> (Fixture, Vec<String>, Vec<Quad>) {
     let mut fixture = fixture_of(shape);
     let member = NamedNode::new_unchecked(MEMBER);

@@ -5,8 +5,8 @@ Usage: tests/scale/disaster.py path/to/penstock [--moments N] [--interval SECOND
 Needs mosquitto and faketime. Objects arrive over HTTP and MQTT, changes are submitted and approved, and exports run on
 change. The machine is lost (SIGKILL, and its data directory removed) at random moments, and once at each step of an
 upload, a merge, a new base and a takeover. Prints what each loss cost. Fails if commits are lost that were older than the
-interval and the bound when the machine was lost, if an identifier is used twice, or if a consumer of the exports does
-not end with what the view shows.
+interval and the bound when the machine was lost, if an identifier is used twice, if an export is missing or double, or if
+a consumer of the exports does not end with what the view shows.
 """
 
 import argparse
@@ -43,9 +43,13 @@ fields:
   level: { type: integer, path: "<https://tanks.example/level>" }
 """
 QUAD = re.compile(rb'^<([^>]*)> <https://plant.example/(tag|value)> "([^"]*)"', re.MULTILINE)
+LEVEL = re.compile(rb'^<([^>]*)> <https://tanks.example/level> "([^"]*)"', re.MULTILINE)
 SEGMENT = re.compile(r"/(\d{20})-(\d{20})\.segment\.age$")
 EXPORT = re.compile(r"Readings-\d{8}T\d{6}Z-(\d{12,})(?:\.(incremental|deleted))?\.json")
 FAILURES = (OSError, CutOff, http.client.HTTPException)
+# A restore continues the sequences at least this much higher, less the exports that the lost machine made after the
+# restored commit.
+LEAST_JUMP = 900_000
 # How much faster the clock runs until segments are merged, which happens once an hour.
 MERGE_SPEED = 300
 
@@ -110,6 +114,10 @@ class Gateway(Penstock):
             found.setdefault(subject.decode(), {})[name.decode()] = value.decode()
         return {uri: (one["tag"], int(one["value"])) for uri, one in found.items()}
 
+    def read_tanks(self):
+        """Returns the URI and the level of each tank."""
+        return [(uri.decode(), int(level)) for uri, level in LEVEL.findall(self.run("dump", "-"))]
+
     def run_faster(self, speed, interval):
         """Lets the clock run faster from the next start on. Returns the command as it was."""
         library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
@@ -137,9 +145,12 @@ class Load:
             thread.start()
 
     def stop(self):
+        """Ends it. The run checks what was acknowledged after its losses."""
         self.is_over = True
         for thread in self.threads:
             thread.join()
+        self.run.http += self.over_http
+        self.run.changes += self.changes
 
     def post(self, path, body, key=None, headers=None):
         """Returns the answer, or None after the gateway is lost."""
@@ -182,11 +193,17 @@ class Load:
         number = 0
         while not self.is_over:
             number += 1
-            body = {"data": [{"level": number}]}
+            level = self.run.new_number()
+            body = {"data": [{"level": level}]}
             change = self.post("/business-objects/Tanks?mode=ADD&review=true", body, key=self.run.author)
             if change is None:
                 return
             self.changes.append((time.monotonic(), change["id"], "submitted"))
+            # Its identifier has been minted, and is shown, although the tank is not stored.
+            uri = self.read_minted(change["id"])
+            if uri is None:
+                return
+            self.run.note_identifier(uri, level)
             if number % 3 == 0:
                 headers = {"If-Match": '"1"'}
                 if self.post(f"/changes/{change['id']}/approve", {}, headers=headers) is None:
@@ -194,15 +211,29 @@ class Load:
                 self.changes.append((time.monotonic(), change["id"], "approved"))
             time.sleep(0.1)
 
+    def read_minted(self, change):
+        """Returns the URI that a change gives to its only object, or None after the gateway is lost."""
+        try:
+            answer = self.run.gateway.request("GET", f"/api/v1/changes/{change}")
+        except FAILURES:
+            return None
+        if answer.status == 200:
+            return json.loads(answer.body)["difference"]["items"][0]["uri"]
+        if answer.status != 503:
+            self.run.failures.append(f"GET /changes/{change}: {answer}")
+        return None
+
 
 class Run:
     def __init__(self, gateway, bucket, broker, proxy, exported, arguments):
         self.gateway, self.bucket, self.proxy, self.exported, self.arguments = gateway, bucket, proxy, exported, arguments
         self.random = random.Random(arguments.seed)
         self.publisher = Publisher(broker.port, "publisher")
-        self.lock, self.tags = threading.Lock(), 0
-        # Each identifier that was acknowledged, also by a machine that is lost, with its tag.
+        self.lock, self.numbers = threading.Lock(), 0
+        # Each identifier that was shown, also by a machine that is lost, with the tag or the level of its object.
         self.identifiers = {}
+        # What was acknowledged over HTTP, as a load has it.
+        self.http, self.changes = [], []
         # When each message was published, and when the machine began.
         self.published, self.started_at = {}, 0
         # Acknowledged commits that no later machine has.
@@ -210,25 +241,29 @@ class Run:
         # What must not happen.
         self.failures = []
 
-    def new_tag(self, kind):
+    def new_number(self):
         with self.lock:
-            self.tags += 1
-            return f"{kind}-{self.tags}"
+            self.numbers += 1
+            return self.numbers
 
-    def note_identifier(self, uri, tag):
+    def new_tag(self, kind):
+        return f"{kind}-{self.new_number()}"
+
+    def note_identifier(self, uri, name):
         with self.lock:
-            if self.identifiers.setdefault(uri, tag) != tag:
-                self.failures.append(f"{uri} was used for {self.identifiers[uri]} and {tag}")
+            if self.identifiers.setdefault(uri, name) != name:
+                self.failures.append(f"{uri} was used for {self.identifiers[uri]} and {name}")
 
     def run(self):
         self.define()
         self.wait_until_shipped()
-        self.http, self.changes = [], []
         print("| the machine is lost | commits lost | seconds lost | restored and ready after |\n|---|---|---|---|")
         for number in range(self.arguments.moments):
             load = Load(self)
             time.sleep(self.random.uniform(1, 3 * self.arguments.interval + 3))
             self.lose(load, f"at random moment {number + 1}")
+            if not load.over_http or not load.changes:
+                self.failures.append(f"nothing was acknowledged before random moment {number + 1}")
         is_segment, is_head = SEGMENT.search, lambda key: key.endswith("/head.json")
         for what, fits in [("a segment", is_segment), ("the head", is_head)]:
             for when in ("before", "after"):
@@ -247,7 +282,7 @@ class Run:
         self.report()
 
     def define(self):
-        # A key excludes numbers: an identifier could be equal to a key.
+        # A key excludes numbers: an identifier could be equal to a key. The tanks have numbers.
         for name, generator in [("Readings", "uuid"), ("Tanks", "counter")]:
             namespace = {"name": name, "uriBase": f"https://{name.lower()}.example/", "generator": generator}
             self.gateway.call("PUT", f"/namespaces/{name}", namespace, (201,))
@@ -290,8 +325,6 @@ class Run:
         lost_at = time.monotonic()
         load.stop()
         self.disarm()
-        self.http += load.over_http
-        self.changes += load.changes
         self.proxy.wait_until_closed()
         self.finish(what, lost_at)
 
@@ -316,6 +349,8 @@ class Run:
             raise SystemExit(f"after the loss {what} a tag has two identifiers")
         for uri, (tag, _) in objects.items():
             self.note_identifier(uri, tag)
+        for uri, level in self.gateway.read_tanks():
+            self.note_identifier(uri, level)
         lost = [(at, tag) for at, tag in self.http if tag not in stored]
         # A message from before the start of the machine was acknowledged later.
         lost += [(max(self.published[tag], self.started_at), tag) for tag in acknowledged if tag not in stored]
@@ -348,8 +383,6 @@ class Run:
         self.gateway.lose()
         lost_at = time.monotonic()
         load.stop()
-        self.http += load.over_http
-        self.changes += load.changes
         self.proxy.wait_until_closed()
         succeeded, said = self.gateway.restore()
         if not succeeded:
@@ -406,11 +439,14 @@ class Run:
         return any(first <= begin and end <= last for begin, end in ranges)
 
     def check_exports(self):
-        """Waits until a consumer of the exports has what the view shows."""
-        load = Load(self)
-        time.sleep(2)
-        load.stop()
-        wait_for("everything is exported", self.is_exported, 120, 1)
+        """Waits until a consumer of the exports has what the view shows, after a full export and after incremental ones."""
+        for _ in range(2):
+            load = Load(self)
+            time.sleep(2)
+            load.stop()
+            wait_for("everything is exported", self.is_exported, 120, 1)
+        if self.last_kind is None:
+            raise SystemExit("no incremental export followed the last restore")
 
     def is_exported(self):
         if self.gateway.call("GET", "/status")["queue"]["depth"]:
@@ -427,8 +463,14 @@ class Run:
             if int(name[1]) in files:
                 raise SystemExit(f"double: {path} and {files[int(name[1])][1]}")
             files[int(name[1])] = (name[2], path)
-        held = {}
-        for _, (kind, path) in sorted(files.items()):
+        held, before, kind = {}, 0, None
+        for sequence, (kind, path) in sorted(files.items()):
+            is_jump = sequence - before > LEAST_JUMP
+            if not is_jump and sequence != before + 1:
+                raise SystemExit(f"missing: {before + 1} to {sequence - 1}, before {path}")
+            if (is_jump or before == 0) and kind is not None:
+                raise SystemExit(f"the first export of a machine is not full: {path}")
+            before = sequence
             raw = path.read_bytes()
             document = json.loads(raw)
             data = raw[raw.index(b'},"data":') + 9 : -1]
@@ -444,7 +486,7 @@ class Run:
                     held.pop(one["uri"], None)
                 else:
                     held[one["uri"]] = (one["tag"], one["value"])
-        self.exports = len(files)
+        self.exports, self.last_kind = len(files), kind
         return held
 
     def report(self):

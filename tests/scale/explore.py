@@ -29,6 +29,15 @@ browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.co
 browser.addheaders = [("Sec-Fetch-Site", "same-origin"), ("Accept", "text/html")]
 
 
+def describe_asset(number):
+    year, month, day = 2010 + number % 15, 1 + number % 12, 1 + number % 28
+    return {
+        "tag": f"A-{number:07}", "serial": f"SN-{number * 7919 % OBJECTS:07}", "rating": number * 37 % 100_000 / 100,
+        "installed": f"{year}-{month:02}-{day:02}T{number % 24:02}:{number % 60:02}:00Z",
+        "state": ["RUN", "STOP", "FAIL", "OFF"][number % 4],
+    }
+
+
 def send(path, body=None, kind="application/json", method=None):
     headers = {"Authorization": f"Bearer {key}", "Content-Type": kind}
     request = urllib.request.Request(base + path, None if body is None else body.encode(), headers, method=method)
@@ -41,9 +50,13 @@ def memory(name):
         return int(re.search(rf"{name}:\s+(\d+)", status.read()).group(1)) / 1024
 
 
-def measure(name, request, expected):
+def measure(name, request, *expected):
+    """Measures a request whose answer has all these texts."""
     answer = request()
-    assert expected in answer, f"{name}: {answer[:500]}"
+    for text in expected:
+        assert text in answer, f"{name} lacks {text}: {answer[:500]}"
+    # How a part of the page says that it has no figures.
+    assert not re.search("is missing: |is not shown: |are not counted: ", answer), f"{name}: {answer[:500]}"
     with open(f"/proc/{gateway.pid}/clear_refs", "w") as references:
         references.write("5")
     before, times = memory("VmRSS"), []
@@ -66,30 +79,28 @@ try:
     object_id = json.loads(send("/api/v1/business-objects", json.dumps({"name": "Asset", "enabled": True, "config": CONFIG}), method="PUT"))["id"]
     begin = time.perf_counter()
     for first in range(0, OBJECTS, 5_000):
-        lines = [
-            json.dumps({
-                "tag": f"A-{i:07}", "serial": f"SN-{i * 7919 % OBJECTS:07}", "rating": i * 37 % 100_000 / 100,
-                "installed": f"20{10 + i % 15}-{1 + i % 12:02}-{1 + i % 28:02}T{i % 24:02}:{i % 60:02}:00Z",
-                "state": ["RUN", "STOP", "FAIL", "OFF"][i % 4],
-            })
-            for i in range(first, min(first + 5_000, OBJECTS))
-        ]
+        lines = [json.dumps(describe_asset(number)) for number in range(first, min(first + 5_000, OBJECTS))]
         send("/api/v1/business-objects/Asset?mode=ADD", "\n".join(lines), "application/x-ndjson")
     print(f"{OBJECTS} objects in {time.perf_counter() - begin:.1f} s, {memory('VmRSS'):.0f} MB resident")
-    serial = f"SN-{OBJECTS // 3:07}"
+    wanted = describe_asset(OBJECTS // 3)
+    serial, tag = wanted["serial"], wanted["tag"]
+    assets = [describe_asset(number) for number in range(OBJECTS)]
+    newest = max(asset["installed"] for asset in assets)
+    high = sum(asset["rating"] > 999.9 for asset in assets)
 
     def graphql(arguments):
-        query = f"{{ assetConnection(first: 20, {arguments}) {{ nodes {{ tag }} }} }}"
+        query = f"{{ assetConnection(first: 20, {arguments}) {{ nodes {{ tag installed }} }} }}"
         return lambda: send("/graphql", json.dumps({"query": query}))
 
     def sparql(query):
         return lambda: send("/sparql", query, "application/sparql-query")
 
-    measure("GraphQL, eq on a string", graphql(f'where: {{serial: {{eq: "{serial}"}}}}'), '"tag":"A-')
-    measure("GraphQL, orderBy a time", graphql("orderBy: {field: installed, direction: DESC}"), '"tag":"A-')
-    measure("REST, filter by a string", lambda: send(f"/api/v1/business-objects/Asset/objects?filter.serial={serial}"), serial)
-    measure("SPARQL, a literal", sparql(f'SELECT ?s WHERE {{ ?s <https://plant.example/serial> "{serial}" }}'), "Asset:A-")
-    measure("SPARQL, filter on a number", sparql("SELECT (COUNT(*) AS ?n) WHERE { ?s <https://plant.example/rating> ?r FILTER(?r > 999.9) }"), '"n"')
+    measure("GraphQL, eq on a string", graphql(f'where: {{serial: {{eq: "{serial}"}}}}'), f'"nodes":[{{"tag":"{tag}",')
+    measure("GraphQL, orderBy a time", graphql("orderBy: {field: installed, direction: DESC}"), f'"installed":"{newest}"')
+    measure("REST, filter by a string", lambda: send(f"/api/v1/business-objects/Asset/objects?filter.serial={serial}"), tag, serial)
+    measure("SPARQL, a literal", sparql(f'SELECT ?s WHERE {{ ?s <https://plant.example/serial> "{serial}" }}'), tag)
+    count = "SELECT (COUNT(*) AS ?n) WHERE { ?s <https://plant.example/rating> ?r FILTER(?r > 999.9) }"
+    measure("SPARQL, filter on a number", sparql(count), f'"value":"{high}"')
 
     with open(f"{folder.name}/data/initial-admin-password") as file:
         form = {"email": "admin", "password": file.read().strip()}
@@ -105,7 +116,7 @@ try:
 
     explore = f"/admin/objects/{object_id}"
     measure("the page, without filters", page(explore), "A-0000000")
-    measure("the page, filtered by a string", page(f"{explore}?filter.serial={serial}"), serial)
+    measure("the page, filtered by a string", page(f"{explore}?filter.serial={serial}"), "1 object matches", tag)
     measure("the page, filtered to a quarter", page(f"{explore}?filter.state=RUN"), "A-0000000")
     for part in sorted(set(re.findall(r'data-part="([^"]+)"', page(explore)()))):
         measure(f"its part {part.rsplit('/', 1)[1]}", page(part), "<")

@@ -93,6 +93,19 @@ impl Caller {
         self.read(path).await["items"].list().to_vec()
     }
 
+    /// Returns the items of all pages of a list, whose address has a query. Each page but the last has `size` items.
+    pub async fn all(&self, path: &str, size: usize) -> Vec<Value> {
+        let (mut found, mut next) = (Vec::new(), path.to_owned());
+        loop {
+            let page = self.read(&next).await;
+            let items = page["items"].list();
+            found.extend_from_slice(items);
+            let Some(cursor) = page["next"].as_str() else { return found };
+            assert_eq!(items.len(), size, "GET {next}");
+            next = format!("{path}&cursor={}", escaped(cursor));
+        }
+    }
+
     /// Sends a form, as a page of the gateway does.
     pub async fn form(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         self.send("POST", path, &[FORM, HTML], encode_form(fields)).await

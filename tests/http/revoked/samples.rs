@@ -66,9 +66,9 @@ impl Fixture {
         let of_source = server.get("/api/v1/sources/line/rejected").await.expect(200).lines();
         let source_letter = |n: usize| of_source[n]["id"].text();
         let corrected = encode_form(&[("text", r#"{"name": "six"}"#)]);
-        let view = json!({"name": "shared", "businessObject": "Pump", "shared": true});
         let mut saved = Vec::new();
-        for _ in 0..3 {
+        for name in ["first", "second", "third"] {
+            let view = json!({"name": name, "businessObject": "Pump", "shared": true});
             let saved_view = server.post("/api/v1/views", &view).await.expect(201).json();
             saved.push(saved_view["id"].string());
         }

@@ -23,7 +23,7 @@ const MAX_READ_OBJECTS: u64 = 200_000;
 /// The maximum time of one search.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of objects that are read to count what a search finds.
-const MAX_COUNTED_OBJECTS: u64 = 20_000;
+const MAX_COUNTED_OBJECTS: u64 = 10_000;
 /// The maximum time in which they are counted.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum number of values of a field that a table shows.

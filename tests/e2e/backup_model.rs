@@ -140,6 +140,8 @@ impl Model {
         bucket.choose(move |method, key| lock(&chosen).choose(method, key));
         let server = site.start("machine-0");
         define_wells(server.client);
+        // A state without the definition has no wells to compare.
+        until_shipped(server.client);
         let (server, machine) = (Some(server), "machine-0".to_owned());
         let history = vec![(0, BTreeSet::new())];
         let minted = BTreeMap::new();

@@ -17,10 +17,10 @@
 //! machine leaves in the bucket does not count. A machine that finds another one's head stops everything that others
 //! could see.
 //!
-//! In a directory, and in a bucket that ignores `If-Match`, nothing excludes that two machines both read the old head and
-//! then write their own. Each process reads its first head again after it wrote it, so that both go on only if the second
-//! one read the old head before the first wrote, and wrote after the first had read its own again. The next head of the
-//! first one, an interval later, stops that machine (`single_writer` in the status is false).
+//! A directory, and a bucket that ignores `If-Match`, cannot exclude that two machines replace the same head. So each
+//! process reads its first head again after writing it, and stops if the other one's is there. If the other machine
+//! writes even later, both continue until the next head, an interval later, which stops the first one (`single_writer`
+//! in the status is false).
 //!
 //! Invariants:
 //! - A process uploads nothing before the bucket has accepted a head of its own (`Shipper::confirm_head`), and no object

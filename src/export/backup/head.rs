@@ -100,7 +100,7 @@ pub(super) struct Head {
     mac: Option<String>,
 }
 
-/// Why a document of the bucket cannot be used. Its key stands before it where it is reported.
+/// Why a document of the bucket cannot be used. Messages begin with the key of the document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DocumentError {
     /// Another program, or another version, wrote it.

@@ -105,7 +105,7 @@ impl<O: Objects> Shipper<O> {
             let put = self.parts.objects.put(&key, &text, &precondition).await;
             match put {
                 Ok(Replaced::Stored(_)) if is_first && !self.excludes_others(&precondition) => {
-                    // Of two machines that read the same head before they wrote, only the last one goes on.
+                    // If two machines have replaced the same head, only the later one continues.
                     return self.resolve_head(head).await.map(drop);
                 }
                 Ok(Replaced::Stored(etag)) => {

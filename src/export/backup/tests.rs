@@ -284,10 +284,9 @@ fn a_take_over_replaces_a_head_that_cannot_be_used_and_continues_after_a_failure
     }
 }
 
-#[test]
-fn a_journal_that_lost_synced_frames_begins_a_new_era() {
-    let bucket = MemoryBucket::default();
-    let mut machine = filled(&bucket, &generate_key());
+/// Returns a machine whose medium lied about the last commits that were sent, but not about the state of the backup.
+fn machine_with_lost_frames(bucket: &MemoryBucket) -> Machine {
+    let mut machine = filled(bucket, &generate_key());
     machine.running = None;
     let dir = tempfile::tempdir().unwrap();
     copy_folder(&machine.dir.path().join("store"), &dir.path().join("store"));
@@ -296,11 +295,17 @@ fn a_journal_that_lost_synced_frames_begins_a_new_era() {
     machine.commit(70);
     machine.ship();
     machine.running = None;
-    // As if the medium had lied about the last commits, but not about the state of the backup.
     std::fs::remove_dir_all(machine.dir.path().join("store")).unwrap();
     copy_folder(&dir.path().join("store"), &machine.dir.path().join("store"));
     machine.states.clear();
     machine.restart();
+    machine
+}
+
+#[test]
+fn a_journal_that_lost_synced_frames_begins_a_new_era() {
+    let bucket = MemoryBucket::default();
+    let mut machine = machine_with_lost_frames(&bucket);
     machine.begin();
     assert_eq!(machine.running().shipper.phase, Phase::Running);
     let head = machine.reader().read_head().unwrap().unwrap().head;

@@ -99,7 +99,7 @@ impl Dataset<'_> {
     }
 
     /// Estimates the part of a property's quads whose objects are in a set of values; `None` if the index of values does not
-    /// find them, or if reading all quads of the property in `graph` takes less. `None` stands for all graphs.
+    /// find them, or if reading all quads of the property in `graph` takes less. Without a graph, all of them count.
     pub(crate) fn estimate_part(
         &self,
         property: &NamedNode,

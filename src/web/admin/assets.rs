@@ -15,7 +15,7 @@ struct Asset {
     text: &'static str,
 }
 
-const ASSETS: [Asset; 10] = [
+const ASSETS: [Asset; 11] = [
     Asset {
         name: "admin.css",
         media_type: "text/css; charset=utf-8",
@@ -25,6 +25,11 @@ const ASSETS: [Asset; 10] = [
         name: "app.js",
         media_type: "text/javascript; charset=utf-8",
         text: include_str!("../templates/admin/app.js"),
+    },
+    Asset {
+        name: "choices.js",
+        media_type: "text/javascript; charset=utf-8",
+        text: include_str!("../templates/admin/choices.js"),
     },
     Asset {
         name: "complete.js",

@@ -1,7 +1,7 @@
 //! What repairs itself after a failure: files, heads and eras, and what a check and a restore say about what does not.
 use super::bucket::{Fault, MemoryBucket};
 use super::machine::{Action, GATEWAY, Machine, Running, request};
-use super::{copy_folder, filled};
+use super::{filled, machine_with_lost_frames};
 use crate::backup::head::{Continued, EraRecord};
 use crate::backup::keys::new_era_id;
 use crate::backup::reader::Reader;
@@ -196,20 +196,7 @@ fn a_takeover_whose_answer_is_lost_ships_into_the_era_of_its_head() {
 #[test]
 fn a_journal_with_other_frames_never_continues_the_era() {
     let bucket = MemoryBucket::default();
-    let mut machine = filled(&bucket, &generate_key());
-    machine.running = None;
-    let dir = tempfile::tempdir().unwrap();
-    copy_folder(&machine.dir.path().join("store"), &dir.path().join("store"));
-    machine.restart();
-    machine.step(&Action::Ship);
-    machine.commit(70);
-    machine.ship();
-    machine.running = None;
-    // As if the medium had lied about the last commits.
-    std::fs::remove_dir_all(machine.dir.path().join("store")).unwrap();
-    copy_folder(&dir.path().join("store"), &machine.dir.path().join("store"));
-    machine.states.clear();
-    machine.restart();
+    let mut machine = machine_with_lost_frames(&bucket);
     (100..105).for_each(|number| machine.commit(number));
     // What the state says before the head of the new era is there must not hide the difference.
     bucket.0.lock().faults.extend(HEAD_LOST);

@@ -1,5 +1,6 @@
 // Completion in the text of a mapping: its keys, its types, and the names of the fields in the sample. The list opens while
-// a name is typed, and with Ctrl and Space. The arrow keys choose, Enter inserts, Escape closes.
+// a name is typed, and with Ctrl and Space.
+import { createChoices } from './choices.js';
 
 const KEYS = ['absent: ', 'accept: ', 'base: ', 'datatype: ', 'default: ', 'elements:', 'fields:', 'items: ', 'key: ', 'keyScope: ', 'label: ', 'language: ', 'languages: ', 'ordered: true', 'outer: ', 'path: ', 'prefixes:', 'required: true', 'timeZone: ', 'type: ', 'types: ', 'unknownFields: ignore', 'values:'];
 const TYPES = ['array', 'boolean', 'date', 'dateTime', 'group', 'id', 'integer', 'json', 'languageMap', 'map', 'number', 'object', 'resource', 'scalar', 'string'];
@@ -48,48 +49,22 @@ function findChoices(area, sample, isAsked) {
 }
 
 export function connectCompletion(area, sample) {
-  const list = document.createElement('ul');
-  list.id = 'completion';
-  list.className = 'completion';
-  list.hidden = true;
-  list.setAttribute('role', 'listbox');
-  list.setAttribute('aria-label', 'Completion');
+  const { list, show, press } = createChoices(area, { id: 'completion', label: 'Completion', insert });
   area.parentElement.append(list);
-  area.setAttribute('aria-autocomplete', 'list');
-  area.setAttribute('aria-controls', list.id);
   let found = null;
-  let chosen = -1;
 
   function close() {
     found = null;
-    list.hidden = true;
-    area.removeAttribute('aria-activedescendant');
-  }
-
-  function choose(index) {
-    chosen = index;
-    for (const [at, option] of [...list.children].entries()) option.setAttribute('aria-selected', at === chosen);
-    if (chosen >= 0) area.setAttribute('aria-activedescendant', `completion-${chosen}`);
-    else area.removeAttribute('aria-activedescendant');
+    show([]);
   }
 
   function open(isAsked) {
     found = findChoices(area, sample, isAsked);
     if (!found) return close();
-    list.replaceChildren(...found.matching.map((text, at) => {
-      const option = document.createElement('li');
-      option.id = `completion-${at}`;
-      option.setAttribute('role', 'option');
-      option.textContent = text;
-      // Keeps the focus in the text.
-      option.addEventListener('pointerdown', (event) => { event.preventDefault(); insert(at); });
-      return option;
-    }));
     const line = area.value.slice(0, area.selectionStart).split('\n').length;
     const height = parseFloat(getComputedStyle(area).lineHeight);
     list.style.top = `${Math.min(line * height - area.scrollTop + 10, area.clientHeight)}px`;
-    list.hidden = false;
-    choose(isAsked ? 0 : -1);
+    show(found.matching.map((text) => [text]), isAsked ? 0 : -1);
   }
 
   function insert(index) {
@@ -113,14 +88,9 @@ export function connectCompletion(area, sample) {
       return open(true);
     }
     if (!found) return;
-    const last = found.matching.length - 1;
-    if (event.key === 'ArrowDown') choose(chosen < last ? chosen + 1 : 0);
-    else if (event.key === 'ArrowUp') choose(chosen > 0 ? chosen - 1 : last);
-    else if (event.key === 'Enter' && chosen >= 0) insert(chosen);
-    else if (event.key === 'Escape') close();
-    else if (['ArrowLeft', 'ArrowRight', 'Home', 'End', 'Enter'].includes(event.key)) return close();
-    else return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
+    if (press(event.key)) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    } else if (['ArrowLeft', 'ArrowRight', 'Home', 'End', 'Enter'].includes(event.key)) close();
   }, true);
 }

@@ -1,5 +1,7 @@
 // The page "Explore": its parts load on their own, so that the table never waits; a range of the bars narrows the page; values
 // are suggested. The page works without this script.
+import { createChoices } from './choices.js';
+
 const page = document.getElementById('explore');
 
 // Forms send their fields; the address has the state, so that a link shows others the same. A further page has a cursor.
@@ -88,39 +90,22 @@ function brush(place) {
   });
 }
 
-// Values that begin like what somebody types, in a list below the field. The arrow keys choose, Enter inserts, Escape closes.
+// Values that begin like what somebody types.
 const { elements: { field, text }, dataset: { suggestions } } = document.getElementById('filter-form');
-const list = document.createElement('ul');
-list.id = 'suggestions';
-list.className = 'completion';
-list.hidden = true;
-list.setAttribute('role', 'listbox');
-list.setAttribute('aria-label', 'Suggestions');
+const { list, show, press } = createChoices(text, { id: 'suggestions', label: 'Suggestions', insert });
+text.setAttribute('role', 'combobox');
+text.setAttribute('aria-expanded', false);
 text.after(list);
-const roles = { role: 'combobox', 'aria-autocomplete': 'list', 'aria-controls': list.id, 'aria-expanded': false };
-for (const [name, value] of Object.entries(roles)) text.setAttribute(name, value);
 let timer = 0;
 let lastAsked = 0;
-let chosen = -1;
+let offered = [];
 
-function show(values) {
+function offer(values) {
   // What was asked for earlier comes too late.
   lastAsked += 1;
   clearTimeout(timer);
-  list.replaceChildren(...values.map(({ value, label }, at) => {
-    const item = document.createElement('li');
-    item.id = `suggestion-${at}`;
-    item.dataset.value = value;
-    item.setAttribute('role', 'option');
-    item.append(...(label ? [label, whole(value)] : [value]));
-    // Keeps the focus in the field.
-    item.addEventListener('mousedown', (event) => event.preventDefault());
-    item.addEventListener('click', () => insert(item));
-    return item;
-  }));
-  list.hidden = !values.length;
-  text.setAttribute('aria-expanded', !list.hidden);
-  choose(-1);
+  offered = values;
+  show(values.map(({ value, label }) => (label ? [label, whole(value)] : [value])));
 }
 
 // The value that a label stands for.
@@ -131,17 +116,9 @@ function whole(value) {
   return line;
 }
 
-function choose(index) {
-  chosen = index;
-  for (const [at, item] of [...list.children].entries()) item.setAttribute('aria-selected', at === chosen);
-  if (chosen < 0) return text.removeAttribute('aria-activedescendant');
-  text.setAttribute('aria-activedescendant', list.children[chosen].id);
-  list.children[chosen].scrollIntoView({ block: 'nearest' });
-}
-
-function insert(item) {
-  text.value = item.dataset.value;
-  show([]);
+function insert(index) {
+  text.value = offered[index].value;
+  offer([]);
 }
 
 async function suggest() {
@@ -154,7 +131,7 @@ async function suggest() {
   } catch {
     // Without suggestions, the value can be typed.
   }
-  if (asked === lastAsked) show(options.map((option) => ({ value: option.value, label: option.textContent })));
+  if (asked === lastAsked) offer(options.map((option) => ({ value: option.value, label: option.textContent })));
 }
 
 text.addEventListener('input', () => {
@@ -162,16 +139,11 @@ text.addEventListener('input', () => {
   timer = setTimeout(suggest, 150);
 });
 text.addEventListener('click', suggest);
-text.addEventListener('blur', () => show([]));
-field.addEventListener('change', () => show([]));
+text.addEventListener('blur', () => offer([]));
+field.addEventListener('change', () => offer([]));
 text.addEventListener('keydown', (event) => {
-  const count = list.children.length;
   if (event.isComposing) return;
-  if (event.key === 'ArrowDown' && !count) suggest();
-  else if (event.key === 'ArrowDown' && count) choose((chosen + 1) % count);
-  else if (event.key === 'ArrowUp' && count) choose(chosen > 0 ? chosen - 1 : count - 1);
-  else if (event.key === 'Enter' && chosen >= 0) insert(list.children[chosen]);
-  else if (event.key === 'Escape' && count) show([]);
-  else return;
+  if (event.key === 'ArrowDown' && list.hidden) suggest();
+  else if (!press(event.key)) return;
   event.preventDefault();
 });

@@ -28,13 +28,14 @@ pub(crate) struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    /// Encodes the commit as a payload. `datatype` returns the number of a literal's datatype.
-    pub(crate) fn encode(&self, datatype: impl Fn(NamedNodeRef<'_>) -> u32) -> Vec<u8> {
+    /// Encodes the commit as a payload. `datatypes` has the number of the datatype of each term; only those of typed literals
+    /// count.
+    pub(crate) fn encode(&self, datatypes: &[u32]) -> Vec<u8> {
         let mut out = vec![COMMIT_KIND];
         varint::write_number(&mut out, self.unsynced_frames);
         varint::write_length(&mut out, self.terms.len());
-        for term in &self.terms {
-            write_term(&mut out, *term, &datatype);
+        for (at, term) in self.terms.iter().enumerate() {
+            write_term(&mut out, *term, datatypes.get(at).copied().unwrap_or_default());
         }
         for quads in [&self.removed, &self.added] {
             varint::write_length(&mut out, quads.len());
@@ -98,11 +99,8 @@ fn find_term<'a>(terms: &[TermRef<'a>], number: u64) -> Option<TermRef<'a>> {
     terms.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
 }
 
-pub(crate) fn write_term(
-    out: &mut Vec<u8>,
-    term: TermRef<'_>,
-    datatype: impl Fn(NamedNodeRef<'_>) -> u32,
-) {
+/// Appends a term. `datatype` is the number of a typed literal's datatype.
+pub(crate) fn write_term(out: &mut Vec<u8>, term: TermRef<'_>, datatype: u32) {
     match term {
         TermRef::NamedNode(iri) => {
             out.push(kind::IRI);
@@ -122,9 +120,9 @@ pub(crate) fn write_term(
                 varint::write_bytes(out, language.as_bytes());
                 varint::write_bytes(out, value.as_bytes());
             }
-            LiteralParts::Typed(iri, value) => {
+            LiteralParts::Typed(_, value) => {
                 out.push(kind::TYPED);
-                varint::write_number(out, u64::from(datatype(iri)));
+                varint::write_number(out, u64::from(datatype));
                 varint::write_bytes(out, value.as_bytes());
             }
         },

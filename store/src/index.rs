@@ -49,6 +49,7 @@ pub(crate) use build::{build_index, is_worthwhile as is_build_worthwhile, remove
 pub(crate) use checkpoint::{
     InspectedIndex, LOADING_SEQUENCE, discard_index, index_exists, inspect_index, open_index,
 };
+use dictionary::DatatypeCodes;
 pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 use names::Names;
@@ -259,8 +260,9 @@ impl Index {
         files::inject_apply_failure(&self.dir)?;
         let mut codes = Vec::with_capacity(change.terms.len() + 1);
         codes.push(Code::from_id(DEFAULT_GRAPH));
+        let mut datatypes = DatatypeCodes::default();
         for term in &change.terms {
-            codes.push(self.find_or_add_code(*term)?);
+            codes.push(self.find_or_add_code(*term, &mut datatypes)?);
             steps.count_step();
         }
         // Additions come first. Otherwise a long literal would be deleted between the removal and the

@@ -20,6 +20,7 @@ mod frame;
 mod frames;
 #[cfg(test)]
 mod fuzz;
+mod hash;
 mod index;
 mod journal;
 mod maintenance;
@@ -50,6 +51,7 @@ pub use error::{Corruption, DiskFull, Error, LostCause, UnreadableDocument};
 pub use files::free_bytes;
 pub use format::Format;
 pub use frames::FrameReader;
+pub use hash::{FastMap, FastSet};
 pub use index::{CodedPattern, CodedQuad, TermCode, panic_is_caught};
 pub use options::{Commit, Options, Progress, SnapshotLimits, SnapshotStats, Stats};
 pub use read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter, VisitValue};

@@ -3,12 +3,12 @@ use crate::frame::{Change, QuadNumbers};
 use crate::index::{Code, DEFAULT_GRAPH, Index};
 use crate::term::{self, LiteralParts, kind, split_literal};
 use crate::varint::Input;
-use crate::{Error, ValueKey, ValueRange};
-use oxrdf::{GraphName, NamedNodeRef, Quad, QuadRef, TermRef};
+use crate::{Error, FastMap, ValueKey, ValueRange};
+use oxrdf::{GraphName, Quad, QuadRef, TermRef};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The number of the default graph.
 pub(crate) const DEFAULT_GRAPH_NUMBER: u32 = 0;
@@ -19,7 +19,7 @@ pub(crate) type ChangedDocuments = BTreeMap<(String, Vec<u8>), Option<Vec<u8>>>;
 /// Terms by number, each stored once. The number 0 is the default graph.
 #[derive(Debug)]
 pub(crate) struct Terms {
-    numbers: HashMap<Arc<[u8]>, u32>,
+    numbers: FastMap<Arc<[u8]>, u32>,
     stored: Vec<StoredTerm>,
     scratch: Vec<u8>,
 }
@@ -29,27 +29,24 @@ struct StoredTerm {
     bytes: Arc<[u8]>,
     /// The number of a typed literal's datatype; otherwise 0.
     datatype: u32,
-    code: CodeLookup,
+    /// Its code in the index, once it was looked up; `None` if the index does not know the term. The transaction holds the
+    /// lock on the index, so that does not change.
+    code: OnceLock<Option<Code>>,
 }
 
-/// A cached lookup of a term's code in the index.
-#[derive(Debug)]
-enum CodeLookup {
-    NotLookedUp,
-    Absent,
-    Code(Code),
-}
+/// Memory for an encoded term that is only looked up. Most are shorter.
+const LOOKUP_BYTES: usize = 128;
 
 impl Terms {
     pub(crate) fn new() -> Self {
-        let code = CodeLookup::Code(Code::from_id(DEFAULT_GRAPH));
+        let code = OnceLock::from(Some(Code::from_id(DEFAULT_GRAPH)));
         let default = StoredTerm { bytes: Arc::default(), datatype: 0, code };
-        Self { numbers: HashMap::new(), stored: vec![default], scratch: Vec::new() }
+        Self { numbers: FastMap::default(), stored: vec![default], scratch: Vec::new() }
     }
 
     /// Returns the number of a term, if it has one.
     pub(crate) fn find_number(&self, term: TermRef<'_>) -> Result<Option<u32>, Error> {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(LOOKUP_BYTES);
         term::encode(&mut bytes, term)?;
         Ok(self.numbers.get(bytes.as_slice()).copied())
     }
@@ -71,7 +68,7 @@ impl Terms {
         let number = u32::try_from(self.stored.len())
             .map_err(|_| Error::TooLarge { bytes: u64::MAX, limit: u64::from(u32::MAX) })?;
         self.numbers.insert(bytes.clone(), number);
-        self.stored.push(StoredTerm { bytes, datatype, code: CodeLookup::NotLookedUp });
+        self.stored.push(StoredTerm { bytes, datatype, code: OnceLock::new() });
         Ok(number)
     }
 
@@ -89,16 +86,16 @@ impl Terms {
     }
 
     /// Returns the code of a term in the index, if it has one.
-    pub(crate) fn find_code(&mut self, number: u32, index: &Index) -> Result<Option<&Code>, Error> {
-        let Some(stored) = self.stored.get_mut(number as usize) else { return Ok(None) };
-        if matches!(stored.code, CodeLookup::NotLookedUp) {
-            let code = match term::decode(&stored.bytes) {
-                Some(term) => index.view().find_code(term)?,
-                None => None,
-            };
-            stored.code = code.map_or(CodeLookup::Absent, CodeLookup::Code);
+    pub(crate) fn find_code(&self, number: u32, index: &Index) -> Result<Option<&Code>, Error> {
+        let Some(stored) = self.stored.get(number as usize) else { return Ok(None) };
+        if let Some(code) = stored.code.get() {
+            return Ok(code.as_ref());
         }
-        Ok(if let CodeLookup::Code(code) = &stored.code { Some(code) } else { None })
+        let code = match term::decode(&stored.bytes) {
+            Some(term) => index.view().find_code(term)?,
+            None => None,
+        };
+        Ok(stored.code.get_or_init(|| code).as_ref())
     }
 
     /// Returns the term of a number; `None` for the default graph.
@@ -274,7 +271,8 @@ pub(crate) fn encode_payload(
     documents: &ChangedDocuments,
 ) -> Vec<u8> {
     let mut change = Change { unsynced_frames: unsynced, ..Change::default() };
-    let mut table = TermTable { terms, numbers: HashMap::new() };
+    let mut table =
+        TermTable { terms, numbers: vec![0; terms.stored.len()], datatypes: Vec::new() };
     for (quad, added) in &quads.changes {
         let quad = quad.map(|number| table.renumber_term(number, &mut change.terms));
         if *added { change.added.push(quad) } else { change.removed.push(quad) }
@@ -282,34 +280,36 @@ pub(crate) fn encode_payload(
     for ((collection, key), value) in documents {
         change.documents.push((collection, key, value.as_deref()));
     }
-    change.encode(|iri| table.datatype_number(iri))
+    change.encode(&table.datatypes)
 }
 
 /// Gives the terms of the changed quads consecutive numbers, because a transaction also numbers other terms.
 struct TermTable<'a> {
     terms: &'a Terms,
-    numbers: HashMap<u32, u32>,
+    /// For each number in the transaction the one in the frame; 0 without one.
+    numbers: Vec<u32>,
+    /// For each term of the frame the number of its datatype there; 0 without one.
+    datatypes: Vec<u32>,
 }
 
 impl<'a> TermTable<'a> {
     fn renumber_term(&mut self, old: u32, out: &mut Vec<TermRef<'a>>) -> u32 {
-        if old == DEFAULT_GRAPH_NUMBER {
-            return DEFAULT_GRAPH_NUMBER;
+        let known = self.numbers.get(old as usize).copied().unwrap_or_default();
+        if known > 0 || old == DEFAULT_GRAPH_NUMBER {
+            return known;
         }
-        if let Some(number) = self.numbers.get(&old) {
-            return *number;
-        }
-        if let Some(datatype) = self.terms.stored.get(old as usize).map(|stored| stored.datatype) {
-            self.renumber_term(datatype, out);
-        }
-        out.extend(self.terms.term_for(old));
+        let terms = self.terms;
+        let (Some(stored), Some(term)) = (terms.stored.get(old as usize), terms.term_for(old))
+        else {
+            return 0;
+        };
+        let datatype = self.renumber_term(stored.datatype, out);
+        out.push(term);
+        self.datatypes.push(datatype);
         let number = u32::try_from(out.len()).unwrap_or(u32::MAX);
-        self.numbers.insert(old, number);
+        if let Some(place) = self.numbers.get_mut(old as usize) {
+            *place = number;
+        }
         number
-    }
-
-    fn datatype_number(&self, iri: NamedNodeRef<'_>) -> u32 {
-        let old = self.terms.find_number(iri.into()).ok().flatten();
-        old.and_then(|old| self.numbers.get(&old)).copied().unwrap_or_default()
     }
 }

@@ -4,10 +4,9 @@ use crate::read::{
     Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter, VisitValue,
 };
 use crate::subject_quads::SubjectQuads;
-use crate::{Error, ValueRange};
+use crate::{Error, FastSet, ValueRange};
 use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNodeRef, Quad};
 use parking_lot::RwLockReadGuard;
-use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 /// A consistent view of all complete commits. The newest of them may still be syncing, some milliseconds
@@ -132,7 +131,7 @@ impl Read for View<'_> {
         pattern: &Pattern,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        self.for_each(pattern, &HashSet::new(), visit)
+        self.for_each(pattern, &FastSet::default(), visit)
     }
 
     fn list_subjects(

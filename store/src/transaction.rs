@@ -6,10 +6,10 @@ use crate::index::{Code, Index, Row, View};
 use crate::overlay::{self, ChangedDocuments, ChangedQuads, DEFAULT_GRAPH_NUMBER, Terms};
 use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter, VisitValue};
 use crate::steps::WriterSteps;
-use crate::{Error, Format, ValueRange, term};
+use crate::{Error, FastSet, Format, ValueRange, term};
 use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNode, Quad, QuadRef, TermRef};
 use parking_lot::RwLockReadGuard;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 /// An uncommitted change. Its reads see the store with the change applied.
@@ -19,7 +19,7 @@ pub struct Transaction<'a> {
     terms: Terms,
     quads: ChangedQuads,
     /// The index keys of the removed quads, all of which are in the index.
-    removed_keys: HashSet<Vec<u8>>,
+    removed_keys: FastSet<Vec<u8>>,
     documents: ChangedDocuments,
     added: u64,
     removed: u64,
@@ -77,7 +77,7 @@ impl<'a> Transaction<'a> {
             index,
             terms: Terms::new(),
             quads: ChangedQuads::default(),
-            removed_keys: HashSet::new(),
+            removed_keys: FastSet::default(),
             documents: ChangedDocuments::new(),
             added: 0,
             removed: 0,
@@ -153,24 +153,23 @@ impl<'a> Transaction<'a> {
     }
 
     /// Returns the key of a quad in the index; `None` if the index cannot have it.
-    fn index_key(&mut self, quad: [u32; 4]) -> Result<Option<Vec<u8>>, Error> {
-        let [subject, predicate, object, graph] = quad;
-        let mut ids = Vec::with_capacity(3);
-        for number in [subject, predicate, graph] {
-            match self.terms.find_code(number, &self.index)? {
-                None => return Ok(None),
-                Some(code) => ids.push(code.id().to_vec()),
+    fn index_key(&self, quad: QuadNumbers) -> Result<Option<Vec<u8>>, Error> {
+        let mut codes = [None; 4];
+        for (code, number) in codes.iter_mut().zip(quad) {
+            *code = self.terms.find_code(number, &self.index)?;
+            if code.is_none() {
+                return Ok(None);
             }
         }
-        let Some(Code(object)) = self.terms.find_code(object, &self.index)? else {
+        let [Some(subject), Some(predicate), Some(Code(object)), Some(graph)] = codes else {
             return Ok(None);
         };
-        let [subject, predicate, graph] = ids.as_slice() else { return Ok(None) };
+        let (subject, predicate, graph) = (subject.id(), predicate.id(), graph.id());
         Ok(Some(Row { subject, predicate, object, graph }.spog_key()))
     }
 
     /// Returns the key of a quad if the index has it.
-    fn find_stored_key(&mut self, quad: [u32; 4]) -> Result<Option<Vec<u8>>, Error> {
+    fn find_stored_key(&self, quad: QuadNumbers) -> Result<Option<Vec<u8>>, Error> {
         match self.index_key(quad)? {
             Some(key) if self.index.view().has_quad(&key)? => Ok(Some(key)),
             _ => Ok(None),
@@ -454,6 +453,12 @@ impl Read for Transaction<'_> {
                 if let Some(quad) = self.terms.to_quad(quad)
                     && visit(quad).is_break()
                 {
+                    return Ok(());
+                }
+            }
+            // No stored quad has a term that the index does not know.
+            for number in numbers.into_iter().flatten() {
+                if self.terms.find_code(number, &self.index)?.is_none() {
                     return Ok(());
                 }
             }

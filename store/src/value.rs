@@ -208,8 +208,10 @@ pub(crate) struct TextChecksum([u8; 2]);
 impl TextChecksum {
     /// Returns the checksum of a literal with this class and key.
     pub(crate) fn of(literal: LiteralRef<'_>, class: ValueClass, key: &ValueKey) -> Option<Self> {
-        let [.., high, low] = crc32c::crc32c(literal.value().as_bytes()).to_be_bytes();
-        key.is_cut(class).then_some(Self([high, low]))
+        key.is_cut(class).then(|| {
+            let [.., high, low] = crc32c::crc32c(literal.value().as_bytes()).to_be_bytes();
+            Self([high, low])
+        })
     }
 
     pub(crate) fn encode(self, out: &mut Vec<u8>) {

@@ -5,9 +5,9 @@ use crate::index::{self, Index, InspectedIndex, LOADING_SEQUENCE};
 use crate::journal::{self, CheckedJournal};
 use crate::replay::Replay;
 use crate::steps::WriterSteps;
-use crate::{Error, Format, Options, Pattern, Progress, files};
+use crate::{Error, FastSet, Format, Options, Pattern, Progress, files};
 use oxrdf::Quad;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::hash::Hash;
 use std::ops::ControlFlow;
@@ -232,7 +232,7 @@ impl<T: Clone + Eq + Hash> TermDigests<T> {
 fn digest_answer(index: &Index, pattern: &Pattern) -> Result<Digest, Error> {
     let mut digest = Digest::default();
     let mut failed = Ok(());
-    index.view().for_each(pattern, &HashSet::new(), &mut |quad| {
+    index.view().for_each(pattern, &FastSet::default(), &mut |quad| {
         failed = digest.add_quad(&quad);
         if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;

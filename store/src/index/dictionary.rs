@@ -3,16 +3,20 @@
 use super::block_source::ReadEntries as _;
 use super::key::{Code, build_key, build_numbered_key, damaged_entry, object, tree};
 use super::{Index, TermCode, View};
-use crate::Error;
 use crate::term::{self, LiteralParts, kind, split_literal};
 use crate::varint::{self, Input};
+use crate::{Error, FastMap};
 use oxrdf::{LiteralRef, Term, TermRef};
+use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 
 /// The maximum length of value and language tag of an inline literal, in bytes.
 const MAX_INLINE_LITERAL_BYTES: usize = 200;
 /// Bytes of a long literal or document in one entry.
 pub(crate) const VALUE_PART_BYTES: usize = 400;
+
+/// The codes of the datatypes of a frame, by IRI: its literals have few of them.
+pub(super) type DatatypeCodes<'t> = FastMap<&'t str, Code>;
 
 impl View<'_> {
     /// Returns the code of a term; `None` if the index does not know it, so that no quad has it.
@@ -127,8 +131,12 @@ impl View<'_> {
 }
 
 impl Index {
-    /// Returns the code of a term. Adds the term if the index does not know it.
-    pub(super) fn find_or_add_code(&mut self, term: TermRef<'_>) -> Result<Code, Error> {
+    /// Returns the code of a term. Adds the term if the index does not know it. `datatypes` are those of the frame so far.
+    pub(super) fn find_or_add_code<'t>(
+        &mut self,
+        term: TermRef<'t>,
+        datatypes: &mut DatatypeCodes<'t>,
+    ) -> Result<Code, Error> {
         match term {
             TermRef::NamedNode(iri) => self.find_or_add_named(kind::IRI, iri.as_str()),
             TermRef::BlankNode(node) => self.find_or_add_named(kind::BLANK, node.as_str()),
@@ -140,13 +148,16 @@ impl Index {
                 }
             }
             TermRef::Literal(literal) => {
-                let datatype = match split_literal(literal) {
-                    LiteralParts::Typed(iri, _) => {
-                        Some(self.find_or_add_named(kind::IRI, iri.as_str())?)
-                    }
-                    _ => None,
+                let LiteralParts::Typed(iri, _) = split_literal(literal) else {
+                    return Ok(inline_code(literal, None));
                 };
-                Ok(inline_code(literal, datatype.as_ref()))
+                let datatype = match datatypes.entry(iri.as_str()) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => {
+                        new.insert(self.find_or_add_named(kind::IRI, iri.as_str())?)
+                    }
+                };
+                Ok(inline_code(literal, Some(datatype)))
             }
             TermRef::Triple(_) => {
                 term::encode(&mut Vec::new(), term)?;
@@ -218,7 +229,8 @@ pub(super) fn is_long(literal: LiteralRef<'_>) -> bool {
 }
 
 pub(super) fn inline_code(literal: LiteralRef<'_>, datatype: Option<&Code>) -> Code {
-    let mut bytes = Vec::new();
+    // The kind, a length, and the id of a datatype or a language tag, most of which are short.
+    let mut bytes = Vec::with_capacity(literal.value().len() + 10);
     let value = match split_literal(literal) {
         LiteralParts::String(value) => {
             bytes.push(object::STRING);

@@ -87,9 +87,7 @@ pub(crate) struct Code(pub(crate) Vec<u8>);
 
 impl Code {
     pub(crate) fn from_id(id: u64) -> Self {
-        let mut bytes = vec![object::NAMED];
-        varint::write_number(&mut bytes, id);
-        Self(bytes)
+        Self(varint::encode_number(id, |id| [&[object::NAMED], id].concat()))
     }
 
     pub(crate) fn is_named(&self) -> bool {

@@ -11,9 +11,8 @@ use super::{Index, View, values};
 use crate::frame::QuadNumbers;
 use crate::steps::WriterSteps;
 use crate::varint::{self, Input};
-use crate::{Error, Pattern, term};
+use crate::{Error, FastMap, FastSet, Pattern, term};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, TermRef};
-use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 /// The number of quads of a subject and graph that were added or removed but are not yet counted in the
@@ -223,7 +222,7 @@ impl View<'_> {
     pub(crate) fn for_each(
         &self,
         pattern: &Pattern,
-        removed: &HashSet<Vec<u8>>,
+        removed: &FastSet<Vec<u8>>,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         self.track_damage(|| {
@@ -289,10 +288,10 @@ fn named_term_id(code: Option<&[u8]>) -> Option<&[u8]> {
 pub(super) struct TermResolver<'a> {
     index: View<'a>,
     subject: Option<(u64, NamedOrBlankNode)>,
-    predicates: HashMap<u64, NamedNode>,
+    predicates: FastMap<u64, NamedNode>,
     /// The object, if all quads have the same.
     object: Option<Term>,
-    graphs: HashMap<u64, GraphName>,
+    graphs: FastMap<u64, GraphName>,
 }
 
 /// The number of cached names above which the cache is cleared.
@@ -300,7 +299,7 @@ const MAX_RESOLVED_NAMES: usize = 1_024;
 
 impl<'a> TermResolver<'a> {
     pub(super) fn new(index: View<'a>) -> Self {
-        let (predicates, graphs) = (HashMap::new(), HashMap::new());
+        let (predicates, graphs) = (FastMap::default(), FastMap::default());
         Self { index, subject: None, predicates, object: None, graphs }
     }
 

@@ -4,9 +4,8 @@ use super::segment::{self, StoreId};
 use crate::frame::{self, Change, QuadNumbers};
 use crate::term::{self, LiteralParts as Kind, split_literal};
 use crate::varint;
-use crate::{Error, Format, files};
+use crate::{Error, FastMap, Format, files};
 use oxrdf::{QuadRef, TermRef};
-use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -75,7 +74,7 @@ pub(crate) struct PartWriter<W> {
 /// A commit that is being gathered; it only adds quads and puts documents.
 #[derive(Default)]
 struct GatheredCommit {
-    numbers: HashMap<Vec<u8>, u32>,
+    numbers: FastMap<Vec<u8>, u32>,
     terms: Vec<u8>,
     quads: Vec<u8>,
     quads_count: usize,
@@ -103,7 +102,7 @@ impl GatheredCommit {
             },
             _ => 0,
         };
-        frame::write_term(&mut self.terms, term, |_| datatype);
+        frame::write_term(&mut self.terms, term, datatype);
         let number = u32::try_from(self.numbers.len() + 1)
             .map_err(|_| Error::TooLarge { bytes: u64::MAX, limit: u64::from(u32::MAX) })?;
         self.numbers.insert(bytes, number);

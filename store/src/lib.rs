@@ -64,5 +64,5 @@ pub use subject_quads::SubjectQuads;
 pub use term::check_supported;
 pub use transaction::Transaction;
 pub use unsynced::Unsynced;
-pub use value::{ValueClass, ValueKey, ValueRange};
+pub use value::{ValueClass, ValueKey, ValueRange, parse_usual_moment};
 pub use verify::{Verified, verify_store};

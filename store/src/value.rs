@@ -2,20 +2,21 @@
 //!
 //! A value has a class, and within it a key of bounded length. Keys do not tell all values apart, so a range of keys may
 //! select more literals than are meant: whoever reads checks each literal.
+mod moment;
 mod number;
 mod range;
 
+pub use moment::parse_usual_moment;
 pub(crate) use range::Interval;
 pub use range::ValueRange;
 
 use crate::term::{LiteralParts, split_literal};
 use crate::varint::Input;
+use moment::parse_moment;
 use number::Number;
+use oxrdf::LiteralRef;
 use oxrdf::vocab::xsd;
-use oxrdf::{LiteralRef, NamedNodeRef};
-use oxsdatatypes::{Date, DateTime, TimezoneOffset};
 use std::fmt;
-use std::sync::LazyLock;
 
 /// The number of bytes of a text that its key has.
 pub(crate) const MAX_TEXT_BYTES: usize = 24;
@@ -231,28 +232,10 @@ fn parse_boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Returns the moment of a date or a time, in microseconds since 1970, rounded down.
-fn parse_moment(text: &str, datatype: NamedNodeRef<'_>) -> Option<i64> {
-    static EPOCH: LazyLock<Option<DateTime>> =
-        LazyLock::new(|| "1970-01-01T00:00:00Z".parse().ok());
-    let time = if datatype == xsd::DATE {
-        DateTime::try_from(text.parse::<Date>().ok()?).ok()?
-    } else {
-        text.parse::<DateTime>().ok()?
-    };
-    let utc = time.adjust(Some(TimezoneOffset::UTC)).unwrap_or(time);
-    let micros = utc.checked_sub((*EPOCH)?).map(|since| {
-        // A fixed-point number of 18 digits after the point.
-        i128::from_be_bytes(since.as_seconds().to_be_bytes()).div_euclid(10_i128.pow(12))
-    });
-    let farthest = if utc.year() < 0 { i64::MIN } else { i64::MAX };
-    Some(micros.and_then(|micros| i64::try_from(micros).ok()).unwrap_or(farthest))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oxrdf::Literal;
+    use oxrdf::{Literal, NamedNodeRef};
     use proptest::prelude::*;
     use std::cmp::Ordering;
 

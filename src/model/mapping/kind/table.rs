@@ -4,6 +4,7 @@ use oxrdf::vocab::{rdf, xsd};
 use oxsdatatypes::{Date, DateTime};
 use penstock_rdf::compare::ValueOrder;
 use penstock_rdf::number::is_numeric;
+use penstock_store::parse_usual_moment;
 use std::borrow::Cow;
 
 pub(super) const STRING: Kind = Kind {
@@ -126,8 +127,8 @@ pub(super) const DATE: Kind = Kind {
     json_schema: (&["string"], Some("date")),
     datatypes: &[xsd::DATE],
     check_text: |text| {
-        let date = text.parse::<Date>().map(|_| xsd::DATE);
-        date.map_err(|_| "is not a date (xsd:date), such as \"2026-03-01\"")
+        let is_date = parse_usual_moment(text, xsd::DATE).is_some() || text.parse::<Date>().is_ok();
+        is_date.then_some(xsd::DATE).ok_or("is not a date (xsd:date), such as \"2026-03-01\"")
     },
     order: ValueOrder::Date,
     graphql: Scalar {
@@ -150,8 +151,11 @@ pub(super) const DATE_TIME: Kind = Kind {
     json_schema: (&["string"], Some("date-time")),
     datatypes: &[xsd::DATE_TIME],
     check_text: |text| {
-        let time = text.parse::<DateTime>().map(|_| xsd::DATE_TIME);
-        time.map_err(|_| "is not a date and time (xsd:dateTime), such as \"2026-03-01T12:00:00Z\"")
+        let is_time =
+            parse_usual_moment(text, xsd::DATE_TIME).is_some() || text.parse::<DateTime>().is_ok();
+        is_time
+            .then_some(xsd::DATE_TIME)
+            .ok_or("is not a date and time (xsd:dateTime), such as \"2026-03-01T12:00:00Z\"")
     },
     order: ValueOrder::DateTime,
     graphql: Scalar {

@@ -103,7 +103,7 @@ impl GivenTime {
         order: ValueOrder,
         zone: Option<&Zone>,
     ) -> Option<Result<ReadValue, String>> {
-        let Self { local, text, offset } = self;
+        let Self { local, mut text, offset } = self;
         if order == ValueOrder::Date {
             let local = match (offset, zone) {
                 (GivenOffset::Moment(moment), Some(zone)) => zone.civil_time_at(moment),
@@ -111,15 +111,15 @@ impl GivenTime {
             };
             return Some(Ok(ReadValue::new(Json::String(local.date().to_string()))));
         }
-        let offset = match (&offset, zone) {
+        match (&offset, zone) {
             (GivenOffset::Zone(zone), _) | (GivenOffset::None, Some(zone)) => {
                 return add_zone(&text, local, zone);
             }
-            (GivenOffset::None, None) => String::new(),
-            (GivenOffset::Utc | GivenOffset::Moment(_), _) => "Z".to_owned(),
-            (GivenOffset::Numeric(offset), _) => format_offset(*offset)?,
-        };
-        Some(Ok(ReadValue::new(Json::String(text + &offset))))
+            (GivenOffset::None, None) => {}
+            (GivenOffset::Utc | GivenOffset::Moment(_), _) => text.push('Z'),
+            (GivenOffset::Numeric(offset), _) => text.push_str(&format_offset(*offset)?),
+        }
+        Some(Ok(ReadValue::new(Json::String(text))))
     }
 }
 
@@ -197,6 +197,27 @@ fn is_leap_second(text: &str, time: Time, read_second: impl Fn(&str) -> Option<i
 
 /// Reads a time since 1970, in seconds times this power of ten: the second, and the digits of its fraction.
 pub(super) fn read_moment(digits: &str, power: i32) -> Option<(Timestamp, String)> {
+    let (seconds, fraction) =
+        split_integer(digits, power).or_else(|| split_number(digits, power))?;
+    Some((Timestamp::from_second(seconds).ok()?, fraction))
+}
+
+/// Splits an integer, as nearly all senders write times. `None` for other numbers, and for large ones.
+fn split_integer(digits: &str, power: i32) -> Option<(i64, String)> {
+    let number: i64 = digits.parse().ok()?;
+    let length = u32::try_from(power.checked_neg()?).ok()?;
+    let unit = 10_i64.checked_pow(length)?;
+    let (seconds, rest) = (number.div_euclid(unit), number.rem_euclid(unit));
+    if rest == 0 {
+        return Some((seconds, String::new()));
+    }
+    let mut fraction = format!("{rest:0width$}", width = length as usize);
+    fraction.truncate(fraction.trim_end_matches('0').len());
+    Some((seconds, fraction))
+}
+
+/// Splits any number.
+fn split_number(digits: &str, power: i32) -> Option<(i64, String)> {
     let number = PlainNumber::parse(digits, power, MAX_SECOND_DIGITS)?;
     let (mut seconds, mut fraction) = (number.whole.parse::<i64>().ok()?, number.fraction);
     if number.is_negative {
@@ -209,7 +230,7 @@ pub(super) fn read_moment(digits: &str, power: i32) -> Option<(Timestamp, String
             fraction = format!("{:0length$}", whole - fraction.parse::<u64>().ok()?);
         }
     }
-    Some((Timestamp::from_second(seconds).ok()?, fraction))
+    Some((seconds, fraction))
 }
 
 /// Reads `/Date(<milliseconds since 1970><offset in minutes>)/`.
@@ -301,5 +322,27 @@ pub(in crate::mapping) fn check_pattern(
             Err(PatternError::Contradicts("ISO 8601"))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_integer_is_split_as_any_number(
+            number in any::<i64>(),
+            bits in 0..64_u32,
+            power in -9..=0_i32,
+        ) {
+            // Small numbers are as likely as large ones.
+            let digits = (number >> bits).to_string();
+            match split_number(&digits, power) {
+                Some(split) => prop_assert_eq!(split_integer(&digits, power), Some(split)),
+                None => prop_assert_eq!(read_moment(&digits, power), None),
+            }
+        }
     }
 }

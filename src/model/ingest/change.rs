@@ -29,7 +29,7 @@ use oxrdf::{NamedNode, Quad, Term};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::Json;
 use penstock_resources::ingestion::{IngestedObject, IngestedStatus};
-use penstock_store::{Pattern, Read as _, SubjectFilter, Transaction};
+use penstock_store::{FastSet, Pattern, Read as _, SubjectFilter, Transaction};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
@@ -108,12 +108,12 @@ pub(super) fn apply_objects(
         }),
         repeats: RepeatedObjects::default(),
         minted: RequestUris::default(),
-        claimed: HashSet::new(),
+        claimed: FastSet::default(),
         named_by_key: RequestUris::default(),
         unlinked: Vec::new(),
         ignored_fields: (mapping.unknown_fields == UnknownFields::Ignore)
             .then(IgnoredFields::default),
-        created_nested: HashSet::new(),
+        created_nested: FastSet::default(),
         nested: Vec::new(),
     };
     let mut answer = Answer::new(request.mode);

@@ -14,6 +14,7 @@ use crate::view::{find_owning_field, is_stored_absent};
 use oxrdf::Term;
 use penstock_base::json::{Json, join_pointer, push_pointer};
 use penstock_rdf::number::NumberKey;
+use penstock_store::FastSet;
 use std::collections::HashSet;
 
 const DECIMAL_COMMA_HINT: &str = "; if its comma is the decimal point, send ?decimalComma=true";
@@ -480,9 +481,9 @@ pub(crate) fn check_value(property: &Property, json: Json) -> Result<(), String>
 }
 
 /// Returns the indexes of values that also occur at an earlier index.
-fn find_repeated(values: &[(usize, GivenValue<'_>)]) -> HashSet<usize> {
-    let (mut terms, mut uris) = (HashSet::new(), HashSet::new());
-    let mut places = HashSet::new();
+fn find_repeated(values: &[(usize, GivenValue<'_>)]) -> FastSet<usize> {
+    let (mut terms, mut uris) = (FastSet::default(), FastSet::default());
+    let mut places = FastSet::default();
     for (index, value) in values {
         let new = match value {
             GivenValue::Term(term) => terms.insert(term),

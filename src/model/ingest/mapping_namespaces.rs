@@ -6,12 +6,11 @@ use crate::natural_key::{self, NaturalKey};
 use oxrdf::{GraphName, NamedNode};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_resources::namespace::Generator;
-use penstock_store::Read;
-use std::collections::HashMap;
+use penstock_store::{FastMap, Read};
 
 /// The namespaces of a mapping, by name.
 #[derive(Debug)]
-pub(super) struct MappingNamespaces(HashMap<String, MappingNamespace>);
+pub(super) struct MappingNamespaces(FastMap<String, MappingNamespace>);
 
 #[derive(Debug)]
 struct MappingNamespace {
@@ -37,7 +36,7 @@ impl MappingNamespaces {
                 natural_key::merge_key(&mut keys, key.clone());
             }
         }
-        let mut spaces = HashMap::new();
+        let mut spaces = FastMap::default();
         for name in mapping.namespaces() {
             let Some(namespace) = namespace::get(read, name)? else {
                 return Err(GatewayError::new(

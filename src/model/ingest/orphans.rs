@@ -13,8 +13,7 @@ use crate::write_scope::WriteScope;
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_base::error::GatewayError;
-use penstock_store::{Pattern, Read, SubjectFilter, Transaction};
-use std::collections::{HashMap, HashSet};
+use penstock_store::{FastMap, FastSet, Pattern, Read, SubjectFilter, Transaction};
 use std::ops::ControlFlow;
 
 /// What became of the objects that nothing refers to any more.
@@ -30,8 +29,8 @@ pub(super) struct RemovedOrphans {
 #[derive(Debug, Default)]
 pub(super) struct Orphans<'m> {
     /// Each with the shapes under which it lost a link.
-    suspects: HashMap<NamedNode, Vec<&'m Shape>>,
-    named: HashSet<NamedNode>,
+    suspects: FastMap<NamedNode, Vec<&'m Shape>>,
+    named: FastSet<NamedNode>,
     /// The filters of the objects that stay even if nothing refers to them.
     kept: &'m [SubjectFilter],
     /// What became of those that were examined before the others.
@@ -58,7 +57,7 @@ impl<'m> Orphans<'m> {
         uri: &NamedNode,
     ) -> Result<(), GatewayError> {
         let Some(suspect) = self.suspects.remove_entry(uri) else { return Ok(()) };
-        let suspects = HashMap::from([suspect]);
+        let suspects = std::iter::once(suspect).collect();
         let RemovedOrphans { removed, kept } = self.remove(transaction, scope, suspects)?;
         self.examined.removed.extend(removed);
         self.examined.kept.extend(kept.into_iter().filter(|kept| kept != uri));
@@ -130,7 +129,7 @@ impl<'m> Orphans<'m> {
         &self,
         transaction: &mut Transaction<'_>,
         scope: &WriteScope<'_>,
-        suspects: HashMap<NamedNode, Vec<&'m Shape>>,
+        suspects: FastMap<NamedNode, Vec<&'m Shape>>,
     ) -> Result<RemovedOrphans, GatewayError> {
         let Self { named, kept: filters, .. } = self;
         let mut found = RemovedOrphans::default();
@@ -150,7 +149,7 @@ impl<'m> Orphans<'m> {
                 found.kept.push(uri.clone());
             }
         }
-        let mut alive: HashSet<NamedNode> = HashSet::new();
+        let mut alive: FastSet<NamedNode> = FastSet::default();
         while let Some(uri) = living.pop() {
             if !alive.insert(uri.clone()) {
                 continue;
@@ -180,13 +179,13 @@ impl<'m> Orphans<'m> {
 /// occurs under their shape.
 fn collect_reachable<'m>(
     read: &impl Read,
-    suspects: HashMap<NamedNode, Vec<&'m Shape>>,
-) -> Result<HashMap<NamedNode, Vec<&'m Shape>>, GatewayError> {
+    suspects: FastMap<NamedNode, Vec<&'m Shape>>,
+) -> Result<FastMap<NamedNode, Vec<&'m Shape>>, GatewayError> {
     let shapes = |(uri, shapes): (NamedNode, Vec<&'m Shape>)| {
         shapes.into_iter().map(move |shape| (uri.clone(), shape))
     };
     let mut waiting: Vec<(NamedNode, &'m Shape)> = suspects.into_iter().flat_map(shapes).collect();
-    let mut reached: HashMap<NamedNode, Vec<&'m Shape>> = HashMap::new();
+    let mut reached: FastMap<NamedNode, Vec<&'m Shape>> = FastMap::default();
     while let Some((uri, shape)) = waiting.pop() {
         let shapes = reached.entry(uri.clone()).or_default();
         if shapes.iter().any(|known| std::ptr::eq(*known, shape)) {
@@ -208,7 +207,7 @@ fn collect_reachable<'m>(
 fn is_referred_from_outside(
     read: &impl Read,
     uri: &NamedNode,
-    inside: &HashMap<NamedNode, Vec<&Shape>>,
+    inside: &FastMap<NamedNode, Vec<&Shape>>,
     scope: &WriteScope<'_>,
 ) -> Result<bool, GatewayError> {
     let pattern = Pattern { object: Some(uri.clone().into()), ..Pattern::default() };

@@ -6,14 +6,14 @@
 use super::node::{GivenField, GivenObject, GivenValue};
 use crate::mapping::{self, Property, Shape};
 use oxrdf::NamedNode;
-use std::collections::HashMap;
+use penstock_store::FastMap;
 use std::collections::hash_map::{Entry, RandomState};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
 
 /// The values given so far for each object with a URI. They are stored as digests, which are small, under random keys.
 #[derive(Debug, Default)]
 pub(super) struct RepeatedObjects {
-    given: HashMap<u128, u128>,
+    given: FastMap<u128, u128>,
     /// The keys in `given` that were added since the savepoint; `None` without one.
     since_savepoint: Option<Vec<u128>>,
     keys: (RandomState, RandomState),

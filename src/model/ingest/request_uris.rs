@@ -1,18 +1,19 @@
 //! What a request has found out about URIs so far, with a savepoint: a rejected object takes what it added with it.
 use oxrdf::NamedNode;
-use std::collections::HashMap;
+use penstock_store::FastMap;
+use std::collections::hash_map::Entry;
 
 /// A value for each URI. An entry never changes.
 #[derive(Debug)]
 pub(super) struct RequestUris<V> {
-    values: HashMap<NamedNode, V>,
+    values: FastMap<NamedNode, V>,
     /// The URIs since the savepoint; `None` without one.
     since_savepoint: Option<Vec<NamedNode>>,
 }
 
 impl<V> Default for RequestUris<V> {
     fn default() -> Self {
-        Self { values: HashMap::new(), since_savepoint: None }
+        Self { values: FastMap::default(), since_savepoint: None }
     }
 }
 
@@ -27,13 +28,11 @@ impl<V> RequestUris<V> {
 
     /// Adds an entry unless there is one.
     pub(super) fn insert(&mut self, uri: NamedNode, value: V) {
-        if self.values.contains_key(&uri) {
-            return;
-        }
+        let Entry::Vacant(entry) = self.values.entry(uri) else { return };
         if let Some(recent) = &mut self.since_savepoint {
-            recent.push(uri.clone());
+            recent.push(entry.key().clone());
         }
-        self.values.insert(uri, value);
+        entry.insert(value);
     }
 
     pub(super) fn set_savepoint(&mut self) {

@@ -30,8 +30,7 @@ use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term};
 use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
 use penstock_resources::ingestion::{IngestedObject, IngestedStatus, NestedObject};
-use penstock_store::{Read as _, Transaction};
-use std::collections::HashSet;
+use penstock_store::{FastSet, Read as _, Transaction};
 use stored::{find_conflict, find_linked_object, has_fewer_values, is_same_json, is_value};
 
 /// Writes the objects of one request.
@@ -52,7 +51,7 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) identifiers: Identifiers,
     pub(super) minted: RequestUris<()>,
     /// The URIs given in this request, perhaps not written yet, which counters must skip.
-    pub(super) claimed: HashSet<NamedNode>,
+    pub(super) claimed: FastSet<NamedNode>,
     /// For the URI of a key: the object of this request that has it, if it has another URI or may not be written yet.
     pub(super) named_by_key: RequestUris<NamedNode>,
     /// The links to nested objects that a MERGE removed, each with the field that had it.
@@ -61,7 +60,7 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) ignored_fields: Option<IgnoredFields>,
     /// The nested objects with given URIs that this request created. If they follow as objects of the request itself,
     /// they count as created too.
-    pub(super) created_nested: HashSet<NamedNode>,
+    pub(super) created_nested: FastSet<NamedNode>,
     pub(super) nested: Vec<NestedObject>,
 }
 
@@ -494,7 +493,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         wanted: &[Term],
     ) -> Result<bool, GatewayError> {
         let mut changed = false;
-        let kept: HashSet<&Term> = wanted.iter().collect();
+        let kept: FastSet<&Term> = wanted.iter().collect();
         for quad in current {
             if quad.graph_name == *target.graph && kept.contains(&quad.object) {
                 continue;

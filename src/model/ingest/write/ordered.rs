@@ -12,8 +12,7 @@ use crate::mapping::{Field, Property};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_base::error::GatewayError;
 use penstock_rdf::MAX_IRI_BYTES;
-use penstock_store::{Pattern, Read as _};
-use std::collections::HashSet;
+use penstock_store::{FastSet, Pattern, Read as _};
 use std::ops::ControlFlow;
 
 impl<'m> RequestWriter<'_, '_, 'm> {
@@ -65,7 +64,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             }
         }
         let changed = self.replace_list(target, (field, property), current, &wanted)?;
-        let wanted: HashSet<&Term> = wanted.iter().collect();
+        let wanted: FastSet<&Term> = wanted.iter().collect();
         for term in stored.iter().flat_map(List::values).filter(|term| !wanted.contains(term)) {
             if let Term::NamedNode(uri) = term {
                 self.suspect(target, (field, property), uri);
@@ -89,7 +88,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         stored: &[List],
         children: &mut Vec<(GivenObject<'m>, ObjectName)>,
     ) -> Result<Option<Vec<Term>>, GatewayError> {
-        let given: HashSet<NamedNode> = values
+        let given: FastSet<NamedNode> = values
             .iter()
             .filter_map(|value| match value {
                 GivenValue::Object(node) => node.uri.clone(),

@@ -18,29 +18,19 @@ pub(crate) struct ValueSet {
     pub(crate) ranges: Vec<ValueRange>,
     /// Whether IRIs and blank nodes are left.
     pub(crate) has_names: bool,
-    /// The number of values that are listed one by one.
-    alternatives: usize,
 }
 
 impl ValueSet {
     fn of_literals(ranges: Vec<ValueRange>) -> Self {
-        Self { ranges, has_names: false, alternatives: 1 }
+        Self { ranges, has_names: false }
     }
 
-    /// Returns what two sets have in common. Of two lists, returns the shorter one: comparing each value with each other
-    /// one could take minutes.
+    /// Returns what two sets have in common.
     pub(crate) fn intersect(&self, other: &Self) -> Self {
-        let [shorter, longer] =
-            if self.alternatives <= other.alternatives { [self, other] } else { [other, self] };
-        if shorter.alternatives > 1 {
-            return shorter.clone();
-        }
-        let ranges = &longer.ranges;
-        let common = |one: &ValueRange| ranges.iter().find_map(|other| one.intersect(other));
+        let common = |one: &ValueRange| other.ranges.iter().find_map(|other| one.intersect(other));
         Self {
-            ranges: shorter.ranges.iter().filter_map(common).collect(),
+            ranges: self.ranges.iter().filter_map(common).collect(),
             has_names: self.has_names && other.has_names,
-            alternatives: longer.alternatives,
         }
     }
 }
@@ -111,10 +101,7 @@ fn to_set(expression: &Expression) -> Option<(&Variable, ValueSet)> {
                     _ => return None,
                 }
             }
-            Some((
-                variable,
-                ValueSet { ranges: unite(&ranges), has_names, alternatives: list.len() },
-            ))
+            Some((variable, ValueSet { ranges: unite(&ranges), has_names }))
         }
         Expression::FunctionCall(Function::StrStarts, arguments) => {
             let [text, Expression::Literal(start)] = arguments.as_slice() else { return None };
@@ -183,7 +170,7 @@ fn with_text(text: &str, is_whole: bool) -> ValueSet {
         };
         may_begin(characters).then(|| ValueRange::of_class(class))
     });
-    ValueSet { ranges: ranges.collect(), has_names: true, alternatives: 1 }
+    ValueSet { ranges: ranges.collect(), has_names: true }
 }
 
 /// Returns the union of ranges, one of each class. Each union copies both, so it is that of pairs, of pairs of these, and so

@@ -45,6 +45,14 @@ impl Interval {
         }
         Some(Self { from, to: to.cloned() })
     }
+
+    /// Returns whether it ends before another one does.
+    fn ends_before(&self, other: &Self) -> bool {
+        match (&self.to, &other.to) {
+            (Some(one), Some(other)) => one < other,
+            (one, _) => one.is_some(),
+        }
+    }
 }
 
 fn encoded(class: ValueClass, key: &ValueKey) -> Vec<u8> {
@@ -63,7 +71,8 @@ fn past(class: ValueClass, key: &ValueKey) -> Vec<u8> {
 impl ValueRange {
     /// Creates the range of intervals in any order.
     fn new(class: ValueClass, mut intervals: Vec<Interval>) -> Self {
-        intervals.sort_unstable();
+        // Stable, because that is linear for parts that are sorted already.
+        intervals.sort();
         let mut merged: Vec<Interval> = Vec::with_capacity(intervals.len());
         for interval in intervals {
             match merged.last_mut() {
@@ -87,7 +96,7 @@ impl ValueRange {
     /// Returns the values that may be equal to this literal: in value, as `1`, `1.0` and `"01"^^xsd:integer` are.
     pub fn equal_to(literal: LiteralRef<'_>) -> Self {
         match number_of(literal) {
-            Some(number) => Self::new(ValueClass::Number, number_intervals(number)),
+            Some(number) => Self::new(ValueClass::Number, list_number_keys(number)),
             None => Self::with_key_of(literal),
         }
     }
@@ -131,14 +140,20 @@ impl ValueRange {
         if self.class != other.class || is_other_text {
             return None;
         }
-        let pairs = self
-            .intervals
-            .iter()
-            .flat_map(|one| other.intervals.iter().filter_map(|other| one.intersect(other)));
-        let intervals: Vec<_> = pairs.collect();
-        let both =
-            Self { checksum: self.checksum.or(other.checksum), ..Self::new(self.class, intervals) };
-        (!both.intervals.is_empty()).then_some(both)
+        let mut ones = self.intervals.iter().peekable();
+        let mut others = other.intervals.iter().peekable();
+        let mut intervals = Vec::new();
+        while let (Some(one), Some(other)) = (ones.peek(), others.peek()) {
+            intervals.extend(one.intersect(other));
+            // What ends first has nothing in common with what follows the other one.
+            if one.ends_before(other) {
+                ones.next();
+            } else {
+                others.next();
+            }
+        }
+        let checksum = self.checksum.or(other.checksum);
+        (!intervals.is_empty()).then_some(Self { class: self.class, intervals, checksum })
     }
 
     /// Returns what is in one of both; `None` if they are of different classes.
@@ -178,6 +193,19 @@ fn number_intervals(number: Number) -> Vec<Interval> {
         Interval::between(ValueClass::Number, &first, &last)
     });
     ranges.collect()
+}
+
+/// Returns the numbers that may be equal to one as intervals of one key each, which the filters of runs leave out. A float
+/// equals too many for that.
+fn list_number_keys(number: Number) -> Vec<Interval> {
+    if let Number::Float(_) = number {
+        return number_intervals(number);
+    }
+    let numbers = number.equal_ranges().into_iter().flat_map(|(first, last)| {
+        std::iter::successors(Some(first), move |at| (*at < last).then(|| at.next_up()))
+    });
+    let keys = numbers.map(ValueKey::of_number);
+    keys.map(|key| Interval::between(ValueClass::Number, &key, &key)).collect()
 }
 
 /// Returns the first bytes after all that begin with these; `None` if there are none.
@@ -271,6 +299,18 @@ mod tests {
     }
 
     #[test]
+    fn each_number_that_may_be_equal_is_an_interval_of_one_key() {
+        let decimals = ["0", "1", "0.1", "-16777217", "1e300", "INF", "NaN"];
+        for text in decimals {
+            let range = ValueRange::equal_to(typed(text, xsd::DOUBLE).as_ref());
+            for Interval { from, to } in &range.intervals {
+                let past = [from.as_slice(), &[ESCAPED_ZERO]].concat();
+                assert_eq!(to.as_ref(), Some(&past), "{text}");
+            }
+        }
+    }
+
+    #[test]
     fn a_range_selects_the_same_keys_in_another_class() {
         let time = |text: &str| typed(text, xsd::DATE_TIME);
         let date = |text: &str| typed(text, xsd::DATE);
@@ -309,6 +349,14 @@ mod tests {
         (text, datatype).prop_map(|(text, datatype)| typed(&text, datatype))
     }
 
+    /// Returns the range of the numbers that are equal to some, or at most one of them.
+    fn united(equal: &[Literal], most: Option<&Literal>) -> Option<ValueRange> {
+        let equal = equal.iter().map(|literal| ValueRange::equal_to(literal.as_ref()));
+        let ranges = equal.chain(most.map(|literal| ValueRange::at_most(literal.as_ref())));
+        let numbers = ranges.filter(|range| range.class() == ValueClass::Number);
+        numbers.reduce(|one, other| one.union(&other).unwrap())
+    }
+
     /// Compares as SPARQL does.
     fn compare(one: &Literal, other: &Literal) -> Option<std::cmp::Ordering> {
         let is = |datatype| one.datatype() == datatype || other.datatype() == datatype;
@@ -322,6 +370,27 @@ mod tests {
             return float(one)?.partial_cmp(&float(other)?);
         }
         double(one)?.partial_cmp(&double(other)?)
+    }
+
+    proptest! {
+        #[test]
+        fn what_ranges_have_in_common_is_what_both_have(
+            lists in prop::collection::vec(prop::collection::vec(numbers(), 1..8), 2),
+            most in prop::option::of(numbers()),
+            others in prop::collection::vec(numbers(), 8),
+        ) {
+            let (one, other) = (united(&lists[0], most.as_ref()), united(&lists[1], None));
+            let (Some(one), Some(other)) = (one, other) else { return Ok(()) };
+            let common = one.intersect(&other);
+            prop_assert_eq!(&common, &other.intersect(&one));
+            if let Some(common) = &common {
+                prop_assert!(common.intervals.is_sorted_by(|left, right| left.ends_before(right)));
+            }
+            for literal in lists.iter().flatten().chain(&others) {
+                let is_common = common.as_ref().is_some_and(|common| common.contains(literal));
+                prop_assert_eq!(is_common, one.contains(literal) && other.contains(literal));
+            }
+        }
     }
 
     proptest! {

@@ -10,7 +10,7 @@ use super::block::{Block, Name};
 use super::block_source::{BlockSource, Reading};
 use super::key::{KeyBuffer, damaged_entry, object, tree};
 use super::literal_subjects::LiteralPredicates;
-use super::quad_scan::{KeyScan, QuadScan, Sought, build_prefix};
+use super::quad_scan::{KeyScan, QuadScan, Sought, build_prefix, first_literal};
 use super::term_code::{CodedPattern, TermCode};
 use crate::varint::Input;
 use crate::{Error, ValueRange};
@@ -244,9 +244,7 @@ impl View<'_> {
         while sampled < SAMPLED_SUBJECTS && marks.advance()? {
             sampled += 1;
             let subject = marks.read_number()?;
-            let (mut from, bytes) = build_prefix(tree::SPOG, &[subject, predicate], None);
-            from.extend(&[object::NAMED + 1]);
-            let mut values = KeyScan::new(self.blocks, (from, bytes));
+            let mut values = KeyScan::new(self.blocks, first_literal(subject, predicate));
             let before = literals;
             while literals - before < MAX_COUNTED_QUADS && values.advance()? {
                 literals += 1;

@@ -434,12 +434,11 @@ impl<'a> QuadScan<'a> {
     }
 }
 
-/// Returns the key from which the literals of a subject and predicate follow, and the length of its part that they all begin
-/// with.
-fn first_literal(subject: u64, predicate: u64) -> (KeyBuffer, usize) {
-    let (mut key, bytes) = build_prefix(tree::SPOG, &[subject, predicate], None);
-    key.extend(&[object::NAMED + 1]);
-    (key, bytes)
+/// Works as [`KeyBuffer::first_literal`].
+pub(super) fn first_literal(subject: u64, predicate: u64) -> (KeyBuffer, usize) {
+    varint::encode_number(subject, |subject| {
+        varint::encode_number(predicate, |predicate| KeyBuffer::first_literal(subject, predicate))
+    })
 }
 
 /// Returns the predicate and the subject of a key for literals; `None` for a quad with a named object.

@@ -104,8 +104,9 @@ impl Index {
         }
         keys.sort_unstable();
         keys.dedup();
-        let (first, prefix_bytes) = KeyBuffer::first_literal(subject, predicate);
-        let mut others = KeyScan::new(&self.blocks, (first, prefix_bytes));
+        let first = KeyBuffer::first_literal(subject, predicate);
+        let prefix_bytes = first.1;
+        let mut others = KeyScan::new(&self.blocks, first);
         while others.advance()? {
             let rest = others.key().get(prefix_bytes..).unwrap_or_default();
             let code = key::read_code_bytes(&mut Input::new(rest));
@@ -154,8 +155,8 @@ impl Index {
                 self.blocks.remove(&row.op_key())?;
             }
         } else {
-            let (key, prefix_bytes) = KeyBuffer::first_literal(row.subject, row.predicate);
-            if !KeyScan::new(&self.blocks, (key, prefix_bytes)).advance()? {
+            let first = KeyBuffer::first_literal(row.subject, row.predicate);
+            if !KeyScan::new(&self.blocks, first).advance()? {
                 self.blocks.remove(&row.literal_mark_key())?;
             }
             self.adjust_long_count(row.object, false)?;

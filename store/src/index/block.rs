@@ -258,14 +258,18 @@ impl Block {
         KeyPosition { at, matched, exact: false }
     }
 
-    /// Skips entries from `at` on that share more than `matched` with the previous one. It handles only
-    /// entries without values whose two numbers take one byte each: nearly all that a search passes.
+    /// Skips entries from `at` on that share more than `matched` with the previous one. It handles only entries whose
+    /// lengths take one byte each: nearly all that a search passes.
     fn skip_shared(&self, mut at: usize, matched: usize) -> usize {
-        while !self.shape.has_values
-            && let Some([shared @ 0..0x80, length @ 0..0x80, ..]) = self.entries.get(at..)
+        while let Some([shared @ 0..0x80, length @ 0..0x80, ..]) = self.entries.get(at..)
             && usize::from(*shared) > matched
         {
-            at += 2 + usize::from(*length);
+            let mut next = at + 2 + usize::from(*length);
+            if self.shape.has_values {
+                let Some(bytes @ 0..0x80) = self.entries.get(next).copied() else { break };
+                next += 1 + usize::from(bytes);
+            }
+            at = next;
         }
         at
     }

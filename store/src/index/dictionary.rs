@@ -6,7 +6,7 @@ use super::{Index, TermCode, View};
 use crate::term::{self, LiteralParts, kind, split_literal};
 use crate::varint::{self, Input};
 use crate::{Error, FastMap};
-use oxrdf::{LiteralRef, Term, TermRef};
+use oxrdf::{LiteralRef, NamedOrBlankNodeRef, Term, TermRef};
 use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 
@@ -42,7 +42,7 @@ impl View<'_> {
     }
 
     fn find_named(&self, kind: u8, name: &str) -> Result<Option<Code>, Error> {
-        let key = build_key(tree::NAME_ID, &[&[kind], name.as_bytes()]);
+        let key = name_key(kind, name);
         if let Some(id) = self.names.ids.get(&key) {
             return Ok(Some(Code::from_id(id)));
         }
@@ -51,6 +51,15 @@ impl View<'_> {
             self.names.ids.cache_id(&key, id);
         }
         Ok(id.map(Code::from_id))
+    }
+
+    /// Keeps the id of a subject for the next lookup by its name.
+    pub(super) fn cache_id(&self, subject: NamedOrBlankNodeRef<'_>, id: u64) {
+        let key = match subject {
+            NamedOrBlankNodeRef::NamedNode(iri) => name_key(kind::IRI, iri.as_str()),
+            NamedOrBlankNodeRef::BlankNode(node) => name_key(kind::BLANK, node.as_str()),
+        };
+        self.names.ids.cache_id(&key, id);
     }
 
     /// Returns the bytes of a long literal, and its code if the index has it.
@@ -130,6 +139,11 @@ impl View<'_> {
     }
 }
 
+/// Returns the key of the id of a name.
+fn name_key(kind: u8, name: &str) -> Vec<u8> {
+    build_key(tree::NAME_ID, &[&[kind], name.as_bytes()])
+}
+
 impl Index {
     /// Returns the code of a term. Adds the term if the index does not know it. `datatypes` are those of the frame so far.
     pub(super) fn find_or_add_code<'t>(
@@ -173,7 +187,7 @@ impl Index {
         let id = self.note.next_id;
         self.note.next_id += 1;
         let code = Code::from_id(id);
-        let name = build_key(tree::NAME_ID, &[&[kind], name.as_bytes()]);
+        let name = name_key(kind, name);
         self.blocks
             .insert(&build_numbered_key(tree::ID_NAME, &[id]), name.get(1..).unwrap_or_default())?;
         self.runs.insert(&name, id);

@@ -98,6 +98,11 @@ impl KeyRange {
     pub(super) fn bounds(&self) -> (&[u8], &[u8]) {
         (&self.from, &self.to)
     }
+
+    /// Returns whether a run may have keys of the range, by its filter.
+    pub(super) fn may_be_in(&self, run: &Run) -> bool {
+        self.hash.is_none_or(|hash| run.sought == 0 || run.may_contain(hash))
+    }
 }
 
 /// The keys of a range that exist, in order or in reverse.
@@ -128,7 +133,7 @@ impl<'a> RangeKeys<'a> {
             add(ValueCursor { age, is_reverse, run: None, entries: entries.clone(), at: 0, rest })?;
         }
         for (age, run) in (values.recent.len()..).zip(&values.written) {
-            if range.hash.is_some_and(|hash| run.sought > 0 && !run.may_contain(hash)) {
+            if !range.may_be_in(run) {
                 continue;
             }
             let bound = if is_reverse { &range.to } else { &range.from };

@@ -234,8 +234,11 @@ impl<'a> View<'a> {
             return Ok(false);
         };
         self.track_damage(|| {
-            while let Some((value, subject)) = scan.next_entry()? {
-                if visit(&value, self.load_subject(subject)?).is_break() {
+            while let Some((value, id)) = scan.next_entry()? {
+                let subject = self.load_subject(id)?;
+                // It is probably read next, by its name.
+                self.cache_id(subject.as_ref(), id);
+                if visit(&value, subject).is_break() {
                     break;
                 }
             }
@@ -265,7 +268,7 @@ impl<'a> View<'a> {
             let recent: usize = recent.sum();
             estimate += recent as u64;
             is_large |= recent > MANY_RECENT_ENTRIES;
-            for run in &values.written {
+            for run in values.written.iter().filter(|run| range.may_be_in(run)) {
                 let number = |key: &[u8]| run.find_block(key).unwrap_or(0);
                 let blocks = number(&range.to) - number(&range.from);
                 is_large |= blocks >= MANY_BLOCKS;

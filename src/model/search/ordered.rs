@@ -2,14 +2,18 @@
 //!
 //! The index does not have exactly the order of the listing: its keys do not tell all values apart, and it has values that a
 //! field does not show. So each object is read, and gets its position in the listing. No object that is still to come
-//! has an earlier position once the keys are past that of the last one of the page.
+//! has an earlier position once the keys are past that of the last one of the page. If no value with its key comes before its
+//! own, only objects with earlier URIs are read of those with that key.
 use super::order::{ListPosition, Order};
 use super::page::{FirstPositions, OrderField, PageSearch};
-use super::values::{find_ordered_class, list_literals_of, list_unordered_ranges, with_related};
+use super::values::{
+    find_ordered_class, is_first_of_key, list_literals_of, list_unordered_ranges, with_related,
+};
 use oxrdf::{Literal, NamedNode, NamedOrBlankNode};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_rdf::compare::SortKey;
 use penstock_store::{Read, ValueClass, ValueKey, ValueRange};
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
@@ -129,7 +133,7 @@ impl<R: Read> ValueWalk<'_, '_, R> {
         descending: bool,
     ) -> Result<bool, GatewayError> {
         for range in unordered {
-            if !self.visit_range(range, descending, &|_, _| false)? {
+            if !self.visit_range(range, descending, &|_, _| Ordering::Less)? {
                 return Ok(false);
             }
         }
@@ -140,37 +144,47 @@ impl<R: Read> ValueWalk<'_, '_, R> {
             Some(from) => ValueRange::at_least(from.as_ref()),
             None => ValueRange::of_class(class),
         };
-        let is_past = |key: &ValueKey, last: &ListPosition| {
+        let compare = |key: &ValueKey, last: &ListPosition| {
             let bounds = list_bounds(class, last);
-            let is_past = |bound: &Literal| {
+            let bounds = bounds.iter().map(|bound| {
                 let (_, bound) = ValueKey::of(bound.as_ref());
-                if descending { *key < bound } else { *key > bound }
-            };
-            !bounds.is_empty() && bounds.iter().all(is_past)
+                if descending { bound.cmp(key) } else { key.cmp(&bound) }
+            });
+            match (bounds.min(), &last.value) {
+                (Some(Ordering::Equal), Some((text, _)))
+                    if is_first_of_key(class, key, text, descending) =>
+                {
+                    Ordering::Equal
+                }
+                (Some(Ordering::Greater), _) => Ordering::Greater,
+                _ => Ordering::Less,
+            }
         };
         for range in with_related(vec![range]) {
-            if !self.visit_range(&range, descending, &is_past)? {
+            if !self.visit_range(&range, descending, &compare)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Visits the values in a range until `is_past` says that a key is past the last one of the first positions. Returns
-    /// false if there are too many.
+    /// Visits the values in a range until a key is past the last one of the first positions. Returns false if there are too
+    /// many. `compare` says whether values with a key may come before a position (less), only have an equal value or come
+    /// later (equal), or come later (greater).
     fn visit_range(
         &mut self,
         range: &ValueRange,
         descending: bool,
-        is_past: &dyn Fn(&ValueKey, &ListPosition) -> bool,
+        compare: &dyn Fn(&ValueKey, &ListPosition) -> Ordering,
     ) -> Result<bool, GatewayError> {
         let (read, property) = (self.search.read, self.field.property);
         let mut outcome = Ok(true);
         let mut visit = |key: &ValueKey, subject| {
-            if self.first.last().is_some_and(|last| is_past(key, last)) {
+            let order = self.first.last().map_or(Ordering::Less, |last| compare(key, last));
+            if order.is_gt() {
                 return ControlFlow::Break(());
             }
-            outcome = self.visit_subject(subject);
+            outcome = self.visit_subject(subject, order.is_eq());
             if matches!(outcome, Ok(true)) {
                 ControlFlow::Continue(())
             } else {
@@ -182,14 +196,23 @@ impl<R: Read> ValueWalk<'_, '_, R> {
         outcome.map(|is_complete| is_complete && is_indexed)
     }
 
-    /// Adds the position of an object. Returns false if too many values were visited.
-    fn visit_subject(&mut self, subject: NamedOrBlankNode) -> Result<bool, GatewayError> {
+    /// Adds the position of an object. Returns false if too many values were visited. If its value does not come before that
+    /// of the last one of the first positions, its URI decides whether it is read.
+    fn visit_subject(
+        &mut self,
+        subject: NamedOrBlankNode,
+        is_decided_by_uri: bool,
+    ) -> Result<bool, GatewayError> {
         self.visited += 1;
         if self.visited > MAX_VISITED_VALUES {
             return Ok(false);
         }
         let NamedOrBlankNode::NamedNode(uri) = subject else { return Ok(true) };
         if self.seen.contains(&uri) {
+            return Ok(true);
+        }
+        if is_decided_by_uri && self.first.last().is_some_and(|last| uri.as_str() > &*last.uri) {
+            self.search.budget.check_time()?;
             return Ok(true);
         }
         self.search.budget.count_examined(1)?;

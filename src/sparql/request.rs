@@ -10,6 +10,7 @@ use penstock_base::unwind::catch;
 use spargebra::algebra::{GraphPattern, QueryDataset};
 use spargebra::{GraphUpdateOperation, SparqlParser};
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// The graphs that the parameters of the protocol name (SPARQL 1.1 Protocol, sections 2.1.4 and 2.2.3). If there are
 /// any, they replace those of the text.
@@ -195,13 +196,14 @@ impl Update {
 }
 
 fn parser() -> Result<SparqlParser, GatewayError> {
-    let mut parser = SparqlParser::new();
-    for (prefix, iri) in WELL_KNOWN_PREFIXES {
-        parser = parser.with_prefix(*prefix, *iri).map_err(|error| {
-            GatewayError::new(ErrorClass::Internal, format!("the prefix {prefix}: {error}"))
-        })?;
-    }
-    Ok(parser)
+    // Checking the prefixes takes longer than copying them.
+    static PARSER: LazyLock<Result<SparqlParser, String>> = LazyLock::new(|| {
+        WELL_KNOWN_PREFIXES.iter().try_fold(SparqlParser::new(), |parser, (prefix, iri)| {
+            let parser = parser.with_prefix(*prefix, *iri);
+            parser.map_err(|error| format!("the prefix {prefix}: {error}"))
+        })
+    });
+    (*PARSER).clone().map_err(|detail| GatewayError::new(ErrorClass::Internal, detail))
 }
 
 /// Marks the operations of COPY, MOVE and ADD. The parser replaces them by the operations that SPARQL 1.1 Update,

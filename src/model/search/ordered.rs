@@ -196,8 +196,8 @@ impl<R: Read> ValueWalk<'_, '_, R> {
         outcome.map(|is_complete| is_complete && is_indexed)
     }
 
-    /// Adds the position of an object. Returns false if too many values were visited. If its value does not come before that
-    /// of the last one of the first positions, its URI decides whether it is read.
+    /// Adds the position of an object. Returns false if too many values were visited. With `is_decided_by_uri`, no value of the
+    /// object comes before that of the last one of the first positions, so one with a later URI is not read.
     fn visit_subject(
         &mut self,
         subject: NamedOrBlankNode,
@@ -211,7 +211,9 @@ impl<R: Read> ValueWalk<'_, '_, R> {
         if self.seen.contains(&uri) {
             return Ok(true);
         }
-        if is_decided_by_uri && self.first.last().is_some_and(|last| uri.as_str() > &*last.uri) {
+        if is_decided_by_uri
+            && self.first.last().is_some_and(|last| uri.as_str() > last.uri.as_str())
+        {
             self.search.budget.check_time()?;
             return Ok(true);
         }

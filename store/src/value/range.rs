@@ -198,7 +198,7 @@ fn number_intervals(number: Number) -> Vec<Interval> {
 /// Returns the numbers that may be equal to one as intervals of one key each, which the filters of runs leave out. A float
 /// equals too many for that.
 fn list_number_keys(number: Number) -> Vec<Interval> {
-    if let Number::Float(_) = number {
+    if matches!(number, Number::Float(_)) {
         return number_intervals(number);
     }
     let numbers = number.equal_ranges().into_iter().flat_map(|(first, last)| {
@@ -300,8 +300,8 @@ mod tests {
 
     #[test]
     fn each_number_that_may_be_equal_is_an_interval_of_one_key() {
-        let decimals = ["0", "1", "0.1", "-16777217", "1e300", "INF", "NaN"];
-        for text in decimals {
+        let texts = ["0", "1", "0.1", "-16777217", "1e300", "INF", "NaN"];
+        for text in texts {
             let range = ValueRange::equal_to(typed(text, xsd::DOUBLE).as_ref());
             for Interval { from, to } in &range.intervals {
                 let past = [from.as_slice(), &[ESCAPED_ZERO]].concat();

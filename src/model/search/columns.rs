@@ -78,10 +78,14 @@ impl<'s> Columns<'s> {
         let element = self.tree.read_root(&object)?;
         let read_cell = |column: &Column<'_>| {
             let instances = self.tree.list_instances(&element, column.slot);
-            let values: Vec<&FoundValue> =
+            let values: Vec<&FoundValue<'_>> =
                 instances.iter().filter_map(|instance| instance.value).collect();
             CellValues {
-                texts: values.iter().take(limit).map(|value| value.text.clone()).collect(),
+                texts: values
+                    .iter()
+                    .take(limit)
+                    .map(|value| value.text.clone().into_owned())
+                    .collect(),
                 has_more: values.len() > limit,
             }
         };

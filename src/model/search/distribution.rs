@@ -59,9 +59,10 @@ pub fn count_distribution(
     let (mut numbers, mut without) = (Vec::<f64>::new(), 0);
     tree.for_each_object(read, business_object, filter, bounds, &mut |object, _| {
         let before = numbers.len();
-        let texts = tree.list_texts(object, slot);
-        let parsed = texts.iter().filter_map(|text| text.parse::<f64>().ok());
-        numbers.extend(parsed.filter(|number| number.is_finite()));
+        tree.visit_texts(object, slot, &mut |text| {
+            let number = text.parse::<f64>().ok();
+            numbers.extend(number.filter(|number| number.is_finite()));
+        });
         if numbers.len() == before {
             without += 1;
         }

@@ -1,13 +1,14 @@
 //! Facets: the most frequent values of several fields, the ranges of numbers and times, and how numbers are distributed. One
 //! pass through the objects counts all of them.
 //!
-//! An object counts once for each of its values.
+//! An object counts once for each of its values. Of a field with too many different values, objects are still read: the facet
+//! says how many have none.
 use super::budget::SearchBudget;
 use super::extreme::Extreme;
 use super::field_name::{find_search_property, list_search_fields};
-use super::fields::{FieldTree, Slots};
+use super::fields::{Element, FieldTree, Slots};
 use super::filter::Filter;
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, Shape};
 use crate::resource::Compiled;
 use penstock_base::error::GatewayError;
 use penstock_rdf::compare::ValueOrder;
@@ -84,8 +85,22 @@ pub fn count_facets(
     bounds: &SearchBudget,
 ) -> Result<Vec<Facet>, GatewayError> {
     let shape = &business_object.mapping.root;
-    let mut slots = Slots::default();
-    let mut counters = Vec::with_capacity(fields.len());
+    let (tree, mut counters) = prepare_counters(shape, fields.iter().map(String::as_str))?;
+    tree.for_each_object(read, business_object, filter, bounds, &mut |object, _| {
+        for counter in &mut counters {
+            counter.add_object(&tree, object);
+        }
+        Ok(())
+    })?;
+    Ok(counters.into_iter().filter_map(Counter::into_facet).collect())
+}
+
+/// Returns what reads these fields, and a counter for each.
+fn prepare_counters<'f>(
+    shape: &Shape,
+    fields: impl Iterator<Item = &'f str>,
+) -> Result<(FieldTree, Vec<Counter<'f>>), GatewayError> {
+    let (mut slots, mut counters) = (Slots::default(), Vec::new());
     for field in fields {
         let (slot, order) = slots.add(shape, field)?;
         let property = find_search_property(shape, field);
@@ -95,17 +110,17 @@ pub fn count_facets(
         } else {
             Counted::Values(HashMap::new())
         };
-        let has_objects = property.is_some_and(|property| property.value.shape().is_some());
-        counters.push(Counter { field, slot, has_objects, without: 0, content });
+        counters.push(Counter {
+            field,
+            slot,
+            has_objects: property.is_some_and(|property| property.value.shape().is_some()),
+            is_shared: false,
+            objects: 0,
+            without: 0,
+            content,
+        });
     }
-    let tree = FieldTree::build(shape, &slots)?;
-    tree.for_each_object(read, business_object, filter, bounds, &mut |object, _| {
-        for counter in &mut counters {
-            counter.add_object(tree.list_texts(object, counter.slot));
-        }
-        Ok(())
-    })?;
-    Ok(counters.into_iter().filter_map(Counter::into_facet).collect())
+    Ok((FieldTree::build(shape, &slots)?, counters))
 }
 
 /// What was counted of a field so far.
@@ -114,70 +129,93 @@ struct Counter<'f> {
     slot: usize,
     /// Whether the values are nested objects.
     has_objects: bool,
+    /// Whether several objects have the same value.
+    is_shared: bool,
+    objects: u64,
     without: u64,
     content: Counted,
 }
 
 enum Counted {
     /// How many objects have each value.
-    Values(HashMap<String, u64>),
+    Values(HashMap<String, ValueCount>),
     /// The least and the greatest value.
     Range(ValueOrder, Box<[Option<Extreme>; 2]>),
     TooMany,
 }
 
+/// How many objects have a value, and the number of the last one.
+struct ValueCount {
+    count: u64,
+    last: u64,
+}
+
 impl Counter<'_> {
-    fn add_object(&mut self, mut texts: Vec<&str>) {
-        if texts.is_empty() {
+    fn add_object(&mut self, tree: &FieldTree, object: &Element<'_>) {
+        self.objects += 1;
+        let mut has_value = false;
+        tree.visit_texts(object, self.slot, &mut |text| {
+            has_value = true;
+            self.add_text(text);
+        });
+        if !has_value {
             self.without += 1;
-            return;
         }
+    }
+
+    fn add_text(&mut self, text: &str) {
         match &mut self.content {
             Counted::TooMany => {}
             Counted::Range(order, range) => {
                 let [least, greatest] = &mut **range;
-                for text in texts {
-                    Extreme::update(least, *order, text, Ordering::Less);
-                    Extreme::update(greatest, *order, text, Ordering::Greater);
-                }
+                Extreme::update(least, *order, text, Ordering::Less);
+                Extreme::update(greatest, *order, text, Ordering::Greater);
             }
             Counted::Values(counts) => {
-                texts.sort_unstable();
-                texts.dedup();
-                let is_long = texts.iter().any(|text| text.len() > MAX_VALUE_BYTES);
-                for text in texts {
-                    match counts.get_mut(text) {
-                        Some(count) => *count += 1,
-                        None => {
-                            counts.insert(text.to_owned(), 1);
-                        }
+                match counts.get_mut(text) {
+                    // The object has it twice, such as in two nested objects.
+                    Some(known) if known.last == self.objects => {}
+                    Some(known) => {
+                        *known = ValueCount { count: known.count + 1, last: self.objects };
+                        self.is_shared = true;
+                    }
+                    None => {
+                        let first = ValueCount { count: 1, last: self.objects };
+                        counts.insert(text.to_owned(), first);
                     }
                 }
-                if is_long || counts.len() > MAX_COUNTED_VALUES {
+                if text.len() > MAX_VALUE_BYTES || counts.len() > MAX_COUNTED_VALUES {
                     self.content = Counted::TooMany;
                 }
             }
         }
     }
 
+    fn has_values(&self) -> bool {
+        self.without < self.objects
+    }
+
+    /// Returns whether the values are nested objects that each belong to one object, so far.
+    fn is_undecided(&self) -> bool {
+        self.has_objects && !self.is_shared && matches!(self.content, Counted::Values(_))
+    }
+
     fn into_facet(self) -> Option<Facet> {
+        // Nobody chooses from the URIs of objects that each belong to one other.
+        if !self.has_values() || self.is_undecided() {
+            return None;
+        }
         let content = match self.content {
-            // Nobody chooses from the URIs of objects that each belong to one other.
             Counted::TooMany if self.has_objects => return None,
-            Counted::Values(counts)
-                if self.has_objects && counts.values().all(|count| *count == 1) =>
-            {
-                return None;
-            }
             Counted::TooMany => FacetContent::TooMany,
             Counted::Range(_, range) => {
                 let [least, greatest] =
                     range.map(|extreme| extreme.map(|one| one.text().to_owned()));
                 FacetContent::Range(least?, greatest?)
             }
-            Counted::Values(counts) if counts.is_empty() => return None,
             Counted::Values(counts) => {
-                let values = counts.into_iter().map(|(text, count)| FacetValue { text, count });
+                let values = counts.into_iter();
+                let values = values.map(|(text, known)| FacetValue { text, count: known.count });
                 let mut values: Vec<_> = values.collect();
                 values.sort_by(|one, other| {
                     (Reverse(one.count), &one.text).cmp(&(Reverse(other.count), &other.text))
@@ -283,5 +321,29 @@ fields:
         assert_eq!(values(&facets[2]), (vec![("true", 10)], 0));
         let error = count(&fixture, None, 29).unwrap_err();
         assert_eq!(error.class, ErrorClass::Invalid, "{error}");
+    }
+
+    #[test]
+    fn an_object_counts_once_for_a_value() {
+        let config = "
+type: object
+path: Root:.
+fields:
+  name: {type: string, path: <urn:p:name>}
+  inner:
+    type: array
+    path: <urn:p:inner>
+    elements: {type: object, path: 'Inner:.', fields: {s: {type: string, path: <urn:p:s>}}}
+";
+        let fixture = Fixture::with_definition(&json!({"name": "Root", "config": config}));
+        for texts in [&["a", "a", "b"][..], &["b", "b"], &[]] {
+            let inner: Vec<_> = texts.iter().map(|text| json!({"s": text})).collect();
+            fixture.send(Mode::Add, &json!({"name": "x", "inner": inner}).to_string()).unwrap();
+        }
+        let (fields, business_object) = (["inner.s".to_owned()], &fixture.business_object);
+        let facets =
+            count_facets(&fixture.store.read(), business_object, None, &fields, &bounds(1_000));
+        let facets = facets.unwrap();
+        assert_eq!((values(&facets[0]), facets[0].without), ((vec![("b", 2), ("a", 1)], 0), 1));
     }
 }

@@ -6,12 +6,13 @@ use super::matching::{RequiredQuads, TestedObject};
 use super::page::PageSearch;
 use crate::mapping::{MEMBER_KEY, Property, Shape, Value, format_language_tag};
 use crate::resource::Compiled;
-use crate::view::{FieldValues, ShownValues};
+use crate::view::{FieldValues, ShownLiteral, ShownValues};
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
 use penstock_rdf::compare::ValueOrder;
 use penstock_store::Read;
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// A field that leads to nested objects.
@@ -174,8 +175,10 @@ impl FieldTree {
     pub(super) fn read_root<R: Read>(
         &self,
         object: &TestedObject<'_, R>,
-    ) -> Result<Element, GatewayError> {
-        object.with_values(&self.root.needs, |values| self.root.read_element(object, values))
+    ) -> Result<Element<'static>, GatewayError> {
+        object.with_values(&self.root.needs, |values| {
+            self.root.read_element(object, values).map(Element::into_owned)
+        })
     }
 
     /// Reads each object of a Business Object once, and calls `visit` with those that pass the filter and their URIs. The
@@ -190,7 +193,7 @@ impl FieldTree {
         business_object: &Compiled,
         filter: Option<&Filter>,
         bounds: &SearchBudget,
-        visit: &mut dyn FnMut(&Element, &NamedNode) -> Result<(), GatewayError>,
+        visit: &mut dyn FnMut(&Element<'_>, &NamedNode) -> Result<(), GatewayError>,
     ) -> Result<(), GatewayError> {
         let run = PageSearch::new(read, business_object, filter, bounds);
         let visited = run.and_then(|run| {
@@ -202,7 +205,11 @@ impl FieldTree {
     }
 
     /// Lists the values of a field of an object, and where they are. If there is none somewhere, the list says where.
-    pub(super) fn list_instances<'e>(&self, object: &'e Element, slot: usize) -> Vec<Instance<'e>> {
+    pub(super) fn list_instances<'e>(
+        &self,
+        object: &'e Element<'_>,
+        slot: usize,
+    ) -> Vec<Instance<'e>> {
         let mut instances = Vec::new();
         if let Some(route) = self.routes.get(slot) {
             object.add_instances(&route.steps, route.leaf, &mut Vec::new(), &mut instances);
@@ -210,13 +217,16 @@ impl FieldTree {
         instances
     }
 
-    /// Lists the values of a field of an object as texts.
-    pub(super) fn list_texts<'e>(&self, object: &'e Element, slot: usize) -> Vec<&'e str> {
-        let mut texts = Vec::new();
+    /// Passes the values of a field of an object to `visit`, as texts.
+    pub(super) fn visit_texts(
+        &self,
+        object: &Element<'_>,
+        slot: usize,
+        visit: &mut dyn FnMut(&str),
+    ) {
         if let Some(route) = self.routes.get(slot) {
-            object.add_texts(&route.steps, route.leaf, &mut texts);
+            object.visit_texts(&route.steps, route.leaf, visit);
         }
-        texts
     }
 
     /// Returns how many nested objects on the way to two fields are the same.
@@ -275,18 +285,20 @@ impl Branch {
     }
 
     /// Reads an object with these values, and what is nested in it.
-    fn read_element<R: Read>(
+    fn read_element<'v, R: Read>(
         &self,
-        object: &TestedObject<'_, R>,
-        values: &FieldValues<'_>,
-    ) -> Result<Element, GatewayError> {
-        let leaves = self.leaves.iter().map(|leaf| read_leaf(leaf, object, values));
-        let leaves = leaves.collect::<Result<_, _>>()?;
+        object: &TestedObject<'v, R>,
+        values: &FieldValues<'v>,
+    ) -> Result<Element<'v>, GatewayError> {
+        let mut found = Vec::with_capacity(self.leaves.len());
+        for (at, leaf) in self.leaves.iter().enumerate() {
+            read_leaf(leaf, object, values, &mut |value| found.push((at, value)))?;
+        }
         let mut nested = Vec::with_capacity(self.nested.len());
         for (step, branch) in &self.nested {
             nested.push(branch.read_nested(step, object, values)?);
         }
-        Ok(Element { leaves, nested })
+        Ok(Element { values: found, nested })
     }
 
     fn read_nested<R: Read>(
@@ -294,7 +306,7 @@ impl Branch {
         step: &Step,
         object: &TestedObject<'_, R>,
         values: &FieldValues<'_>,
-    ) -> Result<Vec<Element>, GatewayError> {
+    ) -> Result<Vec<Element<'static>>, GatewayError> {
         let (_, property) = find_property(object.shape, step.field)?;
         let (Value::Object(shape), ShownValues::Iris(iris)) =
             (&property.value, values.collect_shown(step.field, property))
@@ -312,54 +324,68 @@ impl Branch {
                         return Ok(None);
                     }
                 }
-                self.read_element(&nested, values).map(Some)
+                Ok(Some(self.read_element(&nested, values)?.into_owned()))
             })?);
         }
         Ok(elements)
     }
 }
 
-fn read_leaf<R: Read>(
+/// Passes each value of an object to `add` that is read of it.
+fn read_leaf<'v, R: Read>(
     leaf: &Leaf,
-    object: &TestedObject<'_, R>,
-    values: &FieldValues<'_>,
-) -> Result<Vec<FoundValue>, GatewayError> {
-    let text = |text: &str, is_json: bool| FoundValue { text: text.to_owned(), is_json };
+    object: &TestedObject<'v, R>,
+    values: &FieldValues<'v>,
+    add: &mut dyn FnMut(FoundValue<'v>),
+) -> Result<(), GatewayError> {
     let (index, language) = match leaf {
-        Leaf::Uri => return Ok(vec![text(object.path.uri.as_str(), false)]),
+        Leaf::Uri => {
+            add(FoundValue { text: Cow::Borrowed(object.path.uri.as_str()), is_json: false });
+            return Ok(());
+        }
         Leaf::Field(index) => (*index, &None),
         Leaf::Texts(index, language) => (*index, language),
     };
     let (_, property) = find_property(object.shape, index)?;
-    Ok(match values.collect_shown(index, property) {
-        ShownValues::Literals(literals) => literals
-            .iter()
-            .filter(|literal| {
-                language.is_none() || literal.language().as_deref() == language.as_deref()
-            })
-            .map(|literal| text(&literal.text, literal.raw))
-            .collect(),
-        ShownValues::Iris(iris) => iris.iter().map(|iri| text(iri.as_str(), false)).collect(),
-        ShownValues::Codes(codes) => codes
-            .iter()
-            .map(|code| text(code.text(), !matches!(code.json, Json::String(_))))
-            .collect(),
-    })
+    let mut add_literal = |literal: ShownLiteral<'v>| {
+        if language.is_none() || literal.language().as_deref() == language.as_deref() {
+            add(FoundValue { text: literal.text, is_json: literal.raw });
+        }
+    };
+    if let Some(only) = values.find_only_literal(index, property) {
+        add_literal(only);
+        return Ok(());
+    }
+    match values.collect_shown(index, property) {
+        ShownValues::Literals(literals) => literals.into_iter().for_each(add_literal),
+        ShownValues::Iris(iris) => {
+            for iri in iris {
+                add(FoundValue { text: Cow::Borrowed(iri.as_str()), is_json: false });
+            }
+        }
+        ShownValues::Codes(codes) => {
+            for code in codes {
+                let is_json = !matches!(code.json, Json::String(_));
+                add(FoundValue { text: Cow::Owned(code.text().to_owned()), is_json });
+            }
+        }
+    }
+    Ok(())
 }
 
-/// What was read of an object.
+/// What was read of an object. Only what is nested in it was copied.
 #[derive(Debug)]
-pub(super) struct Element {
-    /// The values of each of [`Branch::leaves`].
-    leaves: Vec<Vec<FoundValue>>,
+pub(super) struct Element<'v> {
+    /// The values, each with its index in [`Branch::leaves`], sorted by that index.
+    values: Vec<(usize, FoundValue<'v>)>,
     /// The objects in each of [`Branch::nested`].
-    nested: Vec<Vec<Element>>,
+    nested: Vec<Vec<Element<'static>>>,
 }
 
 /// A value as the view shows it.
 #[derive(Debug)]
-pub(super) struct FoundValue {
-    pub(super) text: String,
+pub(super) struct FoundValue<'v> {
+    pub(super) text: Cow<'v, str>,
     /// Whether the text is JSON: a number, or `true` or `false`.
     pub(super) is_json: bool,
 }
@@ -369,7 +395,7 @@ pub(super) struct FoundValue {
 pub(super) struct Instance<'e> {
     /// The indexes of the nested objects that lead to it, each in its array.
     chain: Vec<usize>,
-    pub(super) value: Option<&'e FoundValue>,
+    pub(super) value: Option<&'e FoundValue<'e>>,
 }
 
 impl Instance<'_> {
@@ -379,15 +405,29 @@ impl Instance<'_> {
     }
 }
 
-impl Element {
-    fn add_texts<'e>(&'e self, steps: &[usize], leaf: usize, texts: &mut Vec<&'e str>) {
+impl<'v> Element<'v> {
+    fn into_owned(self) -> Element<'static> {
+        let values = self.values.into_iter().map(|(leaf, FoundValue { text, is_json })| {
+            (leaf, FoundValue { text: Cow::Owned(text.into_owned()), is_json })
+        });
+        Element { values: values.collect(), nested: self.nested }
+    }
+
+    fn values_of(&self, leaf: usize) -> impl Iterator<Item = &FoundValue<'v>> {
+        let first = self.values.partition_point(|(found, _)| *found < leaf);
+        let rest = self.values.iter().skip(first);
+        rest.take_while(move |(found, _)| *found == leaf).map(|(_, value)| value)
+    }
+
+    fn visit_texts(&self, steps: &[usize], leaf: usize, visit: &mut dyn FnMut(&str)) {
         if let Some((step, rest)) = steps.split_first() {
             for element in self.nested.get(*step).into_iter().flatten() {
-                element.add_texts(rest, leaf, texts);
+                element.visit_texts(rest, leaf, visit);
             }
         } else {
-            let values = self.leaves.get(leaf).into_iter().flatten();
-            texts.extend(values.map(|value| value.text.as_str()));
+            for value in self.values_of(leaf) {
+                visit(&value.text);
+            }
         }
     }
 
@@ -406,7 +446,7 @@ impl Element {
                 chain.pop();
             }
         } else {
-            let values = self.leaves.get(leaf).into_iter().flatten();
+            let values = self.values_of(leaf);
             instances
                 .extend(values.map(|value| Instance { chain: chain.clone(), value: Some(value) }));
         }

@@ -195,7 +195,7 @@ impl<'p> Groups<'p> {
         groups
     }
 
-    fn add_object(&mut self, object: &Element, uri: &str) -> Result<(), GatewayError> {
+    fn add_object(&mut self, object: &Element<'_>, uri: &str) -> Result<(), GatewayError> {
         let plan = self.plan;
         let SummaryPlan { tree, groups, measures, .. } = plan;
         let places: Vec<Vec<Instance<'_>>> =

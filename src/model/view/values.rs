@@ -141,15 +141,14 @@ impl<'q> FieldValues<'q> {
             let shown = self.collect_codes(place, codes, &property.value, left_out);
             return ShownValues::Codes(shown);
         }
+        if let Some(only) = self.find_only_literal(place, property) {
+            return ShownValues::Literals(vec![only]);
+        }
         let (mut literals, mut iris, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        let values = self.values_at(place);
-        // Most fields have one value, which needs no sorting.
-        let show =
-            if values.len() == 1 { ShownLiteral::without_sort_key } else { ShownLiteral::new };
-        for (_, term) in values {
+        for (_, term) in self.values_at(place) {
             match (term, &property.value) {
                 (TermRef::Literal(literal), Value::Literal(kind)) if kind.can_show(*literal) => {
-                    literals.push(show(kind, *literal));
+                    literals.push(ShownLiteral::new(kind, *literal));
                 }
                 (TermRef::NamedNode(iri), Value::Resource | Value::Object(_))
                     if !is_list_node(*iri) =>
@@ -189,6 +188,24 @@ impl<'q> FieldValues<'q> {
         iris.sort_unstable();
         iris.dedup();
         ShownValues::Iris(iris)
+    }
+
+    /// Returns what the field at this index shows if it has one value, a literal, as most fields do: it needs no sorting.
+    /// `None` otherwise, and for codes and ordered arrays.
+    pub(crate) fn find_only_literal(
+        &self,
+        place: usize,
+        property: &Property,
+    ) -> Option<ShownLiteral<'q>> {
+        let Value::Literal(kind) = &property.value else { return None };
+        match self.values_at(place) {
+            [(_, TermRef::Literal(literal))]
+                if !property.is_ordered && property.codes.is_none() && kind.can_show(*literal) =>
+            {
+                Some(ShownLiteral::without_sort_key(kind, *literal))
+            }
+            _ => None,
+        }
     }
 
     fn collect_codes(

@@ -49,17 +49,17 @@ impl GroupField {
     }
 
     /// Returns the JSON that names the group of a value. Equal numbers are in one group.
-    pub(super) fn describe(&self, value: Option<&FoundValue>, zone: &Zone) -> String {
+    pub(super) fn describe(&self, value: Option<&FoundValue<'_>>, zone: &Zone) -> String {
         let Some(FoundValue { text, is_json }) = value else { return "null".to_owned() };
         if let Some(period) = self.period {
             let name = period.name_of(text, self.order, zone);
             return name.map_or_else(|| "null".to_owned(), |name| format!("\"{name}\""));
         }
         if !is_json {
-            return Json::String(text.clone()).to_string();
+            return Json::String(text.clone().into_owned()).to_string();
         }
         let Some(number) = PlainNumber::parse(text, 0, MAX_PLAIN_DIGITS) else {
-            return text.clone();
+            return text.clone().into_owned();
         };
         let sign = if number.is_negative { "-" } else { "" };
         let point = if number.fraction.is_empty() { "" } else { "." };

@@ -103,9 +103,9 @@ impl Measure {
     }
 
     /// Adds a value. What is no number, date or time does not count.
-    pub(super) fn add(&self, cell: &mut Cell, value: &FoundValue) -> Result<(), GatewayError> {
+    pub(super) fn add(&self, cell: &mut Cell, value: &FoundValue<'_>) -> Result<(), GatewayError> {
         let FoundValue { text, is_json } = value;
-        let is_number = *is_json && !matches!(text.as_str(), "true" | "false");
+        let is_number = *is_json && !matches!(&**text, "true" | "false");
         if !is_number && !self.order.is_time() {
             return Ok(());
         }

@@ -35,6 +35,11 @@ impl SearchBudget {
         self.examined.set(0);
     }
 
+    /// Allows another search of the same request to examine up to `max_objects` objects in the time that is left.
+    pub(super) fn limited_to(&self, max_objects: u64) -> Self {
+        Self { examined: Cell::new(0), max_objects, ..*self }
+    }
+
     /// Allows a search to examine all objects, for an answer of any length.
     pub(super) fn unlimited() -> Self {
         Self::new(u64::MAX, Duration::from_hours(24 * 365))

@@ -8,9 +8,10 @@ use super::extreme::Extreme;
 use super::field_name::{find_search_property, list_search_fields};
 use super::fields::{Element, FieldTree, Slots};
 use super::filter::Filter;
+use super::page::PageSearch;
 use crate::mapping::{Mapping, Shape};
 use crate::resource::Compiled;
-use penstock_base::error::GatewayError;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_rdf::compare::ValueOrder;
 use penstock_store::Read;
 use std::cmp::{Ordering, Reverse};
@@ -22,6 +23,9 @@ const MAX_FACETS: usize = 16;
 const MAX_SHOWN_VALUES: usize = 8;
 /// The maximum number of different values that are counted of one field.
 const MAX_COUNTED_VALUES: usize = if cfg!(test) { 20 } else { 2_000 };
+/// The maximum number of objects that are compared to find out whether two have the same nested object. Among 2,001 objects with
+/// a value they have, or there are too many different values for a facet. Others may lie between them.
+const MAX_COMPARED_OBJECTS: u64 = 10_000;
 /// The maximum length of a value in bytes. A field with longer ones has texts that nobody chooses from a list.
 const MAX_VALUE_BYTES: usize = 200;
 
@@ -72,7 +76,7 @@ pub fn list_facet_fields(mapping: &Mapping) -> Vec<String> {
 }
 
 /// Counts the values of these fields in the objects of a Business Object that pass the filter. A field without values has no
-/// facet, nor has one of nested objects that each belong to one object. Blocking.
+/// facet, nor has one of nested objects that each belong to one object, whatever the filter is. Blocking.
 ///
 /// # Errors
 /// `ErrorClass::Invalid` if the filter or a field does not fit the Business Object, or if this would examine more objects than
@@ -92,6 +96,9 @@ pub fn count_facets(
         }
         Ok(())
     })?;
+    if filter.is_some() {
+        find_shared_values(read, business_object, &mut counters, bounds)?;
+    }
     Ok(counters.into_iter().filter_map(Counter::into_facet).collect())
 }
 
@@ -121,6 +128,41 @@ fn prepare_counters<'f>(
         });
     }
     Ok((FieldTree::build(shape, &slots)?, counters))
+}
+
+/// Finds out whether nested objects that each have one object here have several without the filter. So a filter hides no
+/// facet. The objects are read by URI, because that order is always the same.
+fn find_shared_values(
+    read: &impl Read,
+    business_object: &Compiled,
+    counters: &mut [Counter<'_>],
+    bounds: &SearchBudget,
+) -> Result<(), GatewayError> {
+    let counters = counters.iter_mut();
+    let undecided: Vec<_> = counters.filter(|one| one.is_undecided() && one.has_values()).collect();
+    if undecided.is_empty() {
+        return Ok(());
+    }
+    let fields = undecided.iter().map(|counter| counter.field);
+    let (tree, mut all) = prepare_counters(&business_object.mapping.root, fields)?;
+    let bounds = bounds.limited_to(MAX_COMPARED_OBJECTS);
+    let run = PageSearch::new(read, business_object, None, &bounds)?;
+    let compared = run.for_each_passing(None, MAX_COUNTED_VALUES, &mut |uri| {
+        let object = tree.read_root(&run.new_tested(uri))?;
+        for counter in &mut all {
+            counter.add_object(&tree, &object);
+        }
+        Ok(all.iter().any(Counter::is_undecided))
+    });
+    // As far as the limits allow.
+    compared.or_else(|error| match error.class {
+        ErrorClass::TooLarge => Ok(()),
+        _ => Err(error),
+    })?;
+    for (counter, all) in undecided.into_iter().zip(all) {
+        counter.is_shared = all.is_shared;
+    }
+    Ok(())
 }
 
 /// What was counted of a field so far.
@@ -235,7 +277,6 @@ mod tests {
     use crate::ingest::Mode;
     use crate::search::ValueTest;
     use crate::testing::Fixture;
-    use penstock_base::error::ErrorClass;
     use serde_json::json;
     use std::time::Duration;
 
@@ -321,6 +362,24 @@ fields:
         assert_eq!(values(&facets[2]), (vec![("true", 10)], 0));
         let error = count(&fixture, None, 29).unwrap_err();
         assert_eq!(error.class, ErrorClass::Invalid, "{error}");
+    }
+
+    #[test]
+    fn a_filter_hides_no_facet_of_shared_objects() {
+        let fixture = fixture();
+        let shape = &fixture.business_object.mapping.root;
+        let test = ValueTest::In(vec!["T7".to_owned()]);
+        let filter = Filter::for_field(shape, &["tag"], test).unwrap();
+        let facets = count(&fixture, Some(&filter), 1_000).unwrap();
+        let fields: Vec<&str> = facets.iter().map(|facet| facet.field.as_str()).collect();
+        // Its part belongs to no other object.
+        assert_eq!(fields, ["n", "at", "on", "state", "tags", "note", "site"]);
+        assert_eq!(values(&facets[6]), (vec![("urn:s:1", 1)], 0));
+        // Without a value there is none.
+        let test = ValueTest::In(vec!["T29".to_owned()]);
+        let filter = Filter::for_field(shape, &["tag"], test).unwrap();
+        let facets = count(&fixture, Some(&filter), 1_000).unwrap();
+        assert!(facets.iter().all(|facet| facet.field != "site"), "{facets:?}");
     }
 
     #[test]

@@ -171,11 +171,22 @@ pub fn find_business_object_id(gateway: &Gateway, id_or_name: &str) -> String {
     found.map_or_else(|| id_or_name.to_owned(), |found| found.object.id.clone())
 }
 
-/// Returns what is shown of a Business Object, with the warnings about it and about its stored values.
+/// Returns what is shown of a Business Object, with the warnings about it.
 ///
 /// # Errors
 /// The errors of the store.
 pub async fn show_business_object(
+    gateway: &Gateway,
+    compiled: Arc<Compiled>,
+) -> Result<BusinessObject> {
+    gateway.read(|gateway| show_one(gateway, compiled)).await
+}
+
+/// Returns what is shown of a Business Object right after it was saved, with the warnings about its stored values too.
+///
+/// # Errors
+/// The errors of the store.
+pub async fn show_saved_business_object(
     gateway: &Gateway,
     compiled: Arc<Compiled>,
 ) -> Result<BusinessObject> {

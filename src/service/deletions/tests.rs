@@ -1,4 +1,5 @@
 use super::*;
+use crate::business_objects::{show_business_object, show_saved_business_object};
 use penstock_auth::audit::Filter;
 use penstock_model::ingest::Mode;
 use penstock_model::testing::{ingest_body, list_members, put_definition};
@@ -50,4 +51,23 @@ async fn a_deletion_continues_when_the_disk_has_space_again() {
     assert_eq!(kinds, ["business-object.deleted", "business-object.deletion-begun"]);
     stop.send(true).unwrap();
     worker.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_of_a_deletion_examines_no_stored_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path());
+    let put = |field: &str| {
+        let config = format!("type: object\npath: Pump:.\nfields:\n  state: {{{field}}}\n");
+        let definition = serde_json::json!({"name": "Pump", "config": config});
+        put_definition(&gateway.catalogue, &definition)
+    };
+    let pumps = put("type: string, path: <urn:state>");
+    let body = r#"{"data": [{"state": "off"}]}"#;
+    ingest_body(&gateway.store, gateway.catalogue.watch(), &pumps, Mode::Add, body).unwrap();
+    let pumps = put("type: string, path: <urn:state>, values: {off: A}");
+    let saved = show_saved_business_object(&gateway, pumps).await.unwrap();
+    let begun = begin_deletion(&gateway, &Authorized::local(), "Pump", IfMatch::Any, false).await;
+    let begun = show_business_object(&gateway, begun.unwrap()).await.unwrap();
+    assert_eq!(saved.warnings.len(), begun.warnings.len() + 1, "{:?}", saved.warnings);
 }

@@ -134,9 +134,9 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
     let mut last = business_objects::list_last_exports(&gateway).await?;
     // The page after a form has its notice.
     let shown = if frame.notice.is_some() {
-        business_objects::show_business_object(&gateway, Arc::clone(&compiled)).await?
+        business_objects::show_saved_business_object(&gateway, Arc::clone(&compiled)).await?
     } else {
-        definitions::find::<BusinessObjects>(&gateway, caller(depot), &compiled.object.id).await?
+        business_objects::show_business_object(&gateway, Arc::clone(&compiled)).await?
     };
     let object = compiled.object.clone();
     let address = build_ingestion_address(&base, &compiled);

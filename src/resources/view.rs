@@ -72,7 +72,7 @@ pub struct ViewFilter {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ViewChart {
-    /// The field whose dates or times are the horizontal axis.
+    /// The field whose dates or times are the horizontal axis: without it, the first one of the mapping; empty for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// The field whose numbers are drawn.

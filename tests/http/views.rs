@@ -263,13 +263,14 @@ async fn a_list_is_saved_on_its_page_and_the_menu_leads_to_it() {
     let fields = [
         ("name", "Feeds <all>"),
         ("businessObject", id),
-        ("address", "filter.name.containsAnyCase=feed&orderBy=-flow"),
+        ("address", "filter.name.containsAnyCase=feed&orderBy=-flow&time="),
     ];
     let saved = ada.form("/admin/views", &fields).await.expect(303);
     let address = saved.header("location").to_owned();
     let view = ada.items(VIEWS).await.remove(0);
     view.includes(&json!({
         "name": "Feeds <all>", "filters": [filter("name", "containsAnyCase", "feed")], "orderBy": "-flow", "shared": false,
+        "chart": {"time": ""},
     }));
     assert_eq!(address, format!("{list}?view={}", view["id"].text()));
 

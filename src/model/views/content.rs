@@ -87,7 +87,9 @@ impl ViewContent {
         let columns = columns.map(|(index, name)| (format!("/columns/{index}"), name));
         let chart = self.chart.iter().flat_map(|ViewChart { time, number, lines }| {
             let fields = [("time", time), ("number", number), ("lines", lines)];
-            fields.into_iter().filter_map(|(part, name)| Some((part, name.as_ref()?)))
+            let named = fields.into_iter().filter_map(|(part, name)| Some((part, name.as_ref()?)));
+            // An empty time is none, so that it is not that of the mapping.
+            named.filter(|(part, name)| *part != "time" || !name.is_empty())
         });
         let chart = chart.map(|(part, name)| (format!("/chart/{part}"), name));
         for (pointer, name) in columns.chain(chart) {

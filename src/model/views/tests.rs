@@ -139,7 +139,7 @@ fn what_does_not_fit_the_mapping_is_found_at_its_place() {
     let filter = |field: &str, test: &str, value: &str| json!({"field": field, "test": test, "value": value});
     let fitting = content(&json!({
         "filters": [filter("flow", "after", "1"), filter("uri", "eq", "urn:a")],
-        "orderBy": "-flow", "columns": ["name", "uri"], "chart": {"number": "flow"},
+        "orderBy": "-flow", "columns": ["name", "uri"], "chart": {"time": "", "number": "flow"},
     }));
     assert!(fitting.find_misfits(&root).is_empty(), "{:?}", fitting.find_misfits(&root));
     let misfit = content(&json!({

@@ -88,15 +88,13 @@ async fn save(
     let compiled = find_business_object(gateway, &id)?;
     let view = find_view_of(gateway, by, &compiled, find_value(pairs, "view"))?;
     let state = State::new(&compiled.mapping.root, view, pairs, &Zone::UTC);
-    let ViewChart { time, number, lines } = state.chart;
-    let chart = ViewChart { time: time.filter(|name| !name.is_empty()), number, lines };
     let body = json!({
         "name": form.text("name"),
         "businessObject": id,
         "filters": state.conditions,
         "orderBy": Some(state.order).filter(|order| !order.is_empty()),
         "columns": state.columns,
-        "chart": Some(chart).filter(|chart| *chart != ViewChart::default()),
+        "chart": Some(state.chart).filter(|chart| *chart != ViewChart::default()),
         "shared": form.is_ticked("shared"),
     });
     let body = json::parse(body.to_string().as_bytes(), MAX_NESTING)?;

@@ -52,8 +52,10 @@ impl<'v, R: Read> VisibleObjects<'v, R> {
     pub fn unlimited(&self) -> &R {
         &self.read
     }
+}
 
-    fn hides(&self, subject: NamedOrBlankNodeRef<'_>) -> Result<bool, Error> {
+impl<R: Read> Read for VisibleObjects<'_, R> {
+    fn is_hidden(&self, subject: NamedOrBlankNodeRef<'_>) -> Result<bool, Error> {
         let NamedOrBlankNodeRef::NamedNode(uri) = subject else { return Ok(false) };
         if self.scope.is_unlimited() {
             return Ok(false);
@@ -72,15 +74,13 @@ impl<'v, R: Read> VisibleObjects<'v, R> {
         remembered.insert(uri, is_hidden);
         Ok(is_hidden)
     }
-}
 
-impl<R: Read> Read for VisibleObjects<'_, R> {
     fn read_subject(
         &self,
         subject: NamedOrBlankNodeRef<'_>,
         quads: &mut SubjectQuads,
     ) -> Result<(), Error> {
-        if self.hides(subject)? {
+        if self.is_hidden(subject)? {
             quads.clear();
             return Ok(());
         }
@@ -88,7 +88,7 @@ impl<R: Read> Read for VisibleObjects<'_, R> {
     }
 
     fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
-        if self.hides(subject.as_ref())? {
+        if self.is_hidden(subject.as_ref())? {
             return Ok(Vec::new());
         }
         self.read.quads_about(subject)
@@ -100,7 +100,7 @@ impl<R: Read> Read for VisibleObjects<'_, R> {
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         let mut failed = None;
-        self.read.for_each(pattern, &mut |quad| match self.hides(quad.subject.as_ref()) {
+        self.read.for_each(pattern, &mut |quad| match self.is_hidden(quad.subject.as_ref()) {
             Ok(true) => ControlFlow::Continue(()),
             Ok(false) => visit(quad),
             Err(error) => {
@@ -125,7 +125,7 @@ impl<R: Read> Read for VisibleObjects<'_, R> {
             let is_last = found.len() < wanted;
             after = found.last().map(|uri| uri.as_str().to_owned());
             for uri in found {
-                if !self.hides(uri.as_ref().into())? {
+                if !self.is_hidden(uri.as_ref().into())? {
                     visible.push(uri);
                 }
             }
@@ -141,25 +141,11 @@ impl<R: Read> Read for VisibleObjects<'_, R> {
         after: Option<&ListedSubject>,
         limit: usize,
     ) -> Result<Vec<ListedSubject>, Error> {
-        let mut after = after.cloned();
-        loop {
-            let page = self.read.list_to_read(filter, after.as_ref(), limit)?;
-            let Some(last) = page.last() else { return Ok(page) };
-            after = Some(last.clone());
-            let mut visible = Vec::with_capacity(page.len());
-            for listed in page {
-                if !self.hides(listed.iri.as_ref().into())? {
-                    visible.push(listed);
-                }
-            }
-            if !visible.is_empty() {
-                return Ok(visible);
-            }
-        }
+        self.read.list_to_read(filter, after, limit)
     }
 
     fn read_listed(&self, subject: &ListedSubject, quads: &mut SubjectQuads) -> Result<(), Error> {
-        if self.hides(subject.iri.as_ref().into())? {
+        if self.is_hidden(subject.iri.as_ref().into())? {
             quads.clear();
             return Ok(());
         }
@@ -201,5 +187,36 @@ impl<R: Read> Read for VisibleObjects<'_, R> {
 impl<R> fmt::Debug for VisibleObjects<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VisibleObjects").field("scope", &self.scope).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapping::compile;
+    use crate::search::{SearchBudget, count_objects};
+    use crate::testing::{Fixture, insert_quad};
+    use oxrdf::Literal;
+    use std::time::Duration;
+
+    #[test]
+    fn a_page_of_hidden_objects_is_a_page_so_that_a_search_can_check_its_time() {
+        let config = "type: object\npath: Pump:.\nfields: {name: {type: string, path: <urn:name>}}";
+        let fixture = Fixture::new(compile(config).unwrap().root);
+        let kind = Literal::from("pump");
+        for (uri, graph) in [("urn:1", "http://x/Other/"), ("urn:2", "http://x/Pump/")] {
+            insert_quad(&fixture.store, uri, "urn:kind", kind.clone(), graph);
+        }
+        let having = vec![(NamedNode::new_unchecked("urn:kind"), kind.into())];
+        let all = Compiled { conditions: having.clone(), ..fixture.business_object.clone() };
+        let snapshot = fixture.store.snapshot().unwrap();
+        let own = Some([&fixture.business_object]);
+        let visible = VisibleObjects::new(snapshot, &fixture.watch, own).unwrap();
+        let filter = SubjectFilter { graph: None, having };
+        let page = visible.list_to_read(&filter, None, 1).unwrap();
+        let hidden: Vec<&str> = page.iter().map(|listed| listed.iri.as_str()).collect();
+        assert_eq!(hidden, ["urn:1"]);
+        let budget = SearchBudget::new(10, Duration::from_mins(1));
+        assert_eq!(count_objects(&visible, &all, None, &budget).unwrap(), 1);
     }
 }

@@ -116,7 +116,7 @@ pub trait Read {
 
     /// Lists the subjects that satisfy `filter`, as [`Self::list_subjects`] does, in the order in which [`Self::read_listed`]
     /// reads them fastest: at most `limit`, and none only at the end. `after` is the last one of the page before, of the same
-    /// state.
+    /// state. A page can have subjects that [`Self::is_hidden`] leaves out, so that the caller can limit how many it passes.
     fn list_to_read(
         &self,
         filter: &SubjectFilter,
@@ -125,6 +125,11 @@ pub trait Read {
     ) -> Result<Vec<ListedSubject>, Error> {
         let found = self.list_subjects(filter, after.map(|after| after.iri.as_str()), limit)?;
         Ok(found.into_iter().map(ListedSubject::from).collect())
+    }
+
+    /// Returns whether a reader that sees only a part of the graph does not see this subject.
+    fn is_hidden(&self, _: NamedOrBlankNodeRef<'_>) -> Result<bool, Error> {
+        Ok(false)
     }
 
     /// Reads the quads of a listed subject into `quads`, replacing its content.
@@ -210,6 +215,10 @@ impl<R: Read + ?Sized> Read for &R {
         limit: usize,
     ) -> Result<Vec<ListedSubject>, Error> {
         (**self).list_to_read(filter, after, limit)
+    }
+
+    fn is_hidden(&self, subject: NamedOrBlankNodeRef<'_>) -> Result<bool, Error> {
+        (**self).is_hidden(subject)
     }
 
     fn read_listed(&self, subject: &ListedSubject, quads: &mut SubjectQuads) -> Result<(), Error> {

@@ -4,7 +4,6 @@
 use super::budget::SearchBudget;
 use super::clue::{ClueFinder, IndexClue};
 use super::filter::{Filter, ValueTest};
-use crate::list::is_list_node;
 use crate::mapping::Shape;
 use crate::members;
 use oxrdf::{NamedNode, Term};
@@ -78,7 +77,8 @@ impl CandidateSource {
         !matches!(self, Self::Set(_))
     }
 
-    /// Returns up to `limit` candidates after one, in the order in which they are read fastest; none at the end.
+    /// Returns up to `limit` candidates after one, in the order in which they are read fastest; none at the end. There may be
+    /// nodes of lists and hidden objects among them.
     pub(super) fn list_to_read(
         &self,
         read: &impl Read,
@@ -89,15 +89,7 @@ impl CandidateSource {
             let uris = self.list_after(read, after.map(|after| after.iri.as_str()), limit)?;
             return Ok(uris.into_iter().map(ListedSubject::from).collect());
         };
-        let mut after = after.cloned();
-        loop {
-            let mut page = read.list_to_read(filter, after.as_ref(), limit)?;
-            after = page.last().cloned();
-            page.retain(|listed| !is_list_node(&listed.iri));
-            if after.is_none() || !page.is_empty() {
-                return Ok(page);
-            }
-        }
+        Ok(read.list_to_read(filter, after, limit)?)
     }
 
     /// Returns up to `limit` candidates after a URI.

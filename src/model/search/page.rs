@@ -4,6 +4,7 @@ use super::filter::{Filter, find_property};
 use super::matching::{Matcher, RequiredQuads, TestedObject};
 use super::narrow::CandidateSource;
 use super::order::{ListPosition, Order};
+use crate::list::is_list_node;
 use crate::mapping::{Property, Shape};
 use crate::members;
 use crate::resource::Compiled;
@@ -315,6 +316,10 @@ impl<'r, R: Read> PageSearch<'r, R> {
             let page =
                 self.source.list_to_read(self.read, after.as_ref(), MAX_LISTED_CANDIDATES)?;
             for listed in &page {
+                // Pages of nothing else still end with the time.
+                if is_list_node(&listed.iri) || self.read.is_hidden(listed.iri.as_ref().into())? {
+                    continue;
+                }
                 self.budget.count_examined(1)?;
                 if !self.source.has_only_members() && !self.is_member(&listed.iri)? {
                     continue;

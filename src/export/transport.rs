@@ -4,7 +4,7 @@ mod explain;
 mod progress;
 
 pub(super) use explain::{explain_lost, parse_date, quote_answer, retry_after, truncate_text};
-pub(super) use progress::Progress;
+pub(super) use progress::{Progress, max_total_time};
 
 use super::backoff::DeliveryTimings;
 use super::blocking::run_io;

@@ -14,10 +14,15 @@ use std::time::{Duration, Instant};
 const MIN_DRAIN_BYTES_PER_SECOND: u64 = 32 << 10;
 /// The maximum bytes in the kernel's send buffer, the default of Linux.
 const MAX_BUFFERED_BYTES: u64 = 4 << 20;
-/// The minimum rate in bytes per second at which a whole request must be sent.
+/// The minimum rate in bytes per second at which a whole request must be sent, and an object must arrive.
 const MIN_BYTES_PER_SECOND: u64 = 1 << 10;
 /// The timeout of a whole request, in addition to the time for its bytes.
 const REQUEST_BASE_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// Returns the maximum time of a request that moves this many bytes.
+pub(crate) fn max_total_time(bytes: u64) -> Duration {
+    REQUEST_BASE_TIMEOUT + Duration::from_secs(bytes / MIN_BYTES_PER_SECOND)
+}
 
 /// The progress of a request.
 #[derive(Debug)]
@@ -109,9 +114,7 @@ impl Progress {
             };
             let buffered =
                 Duration::from_secs(sent.min(MAX_BUFFERED_BYTES) / MIN_DRAIN_BYTES_PER_SECOND);
-            let max_total = REQUEST_BASE_TIMEOUT
-                + self.extra_timeout
-                + Duration::from_secs(self.length / MIN_BYTES_PER_SECOND);
+            let max_total = max_total_time(self.length) + self.extra_timeout;
             if silent > self.idle_timeout + buffered + self.extra_timeout || total > max_total {
                 return silent;
             }

@@ -4,13 +4,14 @@ use crate::cause::DeliveryFailure;
 use crate::key::{self, ExportKey, FileSettings};
 use crate::s3::Bucket;
 use crate::target;
+use crate::transport::max_total_time;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::shared_folder::{SharedFolder, TEMPORARY_EXTENSION};
 use penstock_config::{Compression, KeyTemplate, TargetKind, Targets};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 /// The idle timeout while an object is read.
@@ -274,34 +275,78 @@ fn to_gateway_error(failure: DeliveryFailure) -> GatewayError {
     GatewayError::new(ErrorClass::Internal, failure.cause)
 }
 
-/// Reads the body of an answer as a stream.
+/// Reads the body of an answer as a stream. It ends if nothing arrives for long, or if all takes too long for its bytes.
 pub(crate) struct ResponseReader {
     runtime: std::sync::Arc<Runtime>,
     response: reqwest::Response,
     rest: bytes::Bytes,
+    /// The bytes that have arrived.
+    received: u64,
+    /// How long it has waited for them. The time between the reads does not count.
+    waited: Duration,
 }
 
 impl ResponseReader {
     pub(crate) fn new(runtime: std::sync::Arc<Runtime>, response: reqwest::Response) -> Self {
-        Self { runtime, response, rest: bytes::Bytes::new() }
+        Self { runtime, response, rest: bytes::Bytes::new(), received: 0, waited: Duration::ZERO }
     }
 }
 
 impl Read for ResponseReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.rest.is_empty() {
+            let begun = Instant::now();
             let next = self.runtime.block_on(async {
                 tokio::time::timeout(READ_IDLE_TIMEOUT, self.response.chunk()).await
             });
-            match next {
-                Ok(Ok(chunk)) => self.rest = chunk.unwrap_or_default(),
+            self.rest = match next {
+                Ok(Ok(Some(chunk))) => chunk,
+                Ok(Ok(None)) => return Ok(0),
                 Ok(Err(error)) => return Err(io::Error::other(error)),
                 Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+            };
+            self.received += self.rest.len() as u64;
+            self.waited += begun.elapsed();
+            if self.waited > max_total_time(self.received) {
+                let why = "the server sends the object too slowly";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
         }
         let length = self.rest.len().min(buffer.len());
         let taken = self.rest.split_to(length);
         buffer.get_mut(..length).unwrap_or_default().copy_from_slice(&taken);
         Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::build_client;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+    use std::sync::Arc;
+
+    #[test]
+    fn an_object_that_arrives_byte_by_byte_times_out() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (connection, _) = listener.accept().unwrap();
+            let mut request = BufReader::new(&connection).lines();
+            while request.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\na";
+            (&connection).write_all(answer).unwrap();
+            // Until the client closes it.
+            let _ = (&connection).read_to_end(&mut Vec::new());
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let client = build_client(None, &DeliveryTimings::default()).unwrap();
+        let response = runtime.block_on(client.get(url).send()).unwrap();
+        let mut reader = ResponseReader::new(Arc::new(runtime), response);
+        reader.waited = max_total_time(2) + Duration::from_secs(1);
+        assert_eq!(reader.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop((reader, client));
+        server.join().unwrap();
     }
 }

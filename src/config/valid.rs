@@ -132,6 +132,7 @@ pub(super) fn is_profile(text: &str) -> bool {
 
 pub(super) fn is_gateway_id(text: &str) -> bool {
     (1..=64).contains(&text.len())
+        && !matches!(text, "." | "..")
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
@@ -283,7 +284,10 @@ mod tests {
         for domain in ["machines.example", "@", "@a@b", "@a b"] {
             assert!(!is_email_domain(domain), "{domain}");
         }
-        assert!(!is_gateway_id("a b"));
+        assert!(is_gateway_id("edge-1.a") && is_gateway_id("..."));
+        for id in ["a b", ".", ".."] {
+            assert!(!is_gateway_id(id), "{id}");
+        }
         let data = "qpzry9x8gf2tvdw0s3jn54khce6mua7lqpzry9x8gf2tvdw0s3jn54khce";
         let identity = format!("AGE-SECRET-KEY-1{}", data.to_ascii_uppercase());
         assert!(is_age_key(&format!("age1{data}")) && is_age_key(&identity));

@@ -179,8 +179,11 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), first);
         assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), first);
-        std::fs::write(&path, "mine\n").unwrap();
-        assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), "mine");
+        // The settings refuse the first one, but a gateway that has it keeps it.
+        for id in ["..", "mine"] {
+            std::fs::write(&path, format!("{id}\n")).unwrap();
+            assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), id);
+        }
         std::fs::remove_file(&path).unwrap();
         assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), "mine");
     }

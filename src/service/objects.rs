@@ -27,8 +27,8 @@ pub use details::{
 pub(crate) use download::MAX_DOWNLOADS;
 pub use download::{Download, DownloadForm, acquire_download_permit};
 pub use draft::{
-    DraftTexts, JSON_FIELD, VALUE_FIELD, add_at, apply_texts, remove_at, remove_empty, show_json,
-    show_value,
+    DraftTexts, JSON_FIELD, UnreadText, VALUE_FIELD, add_at, apply_texts, remove_at, remove_empty,
+    show_json, show_value,
 };
 pub use edit::{
     DeletableObject, EditableObject, MAX_DELETED_BYTES, MAX_EDITED_BYTES, preview_edit,

@@ -13,23 +13,47 @@ pub const JSON_FIELD: &str = "j";
 /// Returns the text of a field of the form by its name, with `\n` as line ends; `None` if the form does not have it.
 pub type DraftTexts<'t> = dyn Fn(&str) -> Option<String> + 't;
 
-/// Puts the texts of the form into the draft of an object of this shape.
-pub fn apply_texts(shape: &Shape, draft: &mut Json, texts: &DraftTexts<'_>, nesting: usize) {
-    FormReading { texts, nesting }.read_object(shape, draft, "");
+/// A text of the form that should be JSON and is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadText {
+    /// The JSON Pointer of its field.
+    pub pointer: String,
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// Puts the texts of the form into the draft of an object of this shape. Returns the texts that are not JSON; their fields
+/// stay as they were.
+pub fn apply_texts(
+    shape: &Shape,
+    draft: &mut Json,
+    texts: &DraftTexts<'_>,
+    nesting: usize,
+) -> Vec<UnreadText> {
+    let mut reading = FormReading { texts, nesting, unread: Vec::new() };
+    reading.read_object(shape, draft, "");
+    reading.unread
 }
 
 struct FormReading<'f> {
     texts: &'f DraftTexts<'f>,
     nesting: usize,
+    unread: Vec<UnreadText>,
 }
 
 impl FormReading<'_> {
-    fn read_object(&self, shape: &Shape, object: &mut Json, pointer: &str) {
+    fn read_object(&mut self, shape: &Shape, object: &mut Json, pointer: &str) {
         for (_, field, property) in shape.iter_properties() {
             let here = field.pointer_in(pointer);
             if let Some(text) = (self.texts)(&format!("{JSON_FIELD}{here}")) {
-                let value = self.read_json(property, &text, field.value_in(object));
-                field.set_value(object, value);
+                if text != show_json(field.value_in(object)) {
+                    match read_json(property, &text, self.nesting) {
+                        Ok(value) => field.set_value(object, value),
+                        Err(why) => self.unread.push(UnreadText { pointer: here, text, why }),
+                    }
+                }
                 continue;
             }
             match (&property.value, property.is_array) {
@@ -53,7 +77,7 @@ impl FormReading<'_> {
         }
     }
 
-    fn read_elements(&self, property: &Property, elements: &mut [Json], pointer: &str) {
+    fn read_elements(&mut self, property: &Property, elements: &mut [Json], pointer: &str) {
         for (index, element) in elements.iter_mut().enumerate() {
             let here = format!("{pointer}/{index}");
             if let Value::Object(inner) = &property.value {
@@ -63,20 +87,20 @@ impl FormReading<'_> {
             }
         }
     }
+}
 
-    /// Reads JSON. What cannot be parsed is kept as a string, which an ingestion refuses, unless the field takes any JSON.
-    fn read_json(&self, property: &Property, text: &str, old: Option<&Json>) -> Option<Json> {
-        if text == show_json(property, old) {
-            return old.cloned();
-        }
-        if text.trim().is_empty() {
-            return None;
-        }
-        match json::parse(text.as_bytes(), self.nesting) {
-            Ok(value) => Some(value),
-            Err(_) => Some(Json::String(text.to_owned())),
-        }
+/// Reads the JSON of a field; `None` if there is no text.
+///
+/// # Errors
+/// Returns what is wrong with the text.
+fn read_json(property: &Property, text: &str, nesting: usize) -> Result<Option<Json>, String> {
+    if text.trim().is_empty() {
+        return Ok(None);
     }
+    json::parse(text.as_bytes(), nesting).map(Some).map_err(|error| match property.value {
+        Value::Object(_) => error.detail,
+        _ => format!("{}; a text has quotation marks here, such as \"open\"", error.detail),
+    })
 }
 
 /// Reads the text of one value. A text that has not the form of its type is kept as a string, which an ingestion refuses.
@@ -118,11 +142,10 @@ pub fn show_value(value: Option<&Json>) -> String {
     }
 }
 
-/// Returns a value as a field with JSON shows it. A string is JSON that could not be parsed, unless the field takes any JSON.
-pub fn show_json(property: &Property, value: Option<&Json>) -> String {
+/// Returns a value as a field with JSON shows it.
+pub fn show_json(value: Option<&Json>) -> String {
     match value {
         None | Some(Json::Null) => String::new(),
-        Some(Json::String(text)) if property.value.kind().form != Form::Json => text.clone(),
         Some(other) => format!("{other:#}"),
     }
 }
@@ -294,10 +317,27 @@ fields:
         let text = r#"{"state":"7"}"#;
         assert_eq!(send(text, "j/state", r#""7""#), text);
         assert_eq!(send(text, "j/state", "7"), r#"{"state":7}"#);
-        assert_eq!(send(text, "j/state", "{"), r#"{"state":"{"}"#);
         let nested = r#"{"state":[null,{"a":null},[]]}"#;
         assert_eq!(send(nested, "j/other", ""), nested);
         assert_eq!(send(nested, "j/state", " "), "{}");
+    }
+
+    #[test]
+    fn a_text_that_is_not_json_is_an_error_and_changes_nothing() {
+        let mapping =
+            "type: object\npath: Pump:.\nfields:\n  state: {type: json, path: <urn:state>}\n";
+        let shape = compile(mapping).unwrap().root;
+        for typed in ["open", "{\"a\": 1", "tru"] {
+            let mut draft = parse(r#"{"state":7}"#);
+            let texts = |name: &str| (name == "j/state").then(|| typed.to_owned());
+            let unread = apply_texts(&shape, &mut draft, &texts, 20);
+            assert_eq!(draft.to_string(), r#"{"state":7}"#);
+            let [UnreadText { pointer, text, why }] = unread.as_slice() else {
+                panic!("{unread:?}")
+            };
+            assert_eq!((pointer.as_str(), text.as_str()), ("/state", typed));
+            assert!(why.contains("line 1, column") && why.contains("quotation marks"), "{why}");
+        }
     }
 
     #[test]
@@ -336,7 +376,7 @@ fields:
         assert_eq!(changed, expected.replace(r#""name":"Feed\r\npump","#, ""));
         assert!(sent([("v/flow", "12,5")]).contains(r#""flow":"12,5""#));
         assert!(sent([("j/parts", "[{\"label\": 1}]")]).contains(r#""parts":[{"label":1}]"#));
-        assert!(sent([("j/parts", "[{")]).contains(r#""parts":"[{""#));
+        assert_eq!(sent([("j/parts", "[{")]), OBJECT);
         assert!(
             sent([("v/parts/0/label", "long seal")])
                 .contains(r#"{"uri":"u:3","label":"long seal"}"#)

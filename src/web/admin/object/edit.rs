@@ -19,8 +19,8 @@ use penstock_model::ingest::{Answer, LockedFields, Mode, Preview, check_value_co
 use penstock_model::resource::Compiled;
 use penstock_model::view::compute_etag;
 use penstock_service::objects::{
-    EditableObject, JSON_FIELD, MAX_EDITED_BYTES, add_at, apply_texts, build_merge_patch,
-    merge_drafts, read_editable_object, remove_at, remove_empty, view_nesting,
+    EditableObject, JSON_FIELD, MAX_EDITED_BYTES, UnreadText, add_at, apply_texts,
+    build_merge_patch, merge_drafts, read_editable_object, remove_at, remove_empty, view_nesting,
 };
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, handler};
@@ -68,6 +68,8 @@ struct Edit {
     /// The text of that view, whose digest is the entity tag.
     base_text: String,
     draft: Json,
+    /// The texts of the form that are not JSON.
+    unread: Vec<UnreadText>,
     /// The fields that the form cannot change, as far as the object could be read.
     locked: LockedFields,
     nesting: usize,
@@ -148,8 +150,9 @@ pub(crate) async fn show_editor(req: &mut Request, depot: &mut Depot) -> PageRes
     let gateway = gateway(depot)?;
     let read = read_editable_object(&gateway, caller(depot), Arc::clone(&compiled), &uri).await?;
     let EditableObject { text: base_text, view: base, locked } = read;
-    let (draft, nesting) = (base.clone(), view_nesting(&gateway));
-    let edit = Edit { compiled, uri, base, base_text, draft, locked, nesting };
+    let (draft, unread) = (base.clone(), Vec::new());
+    let nesting = view_nesting(&gateway);
+    let edit = Edit { compiled, uri, base, base_text, draft, unread, locked, nesting };
     Ok(edit.show_form(req, depot, Remarks::default()))
 }
 
@@ -178,8 +181,12 @@ pub(crate) async fn change_object(req: &mut Request, depot: &mut Depot) -> PageR
         }
     };
     if step == Step::Form {
-        let changed_at = find_changed_field(&form.text("do"));
-        return Ok(edit.show_form(req, depot, Remarks { changed_at, ..Remarks::default() }));
+        let remarks = if edit.unread.is_empty() {
+            Remarks { changed_at: find_changed_field(&form.text("do")), ..Remarks::default() }
+        } else {
+            Remarks::new(StatusCode::UNPROCESSABLE_ENTITY, "Correct the JSON first.")
+        };
+        return Ok(edit.show_form(req, depot, remarks));
     }
     // The commit checks it too. A form that is sent twice has changed the object itself, and gets its answer again.
     if step == Step::Review && now.text != edit.base_text {
@@ -214,12 +221,16 @@ impl Edit {
         let base = json::parse(base_text.as_bytes(), nesting)?;
         let mut draft = json::parse(draft.as_bytes(), nesting)?;
         let texts = |name: &str| form.text_if_sent(name);
-        apply_texts(&compiled.mapping.root, &mut draft, &texts, nesting);
-        Ok(Self { compiled, uri, base, base_text, draft, locked, nesting })
+        let unread = apply_texts(&compiled.mapping.root, &mut draft, &texts, nesting);
+        Ok(Self { compiled, uri, base, base_text, draft, unread, locked, nesting })
     }
 
-    /// Does what a button of the form says.
+    /// Does what a button of the form says. With a text that is not JSON, it only shows the form: a row that is removed would
+    /// move the fields of such texts.
     fn take_step(&mut self, step: &str) -> Result<Step, Problem> {
+        if !self.unread.is_empty() {
+            return Ok(Step::Form);
+        }
         let shape = &self.compiled.mapping.root;
         let taken = if let Some(pointer) = step.strip_prefix("add") {
             add_at(shape, &self.base, &mut self.draft, pointer);
@@ -308,7 +319,7 @@ impl Edit {
         let frame = Frame::new(req, depot, Section::BusinessObjects);
         let source = FormSource {
             locked: &self.locked,
-            nesting: self.nesting,
+            unread: &self.unread,
             changed_at: remarks.changed_at.as_deref(),
         };
         let form = build_form(&self.compiled.mapping.root, &self.draft, &remarks.findings, source);

@@ -1,11 +1,11 @@
 //! The fields of the form that changes an object, from its draft and its mapping.
 use penstock_base::error::{Finding, Place};
-use penstock_base::json::{self, Json};
+use penstock_base::json::Json;
 use penstock_model::ingest::LockedFields;
 use penstock_model::mapping::{Field, Form, Property, Shape, Value};
 use penstock_model::tree::describe_type;
 use penstock_service::objects::{
-    JSON_FIELD, URI, VALUE_FIELD, explain_lock, show_json, show_value,
+    JSON_FIELD, URI, UnreadText, VALUE_FIELD, explain_lock, show_json, show_value,
 };
 
 mod item;
@@ -32,12 +32,13 @@ pub(super) struct FormItems {
     pub(super) errors: Vec<(Option<String>, String)>,
 }
 
-/// What decides which fields of a form can be changed.
+/// What a form shows besides its draft.
 #[derive(Clone, Copy)]
 pub(super) struct FormSource<'s> {
+    /// The fields that cannot be changed.
     pub(super) locked: &'s LockedFields,
-    /// How deep JSON may nest.
-    pub(super) nesting: usize,
+    /// The texts that are not JSON, which the person has to correct.
+    pub(super) unread: &'s [UnreadText],
     /// The JSON Pointer of the field that a row was added to or removed from.
     pub(super) changed_at: Option<&'s str>,
 }
@@ -49,7 +50,9 @@ pub(super) fn build_form(
     findings: &[Finding],
     source: FormSource<'_>,
 ) -> FormItems {
-    let mut errors: Vec<PendingError> = findings.iter().map(PendingError::from_finding).collect();
+    let unread = source.unread.iter().map(|unread| PendingError::new(&unread.pointer, &unread.why));
+    let findings = findings.iter().map(PendingError::from_finding);
+    let mut errors: Vec<PendingError> = unread.chain(findings).collect();
     let mut builder = FormBuilder { items: Vec::new(), inputs: 0, errors: &mut errors, source };
     builder.add_object(shape, draft, "", 0);
     let mut items = builder.items;
@@ -82,8 +85,12 @@ impl PendingError {
             Place::Pointer(pointer) => pointer.strip_prefix("/data/0").unwrap_or(pointer),
             Place::Line { .. } | Place::Whole => "",
         };
-        let message = finding.message.clone();
-        Self { pointer: pointer.to_owned(), message, input: None, caption: None }
+        Self::new(pointer, &finding.message)
+    }
+
+    fn new(pointer: &str, message: &str) -> Self {
+        let (pointer, message) = (pointer.to_owned(), message.to_owned());
+        Self { pointer, message, input: None, caption: None }
     }
 }
 
@@ -249,16 +256,9 @@ impl FormBuilder<'_> {
             _ => "",
         };
         let hint = format!("{begin}{}, as JSON{example}", describe_type(value_type));
-        let text = show_json(property, value);
-        let nesting = self.source.nesting;
-        let explain = |message: &str| match value {
-            Some(Json::String(text)) => match json::parse(text.as_bytes(), nesting) {
-                Err(error) => error.detail,
-                Ok(_) => message.to_owned(),
-            },
-            _ => message.to_owned(),
-        };
-        let error = self.take_error(here, &caption, &explain);
+        let unread = self.source.unread.iter().find(|unread| unread.pointer == here);
+        let text = unread.map_or_else(|| show_json(value), |unread| unread.text.clone());
+        let error = self.take_error(here, &caption, &str::to_owned);
         let kind = InputKind::Json;
         let input = Input { caption, hint, text, kind, error, ..Input::default() };
         self.push_input(JSON_FIELD, here, input);

@@ -1,4 +1,5 @@
 use super::*;
+use penstock_base::json;
 use penstock_model::ingest::LockReason;
 use penstock_model::mapping::compile;
 
@@ -20,7 +21,7 @@ fn build(draft: &str, findings: &[Finding]) -> FormItems {
 }
 
 fn build_locked(draft: &Json, findings: &[Finding], locked: &LockedFields) -> FormItems {
-    let source = FormSource { locked, nesting: 20, changed_at: Some("/marks") };
+    let source = FormSource { locked, unread: &[], changed_at: Some("/marks") };
     build_form(&compile(MAPPING).unwrap().root, draft, findings, source)
 }
 
@@ -108,7 +109,7 @@ fn codes_are_choices() {
                    maker: {type: resource, path: <urn:maker>, base: 'http://m/'}\n";
     let draft = json::parse(br#"{"uri":"u:1","state":1,"old":"c"}"#, 20).unwrap();
     let locked = LockedFields::default();
-    let source = FormSource { locked: &locked, nesting: 20, changed_at: None };
+    let source = FormSource { locked: &locked, unread: &[], changed_at: None };
     let form = build_form(&compile(mapping).unwrap().root, &draft, &[], source);
     assert_eq!(
         inputs(&form),
@@ -121,4 +122,21 @@ fn codes_are_choices() {
     );
     let FormItem::Input(state) = &form.items[0] else { panic!() };
     assert_eq!(state.choices, ["0", "1"]);
+}
+
+#[test]
+fn a_text_that_is_not_json_is_shown_with_its_error() {
+    let mapping = "type: object\npath: Pump:.\nfields:\n  state: {type: json, path: <urn:state>}\n";
+    let draft = json::parse(br#"{"uri":"u:1","state":7}"#, 20).unwrap();
+    let unread = UnreadText {
+        pointer: "/state".to_owned(),
+        text: "open".to_owned(),
+        why: "it is not JSON".to_owned(),
+    };
+    let locked = LockedFields::default();
+    let source = FormSource { locked: &locked, unread: &[unread], changed_at: None };
+    let form = build_form(&compile(mapping).unwrap().root, &draft, &[], source);
+    assert_eq!(inputs(&form), [("j/state", "open", InputKind::Json)]);
+    let error = (Some("field-1".to_owned()), "state: it is not JSON".to_owned());
+    assert_eq!(form.errors, [error]);
 }

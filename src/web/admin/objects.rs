@@ -17,6 +17,7 @@ use filters::{Chip, FilterForm, list_chips};
 use order::{SortHeader, list_headers};
 use parts::{InlineParts, PartRequest, explain, skip_if_busy};
 use penstock_auth::Role;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_http::caller::caller;
 use penstock_http::origin::origin;
 use penstock_http::problem::Problem;
@@ -104,6 +105,8 @@ struct Page {
     empty: Option<Empty>,
     /// Why the search failed.
     fault: Option<String>,
+    /// Why the table is missing for now.
+    missing: Option<String>,
 }
 
 /// The form that chooses what the charts show.
@@ -142,7 +145,11 @@ pub(crate) async fn explore_objects(req: &mut Request, depot: &mut Depot) -> Pag
     let columns = request.state.columns.clone();
     let columns = columns.unwrap_or_else(|| list_default_columns(&request.compiled.mapping));
     let found = find_page(&request, after, columns.clone()).await?;
-    let status = if found.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
+    let status = match &found {
+        Ok(_) => StatusCode::OK,
+        Err(NoTable::Invalid(_)) => StatusCode::UNPROCESSABLE_ENTITY,
+        Err(NoTable::Unavailable(_)) => StatusCode::SERVICE_UNAVAILABLE,
+    };
     let table_columns = list_columns(request.shape(), &columns);
     let labels = match &found {
         Ok(found) => {
@@ -158,8 +165,9 @@ pub(crate) async fn explore_objects(req: &mut Request, depot: &mut Depot) -> Pag
         }
         _ => None,
     };
-    let inline =
-        if request.state.shows_parts { Some(InlineParts::build(&request).await?) } else { None };
+    // Parts would wait as long as the table has.
+    let has_parts = request.state.shows_parts && !matches!(found, Err(NoTable::Unavailable(_)));
+    let inline = if has_parts { Some(InlineParts::build(&request).await?) } else { None };
     let view = request.state.view.as_ref().map(|view| ShownView::new(view, caller(depot)));
     let shown = Shown { found, labels, columns, is_first };
     let page = Page { view, inline, empty, ..Page::new(frame, &request, shown) };
@@ -168,8 +176,7 @@ pub(crate) async fn explore_objects(req: &mut Request, depot: &mut Depot) -> Pag
 
 /// What the table shows.
 struct Shown {
-    /// The objects, or why the search failed.
-    found: Result<FoundPage, String>,
+    found: Result<FoundPage, NoTable>,
     /// The labels of the objects that values name, by URI.
     labels: HashMap<String, String>,
     /// The columns besides the label.
@@ -177,12 +184,20 @@ struct Shown {
     is_first: bool,
 }
 
+/// Why there is no table.
+enum NoTable {
+    /// The search does not fit, or would take too long.
+    Invalid(String),
+    /// Too many searches and queries are running, or the store is being reopened.
+    Unavailable(String),
+}
+
 /// Finds the objects of a page, or why they cannot be shown.
 async fn find_page(
     request: &PartRequest,
     after: Option<String>,
     columns: Vec<String>,
-) -> Result<Result<FoundPage, String>, Problem> {
+) -> Result<Result<FoundPage, NoTable>, Problem> {
     let search = request.explore().and_then(|explored| {
         let order = request.state.build_order(request.shape())?;
         Ok(ObjectSearch { filter: explored.filter, order, after, limit: ROWS_PER_PAGE })
@@ -194,7 +209,12 @@ async fn find_page(
         }
         Err(error) => Err(error),
     };
-    explain(found)
+    match found {
+        Err(GatewayError { class: ErrorClass::Unavailable(_), detail, .. }) => {
+            Ok(Err(NoTable::Unavailable(detail)))
+        }
+        found => Ok(explain(found)?.map_err(NoTable::Invalid)),
+    }
 }
 
 impl Page {
@@ -214,7 +234,8 @@ impl Page {
             path: &path,
             frame: &frame,
         };
-        let (mut rows, mut next, mut fault, mut total) = (Vec::new(), None, None, String::new());
+        let (mut rows, mut next, mut total) = (Vec::new(), None, String::new());
+        let (mut fault, mut missing) = (None, None);
         match found {
             Ok(FoundPage { page, rows: shown, count }) => {
                 let is_searched = !state.conditions.is_empty();
@@ -224,7 +245,8 @@ impl Page {
                 }
                 next = page.found.into_iter().next_back().filter(|_| page.more);
             }
-            Err(why) => fault = Some(why),
+            Err(NoTable::Invalid(why)) => fault = Some(why),
+            Err(NoTable::Unavailable(why)) => missing = Some(why),
         }
         let parameters = state.list_pairs(shape);
         let pairs: Vec<_> =
@@ -268,6 +290,7 @@ impl Page {
             rows,
             pager,
             fault,
+            missing,
             frame,
         }
     }

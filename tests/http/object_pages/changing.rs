@@ -79,6 +79,21 @@ async fn rows_are_added_and_removed_without_script() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_is_not_json_stays_in_the_form_with_its_error() {
+    let plant = Plant::with_pumps(&json!({})).await;
+    let path = plant.edit_path("edit", "urn:pump:1");
+    let form = plant.page(&path).await;
+    let (base, draft) = (hidden(&form, "base"), hidden(&form, "draft"));
+    for step in ["save", "remove/marks/0"] {
+        let sent = [("base", &*base), ("draft", &*draft), ("j/parts", "[{"), ("do", step)];
+        let page = plant.send_form(&path, &sent).await.expect(422).text();
+        assert!(page.contains("Correct the JSON first.") && page.contains("[{</textarea>"));
+        assert!(page.contains("parts: the JSON cannot be read"), "{page}");
+        assert_eq!(hidden(&page, "draft"), draft);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_others_changed_meanwhile_is_shown_and_the_input_is_kept() {
     let plant = Plant::with_pumps(&json!({})).await;
     let path = plant.edit_path("edit", "urn:pump:1");

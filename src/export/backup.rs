@@ -94,7 +94,8 @@ pub struct Backups {
 }
 
 impl Backups {
-    /// Prepares the backup with these settings. Sends nothing. Blocking.
+    /// Prepares the backup with these settings. Sends nothing. `is_checked` says that [`refuse_empty_store`] was called,
+    /// which can take long without a link. Blocking.
     ///
     /// # Errors
     /// `ErrorClass::Invalid` if the target or the key cannot be used, and as [`refuse_empty_store`] if there are no quads and
@@ -103,6 +104,7 @@ impl Backups {
         exporter: &Exporter,
         settings: &Backup,
         clock: Clock,
+        is_checked: bool,
     ) -> Result<Self, GatewayError> {
         let invalid = |cause: String| GatewayError::new(ErrorClass::Invalid, cause);
         let inner = &*exporter.inner;
@@ -120,7 +122,8 @@ impl Backups {
         let (targets, name) = (&options.targets, settings.target.as_str());
         let (gateway, timings) = (options.gateway_id.as_str(), options.timings);
         // A command can have created the store before the target was set.
-        if state == LocalState::default() && inner.queue.store.stats().quads == 0 {
+        let is_new = state == LocalState::default() && inner.queue.store.stats().quads == 0;
+        if is_new && !is_checked {
             refuse_empty_store(settings, targets, &options.data_dir, gateway)?;
         }
         let objects = TargetObjects::open(targets, &options.data_dir, name, gateway, &timings);

@@ -152,11 +152,13 @@ impl Gateway {
             disk_bytes: settings.limits.snapshot_disk_bytes,
             reserve_bytes: settings.limits.disk_reserve_bytes,
         };
+        let mut is_backup_checked = false;
         if let Some(backup) = &settings.backup
             && !store_path(dir).exists()
             && let Some(id) = find_gateway_id(&settings)
         {
             backup::refuse_empty_store(backup, &settings.targets, dir, &id)?;
+            is_backup_checked = true;
         }
         let retain_after = match &settings.backup {
             Some(_) => backup::retain_after(dir)?,
@@ -225,7 +227,7 @@ impl Gateway {
         let backups = settings
             .backup
             .as_ref()
-            .map(|backup| Backups::open(&exporter, backup, clock.clone()))
+            .map(|backup| Backups::open(&exporter, backup, clock.clone(), is_backup_checked))
             .transpose()?;
         let webhooks = Webhooks::new(&exporter, &settings.webhooks);
         let sparql = SparqlService::new(&settings, &memory)?;

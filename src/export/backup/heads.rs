@@ -47,7 +47,14 @@ impl<O: Objects> Shipper<O> {
     /// Returns whether this gateway can check the HMAC of a head of its own.
     pub(super) fn can_check(&self, head: &Head) -> bool {
         let key = &self.parts.key;
-        head.key == key.fingerprint() && (!key.needs_secret() || self.secret().is_some())
+        // While the head of a new era is not there yet, the secret can be newer than the head that is.
+        let has_secret = || {
+            let begun = self.state.beginning.as_ref();
+            self.secret().is_some()
+                && (begun.is_none_or(|own| own.id == head.era)
+                    || head.check_mac(key, self.secret()).is_ok())
+        };
+        head.key == key.fingerprint() && (!key.needs_secret() || has_secret())
     }
 
     /// Describes a head of an era up to a frame.
@@ -257,6 +264,9 @@ impl<O: Objects> Shipper<O> {
         let mut has_changed = known.is_confirmed && self.state.writers.len() != 1;
         if known.is_confirmed {
             self.state.confirm_writer(head);
+            if let Some(replaced) = self.known.as_ref().filter(|_| self.has_preconditions()) {
+                self.state.add_former(&replaced.head);
+            }
         }
         let is_first = self.state.beginning.as_ref().is_some_and(|own| own.id == head.era);
         if is_first {

@@ -54,6 +54,9 @@ pub(super) enum ReadError {
     /// Its content is wrong.
     #[error("{key}: {error}")]
     Object { key: String, error: ObjectError },
+    /// The objects that are listed do not lead to the commit.
+    #[error(transparent)]
+    Incomplete(GatewayError),
     /// What is done with its content failed.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
@@ -74,7 +77,7 @@ impl From<ObjectError> for FrameError {
 impl From<ReadError> for GatewayError {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::Gateway(error) => error,
+            ReadError::Gateway(error) | ReadError::Incomplete(error) => error,
             error => Self::new(ErrorClass::Damaged, error.to_string()),
         }
     }

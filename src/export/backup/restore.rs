@@ -88,12 +88,21 @@ impl<O: Objects> Reader<O> {
         request: &RestoreRequest<'_>,
         progress: &mut dyn FnMut(RestoreProgress),
     ) -> Result<RestoredBackup, GatewayError> {
-        let found = self.require_head()?;
+        let mut found = self.require_head()?;
         let mut listings = 0;
         loop {
             listings += 1;
             match self.restore_listed(&found, request, progress) {
-                Err(ReadError::Missing(_)) if listings < MAX_LISTINGS => {}
+                // It was merged, or deleted because a later head does without it.
+                Err(ReadError::Missing(_) | ReadError::Incomplete(_))
+                    if listings < MAX_LISTINGS =>
+                {
+                    found = if request.copy {
+                        self.require_head()?
+                    } else {
+                        self.require_same_head(&found)?
+                    };
+                }
                 done => return Ok(done?),
             }
         }
@@ -111,7 +120,8 @@ impl<O: Objects> Reader<O> {
         self.check_key(chosen.key.as_deref())?;
         let objects = eras.get(&chosen.era).cloned().unwrap_or_default();
         let path = objects.find_path(chosen.target, chosen.limit);
-        let (base, segments) = path.map_err(|missing| self.missing_error(&chosen, missing))?;
+        let (base, segments) =
+            path.map_err(|missing| ReadError::Incomplete(self.missing_error(&chosen, missing)))?;
         let highest = eras.keys().filter_map(|era| era_number(era)).max().unwrap_or(0);
         let number = highest.max(found.head.number) + 1;
         let jump = SEQUENCE_JUMP.saturating_mul(number.saturating_sub(chosen.number).max(1));
@@ -283,6 +293,11 @@ impl<O: Objects> Reader<O> {
         };
         let head = Head::new(content, &self.key, secret);
         self.put_head(&head, found)?;
+        // From now on the head before is an older one. Until then, it is that of another machine.
+        if self.objects.has_preconditions() {
+            state.add_former(&found.head);
+            folder.write_state(&state).map_err(|error| disk_error(folder, &error))?;
+        }
         Ok(id)
     }
 

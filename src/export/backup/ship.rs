@@ -257,10 +257,7 @@ impl<O: Objects> Shipper<O> {
         let added = small.clone();
         let recorded = self.parts.run(move |parts| {
             discard_file(&parts.folder.segment_file());
-            // Whether later commits wait says nothing: under load some always do.
-            if parts.folder.read_points(line.last, 1).is_empty() {
-                parts.folder.discard_points();
-            }
+            parts.folder.discard_points_up_to(line.last).map_err(|error| disk_failure(&error))?;
             let added = added.map_or(Ok(()), |added| parts.folder.append_unmerged(&added));
             added.map_err(|error| disk_failure(&error))
         });

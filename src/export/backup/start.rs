@@ -49,6 +49,11 @@ impl<O: Objects> Shipper<O> {
         if takes_over {
             let is_continued =
                 origin == Origin::Own && self.find_reason_for_new_era(&head).await == Ok(None);
+            let begun = self.state.beginning.as_ref();
+            // The answer to an attempt before was lost.
+            if is_continued && begun.is_some_and(|own| own.id == head.era) {
+                return self.continue_era(head, etag).await;
+            }
             return self.begin_era(Some(head), etag, is_continued).await;
         }
         match origin {
@@ -227,7 +232,8 @@ impl<O: Objects> Shipper<O> {
     }
 
     /// Stores a new era in the data directory, before anything in the bucket names it. One that was begun before is used
-    /// again, because its head may still arrive.
+    /// again, because its head may still arrive; not if the head before it has moved on, which an older one can have hidden
+    /// from the first attempt: what that head covers would no longer be restored.
     ///
     /// A new era begins where the head before it ends, if the journal has the frames after that. Otherwise it begins with
     /// the newest frame, and the frames between are a hole.
@@ -237,7 +243,9 @@ impl<O: Objects> Shipper<O> {
         is_continued: bool,
     ) -> Result<OwnEra, DeliveryFailure> {
         if let Some(begun) = self.state.beginning.clone()
-            && found.is_none_or(|head| head.number < begun.number)
+            && found.is_none_or(|head| {
+                head.number < begun.number && self.trust_restorable(head) == begun.previous
+            })
         {
             let sequence = begun.begin.sequence;
             if self.parts.run(move |parts| retain_after(parts, sequence)).await? {

@@ -2,7 +2,7 @@
 //! a commit would be one more to send.
 use super::chain::Checksum;
 use super::head::{BaseEntry, Head, LastFrame, PreviousEra};
-use super::objects::{Point, discard_file};
+use super::objects::{MAX_POINTS, Point, discard_file};
 use super::secrecy::HeadSecret;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::files;
@@ -92,7 +92,7 @@ pub(super) struct LocalState {
     /// Who may have written the head that is in the bucket now: the last writer that was confirmed, and those that tried
     /// since.
     pub(super) writers: Vec<Writer>,
-    /// Who wrote the heads before, the newest last. A bucket may still return one of them.
+    /// Who wrote the heads before, other machines included, the newest last. A bucket may still return one of them.
     pub(super) former: Vec<Writer>,
     /// The highest number of an era that is known.
     pub(super) highest_number: u64,
@@ -268,19 +268,28 @@ impl BackupFolder {
         append_line(&self.path.join(POINTS_FILE), point)
     }
 
-    /// Removes the times, because all frames are sent.
+    /// Removes all times.
     pub(super) fn discard_points(&self) {
         discard_file(&self.path.join(POINTS_FILE));
     }
 
+    /// Removes the times of the frames up to `sent`: under load some always wait. While those that stay are more than those
+    /// that go, the file is left alone, so that it is not written again with each segment.
+    pub(super) fn discard_points_up_to(&self, sent: u64) -> io::Result<()> {
+        let path = self.path.join(POINTS_FILE);
+        let waiting = self.read_points(sent, MAX_POINTS + 1);
+        let all = read_lines::<Point>(&path).take(2 * MAX_POINTS + 1).count();
+        if waiting.is_empty() {
+            self.discard_points();
+        } else if waiting.len() <= MAX_POINTS && all > 2 * waiting.len() {
+            write_lines(&path, &waiting)?;
+        }
+        Ok(())
+    }
+
     /// Replaces the list of small segments.
     pub(super) fn write_unmerged(&self, segments: &[Unmerged]) -> io::Result<()> {
-        let mut text = Vec::new();
-        for segment in segments {
-            text.extend(serde_json::to_vec(segment)?);
-            text.push(b'\n');
-        }
-        files::write_atomically(&self.path.join(UNMERGED_FILE), &text)
+        write_lines(&self.path.join(UNMERGED_FILE), segments)
     }
 }
 
@@ -289,6 +298,16 @@ fn read_lines<T: for<'a> Deserialize<'a>>(path: &Path) -> impl Iterator<Item = T
     let file = File::open(path).ok();
     let lines = file.into_iter().flat_map(|file| BufReader::new(file).split(b'\n'));
     lines.map_while(Result::ok).filter_map(|line| serde_json::from_slice(&line).ok())
+}
+
+/// Replaces the lines of a file.
+fn write_lines(path: &Path, values: &[impl Serialize]) -> io::Result<()> {
+    let mut text = Vec::new();
+    for value in values {
+        text.extend(serde_json::to_vec(value)?);
+        text.push(b'\n');
+    }
+    files::write_atomically(path, &text)
 }
 
 /// Adds a line to a file, on its own also if the last one was cut off.
@@ -356,6 +375,21 @@ impl LocalState {
         let before = self.writers.extract_if(.., |writer| !writer.is(era, token));
         self.former.extend(before);
         self.add_writer(era, token, head.last.sequence);
+        self.limit_former();
+    }
+
+    /// Adds the head of another machine that a head of this one has replaced. The precondition of that excludes that the
+    /// other one has written it since.
+    pub(super) fn add_former(&mut self, head: &Head) {
+        if self.may_have_written(head) || self.has_written_before(head) {
+            return;
+        }
+        let (era, token) = (head.era.clone(), head.writer.clone());
+        self.former.push(Writer { era, token, last: head.last.sequence });
+        self.limit_former();
+    }
+
+    fn limit_former(&mut self) {
         let superfluous = self.former.len().saturating_sub(MAX_FORMER_WRITERS);
         self.former.drain(..superfluous);
     }
@@ -469,6 +503,11 @@ mod tests {
         (5..9).for_each(|sequence| folder.append_point(&point(sequence)).unwrap());
         let points = folder.read_points(3, 2);
         assert_eq!(points.iter().map(|point| point.sequence).collect::<Vec<_>>(), [4, 5]);
+        for (sent, expected) in [(4, 8), (5, 3), (8, 0)] {
+            folder.discard_points_up_to(sent).unwrap();
+            assert_eq!(folder.read_points(0, 9).len(), expected);
+        }
+        assert!(!folder.path.join(POINTS_FILE).exists());
         assert_eq!(folder.read_unmerged("e"), [first, second.clone()]);
         assert!(folder.read_unmerged("f").is_empty());
         folder.write_unmerged(std::slice::from_ref(&second)).unwrap();

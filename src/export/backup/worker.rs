@@ -37,7 +37,7 @@ pub(super) enum Step {
 pub(super) struct ShipWorker<O> {
     shipper: Shipper<O>,
     is_probed: bool,
-    /// Whether the backup was listed, or could not be.
+    /// Whether the backup was listed since the start.
     is_listed: bool,
     next_check: Instant,
     next_merge: Instant,
@@ -196,12 +196,16 @@ impl<O: Objects> DeliveryQueue for ShipWorker<O> {
     async fn record(&mut self, step: Step, sent: Option<Self::Sent>) -> Next {
         let failure = match sent {
             None => return Next::Continue,
-            Some(done) if matches!(step, Step::Check | Step::Delete | Step::Merge) => {
-                self.is_listed = true;
+            // The first check is none of them: nothing is sent before it.
+            Some(done)
+                if matches!(step, Step::Delete | Step::Merge)
+                    || (step == Step::Check && self.is_listed) =>
+            {
                 self.record_cleanup(step, done);
                 return Next::Continue;
             }
             Some(Ok(())) => {
+                self.is_listed |= step == Step::Check;
                 self.attempts = None;
                 let had_failed = self.parts().clear_failure();
                 if self.log_limit.reset_after_success() && had_failed {

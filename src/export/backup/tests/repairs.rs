@@ -1,9 +1,10 @@
 //! What repairs itself after a failure: files, heads and eras, and what a check and a restore say about what does not.
 use super::bucket::{Fault, MemoryBucket};
 use super::machine::{Action, GATEWAY, Machine, Running, request};
-use super::{filled, machine_with_lost_frames};
-use crate::backup::head::{Continued, EraRecord};
+use super::{filled, machine_with_lost_frames, restore};
+use crate::backup::head::{Continued, EraRecord, time_of_system};
 use crate::backup::keys::new_era_id;
+use crate::backup::objects::Point;
 use crate::backup::reader::Reader;
 use crate::backup::report::BackupState;
 use crate::backup::restore::RestoreRequest;
@@ -188,6 +189,7 @@ fn a_takeover_whose_answer_is_lost_ships_into_the_era_of_its_head() {
     machine.commit(81);
     machine.ship();
     let head = machine.reader().read_head().unwrap().unwrap().head;
+    assert_eq!(head.number, 2);
     assert_eq!(Some(head.era), machine.running().shipper.state.era.clone().map(|own| own.id));
     machine.check_restore();
     assert!(check(&machine).is_empty());
@@ -323,4 +325,122 @@ fn the_record_of_a_takeover_that_failed_limits_no_era() {
     let request = RestoreRequest { era: Some(&own.id), ..request(dir.path(), true) };
     let restored = machine.reader().restore(&request, &mut |_| {}).unwrap();
     assert_eq!(restored.restored.backup.sequence, last);
+}
+
+#[test]
+fn a_restore_reads_the_head_again_if_what_it_named_is_deleted_meanwhile() {
+    let bucket = MemoryBucket::default();
+    let machine = std::cell::RefCell::new(filled(&bucket, &generate_key()));
+    assert!(take_over(&mut machine.borrow_mut()));
+    let reader = machine.borrow().reader();
+    let dir = tempfile::tempdir().unwrap();
+    let mut is_read = false;
+    let restored = reader.restore(&request(dir.path(), true), &mut |_| {
+        // The base of the era before was read, and its segments follow.
+        if !std::mem::replace(&mut is_read, true) {
+            let mut machine = machine.borrow_mut();
+            assert!(machine.step(&Action::Base) && machine.step(&Action::Ship));
+            bucket.advance(31 * 24);
+            assert!(machine.step(&Action::Check));
+        }
+    });
+    let era = machine.borrow_mut().running().shipper.state.era.clone().unwrap().id;
+    assert_eq!(restored.unwrap().era, era);
+}
+
+#[test]
+fn a_new_era_continues_the_newest_head_although_the_bucket_returned_an_older_one() {
+    let bucket = MemoryBucket::default();
+    let mut machine = filled(&bucket, &generate_key());
+    let sent = machine.running().shipper.last().unwrap().sequence;
+    bucket.0.lock().faults.push_back(Fault::OldHead);
+    assert!(!take_over(&mut machine));
+    assert!(machine.step(&Action::Probe));
+    let head = machine.reader().read_head().unwrap().unwrap().head;
+    assert!(head.number > 1 && head.base.is_none());
+    // Until the new era has a base, everything that was sent before it is still restored.
+    assert_eq!(head.restorable().unwrap().last.sequence, sent);
+    machine.check_restore();
+    machine.begin();
+    assert!(check(&machine).is_empty());
+}
+
+#[test]
+fn an_older_head_of_the_machine_before_replaces_nobody() {
+    let bucket = MemoryBucket::default();
+    let mut old = filled(&bucket, &generate_key());
+    let mut new = restore(&old);
+    bucket.0.lock().faults.push_back(Fault::OldHead);
+    assert!(!new.step(&Action::Probe));
+    assert_eq!(new.running().shipper.phase, Phase::Starting);
+    new.begin();
+    // Nor after a takeover by a machine that was replaced.
+    old.step(&Action::Check);
+    assert_eq!(old.running().shipper.phase, Phase::Stopped);
+    assert!(take_over(&mut old));
+    // The requests list, and read the head.
+    bucket.0.lock().faults.extend([Fault::None, Fault::OldHead]);
+    assert!(!old.step(&Action::Check));
+    assert_eq!(old.running().shipper.phase, Phase::Running);
+    old.begin();
+    old.check_restore();
+}
+
+#[test]
+fn the_recipient_in_place_of_its_identity_begins_an_era_although_its_first_head_was_lost() {
+    let bucket = MemoryBucket::default();
+    let key = generate_key();
+    let mut machine = filled(&bucket, &key);
+    machine.key = key.recipient;
+    machine.restart();
+    bucket.0.lock().faults.extend(HEAD_LOST);
+    assert!(!machine.step(&Action::Ship));
+    machine.begin();
+    machine.key = key.identity;
+    assert_eq!(machine.reader().read_head().unwrap().unwrap().head.number, 2);
+    machine.check_restore();
+}
+
+#[test]
+fn nothing_is_sent_before_the_backup_was_listed() {
+    let bucket = MemoryBucket::default();
+    let mut machine = filled(&bucket, &generate_key());
+    machine.commit(50);
+    machine.restart();
+    let parts = Arc::clone(&machine.running().shipper.parts);
+    let state = BackupFolder::of(machine.dir.path()).read_state().unwrap();
+    let mut worker = ShipWorker::new(Arc::clone(&parts), state);
+    machine.runtime.block_on(async {
+        for expected in [Step::Start, Step::Probe, Step::Check] {
+            let Ok(mut step) = worker.next_head().await else { panic!("nothing is due") };
+            assert_eq!(step, expected);
+            if step == Step::Check {
+                bucket.0.lock().faults.push_back(Fault::Lost);
+            }
+            let sent = worker.send(&mut step).await;
+            worker.record(step, Some(sent)).await;
+        }
+        assert!(worker.next_head().await.is_err());
+    });
+    assert_eq!(parts.report().state, BackupState::Blocked);
+}
+
+#[test]
+fn the_times_of_what_was_sent_are_removed_although_others_wait() {
+    let bucket = MemoryBucket::default();
+    let mut machine = filled(&bucket, &generate_key());
+    let Running { shipper, .. } = machine.running();
+    let last = shipper.last().unwrap().sequence;
+    for number in 50..53 {
+        machine.commit(number);
+        let Running { shipper, .. } = machine.running.as_mut().unwrap();
+        machine.runtime.block_on(shipper.record_point()).unwrap();
+    }
+    let folder = machine.running().shipper.parts.folder.clone();
+    let waiting = Point { sequence: last + 1_000, time: time_of_system() };
+    folder.append_point(&waiting).unwrap();
+    assert_eq!(folder.read_points(0, 9).len(), 4);
+    let Running { shipper, .. } = machine.running.as_mut().unwrap();
+    machine.runtime.block_on(shipper.ship()).unwrap();
+    assert_eq!(folder.read_points(0, 9), [waiting]);
 }

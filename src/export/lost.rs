@@ -37,32 +37,43 @@ pub(super) fn replace_all(inner: &ExporterParts) -> Result<bool, GatewayError> {
     let lost = inner.queue.park_lost()?;
     let mut are_replaced = true;
     for (business_object, targets) in &inner.queue.without_replaced(lost)? {
-        if let Err(error) = replace_exports(inner, business_object, targets) {
-            are_replaced = false;
-            tracing::error!(
+        match replace_exports(inner, business_object, targets) {
+            Ok(true) => continue,
+            // Nothing is wrong: somebody has disabled it.
+            Ok(false) => tracing::info!(
+                business_object,
+                "A disabled Business Object has exports whose files are gone. Each start says so until it is enabled \
+                 and pushed."
+            ),
+            Err(error) => tracing::error!(
                 business_object,
                 %error,
                 "Exports of a Business Object whose files are gone could not be replaced; push it, or restart the \
                  gateway once it can be exported."
-            );
+            ),
         }
+        are_replaced = false;
     }
     Ok(are_replaced)
 }
 
 /// Creates a full export for these targets, unless the next automatic one is full anyway: after a restore no target is
-/// known to have the current sequence.
+/// known to have the current sequence. Returns false if the Business Object is disabled.
 fn replace_exports(
     inner: &ExporterParts,
     business_object: &str,
     targets: &BTreeMap<String, u64>,
-) -> Result<(), GatewayError> {
-    let Some(compiled) = inner.options.catalogue.get(business_object) else { return Ok(()) };
+) -> Result<bool, GatewayError> {
+    let Some(compiled) = inner.options.catalogue.get(business_object) else { return Ok(true) };
     let current = make::all_targets(&compiled);
     let targets: Vec<String> =
         current.into_iter().filter(|target| targets.contains_key(target)).collect();
-    if targets.is_empty() || compiled.object.definition.export_on_change {
-        return Ok(());
+    let definition = &compiled.object.definition;
+    if targets.is_empty() || definition.export_on_change {
+        return Ok(true);
+    }
+    if !definition.enabled {
+        return Ok(false);
     }
     make::check_exportable(&inner.options, &compiled)?;
     let export_lock = inner.export_lock(business_object);
@@ -74,7 +85,7 @@ fn replace_exports(
         ExportRequester::gateway(),
         &mut |_| Ok(()),
     )
-    .map(drop)
+    .map(|_| true)
 }
 
 impl ExportQueue {

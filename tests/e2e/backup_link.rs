@@ -1,7 +1,8 @@
-//! The continuous backup over a link that is dead for a while, and with credentials that may not delete.
+//! The continuous backup over a link that is dead for a while or from the start, and with credentials that may not delete.
 use penstock_test_support::backup::{
     Place, Site, add_well, define_wells, until_backup, until_shipped, wells,
 };
+use penstock_test_support::bucket::{BucketFault, MemoryBucket};
 use penstock_test_support::exports::prelude::{Fault, Link, Server, ceph, new_name};
 use penstock_test_support::prelude::*;
 use tokio::runtime::Runtime;
@@ -68,4 +69,15 @@ fn without_the_right_to_delete_everything_but_the_cleanup_works() {
     assert_eq!(wells(gateway.client), expected);
     until_shipped(gateway.client);
     gateway.stop();
+}
+
+#[test]
+fn a_first_start_without_a_link_asks_once_for_a_backup() {
+    let bucket = MemoryBucket::start();
+    bucket.choose(|_, _| BucketFault::Cut);
+    let server = bucket.server.clone();
+    let site = Site::new(Place::Bucket { server, name: MemoryBucket::NAME.to_owned() });
+    let gateway = site.start("new");
+    let log = gateway.kill();
+    assert_eq!(log.matches("could not be found out before the start").count(), 1, "{log}");
 }

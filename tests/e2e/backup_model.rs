@@ -2,7 +2,8 @@
 //! upload, lost machines, new eras and deletion of what is old. After each step, a restore has the state after one of the
 //! commits, which is not older than the head says.
 //!
-//! `PENSTOCK_TEST_BACKUP_CASES=50` makes it longer.
+//! `PENSTOCK_TEST_BACKUP_CASES=50` makes it longer. A failure names the smallest operations that were found, and has the end
+//! of the gateway's log.
 use penstock_test_support::backup::{
     Place, Site, define_wells, head_key, until_backup, until_shipped, wells,
 };
@@ -10,7 +11,9 @@ use penstock_test_support::bucket::{BucketFault, MemoryBucket};
 use penstock_test_support::prelude::*;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use std::any::Any;
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{MutexGuard, PoisonError};
 
 const SEGMENT: &str = ".segment";
@@ -124,6 +127,8 @@ struct Model {
     /// The levels that are stored after each commit, and a sequence of the journal that is not below the commit's. The
     /// sequence is the highest possible while it is not known.
     history: Vec<(u64, BTreeSet<u64>)>,
+    /// The sequence that the head covered when it was last read.
+    counted: u64,
     next_level: u64,
     /// The level of each URI that the gateway or an earlier machine acknowledged.
     minted: BTreeMap<String, u64>,
@@ -144,8 +149,29 @@ impl Model {
         until_shipped(server.client);
         let (server, machine) = (Some(server), "machine-0".to_owned());
         let history = vec![(0, BTreeSet::new())];
-        let minted = BTreeMap::new();
-        Self { site, bucket, script, server, machine, machines: 1, history, next_level: 0, minted }
+        Self {
+            site,
+            bucket,
+            script,
+            server,
+            machine,
+            machines: 1,
+            history,
+            counted: 0,
+            next_level: 0,
+            minted: BTreeMap::new(),
+        }
+    }
+
+    /// Runs the operations, and then lets the bucket get everything.
+    fn run_all(&mut self, operations: &[Operation]) {
+        for operation in operations {
+            self.run(operation);
+            self.check();
+        }
+        self.run(&Operation::Settle);
+        self.check();
+        assert_eq!(self.find_restored(), self.history.len() - 1);
     }
 
     fn run(&mut self, operation: &Operation) {
@@ -202,12 +228,14 @@ impl Model {
 
     /// Ends the gateway, and starts it again with the same data.
     fn restart(&mut self, is_stopped: bool) {
-        let server = self.server.take().unwrap();
+        let mut server = self.server.take().unwrap();
         if is_stopped {
-            server.stop();
-        } else {
-            server.kill();
+            signal(server.id(), "TERM");
+            // Not within the time of other tests: deliveries that fail use all of it, and the disk may be busy.
+            wait_for("the gateway has stopped", || server.has_ended());
         }
+        let log = server.kill();
+        assert!(!is_stopped || log.contains("The gateway stopped."), "it did not stop in order");
         self.start();
     }
 
@@ -257,6 +285,8 @@ impl Model {
     fn lose(&mut self, fault: BucketFault, words: &'static str) {
         self.server.take().unwrap().kill();
         *self.script() = Script { is_paused: true, ..Script::default() };
+        // What the machine has sent can arrive after its end, but not between the two restores.
+        self.bucket.wait_until_idle();
         if self.counted_sequence().is_none() {
             // Nothing can be restored yet.
             *self.script() = Script::default();
@@ -289,8 +319,10 @@ impl Model {
     }
 
     /// Restores a copy, and returns the number of the commit after which it is the state.
-    fn find_restored(&self) -> usize {
+    fn find_restored(&mut self) -> usize {
         let counted = self.counted_sequence().unwrap();
+        assert!(counted >= self.counted, "the head went from {} back to {counted}", self.counted);
+        self.counted = counted;
         self.site.restore("copy", &["--copy"]).success();
         let (stored, _) = quads(&self.site.data("copy"));
         self.site.lose("copy");
@@ -309,12 +341,27 @@ impl Model {
     }
 
     /// Restores a copy while the gateway runs.
-    fn check(&self) {
+    fn check(&mut self) {
         self.script().is_paused = true;
         if self.counted_sequence().is_some() {
             self.find_restored();
         }
         self.script().is_paused = false;
+    }
+}
+
+/// The lines of the gateway's log that a failure shows.
+const LOG_LINES: usize = 40;
+
+impl Model {
+    /// Returns why an operation failed, and the end of the gateway's log.
+    fn describe_failure(&self, panic: &(dyn Any + Send)) -> String {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
+        let log = self.server.as_ref().map(TestProcess::log).unwrap_or_default();
+        let before = log.lines().count().saturating_sub(LOG_LINES);
+        let end: Vec<&str> = log.lines().skip(before).collect();
+        format!("{text}\nThe end of the gateway's log:\n{}\n", end.join("\n"))
     }
 }
 
@@ -329,17 +376,12 @@ fn a_restore_is_the_state_after_a_commit_and_not_older_than_the_head_says() {
     let config =
         Config { cases, max_shrink_iters: 20, failure_persistence: None, ..Config::default() };
     let run = |operations: Vec<Operation>| {
-        eprintln!("{operations:?}");
         let mut model = Model::new();
-        for operation in &operations {
-            model.run(operation);
-            model.check();
-        }
-        model.script().faults.clear();
-        until_shipped(model.client());
-        model.check();
-        assert_eq!(model.find_restored(), model.history.len() - 1);
-        Ok::<_, TestCaseError>(())
+        let ran = catch_unwind(AssertUnwindSafe(|| model.run_all(&operations)));
+        // Dropped after the panic, the gateway does not print its log for each list of operations.
+        ran.map_err(|panic| TestCaseError::fail(model.describe_failure(&*panic)))
     };
-    TestRunner::new(config).run(&operations(), run).unwrap();
+    if let Err(failed) = TestRunner::new(config).run(&operations(), run) {
+        panic!("{failed}");
+    }
 }

@@ -1,11 +1,14 @@
 //! An S3 bucket in memory that misbehaves as a test wants: a real server loses no answer and returns no old object at a
 //! chosen moment. It checks no signatures, and takes no uploads in parts.
 use crate::exports::prelude::Server;
-use crate::stub::{StubRequest, serve};
+use crate::stub::{StubRequest, serve_counted};
+use crate::wait_for;
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the bucket does with a request.
@@ -32,6 +35,7 @@ type Choose = Box<dyn FnMut(&str, &str) -> BucketFault + Send>;
 #[derive(Clone)]
 pub struct MemoryBucket {
     pub server: Server,
+    address: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
@@ -40,6 +44,8 @@ struct State {
     /// The method and key of each request.
     requests: Vec<(String, String)>,
     choose: Choose,
+    /// Counts the open connections.
+    open: Arc<()>,
     /// How far its clock is ahead.
     ahead: SignedDuration,
 }
@@ -59,14 +65,16 @@ impl MemoryBucket {
 
     /// Starts an empty bucket on a free port.
     pub fn start() -> Self {
+        let open = Arc::default();
         let state = Arc::new(Mutex::new(State {
             objects: BTreeMap::new(),
             requests: Vec::new(),
             choose: Box::new(|_, _| BucketFault::None),
+            open: Arc::clone(&open),
             ahead: SignedDuration::ZERO,
         }));
         let serving = Arc::clone(&state);
-        let address = serve(move |request| lock(&serving).answer(&request));
+        let address = serve_counted(move |request| lock(&serving).answer(&request), &open);
         let server = Server {
             endpoint: format!("http://{address}"),
             region: "default".to_owned(),
@@ -74,7 +82,7 @@ impl MemoryBucket {
             secret: "secret".to_owned(),
             max_late_copies: 0,
         };
-        Self { server, state }
+        Self { server, address, state }
     }
 
     /// Calls `choose` with the method and the key of each request from now on. The bucket waits for it, so it must not use
@@ -86,6 +94,18 @@ impl MemoryBucket {
     /// Ends all faults.
     pub fn heal(&self) {
         self.choose(|_, _| BucketFault::None);
+    }
+
+    /// Waits until what its clients have sent is done, and they have closed their connections. A process that was killed
+    /// may have sent a request that the bucket gets later.
+    pub fn wait_until_idle(&self) {
+        // Once this one is answered, all connections before it are counted.
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.write_all(b"HEAD / HTTP/1.1\r\n\r\n").unwrap();
+        stream.read_exact(&mut [0]).unwrap();
+        drop(stream);
+        // The clones of the state and of the thread that accepts connections.
+        wait_for("the bucket is idle", || Arc::strong_count(&lock(&self.state).open) == 2);
     }
 
     /// Returns the method and key of each request so far.

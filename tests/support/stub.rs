@@ -23,7 +23,10 @@ impl StubRequest {
         let mut headers = BTreeMap::new();
         loop {
             line.clear();
-            reader.read_line(&mut line).ok()?;
+            // A client that was killed sends no end of the headers.
+            if reader.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
             let Some((name, value)) = line.trim_end().split_once(": ") else { break };
             headers.insert(name.to_ascii_lowercase(), value.to_owned());
         }
@@ -39,20 +42,30 @@ impl StubRequest {
 pub fn serve<A: AsRef<[u8]> + 'static>(
     answer: impl Fn(StubRequest) -> Option<A> + Send + Sync + 'static,
 ) -> SocketAddr {
+    serve_counted(answer, &Arc::default())
+}
+
+/// Serves as [`serve`] does. Each connection has a clone of `open` until its last request is answered.
+pub fn serve_counted<A: AsRef<[u8]> + 'static>(
+    answer: impl Fn(StubRequest) -> Option<A> + Send + Sync + 'static,
+    open: &Arc<()>,
+) -> SocketAddr {
+    let open = Arc::clone(open);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let answer = Arc::new(answer);
     let serve_connection = move |stream: TcpStream| {
-        let answer = Arc::clone(&answer);
+        let (answer, open) = (Arc::clone(&answer), Arc::clone(&open));
         std::thread::spawn(move || {
             let mut reader = BufReader::new(stream);
             while let Some(bytes) =
                 StubRequest::read(&mut reader).and_then(|request| answer(request))
             {
                 if reader.get_mut().write_all(bytes.as_ref()).is_err() {
-                    return;
+                    break;
                 }
             }
+            drop(open);
         });
     };
     std::thread::spawn(move || listener.incoming().flatten().for_each(serve_connection));

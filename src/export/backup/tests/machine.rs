@@ -188,13 +188,22 @@ impl Machine {
         }
     }
 
+    /// Begins a new era on purpose. Returns whether its head was accepted.
+    pub(super) fn take_over(&mut self) -> bool {
+        let Running { shipper, .. } = self.running.as_mut().unwrap();
+        *shipper.parts.take_over.lock() = true;
+        self.runtime.block_on(shipper.start()).is_ok()
+    }
+
     pub(super) fn reader(&self) -> Reader<MemoryBucket> {
         let key = BackupKey::parse(Some(&self.key)).unwrap();
         Reader::new(self.bucket.clone(), "", GATEWAY, key).unwrap()
     }
 
-    /// Restores a copy as the bucket is now. It has the state after the commit that the head names.
-    pub(super) fn check_restore(&self) {
+    /// Restores a copy as the bucket is now. It has the state after the commit that the head names. Returns its sequence,
+    /// unless nothing can be restored yet.
+    pub(super) fn check_restore(&self) -> Option<u64> {
+        let mut restored_sequence = None;
         let faults = std::mem::take(&mut self.bucket.0.lock().faults);
         if let Some(head) = self.reader().read_head().unwrap()
             && let Some(restorable) = head.head.restorable()
@@ -206,8 +215,10 @@ impl Machine {
             let store =
                 Store::open(&store_dir(dir.path()), Options::default(), &mut |_| {}).unwrap();
             assert_eq!(Some(&content(&store)), self.states.get(&sequence), "commit {sequence}");
+            restored_sequence = Some(sequence);
         }
         self.bucket.0.lock().faults = faults;
+        restored_sequence
     }
 }
 
@@ -229,6 +240,7 @@ pub(super) enum Action {
     Base,
     Check,
     Merge,
+    TakeOver,
     Restart,
     Compact,
     Pack,

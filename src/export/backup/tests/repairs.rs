@@ -32,13 +32,6 @@ fn check(machine: &Machine) -> Vec<(String, String)> {
     findings
 }
 
-/// Begins a new era on purpose.
-fn take_over(machine: &mut Machine) -> bool {
-    *machine.running().shipper.parts.take_over.lock() = true;
-    let Running { shipper, .. } = machine.running.as_mut().unwrap();
-    machine.runtime.block_on(shipper.start()).is_ok()
-}
-
 #[test]
 fn commits_during_an_upload_wait_for_the_next_interval() {
     let bucket = MemoryBucket::default();
@@ -184,7 +177,7 @@ fn a_takeover_whose_answer_is_lost_ships_into_the_era_of_its_head() {
         Fault::Lost => Fault::AnswerLost,
         fault => fault,
     }));
-    assert!(!take_over(&mut machine));
+    assert!(!machine.take_over());
     machine.begin();
     machine.commit(81);
     machine.ship();
@@ -277,7 +270,7 @@ fn the_head_is_checked_with_the_secret_of_its_own_era() {
     std::fs::remove_dir_all(machine.dir.path().join("backup")).unwrap();
     machine.key.clone_from(&key.identity);
     machine.restart();
-    assert!(take_over(&mut machine));
+    assert!(machine.take_over());
     machine.begin();
     assert_eq!(machine.reader().read_head().unwrap().unwrap().head.number, 2);
     let findings = check(&machine);
@@ -319,7 +312,7 @@ fn the_record_of_a_takeover_that_failed_limits_no_era() {
     machine.commit(90);
     machine.ship();
     let last = machine.running().shipper.last().unwrap().sequence;
-    assert!(take_over(&mut machine));
+    assert!(machine.take_over());
     machine.begin();
     let dir = tempfile::tempdir().unwrap();
     let request = RestoreRequest { era: Some(&own.id), ..request(dir.path(), true) };
@@ -331,7 +324,7 @@ fn the_record_of_a_takeover_that_failed_limits_no_era() {
 fn a_restore_reads_the_head_again_if_what_it_named_is_deleted_meanwhile() {
     let bucket = MemoryBucket::default();
     let machine = std::cell::RefCell::new(filled(&bucket, &generate_key()));
-    assert!(take_over(&mut machine.borrow_mut()));
+    assert!(machine.borrow_mut().take_over());
     let reader = machine.borrow().reader();
     let dir = tempfile::tempdir().unwrap();
     let mut is_read = false;
@@ -354,7 +347,7 @@ fn a_new_era_continues_the_newest_head_although_the_bucket_returned_an_older_one
     let mut machine = filled(&bucket, &generate_key());
     let sent = machine.running().shipper.last().unwrap().sequence;
     bucket.0.lock().faults.push_back(Fault::OldHead);
-    assert!(!take_over(&mut machine));
+    assert!(!machine.take_over());
     assert!(machine.step(&Action::Probe));
     let head = machine.reader().read_head().unwrap().unwrap().head;
     assert!(head.number > 1 && head.base.is_none());
@@ -377,7 +370,7 @@ fn an_older_head_of_the_machine_before_replaces_nobody() {
     // Nor after a takeover by a machine that was replaced.
     old.step(&Action::Check);
     assert_eq!(old.running().shipper.phase, Phase::Stopped);
-    assert!(take_over(&mut old));
+    assert!(old.take_over());
     // The requests list, and read the head.
     bucket.0.lock().faults.extend([Fault::None, Fault::OldHead]);
     assert!(!old.step(&Action::Check));

@@ -37,22 +37,15 @@ pub(super) fn replace_all(inner: &ExporterParts) -> Result<bool, GatewayError> {
     let lost = inner.queue.park_lost()?;
     let mut are_replaced = true;
     for (business_object, targets) in &inner.queue.without_replaced(lost)? {
-        match replace_exports(inner, business_object, targets) {
-            Ok(true) => continue,
-            // Nothing is wrong: somebody has disabled it.
-            Ok(false) => tracing::info!(
-                business_object,
-                "A disabled Business Object has exports whose files are gone. Each start says so until it is enabled \
-                 and pushed."
-            ),
-            Err(error) => tracing::error!(
+        are_replaced &= replace_exports(inner, business_object, targets).unwrap_or_else(|error| {
+            tracing::error!(
                 business_object,
                 %error,
                 "Exports of a Business Object whose files are gone could not be replaced; push it, or restart the \
                  gateway once it can be exported."
-            ),
-        }
-        are_replaced = false;
+            );
+            false
+        });
     }
     Ok(are_replaced)
 }
@@ -73,6 +66,12 @@ fn replace_exports(
         return Ok(true);
     }
     if !definition.enabled {
+        // Nothing is wrong: somebody has disabled it.
+        tracing::info!(
+            business_object,
+            "A disabled Business Object has exports whose files are gone. Each start says so until it is enabled and \
+             pushed."
+        );
         return Ok(false);
     }
     make::check_exportable(&inner.options, &compiled)?;

@@ -58,7 +58,7 @@ impl<O: Objects> Shipper<O> {
         }
         match origin {
             Origin::Former => {
-                let known = self.state.anchor.map_or(0, |anchor| anchor.sequence);
+                let known = self.state.retain_after().unwrap_or(0);
                 return Err(old_head_failure(&self.parts.keys, head.last.sequence, known));
             }
             Origin::Other => return self.record_replacement(&head.era).await,

@@ -178,84 +178,103 @@ pub trait Read {
     }
 }
 
+/// The methods of [`Read`] for a type that reads through another one. The module imports the types of [`Read`].
+macro_rules! read_through {
+    ($this:ident => $inner:expr) => {
+        fn read_subject(
+            &$this,
+            subject: NamedOrBlankNodeRef<'_>,
+            quads: &mut SubjectQuads,
+        ) -> Result<(), Error> {
+            Read::read_subject($inner, subject, quads)
+        }
+
+        fn quads_about(
+            &$this,
+            subject: &NamedOrBlankNode,
+        ) -> Result<Vec<Quad>, Error> {
+            Read::quads_about($inner, subject)
+        }
+
+        fn for_each(
+            &$this,
+            pattern: &Pattern,
+            visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
+        ) -> Result<(), Error> {
+            Read::for_each($inner, pattern, visit)
+        }
+
+        fn list_subjects(
+            &$this,
+            filter: &SubjectFilter,
+            after: Option<&str>,
+            limit: usize,
+        ) -> Result<Vec<NamedNode>, Error> {
+            Read::list_subjects($inner, filter, after, limit)
+        }
+
+        fn list_to_read(
+            &$this,
+            filter: &SubjectFilter,
+            after: Option<&ListedSubject>,
+            limit: usize,
+        ) -> Result<Vec<ListedSubject>, Error> {
+            Read::list_to_read($inner, filter, after, limit)
+        }
+
+        fn is_hidden(&$this, subject: NamedOrBlankNodeRef<'_>) -> Result<bool, Error> {
+            Read::is_hidden($inner, subject)
+        }
+
+        fn read_listed(
+            &$this,
+            subject: &ListedSubject,
+            quads: &mut SubjectQuads,
+        ) -> Result<(), Error> {
+            Read::read_listed($inner, subject, quads)
+        }
+
+        fn read_document(
+            &$this,
+            collection: &str,
+            key: &[u8],
+        ) -> Result<Option<Vec<u8>>, Error> {
+            Read::read_document($inner, collection, key)
+        }
+
+        fn read_documents(
+            &$this,
+            collection: &str,
+            range: DocumentRange<'_>,
+        ) -> Result<Vec<Document>, Error> {
+            Read::read_documents($inner, collection, range)
+        }
+
+        fn visit_values(
+            &$this,
+            property: NamedNodeRef<'_>,
+            range: &ValueRange,
+            reverse: bool,
+            visit: &mut VisitValue<'_>,
+        ) -> Result<bool, Error> {
+            Read::visit_values($inner, property, range, reverse, visit)
+        }
+
+        fn estimate_values(
+            &$this,
+            property: NamedNodeRef<'_>,
+            range: &ValueRange,
+        ) -> Result<Option<u64>, Error> {
+            Read::estimate_values($inner, property, range)
+        }
+
+        fn any(&$this, pattern: &Pattern) -> Result<bool, Error> {
+            Read::any($inner, pattern)
+        }
+    };
+}
+pub(crate) use read_through;
+
 impl<R: Read + ?Sized> Read for &R {
-    fn read_subject(
-        &self,
-        subject: NamedOrBlankNodeRef<'_>,
-        quads: &mut SubjectQuads,
-    ) -> Result<(), Error> {
-        (**self).read_subject(subject, quads)
-    }
-
-    fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
-        (**self).quads_about(subject)
-    }
-
-    fn for_each(
-        &self,
-        pattern: &Pattern,
-        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
-        (**self).for_each(pattern, visit)
-    }
-
-    fn list_subjects(
-        &self,
-        filter: &SubjectFilter,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<NamedNode>, Error> {
-        (**self).list_subjects(filter, after, limit)
-    }
-
-    fn list_to_read(
-        &self,
-        filter: &SubjectFilter,
-        after: Option<&ListedSubject>,
-        limit: usize,
-    ) -> Result<Vec<ListedSubject>, Error> {
-        (**self).list_to_read(filter, after, limit)
-    }
-
-    fn is_hidden(&self, subject: NamedOrBlankNodeRef<'_>) -> Result<bool, Error> {
-        (**self).is_hidden(subject)
-    }
-
-    fn read_listed(&self, subject: &ListedSubject, quads: &mut SubjectQuads) -> Result<(), Error> {
-        (**self).read_listed(subject, quads)
-    }
-
-    fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        (**self).read_document(collection, key)
-    }
-
-    fn read_documents(
-        &self,
-        collection: &str,
-        range: DocumentRange<'_>,
-    ) -> Result<Vec<Document>, Error> {
-        (**self).read_documents(collection, range)
-    }
-
-    fn visit_values(
-        &self,
-        property: NamedNodeRef<'_>,
-        range: &ValueRange,
-        reverse: bool,
-        visit: &mut VisitValue<'_>,
-    ) -> Result<bool, Error> {
-        (**self).visit_values(property, range, reverse, visit)
-    }
-
-    fn estimate_values(
-        &self,
-        property: NamedNodeRef<'_>,
-        range: &ValueRange,
-    ) -> Result<Option<u64>, Error> {
-        (**self).estimate_values(property, range)
-    }
-
-    fn any(&self, pattern: &Pattern) -> Result<bool, Error> {
-        (**self).any(pattern)
-    }
+    read_through!(self => *self);
 }

@@ -1,11 +1,11 @@
 //! Reading committed data.
 use crate::index::{Index, PageCursor, View};
 use crate::read::{
-    Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter, VisitValue,
+    Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter, VisitValue, read_through,
 };
 use crate::subject_quads::SubjectQuads;
 use crate::{Error, FastSet, ValueRange};
-use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNodeRef, Quad};
+use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
 use parking_lot::RwLockReadGuard;
 use std::ops::ControlFlow;
 
@@ -48,73 +48,7 @@ impl Reader<'_> {
 }
 
 impl Read for Reader<'_> {
-    fn read_subject(
-        &self,
-        subject: NamedOrBlankNodeRef<'_>,
-        quads: &mut SubjectQuads,
-    ) -> Result<(), Error> {
-        self.index.view().read_subject(subject, quads)
-    }
-
-    fn for_each(
-        &self,
-        pattern: &Pattern,
-        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
-        Read::for_each(&self.index.view(), pattern, visit)
-    }
-
-    fn list_subjects(
-        &self,
-        filter: &SubjectFilter,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<NamedNode>, Error> {
-        Read::list_subjects(&self.index.view(), filter, after, limit)
-    }
-
-    fn list_to_read(
-        &self,
-        filter: &SubjectFilter,
-        after: Option<&ListedSubject>,
-        limit: usize,
-    ) -> Result<Vec<ListedSubject>, Error> {
-        self.index.view().list_to_read(filter, after, limit)
-    }
-
-    fn read_listed(&self, subject: &ListedSubject, quads: &mut SubjectQuads) -> Result<(), Error> {
-        self.index.view().read_listed(subject, quads)
-    }
-
-    fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        Read::read_document(&self.index.view(), collection, key)
-    }
-
-    fn read_documents(
-        &self,
-        collection: &str,
-        range: DocumentRange<'_>,
-    ) -> Result<Vec<Document>, Error> {
-        Read::read_documents(&self.index.view(), collection, range)
-    }
-
-    fn visit_values(
-        &self,
-        property: NamedNodeRef<'_>,
-        range: &ValueRange,
-        reverse: bool,
-        visit: &mut VisitValue<'_>,
-    ) -> Result<bool, Error> {
-        Read::visit_values(&self.index.view(), property, range, reverse, visit)
-    }
-
-    fn estimate_values(
-        &self,
-        property: NamedNodeRef<'_>,
-        range: &ValueRange,
-    ) -> Result<Option<u64>, Error> {
-        Read::estimate_values(&self.index.view(), property, range)
-    }
+    read_through!(self => &self.index.view());
 }
 
 impl Read for View<'_> {
@@ -149,6 +83,19 @@ impl Read for View<'_> {
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         Ok(found)
+    }
+
+    fn list_to_read(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&ListedSubject>,
+        limit: usize,
+    ) -> Result<Vec<ListedSubject>, Error> {
+        self.list_to_read(filter, after, limit)
+    }
+
+    fn read_listed(&self, subject: &ListedSubject, quads: &mut SubjectQuads) -> Result<(), Error> {
+        self.read_listed(subject, quads)
     }
 
     fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {

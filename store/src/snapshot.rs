@@ -3,11 +3,11 @@ use crate::index::{
     Block, BlockSource, FrozenIndex, Health, Index, Name, Reading, RecentBlocks, View,
 };
 use crate::read::{
-    Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter, VisitValue,
+    Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter, VisitValue, read_through,
 };
 use crate::subject_quads::SubjectQuads;
 use crate::{Error, LostCause, QuadPosition, ReadStore, ValueRange, files};
-use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNodeRef, Quad};
+use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
 use parking_lot::{Mutex, MutexGuard, RwLockReadGuard};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -180,73 +180,7 @@ impl Health for Snapshot {
 }
 
 impl Read for Snapshot {
-    fn read_subject(
-        &self,
-        subject: NamedOrBlankNodeRef<'_>,
-        quads: &mut SubjectQuads,
-    ) -> Result<(), Error> {
-        Read::read_subject(&self.view(), subject, quads)
-    }
-
-    fn for_each(
-        &self,
-        pattern: &Pattern,
-        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
-        Read::for_each(&self.view(), pattern, visit)
-    }
-
-    fn list_subjects(
-        &self,
-        filter: &SubjectFilter,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<NamedNode>, Error> {
-        Read::list_subjects(&self.view(), filter, after, limit)
-    }
-
-    fn list_to_read(
-        &self,
-        filter: &SubjectFilter,
-        after: Option<&ListedSubject>,
-        limit: usize,
-    ) -> Result<Vec<ListedSubject>, Error> {
-        self.view().list_to_read(filter, after, limit)
-    }
-
-    fn read_listed(&self, subject: &ListedSubject, quads: &mut SubjectQuads) -> Result<(), Error> {
-        self.view().read_listed(subject, quads)
-    }
-
-    fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        Read::read_document(&self.view(), collection, key)
-    }
-
-    fn read_documents(
-        &self,
-        collection: &str,
-        range: DocumentRange<'_>,
-    ) -> Result<Vec<Document>, Error> {
-        Read::read_documents(&self.view(), collection, range)
-    }
-
-    fn visit_values(
-        &self,
-        property: NamedNodeRef<'_>,
-        range: &ValueRange,
-        reverse: bool,
-        visit: &mut VisitValue<'_>,
-    ) -> Result<bool, Error> {
-        Read::visit_values(&self.view(), property, range, reverse, visit)
-    }
-
-    fn estimate_values(
-        &self,
-        property: NamedNodeRef<'_>,
-        range: &ValueRange,
-    ) -> Result<Option<u64>, Error> {
-        Read::estimate_values(&self.view(), property, range)
-    }
+    read_through!(self => &self.view());
 }
 
 #[cfg(test)]

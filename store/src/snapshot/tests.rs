@@ -145,7 +145,7 @@ fn check_values(snapshot: &Snapshot, content: &Content) {
     let mut found = BTreeSet::new();
     for predicate in (0..5).map(|n| iri(&format!("p{n}"))) {
         let mut keys = Vec::new();
-        let visit = &mut |key: &crate::ValueKey, subject: oxrdf::NamedOrBlankNode| {
+        let visit = &mut |key: &crate::ValueKey, subject: NamedOrBlankNode| {
             keys.push(*key);
             assert!(found.insert((predicate.to_string(), *key, subject.to_string())));
             ControlFlow::Continue(())

@@ -384,7 +384,7 @@ mod tests {
             let common = one.intersect(&other);
             prop_assert_eq!(&common, &other.intersect(&one));
             if let Some(common) = &common {
-                prop_assert!(common.intervals.is_sorted_by(|left, right| left.ends_before(right)));
+                prop_assert!(common.intervals.is_sorted_by(Interval::ends_before));
             }
             for literal in lists.iter().flatten().chain(&others) {
                 let is_common = common.as_ref().is_some_and(|common| common.contains(literal));

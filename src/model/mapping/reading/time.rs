@@ -339,9 +339,10 @@ mod tests {
         ) {
             // Small numbers are as likely as large ones.
             let digits = (number >> bits).to_string();
-            match split_number(&digits, power) {
-                Some(split) => prop_assert_eq!(split_integer(&digits, power), Some(split)),
-                None => prop_assert_eq!(read_moment(&digits, power), None),
+            if let Some(split) = split_number(&digits, power) {
+                prop_assert_eq!(split_integer(&digits, power), Some(split));
+            } else {
+                prop_assert_eq!(read_moment(&digits, power), None);
             }
         }
     }

@@ -1,4 +1,5 @@
 //! The gauges: current values that are read at each scrape, in contrast to counters.
+use super::metrics::Labels;
 use crate::memory;
 use jiff::Timestamp;
 use penstock_resources::export::Target;
@@ -6,7 +7,6 @@ use penstock_resources::gateway::{BackupState, BackupStatus, MemoryLevel, Status
 use penstock_resources::source::Source;
 use penstock_resources::webhook::Webhook;
 use penstock_store::SnapshotStats;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -37,43 +37,6 @@ pub struct ValidationGauges {
 
 /// The severities of violations.
 const SEVERITIES: [&str; 3] = ["violation", "warning", "info"];
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TargetLabel {
-    target: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct SourceLabels {
-    source: String,
-    business_object: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct WebhookLabel {
-    webhook: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct BusinessObjectLabel {
-    business_object: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ViolationLabels {
-    business_object: String,
-    severity: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PlaceLabel {
-    place: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct KindLabel {
-    kind: &'static str,
-}
 
 type IntegerGauge = Gauge<u64, AtomicU64>;
 type FloatGauge = Gauge<f64, AtomicU64>;
@@ -246,9 +209,9 @@ fn register_backup(registry: &mut Registry, backup: &BackupStatus) {
         gauge.set(value);
         registry.register(name, help, gauge);
     }
-    let sent = Family::<KindLabel, Counter>::default();
+    let sent = Family::<Labels<1>, Counter>::default();
     for (kind, bytes) in ["segment", "base"].into_iter().zip(backup.sent_bytes) {
-        sent.get_or_create(&KindLabel { kind }).inc_by(bytes);
+        sent.get_or_create(&[("kind", kind.into())]).inc_by(bytes);
     }
     registry.register(
         "backup_sent_bytes",
@@ -258,9 +221,9 @@ fn register_backup(registry: &mut Registry, backup: &BackupStatus) {
 }
 
 fn register_snapshot_bytes(registry: &mut Registry, snapshots: SnapshotStats) {
-    let bytes = Family::<PlaceLabel, IntegerGauge>::default();
-    bytes.get_or_create(&PlaceLabel { place: "memory" }).set(snapshots.memory_bytes);
-    bytes.get_or_create(&PlaceLabel { place: "file" }).set(snapshots.file_bytes);
+    let bytes = Family::<Labels<1>, IntegerGauge>::default();
+    bytes.get_or_create(&[("place", "memory".into())]).set(snapshots.memory_bytes);
+    bytes.get_or_create(&[("place", "file".into())]).set(snapshots.file_bytes);
     registry.register(
         "snapshot_bytes",
         "Bytes that these snapshots keep of what commits changed meanwhile",
@@ -271,9 +234,9 @@ fn register_snapshot_bytes(registry: &mut Registry, snapshots: SnapshotStats) {
 /// Registers one label value for each Business Object that waits now. Admins define Business Objects, so the number
 /// of label values is limited.
 fn register_waiting(registry: &mut Registry, names: &[String]) {
-    let waiting = Family::<BusinessObjectLabel, IntegerGauge>::default();
+    let waiting = Family::<Labels<1>, IntegerGauge>::default();
     for name in names {
-        waiting.get_or_create(&BusinessObjectLabel { business_object: name.clone() }).set(1);
+        waiting.get_or_create(&[("business_object", name.clone().into())]).set(1);
     }
     registry.register(
         "business_object_waiting",
@@ -284,11 +247,11 @@ fn register_waiting(registry: &mut Registry, names: &[String]) {
 
 /// Registers the last reports. A hundred are kept, so the number of label values is limited.
 fn register_validations(registry: &mut Registry, last: &[ValidationGauges]) {
-    let violations = Family::<ViolationLabels, IntegerGauge>::default();
+    let violations = Family::<Labels<2>, IntegerGauge>::default();
     for ValidationGauges { business_object, counts } in last {
         for (severity, count) in SEVERITIES.into_iter().zip(counts) {
-            let business_object = business_object.clone();
-            let labels = ViolationLabels { business_object, severity };
+            let name = business_object.clone().into();
+            let labels = [("business_object", name), ("severity", severity.into())];
             violations.get_or_create(&labels).set(*count);
         }
     }
@@ -300,15 +263,15 @@ fn register_validations(registry: &mut Registry, last: &[ValidationGauges]) {
 }
 
 fn register_targets(registry: &mut Registry, targets: &[Target]) {
-    let waiting = Family::<TargetLabel, IntegerGauge>::default();
-    let depth = Family::<TargetLabel, IntegerGauge>::default();
-    let bytes = Family::<TargetLabel, IntegerGauge>::default();
-    let oldest = Family::<TargetLabel, FloatGauge>::default();
-    let blocked = Family::<TargetLabel, IntegerGauge>::default();
-    let attempts = Family::<TargetLabel, IntegerGauge>::default();
-    let last = Family::<TargetLabel, FloatGauge>::default();
+    let waiting = Family::<Labels<1>, IntegerGauge>::default();
+    let depth = Family::<Labels<1>, IntegerGauge>::default();
+    let bytes = Family::<Labels<1>, IntegerGauge>::default();
+    let oldest = Family::<Labels<1>, FloatGauge>::default();
+    let blocked = Family::<Labels<1>, IntegerGauge>::default();
+    let attempts = Family::<Labels<1>, IntegerGauge>::default();
+    let last = Family::<Labels<1>, FloatGauge>::default();
     for target in targets {
-        let label = TargetLabel { target: target.name.clone() };
+        let label: Labels<1> = [("target", target.name.clone().into())];
         let age = u32::try_from(target.oldest_age_seconds.unwrap_or_default()).unwrap_or(u32::MAX);
         depth.get_or_create(&label).set(target.depth);
         bytes.get_or_create(&label).set(target.bytes);
@@ -344,20 +307,20 @@ fn register_targets(registry: &mut Registry, targets: &[Target]) {
 }
 
 fn register_sources(registry: &mut Registry, sources: &[Source]) {
-    let connected = Family::<SourceLabels, IntegerGauge>::default();
-    let received = Family::<SourceLabels, Counter>::default();
-    let acknowledged = Family::<SourceLabels, Counter>::default();
-    let dead_letters = Family::<SourceLabels, Counter>::default();
-    let waiting = Family::<SourceLabels, IntegerGauge>::default();
-    let last = Family::<SourceLabels, FloatGauge>::default();
+    let connected = Family::<Labels<2>, IntegerGauge>::default();
+    let received = Family::<Labels<2>, Counter>::default();
+    let acknowledged = Family::<Labels<2>, Counter>::default();
+    let dead_letters = Family::<Labels<2>, Counter>::default();
+    let waiting = Family::<Labels<2>, IntegerGauge>::default();
+    let last = Family::<Labels<2>, FloatGauge>::default();
     let connections = sources
         .iter()
         .flat_map(|source| source.connections.iter().map(move |connection| (source, connection)));
     for (source, connection) in connections {
-        let labels = SourceLabels {
-            source: source.name.clone(),
-            business_object: connection.business_object.clone(),
-        };
+        let labels: Labels<2> = [
+            ("source", source.name.clone().into()),
+            ("business_object", connection.business_object.clone().into()),
+        ];
         let is_connected = connection.connected_since.is_some();
         connected.get_or_create(&labels).set(is_connected.into());
         received.get_or_create(&labels).inc_by(connection.received);
@@ -383,14 +346,14 @@ fn register_sources(registry: &mut Registry, sources: &[Source]) {
 }
 
 fn register_webhooks(registry: &mut Registry, webhooks: &[Webhook]) {
-    let waiting = Family::<WebhookLabel, IntegerGauge>::default();
-    let bytes = Family::<WebhookLabel, IntegerGauge>::default();
-    let blocked = Family::<WebhookLabel, IntegerGauge>::default();
-    let dropped = Family::<WebhookLabel, Counter>::default();
-    let delivered = Family::<WebhookLabel, Counter>::default();
-    let last = Family::<WebhookLabel, FloatGauge>::default();
+    let waiting = Family::<Labels<1>, IntegerGauge>::default();
+    let bytes = Family::<Labels<1>, IntegerGauge>::default();
+    let blocked = Family::<Labels<1>, IntegerGauge>::default();
+    let dropped = Family::<Labels<1>, Counter>::default();
+    let delivered = Family::<Labels<1>, Counter>::default();
+    let last = Family::<Labels<1>, FloatGauge>::default();
     for webhook in webhooks {
-        let label = WebhookLabel { webhook: webhook.name.clone() };
+        let label: Labels<1> = [("webhook", webhook.name.clone().into())];
         waiting.get_or_create(&label).set(webhook.waiting);
         bytes.get_or_create(&label).set(webhook.bytes);
         blocked.get_or_create(&label).set(u64::from(webhook.blocked.is_some()));

@@ -3,12 +3,12 @@
 //! Metrics belong to the process, so functions give access to them. Counters are updated as events happen. The
 //! current state is passed as [`Gauges`] at each scrape.
 use parking_lot::Mutex;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -49,12 +49,15 @@ const NO_EXPIRY: i64 = i64::MAX;
 /// The methods with a label of their own. Clients can send any other word.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
+/// The names and values of the labels of a sample.
+pub(super) type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
+
 static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
 
 /// Counts an ingestion. `outcome` is `committed`, `validated`, `replayed` or `refused`; objects and bytes count only
 /// if it is `committed`.
 pub fn count_ingestion(outcome: &'static str, objects: u64, bytes: u64, seconds: f64) {
-    METRICS.ingestions.get_or_create(&OutcomeLabel { outcome }).inc();
+    METRICS.ingestions.get_or_create(&[("outcome", outcome.into())]).inc();
     METRICS.ingestion_seconds.observe(seconds);
     if outcome == "committed" {
         METRICS.counts.count_event(|count| {
@@ -78,12 +81,12 @@ pub fn count_rejected_objects(objects: u64) {
 
 /// Counts dead letters that a limit removed. `reason` is `evicted` or `expired`.
 pub fn count_removed_dead_letters(reason: &'static str, letters: u64) {
-    METRICS.removed_dead_letters.get_or_create(&ReasonLabel { reason }).inc_by(letters);
+    METRICS.removed_dead_letters.get_or_create(&[("reason", reason.into())]).inc_by(letters);
 }
 
 /// Counts a validation of everything that a Business Object has. `result` is `finished`, `failed` or `cancelled`.
 pub fn count_validation(result: &'static str, objects: u64, seconds: f64) {
-    METRICS.validations.get_or_create(&ResultLabel { result }).inc();
+    METRICS.validations.get_or_create(&[("result", result.into())]).inc();
     METRICS.validated_objects.inc_by(objects);
     METRICS.validation_seconds.observe(seconds);
 }
@@ -99,12 +102,12 @@ pub fn count_queued_export(objects: u64, bytes: u64, seconds: f64) {
 /// Counts a queued export of a Business Object. Each name takes memory until the process ends, so those after the
 /// first [`MAX_LABELLED_NAMES`] share one label.
 pub fn count_business_object_export(name: &str, kind: &'static str, objects: u64) {
-    let exported = |name: &str| ExportLabels { business_object: name.to_owned(), kind };
     let mut names = METRICS.names.lock();
     let is_known =
         names.contains(name) || (names.len() < MAX_LABELLED_NAMES && names.insert(name.to_owned()));
     drop(names);
-    let label = exported(if is_known { name } else { "other" });
+    let name = if is_known { name.to_owned().into() } else { "other".into() };
+    let label: Labels<2> = [("business_object", name), ("kind", kind.into())];
     METRICS.business_object_exports.get_or_create(&label).inc();
     METRICS.business_object_objects.get_or_create(&label).inc_by(objects);
 }
@@ -112,17 +115,15 @@ pub fn count_business_object_export(name: &str, kind: &'static str, objects: u64
 /// Counts a delivery attempt that has ended.
 pub fn count_delivery(target: &str, delivered: bool, bytes: u64, seconds: f64) {
     let outcome = if delivered { "delivered" } else { "failed" };
-    METRICS.deliveries.get_or_create(&DeliveryLabels { target: target.to_owned(), outcome }).inc();
+    let label: (&str, Cow<'static, str>) = ("target", target.to_owned().into());
+    METRICS.deliveries.get_or_create(&[label.clone(), ("outcome", outcome.into())]).inc();
     METRICS.delivery_seconds.observe(seconds);
     METRICS.counts.count_event(|count| {
         count.delivered += u64::from(delivered);
         count.failed += u64::from(!delivered);
     });
     if delivered {
-        METRICS
-            .delivered_bytes
-            .get_or_create(&TargetLabel { target: target.to_owned() })
-            .inc_by(bytes);
+        METRICS.delivered_bytes.get_or_create(&[label]).inc_by(bytes);
     }
 }
 
@@ -130,7 +131,11 @@ pub fn count_delivery(target: &str, delivered: bool, bytes: u64, seconds: f64) {
 /// label value takes memory until the process ends.
 pub fn count_http_request(route: &str, method: &str, status: u16, seconds: f64) {
     let method = METHODS.into_iter().find(|known| *known == method).unwrap_or("other");
-    let request = RequestLabels { route: route.to_owned(), method, status: u32::from(status) };
+    let request: Labels<3> = [
+        ("route", route.to_owned().into()),
+        ("method", method.into()),
+        ("status", status.to_string().into()),
+    ];
     METRICS.http_requests.get_or_create(&request).inc();
     METRICS.http_seconds.observe(seconds);
 }
@@ -214,74 +219,6 @@ pub fn start_counting() {
     LazyLock::force(&METRICS);
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabel {
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReasonLabel {
-    reason: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResultLabel {
-    result: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DeliveryLabels {
-    target: String,
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ExportLabels {
-    business_object: String,
-    kind: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TargetLabel {
-    target: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    route: String,
-    method: &'static str,
-    status: u32,
-}
-
-struct Metrics {
-    started: Instant,
-    counts: Counts,
-    levels: LevelHistory,
-    registry: Registry,
-    ingestions: Family<OutcomeLabel, Counter>,
-    ingested_objects: Counter,
-    ingested_bytes: Counter,
-    rejected_objects: Counter,
-    removed_dead_letters: Family<ReasonLabel, Counter>,
-    ingestion_seconds: Histogram,
-    validations: Family<ResultLabel, Counter>,
-    validated_objects: Counter,
-    validation_seconds: Histogram,
-    exports: Counter,
-    exported_objects: Counter,
-    exported_bytes: Counter,
-    export_seconds: Histogram,
-    names: Mutex<HashSet<String>>,
-    business_object_exports: Family<ExportLabels, Counter>,
-    business_object_objects: Family<ExportLabels, Counter>,
-    certificate: AtomicI64,
-    deliveries: Family<DeliveryLabels, Counter>,
-    delivered_bytes: Family<TargetLabel, Counter>,
-    delivery_seconds: Histogram,
-    http_requests: Family<RequestLabels, Counter>,
-    http_seconds: Histogram,
-}
-
 /// Creates a histogram with buckets from a millisecond to half a minute.
 fn new_duration_histogram() -> Histogram {
     Histogram::new([
@@ -289,135 +226,85 @@ fn new_duration_histogram() -> Histogram {
     ])
 }
 
-impl Metrics {
-    fn new() -> Self {
-        let started = Instant::now();
-        let metrics = Self {
-            started,
-            counts: Counts::new(started),
-            levels: LevelHistory::new(started),
-            registry: Registry::default(),
-            ingestions: Family::default(),
-            ingested_objects: Counter::default(),
-            ingested_bytes: Counter::default(),
-            rejected_objects: Counter::default(),
-            removed_dead_letters: Family::default(),
-            ingestion_seconds: new_duration_histogram(),
-            validations: Family::default(),
-            validated_objects: Counter::default(),
-            validation_seconds: Histogram::new([
-                0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0,
-            ]),
-            exports: Counter::default(),
-            exported_objects: Counter::default(),
-            exported_bytes: Counter::default(),
-            export_seconds: new_duration_histogram(),
-            names: Mutex::default(),
-            business_object_exports: Family::default(),
-            business_object_objects: Family::default(),
-            certificate: AtomicI64::new(NO_EXPIRY),
-            deliveries: Family::default(),
-            delivered_bytes: Family::default(),
-            delivery_seconds: new_duration_histogram(),
-            http_requests: Family::default(),
-            http_seconds: new_duration_histogram(),
-        };
-        metrics.register_all()
-    }
+/// Creates a histogram with buckets from a tenth of a second to two hours.
+fn new_run_histogram() -> Histogram {
+    Histogram::new([0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0])
+}
 
-    fn register_all(mut self) -> Self {
-        let mut registry = Registry::with_prefix("penstock");
-        registry.register("ingestions", "Ingestions, by outcome", self.ingestions.clone());
-        registry.register("ingested_objects", "Objects committed", self.ingested_objects.clone());
-        registry.register(
-            "ingested_bytes",
-            "Bytes of request bodies whose objects were committed",
-            self.ingested_bytes.clone(),
-        );
-        registry.register(
-            "rejected_objects",
-            "Objects that ingestions with onError=skip rejected",
-            self.rejected_objects.clone(),
-        );
-        registry.register(
-            "dead_letters_removed",
-            "Dead letters removed by service.limits.rejected.bytes (evicted) and .age (expired)",
-            self.removed_dead_letters.clone(),
-        );
-        registry.register(
-            "ingestion_seconds",
-            "Time from a request body to its commit",
-            self.ingestion_seconds.clone(),
-        );
-        registry.register(
-            "validation_runs",
-            "Validations of everything that a Business Object has, by result",
-            self.validations.clone(),
-        );
-        registry.register(
-            "validation_objects",
-            "Members of Business Objects that these validations have read",
-            self.validated_objects.clone(),
-        );
-        registry.register(
-            "validation_seconds",
-            "Duration of these validations",
-            self.validation_seconds.clone(),
-        );
-        registry.register("exports_queued", "Exports rendered and queued", self.exports.clone());
-        registry.register(
-            "exported_objects",
-            "Objects in the exports that were queued",
-            self.exported_objects.clone(),
-        );
-        registry.register(
-            "exported_bytes",
-            "Bytes of the exports that were queued",
-            self.exported_bytes.clone(),
-        );
-        registry.register(
-            "export_render_seconds",
-            "Time to render an export",
-            self.export_seconds.clone(),
-        );
-        registry.register(
-            "business_object_exports",
-            "Exports queued, one for each target, by Business Object and kind",
-            self.business_object_exports.clone(),
-        );
-        registry.register(
-            "business_object_exported_objects",
-            "Objects in these exports",
-            self.business_object_objects.clone(),
-        );
-        registry.register(
-            "deliveries",
-            "Delivery attempts, by target and outcome",
-            self.deliveries.clone(),
-        );
-        registry.register(
-            "delivered_bytes",
-            "Bytes delivered to targets",
-            self.delivered_bytes.clone(),
-        );
-        registry.register(
-            "delivery_seconds",
-            "Duration of a delivery attempt",
-            self.delivery_seconds.clone(),
-        );
-        registry.register(
-            "http_requests",
-            "HTTP requests answered, by route, method and status",
-            self.http_requests.clone(),
-        );
-        registry.register(
-            "http_seconds",
-            "Time to answer an HTTP request",
-            self.http_seconds.clone(),
-        );
-        self.registry = registry;
-        self
-    }
+/// Declares the metrics that are updated as events happen: field, type, constructor, name and help.
+macro_rules! metrics {
+    ($($field:ident: $type:ty = $create:path, $name:literal, $help:literal;)+) => {
+        struct Metrics {
+            started: Instant,
+            counts: Counts,
+            levels: LevelHistory,
+            registry: Registry,
+            /// The Business Objects with a label of their own.
+            names: Mutex<HashSet<String>>,
+            certificate: AtomicI64,
+            $($field: $type,)+
+        }
+
+        impl Metrics {
+            fn new() -> Self {
+                let started = Instant::now();
+                let mut registry = Registry::with_prefix("penstock");
+                $(
+                    let $field: $type = $create();
+                    registry.register($name, $help, $field.clone());
+                )+
+                Self {
+                    started,
+                    counts: Counts::new(started),
+                    levels: LevelHistory::new(started),
+                    registry,
+                    names: Mutex::default(),
+                    certificate: AtomicI64::new(NO_EXPIRY),
+                    $($field,)+
+                }
+            }
+        }
+    };
+}
+
+metrics! {
+    ingestions: Family<Labels<1>, Counter> = Family::default, "ingestions", "Ingestions, by outcome";
+    ingested_objects: Counter = Counter::default, "ingested_objects", "Objects committed";
+    ingested_bytes: Counter = Counter::default,
+        "ingested_bytes", "Bytes of request bodies whose objects were committed";
+    rejected_objects: Counter = Counter::default,
+        "rejected_objects", "Objects that ingestions with onError=skip rejected";
+    removed_dead_letters: Family<Labels<1>, Counter> = Family::default, "dead_letters_removed",
+        "Dead letters removed by service.limits.rejected.bytes (evicted) and .age (expired)";
+    ingestion_seconds: Histogram = new_duration_histogram,
+        "ingestion_seconds", "Time from a request body to its commit";
+    validations: Family<Labels<1>, Counter> = Family::default,
+        "validation_runs", "Validations of everything that a Business Object has, by result";
+    validated_objects: Counter = Counter::default,
+        "validation_objects", "Members of Business Objects that these validations have read";
+    validation_seconds: Histogram = new_run_histogram,
+        "validation_seconds", "Duration of these validations";
+    exports: Counter = Counter::default, "exports_queued", "Exports rendered and queued";
+    exported_objects: Counter = Counter::default,
+        "exported_objects", "Objects in the exports that were queued";
+    exported_bytes: Counter = Counter::default,
+        "exported_bytes", "Bytes of the exports that were queued";
+    export_seconds: Histogram = new_duration_histogram,
+        "export_render_seconds", "Time to render an export";
+    business_object_exports: Family<Labels<2>, Counter> = Family::default, "business_object_exports",
+        "Exports queued, one for each target, by Business Object and kind";
+    business_object_objects: Family<Labels<2>, Counter> = Family::default,
+        "business_object_exported_objects", "Objects in these exports";
+    deliveries: Family<Labels<2>, Counter> = Family::default,
+        "deliveries", "Delivery attempts, by target and outcome";
+    delivered_bytes: Family<Labels<1>, Counter> = Family::default,
+        "delivered_bytes", "Bytes delivered to targets";
+    delivery_seconds: Histogram = new_duration_histogram,
+        "delivery_seconds", "Duration of a delivery attempt";
+    http_requests: Family<Labels<3>, Counter> = Family::default,
+        "http_requests", "HTTP requests answered, by route, method and status";
+    http_seconds: Histogram = new_duration_histogram,
+        "http_seconds", "Time to answer an HTTP request";
 }
 
 #[cfg(test)]

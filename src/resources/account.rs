@@ -1,5 +1,6 @@
 //! Accounts.
 use crate::body::accept_answer;
+use crate::names::wire_names;
 use crate::role::{AccountRole, Role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,17 +64,12 @@ pub enum AccountSource {
     ApiKey,
 }
 
-impl AccountSource {
-    /// Returns the name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::BuiltIn => "built-in",
-            Self::OpenIdConnect => "openid-connect",
-            Self::ServiceAccount => "service-account",
-            Self::ApiKey => "api-key",
-        }
-    }
-}
+wire_names!(AccountSource {
+    BuiltIn: "built-in",
+    OpenIdConnect: "openid-connect",
+    ServiceAccount: "service-account",
+    ApiKey: "api-key",
+});
 
 /// A new built-in account.
 #[derive(JsonSchema)]

@@ -1,5 +1,6 @@
 //! Business Objects.
 use crate::body::accept_answer;
+use crate::names::wire_names;
 use crate::namespace::DefinedNamespace;
 use crate::warning::Warning;
 use schemars::{JsonSchema, Schema};
@@ -124,30 +125,7 @@ pub enum ValidationMode {
     Off,
 }
 
-impl ValidationMode {
-    /// All modes.
-    pub const ALL: [Self; 3] = [Self::Reject, Self::Warn, Self::Off];
-
-    /// Returns its name, as definitions write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reject => "reject",
-            Self::Warn => "warn",
-            Self::Off => "off",
-        }
-    }
-
-    /// Returns the mode of this name.
-    ///
-    /// # Errors
-    /// Says which names there are.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|mode| mode.name() == name)
-            .ok_or_else(|| format!("there is no mode {name:?}; use reject, warn or off"))
-    }
-}
+wire_names!(ValidationMode, "mode" { Reject: "reject", Warn: "warn", Off: "off" });
 
 /// Which ingestions become changes under review: none, only on request, or all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -162,30 +140,7 @@ pub enum Review {
     Required,
 }
 
-impl Review {
-    /// All values.
-    pub const ALL: [Self; 3] = [Self::Off, Self::Optional, Self::Required];
-
-    /// Returns its name, as definitions write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Optional => "optional",
-            Self::Required => "required",
-        }
-    }
-
-    /// Returns the value of this name.
-    ///
-    /// # Errors
-    /// Says which names there are.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|review| review.name() == name)
-            .ok_or_else(|| format!("there is no review {name:?}; use off, optional or required"))
-    }
-}
+wire_names!(Review, "review" { Off: "off", Optional: "optional", Required: "required" });
 
 /// The progress of the deletion of a Business Object with its objects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

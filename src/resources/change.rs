@@ -1,10 +1,10 @@
 //! Changes under review.
 use crate::ingestion::{IngestedObject, IngestedStatus, Mode, Warning};
+use crate::names::wire_names;
 use crate::problem::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::fmt;
 
 /// The response to an ingestion that became a change, sent after it is synced to disk.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -49,43 +49,14 @@ pub enum ChangeState {
     Withdrawn,
 }
 
+wire_names!(ChangeState, "state" {
+    Draft: "draft", Submitted: "submitted", Approved: "approved", Rejected: "rejected", Withdrawn: "withdrawn",
+});
+
 impl ChangeState {
-    /// All states.
-    pub const ALL: [Self; 5] =
-        [Self::Draft, Self::Submitted, Self::Approved, Self::Rejected, Self::Withdrawn];
-
-    /// Returns its name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::Submitted => "submitted",
-            Self::Approved => "approved",
-            Self::Rejected => "rejected",
-            Self::Withdrawn => "withdrawn",
-        }
-    }
-
-    /// Returns the state of this name.
-    ///
-    /// # Errors
-    /// Says which names there are.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|state| state.name() == name).ok_or_else(|| {
-            format!(
-                "there is no state {name:?}; use draft, submitted, approved, rejected or withdrawn"
-            )
-        })
-    }
-
     /// Returns whether a step can still change it.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Draft | Self::Submitted)
-    }
-}
-
-impl fmt::Display for ChangeState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

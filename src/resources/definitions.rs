@@ -1,4 +1,5 @@
 //! Definition files that `penstock apply` sends, and what applying them does.
+use crate::names::wire_names;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -53,20 +54,14 @@ pub enum DefinitionKind {
     BusinessObject,
 }
 
+wire_names!(DefinitionKind {
+    Namespace: "Namespace",
+    Shapes: "Shapes",
+    Group: "Group",
+    BusinessObject: "BusinessObject",
+});
+
 impl DefinitionKind {
-    /// All kinds, in the order in which definitions depend on each other.
-    pub const ALL: [Self; 4] = [Self::Namespace, Self::Shapes, Self::Group, Self::BusinessObject];
-
-    /// Returns its name, as files write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Namespace => "Namespace",
-            Self::Shapes => "Shapes",
-            Self::Group => "Group",
-            Self::BusinessObject => "BusinessObject",
-        }
-    }
-
     /// Returns what people call it.
     pub fn label(self) -> &'static str {
         match self {
@@ -75,12 +70,6 @@ impl DefinitionKind {
             Self::Group => "group",
             Self::BusinessObject => "Business Object",
         }
-    }
-}
-
-impl fmt::Display for DefinitionKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -131,19 +120,10 @@ pub enum ApplyAction {
     Kept,
 }
 
-impl ApplyAction {
-    /// All actions, in the order of a summary.
-    pub const ALL: [Self; 5] =
-        [Self::Created, Self::Changed, Self::Deleted, Self::Unmanaged, Self::Kept];
-
-    /// Returns its name, as lines of text write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Changed => "changed",
-            Self::Deleted => "deleted",
-            Self::Unmanaged => "unmanaged",
-            Self::Kept => "kept",
-        }
-    }
-}
+wire_names!(ApplyAction {
+    Created: "created",
+    Changed: "changed",
+    Deleted: "deleted",
+    Unmanaged: "unmanaged",
+    Kept: "kept",
+});

@@ -1,4 +1,5 @@
 //! Exports, their files and their targets.
+use crate::names::wire_names;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -68,15 +69,7 @@ pub enum Doubt {
     Behind,
 }
 
-impl Doubt {
-    /// Returns the name in the metadata of an object.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Unsynchronised => "unsynchronised",
-            Self::Behind => "behind",
-        }
-    }
-}
+wire_names!(Doubt { Unsynchronised: "unsynchronised", Behind: "behind" });
 
 /// The content of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -90,16 +83,7 @@ pub enum ExportKind {
     Deleted,
 }
 
-impl ExportKind {
-    /// Returns the name in keys, in the metadata of an object and in the file.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Incremental => "incremental",
-            Self::Deleted => "deleted",
-        }
-    }
-}
+wire_names!(ExportKind { Full: "full", Incremental: "incremental", Deleted: "deleted" });
 
 /// The status of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

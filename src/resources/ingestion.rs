@@ -1,11 +1,11 @@
 //! Ingestions: their responses and records.
 use crate::dead_letter::RejectedObject;
 use crate::export::Doubt;
+use crate::names::wire_names;
 use crate::problem::ViolatedConstraint;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::fmt;
 
 /// The response to an ingestion, sent after the data is synced to disk.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -78,29 +78,14 @@ pub enum Mode {
     Validate,
 }
 
-impl Mode {
-    /// All modes.
-    pub const ALL: [Self; 6] =
-        [Self::Add, Self::Replace, Self::Update, Self::Merge, Self::Delete, Self::Validate];
-
-    /// Returns the name as in the query parameter.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Add => "ADD",
-            Self::Replace => "REPLACE",
-            Self::Update => "UPDATE",
-            Self::Merge => "MERGE",
-            Self::Delete => "DELETE",
-            Self::Validate => "VALIDATE",
-        }
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+wire_names!(Mode {
+    Add: "ADD",
+    Replace: "REPLACE",
+    Update: "UPDATE",
+    Merge: "MERGE",
+    Delete: "DELETE",
+    Validate: "VALIDATE",
+});
 
 /// What an ingestion does if an object has an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema)]

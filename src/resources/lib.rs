@@ -20,6 +20,7 @@ pub mod gateway;
 pub mod graphql;
 pub mod group;
 pub mod ingestion;
+mod names;
 pub mod namespace;
 pub mod object;
 mod page;

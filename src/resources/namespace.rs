@@ -1,5 +1,6 @@
 //! Namespaces.
 use crate::body::accept_answer;
+use crate::names::wire_names;
 use crate::warning::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,27 +64,6 @@ pub enum Generator {
     Manual,
 }
 
-impl Generator {
-    /// All generators.
-    pub const ALL: [Self; 4] = [Self::Uuid, Self::Counter, Self::Alphanumeric, Self::Manual];
-
-    /// Returns its name, as definitions write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Uuid => "uuid",
-            Self::Counter => "counter",
-            Self::Alphanumeric => "alphanumeric",
-            Self::Manual => "manual",
-        }
-    }
-
-    /// Returns the generator of this name.
-    ///
-    /// # Errors
-    /// Says which names there are.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|generator| generator.name() == name).ok_or_else(|| {
-            format!("there is no generator {name:?}; use uuid, counter, alphanumeric or manual")
-        })
-    }
-}
+wire_names!(Generator, "generator" {
+    Uuid: "uuid", Counter: "counter", Alphanumeric: "alphanumeric", Manual: "manual",
+});

@@ -1,8 +1,8 @@
 //! The roles of accounts and credentials.
+use crate::names::wire_names;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::fmt;
 
 /// A role, in ascending order: each includes the rights of those before it.
 #[derive(
@@ -23,29 +23,12 @@ pub enum Role {
     Admin,
 }
 
+wire_names!(Role { Metrics: "Metrics", User: "User", Contributor: "Contributor", Admin: "Admin" });
+
 impl Role {
-    /// All roles in ascending order.
-    pub const ALL: [Self; 4] = [Self::Metrics, Self::User, Self::Contributor, Self::Admin];
-
-    /// Returns the name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Metrics => "Metrics",
-            Self::User => "User",
-            Self::Contributor => "Contributor",
-            Self::Admin => "Admin",
-        }
-    }
-
     /// Returns the role with this name, ignoring case.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.name().eq_ignore_ascii_case(name))
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -1,4 +1,5 @@
 //! Validations of everything that a Business Object has.
+use crate::names::wire_names;
 use crate::problem::ViolatedConstraint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,18 +57,15 @@ pub enum ValidationState {
     Cancelled,
 }
 
-impl ValidationState {
-    /// Returns its name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Finished => "finished",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
+wire_names!(ValidationState {
+    Queued: "queued",
+    Running: "running",
+    Finished: "finished",
+    Failed: "failed",
+    Cancelled: "cancelled",
+});
 
+impl ValidationState {
     /// Returns whether it waits or runs.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Queued | Self::Running)

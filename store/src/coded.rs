@@ -2,8 +2,8 @@
 use crate::index::{
     CodedPattern, CodedQuad, DEFAULT_GRAPH, QuadScan, TermCode, ValueScan, View, list_graphs,
 };
-use crate::{Error, Snapshot, Transaction, ValueKey, ValueRange, term};
-use oxrdf::{GraphName, GraphNameRef, Term, TermRef};
+use crate::{Error, Snapshot, Transaction, ValueKey, ValueRange};
+use oxrdf::{Term, TermRef};
 
 impl TermCode {
     /// The code of the default graph, which is not a term.
@@ -38,35 +38,12 @@ impl<'a> CodeReader<'a> {
         code.map(|code| TermCode::from_object(&code.0)).transpose()
     }
 
-    /// Returns the code of a graph; `None` if no quad can be in it.
-    ///
-    /// # Errors
-    /// As all reads of a snapshot.
-    pub fn find_graph_code(&self, graph: GraphNameRef<'_>) -> Result<Option<TermCode>, Error> {
-        match term::graph_to_term(graph) {
-            None => Ok(Some(TermCode::DEFAULT_GRAPH)),
-            Some(term) => self.find_code(term),
-        }
-    }
-
     /// Returns the term of a code of this snapshot.
     ///
     /// # Errors
     /// As all reads of a snapshot; [`Error::Index`] for a code of another store.
     pub fn decode_code(&self, code: &TermCode) -> Result<Term, Error> {
         self.0.decode_code(code)
-    }
-
-    /// Returns the graph of a code of this snapshot.
-    ///
-    /// # Errors
-    /// As [`Self::decode_code`].
-    pub fn decode_graph(&self, code: &TermCode) -> Result<GraphName, Error> {
-        if *code == TermCode::DEFAULT_GRAPH {
-            return Ok(GraphName::DefaultGraph);
-        }
-        let term = self.decode_code(code)?;
-        term::to_graph(term).ok_or_else(|| Error::Index("a graph is a literal".into()))
     }
 
     /// Returns the codes of the graphs that have quads, with that of the default graph.

@@ -53,25 +53,32 @@ fn any_quad() -> impl Strategy<Value = Quad> {
         .prop_map(|(s, p, o, g)| Quad::new(s, iri(format!("p{p}")), o, g))
 }
 
+/// Returns the graph of a quad as a term; `None` for the default graph.
+fn graph_term(quad: &Quad) -> Option<Term> {
+    match quad.graph_name.clone() {
+        GraphName::NamedNode(graph) => Some(graph.into()),
+        GraphName::BlankNode(graph) => Some(graph.into()),
+        GraphName::DefaultGraph => None,
+    }
+}
+
 fn find_codes(snapshot: &Snapshot, quad: &Quad) -> CodedQuad {
     let term = |term: oxrdf::TermRef<'_>| snapshot.codes().find_code(term).unwrap().unwrap();
     [
         term(quad.subject.as_ref().into()),
         term(quad.predicate.as_ref().into()),
         term(quad.object.as_ref()),
-        snapshot.codes().find_graph_code(quad.graph_name.as_ref()).unwrap().unwrap(),
+        graph_term(quad).map_or(TermCode::DEFAULT_GRAPH, |graph| term(graph.as_ref())),
     ]
 }
 
 fn check_decoding(snapshot: &Snapshot, quad: &Quad, codes: &CodedQuad) {
     let [subject, predicate, object, graph] = codes;
-    assert_eq!(snapshot.codes().decode_code(subject).unwrap(), Term::from(quad.subject.clone()));
-    assert_eq!(
-        snapshot.codes().decode_code(predicate).unwrap(),
-        Term::from(quad.predicate.clone())
-    );
-    assert_eq!(snapshot.codes().decode_code(object).unwrap(), quad.object);
-    assert_eq!(snapshot.codes().decode_graph(graph).unwrap(), quad.graph_name);
+    let decode = |code| snapshot.codes().decode_code(code).unwrap();
+    assert_eq!(decode(subject), Term::from(quad.subject.clone()));
+    assert_eq!(decode(predicate), Term::from(quad.predicate.clone()));
+    assert_eq!(decode(object), quad.object);
+    assert_eq!((*graph != TermCode::DEFAULT_GRAPH).then(|| decode(graph)), graph_term(quad));
 }
 
 /// Reads all 16 shapes of patterns with the terms of some quads, of one quad or of four.

@@ -168,7 +168,11 @@ fn check_coded_reads(snapshot: &Snapshot, content: &Content) {
         let [subject, predicate, object, graph] = &quad;
         let subject = snapshot.codes().decode_code(subject).unwrap();
         let predicate = snapshot.codes().decode_code(predicate).unwrap();
-        let graph = snapshot.codes().decode_graph(graph).unwrap();
+        let graph = if *graph == crate::TermCode::DEFAULT_GRAPH {
+            GraphName::DefaultGraph
+        } else {
+            crate::term::to_graph(snapshot.codes().decode_code(graph).unwrap()).unwrap()
+        };
         let (Term::NamedNode(subject), Term::NamedNode(predicate)) = (subject, predicate) else {
             panic!("a subject or a predicate is no IRI");
         };

@@ -27,10 +27,7 @@ proptest! {
 
     #[test]
     fn graphql_the_view_and_the_export_agree_on_every_value(
-        (shape, objects) in mappings::tree().prop_flat_map(|shape| {
-            let objects = data::objects(&shape);
-            (Just(shape), objects)
-        }),
+        (shape, objects) in data::with(mappings::tree(), data::objects),
     ) {
         // The root has a namespace of its own, so that nested objects do not belong to the Business Object.
         agree(&Shape { namespace: "Root".to_owned(), ..shape }, &objects);
@@ -55,10 +52,7 @@ proptest! {
 
     #[test]
     fn they_agree_on_objects_nested_in_themselves(
-        (shape, objects) in mappings::linked().prop_flat_map(|shape| {
-            let objects = data::linked_objects(&shape);
-            (Just(shape), objects)
-        }),
+        (shape, objects) in data::with(mappings::linked(), data::linked_objects),
     ) {
         agree(&shape, &objects);
     }

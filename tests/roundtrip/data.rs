@@ -12,6 +12,17 @@ pub(crate) const LANGUAGES: [&str; 3] = ["de", "de-AT", "en"];
 /// The URI of the object that [`number`] numbers first.
 pub(crate) const ROOT: &str = "urn:o:1";
 
+/// Generates shapes, each with data that fits it.
+pub(crate) fn with<D: Strategy>(
+    shapes: impl Strategy<Value = Shape>,
+    data: impl Fn(&Shape) -> D,
+) -> impl Strategy<Value = (Shape, D::Value)> {
+    shapes.prop_flat_map(move |shape| {
+        let data = data(&shape);
+        (Just(shape), data)
+    })
+}
+
 /// Generates objects, some of them with a URI.
 pub(crate) fn objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<> {
     let shape = shape.clone();

@@ -38,10 +38,7 @@ proptest! {
 
     #[test]
     fn objects_of_documents_are_those_of_data(
-        (shape, objects) in mappings::tree().prop_flat_map(|shape| {
-            let objects = data::named_objects(&shape);
-            (Just(shape), objects)
-        }),
+        (shape, objects) in data::with(mappings::tree(), data::named_objects),
     ) {
         let elements = text::elements(&objects);
         let plain = fixture_of(&shape);

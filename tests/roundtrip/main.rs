@@ -60,10 +60,7 @@ proptest! {
 
     #[test]
     fn ingested_data_round_trips_through_the_view(
-        (shape, objects) in mappings::tree().prop_flat_map(|shape| {
-            let objects = data::objects(&shape);
-            (Just(shape), objects)
-        }),
+        (shape, objects) in data::with(mappings::tree(), data::objects),
     ) {
         let fixture = fixture_of(&shape);
         let answer = fixture.send(Mode::Add, &text::elements(&objects)).unwrap();
@@ -76,10 +73,7 @@ proptest! {
 
     #[test]
     fn adding_twice_has_no_effect(
-        (shape, objects) in mappings::tree().prop_flat_map(|shape| {
-            let objects = data::named_objects(&shape);
-            (Just(shape), objects)
-        }),
+        (shape, objects) in data::with(mappings::tree(), data::named_objects),
     ) {
         let fixture = fixture_of(&shape);
         fixture.send(Mode::Add, &text::elements(&objects)).unwrap();
@@ -93,10 +87,7 @@ proptest! {
 
     #[test]
     fn values_in_other_forms_give_the_same_graph(
-        (shape, objects) in mappings::tree().prop_flat_map(|shape| {
-            let objects = data::named_objects(&shape);
-            (Just(shape), objects)
-        }),
+        (shape, objects) in data::with(mappings::tree(), data::named_objects),
         seed in any::<u64>(),
     ) {
         let (mut others, mut seed) = (objects.clone(), seed.max(1));
@@ -113,10 +104,7 @@ proptest! {
 
     #[test]
     fn the_order_of_fields_elements_and_objects_does_not_matter(
-        (shape, objects) in mappings::tree().prop_flat_map(|shape| {
-            let objects = data::named_objects(&shape);
-            (Just(shape), objects)
-        }),
+        (shape, objects) in data::with(mappings::tree(), data::named_objects),
         seed in any::<u64>(),
     ) {
         let mut shuffled = Json::Array(objects.clone());
@@ -132,10 +120,7 @@ proptest! {
 
     #[test]
     fn an_export_ingested_into_an_empty_store_gives_the_same_graph(
-        (shape, objects) in mappings::linked().prop_flat_map(|shape| {
-            let objects = data::linked_objects(&shape);
-            (Just(shape), objects)
-        }),
+        (shape, objects) in data::with(mappings::linked(), data::linked_objects),
     ) {
         let fixture = fixture_of(&shape);
         fixture.send(Mode::Add, &text::elements(&objects)).unwrap();
@@ -148,10 +133,7 @@ proptest! {
 
     #[test]
     fn replacing_removes_all_previous_values(
-        (shape, [old, new]) in mappings::tree().prop_flat_map(|shape| {
-            let versions = data::versions(&shape);
-            (Just(shape), versions)
-        }),
+        (shape, [old, new]) in data::with(mappings::tree(), data::versions),
     ) {
         let (fixture, fresh) = (fixture_of(&shape), fixture_of(&shape));
         fixture.send(Mode::Add, &text::elements(&old)).unwrap();
@@ -162,10 +144,7 @@ proptest! {
 
     #[test]
     fn deleting_everything_empties_the_store(
-        (shape, objects) in mappings::linked().prop_flat_map(|shape| {
-            let objects = data::linked_objects(&shape);
-            (Just(shape), objects)
-        }),
+        (shape, objects) in data::with(mappings::linked(), data::linked_objects),
     ) {
         let fixture = fixture_of(&shape);
         let answer = fixture.send(Mode::Add, &text::elements(&objects)).unwrap();

@@ -30,10 +30,7 @@ proptest! {
 
     #[test]
     fn accepted_data_conforms_and_other_data_does_not(
-        (shape, mut objects) in strict_tree().prop_flat_map(|shape| {
-            let objects = data::objects(&shape);
-            (Just(shape), objects)
-        }),
+        (shape, mut objects) in data::with(strict_tree(), data::objects),
         seed in 1..u64::MAX,
     ) {
         let mut seed = seed;

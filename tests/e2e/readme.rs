@@ -64,23 +64,6 @@ fn blocks(page: &str, language: &str) -> String {
 }
 
 fn list_blocks(page: &str, language: &str) -> Vec<String> {
-    let mut blocks = Vec::new();
-    let mut inside = false;
-    for line in page.lines() {
-        match line.strip_prefix("```") {
-            Some(fence) => {
-                inside = fence == language;
-                if inside {
-                    blocks.push(String::new());
-                }
-            }
-            None if inside => {
-                let block: &mut String = blocks.last_mut().unwrap();
-                block.push_str(line);
-                block.push('\n');
-            }
-            None => {}
-        }
-    }
-    blocks
+    let found = code_blocks(page).into_iter().filter(|(info, _)| *info == language);
+    found.map(|(_, text)| format!("{text}\n")).collect()
 }

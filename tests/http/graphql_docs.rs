@@ -8,7 +8,7 @@ async fn the_examples_equal_the_answers() {
     let server = TestApp::plain().await;
     let mut asked: Option<&str> = None;
     let mut answered = 0;
-    for (language, text) in blocks() {
+    for (language, text) in code_blocks(PAGE) {
         match (language.split_once(' '), language) {
             (Some(("yaml", name)), _) => {
                 let definition = json!({"name": name, "config": text}).to_string();
@@ -37,11 +37,4 @@ async fn the_examples_equal_the_answers() {
     }
     assert!(answered > 5 && asked.is_none());
     server.stop().await;
-}
-
-/// Returns the blocks of code with the text after their fence.
-fn blocks() -> Vec<(&'static str, &'static str)> {
-    let parts: Vec<&str> = PAGE.split("```").collect();
-    let inner = parts.iter().skip(1).step_by(2);
-    inner.map(|block| block.split_once('\n').unwrap()).collect()
 }

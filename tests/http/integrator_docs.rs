@@ -9,15 +9,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 const PAGE: &str = include_str!("../../docs/ingest.md");
 
-/// Returns the code blocks, each with the text after its fence.
-fn blocks() -> Vec<(&'static str, &'static str)> {
-    let parts: Vec<&str> = PAGE.split("\n```").collect();
-    let inner = parts.iter().skip(1).step_by(2);
-    inner.map(|block| block.split_once('\n').unwrap()).collect()
-}
-
 fn block(info: &str) -> &'static str {
-    let (_, text) = blocks().into_iter().find(|(found, _)| *found == info).unwrap();
+    let (_, text) = code_blocks(PAGE).into_iter().find(|(found, _)| *found == info).unwrap();
     text
 }
 
@@ -179,7 +172,8 @@ async fn each_command_of_the_page_succeeds() {
     fixture.write("pumps.csv", block("csv pumps.csv"));
     let skip = "/api/v1/business-objects/Pumps?onError=skip";
     let answer = fixture.server.post(skip, &json!({"data": [{"tag": 1}]})).await.expect(200).json();
-    let commands: Vec<_> = blocks().into_iter().filter(|(info, _)| *info == "sh").collect();
+    let commands: Vec<_> =
+        code_blocks(PAGE).into_iter().filter(|(info, _)| *info == "sh").collect();
     assert!(commands.len() >= 4, "the page has lost its commands");
     for (_, command) in commands {
         let command = format!(

@@ -10,7 +10,7 @@ const PAGE: &str = include_str!("../../docs/mapping.md");
 #[tokio::test]
 async fn the_examples_become_the_quads_that_the_page_shows() {
     let server = TestApp::plain().await;
-    for (_, text) in blocks().into_iter().filter(|(info, _)| *info == "json namespaces") {
+    for (_, text) in code_blocks(PAGE).into_iter().filter(|(info, _)| *info == "json namespaces") {
         for namespace in serde_json::from_str::<Vec<Value>>(text).unwrap() {
             let path = format!("/api/v1/namespaces/{}", namespace["name"].text());
             server.send("PUT", &path, &[JSON], namespace.to_string()).await.expect(201);
@@ -18,7 +18,7 @@ async fn the_examples_become_the_quads_that_the_page_shows() {
     }
     let mut expected = HashSet::new();
     let mut examples = 0;
-    for (info, text) in blocks() {
+    for (info, text) in code_blocks(PAGE) {
         if let Some(name) = info.strip_prefix("yaml ") {
             let definition = json!({"name": name, "config": text}).to_string();
             server.send("PUT", "/api/v1/business-objects", &[JSON], definition).await.expect(201);
@@ -45,11 +45,4 @@ async fn the_examples_become_the_quads_that_the_page_shows() {
 
 fn quads(format: RdfFormat, text: &[u8]) -> HashSet<Quad> {
     RdfParser::from_format(format).for_slice(text).map(Result::unwrap).collect()
-}
-
-/// Returns the code blocks, each with the text after its fence.
-fn blocks() -> Vec<(&'static str, &'static str)> {
-    let parts: Vec<&str> = PAGE.split("\n```").collect();
-    let inner = parts.iter().skip(1).step_by(2);
-    inner.map(|block| block.split_once('\n').unwrap()).collect()
 }

@@ -60,3 +60,9 @@ impl TextExt for str {
 pub fn each(values: Value) -> Vec<Value> {
     serde_json::from_value(values).unwrap()
 }
+
+/// Returns the code blocks of a page, each with the text after its fence.
+pub fn code_blocks(page: &str) -> Vec<(&str, &str)> {
+    let inner = page.split("\n```").skip(1).step_by(2);
+    inner.map(|block| block.split_once('\n').unwrap()).collect()
+}

@@ -32,7 +32,7 @@ pub use app::{TestApp, definition, expect_continue, lent, read_rest, s3_settings
 pub use caller::{Caller, Client, Person, connect, control, encode_form, escaped};
 pub use caller::{FORM, HTML, JSON, NDJSON, TURTLE};
 pub use command::{CommandExt, OutputExt};
-pub use json::{JsonExt, TextExt, each};
+pub use json::{JsonExt, TextExt, code_blocks, each};
 pub use process::TestProcess;
 pub use wait::{TEST_TIMEOUT, until, until_some, wait_for};
 
@@ -46,8 +46,8 @@ pub mod prelude {
     pub use crate::receiver::Receiver;
     pub use crate::{
         Answer, Caller, Client, CommandExt, JsonExt, OutputExt, Person, TEST_TIMEOUT, TestApp,
-        TestProcess, TextExt, connect, definition, each, encode_form, escaped, expect_continue,
-        lent, read_rest, s3_settings, until, until_some, wait_for,
+        TestProcess, TextExt, code_blocks, connect, definition, each, encode_form, escaped,
+        expect_continue, lent, read_rest, s3_settings, until, until_some, wait_for,
     };
     pub use crate::{FORM, HTML, JSON, NDJSON, TURTLE};
     pub use penstock_base::Role;

@@ -10,6 +10,13 @@ fn open_store(dir: &Path) -> Store {
     Store::open(dir, Options::default(), &mut |_| {}).unwrap()
 }
 
+/// Opens a store in a folder of its own, and a bus with queues of this size.
+fn open(max_events: u64, max_bytes: u64) -> (tempfile::TempDir, Store, EventBus) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_store(dir.path());
+    (dir, store, open_bus(1, max_events, max_bytes))
+}
+
 fn open_bus(epoch: u32, max_events: u64, max_bytes: u64) -> EventBus {
     let webhook = |name: &str, kinds: &[EventKind]| WebhookSubscription {
         name: name.to_owned(),
@@ -53,11 +60,13 @@ fn list_waiting(store: &Store, name: &str) -> Vec<(String, String)> {
     parsed.map(|event| (text(&event["type"]), text(&event["subject"]))).collect()
 }
 
+fn list_subjects(store: &Store, name: &str) -> Vec<String> {
+    list_waiting(store, name).into_iter().map(|(_, subject)| subject).collect()
+}
+
 #[test]
 fn an_event_waits_for_each_webhook_that_wants_it_and_keeps_its_id() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_store(dir.path());
-    let bus = open_bus(1, 100, 1 << 20);
+    let (_dir, store, bus) = open(100, 1 << 20);
     store_event(&store, &bus, EventKind::Ingestion, "i-1");
     store_event(&store, &bus, EventKind::Export, "e-1");
     bus.publish_unstored(None, EventKind::Target, "t-1", &json!({}));
@@ -85,22 +94,16 @@ fn an_event_waits_for_each_webhook_that_wants_it_and_keeps_its_id() {
 
 #[test]
 fn an_event_of_a_commit_never_passes_a_pending_one() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_store(dir.path());
-    let bus = open_bus(1, 100, 1 << 20);
+    let (_dir, store, bus) = open(100, 1 << 20);
     bus.publish_unstored(None, EventKind::Export, "first", &json!({}));
     store_event(&store, &bus, EventKind::Export, "second");
     bus.webhooks().store_pending(&store).unwrap();
-    let subjects: Vec<_> =
-        list_waiting(&store, "all").into_iter().map(|(_, subject)| subject).collect();
-    assert_eq!(subjects, ["first", "second"]);
+    assert_eq!(list_subjects(&store, "all"), ["first", "second"]);
 }
 
 #[test]
 fn a_reader_leaves_events_that_a_pending_one_may_precede() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_store(dir.path());
-    let bus = open_bus(1, 100, 1 << 20);
+    let (_dir, store, bus) = open(100, 1 << 20);
     let queues = bus.webhooks();
     let until = queues.store_pending(&store).unwrap();
     bus.publish_unstored(None, EventKind::Export, "first", &json!({}));
@@ -114,9 +117,7 @@ fn a_reader_leaves_events_that_a_pending_one_may_precede() {
 
 #[test]
 fn concurrent_readers_see_every_event_in_order() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_store(dir.path());
-    let bus = open_bus(1, 1 << 20, 1 << 30);
+    let (_dir, store, bus) = open(1 << 20, 1 << 30);
     let total = 100;
     let read_all = || {
         let mut numbers: Vec<u64> = Vec::new();
@@ -155,16 +156,12 @@ fn numbers_continue_after_the_stored_ones() {
     let bus = open_bus(6, 100, 1 << 20);
     bus.webhooks().continue_numbers(&store).unwrap();
     store_event(&store, &bus, EventKind::Export, "second");
-    let subjects: Vec<_> =
-        list_waiting(&store, "exports").into_iter().map(|(_, subject)| subject).collect();
-    assert_eq!(subjects, ["first", "second"]);
+    assert_eq!(list_subjects(&store, "exports"), ["first", "second"]);
 }
 
 #[test]
 fn an_event_that_is_already_stored_is_not_counted_again() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_store(dir.path());
-    let bus = open_bus(1, 100, 1 << 20);
+    let (_dir, store, bus) = open(100, 1 << 20);
     for _ in 0..2 {
         store
             .transact::<_, Error>(|t| bus.webhooks().add_to_queues(t, 4, EventKind::Export, "{}"))
@@ -175,9 +172,7 @@ fn an_event_that_is_already_stored_is_not_counted_again() {
 
 #[test]
 fn an_aborted_commit_leaves_no_event() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_store(dir.path());
-    let bus = open_bus(1, 100, 1 << 20);
+    let (dir, store, bus) = open(100, 1 << 20);
     let aborted = store.transact::<(), Error>(|t| {
         bus.store(t, None, EventKind::Export, "e", &json!({}))?;
         Err(Error::Io {
@@ -238,25 +233,19 @@ fn a_full_queue_drops_later_events_and_says_so_at_their_place() {
 
 #[test]
 fn an_event_that_does_not_fit_leaves_the_place_to_the_next_ones() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_store(dir.path());
-    let bus = open_bus(1, 100, 4000);
+    let (_dir, store, bus) = open(100, 4000);
     store_event(&store, &bus, EventKind::Export, "first");
     store_event(&store, &bus, EventKind::Export, &"x".repeat(4000));
     assert_eq!(read_totals(&store, "exports").missed, 1);
     store_event(&store, &bus, EventKind::Export, "next");
-    let subjects: Vec<_> =
-        list_waiting(&store, "exports").into_iter().map(|(_, subject)| subject).collect();
-    assert_eq!(subjects, ["first", "events", "next"]);
+    assert_eq!(list_subjects(&store, "exports"), ["first", "events", "next"]);
     let totals = read_totals(&store, "exports");
     assert_eq!((totals.waiting, totals.missed, totals.dropped), (3, 0, 1));
 }
 
 #[test]
 fn all_waiting_events_can_be_dropped_and_the_webhook_gets_their_number() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_store(dir.path());
-    let bus = open_bus(1, 100, 1 << 20);
+    let (_dir, store, bus) = open(100, 1 << 20);
     for n in 0..3 {
         store_event(&store, &bus, EventKind::Export, &n.to_string());
     }
@@ -273,9 +262,7 @@ fn all_waiting_events_can_be_dropped_and_the_webhook_gets_their_number() {
 
 #[test]
 fn unreadable_documents_do_not_stop_a_queue() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_store(dir.path());
-    let bus = open_bus(1, 100, 1 << 20);
+    let (_dir, store, bus) = open(100, 1 << 20);
     for json in ["no JSON", "{}"] {
         let number = bus.webhooks().take_number();
         store
@@ -295,9 +282,7 @@ fn unreadable_documents_do_not_stop_a_queue() {
 
 #[test]
 fn a_page_ends_after_many_bytes() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_store(dir.path());
-    let bus = open_bus(1, 100, 1 << 30);
+    let (_dir, store, bus) = open(100, 1 << 30);
     for _ in 0..5 {
         store_event(&store, &bus, EventKind::Export, &"x".repeat(50 << 10));
     }
@@ -306,9 +291,7 @@ fn a_page_ends_after_many_bytes() {
 
 #[test]
 fn the_queue_of_a_removed_webhook_is_deleted() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_store(dir.path());
-    let bus = open_bus(1, 10_000, 1 << 20);
+    let (_dir, store, bus) = open(10_000, 1 << 20);
     for n in 0..3 {
         store_event(&store, &bus, EventKind::Ingestion, &n.to_string());
     }
@@ -322,9 +305,7 @@ fn the_queue_of_a_removed_webhook_is_deleted() {
 
 #[test]
 fn what_does_not_fit_into_memory_counts_as_dropped() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_store(dir.path());
-    let bus = open_bus(1, 1 << 20, 1 << 30);
+    let (_dir, store, bus) = open(1 << 20, 1 << 30);
     for n in 0..MAX_PENDING_EVENTS + 5 {
         bus.publish_unstored(None, EventKind::Export, &n.to_string(), &json!({}));
     }
@@ -338,9 +319,7 @@ fn what_does_not_fit_into_memory_counts_as_dropped() {
 
 #[test]
 fn large_events_in_memory_are_bounded_by_their_bytes() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open_store(dir.path());
-    let bus = open_bus(1, 1 << 20, 1 << 30);
+    let (_dir, store, bus) = open(1 << 20, 1 << 30);
     let large = "x".repeat(MAX_PENDING_BYTES / 4);
     for _ in 0..5 {
         bus.publish_unstored(None, EventKind::Export, &large, &json!({}));

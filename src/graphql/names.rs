@@ -71,7 +71,7 @@ fn split_words(name: &str) -> Vec<String> {
         let start = words.len() - 1;
         let Some(word) = words.get_mut(start) else { continue };
         match to_plain_letters(c) {
-            Some(letters) => word.push_str(letters),
+            Some(letters) => word.push_str(&letters),
             None if c.is_ascii_alphanumeric() => word.push(c),
             None if c.is_alphanumeric() => push_code_point(word, c),
             None if word.is_empty() => {}
@@ -119,59 +119,43 @@ fn finish_name(mut name: String) -> String {
 }
 
 /// Returns the plain letters for a Latin letter with marks.
-fn to_plain_letters(c: char) -> Option<&'static str> {
-    Some(match c {
+fn to_plain_letters(c: char) -> Option<String> {
+    // Letters of other blocks can have one of these as their small letter, such as the sign of the ångström.
+    if !('\u{c0}'..='\u{24f}').contains(&c) {
+        return None;
+    }
+    let small = c.to_lowercase().next()?;
+    let plain = match small {
         'à' | 'á' | 'â' | 'ã' | 'ā' | 'ă' | 'ą' => "a",
-        'À' | 'Á' | 'Â' | 'Ã' | 'Ā' | 'Ă' | 'Ą' => "A",
         'ä' | 'æ' => "ae",
-        'Ä' | 'Æ' => "Ae",
         'å' => "aa",
-        'Å' => "Aa",
         'ç' | 'ć' | 'ĉ' | 'ċ' | 'č' => "c",
-        'Ç' | 'Ć' | 'Ĉ' | 'Ċ' | 'Č' => "C",
         'ď' | 'đ' | 'ð' => "d",
-        'Ď' | 'Đ' | 'Ð' => "D",
         'è' | 'é' | 'ê' | 'ë' | 'ē' | 'ĕ' | 'ė' | 'ę' | 'ě' => "e",
-        'È' | 'É' | 'Ê' | 'Ë' | 'Ē' | 'Ĕ' | 'Ė' | 'Ę' | 'Ě' => "E",
         'ĝ' | 'ğ' | 'ġ' | 'ģ' => "g",
-        'Ĝ' | 'Ğ' | 'Ġ' | 'Ģ' => "G",
         'ĥ' | 'ħ' => "h",
-        'Ĥ' | 'Ħ' => "H",
         'ì' | 'í' | 'î' | 'ï' | 'ĩ' | 'ī' | 'ĭ' | 'į' | 'ı' => "i",
-        'Ì' | 'Í' | 'Î' | 'Ï' | 'Ĩ' | 'Ī' | 'Ĭ' | 'Į' | 'İ' => "I",
         'ĵ' => "j",
-        'Ĵ' => "J",
         'ķ' => "k",
-        'Ķ' => "K",
         'ĺ' | 'ļ' | 'ľ' | 'ł' => "l",
-        'Ĺ' | 'Ļ' | 'Ľ' | 'Ł' => "L",
         'ñ' | 'ń' | 'ņ' | 'ň' => "n",
-        'Ñ' | 'Ń' | 'Ņ' | 'Ň' => "N",
         'ò' | 'ó' | 'ô' | 'õ' | 'ō' | 'ŏ' | 'ő' => "o",
-        'Ò' | 'Ó' | 'Ô' | 'Õ' | 'Ō' | 'Ŏ' | 'Ő' => "O",
         'ö' | 'ø' | 'œ' => "oe",
-        'Ö' | 'Ø' | 'Œ' => "Oe",
         'ŕ' | 'ŗ' | 'ř' => "r",
-        'Ŕ' | 'Ŗ' | 'Ř' => "R",
         'ś' | 'ŝ' | 'ş' | 'š' | 'ș' => "s",
-        'Ś' | 'Ŝ' | 'Ş' | 'Š' | 'Ș' => "S",
         'ß' => "ss",
         'ţ' | 'ť' | 'ŧ' | 'ț' => "t",
-        'Ţ' | 'Ť' | 'Ŧ' | 'Ț' => "T",
         'þ' => "th",
-        'Þ' => "Th",
         'ù' | 'ú' | 'û' | 'ũ' | 'ū' | 'ŭ' | 'ů' | 'ű' | 'ų' => "u",
-        'Ù' | 'Ú' | 'Û' | 'Ũ' | 'Ū' | 'Ŭ' | 'Ů' | 'Ű' | 'Ų' => "U",
         'ü' => "ue",
-        'Ü' => "Ue",
         'ŵ' => "w",
-        'Ŵ' => "W",
         'ý' | 'ÿ' | 'ŷ' => "y",
-        'Ý' | 'Ÿ' | 'Ŷ' => "Y",
         'ź' | 'ż' | 'ž' => "z",
-        'Ź' | 'Ż' | 'Ž' => "Z",
+        // The small letter of this one has its dot apart.
+        _ if c == 'İ' => "i",
         _ => return None,
-    })
+    };
+    Some(if small == c { plain.to_owned() } else { capitalize_word(plain) })
 }
 
 #[cfg(test)]

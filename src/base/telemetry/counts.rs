@@ -1,8 +1,5 @@
-//! Counts recent events: for each minute of the last hour, and each quarter of an hour of the last day. The counts
-//! are only in memory, about 6 KB, and start from zero with the process.
+//! The events that are counted by period.
 use super::ring::{PeriodRings, RecentPeriods};
-use parking_lot::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
 
 /// The events of one period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,54 +17,21 @@ pub struct PeriodCounts {
 }
 
 /// The recent counts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RecentCounts {
-    /// Each of the last 60 minutes, the oldest first. The last one is still running.
-    pub hour: Vec<PeriodCounts>,
-    /// Each of the last 96 quarters of an hour, the oldest first. The last one is still running.
-    pub day: Vec<PeriodCounts>,
-    /// The time since counting began.
-    pub since: Duration,
-}
-
+pub type RecentCounts = RecentPeriods<PeriodCounts>;
 /// Counts events by period.
-#[derive(Debug)]
-pub(super) struct Counts {
-    begun: Instant,
-    rings: Mutex<PeriodRings<PeriodCounts>>,
-}
-
-impl Counts {
-    pub(super) fn new(begun: Instant) -> Self {
-        Self { begun, rings: Mutex::default() }
-    }
-
-    /// Counts an event that happens now.
-    pub(super) fn count_event(&self, what: impl Fn(&mut PeriodCounts)) {
-        self.lock_rings().update(self.begun.elapsed(), what);
-    }
-
-    pub(super) fn take_snapshot(&self) -> RecentCounts {
-        let since = self.begun.elapsed();
-        let RecentPeriods { hour, day } = self.lock_rings().list(since);
-        RecentCounts { hour, day, since }
-    }
-
-    fn lock_rings(&self) -> MutexGuard<'_, PeriodRings<PeriodCounts>> {
-        self.rings.lock()
-    }
-}
+pub(super) type Counts = PeriodRings<PeriodCounts>;
 
 #[cfg(test)]
 mod tests {
     use super::super::ring::{MINUTE_SLOTS, QUARTER_SLOTS};
     use super::*;
+    use std::time::Instant;
 
     #[test]
     fn a_snapshot_has_every_minute_and_every_quarter() {
         let recent = Counts::new(Instant::now());
-        recent.count_event(|count| count.delivered += 1);
-        let snapshot = recent.take_snapshot();
+        recent.update(|count| count.delivered += 1);
+        let snapshot = recent.list();
         assert_eq!((snapshot.hour.len(), snapshot.day.len()), (MINUTE_SLOTS, QUARTER_SLOTS));
         for counts in [snapshot.hour, snapshot.day] {
             assert_eq!(counts.last().unwrap().delivered, 1);

@@ -1,8 +1,5 @@
-//! Levels of recent periods: the queue, the disk and the memory, for each minute of the last hour and each quarter of an
-//! hour of the last day. They are only in memory, about 6 KB, and begin with the process.
+//! Levels of recent periods: the queue, the disk and the memory.
 use super::ring::{PeriodRings, RecentPeriods};
-use parking_lot::{Mutex, MutexGuard};
-use std::time::Instant;
 
 /// The levels at one moment, or the worst ones of a period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,20 +13,9 @@ pub struct Levels {
 }
 
 /// The recent levels. A period without a measurement has none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RecentLevels {
-    /// Each of the last 60 minutes, the oldest first. The last one is still running.
-    pub hour: Vec<Option<Levels>>,
-    /// Each of the last 96 quarters of an hour, the oldest first. The last one is still running.
-    pub day: Vec<Option<Levels>>,
-}
-
+pub type RecentLevels = RecentPeriods<Option<Levels>>;
 /// Keeps levels by period.
-#[derive(Debug)]
-pub(super) struct LevelHistory {
-    begun: Instant,
-    rings: Mutex<PeriodRings<Option<Levels>>>,
-}
+pub(super) type LevelHistory = PeriodRings<Option<Levels>>;
 
 impl Levels {
     /// Returns the worse of both for each level.
@@ -44,30 +30,16 @@ impl Levels {
 }
 
 impl LevelHistory {
-    pub(super) fn new(begun: Instant) -> Self {
-        Self { begun, rings: Mutex::default() }
-    }
-
     /// Adds levels that were measured now.
     pub(super) fn add(&self, levels: Levels) {
-        self.lock_rings().update(self.begun.elapsed(), |slot| {
-            *slot = Some(slot.map_or(levels, |before| before.worst_of(levels)));
-        });
-    }
-
-    pub(super) fn take_snapshot(&self) -> RecentLevels {
-        let RecentPeriods { hour, day } = self.lock_rings().list(self.begun.elapsed());
-        RecentLevels { hour, day }
-    }
-
-    fn lock_rings(&self) -> MutexGuard<'_, PeriodRings<Option<Levels>>> {
-        self.rings.lock()
+        self.update(|slot| *slot = Some(slot.map_or(levels, |before| before.worst_of(levels))));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     #[test]
     fn a_period_has_its_worst_levels_and_one_without_a_measurement_has_none() {
@@ -80,7 +52,7 @@ mod tests {
         history.add(levels(1, 900, 50));
         history.add(levels(0, 800, 70));
         history.add(Levels { queued: 0, disk_free_bytes: None, memory_bytes: None });
-        let RecentLevels { hour, day } = history.take_snapshot();
+        let RecentLevels { hour, day, .. } = history.list();
         for periods in [hour, day] {
             assert_eq!(periods.last().copied().flatten(), Some(levels(1, 800, 70)));
             assert_eq!(periods.iter().flatten().count(), 1);

@@ -60,7 +60,7 @@ pub fn count_ingestion(outcome: &'static str, objects: u64, bytes: u64, seconds:
     METRICS.ingestions.get_or_create(&[("outcome", outcome.into())]).inc();
     METRICS.ingestion_seconds.observe(seconds);
     if outcome == "committed" {
-        METRICS.counts.count_event(|count| {
+        METRICS.counts.update(|count| {
             count.ingestions += 1;
             count.objects += objects;
         });
@@ -71,7 +71,7 @@ pub fn count_ingestion(outcome: &'static str, objects: u64, bytes: u64, seconds:
 
 /// Counts objects of a committed ingestion that did not change. [`count_ingestion`] counts them too.
 pub fn count_unchanged_objects(objects: u64) {
-    METRICS.counts.count_event(|count| count.unchanged += objects);
+    METRICS.counts.update(|count| count.unchanged += objects);
 }
 
 /// Counts objects that ingestions rejected and left out.
@@ -118,7 +118,7 @@ pub fn count_delivery(target: &str, delivered: bool, bytes: u64, seconds: f64) {
     let label: (&str, Cow<'static, str>) = ("target", target.to_owned().into());
     METRICS.deliveries.get_or_create(&[label.clone(), ("outcome", outcome.into())]).inc();
     METRICS.delivery_seconds.observe(seconds);
-    METRICS.counts.count_event(|count| {
+    METRICS.counts.update(|count| {
         count.delivered += u64::from(delivered);
         count.failed += u64::from(!delivered);
     });
@@ -142,7 +142,7 @@ pub fn count_http_request(route: &str, method: &str, status: u16, seconds: f64) 
 
 /// Returns the counts of the last hour and the last day.
 pub fn recent_counts() -> RecentCounts {
-    METRICS.counts.take_snapshot()
+    METRICS.counts.list()
 }
 
 /// Records levels that were measured now.
@@ -152,7 +152,7 @@ pub fn record_levels(levels: Levels) {
 
 /// Returns the levels of the last hour and the last day.
 pub fn recent_levels() -> RecentLevels {
-    METRICS.levels.take_snapshot()
+    METRICS.levels.list()
 }
 
 /// Writes all counters, and `gauges`. The first call starts the uptime, so call [`start_counting`] before it.

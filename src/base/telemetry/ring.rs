@@ -1,5 +1,7 @@
-//! Rings of recent periods: each minute of the last hour, and each quarter of an hour of the last day.
-use std::time::Duration;
+//! Rings of recent periods: each minute of the last hour, and each quarter of an hour of the last day. They are only in
+//! memory, about 6 KB each, and begin with the process.
+use parking_lot::Mutex;
+use std::time::{Duration, Instant};
 
 /// The number of minutes and of quarters of an hour that are kept separately.
 pub(super) const MINUTE_SLOTS: usize = 60;
@@ -10,37 +12,44 @@ const QUARTER_SECONDS: u64 = 15 * MINUTE_SECONDS;
 /// What is known about each recent period.
 #[derive(Debug)]
 pub(super) struct PeriodRings<T> {
-    minutes: Ring<T, MINUTE_SLOTS>,
-    quarters: Ring<T, QUARTER_SLOTS>,
+    begun: Instant,
+    rings: Mutex<(Ring<T, MINUTE_SLOTS>, Ring<T, QUARTER_SLOTS>)>,
 }
 
-/// The recent periods, the oldest first. The last one is still running.
-#[derive(Debug)]
-pub(super) struct RecentPeriods<T> {
-    pub(super) hour: Vec<T>,
-    pub(super) day: Vec<T>,
-}
-
-impl<T: Copy + Default> Default for PeriodRings<T> {
-    fn default() -> Self {
-        Self { minutes: Ring::default(), quarters: Ring::default() }
-    }
+/// What is known about the recent periods.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecentPeriods<T> {
+    /// Each of the last 60 minutes, the oldest first. The last one is still running.
+    pub hour: Vec<T>,
+    /// Each of the last 96 quarters of an hour, the oldest first. The last one is still running.
+    pub day: Vec<T>,
+    /// The time since the first period began.
+    pub since: Duration,
 }
 
 impl<T: Copy + Default> PeriodRings<T> {
-    /// Updates the periods in which a time after the start is.
-    pub(super) fn update(&mut self, elapsed: Duration, what: impl Fn(&mut T)) {
-        let seconds = elapsed.as_secs();
-        self.minutes.update(seconds / MINUTE_SECONDS, &what);
-        self.quarters.update(seconds / QUARTER_SECONDS, &what);
+    pub(super) fn new(begun: Instant) -> Self {
+        Self { begun, rings: Mutex::default() }
     }
 
-    /// Returns all periods up to a time after the start.
-    pub(super) fn list(&mut self, elapsed: Duration) -> RecentPeriods<T> {
-        let seconds = elapsed.as_secs();
+    /// Updates the periods that are running.
+    pub(super) fn update(&self, what: impl Fn(&mut T)) {
+        let seconds = self.begun.elapsed().as_secs();
+        let mut rings = self.rings.lock();
+        let (minutes, quarters) = &mut *rings;
+        minutes.update(seconds / MINUTE_SECONDS, &what);
+        quarters.update(seconds / QUARTER_SECONDS, &what);
+    }
+
+    /// Returns all periods.
+    pub(super) fn list(&self) -> RecentPeriods<T> {
+        let since = self.begun.elapsed();
+        let mut rings = self.rings.lock();
+        let (minutes, quarters) = &mut *rings;
         RecentPeriods {
-            hour: self.minutes.list(seconds / MINUTE_SECONDS),
-            day: self.quarters.list(seconds / QUARTER_SECONDS),
+            hour: minutes.list(since.as_secs() / MINUTE_SECONDS),
+            day: quarters.list(since.as_secs() / QUARTER_SECONDS),
+            since,
         }
     }
 }

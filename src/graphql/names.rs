@@ -178,6 +178,7 @@ mod tests {
             ("3dModel", "_3dModel", "_3dModel"),
             ("Räder & Größe", "raederGroesse", "RaederGroesse"),
             ("Ärger", "aerger", "Aerger"),
+            ("\u{130}st \u{212b}", "istU212B", "IstU212B"),
             ("泵", "u6CF5", "U6CF5"),
             ("насос 2", "u043Du0430u0441u043Eu04412", "U043Du0430u0441u043Eu04412"),
             ("__typename", "typename", "Typename"),

@@ -8,7 +8,7 @@ use penstock_model::rdf::Format;
 use penstock_rdf::{QuadReader, ReadOptions};
 use penstock_shapes::{
     Cancellation, Data, Document, Limits, ReportWriter, Severity, ShapesFormat, ShapesGraph,
-    StoredTriples, Targets, Triples, Violation,
+    StoredTriples, Targets, TriplePattern, Triples, Violation,
 };
 use penstock_store::{Pattern, Read as _, Snapshot, SubjectFilter};
 use serde_json::json;
@@ -277,7 +277,8 @@ impl Source {
             Term::BlankNode(node) => node.clone().into(),
             _ => return Ok(false),
         };
-        self.triples().any(Some(&subject), None, None).map_err(|error| error.to_string())
+        let of_subject = TriplePattern { subject: Some(&subject), ..TriplePattern::default() };
+        self.triples().any(of_subject).map_err(|error| error.to_string())
     }
 
     /// Passes the values of a property of all subjects to `visit`, until it breaks.
@@ -287,9 +288,13 @@ impl Source {
         visit: &mut dyn FnMut(&Term) -> ControlFlow<()>,
     ) -> Result<(), String> {
         match self {
-            Self::Document { triples, .. } => triples
-                .for_each(None, Some(property), None, &mut |triple| visit(&triple.object))
-                .map_err(|error| error.to_string()),
+            Self::Document { triples, .. } => {
+                let of_property =
+                    TriplePattern { predicate: Some(property), ..TriplePattern::default() };
+                triples
+                    .for_each(of_property, &mut |triple| visit(&triple.object))
+                    .map_err(|error| error.to_string())
+            }
             Self::Store(triples) => {
                 let pattern = Pattern { predicate: Some(property.clone()), ..Pattern::default() };
                 triples

@@ -33,6 +33,43 @@ const MAX_NODE_WORK: u64 = 1 << 33;
 /// Preparing an expression for a value costs as much as matching a text of this length.
 const PREPARING_BYTES: usize = 64;
 
+/// What the triples that are sought have; `None` is anything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TriplePattern<'p> {
+    /// The subject.
+    pub subject: Option<&'p NamedOrBlankNode>,
+    /// The predicate.
+    pub predicate: Option<&'p NamedNode>,
+    /// The object.
+    pub object: Option<&'p Term>,
+}
+
+impl TriplePattern<'_> {
+    /// Returns whether a triple has this subject, predicate and object.
+    pub(crate) fn matches(self, triple: &Triple) -> bool {
+        self.subject.is_none_or(|sought| *sought == triple.subject)
+            && self.predicate.is_none_or(|sought| *sought == triple.predicate)
+            && self.object.is_none_or(|sought| *sought == triple.object)
+    }
+
+    /// Returns the pattern of quads in any graph.
+    pub(crate) fn in_any_graph(self) -> QuadPattern {
+        QuadPattern {
+            subject: self.subject.cloned(),
+            predicate: self.predicate.cloned(),
+            object: self.object.cloned(),
+            graph: None,
+        }
+    }
+}
+
+impl<'p> From<&'p QuadPattern> for TriplePattern<'p> {
+    fn from(pattern: &'p QuadPattern) -> Self {
+        let QuadPattern { subject, predicate, object, .. } = pattern;
+        Self { subject: subject.as_ref(), predicate: predicate.as_ref(), object: object.as_ref() }
+    }
+}
+
 /// Triples that can be searched. A triple is one of any graph, and is passed once.
 pub trait Triples {
     /// Passes the triples that match to `visit`, until it breaks.
@@ -41,9 +78,7 @@ pub trait Triples {
     /// If they cannot be read.
     fn for_each(
         &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
+        pattern: TriplePattern<'_>,
         visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
     ) -> Result<(), GatewayError>;
 
@@ -51,14 +86,9 @@ pub trait Triples {
     ///
     /// # Errors
     /// If they cannot be read.
-    fn any(
-        &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
-    ) -> Result<bool, GatewayError> {
+    fn any(&self, pattern: TriplePattern<'_>) -> Result<bool, GatewayError> {
         let mut found = false;
-        self.for_each(subject, predicate, object, &mut |_| {
+        self.for_each(pattern, &mut |_| {
             found = true;
             ControlFlow::Break(())
         })?;
@@ -70,45 +100,21 @@ pub trait Triples {
 #[derive(Debug)]
 pub struct StoredTriples<R>(pub R);
 
-impl<T: Triples + ?Sized> Triples for &T {
+impl<P> Triples for P
+where
+    P: Deref,
+    P::Target: Triples,
+{
     fn for_each(
         &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
+        pattern: TriplePattern<'_>,
         visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
     ) -> Result<(), GatewayError> {
-        (**self).for_each(subject, predicate, object, visit)
+        (**self).for_each(pattern, visit)
     }
 
-    fn any(
-        &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
-    ) -> Result<bool, GatewayError> {
-        (**self).any(subject, predicate, object)
-    }
-}
-
-impl<T: Triples + ?Sized> Triples for Arc<T> {
-    fn for_each(
-        &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
-        visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
-    ) -> Result<(), GatewayError> {
-        (**self).for_each(subject, predicate, object, visit)
-    }
-
-    fn any(
-        &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
-    ) -> Result<bool, GatewayError> {
-        (**self).any(subject, predicate, object)
+    fn any(&self, pattern: TriplePattern<'_>) -> Result<bool, GatewayError> {
+        (**self).any(pattern)
     }
 }
 
@@ -119,34 +125,27 @@ where
 {
     fn for_each(
         &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
+        pattern: TriplePattern<'_>,
         visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
     ) -> Result<(), GatewayError> {
-        let pattern = QuadPattern {
-            subject: subject.cloned(),
-            predicate: predicate.cloned(),
-            object: object.cloned(),
-            graph: None,
-        };
+        let has_subject = pattern.subject.is_some();
         // Only triples of several graphs can be the same, and most subjects are in one. So those of the graph that comes
         // first need not be remembered.
         let (mut first, mut failed) = (None, None);
         let mut seen = HashSet::new();
-        self.0.for_each(&pattern, &mut |quad| {
+        Read::for_each(&*self.0, &pattern.in_any_graph(), &mut |quad| {
             let first: &GraphName = first.get_or_insert_with(|| quad.graph_name.clone());
-            if subject.is_some() && *first == quad.graph_name {
+            if has_subject && *first == quad.graph_name {
                 return visit(quad.into());
             }
-            let is_in_first = subject.is_some() && {
+            let is_in_first = has_subject && {
                 let there = QuadPattern {
                     subject: Some(quad.subject.clone()),
                     predicate: Some(quad.predicate.clone()),
                     object: Some(quad.object.clone()),
                     graph: Some(first.clone()),
                 };
-                match self.0.any(&there) {
+                match Read::any(&*self.0, &there) {
                     Ok(is_there) => is_there,
                     Err(error) => {
                         failed = Some(error);
@@ -303,18 +302,12 @@ impl<'t> Data<'t> {
     }
 
     /// Returns whether some triple matches.
-    pub(crate) fn any(
-        &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
-    ) -> bool {
-        if let Some(subject) = subject {
-            let triples = self.read_subject(subject);
-            return triples.iter().any(|triple| is_match(triple, predicate, object));
+    pub(crate) fn any(&self, pattern: TriplePattern<'_>) -> bool {
+        if let Some(subject) = pattern.subject {
+            return self.read_subject(subject).iter().any(|triple| pattern.matches(triple));
         }
         self.budget.check_or_abort();
-        self.triples.any(None, predicate, object).unwrap_or_else(|error| abort(error))
+        self.triples.any(pattern).unwrap_or_else(|error| abort(error))
     }
 
     /// Returns the values of a property of a subject.
@@ -335,60 +328,39 @@ impl<'t> Data<'t> {
         if let Some(kept) = self.kept.borrow().triples.get(subject) {
             return kept.clone();
         }
-        let mut found = Vec::new();
-        self.for_each(Some(subject), None, None, &mut |triple| {
-            found.push(triple);
-            ControlFlow::Continue(())
-        });
-        let found: Rc<[Triple]> = found.into();
+        let of_subject = TriplePattern { subject: Some(subject), ..TriplePattern::default() };
+        let found: Rc<[Triple]> = self.read(of_subject).into();
         self.kept.borrow_mut().keep(subject, &found);
         found
     }
 
     /// Reads triples. An error of the store aborts the validation: rudof could take it for "conforms".
-    fn for_each(
-        &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
-        visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
-    ) {
-        let read = self.triples.for_each(subject, predicate, object, &mut |triple| {
-            self.budget.check_or_abort();
-            visit(triple)
-        });
-        read.unwrap_or_else(|error| abort(error));
-    }
-
-    fn list(
-        &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
-    ) -> Vec<Triple> {
-        if let Some(subject) = subject {
-            let triples = self.read_subject(subject);
-            self.check_combinations(subject, &triples);
-            self.check_schema_patterns(subject, &triples);
-            let matching = triples.iter().filter(|triple| is_match(triple, predicate, object));
-            return matching.cloned().collect();
-        }
+    fn read(&self, pattern: TriplePattern<'_>) -> Vec<Triple> {
         let mut found = Vec::new();
-        self.for_each(None, predicate, object, &mut |triple| {
+        let read = self.triples.for_each(pattern, &mut |triple| {
+            self.budget.check_or_abort();
             found.push(triple);
             ControlFlow::Continue(())
         });
-        if let Some(object) = object {
+        read.unwrap_or_else(|error| abort(error));
+        found
+    }
+
+    /// Returns the triples that match, for rudof. Checks what it does with those of one node.
+    fn list(&self, pattern: TriplePattern<'_>) -> Vec<Triple> {
+        if let Some(subject) = pattern.subject {
+            let triples = self.read_subject(subject);
+            self.check_combinations(subject, &triples);
+            self.check_schema_patterns(subject, &triples);
+            return triples.iter().filter(|triple| pattern.matches(triple)).cloned().collect();
+        }
+        let found = self.read(pattern);
+        if let Some(object) = pattern.object {
             self.check_combinations(object, &found);
             self.check_schema_patterns(object, &found);
         }
         found
     }
-}
-
-fn is_match(triple: &Triple, predicate: Option<&NamedNode>, object: Option<&Term>) -> bool {
-    predicate.is_none_or(|sought| *sought == triple.predicate)
-        && object.is_none_or(|sought| *sought == triple.object)
 }
 
 pub(crate) fn to_named_node(iri: &IriS) -> NamedNode {
@@ -452,7 +424,8 @@ impl NeighsRDF for Data<'static> {
         P: Matcher<NamedNode>,
         O: Matcher<Term>,
     {
-        Ok(self.any(subject.value(), predicate.value(), object.value()))
+        let (subject, predicate, object) = (subject.value(), predicate.value(), object.value());
+        Ok(self.any(TriplePattern { subject, predicate, object }))
     }
 
     fn triples_matching<S, P, O>(
@@ -466,6 +439,7 @@ impl NeighsRDF for Data<'static> {
         P: Matcher<NamedNode>,
         O: Matcher<Term>,
     {
-        Ok(self.list(subject.value(), predicate.value(), object.value()).into_iter())
+        let (subject, predicate, object) = (subject.value(), predicate.value(), object.value());
+        Ok(self.list(TriplePattern { subject, predicate, object }).into_iter())
     }
 }

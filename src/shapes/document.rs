@@ -1,6 +1,6 @@
 //! The triples of an RDF document, in memory.
-use crate::data::Triples;
-use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
+use crate::data::{TriplePattern, Triples, to_subject};
+use oxrdf::{Term, Triple};
 use penstock_base::error::GatewayError;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -62,7 +62,7 @@ impl Document {
     fn to_triple(&self, [subject, predicate, object]: [Number; 3]) -> Option<Triple> {
         let Term::NamedNode(predicate) = self.term(predicate)? else { return None };
         Some(Triple {
-            subject: to_node(self.term(subject)?)?,
+            subject: to_subject(self.term(subject)?)?,
             predicate: predicate.clone(),
             object: self.term(object)?.clone(),
         })
@@ -92,9 +92,7 @@ impl FromIterator<Triple> for Document {
 impl Triples for Document {
     fn for_each(
         &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
+        pattern: TriplePattern<'_>,
         visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
     ) -> Result<(), GatewayError> {
         let number = |term: Option<Term>| match term {
@@ -102,9 +100,9 @@ impl Triples for Document {
             Some(term) => self.numbers.get(&term).map(|number| Some(*number)),
         };
         let sought = (
-            number(subject.cloned().map(Term::from)),
-            number(predicate.cloned().map(Term::from)),
-            number(object.cloned()),
+            number(pattern.subject.cloned().map(Term::from)),
+            number(pattern.predicate.cloned().map(Term::from)),
+            number(pattern.object.cloned()),
         );
         let (Some(subject), Some(predicate), Some(object)) = sought else { return Ok(()) };
         // The index, its key, and the triple of an entry.
@@ -134,8 +132,4 @@ impl Triples for Document {
         }
         Ok(())
     }
-}
-
-fn to_node(term: &Term) -> Option<NamedOrBlankNode> {
-    crate::data::to_subject(term)
 }

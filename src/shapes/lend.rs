@@ -1,9 +1,10 @@
 //! Lends triples to a validation on another thread. rudof takes data only if it borrows nothing, and a transaction borrows
 //! the store. So its thread answers what the validation reads, until that has ended.
-use crate::data::Triples;
-use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
+use crate::data::{TriplePattern, Triples};
+use oxrdf::{Term, Triple};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::drop_foreign;
+use penstock_store::Pattern as QuadPattern;
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,9 +20,7 @@ const MAX_ANSWER_BYTES: usize = 16 << 20;
 
 /// What a validation asks for.
 struct Question {
-    subject: Option<NamedOrBlankNode>,
-    predicate: Option<NamedNode>,
-    object: Option<Term>,
+    pattern: QuadPattern,
     /// Whether one triple is enough.
     is_any: bool,
 }
@@ -37,12 +36,10 @@ struct LentTriples {
 impl Triples for LentTriples {
     fn for_each(
         &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
+        pattern: TriplePattern<'_>,
         visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
     ) -> Result<(), GatewayError> {
-        let triples = self.ask(subject, predicate, object, false)?;
+        let triples = self.ask(pattern, false)?;
         // The visitor may break at any time; the answer is complete nevertheless. It gets copies, so that the limit for
         // memory counts what it keeps.
         let _ = triples.iter().cloned().try_for_each(visit);
@@ -50,13 +47,8 @@ impl Triples for LentTriples {
         Ok(())
     }
 
-    fn any(
-        &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
-    ) -> Result<bool, GatewayError> {
-        let triples = self.ask(subject, predicate, object, true)?;
+    fn any(&self, pattern: TriplePattern<'_>) -> Result<bool, GatewayError> {
+        let triples = self.ask(pattern, true)?;
         let found = !triples.is_empty();
         drop_foreign(triples);
         Ok(found)
@@ -64,20 +56,9 @@ impl Triples for LentTriples {
 }
 
 impl LentTriples {
-    fn ask(
-        &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
-        is_any: bool,
-    ) -> Answer {
+    fn ask(&self, pattern: TriplePattern<'_>, is_any: bool) -> Answer {
         let ended = || GatewayError::new(ErrorClass::Internal, "the thread that reads has ended");
-        let question = Question {
-            subject: subject.cloned(),
-            predicate: predicate.cloned(),
-            object: object.cloned(),
-            is_any,
-        };
+        let question = Question { pattern: pattern.in_any_graph(), is_any };
         self.questions.send(question).map_err(|_| ended())?;
         self.answers.recv().map_err(|_| ended())?
     }
@@ -116,10 +97,10 @@ pub fn lend_triples<T: Send>(
 }
 
 fn read_answer(triples: &dyn Triples, question: &Question) -> Answer {
-    let Question { subject, predicate, object, is_any } = question;
+    let Question { pattern, is_any } = question;
     let mut found = Vec::new();
     let (mut is_full, mut bytes) = (false, 0);
-    triples.for_each(subject.as_ref(), predicate.as_ref(), object.as_ref(), &mut |triple| {
+    triples.for_each(pattern.into(), &mut |triple| {
         if let Term::Literal(literal) = &triple.object {
             bytes += literal.value().len();
         }

@@ -1,5 +1,6 @@
 //! A validation's result as an `sh:ValidationReport` (SHACL, 3.6).
 use crate::paths::parse_path;
+use crate::shacl::SHACL;
 use crate::violation::{Severity, Violation};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, Literal, NamedNode, NamedNodeRef, NamedOrBlankNode, Term, TripleRef};
@@ -7,8 +8,6 @@ use penstock_rdf::{Format, QuadWriter, WriteError};
 use rudof_rdf::rdf_core::SHACLPath;
 use std::fmt;
 use std::io::Write;
-
-const SHACL: &str = "http://www.w3.org/ns/shacl#";
 
 /// Writes an `sh:ValidationReport`, violation by violation.
 pub struct ReportWriter<W: Write> {

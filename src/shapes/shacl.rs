@@ -4,11 +4,12 @@ mod engine;
 mod patterns;
 mod quick;
 
-use crate::data::{Data, to_named_node, to_subject};
+use crate::data::{Data, TriplePattern, to_named_node, to_subject};
 use crate::describe::{describe_constraint, to_severity};
 use crate::paths::{collect_properties, format_path};
 use crate::scope::{Properties, Scope, Targets};
 use crate::violation::Violation;
+pub(crate) use check::SHACL;
 use check::{check_complete, check_supported};
 use engine::CorrectedEngine;
 use oxrdf::vocab::{rdf, rdfs};
@@ -323,9 +324,16 @@ fn is_target(data: &Data<'_>, classes: &mut Classes, target: &IRTarget, node: &T
         }
         Target::SubjectsOf(property) => {
             let property = to_named_node(property);
-            to_subject(node).is_some_and(|node| data.any(Some(&node), Some(&property), None))
+            to_subject(node).is_some_and(|node| {
+                let (subject, predicate) = (Some(&node), Some(&property));
+                data.any(TriplePattern { subject, predicate, object: None })
+            })
         }
-        Target::ObjectsOf(property) => data.any(None, Some(&to_named_node(property)), Some(node)),
+        Target::ObjectsOf(property) => {
+            let property = to_named_node(property);
+            let (predicate, object) = (Some(&property), Some(node));
+            data.any(TriplePattern { subject: None, predicate, object })
+        }
         _ => false,
     }
 }

@@ -3,49 +3,27 @@ mod report;
 mod shex;
 
 use crate::*;
-use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
+use oxrdf::{NamedNode, Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use penstock_base::error::GatewayError;
 use penstock_rdf::Format;
 use proptest::prelude::*;
-use std::collections::HashSet;
 use std::fmt::Write;
-use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 const PREFIXES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix ex: <http://example.com/> . \
     @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . \
     @prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .\n";
 
-/// The triples of a document, each once.
-struct Document(Vec<Triple>);
-
-impl Document {
-    fn new(turtle: &str) -> Self {
-        let text = format!("{PREFIXES}{turtle}");
-        let quads = RdfParser::from_format(RdfFormat::Turtle).for_slice(&text);
-        let mut known = HashSet::new();
-        let triples = quads.map(|quad| Triple::from(quad.unwrap()));
-        Self(triples.filter(|triple| known.insert(triple.clone())).collect())
-    }
+/// Reads a document in Turtle after these prefixes.
+fn parse_with(prefixes: &str, turtle: &str) -> Document {
+    let text = format!("{prefixes}{turtle}");
+    let quads = RdfParser::from_format(RdfFormat::Turtle).for_slice(&text);
+    quads.map(|quad| Triple::from(quad.unwrap())).collect()
 }
 
-impl Triples for Document {
-    fn for_each(
-        &self,
-        subject: Option<&NamedOrBlankNode>,
-        predicate: Option<&NamedNode>,
-        object: Option<&Term>,
-        visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
-    ) -> Result<(), GatewayError> {
-        let is_match = |triple: &&Triple| {
-            subject.is_none_or(|sought| *sought == triple.subject)
-                && predicate.is_none_or(|sought| *sought == triple.predicate)
-                && object.is_none_or(|sought| *sought == triple.object)
-        };
-        let _ = self.0.iter().filter(is_match).try_for_each(|triple| visit(triple.clone()));
-        Ok(())
-    }
+fn parse(turtle: &str) -> Document {
+    parse_with(PREFIXES, turtle)
 }
 
 fn limits() -> Limits {
@@ -65,13 +43,14 @@ fn read(turtle: &str) -> Result<ShapesGraph, GatewayError> {
 
 /// Validates all subjects of a document.
 fn validate(shapes: &str, document: &str) -> Result<Vec<Violation>, GatewayError> {
-    let document = Document::new(document);
+    let document = parse(document);
     let mut scope = Scope::default();
-    for triple in &document.0 {
-        if let NamedOrBlankNode::NamedNode(node) = &triple.subject {
-            scope.members.insert(node.clone());
-        }
-    }
+    scope.members.extend(document.list_subjects().into_iter().filter_map(
+        |subject| match subject {
+            Term::NamedNode(node) => Some(node),
+            _ => None,
+        },
+    ));
     read(shapes)?.validate(&Data::new(Box::new(document), limits()), &scope)
 }
 
@@ -143,6 +122,33 @@ fn a_graph_with_too_many_bytes_of_terms_is_refused() {
     let prefix = format!("@prefix p: <urn:{}> . ", "x".repeat(60_000));
     let error = read(&format!("{prefix}{}", "p:a p:b p:c . ".repeat(200))).unwrap_err();
     assert!(error.to_string().contains("its terms have more than 16777216 bytes"), "{error}");
+}
+
+/// rudof copies a list and a path for each shape that refers to it.
+#[test]
+fn a_list_or_a_path_that_many_shapes_share_counts_for_each() {
+    let list: String = (0..10).map(|n| format!("\"{n}{}\" ", "x".repeat(10_000))).collect();
+    let path: String = (0..2).map(|n| format!("ex:{n}{} ", "x".repeat(50_000))).collect();
+    let graph = |shared: &str, constraint: &str, shapes: usize| {
+        let shapes: String = (0..shapes)
+            .map(|n| format!("ex:S{n} a sh:NodeShape ; sh:targetClass ex:P ; {constraint} . "))
+            .collect();
+        read(&format!("{shared} . {shapes}"))
+    };
+    for (shared, constraint) in [
+        (format!("ex:x ex:list _:l . _:l rdf:first \"a\" ; rdf:rest ( {list} )"), "sh:in _:l"),
+        (
+            format!("_:p sh:alternativePath ( {path} )"),
+            "sh:property [ sh:path _:p ; sh:minCount 1 ]",
+        ),
+    ] {
+        graph(&shared, constraint, 3).unwrap();
+        let error = graph(&shared, constraint, 400).unwrap_err();
+        assert!(error.to_string().contains("have more than 33554432 bytes"), "{error}");
+    }
+    let deep = format!("{}ex:p ex:q{}", "( ".repeat(60), " )".repeat(60));
+    let deep = graph("ex:x ex:y ex:z", &format!("sh:property [ sh:path {deep} ]"), 1);
+    assert!(deep.unwrap_err().to_string().contains("levels"));
 }
 
 #[test]
@@ -326,7 +332,7 @@ proptest! {
         );
         let shapes = read(&shapes).unwrap();
         let triples = triples.join("\n");
-        let data = || Data::new(Box::new(Document::new(&triples)), limits());
+        let data = || Data::new(Box::new(parse(&triples)), limits());
         for name in ["a", "b", "c"] {
             let mut scope = Scope::default();
             scope.members.insert(NamedNode::new_unchecked(format!("http://example.com/{name}")));
@@ -342,8 +348,7 @@ proptest! {
 fn what_conforms_is_found_quickly() {
     let shapes = read("ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:p ; sh:datatype xsd:integer ; \
         sh:minCount 1 ; sh:maxCount 1 ; sh:minInclusive 0 ; sh:class ex:P ] .").unwrap();
-    let data =
-        Document::new("ex:a a ex:P ; ex:p 5 . ex:b a ex:Q ; ex:p \"x\" . ex:c a ex:P ; ex:p -1 .");
+    let data = parse("ex:a a ex:P ; ex:p 5 . ex:b a ex:Q ; ex:p \"x\" . ex:c a ex:P ; ex:p -1 .");
     let mut scope = Scope::default();
     scope.members.extend(
         ["a", "b", "c"].map(|name| NamedNode::new_unchecked(format!("http://example.com/{name}"))),
@@ -392,17 +397,15 @@ fn a_validation_ends_at_its_limits() {
     let mut scope = Scope::default();
     scope.members.insert(NamedNode::new_unchecked("http://example.com/a0"));
     let short = Limits { time: Duration::from_millis(50), ..limits() };
-    let error =
-        shapes.validate(&Data::new(Box::new(Document::new(&data)), short), &scope).unwrap_err();
+    let error = shapes.validate(&Data::new(Box::new(parse(&data)), short), &scope).unwrap_err();
     assert!(error.detail.contains("service.limits.shapes.time"), "{error}");
     let cancelled = limits();
     cancelled.cancellation.cancel();
-    let error =
-        shapes.validate(&Data::new(Box::new(Document::new(&data)), cancelled), &scope).unwrap_err();
+    let error = shapes.validate(&Data::new(Box::new(parse(&data)), cancelled), &scope).unwrap_err();
     assert!(error.detail.contains("cancelled"), "{error}");
     let many = read("ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:n ; sh:nodeKind sh:Literal ] .").unwrap();
     let values: Vec<_> = (0..2000).map(|n| format!("ex:a{n}")).collect();
-    let data = Document::new(&format!("ex:a0 a ex:P ; ex:n {} .", values.join(", ")));
+    let data = parse(&format!("ex:a0 a ex:P ; ex:n {} .", values.join(", ")));
     let error = many.validate(&Data::new(Box::new(data), limits()), &scope).unwrap_err();
     assert!(error.to_string().contains("1000"), "{error}");
 }
@@ -460,11 +463,11 @@ fn a_large_pattern_is_only_for_short_values() {
     scope.members.insert(NamedNode::new_unchecked("http://example.com/a"));
     let large = read(&large).unwrap();
     let find_doubtful = || {
-        let data = Data::new(Box::new(Document::new(&data)), limits());
+        let data = Data::new(Box::new(parse(&data)), limits());
         large.find_doubtful(&data, &scope).map(drop)
     };
     let validate = || {
-        let data = Data::new(Box::new(Document::new(&data)), short.clone());
+        let data = Data::new(Box::new(parse(&data)), short.clone());
         large.validate(&data, &scope).map(drop)
     };
     // The first value that does not match ends the quick check.
@@ -507,7 +510,7 @@ fn what_is_no_subject_is_a_target_too() {
     let targets = shapes.targets();
     assert_eq!((targets.nodes.len(), targets.objects_of.len()), (3, 1));
     let nodes: Vec<Term> = targets.nodes.into_iter().collect();
-    let data = Data::new(Box::new(Document::new("ex:a ex:p 1 .")), limits());
+    let data = Data::new(Box::new(parse("ex:a ex:p 1 .")), limits());
     let found = shapes.validate_nodes(&data, &nodes).unwrap();
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].focus_node.to_string().starts_with("\"7\""), "{found:?}");

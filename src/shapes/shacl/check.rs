@@ -1,5 +1,7 @@
 //! What a SHACL shapes graph may have. rudof reads more than SHACL Core and passes over what it does not know, so a
-//! constraint would be dropped silently. Its parser and its evaluator call themselves for each level of nesting.
+//! constraint would be dropped silently. Its parser and its evaluator call themselves for each level of nesting, and its parser
+//! copies a list or a path for each shape that refers to it.
+use crate::data::to_subject;
 use crate::patterns::{MAX_PATTERNS, Pattern};
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNodeRef, NamedOrBlankNode, Term, Triple};
@@ -8,12 +10,16 @@ use rudof_rdf::rdf_core::term::Object;
 use shacl::ir::{IRComponent, IRSchema};
 use std::collections::{HashMap, HashSet};
 
-pub(super) const SHACL: &str = "http://www.w3.org/ns/shacl#";
+pub(crate) const SHACL: &str = "http://www.w3.org/ns/shacl#";
 const OWL_IMPORTS: NamedNodeRef<'_> =
     NamedNodeRef::new_unchecked("http://www.w3.org/2002/07/owl#imports");
 
 /// The maximum number of levels of shapes, paths and lists in each other.
 const MAX_DEPTH: usize = 50;
+/// The maximum length of all lists and paths in bytes, each counted for every shape that refers to it.
+const MAX_COPIED_BYTES: usize = 32 << 20;
+/// What a node of a list or a path takes beside its text, in bytes.
+const NODE_BYTES: usize = 64;
 /// The maximum number of findings of one shapes graph.
 const MAX_FINDINGS: usize = 20;
 
@@ -92,6 +98,10 @@ const NESTING: [&str; 13] = [
     "zeroOrOnePath",
 ];
 
+/// The properties of a path that is not a sequence.
+const PATHS: [&str; 5] =
+    ["alternativePath", "inversePath", "oneOrMorePath", "zeroOrMorePath", "zeroOrOnePath"];
+
 /// The properties that a shape has at most once (SHACL, 4): rudof reads one of several values.
 const SINGLE: [&str; 27] = [
     "closed",
@@ -166,24 +176,26 @@ pub(super) fn check_complete(triples: &[Triple], schema: &IRSchema) -> Result<()
             expected.entry(&triple.subject).or_default().push(name);
         }
     }
-    let mut findings = Vec::new();
-    for (subject, names) in expected {
-        let id = Object::try_from(Term::from(subject.clone())).ok();
+    expected.retain(|subject, names| {
+        let id = Object::try_from(Term::from((*subject).clone())).ok();
         let shape = id.and_then(|id| schema.get_shape(&id));
         let compiled = shape.map_or(0, |shape| {
             shape.components().iter().filter(|component| !is_without_triple(component)).count()
                 + shape.property_shapes().len()
         });
-        if compiled < names.len() {
-            findings.push(Finding::whole(format!(
-                "{} has a constraint whose value is not valid: one of sh:{}",
-                name_subject(subject, triples),
-                names.join(", sh:")
-            )));
-        }
-    }
-    findings.sort_by(|one, other| one.message.cmp(&other.message));
-    findings.truncate(MAX_FINDINGS);
+        compiled < names.len()
+    });
+    let mut incomplete: Vec<_> = expected.into_iter().collect();
+    incomplete.sort_by_cached_key(|(subject, _)| subject.to_string());
+    // Finding a name reads all triples.
+    let findings = incomplete.iter().take(MAX_FINDINGS).map(|(subject, names)| {
+        Finding::whole(format!(
+            "{} has a constraint whose value is not valid: one of sh:{}",
+            name_subject(subject, triples),
+            names.join(", sh:")
+        ))
+    });
+    let findings: Vec<Finding> = findings.collect();
     if findings.is_empty() { Ok(()) } else { Err(findings) }
 }
 
@@ -270,7 +282,86 @@ pub(super) fn check_supported(triples: &[Triple]) -> Result<(), Vec<Finding>> {
     if !findings.is_empty() {
         return Err(findings);
     }
-    check_depth(triples)
+    let mut index = Index::new();
+    for triple in triples {
+        index.entry(&triple.subject).or_default().push(triple);
+    }
+    check_copies(triples, &index)?;
+    check_depth(triples, &index)
+}
+
+/// The triples of each subject.
+type Index<'t> = HashMap<&'t NamedOrBlankNode, Vec<&'t Triple>>;
+
+/// Checks that the lists and paths are not much longer when they are copied for each shape that refers to them.
+fn check_copies(triples: &[Triple], index: &Index<'_>) -> Result<(), Vec<Finding>> {
+    let (mut known, mut bytes) = (HashMap::new(), 0_usize);
+    for triple in triples {
+        let name = triple.predicate.as_str().strip_prefix(SHACL);
+        if name.is_none_or(|name| PATHS.contains(&name)) {
+            continue;
+        }
+        let shape = || name_subject(&triple.subject, triples);
+        let Some(copied) = count_copied_bytes(&triple.object, index, &mut known, 0) else {
+            return Err(vec![Finding::whole(format!(
+                "{} has a list or a path that has no end, or more than {MAX_DEPTH} levels",
+                shape()
+            ))]);
+        };
+        bytes = bytes.saturating_add(copied);
+        if bytes > MAX_COPIED_BYTES {
+            return Err(vec![Finding::whole(format!(
+                "the lists and paths up to {} have more than {MAX_COPIED_BYTES} bytes, counted for each shape that refers \
+                 to them; shorten them, or divide the shapes graph into several",
+                shape()
+            ))]);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the length of a term in bytes, with what is in it if it is a list or a path; `None` if that has no end, or more than
+/// [`MAX_DEPTH`] levels.
+fn count_copied_bytes(
+    term: &Term,
+    index: &Index<'_>,
+    known: &mut HashMap<NamedOrBlankNode, usize>,
+    depth: usize,
+) -> Option<usize> {
+    let text_bytes = match term {
+        Term::NamedNode(node) => node.as_str().len(),
+        Term::Literal(literal) => literal.value().len() + literal.datatype().as_str().len(),
+        _ => 0,
+    };
+    let mut bytes = NODE_BYTES + text_bytes;
+    let Some(node) = as_node(term) else { return Some(bytes) };
+    if let Some(known) = known.get(&node) {
+        return Some(*known);
+    }
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    let mut cells = 0;
+    let mut rest = Some(node.clone());
+    while let Some(cell) = rest.take() {
+        cells += 1;
+        if cells > index.len() + 1 {
+            return None;
+        }
+        for triple in index.get(&cell).into_iter().flatten() {
+            let name = triple.predicate.as_str().strip_prefix(SHACL);
+            if triple.predicate == rdf::REST {
+                rest = as_node(&triple.object);
+            } else if triple.predicate == rdf::FIRST
+                || name.is_some_and(|name| PATHS.contains(&name))
+            {
+                let inner = count_copied_bytes(&triple.object, index, known, depth + 1)?;
+                bytes = bytes.saturating_add(inner);
+            }
+        }
+    }
+    known.insert(node, bytes);
+    Some(bytes)
 }
 
 /// Returns the value of `sh:flags` of a shape.
@@ -312,13 +403,9 @@ fn name_subject(subject: &NamedOrBlankNode, triples: &[Triple]) -> String {
 }
 
 /// Checks that shapes, paths and lists are not nested too deeply and contain no cycle.
-fn check_depth(triples: &[Triple]) -> Result<(), Vec<Finding>> {
-    let mut inner: HashMap<&NamedOrBlankNode, Vec<&Triple>> = HashMap::new();
-    for triple in triples {
-        inner.entry(&triple.subject).or_default().push(triple);
-    }
+fn check_depth(triples: &[Triple], index: &Index<'_>) -> Result<(), Vec<Finding>> {
     let mut done: HashMap<NamedOrBlankNode, usize> = HashMap::new();
-    let mut starts: Vec<&NamedOrBlankNode> = inner.keys().copied().collect();
+    let mut starts: Vec<&NamedOrBlankNode> = index.keys().copied().collect();
     starts.sort_by_cached_key(ToString::to_string);
     for start in starts {
         let mut open: HashSet<NamedOrBlankNode> = HashSet::new();
@@ -335,7 +422,7 @@ fn check_depth(triples: &[Triple]) -> Result<(), Vec<Finding>> {
                             name_subject(&node, triples)
                         ))]);
                     }
-                    let parts = list_parts(&node, &inner)?;
+                    let parts = list_parts(&node, index)?;
                     stack.push(Visit::Leave(node, parts.clone()));
                     stack.extend(parts.into_iter().map(Visit::Enter));
                 }
@@ -365,10 +452,10 @@ enum Visit {
 /// Returns the shapes and paths directly in a node.
 fn list_parts(
     node: &NamedOrBlankNode,
-    inner: &HashMap<&NamedOrBlankNode, Vec<&Triple>>,
+    index: &Index<'_>,
 ) -> Result<Vec<NamedOrBlankNode>, Vec<Finding>> {
     let mut parts = Vec::new();
-    let own = |node: &NamedOrBlankNode| inner.get(node).into_iter().flatten().copied();
+    let own = |node: &NamedOrBlankNode| index.get(node).into_iter().flatten().copied();
     for triple in own(node) {
         let name = triple.predicate.as_str().strip_prefix(SHACL);
         if !name.is_some_and(|name| NESTING.contains(&name)) {
@@ -398,10 +485,8 @@ fn list_parts(
     Ok(parts)
 }
 
+/// Returns the term as a subject; `None` for a literal and the empty list.
 fn as_node(term: &Term) -> Option<NamedOrBlankNode> {
-    match term {
-        Term::NamedNode(node) if node.as_ref() != rdf::NIL => Some(node.clone().into()),
-        Term::BlankNode(node) => Some(node.clone().into()),
-        _ => None,
-    }
+    let is_nil = matches!(term, Term::NamedNode(node) if node.as_ref() == rdf::NIL);
+    if is_nil { None } else { to_subject(term) }
 }

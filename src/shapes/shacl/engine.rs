@@ -1,7 +1,7 @@
 //! rudof's engine, with the constraints that compare values corrected. rudof distinguishes the case of language tags,
-//! orders IRIs, compares texts of dates and
-//! invalid values, does not compare `INF` and some integers, and passes over the values of a literal. It counts the bytes of
-//! a text instead of its characters, and matches regular expressions without a limit.
+//! orders IRIs, compares texts of dates and invalid values, does not compare `INF` and some integers, and passes over the
+//! values of a literal. It counts the bytes of a text instead of its characters, and matches regular expressions without a
+//! limit.
 use super::patterns::{Patterns, pattern_key};
 use super::quick::{text_of, to_folded};
 use crate::data::{Data, to_named_node};
@@ -10,6 +10,7 @@ use penstock_rdf::compare::{compare, fold_language, is_valid};
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::SHACLPath;
 use rudof_rdf::rdf_core::term::Object;
+use rudof_rdf::rdf_core::term::literal::ConcreteLiteral;
 use shacl::error::ValidationError;
 use shacl::ir::{IRComponent, IRSchema, IRShape, RecursionSemantics, ShapeLabelIdx};
 use shacl::validator::constraints::NativeValidator;
@@ -54,11 +55,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn add(&mut self, focus: &Term, value: &Term) -> Result<(), ValidationError> {
-        self.add_result(focus, Some(value))
-    }
-
-    fn add_result(&mut self, focus: &Term, value: Option<&Term>) -> Result<(), ValidationError> {
+    fn add(&mut self, focus: &Term, value: Option<&Term>) -> Result<(), ValidationError> {
         self.data.budget().check_or_abort();
         let to_object = <Rdf as rudof_rdf::rdf_core::Rdf>::term_as_object;
         let result = ValidationResult::new(
@@ -75,17 +72,15 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Adds the values that are not valid literals of the datatype (SHACL, 4.1.2).
-    fn check_datatype(
+    /// Adds the values that do not conform.
+    fn check_values(
         mut self,
-        datatype: &NamedNode,
+        conforms: impl Fn(&Term) -> bool,
     ) -> Result<ValidationOutcome, ValidationError> {
         for (focus, values) in self.values.iter() {
             for value in values.iter() {
-                let conforms = matches!(value, Term::Literal(literal)
-                    if literal.datatype() == datatype.as_ref() && is_valid(literal) != Some(false));
-                if !conforms {
-                    self.add(focus, value)?;
+                if !conforms(value) {
+                    self.add(focus, Some(value))?;
                 }
             }
         }
@@ -94,35 +89,21 @@ impl Check<'_> {
 
     /// Adds the values whose text is not valid, and blank nodes (SHACL, 4.4).
     fn check_text(
-        mut self,
+        self,
         is_valid: impl Fn(&str) -> bool,
     ) -> Result<ValidationOutcome, ValidationError> {
-        for (focus, values) in self.values.iter() {
-            for value in values.iter() {
-                if !text_of(value).is_some_and(&is_valid) {
-                    self.add(focus, value)?;
-                }
-            }
-        }
-        Ok(self.outcome)
+        self.check_values(|value| text_of(value).is_some_and(&is_valid))
     }
 
     /// Adds the values for which `is_valid` does not hold, with the bound as its second argument. Values that cannot be
     /// compared have none (SHACL, 4.3).
     fn check_bound(
-        mut self,
-        bound: &Object,
+        self,
+        bound: ConcreteLiteral,
         is_valid: impl Fn(Ordering) -> bool,
     ) -> Result<ValidationOutcome, ValidationError> {
-        let bound = Term::from(bound.clone());
-        for (focus, values) in self.values.iter() {
-            for value in values.iter() {
-                if !compare(value, &bound).is_some_and(&is_valid) {
-                    self.add(focus, value)?;
-                }
-            }
-        }
-        Ok(self.outcome)
+        let bound = Term::from(Object::Literal(bound));
+        self.check_values(|value| compare(value, &bound).is_some_and(&is_valid))
     }
 
     /// Adds a value for each value of the other property for which `is_valid` does not hold (SHACL, 4.5.3).
@@ -137,7 +118,7 @@ impl Check<'_> {
                     // There may be millions of pairs.
                     self.data.budget().check_or_abort();
                     if !compare(value, &bound).is_some_and(&is_valid) {
-                        self.add(focus, value)?;
+                        self.add(focus, Some(value))?;
                     }
                 }
             }
@@ -149,19 +130,7 @@ impl Check<'_> {
     fn check_has_value(mut self, sought: &Term) -> Result<ValidationOutcome, ValidationError> {
         for (focus, values) in self.values.iter() {
             if !values.iter().any(|value| *fold_language(value) == *sought) {
-                self.add_result(focus, None)?;
-            }
-        }
-        Ok(self.outcome)
-    }
-
-    /// Adds the values that are not allowed (SHACL, 4.8.3).
-    fn check_in(mut self, allowed: &HashSet<Term>) -> Result<ValidationOutcome, ValidationError> {
-        for (focus, values) in self.values.iter() {
-            for value in values.iter() {
-                if !allowed.contains(&*fold_language(value)) {
-                    self.add(focus, value)?;
-                }
+                self.add(focus, None)?;
             }
         }
         Ok(self.outcome)
@@ -174,12 +143,12 @@ impl Check<'_> {
             let own: HashSet<&Term> = values.iter().collect();
             for value in &others {
                 if !own.contains(value) {
-                    self.add(focus, value)?;
+                    self.add(focus, Some(value))?;
                 }
             }
             for value in own {
                 if !others.contains(value) {
-                    self.add(focus, value)?;
+                    self.add(focus, Some(value))?;
                 }
             }
         }
@@ -211,19 +180,18 @@ impl Engine<Rdf> for CorrectedEngine {
             values,
             outcome: ValidationOutcome::new(),
         };
-        let bound = |literal| Object::Literal(literal);
         let validator: &dyn NativeValidator<Rdf> = match component {
             IRComponent::MinExclusive(than) => {
-                return check.check_bound(&bound(than.min_exclusive().clone()), Ordering::is_gt);
+                return check.check_bound(than.min_exclusive().clone(), Ordering::is_gt);
             }
             IRComponent::MinInclusive(than) => {
-                return check.check_bound(&bound(than.min_inclusive().clone()), Ordering::is_ge);
+                return check.check_bound(than.min_inclusive().clone(), Ordering::is_ge);
             }
             IRComponent::MaxExclusive(than) => {
-                return check.check_bound(&bound(than.max_exclusive().clone()), Ordering::is_lt);
+                return check.check_bound(than.max_exclusive().clone(), Ordering::is_lt);
             }
             IRComponent::MaxInclusive(than) => {
-                return check.check_bound(&bound(than.max_inclusive().clone()), Ordering::is_le);
+                return check.check_bound(than.max_inclusive().clone(), Ordering::is_le);
             }
             IRComponent::LessThan(than) => {
                 return check.check_other(&to_named_node(than.iri()), Ordering::is_lt);
@@ -234,7 +202,12 @@ impl Engine<Rdf> for CorrectedEngine {
             IRComponent::Equals(equals) => return check.check_equal(&to_named_node(equals.iri())),
             IRComponent::Class(inner) => inner,
             IRComponent::Datatype(datatype) => {
-                return check.check_datatype(&to_named_node(datatype.datatype()));
+                let datatype = to_named_node(datatype.datatype());
+                // A literal of the datatype that is not certain to be invalid (SHACL, 4.1.2).
+                return check.check_values(|value| {
+                    matches!(value, Term::Literal(literal)
+                        if literal.datatype() == datatype.as_ref() && is_valid(literal) != Some(false))
+                });
             }
             IRComponent::NodeKind(inner) => inner,
             IRComponent::MinCount(inner) => inner,
@@ -264,7 +237,8 @@ impl Engine<Rdf> for CorrectedEngine {
                 return check.check_has_value(&to_folded(inner.value()));
             }
             IRComponent::In(inner) => {
-                return check.check_in(&inner.values().iter().map(to_folded).collect());
+                let allowed: HashSet<Term> = inner.values().iter().map(to_folded).collect();
+                return check.check_values(|value| allowed.contains(&*fold_language(value)));
             }
             IRComponent::QualifiedValueShape(inner) => inner,
             IRComponent::Closed(inner) => inner,

@@ -14,6 +14,8 @@ const MAX_DEPTH: usize = 32;
 /// at most about a second.
 const ATTEMPTS_PER_LEVEL: u64 = 5;
 const MAX_ATTEMPTS: u64 = 20_000;
+/// The maximum length of all IRIs of a schema in bytes, once prefixes and relative IRIs are resolved: each is a copy.
+const MAX_IRI_BYTES: usize = 32 << 20;
 /// The maximum number of findings of one schema.
 const MAX_FINDINGS: usize = 20;
 
@@ -25,8 +27,10 @@ const MAX_FINDINGS: usize = 20;
 pub(super) fn check_text(text: &str) -> Result<(), Vec<Finding>> {
     let (mut open, mut rest) = (Vec::new(), text);
     let mut attempts: u64 = 0;
+    let mut iris = ResolvedIris::default();
     while let Some(sign) = rest.chars().next() {
         let length = token_length(rest, sign);
+        iris.count_token(rest, sign, length);
         match sign {
             '(' | '{' | '[' => {
                 open.push(sign);
@@ -56,7 +60,49 @@ pub(super) fn check_text(text: &str) -> Result<(), Vec<Finding>> {
         }
         rest = rest.get(length..).unwrap_or_default();
     }
+    if iris.max_bytes() > MAX_IRI_BYTES {
+        return Err(vec![Finding::whole(format!(
+            "its IRIs may have more than {MAX_IRI_BYTES} bytes once the prefixes are replaced; use shorter prefixes"
+        ))]);
+    }
     Ok(())
+}
+
+/// Bounds the length of the IRIs of a schema once they are resolved.
+#[derive(Default)]
+struct ResolvedIris {
+    /// The IRIs, and the signs that may be in a name with a prefix.
+    names: usize,
+    longest: usize,
+    /// The declarations of a base, each of which may be relative to the one before.
+    bases: usize,
+    /// The character before the token.
+    before: Option<char>,
+}
+
+impl ResolvedIris {
+    /// Counts the token of this length that the text begins with.
+    fn count_token(&mut self, text: &str, sign: char, length: usize) {
+        let is_word = self.before.is_none_or(|before| !before.is_alphanumeric() && before != ':');
+        match sign {
+            '<' if length > 1 => {
+                self.names += 1;
+                self.longest = self.longest.max(length);
+            }
+            ':' => self.names += 1,
+            'B' | 'b' if is_word => {
+                let word = text.get(..4).unwrap_or_default();
+                self.bases += usize::from(word.eq_ignore_ascii_case("BASE"));
+            }
+            _ => {}
+        }
+        self.before = Some(sign);
+    }
+
+    fn max_bytes(&self) -> usize {
+        // A prefix and the base that it is relative to.
+        self.names.saturating_mul(self.longest).saturating_mul(self.bases + 1)
+    }
 }
 
 /// Returns why the parser would misunderstand the prefix that is declared at the start of this text: it puts a slash

@@ -1,26 +1,29 @@
 //! Documents in memory, and reports as RDF.
-use super::{PREFIXES, limits, read};
+use super::{PREFIXES, limits, parse, read};
 use crate::paths::{format_path, parse_path};
 use crate::*;
 use oxrdf::{Term, Triple};
-use oxrdfio::{RdfFormat, RdfParser};
 use penstock_rdf::Format;
 use proptest::prelude::*;
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::SHACLPath;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
-fn parse(turtle: &str) -> Document {
-    let text = format!("{PREFIXES}{turtle}");
-    let quads = RdfParser::from_format(RdfFormat::Turtle).for_slice(&text);
-    quads.map(|quad| Triple::from(quad.unwrap())).collect()
+/// Returns the triples of a document that match.
+fn find(document: &Document, pattern: TriplePattern<'_>) -> Vec<Triple> {
+    let mut found = Vec::new();
+    let read = document.for_each(pattern, &mut |triple| {
+        found.push(triple);
+        ControlFlow::Continue(())
+    });
+    read.unwrap();
+    found
 }
 
 fn report(shapes: &str, data: &str) -> String {
     let document = parse(data);
     let subjects = document.list_subjects();
-    let data = Data::new(Box::new(Arc::new(document)), limits());
+    let data = Data::new(Box::new(document), limits());
     let found = read(shapes).unwrap().validate_nodes(&data, &subjects).unwrap();
     let mut report = ReportWriter::new(Vec::new(), Format::Turtle).unwrap();
     for violation in &found {
@@ -33,31 +36,17 @@ fn report(shapes: &str, data: &str) -> String {
 fn a_document_finds_its_triples_by_each_pattern() {
     let document = parse("ex:a ex:p ex:b, 1, 1 ; ex:q ex:b . ex:b ex:p ex:a . _:x ex:p \"1\" .");
     assert_eq!(document.len(), 5);
-    let all: Vec<Triple> = {
-        let mut all = Vec::new();
-        let _ = document.for_each(None, None, None, &mut |triple| {
-            all.push(triple);
-            ControlFlow::Continue(())
-        });
-        all
-    };
+    let all = find(&document, TriplePattern::default());
     assert_eq!(all.len(), 5);
     let one = &all[0];
     for pattern in 0..8 {
         let subject = (pattern & 1 > 0).then_some(&one.subject);
         let predicate = (pattern & 2 > 0).then_some(&one.predicate);
         let object = (pattern & 4 > 0).then_some(&one.object);
-        let is_match = |triple: &&Triple| {
-            subject.is_none_or(|sought| *sought == triple.subject)
-                && predicate.is_none_or(|sought| *sought == triple.predicate)
-                && object.is_none_or(|sought| *sought == triple.object)
-        };
-        let mut found = Vec::new();
-        let _ = document.for_each(subject, predicate, object, &mut |triple| {
-            found.push(triple);
-            ControlFlow::Continue(())
-        });
-        let expected: Vec<_> = all.iter().filter(is_match).cloned().collect();
+        let sought = TriplePattern { subject, predicate, object };
+        let found = find(&document, sought);
+        let expected: Vec<_> =
+            all.iter().filter(|triple| sought.matches(triple)).cloned().collect();
         assert_eq!(found.len(), expected.len(), "pattern {pattern}");
         assert!(expected.iter().all(|triple| found.contains(triple)), "pattern {pattern}");
     }
@@ -76,12 +65,9 @@ fn a_report_has_every_part_of_a_result() {
     let count = |predicate: &str, object: Option<&str>| {
         let predicate =
             oxrdf::NamedNode::new_unchecked(format!("http://www.w3.org/ns/shacl#{predicate}"));
-        let mut count = 0;
-        let _ = graph.for_each(None, Some(&predicate), None, &mut |triple| {
-            count += u32::from(object.is_none_or(|sought| triple.object.to_string() == sought));
-            ControlFlow::Continue(())
-        });
-        count
+        let of_property = TriplePattern { predicate: Some(&predicate), ..TriplePattern::default() };
+        let found = find(&graph, of_property).into_iter();
+        found.filter(|one| object.is_none_or(|sought| one.object.to_string() == sought)).count()
     };
     assert_eq!(count("result", None), 3, "{text}");
     let warning = "<http://www.w3.org/ns/shacl#Warning>";

@@ -1,11 +1,9 @@
 //! What `ShEx` schemas may have, and what they find.
-use super::limits;
+use super::{limits, parse_with};
 use crate::*;
-use oxrdf::{NamedNode, Triple};
-use oxrdfio::{RdfFormat, RdfParser};
+use oxrdf::NamedNode;
 use penstock_base::error::{GatewayError, Place};
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
 
 const PREFIXES: &str =
@@ -15,10 +13,8 @@ fn read(schema: &str) -> Result<ShapesGraph, GatewayError> {
     ShapesGraph::read(&format!("{PREFIXES}{schema}"), ShapesFormat::ShexC)
 }
 
-fn parse(turtle: &str) -> Arc<Document> {
-    let text = format!("{PREFIXES}{turtle}");
-    let quads = RdfParser::from_format(RdfFormat::Turtle).for_slice(&text);
-    Arc::new(quads.map(|quad| Triple::from(quad.unwrap())).collect())
+fn parse(turtle: &str) -> Document {
+    parse_with(PREFIXES, turtle)
 }
 
 fn validate_within(
@@ -307,6 +303,24 @@ fn numbers_are_read_as_in_xml_schema() {
     assert_eq!(wrong.len(), 1, "a decimal is no double");
     let text = find("start = { ex:p MININCLUSIVE 1 }", "ex:a ex:p '5' .", &["a"]);
     assert_eq!(text.len(), 1, "a text is no number");
+}
+
+/// A long prefix makes a short text long.
+#[test]
+fn a_schema_with_too_many_bytes_of_iris_is_refused() {
+    let schema = |declared: &str, values: usize| {
+        let values = "p:a\n".repeat(values);
+        read(&format!("{declared}start = {{ ex:p [ {values} ] }}"))
+    };
+    let long = format!("PREFIX p: <urn:{}/>\n", "x".repeat(60_000));
+    schema(&long, 10).unwrap();
+    let error = schema(&long, 1000).unwrap_err();
+    assert!(error.to_string().contains("use shorter prefixes"), "{error}");
+    // Each base is relative to the one before.
+    let bases = format!("BASE <{}/>\n", "x".repeat(1000)).repeat(100);
+    let relative = format!("BASE <http://a/>\n{bases}PREFIX p: <x/>\n");
+    let error = schema(&relative, 1000).unwrap_err();
+    assert!(error.to_string().contains("use shorter prefixes"), "{error}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use penstock_auth::Authorized;
 use penstock_auth::keys::NewApiKey;
 use penstock_base::error::GatewayError;
+use penstock_config::Settings;
 use penstock_resources::api_key::MadeApiKey;
 use penstock_service::api_keys;
 use penstock_service::gateway::Gateway;
@@ -95,11 +96,7 @@ enum Action<'a> {
     Revoke(&'a str),
 }
 
-pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::load_settings(arguments) {
-        Ok(settings) => settings,
-        Err(failed) => return failed,
-    };
+pub(super) fn run(given: &ArgMatches, settings: &Settings) -> ExitCode {
     let Some((name, given)) = given.subcommand() else { return STATUS_USAGE.into() };
     let text = |name: &str| given.try_get_one::<String>(name).ok().flatten();
     let action = match (name, text("ID")) {
@@ -118,17 +115,12 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
     };
     let service = async |dir: &Path| perform_by_service(&action, dir).await;
     let store = async |gateway: &Gateway| perform_by_store(&action, gateway).await;
-    let answer = match data_dir::perform_action(settings, service, store) {
-        Ok(answer) => answer,
-        Err(why) => return output::print_failure(&why),
-    };
-    let text = match action {
-        _ if given.get_flag("json") => answer.to_string(),
-        Action::Create(_) => output::format_cell(&answer, "key"),
-        Action::List => format_keys(&answer),
+    let answer = data_dir::perform_action(settings, service, store);
+    output::print_answer(given, answer, |answer| match action {
+        Action::Create(_) => output::format_cell(answer, "key"),
+        Action::List => format_keys(answer),
         Action::Revoke(id) => format!("The API key {id} was revoked."),
-    };
-    output::print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
+    })
 }
 
 async fn perform_by_service(action: &Action<'_>, dir: &Path) -> Result<Option<Value>, String> {
@@ -169,7 +161,7 @@ async fn perform_by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Valu
 }
 
 fn format_keys(answer: &Value) -> String {
-    let items = answer.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let items = output::items_of(answer);
     if items.is_empty() {
         return "There are no API keys.".to_owned();
     }

@@ -41,18 +41,9 @@ pub(super) fn build_command() -> Command {
         )
 }
 
-pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::load_settings(arguments) {
-        Ok(settings) => settings,
-        Err(failed) => return failed,
-    };
+pub(super) fn run(given: &ArgMatches, settings: &Settings) -> ExitCode {
     let Some(folder) = given.get_one::<PathBuf>("DIR") else { return output::STATUS_USAGE.into() };
-    match apply_folder(given, &settings, folder) {
-        Ok(text) => {
-            output::print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
-        }
-        Err(why) => output::print_failure(&why),
-    }
+    output::print_text(apply_folder(given, settings, folder))
 }
 
 fn apply_folder(given: &ArgMatches, settings: &Settings, folder: &Path) -> Result<String, String> {
@@ -99,7 +90,7 @@ fn send_files(
         let report = apply_files(gateway, &Authorized::local(), &asked.files, &options)?;
         Ok::<_, GatewayError>(json!(report))
     };
-    let answer = data_dir::perform_action(settings.clone(), by_service, by_store)?;
+    let answer = data_dir::perform_action(settings, by_service, by_store)?;
     let report = serde_json::from_value(answer.clone())
         .map_err(|error| format!("parsing the service's response failed: {error}"))?;
     Ok((report, answer))

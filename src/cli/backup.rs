@@ -1,13 +1,11 @@
 //! `penstock backup FILE`.
 use super::{control, data_dir, output, serve};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use penstock_base::files::sync_folder;
 use penstock_config::Settings;
 use penstock_service::gateway::data_events;
 use penstock_store::{Backup, BackupFile};
 use serde_json::{Value, json};
-use std::fs::{self, File};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -29,13 +27,9 @@ pub(super) fn build_command() -> Command {
         )
 }
 
-pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::load_settings(arguments) {
-        Ok(settings) => settings,
-        Err(failed) => return failed,
-    };
+pub(super) fn run(given: &ArgMatches, settings: &Settings) -> ExitCode {
     let Some(path) = given.get_one::<PathBuf>("FILE") else { return output::STATUS_USAGE.into() };
-    output::print_outcome(given, back_up(&settings, path))
+    output::print_outcome(given, back_up(settings, path))
 }
 
 /// Writes a backup, and describes it as text and JSON.
@@ -50,27 +44,12 @@ fn back_up(settings: &Settings, path: &Path) -> Result<(String, Value), String> 
 
 fn backup_to_file(settings: &Settings, path: &Path) -> Result<Backup, String> {
     data_dir::check_exists(settings)?;
-    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     // Opened before this process may change to another user, who may lack the permission.
-    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
-    let mut file = file.map_err(failed)?;
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let written = write_backup(settings, &mut file).and_then(|()| {
-        file.sync_all().map_err(failed)?;
-        let read_back = file.try_clone().map_err(failed)?;
+    data_dir::write_new_file(path, |file| {
+        write_backup(settings, file)?;
+        let read_back = file.try_clone().map_err(|error| format!("{}: {error}", path.display()))?;
         BackupFile::from_file(read_back, path).verify_content().map_err(|error| error.to_string())
-    });
-    match written {
-        Ok(backup) => {
-            sync_folder(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-            Ok(backup)
-        }
-        Err(why) => {
-            // A partial backup is useless; if it cannot be removed, restore refuses it.
-            let _ = fs::remove_file(path);
-            Err(why)
-        }
-    }
+    })
 }
 
 /// Writes the backup: through the running service, or from the store itself. The store's lock excludes other processes.

@@ -37,21 +37,12 @@ pub(super) fn build_command() -> Command {
         )
 }
 
-pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::load_settings(arguments) {
-        Ok(settings) => settings,
-        Err(failed) => return failed,
-    };
+pub(super) fn run(given: &ArgMatches, settings: &Settings) -> ExitCode {
     let Some((action, given)) = given.subcommand() else { return STATUS_USAGE.into() };
-    let answer = match show_or_reset(action == "reset", settings) {
-        Ok(answer) => answer,
-        Err(why) => return output::print_failure(&why),
-    };
-    let text = if given.get_flag("json") { answer.to_string() } else { format_report(&answer) };
-    output::print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
+    output::print_answer(given, show_or_reset(action == "reset", settings), format_report)
 }
 
-fn show_or_reset(resets: bool, settings: Settings) -> Result<Value, String> {
+fn show_or_reset(resets: bool, settings: &Settings) -> Result<Value, String> {
     let (method, path) = if resets {
         (Method::POST, "/control/clock/reset")
     } else {

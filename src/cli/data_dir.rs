@@ -3,11 +3,16 @@ use super::{output, owner, serve};
 use penstock_auth::audit::{self, Event};
 use penstock_base::commit::GuardedStore;
 use penstock_base::error::GatewayError;
+use penstock_base::files::sync_folder;
 use penstock_base::telemetry;
 use penstock_config::{self as config, Settings, Sources};
+use penstock_model::namespace::moving::find_pending_move;
 use penstock_service::gateway::{Gateway, store_path};
 use penstock_store::{Error, Options, Store};
 use serde_json::Value;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -44,17 +49,57 @@ pub(super) fn check_exists(settings: &Settings) -> Result<(), String> {
     ))
 }
 
+/// Creates the file, passes it to `write`, and syncs it. Removes it if that fails: a partial file must not look complete.
+///
+/// # Errors
+/// The file exists already, or the errors of `write`, of syncing and of the folder.
+pub(super) fn write_new_file<T>(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> Result<T, String>,
+) -> Result<T, String> {
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
+    let mut file = file.map_err(failed)?;
+    let written = write(&mut file).and_then(|written| {
+        file.sync_all().map_err(failed)?;
+        Ok(written)
+    });
+    match written {
+        Ok(written) => {
+            let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            sync_folder(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+            Ok(written)
+        }
+        Err(why) => {
+            // If it cannot be removed, the error says that it is not complete.
+            let _ = fs::remove_file(path);
+            Err(why)
+        }
+    }
+}
+
+/// Fails if a move of a namespace was interrupted: its URIs are not the same everywhere.
+///
+/// # Errors
+/// How to continue the move; the errors of the store.
+pub(super) fn check_no_move(store: &Store) -> Result<(), String> {
+    match find_pending_move(&store.read()).map_err(|error| error.to_string())? {
+        Some(pending) => Err(pending.to_string()),
+        None => Ok(()),
+    }
+}
+
 /// Performs an operation through the running service, or on the store itself. `by_service` returns `None` if no service
 /// runs. The store's lock excludes other processes.
 ///
 /// # Errors
 /// Why the operation failed.
 pub(super) fn perform_action(
-    settings: Settings,
+    settings: &Settings,
     by_service: impl AsyncFnOnce(&Path) -> Result<Option<Value>, String>,
     by_store: impl AsyncFnOnce(&Gateway) -> Result<Value, GatewayError>,
 ) -> Result<Value, String> {
-    check_exists(&settings)?;
+    check_exists(settings)?;
     let runtime = serve::build_runtime().map_err(|error| error.to_string())?;
     if let Some(answer) = runtime.block_on(by_service(&settings.data_dir))? {
         return Ok(answer);
@@ -62,7 +107,7 @@ pub(super) fn perform_action(
     owner::become_owner(&settings.data_dir)?;
     // Parts of the gateway may need the current runtime.
     let _entered = runtime.enter();
-    let gateway = Gateway::open(Arc::new(settings), &mut output::show_replay_progress());
+    let gateway = Gateway::open(Arc::new(settings.clone()), &mut output::show_replay_progress());
     let performed = gateway.and_then(|gateway| runtime.block_on(by_store(&gateway)));
     performed.map_err(|error| error.to_string())
 }

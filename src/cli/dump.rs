@@ -2,14 +2,10 @@
 use super::{control, data_dir, output, serve};
 use clap::{Arg, ArgMatches, Command};
 use oxrdf::GraphName;
-use penstock_base::files::sync_folder;
 use penstock_config::Settings;
-use penstock_model::namespace::moving::find_pending_move;
 use penstock_model::rdf::{self, DumpOptions, Format};
 use penstock_service::gateway::data_events;
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -55,11 +51,7 @@ pub(super) fn build_command() -> Command {
         )
 }
 
-pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::load_settings(arguments) {
-        Ok(settings) => settings,
-        Err(failed) => return failed,
-    };
+pub(super) fn run(given: &ArgMatches, settings: &Settings) -> ExitCode {
     let path = given.get_one::<String>("FILE").map_or("-", String::as_str);
     let what = DumpOptions {
         format: choose_format(given, path).unwrap_or(Format::NQuads),
@@ -67,11 +59,11 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
     };
     let done = match path {
         "-" => write_dump(
-            &settings,
+            settings,
             &what,
             &mut BufWriter::with_capacity(WRITE_BUFFER_BYTES, io::stdout().lock()),
         ),
-        path => dump_into_file(&settings, &what, Path::new(path)),
+        path => dump_into_file(settings, &what, Path::new(path)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -83,9 +75,8 @@ fn dump_into_file(settings: &Settings, what: &DumpOptions, path: &Path) -> Resul
     data_dir::check_exists(settings)?;
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     // Opened before this process may change to another user, who may lack the permission.
-    let file = File::options().write(true).create_new(true).mode(0o600).open(path);
-    let mut file = BufWriter::with_capacity(WRITE_BUFFER_BYTES, file.map_err(failed)?);
-    let written = (|| {
+    data_dir::write_new_file(path, |file| {
+        let mut file = BufWriter::with_capacity(WRITE_BUFFER_BYTES, file);
         if path.extension().is_some_and(|extension| extension == "zst") {
             let mut packer = zstd::Encoder::new(&mut file, 0).map_err(failed)?;
             write_dump(settings, what, &mut packer)?;
@@ -93,20 +84,8 @@ fn dump_into_file(settings: &Settings, what: &DumpOptions, path: &Path) -> Resul
         } else {
             write_dump(settings, what, &mut file)?;
         }
-        file.flush().map_err(failed)?;
-        file.get_ref().sync_all().map_err(failed)
-    })();
-    match written {
-        Ok(()) => {
-            let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            sync_folder(folder.unwrap_or(Path::new("."))).map_err(failed)
-        }
-        Err(why) => {
-            // A partial dump must not look complete.
-            let _ = fs::remove_file(path);
-            Err(why)
-        }
-    }
+        file.flush().map_err(failed)
+    })
 }
 
 /// Writes the dump: through the running service, or from the store itself. The store's lock excludes other processes.
@@ -125,9 +104,7 @@ fn write_dump(settings: &Settings, what: &DumpOptions, out: &mut dyn Write) -> R
         return Ok(());
     }
     let store = data_dir::open_store(settings)?;
-    if let Some(pending) = find_pending_move(&store.read()).map_err(|error| error.to_string())? {
-        return Err(pending.to_string());
-    }
+    data_dir::check_no_move(&store)?;
     let mut tell = output::show_count("quads");
     let result = rdf::write_dump(&store, what, &mut *out, &mut tell);
     data_dir::record_event(&store.into(), settings, &data_events::dump_event(what, &result));

@@ -5,6 +5,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use hyper::Method;
 use penstock_auth::Authorized;
 use penstock_base::error::GatewayError;
+use penstock_config::Settings;
 use penstock_resources::export::Export;
 use penstock_service::gateway::Gateway;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -57,11 +58,7 @@ pub(super) fn build_command() -> Command {
         )
 }
 
-pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::load_settings(arguments) {
-        Ok(settings) => settings,
-        Err(failed) => return failed,
-    };
+pub(super) fn run(given: &ArgMatches, settings: &Settings) -> ExitCode {
     let Some((action, given)) = given.subcommand() else { return STATUS_USAGE.into() };
     let action = match (action, given.try_get_one::<String>("ID")) {
         ("retry", Ok(Some(id))) => Action::Retry(id),
@@ -70,18 +67,11 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
     };
     let service = async |dir: &Path| perform_by_service(&action, dir).await;
     let store = async |gateway: &Gateway| perform_by_store(&action, gateway);
-    let answer = match data_dir::perform_action(settings, service, store) {
-        Ok(answer) => answer,
-        Err(why) => return output::print_failure(&why),
-    };
-    let text = match action {
-        _ if given.get_flag("json") => answer.to_string(),
-        Action::List(_) => {
-            format_exports(answer.get("items").and_then(Value::as_array).map_or(&[], Vec::as_slice))
-        }
-        Action::Retry(_) | Action::Park(_) => format_exports(std::slice::from_ref(&answer)),
-    };
-    output::print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
+    let answer = data_dir::perform_action(settings, service, store);
+    output::print_answer(given, answer, |answer| match action {
+        Action::List(_) => format_exports(output::items_of(answer)),
+        Action::Retry(_) | Action::Park(_) => format_exports(std::slice::from_ref(answer)),
+    })
 }
 
 enum Action<'a> {

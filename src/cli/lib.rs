@@ -32,10 +32,10 @@ mod version;
 #[cfg(test)]
 mod manual;
 
-use clap::Command;
+use clap::{ArgMatches, Command};
 use nix::sys::stat::{Mode, umask};
 use output::STATUS_USAGE;
-use penstock_config as config;
+use penstock_config::{self as config, Settings};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -64,34 +64,45 @@ pub fn main() -> ExitCode {
     match matches.subcommand() {
         Some(("serve", _)) => serve::run(settings),
         Some(("demo", given)) => demo::run(given, settings),
-        Some(("user", given)) => user::run(given, settings),
-        Some(("api-key", given)) => api_key::run(given, settings),
-        Some(("export", given)) => export::run(given, settings),
-        Some(("clock", given)) => clock::run(given, settings),
         Some(("verify-export", given)) => verify_export::run(given, &settings),
-        Some(("verify", given)) => verify::run(given, settings),
-        Some(("backup", given)) => backup::run(given, settings),
-        Some(("dump", given)) => dump::run(given, settings),
-        Some(("query", given)) => query::run(given, settings),
-        Some(("apply", given)) => apply::run(given, settings),
-        Some(("load", given)) => load::run(given, settings),
         Some(("validate", given)) => validate::run(given, settings),
-        Some(("namespace", given)) => namespace::run(given, settings),
         Some(("restore", given)) => restore::run(given, settings),
         Some(("offsite-backup", given)) => offsite_backup::run(given, settings),
-        Some((name, given)) => match (name, settings.first()) {
-            (_, Some(setting)) => {
+        Some((name, given)) => match (find_command(name), settings.first()) {
+            (Some(run), _) => data_dir::load_settings(settings)
+                .map_or_else(|failed| failed, |settings| run(given, &settings)),
+            (None, Some(setting)) => {
                 output::print_error_line(&format!(
                     "penstock {name} accepts no settings; remove {setting}"
                 ));
                 STATUS_USAGE.into()
             }
-            ("check", None) => check::run(given),
-            ("derive", None) => derive::run(given),
-            (_, None) => version::run(given),
+            (None, None) => match name {
+                "check" => check::run(given),
+                "derive" => derive::run(given),
+                _ => version::run(given),
+            },
         },
         None => STATUS_USAGE.into(),
     }
+}
+
+/// Returns how a command runs that needs the settings, and fails with status 1 if they are not valid.
+fn find_command(name: &str) -> Option<fn(&ArgMatches, &Settings) -> ExitCode> {
+    Some(match name {
+        "user" => user::run,
+        "api-key" => api_key::run,
+        "export" => export::run,
+        "clock" => clock::run,
+        "verify" => verify::run,
+        "backup" => backup::run,
+        "dump" => dump::run,
+        "query" => query::run,
+        "apply" => apply::run,
+        "load" => load::run,
+        "namespace" => namespace::run,
+        _ => return None,
+    })
 }
 
 fn build_command() -> Command {

@@ -48,11 +48,7 @@ pub(super) fn build_command() -> Command {
         )
 }
 
-pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::load_settings(arguments) {
-        Ok(settings) => settings,
-        Err(failed) => return failed,
-    };
+pub(super) fn run(given: &ArgMatches, settings: &Settings) -> ExitCode {
     let Some(path) = given.get_one::<String>("FILE") else { return output::STATUS_USAGE.into() };
     let Some(format) = choose_format(given, path) else {
         let known = Format::ALL.map(Format::name).join(", ");
@@ -68,7 +64,7 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
         skolemize: given.get_one("skolemize").cloned(),
         bypass: given.get_flag("bypass"),
     };
-    match load_document(&settings, &what, path) {
+    match load_document(settings, &what, path) {
         Ok((loaded, error)) => {
             let text = if given.get_flag("json") {
                 result_to_json(loaded, error.as_deref()).to_string()

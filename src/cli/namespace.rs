@@ -52,23 +52,14 @@ pub(super) fn build_command() -> Command {
             )])
 }
 
-pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::load_settings(arguments) {
-        Ok(settings) => settings,
-        Err(failed) => return failed,
-    };
+pub(super) fn run(given: &ArgMatches, settings: &Settings) -> ExitCode {
     let Some(("move", given)) = given.subcommand() else { return STATUS_USAGE.into() };
     let text = |name: &str| given.get_one::<String>(name).cloned().unwrap_or_default();
     let wanted = PendingMove { name: text("NAME"), uri_base: text("NEW-BASE") };
     let json = given.get_flag("json");
     let mut report = Report { is_quiet: json, next: Instant::now() + PROGRESS_INTERVAL };
-    match run_move(&settings, &wanted, given.get_flag("dry-run"), &mut report) {
-        Ok(end) => {
-            let text = if json { end.to_json() } else { end.to_text(&wanted) };
-            output::print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
-        }
-        Err(why) => output::print_failure(&why),
-    }
+    let moved = run_move(settings, &wanted, given.get_flag("dry-run"), &mut report);
+    output::print_text(moved.map(|end| if json { end.to_json() } else { end.to_text(&wanted) }))
 }
 
 /// How the command ended.

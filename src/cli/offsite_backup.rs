@@ -91,12 +91,7 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
             }
         },
         Some(("take-over", _)) => match data_dir::load_settings(arguments) {
-            Ok(settings) => match take_over(&settings) {
-                Ok(text) => {
-                    output::print_result(text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
-                }
-                Err(why) => output::print_failure(&why),
-            },
+            Ok(settings) => output::print_text(take_over(&settings).map(str::to_owned)),
             Err(failed) => failed,
         },
         _ => output::STATUS_USAGE.into(),

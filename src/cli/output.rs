@@ -99,11 +99,24 @@ pub(super) fn print_outcome(
     given: &ArgMatches,
     outcome: Result<(String, Value), String>,
 ) -> ExitCode {
+    print_text(
+        outcome.map(|(text, json)| if given.get_flag("json") { json.to_string() } else { text }),
+    )
+}
+
+/// Prints the answer of a command as `format` returns it, or with [`json_flag`] as JSON, or why it failed.
+pub(super) fn print_answer(
+    given: &ArgMatches,
+    answer: Result<Value, String>,
+    format: impl FnOnce(&Value) -> String,
+) -> ExitCode {
+    print_outcome(given, answer.map(|answer| (format(&answer), answer)))
+}
+
+/// Prints the result of a command, or why it failed.
+pub(super) fn print_text(outcome: Result<String, String>) -> ExitCode {
     match outcome {
-        Ok((text, json)) => {
-            let text = if given.get_flag("json") { json.to_string() } else { text };
-            print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
-        }
+        Ok(text) => print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS),
         Err(why) => print_failure(&why),
     }
 }
@@ -127,6 +140,11 @@ pub(super) fn print_configuration_errors(errors: &[ConfigError]) {
 /// Formats a count with its noun: `1 export`, `2 exports`.
 pub(super) fn format_count(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Returns the items of a list.
+pub(super) fn items_of(list: &Value) -> &[Value] {
+    list.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice)
 }
 
 /// Formats items as a table; `columns` are the headings and the members below them.
@@ -164,29 +182,23 @@ pub(super) fn format_cell(item: &Value, member: &str) -> String {
 
 /// Shows the progress of opening a store on a terminal, once a second.
 pub(super) fn show_replay_progress() -> impl FnMut(penstock_store::Progress) {
-    let mut show = show_progress("replaying the journal: ", "frames");
-    move |progress| show(progress.done, progress.total)
-}
-
-/// Shows a count and its end on a terminal, once a second.
-pub(super) fn show_progress(action: &'static str, what: &'static str) -> impl FnMut(u64, u64) {
-    let terminal = std::io::stderr().is_terminal();
-    let mut next = Instant::now() + Duration::from_secs(1);
-    move |count, total| {
-        if terminal && Instant::now() >= next {
-            print_error_line(&format!("{action}{count} of {total} {what}"));
-            next = Instant::now() + Duration::from_secs(1);
-        }
-    }
+    show_each_second(|progress: penstock_store::Progress| {
+        format!("replaying the journal: {} of {} frames", progress.done, progress.total)
+    })
 }
 
 /// Shows a count on a terminal, once a second.
 pub(super) fn show_count(what: &'static str) -> impl FnMut(u64) {
+    show_each_second(move |count: u64| format!("{count} {what}"))
+}
+
+/// Shows a progress on a terminal as `format` returns it, once a second.
+pub(super) fn show_each_second<P>(format: impl Fn(P) -> String) -> impl FnMut(P) {
     let terminal = std::io::stderr().is_terminal();
     let mut next = Instant::now() + Duration::from_secs(1);
-    move |count| {
+    move |progress| {
         if terminal && Instant::now() >= next {
-            print_error_line(&format!("{count} {what}"));
+            print_error_line(&format(progress));
             next = Instant::now() + Duration::from_secs(1);
         }
     }

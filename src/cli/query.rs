@@ -31,14 +31,10 @@ pub(super) fn build_command() -> Command {
         )
 }
 
-pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::load_settings(arguments) {
-        Ok(settings) => settings,
-        Err(failed) => return failed,
-    };
+pub(super) fn run(given: &ArgMatches, settings: &Settings) -> ExitCode {
     let Some(path) = given.get_one::<String>("FILE") else { return output::STATUS_USAGE.into() };
     let format = given.get_one::<String>("format").cloned();
-    match read_text(path).and_then(|text| answer_query(&settings, text, format)) {
+    match read_text(path).and_then(|text| answer_query(settings, text, format)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => output::print_failure(&why),
     }

@@ -171,10 +171,12 @@ fn restore_continuous_backup(
         at: given.get_one::<Timestamp>("at").copied(),
         copy,
     };
-    let mut show = output::show_progress("restoring: ", "commits");
+    let mut show = output::show_each_second(|(commit, last): (u64, u64)| {
+        format!("restoring: {commit} of {last} commits")
+    });
     let restored = place
         .reader
-        .restore(&request, &mut |progress| show(progress.sequence, progress.last))
+        .restore(&request, &mut |progress| show((progress.sequence, progress.last)))
         .inspect_err(|_| {
             // A file that stays is replaced by the next attempt.
             let _ = fs::remove_file(dir.join(NOTE_FILE));

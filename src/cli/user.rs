@@ -95,18 +95,9 @@ pub(super) fn build_command() -> Command {
         )
 }
 
-pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::load_settings(arguments) {
-        Ok(settings) => settings,
-        Err(failed) => return failed,
-    };
+pub(super) fn run(given: &ArgMatches, settings: &Settings) -> ExitCode {
     let Some((name, given)) = given.subcommand() else { return STATUS_USAGE.into() };
-    match run_action(name, given, settings) {
-        Ok(text) => {
-            output::print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
-        }
-        Err(why) => output::print_failure(&why),
-    }
+    output::print_text(run_action(name, given, settings))
 }
 
 /// The action to perform.
@@ -118,8 +109,8 @@ enum Action {
     List,
 }
 
-fn run_action(name: &str, given: &ArgMatches, settings: Settings) -> Result<String, String> {
-    data_dir::check_exists(&settings)?;
+fn run_action(name: &str, given: &ArgMatches, settings: &Settings) -> Result<String, String> {
+    data_dir::check_exists(settings)?;
     let email = given.try_get_one::<String>("EMAIL").ok().flatten().cloned().unwrap_or_default();
     let mut generated = None;
     let action = match name {
@@ -237,7 +228,7 @@ async fn perform_by_store(action: &Action, gateway: &Gateway) -> Result<Value, G
 }
 
 fn format_accounts(answer: &Value) -> String {
-    let items = answer.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let items = output::items_of(answer);
     if items.is_empty() {
         return "There are no accounts.".to_owned();
     }

@@ -3,7 +3,6 @@ use super::{data_dir, output};
 use clap::{Arg, ArgMatches, Command};
 use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
 use penstock_config::Settings;
-use penstock_model::namespace::moving::find_pending_move;
 use penstock_model::rdf::Format;
 use penstock_rdf::{QuadReader, ReadOptions};
 use penstock_shapes::{
@@ -201,11 +200,7 @@ impl Source {
     fn open_store(settings: &Settings) -> Result<Self, String> {
         data_dir::check_exists(settings)?;
         let store = data_dir::open_stopped_store(settings)?;
-        if let Some(pending) =
-            find_pending_move(&store.read()).map_err(|error| error.to_string())?
-        {
-            return Err(pending.to_string());
-        }
+        data_dir::check_no_move(&store)?;
         let snapshot = store.snapshot().map_err(|error| error.to_string())?;
         Ok(Self::Store(Arc::new(StoredTriples(Box::new(snapshot)))))
     }

@@ -20,12 +20,8 @@ pub(super) fn build_command() -> Command {
         )
 }
 
-pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::load_settings(arguments) {
-        Ok(settings) => settings,
-        Err(failed) => return failed,
-    };
-    let verified = match verify_store(&settings) {
+pub(super) fn run(given: &ArgMatches, settings: &Settings) -> ExitCode {
+    let verified = match verify_store(settings) {
         Ok(verified) => verified,
         Err(why) => return output::print_failure(&why),
     };

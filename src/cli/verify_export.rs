@@ -6,10 +6,8 @@ use penstock_config::KeyTemplate;
 use penstock_export::verify;
 use penstock_export::walk::{self, BucketFinding, BucketLocation, ReadCredentials, WalkSummary};
 use serde_json::json;
-use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 pub(super) fn build_command() -> Command {
     Command::new("verify-export")
@@ -125,7 +123,10 @@ fn check_bucket(
 ) -> Result<Option<WalkSummary>, GatewayError> {
     let mut gone = false;
     let mut told = |line: String| gone |= output::print_result(&line).is_err();
-    let mut progress = show_progress();
+    let mut show = output::show_each_second(|(objects, bytes): (u64, u64)| {
+        format!("read {objects} objects, {bytes} bytes")
+    });
+    let mut progress = |objects, bytes| show((objects, bytes));
     let walked = walk::walk_bucket(place, keys_only, &mut progress, &mut |finding| {
         told(if json {
             finding_to_json(name, finding)
@@ -227,18 +228,6 @@ fn describe_finding(finding: &BucketFinding) -> String {
         BucketFinding::Mixed { key, gateway, expected } => format!(
             "mixed: {key}: it comes from the gateway {gateway}, but others in this folder from {expected}"
         ),
-    }
-}
-
-/// Shows the progress on a terminal, once a second.
-fn show_progress() -> impl FnMut(u64, u64) {
-    let terminal = std::io::stderr().is_terminal();
-    let mut next = Instant::now() + Duration::from_secs(1);
-    move |objects, bytes| {
-        if terminal && Instant::now() >= next {
-            output::print_error_line(&format!("read {objects} objects, {bytes} bytes"));
-            next = Instant::now() + Duration::from_secs(1);
-        }
     }
 }
 

@@ -234,7 +234,7 @@ impl Audit {
         transaction: &mut Transaction<'_>,
         event: &Event,
     ) -> Result<(), GatewayError> {
-        store_record(transaction, &Record::from_event(event.clone(), 1), self.max_events)
+        add_event_offline(transaction, self.max_events, event)
     }
 
     /// Lists events, newest first, with numbers below `before`. Blocking.

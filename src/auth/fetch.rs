@@ -29,8 +29,9 @@ pub(super) enum FetchError {
     Unreachable(String),
 }
 
-/// Creates an HTTP client for identity providers and endpoints of `service.sparql.services`. It also trusts the certificates of `service.security.ca-file`, and honours
-/// `HTTPS_PROXY` and `NO_PROXY`. It follows no redirects, because the addresses come from the operator.
+/// Creates an HTTP client for identity providers and endpoints of `service.sparql.services`. It also trusts the certificates of
+/// `service.security.ca-file`, and honours `HTTPS_PROXY` and `NO_PROXY`. It follows no redirects, because the addresses come
+/// from the operator.
 pub fn build_client(ca_file: Option<&Path>) -> Result<Client, GatewayError> {
     let cannot = |why: &dyn std::fmt::Display| {
         let file = ca_file.map(Path::display);

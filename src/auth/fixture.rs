@@ -1,6 +1,7 @@
 //! The fixture of this layer's tests.
 use super::{Account, Auth, Caller, Credential};
 use crate::accounts::NewAccount;
+use crate::keys::NewApiKey;
 use crate::password::Hash;
 use penstock_base::clock::Clock;
 use penstock_config::{Settings, Sources, load};
@@ -68,6 +69,17 @@ pub(super) fn new_account(email: &str, role: Role) -> NewAccount {
         role,
         enabled: true,
         password: "correct horse battery".to_owned(),
+    }
+}
+
+/// The definition of a key for all Business Objects.
+pub(super) fn new_key(role: Role) -> NewApiKey {
+    NewApiKey {
+        name: "line 4".to_owned(),
+        role,
+        expires_at: None,
+        business_object: None,
+        business_objects: Vec::new(),
     }
 }
 

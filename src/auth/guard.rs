@@ -193,8 +193,8 @@ impl Requester for Caller {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::Fixture;
-    use super::super::{Account, keys};
+    use super::super::Account;
+    use super::super::fixture::{Fixture, new_key};
     use super::*;
     use crate::accounts::AccountEdit;
     use jiff::{SignedDuration, Timestamp};
@@ -202,16 +202,6 @@ mod tests {
     use penstock_base::commit::GuardedStore;
     use penstock_store::Read as _;
     use serde_json::{Value, json};
-
-    fn new_key(role: Role) -> keys::NewApiKey {
-        keys::NewApiKey {
-            name: "line 4".to_owned(),
-            role,
-            expires_at: None,
-            business_object: None,
-            business_objects: Vec::new(),
-        }
-    }
 
     /// Returns the error of a commit on behalf of this caller.
     fn commit_error(fixture: &Fixture, by: &Authorized) -> Option<ErrorClass> {

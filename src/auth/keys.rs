@@ -364,8 +364,7 @@ impl ApiKeys {
         delete: impl FnOnce(CommitPart<'_>) -> Result<(), GatewayError>,
     ) -> Result<(), GatewayError> {
         let _writer = self.lock_writer();
-        let ids: Vec<String> =
-            self.lock_entries().iter_owned_by(&owner.id).map(|key| key.id.clone()).collect();
+        let ids = self.list_ids_of(&owner.id);
         delete(&|transaction| ids.iter().try_for_each(|id| Ok(KEYS.delete(transaction, id)?)))?;
         let mut entries = self.lock_entries_mut();
         for id in &ids {

@@ -17,9 +17,7 @@ pub fn map_role(
     names: &[String],
     claims: &Map<String, Value>,
 ) -> Option<Role> {
-    let claim =
-        names.iter().find_map(|name| find_claim(name, claims).filter(|claim| !claim.is_null()))?;
-    match claim {
+    match find_present(names, claims)? {
         Value::Array(items) => {
             items.iter().filter_map(|item| role_of_value(values, item.as_str()?)).max()
         }
@@ -35,9 +33,7 @@ const MAX_GROUP_CLAIM_BYTES: usize = 256;
 
 /// Returns the values of the first of these claims that is present, sorted. The claim is a list of values or one value.
 pub fn list_groups(names: &[String], claims: &Map<String, Value>) -> Vec<String> {
-    let claim =
-        names.iter().find_map(|name| find_claim(name, claims).filter(|claim| !claim.is_null()));
-    let values = match claim {
+    let values = match find_present(names, claims) {
         Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
         Some(Value::String(text)) => vec![text.as_str()],
         _ => Vec::new(),
@@ -52,7 +48,12 @@ pub fn list_groups(names: &[String], claims: &Map<String, Value>) -> Vec<String>
 
 /// Returns whether one of these claims is present, whatever its value.
 pub fn has_claim(names: &[String], claims: &Map<String, Value>) -> bool {
-    names.iter().any(|name| find_claim(name, claims).is_some_and(|claim| !claim.is_null()))
+    find_present(names, claims).is_some()
+}
+
+/// Returns the first of these claims that is present.
+fn find_present<'a>(names: &[String], claims: &'a Map<String, Value>) -> Option<&'a Value> {
+    names.iter().find_map(|name| find_claim(name, claims).filter(|claim| !claim.is_null()))
 }
 
 /// Returns the claim with this name. If there is none, reads the name as a path: the part before one of its dots is an

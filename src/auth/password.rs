@@ -26,7 +26,7 @@ const LANES: u32 = 1;
 const MIN_RETURNED_KIB: usize = 33 * 1024;
 
 /// The length of a new password in bytes.
-const PASSWORD_BYTES: std::ops::RangeInclusive<usize> = 12..=1024;
+pub(super) const PASSWORD_BYTES: std::ops::RangeInclusive<usize> = 12..=1024;
 
 /// The maximum number of waiting hashes of unauthenticated clients in total, and for each address (for IPv6 its /64).
 /// An attacker with many addresses must not be able to fill the queue quickly.

@@ -295,9 +295,8 @@ impl Sessions {
         let mut sessions = self.lock_sessions();
         if let Some(session) = sessions.get_mut(hash).filter(|s| s.account == account.id) {
             session.generation = account.generation;
-            let session = session.clone();
-            drop(sessions);
-            self.store_session(hash, &session);
+            // Under the lock: a sign-out that follows is written after this.
+            self.store_session(hash, session);
         }
     }
 

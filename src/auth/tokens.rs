@@ -113,9 +113,9 @@ impl Tokens {
             tracing::debug!(?from, %refusal, "An access token was refused.");
         }
         let claims = checked?;
-        let expires_at = token::expires_at(&claims);
-        let caller = self.authenticate_bearer(claims).await?;
-        Ok(Caller { credential: Credential::Bearer { expires_at }, ..caller })
+        let (account, role) = self.authenticate_bearer(&claims).await?;
+        let credential = Credential::Bearer { expires_at: token::expires_at(&claims) };
+        Ok(Caller { account: Some(account), role, credential, from: None })
     }
 
     /// Checks a token and returns its claims.
@@ -155,16 +155,20 @@ impl Tokens {
         refuse_token("its signature matches none of its issuer's keys")
     }
 
-    async fn authenticate_bearer(&self, claims: Map<String, Value>) -> Result<Caller, AuthError> {
-        let role = mapping::map_role(&self.0.role_values, &self.0.claims.roles, &claims);
-        let group_claims = mapping::list_groups(&self.0.claims.groups, &claims);
-        match Bearer::from_claims(&claims)? {
+    /// Returns the account of a token's bearer, and the token's role.
+    async fn authenticate_bearer(
+        &self,
+        claims: &Map<String, Value>,
+    ) -> Result<(Arc<Account>, Role), AuthError> {
+        let role = mapping::map_role(&self.0.role_values, &self.0.claims.roles, claims);
+        let group_claims = mapping::list_groups(&self.0.claims.groups, claims);
+        match Bearer::from_claims(claims)? {
             // A subject that is known as a person is not a client, even if the token has no claims of a person.
-            Bearer::Client { subject, client_id } if self.find_person(&claims).is_none() => {
+            Bearer::Client { subject, client_id } if self.find_person(claims).is_none() => {
                 let profile = Profile { client_id, group_claims, ..Profile::default() };
                 self.authenticate_client(subject, profile, role).await
             }
-            Bearer::Client { .. } | Bearer::Person => self.authenticate_person(&claims, role),
+            Bearer::Client { .. } | Bearer::Person => self.authenticate_person(claims, role),
         }
     }
 
@@ -173,7 +177,7 @@ impl Tokens {
         subject: String,
         profile: Profile,
         role: Option<Role>,
-    ) -> Result<Caller, AuthError> {
+    ) -> Result<(Arc<Account>, Role), AuthError> {
         let Some(role) = role.or(self.0.resource_server.default_role) else {
             return Err(AuthError::Forbidden(
                 "the access token is valid, but it gives its client application no role here; assign it one \
@@ -204,7 +208,7 @@ impl Tokens {
                     ))
                 })?
             };
-        Ok(bearer_caller(account, role))
+        Ok((account, role))
     }
 
     /// Returns the account of the person that the claims identify.
@@ -224,7 +228,7 @@ impl Tokens {
         &self,
         claims: &Map<String, Value>,
         role: Option<Role>,
-    ) -> Result<Caller, AuthError> {
+    ) -> Result<(Arc<Account>, Role), AuthError> {
         let forbidden = |why: &str| {
             Err(AuthError::Forbidden(format!(
                 "the access token was delegated by a person, and is not a client application's own: {why}"
@@ -246,16 +250,11 @@ impl Tokens {
                     );
                 };
                 let role = role.min(account.role);
-                Ok(bearer_caller(account, role))
+                Ok((account, role))
             }
             None => forbidden("that person has no account here; sign in once in a browser first"),
         }
     }
-}
-
-fn bearer_caller(account: Arc<Account>, role: Role) -> Caller {
-    let credential = Credential::Bearer { expires_at: None };
-    Caller { account: Some(account), role, credential, from: None }
 }
 
 fn is_signed_by_any(token: &Token<'_>, current: &jwks::CurrentKeys) -> bool {

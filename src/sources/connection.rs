@@ -173,7 +173,8 @@ impl<'a> Connection<'a> {
                 self.finish_subscribe(packet_id, refusals).await
             }
             Packet::UnsubAck { packet_id, refusals } => {
-                self.finish_unsubscribe(packet_id, &refusals).await
+                self.finish_unsubscribe(packet_id, &refusals).await;
+                Ok(())
             }
             Packet::PingResp => Ok(()),
             Packet::Disconnect(why) => Err(why),

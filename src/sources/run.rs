@@ -159,8 +159,12 @@ async fn end_removed_sessions(
             ended = try_end_removed_sessions(&gateway, &current) => ended,
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
-        if ended {
-            return;
+        let Err(cause) = ended else { return };
+        if failures == 1 {
+            tracing::warn!(
+                cause,
+                "Ending a session without subscriptions failed; the gateway tries again. Until then its broker keeps messages."
+            );
         }
         tokio::select! {
             () = sleep(jittered_delay(first_connect_delay, failures, max_connect_delay)) => {}
@@ -169,17 +173,19 @@ async fn end_removed_sessions(
     }
 }
 
-/// Returns whether no such session is left.
-async fn try_end_removed_sessions(gateway: &Arc<Gateway>, current: &BTreeSet<SessionId>) -> bool {
+/// Ends all of these sessions that it can.
+///
+/// # Errors
+/// Why one is left.
+async fn try_end_removed_sessions(
+    gateway: &Arc<Gateway>,
+    current: &BTreeSet<SessionId>,
+) -> Result<(), String> {
     let reader = gateway.clone();
-    let sessions = match run_blocking(move || list_sessions(&reader)).await {
-        Ok(sessions) => sessions,
-        Err(error) => {
-            tracing::warn!(%error, "Reading the sessions of the sources failed.");
-            return false;
-        }
-    };
-    let mut is_done = true;
+    let sessions = run_blocking(move || list_sessions(&reader)).await;
+    let sessions =
+        sessions.map_err(|error| format!("reading the sessions of the sources failed: {error}"))?;
+    let mut ended = Ok(());
     for id in sessions {
         if current.contains(&id) {
             continue;
@@ -187,19 +193,21 @@ async fn try_end_removed_sessions(gateway: &Arc<Gateway>, current: &BTreeSet<Ses
         // Without the source there is no broker to connect to. It drops the session when that expires.
         if let Some(source) = gateway.settings.sources.get(&id.source) {
             let endpoint = create_passing_endpoint(&gateway.settings, source, &id.client_id);
-            let Ok(opened) = endpoint.open(false).await else {
-                is_done = false;
-                continue;
-            };
-            opened.close().await;
+            match endpoint.open(false).await {
+                Ok(opened) => opened.close().await,
+                Err(cause) => {
+                    ended = Err(format!("{id}: {cause}"));
+                    continue;
+                }
+            }
         }
         let writer = gateway.clone();
         let forgotten = id.clone();
         let stored = run_blocking(move || store_session(&writer, &forgotten, None)).await;
         match stored {
             Ok(()) => tracing::info!(%id, "A session without subscriptions was ended."),
-            Err(_) => is_done = false,
+            Err(error) => ended = Err(format!("{id}: {error}")),
         }
     }
-    is_done
+    ended
 }

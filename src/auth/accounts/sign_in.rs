@@ -1,6 +1,6 @@
 //! Sign-in with a password.
 use super::super::audit::Event;
-use super::super::password::Hash;
+use super::super::password::{Hash, PASSWORD_BYTES};
 use super::super::{Account, AuthError};
 use super::{Accounts, account_disabled_error};
 use penstock_base::commit::NoClient;
@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 
 /// The time after which a client should retry when too many passwords are being hashed.
 const BUSY_RETRY_AFTER: Duration = Duration::from_secs(5);
-/// The maximum length of a password in bytes, the same as when one is set.
-const MAX_PASSWORD_BYTES: usize = 1024;
 
 impl Accounts {
     /// Returns whether built-in accounts can sign in.
@@ -83,7 +81,7 @@ impl Accounts {
         let account = account.filter(|_| self.allows_password_sign_in());
         let hash = account.as_ref().and_then(|account| account.password.clone());
         let begun = Instant::now();
-        let is_right = password.len() <= MAX_PASSWORD_BYTES
+        let is_right = password.len() <= *PASSWORD_BYTES.end()
             && hash.clone().unwrap_or_else(Hash::unmatchable).matches_password(password);
         attempts.record_check_time(begun.elapsed());
         let (Some(account), Some(hash), true) = (account, hash, is_right) else {

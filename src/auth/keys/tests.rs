@@ -1,19 +1,9 @@
-use super::super::fixture::{Fixture, session_caller};
+use super::super::fixture::{Fixture, new_key as new, session_caller};
 use super::*;
 use crate::accounts::AccountEdit;
 use crate::audit;
 use penstock_base::IfMatch;
 use penstock_base::error::Place;
-
-fn new(role: Role) -> NewApiKey {
-    NewApiKey {
-        name: "line 4".to_owned(),
-        role,
-        expires_at: None,
-        business_object: None,
-        business_objects: Vec::new(),
-    }
-}
 
 fn create_key(fixture: &Fixture, by: &Caller, new: NewApiKey) -> (Arc<Key>, String) {
     fixture.auth.keys.create_key(by, new).unwrap()
@@ -141,16 +131,17 @@ fn a_key_of_the_local_administration_has_no_account() {
 #[test]
 fn a_key_expires() {
     let fixture = Fixture::new();
-    let soon = Timestamp::now() + jiff::SignedDuration::from_millis(300);
-    let brief = NewApiKey { expires_at: Some(soon), ..new(Role::User) };
-    let (key, secret) = create_key(&fixture, &Caller::local(), brief);
-    while fixture.auth.keys.authenticate_key(&secret).is_ok() {
-        std::thread::sleep(Duration::from_millis(20));
+    let keys = &fixture.auth.keys;
+    let (key, secret) = create_key(&fixture, &Caller::local(), new(Role::User));
+    let expiring = |at: &str| Key { expires_at: Some(at.to_owned()), ..(*key).clone() };
+    for (at, is_valid) in
+        [("2020-01-01T00:00:00Z", false), ("some day", false), ("9999-01-01T00:00:00Z", true)]
+    {
+        keys.lock_entries_mut().insert(Arc::new(expiring(at)));
+        assert_eq!(keys.authenticate_key(&secret).is_ok(), is_valid, "{at}");
     }
-    assert!(Timestamp::now() >= soon);
-    assert!(is_expired(&key, soon));
-    let unreadable = Key { expires_at: Some("some day".into()), ..(*key).clone() };
-    assert!(is_expired(&unreadable, Timestamp::now()));
+    let now = Timestamp::now();
+    assert!(is_expired(&expiring(&now.to_string()), now));
 }
 
 #[test]
@@ -238,32 +229,18 @@ fn an_account_has_at_most_a_hundred_keys_unless_it_is_an_admins() {
     let fixture = Fixture::new();
     let eve = fixture.create_account("eve", Role::User);
     let keys = &fixture.auth.keys;
-    let insert = |n: usize| {
+    let (first, _) = create_key(&fixture, &session_caller(&eve), new(Role::User));
+    for n in 2..MAX_KEYS_PER_ACCOUNT {
         let (_, digest) = Secret::new();
-        let (id, name) = (n.to_string(), "line".to_owned());
-        let owner = Some(eve.id.clone());
-        let (created_at, role) = (time::now_rfc3339(), Role::User);
-        let (business_objects, expires_at, last_used) = (None, None, None);
-        let key = Key {
-            id,
-            name,
-            role,
-            owner,
-            business_objects,
-            created_at,
-            expires_at,
-            last_used,
-            digest,
-        };
+        let key = Key { id: n.to_string(), digest, ..(*first).clone() };
         keys.lock_entries_mut().insert(Arc::new(key));
-    };
-    (1..MAX_KEYS_PER_ACCOUNT).for_each(insert);
+    }
     create_key(&fixture, &session_caller(&eve), new(Role::User));
     let error = keys.create_key(&session_caller(&eve), new(Role::User)).unwrap_err();
     assert!(error.class == ErrorClass::Conflict && error.detail.contains("100"), "{error}");
     let admin = Caller { role: Role::Admin, ..session_caller(&eve) };
     create_key(&fixture, &admin, new(Role::User));
-    keys.revoke_key(&session_caller(&eve), "1").unwrap();
+    keys.revoke_key(&session_caller(&eve), "2").unwrap();
 }
 
 #[test]

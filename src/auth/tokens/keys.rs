@@ -1,7 +1,5 @@
 //! The public keys of a provider: a parsed JSON Web Key Set (RFC 7517).
 use crate::roca;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde_json::Value;
@@ -65,15 +63,7 @@ impl PublicKeys {
 impl PublicKey {
     fn parse_key(value: &Value) -> Option<Self> {
         let key: Jwk = serde_json::from_value(value.clone()).ok()?;
-        if let AlgorithmParameters::RSA(parameters) = &key.algorithm
-            && URL_SAFE_NO_PAD.decode(&parameters.n).is_ok_and(|modulus| roca::is_weak(&modulus))
-        {
-            let kid = value.get("kid").and_then(Value::as_str);
-            tracing::warn!(
-                kid,
-                "An RSA key of the token issuer is not used, because its private key can be computed from it \
-                 (ROCA, CVE-2017-15361). Replace it at the issuer."
-            );
+        if roca::is_weak_key(value, "token issuer") {
             return None;
         }
         let of_key_type = supported_algorithms(&key.algorithm)?;

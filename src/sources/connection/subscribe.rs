@@ -103,7 +103,8 @@ impl Connection<'_> {
         self.session.store.update_state(&mut |state| {
             super::set_error(&mut state.error, error.as_deref());
         });
-        self.save_confirmed().await
+        self.save_confirmed().await;
+        Ok(())
     }
 
     /// Takes the broker's answer to UNSUBSCRIBE.
@@ -112,7 +113,7 @@ impl Connection<'_> {
         &mut self,
         packet_id: NonZeroU16,
         refusals: &[Option<String>],
-    ) -> Result<(), String> {
+    ) {
         for (index, topic) in self.subscribing.take_answered(packet_id).into_iter().enumerate() {
             if let Some(Some(why)) = refusals.get(index) {
                 let client_id = self.session.client_id();
@@ -122,15 +123,14 @@ impl Connection<'_> {
                 self.subscribing.subscribed.remove(&topic);
             }
         }
-        self.save_confirmed().await
+        self.save_confirmed().await;
     }
 
     /// Stores what is confirmed once the broker has answered everything.
-    async fn save_confirmed(&mut self) -> Result<(), String> {
+    async fn save_confirmed(&mut self) {
         if self.subscribing.unanswered.is_empty() {
             self.save_session(BTreeSet::new()).await;
         }
-        Ok(())
     }
 
     /// Stores what the session is subscribed to, unless that is stored already. Without it, the gateway repeats

@@ -1,6 +1,6 @@
 //! The broker and the connection fail, and nothing is lost.
 use super::broker::Broker;
-use super::fixture::{FakeStore, Setup, unavailable};
+use super::fixture::{FakeStore, Running, Setup, unavailable};
 use super::proxy::{OldBroker, Plan, Proxy, split_packets};
 use super::publisher::Publisher;
 use std::collections::HashSet;
@@ -11,6 +11,16 @@ use std::time::{Duration, Instant};
 const PUBLISH: u8 = 3;
 const PUBACK: u8 = 4;
 const DISCONNECT: u8 = 14;
+
+/// Starts a broker, a proxy before it, and a subscribed session at the proxy.
+async fn start_subscribed() -> (Broker, Proxy, Setup, Arc<FakeStore>, Running) {
+    let broker = Broker::start();
+    let proxy = Proxy::start(broker.port, OldBroker::No).await;
+    let setup = Setup::new(proxy.port, &["plant/#"]);
+    let store = Arc::new(FakeStore::default());
+    let running = setup.run_subscribed(&store).await;
+    (broker, proxy, setup, store, running)
+}
 
 async fn publish_numbered(publisher: &mut Publisher, range: std::ops::Range<usize>) {
     for number in range {
@@ -127,10 +137,7 @@ async fn a_connection_that_is_cut_at_any_byte_loses_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_acknowledged_before_it_is_stored_and_the_order_is_that_of_receipt() {
-    let broker = Broker::start();
-    let proxy = Proxy::start(broker.port, OldBroker::No).await;
-    let store = Arc::new(FakeStore::default());
-    let running = Setup::new(proxy.port, &["plant/#"]).run_subscribed(&store).await;
+    let (broker, proxy, _, store, running) = start_subscribed().await;
     store.with(|state| state.is_closed = true);
     let mut publisher = Publisher::connect(broker.port, "publisher").await;
     publish_numbered(&mut publisher, 0..500).await;
@@ -166,10 +173,7 @@ async fn nothing_is_acknowledged_before_it_is_stored_and_the_order_is_that_of_re
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stored_part_of_a_batch_is_acknowledged_and_only_the_rest_is_stored_again() {
-    let broker = Broker::start();
-    let proxy = Proxy::start(broker.port, OldBroker::No).await;
-    let store = Arc::new(FakeStore::default());
-    let running = Setup::new(proxy.port, &["plant/#"]).run_subscribed(&store).await;
+    let (broker, proxy, _, store, running) = start_subscribed().await;
     store.with(|state| (state.is_closed, state.max_stored) = (true, Some(3)));
     let mut publisher = Publisher::connect(broker.port, "publisher").await;
     publish_numbered(&mut publisher, 0..20).await;
@@ -186,11 +190,7 @@ async fn the_stored_part_of_a_batch_is_acknowledged_and_only_the_rest_is_stored_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_acknowledges_the_running_batch_and_closes_the_connection_in_order() {
-    let broker = Broker::start();
-    let proxy = Proxy::start(broker.port, OldBroker::No).await;
-    let setup = Setup::new(proxy.port, &["plant/#"]);
-    let store = Arc::new(FakeStore::default());
-    let running = setup.run_subscribed(&store).await;
+    let (broker, proxy, setup, store, running) = start_subscribed().await;
     store.with(|state| state.is_closed = true);
     let mut publisher = Publisher::connect(broker.port, "publisher").await;
     publisher.publish("plant/1", "running").await;
@@ -221,11 +221,7 @@ async fn a_stop_acknowledges_the_running_batch_and_closes_the_connection_in_orde
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_connection_waits_for_the_running_batch_before_messages_come_again() {
-    let broker = Broker::start();
-    let proxy = Proxy::start(broker.port, OldBroker::No).await;
-    let setup = Setup::new(proxy.port, &["plant/#"]);
-    let store = Arc::new(FakeStore::default());
-    let running = setup.run_subscribed(&store).await;
+    let (broker, proxy, _, store, running) = start_subscribed().await;
     store.with(|state| state.is_closed = true);
     let mut publisher = Publisher::connect(broker.port, "publisher").await;
     publisher.publish("plant/1", "first").await;

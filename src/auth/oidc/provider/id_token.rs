@@ -77,19 +77,7 @@ fn check_access_token_hash(
 /// Returns the keys without RSA keys that can be factored.
 pub(super) fn remove_weak_keys(keys: &CoreJsonWebKeySet) -> CoreJsonWebKeySet {
     let is_weak = |key: &CoreJsonWebKey| {
-        let key = serde_json::to_value(key).unwrap_or_default();
-        let modulus = key.get("n").and_then(Value::as_str);
-        let modulus = modulus.and_then(|text| URL_SAFE_NO_PAD.decode(text).ok());
-        let is_weak = modulus.is_some_and(|modulus| roca::is_weak(&modulus));
-        if is_weak {
-            let kid = key.get("kid").and_then(Value::as_str);
-            tracing::warn!(
-                kid,
-                "An RSA key of the provider is not used, because its private key can be computed from it (ROCA, \
-                 CVE-2017-15361). Replace it at the provider."
-            );
-        }
-        is_weak
+        roca::is_weak_key(&serde_json::to_value(key).unwrap_or_default(), "provider")
     };
     CoreJsonWebKeySet::new(keys.keys().iter().filter(|key| !is_weak(key)).cloned().collect())
 }

@@ -5,33 +5,36 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+const CLIENT: &str = "--framework.security.oauth2.client";
+
+/// Creates a provider whose endpoints are at this address, with these settings too. It has its clock in the folder.
+fn provider_at(address: &str, more: &[String]) -> (Provider, config::Oidc, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let own = [
+        "--security=oauth2".to_owned(),
+        "--profiles.active=oauth2".to_owned(),
+        "--service.security.registration=kc".to_owned(),
+        format!("{CLIENT}.registration.kc.client-id=web"),
+        format!("{CLIENT}.registration.kc.client-secret=web-secret-0123456789abcdef0123456"),
+        format!("{CLIENT}.provider.kc.authorization-uri={address}/authorize"),
+        format!("{CLIENT}.provider.kc.token-uri={address}/token"),
+        format!("{CLIENT}.provider.kc.jwk-set-uri={address}/jwks"),
+    ];
+    let arguments: Vec<&str> = own.iter().chain(more).map(String::as_str).collect();
+    let settings = load_settings(dir.path(), &arguments);
+    let store = Store::open(&dir.path().join("store"), Options::default(), &mut |_| {}).unwrap();
+    let oidc = settings.security.oidc.clone().unwrap();
+    let clock = Clock::open(store).unwrap();
+    (Provider::new(&oidc, &settings.security, &clock).unwrap(), oidc, dir)
+}
+
 /// Returns the request that the token endpoint receives, without discovery and with this setting.
 async fn exchange(more: Option<&str>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let dir = tempfile::tempdir().unwrap();
-    let client = "--framework.security.oauth2.client";
-    let mut arguments = vec![
-        "--security=oauth2".to_owned(),
-        "--profiles.active=oauth2".to_owned(),
-        "--service.security.registration=kc".to_owned(),
-        format!("{client}.registration.kc.client-id=web"),
-        format!("{client}.registration.kc.client-secret=web-secret"),
-        format!("{client}.provider.kc.authorization-uri={address}/authorize"),
-        format!("{client}.provider.kc.token-uri={address}/token"),
-        format!("{client}.provider.kc.jwk-set-uri={address}/jwks"),
-    ];
-    arguments.extend(
-        more.map(|method| {
-            format!("{client}.registration.kc.client-authentication-method={method}")
-        }),
-    );
-    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let settings = load_settings(dir.path(), &arguments);
-    let store = Store::open(&dir.path().join("store"), Options::default(), &mut |_| {}).unwrap();
-    let clock = Clock::open(store).unwrap();
-    let oidc = settings.security.oidc.as_ref().unwrap();
-    let provider = Provider::new(oidc, &settings.security, &clock).unwrap();
+    let method = more
+        .map(|method| format!("{CLIENT}.registration.kc.client-authentication-method={method}"));
+    let (provider, _, _dir) = provider_at(&address, method.as_slice());
     let request = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut read = Vec::new();
@@ -80,27 +83,9 @@ async fn an_unreachable_provider_is_asked_again_only_after_a_while() {
             counts.fetch_add(1, Ordering::Relaxed);
         }
     });
-    let dir = tempfile::tempdir().unwrap();
-    let client = "--framework.security.oauth2.client";
-    let settings = load_settings(
-        dir.path(),
-        &[
-            "--security=oauth2",
-            "--profiles.active=oauth2",
-            "--service.security.registration=kc",
-            &format!("{client}.registration.kc.client-id=web"),
-            &format!("{client}.registration.kc.client-secret=web-secret-0123456789abcdef0123456"),
-            &format!("{client}.provider.kc.issuer-uri={issuer}"),
-            &format!("{client}.provider.kc.authorization-uri={issuer}/authorize"),
-            &format!("{client}.provider.kc.token-uri={issuer}/token"),
-            &format!("{client}.provider.kc.jwk-set-uri={issuer}/jwks"),
-        ],
-    );
-    let store = Store::open(&dir.path().join("store"), Options::default(), &mut |_| {}).unwrap();
-    let clock = Clock::open(store).unwrap();
-    let oidc = settings.security.oidc.as_ref().unwrap();
-    let mut provider = Provider::new(oidc, &settings.security, &clock).unwrap();
-    let old = Arc::new(Endpoints::from_settings(oidc));
+    let (mut provider, oidc, _dir) =
+        provider_at(&issuer, &[format!("{CLIENT}.provider.kc.issuer-uri={issuer}")]);
+    let old = Arc::new(Endpoints::from_settings(&oidc));
     // Discovered before, and due for a rediscovery.
     provider.endpoints = Cache::new(Some(old.clone()));
     assert!(Arc::ptr_eq(&provider.current_endpoints().await.unwrap(), &old));

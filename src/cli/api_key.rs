@@ -17,9 +17,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub(super) fn build_command() -> Command {
-    let text = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help)
-    };
+    let text = output::value_argument;
     Command::new("api-key")
         .about("Create and revoke API keys, the credentials of plant systems")
         .subcommand_required(true)

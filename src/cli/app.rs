@@ -37,7 +37,7 @@ pub use site::{build_service, list_routes};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout_at};
 
@@ -95,7 +95,7 @@ pub async fn serve_until(
     tracing::info!(%address, https = certificates.is_some(), "Started listening for HTTP requests.");
     let reporting = tokio::spawn(systemd::report_state(state.clone()));
     let reloading = tokio::spawn(reload_at_hangup(
-        listen_for_hangups()?,
+        listen_for(SignalKind::hangup())?,
         reload,
         settings.clone(),
         certificates,
@@ -188,11 +188,6 @@ async fn serve_opened(
     // Sending fails if the workers have ended already. Then there is nothing to stop.
     let _ = stop_workers.send(true);
     servers.stop_all(deadline).await;
-    if timeout_at(deadline, sources).await.is_err() {
-        tracing::warn!(
-            "A source did not stop in time; its broker sends the messages again that it did not acknowledge."
-        );
-    }
     match timeout_at(deadline, exports).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::error!(%error, "The exporter ended unexpectedly."),
@@ -202,26 +197,29 @@ async fn serve_opened(
             );
         }
     }
-    if timeout_at(deadline, backups).await.is_err() {
-        tracing::warn!(
-            "The backup was interrupted; it continues after the next start, and nothing is lost."
-        );
-    }
-    if timeout_at(deadline, webhooks).await.is_err() {
-        tracing::warn!(
-            "A webhook did not answer in time; it gets the event again after the next start."
-        );
-    }
-    if timeout_at(deadline, deletions).await.is_err() {
-        tracing::warn!("A deletion was interrupted; it continues after the next start.");
-    }
-    if timeout_at(deadline, definitions).await.is_err() {
-        tracing::warn!(
-            "Applying the files of service.definitions.dir did not end in time; the next start applies them."
-        );
-    }
-    if timeout_at(deadline, validations).await.is_err() {
-        tracing::warn!("A validation did not end in time; the process ends it.");
+    for (task, interrupted) in [
+        (
+            sources,
+            "A source did not stop in time; its broker sends the messages again that it did not acknowledge.",
+        ),
+        (
+            backups,
+            "The backup was interrupted; it continues after the next start, and nothing is lost.",
+        ),
+        (
+            webhooks,
+            "A webhook did not answer in time; it gets the event again after the next start.",
+        ),
+        (deletions, "A deletion was interrupted; it continues after the next start."),
+        (
+            definitions,
+            "Applying the files of service.definitions.dir did not end in time; the next start applies them.",
+        ),
+        (validations, "A validation did not end in time; the process ends it."),
+    ] {
+        if timeout_at(deadline, task).await.is_err() {
+            tracing::warn!("{interrupted}");
+        }
     }
     // After everything that publishes events.
     gateway.webhooks.store_last_events().await;
@@ -322,16 +320,8 @@ async fn apply_definitions(gateway: Gateway, run: FolderRun) {
 
 /// Resolves when the process gets SIGTERM or SIGINT.
 fn listen_for_stop_signal() -> Result<impl Future<Output = ()> + Send, GatewayError> {
-    let listen = |kind| {
-        signal(kind).map_err(|error| {
-            GatewayError::new(
-                ErrorClass::Internal,
-                format!("installing a signal handler failed: {error}"),
-            )
-        })
-    };
     let (mut terminate, mut interrupt) =
-        (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+        (listen_for(SignalKind::terminate())?, listen_for(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -340,8 +330,8 @@ fn listen_for_stop_signal() -> Result<impl Future<Output = ()> + Send, GatewayEr
     })
 }
 
-fn listen_for_hangups() -> Result<tokio::signal::unix::Signal, GatewayError> {
-    signal(SignalKind::hangup()).map_err(|error| {
+fn listen_for(kind: SignalKind) -> Result<Signal, GatewayError> {
+    signal(kind).map_err(|error| {
         GatewayError::new(
             ErrorClass::Internal,
             format!("installing a signal handler failed: {error}"),
@@ -352,7 +342,7 @@ fn listen_for_hangups() -> Result<tokio::signal::unix::Signal, GatewayError> {
 /// Reads the log level, the certificate and the files of `service.definitions.dir` again at each SIGHUP; other settings
 /// need a restart. If a new value is not usable, logs the error and keeps the previous value.
 async fn reload_at_hangup(
-    mut hangups: tokio::signal::unix::Signal,
+    mut hangups: Signal,
     reload: ReloadSettings,
     settings: Arc<Settings>,
     certificates: Option<mpsc::Sender<rustls::ServerConfig>>,

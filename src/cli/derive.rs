@@ -1,6 +1,6 @@
 //! `penstock derive FILE... --name NAME`: derives the definition of a Business Object from samples.
 use super::output;
-use clap::{Arg, ArgMatches, Command};
+use clap::{ArgMatches, Command};
 use penstock_base::error::GatewayError;
 use penstock_base::json::MAX_NESTING;
 use penstock_model::derive::{DerivationNote, MappingNames};
@@ -22,17 +22,11 @@ pub(super) fn build_command() -> Command {
         .override_usage("penstock derive FILE... --name NAME [--vocabulary IRI]")
         .arg(output::files_argument("Samples in JSON, NDJSON or CSV; - is standard input"))
         .arg(
-            Arg::new("name")
-                .long("name")
-                .value_name("NAME")
-                .help("The name of the Business Object, such as Pumps")
+            output::value_argument("name", "NAME", "The name of the Business Object, such as Pumps")
                 .required(true),
         )
         .arg(
-            Arg::new("vocabulary")
-                .long("vocabulary")
-                .value_name("IRI")
-                .help("The prefix of the IRI of every property")
+            output::value_argument("vocabulary", "IRI", "The prefix of the IRI of every property")
                 .default_value(DEFAULT_VOCABULARY),
         )
         .after_help(

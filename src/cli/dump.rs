@@ -14,16 +14,17 @@ const WRITE_BUFFER_BYTES: usize = 64 << 10;
 
 /// `--format`
 pub(super) fn format_option() -> Arg {
-    Arg::new("format")
-        .long("format")
-        .value_name("FORMAT")
-        .help("ttl, nt, nq, trig, rdf (RDF/XML) or jsonld; by default the one of the file's extension")
-        .value_parser(|text: &str| text.parse::<Format>())
+    output::value_argument(
+        "format",
+        "FORMAT",
+        "ttl, nt, nq, trig, rdf (RDF/XML) or jsonld; by default the one of the file's extension",
+    )
+    .value_parser(|text: &str| text.parse::<Format>())
 }
 
 /// `--graph`
 pub(super) fn graph_option(help: &'static str) -> Arg {
-    Arg::new("graph").long("graph").value_name("IRI").help(help).value_parser(rdf::parse_graph)
+    output::value_argument("graph", "IRI", help).value_parser(rdf::parse_graph)
 }
 
 /// Returns the format that was given, or that of the file's extension.

@@ -30,10 +30,7 @@ pub(super) fn build_command() -> Command {
             Command::new("list")
                 .about("List exports, newest first")
                 .arg(
-                    Arg::new("limit")
-                        .long("limit")
-                        .value_name("N")
-                        .help("The maximum number of exports")
+                    output::value_argument("limit", "N", "The maximum number of exports")
                         .default_value("100")
                         .value_parser(value_parser!(u32).range(1..)),
                 )

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 pub(super) fn build_command() -> Command {
     let iri = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name("IRI").help(help).value_parser(rdf::parse_iri)
+        output::value_argument(name, "IRI", help).value_parser(rdf::parse_iri)
     };
     Command::new("load")
         .about("Load an RDF document into the graph, also while the service runs")
@@ -30,10 +30,7 @@ pub(super) fn build_command() -> Command {
         .arg(iri("base", "The base of relative IRIs; without it they are an error"))
         .arg(iri("skolemize", "Replace blank nodes by IRIs that begin with this one; without it they are an error"))
         .arg(
-            Arg::new("bypass")
-                .long("bypass")
-                .action(clap::ArgAction::SetTrue)
-                .help("Also change objects of Business Objects that refuse what violates their shapes"),
+            output::flag_argument("bypass", "Also change objects of Business Objects that refuse what violates their shapes"),
         )
         .arg(output::json_flag())
         .after_help(

@@ -16,21 +16,23 @@ use std::process::ExitCode;
 const STATUS_UNREADABLE: u8 = 3;
 
 pub(super) fn from_argument() -> Arg {
-    Arg::new("from")
-        .long("from")
-        .value_name("BUCKET")
-        .help("The bucketName of the target that has the continuous backup")
+    output::value_argument(
+        "from",
+        "BUCKET",
+        "The bucketName of the target that has the continuous backup",
+    )
 }
 
 pub(super) fn gateway_argument() -> Arg {
-    Arg::new("gateway")
-        .long("gateway")
-        .value_name("ID")
-        .help("The id of the gateway; without it service.gateway-id, that in the data directory, or the only one in the bucket")
+    output::value_argument(
+        "gateway",
+        "ID",
+        "The id of the gateway; without it service.gateway-id, that in the data directory, or the only one in the bucket",
+    )
 }
 
 pub(super) fn era_argument() -> Arg {
-    Arg::new("era").long("era").value_name("ERA").help("An era, as list names it")
+    output::value_argument("era", "ERA", "An era, as list names it")
 }
 
 pub(super) fn build_command() -> Command {

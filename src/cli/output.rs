@@ -25,6 +25,11 @@ pub(super) fn flag_argument(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
 }
 
+/// Builds an option with a value.
+pub(super) fn value_argument(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
 /// Builds the option `--json`.
 pub(super) fn json_flag() -> Arg {
     flag_argument("json", "Print JSON")

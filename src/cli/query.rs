@@ -17,10 +17,7 @@ pub(super) fn build_command() -> Command {
         .override_usage("penstock query FILE [--format FORMAT] [--name=value]...")
         .arg(Arg::new("FILE").help("The file with the query; - is standard input").required(true))
         .arg(
-            Arg::new("format")
-                .long("format")
-                .value_name("FORMAT")
-                .help("json, xml, csv or tsv (the default) for SELECT and ASK; ttl (the default), nt, nq, trig, rdf or jsonld for CONSTRUCT and DESCRIBE")
+            output::value_argument("format", "FORMAT", "json, xml, csv or tsv (the default) for SELECT and ASK; ttl (the default), nt, nq, trig, rdf or jsonld for CONSTRUCT and DESCRIBE")
                 .value_parser(|text: &str| text.parse::<ResultName>().map(|_| text.to_owned())),
         )
         .after_help(

@@ -28,9 +28,7 @@ pub(super) fn build_command() -> Command {
     let generate = || {
         output::flag_argument("generate", "Generate a random password, and print only the password")
     };
-    let text = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help)
-    };
+    let text = output::value_argument;
     let json = output::json_flag;
     Command::new("user")
         .about("Show and change accounts")

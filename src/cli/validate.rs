@@ -41,10 +41,7 @@ pub(super) fn build_command() -> Command {
         .about("Validate data with a shapes graph, in SHACL Core or ShEx")
         .override_usage("penstock validate --shapes FILE [DATA] [--format FORMAT] [--name=value]...")
         .arg(
-            Arg::new("shapes")
-                .long("shapes")
-                .value_name("FILE")
-                .help("The shapes graph: SHACL as .ttl, .nt, .nq, .trig, .rdf or .jsonld, or ShEx as .shex")
+            output::value_argument("shapes", "FILE", "The shapes graph: SHACL as .ttl, .nt, .nq, .trig, .rdf or .jsonld, or ShEx as .shex")
                 .required(true),
         )
         .arg(Arg::new("DATA").help(
@@ -52,10 +49,7 @@ pub(super) fn build_command() -> Command {
              the data of the data directory; stop the service first",
         ))
         .arg(
-            Arg::new("format")
-                .long("format")
-                .value_name("FORMAT")
-                .help("text, json, or turtle: an sh:ValidationReport")
+            output::value_argument("format", "FORMAT", "text, json, or turtle: an sh:ValidationReport")
                 .value_parser(["text", "json", "turtle"])
                 .default_value("text"),
         )

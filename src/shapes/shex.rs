@@ -9,7 +9,6 @@ use crate::scope::Properties;
 use crate::violation::{Severity, Violation};
 use check::{SchemaCheck, check_text, locate_error};
 use explain::{Explanation, explain_errors};
-use facets::Facets;
 use lines::ShortLines;
 use oxrdf::{BlankNode, NamedNode, Term};
 use parking_lot::Mutex;
@@ -56,13 +55,9 @@ impl Shex {
         let source = IriS::new_unchecked(SOURCE);
         let parsed = ShExParser::parse(&lines.text, None, &source)
             .map_err(|error| vec![locate_error(text, &lines, &error)])?;
-        let mut check = SchemaCheck::default();
-        check.check_schema(&parsed);
-        if !check.findings.is_empty() {
-            return Err(check.findings);
-        }
+        let (parsed, check) = SchemaCheck::check_schema(parsed)?;
+        let SchemaCheck { properties, repeated, facets, .. } = check;
         let refused = |error: &dyn std::fmt::Display| vec![Finding::whole(error.to_string())];
-        let (parsed, facets) = Facets::replace(parsed)?;
         // All IRIs are resolved. rudof copies the prefixes for each value set.
         let parsed = parsed.with_prefixmap(None);
         let pattern_bytes = facets.pattern_bytes;
@@ -79,7 +74,6 @@ impl Shex {
         // It refuses shapes that depend on their own negation.
         Validator::new(&schema, &ValidatorConfig::new()).map_err(|error| refused(&error))?;
         let start = schema.find_ref(&ShapeExprLabel::Start).map_err(|error| refused(&error))?;
-        let SchemaCheck { properties, repeated, .. } = check;
         Ok(Self { schema, start, properties, repeated: Arc::new(repeated), pattern_bytes })
     }
 

@@ -1,4 +1,5 @@
 //! What a schema may have. rudof's parser calls itself for each level of brackets, and fetches what a schema imports.
+use super::facets::Facets;
 use super::lines::{ShortLines, find_position, token_length};
 use crate::scope::Properties;
 use oxrdf::NamedNode;
@@ -137,32 +138,43 @@ pub(super) fn locate_error(text: &str, lines: &ShortLines, error: &ParseError) -
 /// Walks through a schema.
 #[derive(Default)]
 pub(super) struct SchemaCheck {
-    pub(super) findings: Vec<Finding>,
+    findings: Vec<Finding>,
     pub(super) properties: Properties,
     /// How often a shape names a property, if one does more than once.
     pub(super) repeated: HashMap<NamedNode, usize>,
+    pub(super) facets: Facets,
 }
 
 impl SchemaCheck {
-    pub(super) fn check_schema(&mut self, schema: &Schema) {
+    /// Checks a schema, and replaces the constraints that are checked by [`Facets`].
+    ///
+    /// # Errors
+    /// Every part that is not supported or not valid.
+    pub(super) fn check_schema(mut schema: Schema) -> Result<(Schema, Self), Vec<Finding>> {
+        let mut check = Self::default();
         if schema.imports().is_some_and(|imports| !imports.is_empty()) {
-            self.refuse("IMPORT: nothing is ever fetched; put all shapes into one schema");
+            check.refuse("IMPORT: nothing is ever fetched; put all shapes into one schema");
         }
         if schema.start_actions().is_some_and(|actions| !actions.is_empty()) {
-            self.refuse_actions();
+            check.refuse_actions();
         }
         match schema.start() {
-            Some(start) => self.check_shape_expr(&start),
-            None => self.refuse(
+            Some(mut start) => {
+                check.check_shape_expr(&mut start);
+                schema = schema.with_start(Some(start));
+            }
+            None => check.refuse(
                 "the schema has no start, so nothing would be validated; add a line such as start = @<Pump>",
             ),
         }
-        for declared in schema.shapes().unwrap_or_default() {
+        for declared in schema.shapes_mut().into_iter().flatten() {
             if declared.is_abstract {
-                self.refuse("ABSTRACT is not part of ShEx 2.1 and not supported");
+                check.refuse("ABSTRACT is not part of ShEx 2.1 and not supported");
             }
-            self.check_shape_expr(&declared.shape_expr);
+            check.check_shape_expr(&mut declared.shape_expr);
         }
+        check.findings.extend(check.facets.take_findings());
+        if check.findings.is_empty() { Ok((schema, check)) } else { Err(check.findings) }
     }
 
     fn refuse(&mut self, why: &str) {
@@ -175,18 +187,19 @@ impl SchemaCheck {
         self.refuse("semantic actions (%…{…%}) are not supported");
     }
 
-    fn check_shape_expr(&mut self, shape: &ShapeExpr) {
+    fn check_shape_expr(&mut self, shape: &mut ShapeExpr) {
         match shape {
             ShapeExpr::ShapeOr { shape_exprs } | ShapeExpr::ShapeAnd { shape_exprs } => {
                 for part in shape_exprs {
-                    self.check_shape_expr(&part.se);
+                    self.check_shape_expr(&mut part.se);
                 }
             }
-            ShapeExpr::ShapeNot { shape_expr } => self.check_shape_expr(&shape_expr.se),
+            ShapeExpr::ShapeNot { shape_expr } => self.check_shape_expr(&mut shape_expr.se),
             ShapeExpr::NodeConstraint(constraint) => {
                 if constraint.sem_acts().is_some_and(|actions| !actions.is_empty()) {
                     self.refuse_actions();
                 }
+                self.facets.replace(constraint);
             }
             ShapeExpr::Shape(shape) => self.check_shape(shape),
             ShapeExpr::External => {
@@ -196,7 +209,7 @@ impl SchemaCheck {
         }
     }
 
-    fn check_shape(&mut self, shape: &Shape) {
+    fn check_shape(&mut self, shape: &mut Shape) {
         if shape.sem_acts.as_ref().is_some_and(|actions| !actions.is_empty()) {
             self.refuse_actions();
         }
@@ -207,8 +220,8 @@ impl SchemaCheck {
             self.add_property(property, false);
         }
         let mut counts = HashMap::new();
-        if let Some(expression) = &shape.expression {
-            self.check_triple_expr(&expression.te, &mut counts);
+        if let Some(expression) = &mut shape.expression {
+            self.check_triple_expr(&mut expression.te, &mut counts);
         }
         for (property, count) in counts.into_iter().filter(|(_, count)| *count > 1) {
             let most = self.repeated.entry(property).or_default();
@@ -216,12 +229,12 @@ impl SchemaCheck {
         }
     }
 
-    fn check_triple_expr(&mut self, expr: &TripleExpr, counts: &mut HashMap<NamedNode, usize>) {
+    fn check_triple_expr(&mut self, expr: &mut TripleExpr, counts: &mut HashMap<NamedNode, usize>) {
         let sem_acts = match expr {
             TripleExpr::EachOf { expressions, sem_acts, .. }
             | TripleExpr::OneOf { expressions, sem_acts, .. } => {
                 for part in expressions {
-                    self.check_triple_expr(&part.te, counts);
+                    self.check_triple_expr(&mut part.te, counts);
                 }
                 sem_acts
             }

@@ -15,9 +15,7 @@ use rudof_rdf::rdf_core::term::Object;
 use shex_ast::ir::semantic_action_context::SemanticActionContext;
 use shex_ast::ir::semantic_action_error::SemanticActionError;
 use shex_ast::ir::semantic_action_extension::SemanticActionExtension;
-use shex_ast::{
-    Node, NodeConstraint, NumericFacet, Schema, SemAct, ShapeExpr, StringFacet, TripleExpr, XsFacet,
-};
+use shex_ast::{Node, NodeConstraint, NumericFacet, SemAct, StringFacet, XsFacet};
 use std::any::Any;
 use std::cmp::Ordering;
 
@@ -48,59 +46,17 @@ enum Check {
 }
 
 impl Facets {
-    /// Replaces the constraints of a schema by semantic actions.
-    ///
-    /// # Errors
-    /// The regular expressions that are not supported.
-    pub(super) fn replace(mut schema: Schema) -> Result<(Schema, Self), Vec<Finding>> {
-        let mut facets = Self::default();
-        if let Some(mut start) = schema.start() {
-            facets.replace_in_shape(&mut start);
-            schema = schema.with_start(Some(start));
-        }
-        for declared in schema.shapes_mut().into_iter().flatten() {
-            facets.replace_in_shape(&mut declared.shape_expr);
-        }
-        if facets.patterns > MAX_PATTERNS {
+    /// Returns the regular expressions that are not supported.
+    pub(super) fn take_findings(&mut self) -> Vec<Finding> {
+        if self.patterns > MAX_PATTERNS {
             let why = format!("more than {MAX_PATTERNS} regular expressions");
-            facets.findings.push(Finding::whole(why));
+            self.findings.push(Finding::whole(why));
         }
-        if facets.findings.is_empty() { Ok((schema, facets)) } else { Err(facets.findings) }
+        std::mem::take(&mut self.findings)
     }
 
-    fn replace_in_shape(&mut self, shape: &mut ShapeExpr) {
-        match shape {
-            ShapeExpr::ShapeOr { shape_exprs } | ShapeExpr::ShapeAnd { shape_exprs } => {
-                for part in shape_exprs {
-                    self.replace_in_shape(&mut part.se);
-                }
-            }
-            ShapeExpr::ShapeNot { shape_expr } => self.replace_in_shape(&mut shape_expr.se),
-            ShapeExpr::NodeConstraint(constraint) => self.replace_in_constraint(constraint),
-            ShapeExpr::Shape(shape) => {
-                if let Some(expression) = &mut shape.expression {
-                    self.replace_in_triple_expr(&mut expression.te);
-                }
-            }
-            ShapeExpr::External | ShapeExpr::Ref(_) => {}
-        }
-    }
-
-    fn replace_in_triple_expr(&mut self, expr: &mut TripleExpr) {
-        match expr {
-            TripleExpr::EachOf { expressions, .. } | TripleExpr::OneOf { expressions, .. } => {
-                for part in expressions {
-                    self.replace_in_triple_expr(&mut part.te);
-                }
-            }
-            TripleExpr::TripleConstraint { value_expr: Some(value), .. } => {
-                self.replace_in_shape(value);
-            }
-            TripleExpr::TripleConstraint { .. } | TripleExpr::Ref(_) => {}
-        }
-    }
-
-    fn replace_in_constraint(&mut self, constraint: &mut NodeConstraint) {
+    /// Replaces the constraints of a node constraint by semantic actions.
+    pub(super) fn replace(&mut self, constraint: &mut NodeConstraint) {
         let mut replaced = NodeConstraint::new().with_annotations(constraint.annotations());
         if let Some(kind) = constraint.node_kind() {
             replaced = replaced.with_node_kind(kind);

@@ -4,6 +4,9 @@ use penstock_resources::account::{self, AccountSource};
 use penstock_resources::role::Role;
 use serde::{Deserialize, Serialize};
 
+/// The maximum length of a name, an email or an organization, in characters.
+pub(super) const MAX_TEXT_CHARS: usize = 254;
+
 /// Identifies an account of an identity provider. It is never an email.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

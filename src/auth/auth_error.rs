@@ -17,7 +17,7 @@ pub enum AuthError {
     #[error("{0}")]
     Forbidden(String),
     /// 429: too many failures. The client can retry after this time.
-    #[error("too many failed attempts; try again in {} s", .0.as_secs())]
+    #[error("too many failed attempts; try again in {} s", .0.as_millis().div_ceil(1000))]
     TooMany(Duration),
     /// 503: the credential cannot be checked now, for instance because the provider's keys are unavailable.
     #[error("{0}")]
@@ -34,5 +34,16 @@ impl From<AuthError> for GatewayError {
             AuthError::Unavailable(_) => ErrorClass::Unavailable(Duration::from_secs(10)),
         };
         Self::new(kind, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_rounded_up_to_seconds() {
+        let seconds = |millis| AuthError::TooMany(Duration::from_millis(millis)).to_string();
+        assert!(seconds(999).ends_with("in 1 s") && seconds(1001).ends_with("in 2 s"));
     }
 }

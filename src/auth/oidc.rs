@@ -12,6 +12,7 @@ mod sign_in_error;
 
 pub use sign_in_error::SignInError;
 
+use super::account::MAX_TEXT_CHARS;
 use super::{Identity, Profile, mapping};
 use login::{LoginCipher, LoginState};
 use penstock_base::characters;
@@ -86,7 +87,9 @@ fn denied_error(error: String, description: Option<String>) -> SignInError {
         None => error,
     };
     // The text comes from outside, and is written to the log and the audit trail.
-    SignInError::Denied(reason.chars().filter(|c| !c.is_control()).take(300).collect())
+    SignInError::Denied(
+        reason.chars().filter(|c| !characters::is_deceptive(*c)).take(300).collect(),
+    )
 }
 
 impl Oidc {
@@ -225,11 +228,7 @@ impl Oidc {
     }
 
     fn read_profile(&self, claims: &Map<String, Value>) -> Profile {
-        let text = |names: &[String]| {
-            let mut text = mapping::find_text(names, claims)?;
-            text.retain(|c| !characters::is_deceptive(c));
-            Some(text).filter(|text| !text.is_empty())
-        };
+        let text = |names: &[String]| find_field(names, claims);
         let names = &self.0.claims;
         Profile {
             given_name: text(&names.first_name),
@@ -263,5 +262,30 @@ impl Oidc {
             claims.organization.clone(),
             claims.groups.clone(),
         ]
+    }
+}
+
+/// Returns the text of the first of these claims that has one, as a field of an account.
+fn find_field(names: &[String], claims: &Map<String, Value>) -> Option<String> {
+    let text = mapping::find_text(names, claims)?;
+    let shown = text.chars().filter(|c| !characters::is_deceptive(*c)).take(MAX_TEXT_CHARS);
+    Some(shown.collect::<String>()).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn texts_of_the_provider_are_short_and_do_not_deceive() {
+        let claims =
+            json!({"name": format!("A\u{202e}da {}", "x".repeat(1000)), "none": "\u{200b}"});
+        let find = |name: &str| find_field(&[name.to_owned()], claims.as_object().unwrap());
+        let name = find("name").unwrap();
+        assert!(name.starts_with("Ada xx") && name.chars().count() == MAX_TEXT_CHARS, "{name}");
+        assert_eq!(find("none"), None);
+        let denied = denied_error("no\n".to_owned(), Some("a\u{202e}b".to_owned()));
+        assert_eq!(denied, SignInError::Denied("no (ab)".to_owned()));
     }
 }

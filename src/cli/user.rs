@@ -175,20 +175,28 @@ async fn perform_by_service(action: &Action, dir: &Path) -> Result<Option<Value>
             Ok(done.map(|_| json!({ "email": id })))
         }
         Action::Enable { id, enabled } => {
-            let Some(mut account) = control::request_json(dir, Method::GET, &path(id)).await?
-            else {
+            let Some(account) = control::request_json(dir, Method::GET, &path(id)).await? else {
                 return Ok(None);
             };
-            if let Some(account) = account.as_object_mut() {
-                account.insert("enabled".to_owned(), (*enabled).into());
-            }
-            control::request_json_with_body(dir, Method::PUT, &path(id), Some(&account)).await
+            let body = build_edit(&account, *enabled);
+            control::request_json_with_body(dir, Method::PUT, &path(id), Some(&body)).await
         }
         Action::Delete { id } => {
             let done = control::request_json(dir, Method::DELETE, &path(id)).await?;
             Ok(done.map(|_| json!({ "email": id })))
         }
     }
+}
+
+/// Builds the body that enables or disables an account. It leaves out the role and the email, so that it does not undo a
+/// change of them that was made meanwhile. A name that is left out would be removed.
+fn build_edit(account: &Value, enabled: bool) -> Value {
+    json!({
+        "givenName": account.get("givenName"),
+        "familyName": account.get("familyName"),
+        "organization": account.get("organization"),
+        "enabled": enabled,
+    })
 }
 
 async fn perform_by_store(action: &Action, gateway: &Gateway) -> Result<Value, GatewayError> {
@@ -296,6 +304,16 @@ fn read_hidden_line(prompt: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn disabling_an_account_changes_neither_its_role_nor_its_email() {
+        let account =
+            json!({"email": "ada", "roles": ["Admin"], "givenName": "Ada", "enabled": true});
+        let edit = AccountEdit::from_json(build_edit(&account, false).to_string().as_bytes());
+        let given_name = Some("Ada".to_owned());
+        let expected = AccountEdit { given_name, enabled: Some(false), ..AccountEdit::default() };
+        assert_eq!(edit.unwrap(), expected);
+    }
 
     #[test]
     fn the_table_has_a_line_for_each_account() {

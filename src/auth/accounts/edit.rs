@@ -1,4 +1,5 @@
 //! Creates, changes and deletes accounts, on behalf of an Admin or of their owners.
+use super::super::account::MAX_TEXT_CHARS;
 use super::super::audit::Event;
 use super::super::password::{self, Hash};
 use super::super::{Account, Caller, Credential, Requester};
@@ -15,8 +16,6 @@ use std::sync::Arc;
 
 /// The maximum nesting of a body.
 const MAX_NESTING: usize = 8;
-/// The maximum length of a name, an email or an organization, in characters.
-const MAX_TEXT_CHARS: usize = 254;
 
 /// The read-only members of an answer. They are ignored in a request, so that a client can send an answer back.
 const READ_ONLY_MEMBERS: [&str; 9] = [

@@ -23,6 +23,8 @@ use tokio::sync::mpsc;
 const TLS_FOLDER: &str = "tls";
 const CERTIFICATE_FILE: &str = "certificate.pem";
 const PRIVATE_KEY_FILE: &str = "private-key.pem";
+/// The setting with the private key.
+const PRIVATE_KEY: &str = "server.ssl.certificate-private-key";
 /// The log warns of a certificate that expires in fewer than this many days.
 const EXPIRY_WARNING_DAYS: i64 = 21;
 
@@ -64,24 +66,20 @@ impl IntoConfigStream<ServerConfig> for ServerConfigs {
 /// `ErrorClass::Invalid` when a configured file or value is not usable; the error names the setting.
 pub(super) fn load_server_config(tls: &Tls, data_dir: &Path) -> Result<ServerConfig, GatewayError> {
     let (certificate, private_key) = match &tls.certificate {
-        Some((certificate, private_key)) => (
-            read_pem("server.ssl.certificate", certificate)?,
-            read_pem("server.ssl.certificate-private-key", private_key)?,
-        ),
+        Some((certificate, private_key)) => {
+            (read_pem("server.ssl.certificate", certificate)?, read_pem(PRIVATE_KEY, private_key)?)
+        }
         None => load_self_signed(&data_dir.join(TLS_FOLDER))?,
     };
     let chain = parse_certificates("server.ssl.certificate", &certificate)?;
     let end = chain.first().and_then(|first| validity::not_after(first));
     let private_key = PrivateKeyDer::from_pem_slice(&private_key).map_err(|error| {
-        invalid_setting(
-            "server.ssl.certificate-private-key",
-            format!("it has no private key in PEM format: {error}"),
-        )
+        invalid_setting(PRIVATE_KEY, format!("it has no private key in PEM format: {error}"))
     })?;
     let provider = Arc::new(crypto::ring::default_provider());
     let key = CertifiedKey::from_der(chain, private_key, &provider).map_err(|error| {
         invalid_setting(
-            "server.ssl.certificate-private-key",
+            PRIVATE_KEY,
             format!("it does not match the first certificate of server.ssl.certificate: {error}"),
         )
     })?;
@@ -130,9 +128,11 @@ fn read_pem<'a>(name: &str, given: &'a str) -> Result<Pem<'a>, GatewayError> {
     if given.trim_start().starts_with("-----BEGIN ") {
         return Ok(Cow::Borrowed(given.as_bytes()));
     }
-    std::fs::read(given)
-        .map(Cow::Owned)
-        .map_err(|error| invalid_setting(name, format!("reading {given} failed: {error}")))
+    std::fs::read(given).map(Cow::Owned).map_err(|error| {
+        // The value may be a key in another form than PEM, which must not be in the log.
+        let file = if name == PRIVATE_KEY { "the file that it names" } else { given };
+        invalid_setting(name, format!("reading {file} failed: {error}"))
+    })
 }
 
 fn parse_certificates(
@@ -246,6 +246,10 @@ mod tests {
             refused.detail.starts_with("server.ssl.certificate: reading /nowhere"),
             "{refused}"
         );
+        let not_pem = tls_settings(Some((&certificate, "MIIEvSecret")));
+        let refused = load_server_config(&not_pem, dir.path()).unwrap_err();
+        assert!(refused.detail.starts_with("server.ssl.certificate-private-key: reading"));
+        assert!(!refused.detail.contains("MIIEvSecret"), "{refused}");
         let refused =
             load_server_config(&tls_settings(Some((&key, &key))), dir.path()).unwrap_err();
         assert!(refused.detail.contains("no certificate in PEM format"), "{refused}");

@@ -4,7 +4,7 @@
 use crate::data::to_subject;
 use crate::patterns::{MAX_PATTERNS, Pattern};
 use oxrdf::vocab::rdf;
-use oxrdf::{NamedNodeRef, NamedOrBlankNode, Term, Triple};
+use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNode, Term, Triple};
 use penstock_base::error::Finding;
 use rudof_rdf::rdf_core::term::Object;
 use shacl::ir::{IRComponent, IRSchema};
@@ -23,146 +23,84 @@ const NODE_BYTES: usize = 64;
 /// The maximum number of findings of one shapes graph.
 const MAX_FINDINGS: usize = 20;
 
-/// The properties of SHACL Core, after the namespace.
-const SUPPORTED: [&str; 54] = [
-    "alternativePath",
-    "and",
-    "class",
-    "closed",
-    "datatype",
-    "deactivated",
-    "declare",
-    "defaultValue",
-    "description",
-    "disjoint",
-    "equals",
-    "flags",
-    "group",
-    "hasValue",
-    "ignoredProperties",
-    "in",
-    "inversePath",
-    "languageIn",
-    "lessThan",
-    "lessThanOrEquals",
-    "maxCount",
-    "maxExclusive",
-    "maxInclusive",
-    "maxLength",
-    "message",
-    "minCount",
-    "minExclusive",
-    "minInclusive",
-    "minLength",
-    "name",
-    "namespace",
-    "node",
-    "nodeKind",
-    "not",
-    "oneOrMorePath",
-    "or",
-    "order",
-    "path",
-    "pattern",
-    "prefix",
-    "property",
-    "qualifiedMaxCount",
-    "qualifiedMinCount",
-    "qualifiedValueShape",
-    "qualifiedValueShapesDisjoint",
-    "severity",
-    "targetClass",
-    "targetNode",
-    "targetObjectsOf",
-    "targetSubjectsOf",
-    "uniqueLang",
-    "xone",
-    "zeroOrMorePath",
-    "zeroOrOnePath",
+/// Each makes a constraint (SHACL, 4).
+const CONSTRAINT: u8 = 1;
+/// Its values are shapes, paths, or lists of them.
+const NESTING: u8 = 2;
+/// A shape has it at most once (SHACL, 4): rudof reads one of several values.
+const SINGLE: u8 = 4;
+/// It makes a path that is not a sequence.
+const PATH: u8 = 8;
+
+/// The properties of SHACL Core, after the namespace, with their kinds.
+const PROPERTIES: [(&str, u8); 54] = [
+    ("alternativePath", NESTING | SINGLE | PATH),
+    ("and", CONSTRAINT | NESTING),
+    ("class", CONSTRAINT),
+    ("closed", SINGLE),
+    ("datatype", CONSTRAINT | SINGLE),
+    ("deactivated", SINGLE),
+    ("declare", 0),
+    ("defaultValue", 0),
+    ("description", 0),
+    ("disjoint", CONSTRAINT),
+    ("equals", CONSTRAINT),
+    ("flags", SINGLE),
+    ("group", 0),
+    ("hasValue", CONSTRAINT),
+    ("ignoredProperties", SINGLE),
+    ("in", CONSTRAINT | SINGLE),
+    ("inversePath", NESTING | SINGLE | PATH),
+    ("languageIn", CONSTRAINT | SINGLE),
+    ("lessThan", CONSTRAINT),
+    ("lessThanOrEquals", CONSTRAINT),
+    ("maxCount", CONSTRAINT | SINGLE),
+    ("maxExclusive", CONSTRAINT | SINGLE),
+    ("maxInclusive", CONSTRAINT | SINGLE),
+    ("maxLength", CONSTRAINT | SINGLE),
+    ("message", 0),
+    ("minCount", CONSTRAINT | SINGLE),
+    ("minExclusive", CONSTRAINT | SINGLE),
+    ("minInclusive", CONSTRAINT | SINGLE),
+    ("minLength", CONSTRAINT | SINGLE),
+    ("name", 0),
+    ("namespace", 0),
+    ("node", CONSTRAINT | NESTING),
+    ("nodeKind", CONSTRAINT | SINGLE),
+    ("not", CONSTRAINT | NESTING),
+    ("oneOrMorePath", NESTING | SINGLE | PATH),
+    ("or", CONSTRAINT | NESTING),
+    ("order", 0),
+    ("path", NESTING | SINGLE),
+    ("pattern", CONSTRAINT | SINGLE),
+    ("prefix", 0),
+    ("property", CONSTRAINT | NESTING),
+    ("qualifiedMaxCount", SINGLE),
+    ("qualifiedMinCount", SINGLE),
+    ("qualifiedValueShape", CONSTRAINT | NESTING | SINGLE),
+    ("qualifiedValueShapesDisjoint", SINGLE),
+    ("severity", 0),
+    ("targetClass", 0),
+    ("targetNode", 0),
+    ("targetObjectsOf", 0),
+    ("targetSubjectsOf", 0),
+    ("uniqueLang", CONSTRAINT | SINGLE),
+    ("xone", CONSTRAINT | NESTING),
+    ("zeroOrMorePath", NESTING | SINGLE | PATH),
+    ("zeroOrOnePath", NESTING | SINGLE | PATH),
 ];
 
-/// The properties whose values are shapes, paths, or lists of them.
-const NESTING: [&str; 13] = [
-    "alternativePath",
-    "and",
-    "inversePath",
-    "node",
-    "not",
-    "oneOrMorePath",
-    "or",
-    "path",
-    "property",
-    "qualifiedValueShape",
-    "xone",
-    "zeroOrMorePath",
-    "zeroOrOnePath",
-];
+/// Returns a property of SHACL after the namespace, and its kinds; `None` for any other one.
+fn find_property(predicate: &NamedNode) -> Option<(&str, Option<u8>)> {
+    let name = predicate.as_str().strip_prefix(SHACL)?;
+    let known = PROPERTIES.iter().find(|(known, _)| *known == name);
+    Some((name, known.map(|(_, kinds)| *kinds)))
+}
 
-/// The properties of a path that is not a sequence.
-const PATHS: [&str; 5] =
-    ["alternativePath", "inversePath", "oneOrMorePath", "zeroOrMorePath", "zeroOrOnePath"];
-
-/// The properties that a shape has at most once (SHACL, 4): rudof reads one of several values.
-const SINGLE: [&str; 27] = [
-    "closed",
-    "datatype",
-    "deactivated",
-    "flags",
-    "ignoredProperties",
-    "in",
-    "languageIn",
-    "maxCount",
-    "maxExclusive",
-    "maxInclusive",
-    "maxLength",
-    "minCount",
-    "minExclusive",
-    "minInclusive",
-    "minLength",
-    "nodeKind",
-    "path",
-    "pattern",
-    "qualifiedMaxCount",
-    "qualifiedMinCount",
-    "qualifiedValueShape",
-    "qualifiedValueShapesDisjoint",
-    "uniqueLang",
-    "inversePath",
-    "alternativePath",
-    "zeroOrMorePath",
-    "oneOrMorePath",
-];
-
-/// The properties each of which makes a constraint (SHACL, 4).
-const CONSTRAINTS: [&str; 27] = [
-    "and",
-    "class",
-    "datatype",
-    "disjoint",
-    "equals",
-    "hasValue",
-    "in",
-    "languageIn",
-    "lessThan",
-    "lessThanOrEquals",
-    "maxCount",
-    "maxExclusive",
-    "maxInclusive",
-    "maxLength",
-    "minCount",
-    "minExclusive",
-    "minInclusive",
-    "minLength",
-    "node",
-    "nodeKind",
-    "not",
-    "or",
-    "pattern",
-    "property",
-    "qualifiedValueShape",
-    "uniqueLang",
-    "xone",
-];
+/// Returns whether a property is supported and has one of these kinds.
+fn is_of_kind(predicate: &NamedNode, kinds: u8) -> bool {
+    find_property(predicate).and_then(|(_, known)| known).is_some_and(|known| known & kinds > 0)
+}
 
 /// Checks that every constraint of the triples was compiled. rudof passes over some that are not valid.
 ///
@@ -171,8 +109,9 @@ const CONSTRAINTS: [&str; 27] = [
 pub(super) fn check_complete(triples: &[Triple], schema: &IRSchema) -> Result<(), Vec<Finding>> {
     let mut expected: HashMap<&NamedOrBlankNode, Vec<&str>> = HashMap::new();
     for triple in triples {
-        let name = triple.predicate.as_str().strip_prefix(SHACL).unwrap_or_default();
-        if CONSTRAINTS.contains(&name) {
+        if let Some((name, Some(kinds))) = find_property(&triple.predicate)
+            && kinds & CONSTRAINT > 0
+        {
             expected.entry(&triple.subject).or_default().push(name);
         }
     }
@@ -199,7 +138,7 @@ pub(super) fn check_complete(triples: &[Triple], schema: &IRSchema) -> Result<()
     if findings.is_empty() { Ok(()) } else { Err(findings) }
 }
 
-/// Returns whether this component is not one of [`CONSTRAINTS`].
+/// Returns whether this component comes from no property that is a [`CONSTRAINT`].
 fn is_without_triple(component: &IRComponent) -> bool {
     matches!(component, IRComponent::Closed(_) | IRComponent::Deactivated(_))
 }
@@ -232,16 +171,16 @@ pub(super) fn check_supported(triples: &[Triple]) -> Result<(), Vec<Finding>> {
                 "{subject} refers to a triple, which RDF 1.1 does not have"
             )));
         }
-        let Some(name) = predicate.as_str().strip_prefix(SHACL) else { continue };
+        let Some((name, kinds)) = find_property(predicate) else { continue };
         let shape = || name_subject(subject, triples);
-        if !SUPPORTED.contains(&name) {
+        let Some(kinds) = kinds else {
             findings.push(Finding::whole(format!(
                 "sh:{name} in {} is not supported; the constraints, targets and paths of SHACL Core are",
                 shape()
             )));
             continue;
-        }
-        if SINGLE.contains(&name) && !single.insert((subject, name)) {
+        };
+        if kinds & SINGLE > 0 && !single.insert((subject, name)) {
             findings
                 .push(Finding::whole(format!("sh:{name} is given more than once in {}", shape())));
         }
@@ -297,8 +236,7 @@ type Index<'t> = HashMap<&'t NamedOrBlankNode, Vec<&'t Triple>>;
 fn check_copies(triples: &[Triple], index: &Index<'_>) -> Result<(), Vec<Finding>> {
     let (mut known, mut bytes) = (HashMap::new(), 0_usize);
     for triple in triples {
-        let name = triple.predicate.as_str().strip_prefix(SHACL);
-        if name.is_none_or(|name| PATHS.contains(&name)) {
+        if find_property(&triple.predicate).is_none() || is_of_kind(&triple.predicate, PATH) {
             continue;
         }
         let shape = || name_subject(&triple.subject, triples);
@@ -349,12 +287,9 @@ fn count_copied_bytes(
             return None;
         }
         for triple in index.get(&cell).into_iter().flatten() {
-            let name = triple.predicate.as_str().strip_prefix(SHACL);
             if triple.predicate == rdf::REST {
                 rest = as_node(&triple.object);
-            } else if triple.predicate == rdf::FIRST
-                || name.is_some_and(|name| PATHS.contains(&name))
-            {
+            } else if triple.predicate == rdf::FIRST || is_of_kind(&triple.predicate, PATH) {
                 let inner = count_copied_bytes(&triple.object, index, known, depth + 1)?;
                 bytes = bytes.saturating_add(inner);
             }
@@ -457,8 +392,7 @@ fn list_parts(
     let mut parts = Vec::new();
     let own = |node: &NamedOrBlankNode| index.get(node).into_iter().flatten().copied();
     for triple in own(node) {
-        let name = triple.predicate.as_str().strip_prefix(SHACL);
-        if !name.is_some_and(|name| NESTING.contains(&name)) {
+        if !is_of_kind(&triple.predicate, NESTING) {
             continue;
         }
         let Some(part) = as_node(&triple.object) else { continue };

@@ -17,7 +17,7 @@ use super::deferred_writes::DeferredWrites;
 use super::password;
 use super::{Account, AuthError, Identity, Profile};
 use entries::AccountIndex;
-use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use penstock_base::collections;
 use penstock_base::commit::{CommitCheck, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -47,6 +47,7 @@ pub struct Accounts {
 
 #[derive(Debug)]
 struct Inner {
+    /// To avoid a deadlock, no transaction begins while this lock is held: a running transaction may wait for the lock.
     entries: RwLock<AccountIndex>,
     writer: Mutex<()>,
     audit: Audit,
@@ -85,17 +86,17 @@ impl Accounts {
 
     /// Returns the account with this id.
     pub fn get(&self, id: &str) -> Option<Arc<Account>> {
-        self.lock_entries().get(id).cloned()
+        self.inner.entries.read().get(id).cloned()
     }
 
     /// Returns the account with this identity, if it exists. Never blocks.
     pub fn find_by_identity(&self, identity: &Identity) -> Option<Arc<Account>> {
-        self.lock_entries().by_identity(identity).cloned()
+        self.inner.entries.read().by_identity(identity).cloned()
     }
 
     /// Returns the account with this id, or the built-in account with this email.
     pub fn find_by_id_or_email(&self, id_or_email: &str) -> Option<Arc<Account>> {
-        let entries = self.lock_entries();
+        let entries = self.inner.entries.read();
         entries.get(id_or_email).or_else(|| entries.by_email(id_or_email)).cloned()
     }
 
@@ -106,7 +107,7 @@ impl Accounts {
             return Some(found);
         }
         let email = id_or_email.to_lowercase();
-        let entries = self.lock_entries();
+        let entries = self.inner.entries.read();
         let mut found =
             entries.iter_accounts().filter(|account| account.email.to_lowercase() == email);
         let only = found.next()?;
@@ -119,7 +120,7 @@ impl Accounts {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<Arc<Account>>, GatewayError> {
-        Ok(self.lock_entries().iter_after(after).take(limit).cloned().collect())
+        Ok(self.inner.entries.read().iter_after(after).take(limit).cloned().collect())
     }
 
     /// Returns the account of this identity if only its last login changes. Returns `None` if
@@ -133,7 +134,7 @@ impl Accounts {
         profile: &Profile,
         role: Role,
     ) -> Option<Result<Arc<Account>, AuthError>> {
-        let account = self.lock_entries().by_identity(identity)?.clone();
+        let account = self.inner.entries.read().by_identity(identity)?.clone();
         if !account.enabled {
             return Some(Err(account_disabled_error()));
         }
@@ -157,12 +158,12 @@ impl Accounts {
         if let Some(signed_in) = self.sign_in_if_unchanged(identity, profile, role) {
             return signed_in;
         }
-        let writer = self.lock_writer();
+        let writer = self.inner.writer.lock();
         // Another request may have created or updated the account while this one waited.
         if let Some(signed_in) = self.sign_in_if_unchanged(identity, profile, role) {
             return signed_in;
         }
-        let before = self.lock_entries().by_identity(identity).cloned();
+        let before = self.inner.entries.read().by_identity(identity).cloned();
         let (account, events) = match before {
             None => self.provision_account(identity, profile, role)?,
             Some(before) => {
@@ -216,7 +217,7 @@ impl Accounts {
 
     /// Fails if the limit of accounts is reached.
     fn check_capacity(&self) -> Result<(), GatewayError> {
-        if self.lock_entries().len() < MAX_ACCOUNTS {
+        if self.inner.entries.read().len() < MAX_ACCOUNTS {
             return Ok(());
         }
         Err(GatewayError::new(
@@ -228,7 +229,7 @@ impl Accounts {
     /// Records a login of the account now, and returns the updated account.
     fn record_login(&self, id: &str) -> Option<Arc<Account>> {
         let now = Instant::now();
-        let entries = self.lock_entries();
+        let entries = self.inner.entries.read();
         if entries
             .last_login_at(id)
             .is_some_and(|seen| now.duration_since(seen) < LAST_LOGIN_RESOLUTION)
@@ -236,7 +237,7 @@ impl Accounts {
             return entries.get(id).cloned();
         }
         drop(entries);
-        let mut entries = self.lock_entries_mut();
+        let mut entries = self.inner.entries.write();
         let (account, write) = entries.record_login(id, now, &time::now_rfc3339())?;
         drop(entries);
         if let Some((cell, delay)) = write {
@@ -266,22 +267,8 @@ impl Accounts {
             Ok(ACCOUNTS.put(transaction, &account.id, &account)?)
         })?;
         let account = Arc::new(account);
-        self.lock_entries_mut().insert(account.clone());
+        self.inner.entries.write().insert(account.clone());
         Ok(account)
-    }
-
-    // A panic while this lock is held ends the process, so nothing sees a half-made change.
-    fn lock_writer(&self) -> MutexGuard<'_, ()> {
-        self.inner.writer.lock()
-    }
-
-    // To avoid a deadlock, no transaction begins while this lock is held: a running transaction may wait for the lock.
-    fn lock_entries(&self) -> RwLockReadGuard<'_, AccountIndex> {
-        self.inner.entries.read()
-    }
-
-    fn lock_entries_mut(&self) -> RwLockWriteGuard<'_, AccountIndex> {
-        self.inner.entries.write()
     }
 }
 

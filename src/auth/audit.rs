@@ -10,7 +10,7 @@ mod shares;
 
 use super::Caller;
 use super::deferred_writes::DeferredWrites;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use penstock_base::collections;
 use penstock_base::commit::{CommitCheck, GuardedStore, NoClient, commit};
 use penstock_base::error::GatewayError;
@@ -150,7 +150,7 @@ impl Audit {
     /// in the log. Never blocks.
     pub fn record_event(&self, event: Event) {
         let outcome = if event.what.ends_with(".refused") {
-            self.lock_refusals().classify_refusal(&event, Instant::now())
+            self.refusals.lock().classify_refusal(&event, Instant::now())
         } else {
             RefusalOutcome::Stored
         };
@@ -258,11 +258,6 @@ impl Audit {
             }
         }
         Ok(found)
-    }
-
-    // No code panics while it holds this lock.
-    fn lock_refusals(&self) -> MutexGuard<'_, Refusals> {
-        self.refusals.lock()
     }
 }
 

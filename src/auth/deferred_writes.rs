@@ -52,7 +52,7 @@ struct Queue {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} changes", self.lock_queue().changes.len())
+        write!(f, "{} changes", self.queue.lock().changes.len())
     }
 }
 
@@ -90,7 +90,7 @@ impl DeferredWrites {
         delay: Duration,
         change: impl Fn(&mut Transaction<'_>) -> Result<(), GatewayError> + Send + 'static,
     ) {
-        let mut queue = self.thread.shared.lock_queue();
+        let mut queue = self.thread.shared.queue.lock();
         if queue.changes.len() >= MAX_WAITING_CHANGES {
             queue.dropped += 1;
             return;
@@ -103,7 +103,7 @@ impl DeferredWrites {
         &self,
         change: impl Fn(&mut Transaction<'_>) -> Result<(), GatewayError> + Send + 'static,
     ) {
-        self.push(self.thread.shared.lock_queue(), COMMIT_DELAY, Box::new(change));
+        self.push(self.thread.shared.queue.lock(), COMMIT_DELAY, Box::new(change));
     }
 
     fn push(&self, mut queue: MutexGuard<'_, Queue>, delay: Duration, change: Change) {
@@ -125,7 +125,7 @@ impl DeferredWrites {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        self.shared.lock_queue().is_ending = true;
+        self.shared.queue.lock().is_ending = true;
         self.shared.wake.notify_all();
         if let Some(handle) = self.handle.take() {
             // If the thread panics, the process ends with it.
@@ -135,14 +135,9 @@ impl Drop for Thread {
 }
 
 impl Shared {
-    // No code panics while it holds this lock.
-    fn lock_queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock()
-    }
-
     fn run_commit_loop(&self) {
         loop {
-            let mut queue = self.lock_queue();
+            let mut queue = self.queue.lock();
             loop {
                 let now = Instant::now();
                 let due = queue.changes.iter().map(|(due, _)| *due).min();
@@ -168,7 +163,7 @@ impl Shared {
     /// Commits the changes that are due at the time `until`, or all changes if it is `None`.
     fn commit_due(&self, until: Option<Instant>) {
         let _committing = self.committing.lock();
-        let mut queue = self.lock_queue();
+        let mut queue = self.queue.lock();
         let (due, rest) = std::mem::take(&mut queue.changes)
             .into_iter()
             .partition::<Vec<_>, _>(|(due, _)| until.is_none_or(|until| *due <= until));
@@ -187,7 +182,7 @@ impl Shared {
         let committed = self.store.transact::<_, GatewayError>(|transaction| {
             due.iter().try_for_each(|(_, change)| change(transaction))
         });
-        let mut queue = self.lock_queue();
+        let mut queue = self.queue.lock();
         match committed {
             Ok(_) => queue.not_before = None,
             Err(fault) => {

@@ -7,7 +7,7 @@
 use super::accounts::{self, Accounts};
 use super::audit::{Audit, Event};
 use super::{Account, Caller, Requester};
-use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use penstock_base::collections;
 use penstock_base::definition::{MAX_NAME_CHARACTERS, check_conditions, check_name, missing_error};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -190,13 +190,13 @@ impl Groups {
 
     /// Returns the group with this name.
     pub fn get(&self, name: &str) -> Option<Arc<Group>> {
-        self.lock_entries().get(name).cloned()
+        self.inner.entries.read().get(name).cloned()
     }
 
     /// Lists at most `limit` groups after this name, ordered by name.
     pub fn list(&self, after: Option<&str>, limit: usize) -> Vec<Arc<Group>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let entries = self.lock_entries();
+        let entries = self.inner.entries.read();
         entries
             .range::<str, _>((from, Bound::Unbounded))
             .take(limit)
@@ -234,7 +234,7 @@ impl Groups {
             return Ok(Put::Replaced(there.clone()));
         }
         if there.is_none() {
-            check_room(self.lock_entries().len())?;
+            check_room(self.inner.entries.read().len())?;
         }
         let event = describe_change(by.caller(), there.as_deref(), &group);
         self.inner.audit.commit_with_events(by, &[event], |transaction| {
@@ -354,10 +354,6 @@ impl Groups {
         }
         if findings.is_empty() { Ok(ids) } else { Err(invalid_group_error(&new.name, findings)) }
     }
-
-    fn lock_entries(&self) -> RwLockReadGuard<'_, BTreeMap<String, Arc<Group>>> {
-        self.inner.entries.read()
-    }
 }
 
 /// Several changes of groups in one commit. It holds the lock of changes. The caller makes one transaction with all of them,
@@ -390,7 +386,7 @@ impl GroupsBatch<'_> {
         if there.is_none() {
             let is_new = |name: &&String| self.groups.get(name).is_none();
             let added = self.changes.keys().filter(is_new).count();
-            check_room(self.groups.lock_entries().len() + added)?;
+            check_room(self.groups.inner.entries.read().len() + added)?;
         }
         store_group(transaction, &group)?;
         let event = describe_change(by, there.as_deref(), &group);

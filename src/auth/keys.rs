@@ -19,7 +19,7 @@ use super::deferred_writes::DeferredWrites;
 use super::{Account, AuthError, Caller, Credential, Requester};
 use jiff::Timestamp;
 use new_key::invalid_key_error;
-use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock};
 use penstock_base::clock::Clock;
 use penstock_base::collections;
 use penstock_base::commit::CommitPart;
@@ -129,7 +129,7 @@ impl ApiKeys {
             unknown("the API key is mistyped or cut short: its checksum is wrong")
         })?;
         // Digests are not secret: the timing of their lookup reveals nothing about a key.
-        let key = self.lock_entries().by_digest(&digest).cloned();
+        let key = self.inner.entries.read().by_digest(&digest).cloned();
         let key = key.ok_or_else(|| unknown("the API key is unknown or has been revoked"))?;
         let (account, role) = self.effective_role(&key)?;
         self.record_use(&key);
@@ -140,7 +140,7 @@ impl ApiKeys {
 
     /// Returns the current role of the key with this id; `None` when it is no longer valid. Never blocks.
     pub(super) fn current_role(&self, id: &str) -> Option<Role> {
-        let key = self.lock_entries().by_id.get(id)?.key.clone();
+        let key = self.inner.entries.read().by_id.get(id)?.key.clone();
         self.effective_role(&key).ok().map(|(_, role)| role)
     }
 
@@ -197,7 +197,9 @@ impl ApiKeys {
 
     /// Returns the key with this id if the caller may manage it ([`may_manage`]).
     pub fn get(&self, by: &Caller, id: &str) -> Option<Arc<Key>> {
-        self.lock_entries()
+        self.inner
+            .entries
+            .read()
             .by_id
             .get(id)
             .map(|entry| entry.key.clone())
@@ -219,19 +221,19 @@ impl ApiKeys {
 
     /// Returns the ids of an account's keys.
     pub fn list_ids_of(&self, owner: &str) -> Vec<String> {
-        self.lock_entries().iter_owned_by(owner).map(|key| key.id.clone()).collect()
+        self.inner.entries.read().iter_owned_by(owner).map(|key| key.id.clone()).collect()
     }
 
     /// Returns the API key that a request was sent with.
     pub fn find_caller_key(&self, caller: &Caller) -> Option<Arc<Key>> {
         let Credential::ApiKey { id, .. } = &caller.credential else { return None };
-        self.lock_entries().by_id.get(id).map(|entry| entry.key.clone())
+        self.inner.entries.read().by_id.get(id).map(|entry| entry.key.clone())
     }
 
     /// Lists at most `limit` keys that the caller may manage, ordered by id, after the id `after`.
     pub fn list(&self, by: &Caller, after: Option<&str>, limit: usize) -> Vec<Arc<Key>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let entries = self.lock_entries();
+        let entries = self.inner.entries.read();
         let keys =
             entries.by_id.range::<str, _>((from, Bound::Unbounded)).map(|(_, entry)| &entry.key);
         keys.filter(|key| may_manage(by, key)).take(limit).cloned().collect()
@@ -250,8 +252,8 @@ impl ApiKeys {
     ) -> Result<(Arc<Key>, String), GatewayError> {
         let by = requester.caller();
         self.check_may_create(by, &new)?;
-        let writer = self.lock_writer();
-        if self.lock_entries().by_id.len() >= MAX_KEYS {
+        let writer = self.inner.writer.lock();
+        if self.inner.entries.read().by_id.len() >= MAX_KEYS {
             return Err(GatewayError::new(
                 ErrorClass::Conflict,
                 format!("the limit of {MAX_KEYS} API keys is reached; revoke some"),
@@ -259,7 +261,7 @@ impl ApiKeys {
         }
         if by.role < Role::Admin
             && let Some(account) = &by.account
-            && self.lock_entries().iter_owned_by(&account.id).count() >= MAX_KEYS_PER_ACCOUNT
+            && self.inner.entries.read().iter_owned_by(&account.id).count() >= MAX_KEYS_PER_ACCOUNT
         {
             return Err(GatewayError::new(
                 ErrorClass::Conflict,
@@ -293,7 +295,7 @@ impl ApiKeys {
             Ok(KEYS.put(transaction, &key.id, &StoredKey::from(&key))?)
         })?;
         let key = Arc::new(key);
-        self.lock_entries_mut().insert(key.clone());
+        self.inner.entries.write().insert(key.clone());
         drop(writer);
         Ok((key, secret.into_text()))
     }
@@ -323,8 +325,13 @@ impl ApiKeys {
                     "an API key that is limited to Business Objects cannot create API keys",
                 );
             }
-            let own =
-                self.lock_entries().by_id.get(id).and_then(|entry| entry.key.expires_at.clone());
+            let own = self
+                .inner
+                .entries
+                .read()
+                .by_id
+                .get(id)
+                .and_then(|entry| entry.key.expires_at.clone());
             let own = own.and_then(|at| at.parse::<Timestamp>().ok());
             if own.is_some_and(|own| new.expires_at.is_none_or(|at| at > own)) {
                 return refused(
@@ -345,7 +352,7 @@ impl ApiKeys {
     /// # Errors
     /// `ErrorClass::NotFound`.
     pub fn revoke_key(&self, by: &dyn Requester, id: &str) -> Result<(), GatewayError> {
-        let _writer = self.lock_writer();
+        let _writer = self.inner.writer.lock();
         let key = self.require_key(by.caller(), id)?;
         let detail = format!("{:?} ({})", key.name, key.id);
         let revoked = key_event(by.caller(), "key.revoked", &key, detail);
@@ -353,7 +360,7 @@ impl ApiKeys {
             by.check_role(transaction)?;
             Ok(KEYS.delete(transaction, id)?)
         })?;
-        self.lock_entries_mut().remove(id);
+        self.inner.entries.write().remove(id);
         Ok(())
     }
 
@@ -363,10 +370,10 @@ impl ApiKeys {
         owner: &Account,
         delete: impl FnOnce(CommitPart<'_>) -> Result<(), GatewayError>,
     ) -> Result<(), GatewayError> {
-        let _writer = self.lock_writer();
+        let _writer = self.inner.writer.lock();
         let ids = self.list_ids_of(&owner.id);
         delete(&|transaction| ids.iter().try_for_each(|id| Ok(KEYS.delete(transaction, id)?)))?;
-        let mut entries = self.lock_entries_mut();
+        let mut entries = self.inner.entries.write();
         for id in &ids {
             entries.remove(id);
         }
@@ -379,11 +386,11 @@ impl ApiKeys {
         let fresh = |entry: &Entry| {
             entry.last_used_at.is_some_and(|used| now.duration_since(used) < LAST_USE_RESOLUTION)
         };
-        if self.lock_entries().by_id.get(&key.id).is_none_or(fresh) {
+        if self.inner.entries.read().by_id.get(&key.id).is_none_or(fresh) {
             return;
         }
         let at = time::now_rfc3339();
-        if let Some(entry) = self.lock_entries_mut().by_id.get_mut(&key.id) {
+        if let Some(entry) = self.inner.entries.write().by_id.get_mut(&key.id) {
             // Another request may have recorded it meanwhile.
             if fresh(entry) {
                 return;
@@ -395,19 +402,6 @@ impl ApiKeys {
         self.inner
             .deferred_writes
             .enqueue(move |transaction| write_last_use(transaction, &id, &at));
-    }
-
-    // A panic while this lock is held ends the process, so nothing sees a half-made change.
-    fn lock_writer(&self) -> MutexGuard<'_, ()> {
-        self.inner.writer.lock()
-    }
-
-    fn lock_entries(&self) -> RwLockReadGuard<'_, Entries> {
-        self.inner.entries.read()
-    }
-
-    fn lock_entries_mut(&self) -> RwLockWriteGuard<'_, Entries> {
-        self.inner.entries.write()
     }
 }
 

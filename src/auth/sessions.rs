@@ -15,7 +15,7 @@ use super::deferred_writes::DeferredWrites;
 use super::hex::encode_hex;
 use super::{Account, AuthError, Caller, Credential};
 use era::Era;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use penstock_base::collections;
 use penstock_base::error::GatewayError;
 use penstock_base::shared::Shared;
@@ -125,7 +125,7 @@ impl Sessions {
     fn load_sessions(&self, store: &Store) -> Result<(), GatewayError> {
         let now = era::time_since_boot();
         let rows = SESSIONS.scan().read_all(&store.read())?;
-        let mut sessions = self.lock_sessions();
+        let mut sessions = self.inner.sessions.lock();
         for row in rows {
             let hash = String::from_utf8_lossy(row.key_bytes()).into_owned();
             let session = row
@@ -175,7 +175,7 @@ impl Sessions {
             id_token: id_token.filter(|token| token.len() <= MAX_ID_TOKEN_BYTES).map(Into::into),
         };
         self.store_session(&hash, &session);
-        let mut sessions = self.lock_sessions();
+        let mut sessions = self.inner.sessions.lock();
         self.evict_sessions(&mut sessions, &account.id, now);
         sessions.insert(hash, session);
         drop(sessions);
@@ -203,7 +203,7 @@ impl Sessions {
 
     fn authenticate_at(&self, id: &str, now: Duration, is_use: bool) -> Result<Caller, AuthError> {
         let hash = hash_id(id);
-        let mut sessions = self.lock_sessions();
+        let mut sessions = self.inner.sessions.lock();
         let session = sessions.get_mut(&hash).ok_or_else(session_ended_error)?;
         match self.check_session(session, now) {
             Ok(account) => {
@@ -224,7 +224,7 @@ impl Sessions {
 
     /// Returns the current role of the session with this hash; `None` when it has ended. Does not reset the idle time.
     pub(super) fn current_role(&self, hash: &str) -> Option<Role> {
-        let session = self.lock_sessions().get(hash)?.clone();
+        let session = self.inner.sessions.lock().get(hash)?.clone();
         self.check_session(&session, era::time_since_boot()).ok().map(|account| account.role)
     }
 
@@ -235,7 +235,7 @@ impl Sessions {
         transaction: &Transaction<'_>,
         hash: &str,
     ) -> Result<Option<Role>, GatewayError> {
-        let Some(session) = self.lock_sessions().get(hash).cloned() else { return Ok(None) };
+        let Some(session) = self.inner.sessions.lock().get(hash).cloned() else { return Ok(None) };
         let account = super::accounts::ACCOUNTS.get(transaction, &session.account)?.map(Arc::new);
         let account = self.check_session_with(&session, account, era::time_since_boot());
         Ok(account.ok().map(|account| account.role))
@@ -272,7 +272,7 @@ impl Sessions {
     /// Ends a session. Returns its `id_token`, if this process started the session with one. Never blocks.
     pub fn end_session(&self, id: &str) -> Option<Arc<str>> {
         let hash = hash_id(id);
-        let session = self.lock_sessions().remove(&hash)?;
+        let session = self.inner.sessions.lock().remove(&hash)?;
         self.delete_session(hash);
         if let Some(account) = self.inner.accounts.get(&session.account) {
             self.record_event("sign-out", &account, None, account.source().name());
@@ -285,14 +285,14 @@ impl Sessions {
     /// # Errors
     /// The errors of the store.
     pub fn end_all_sessions(&self, store: &Store) -> Result<(), GatewayError> {
-        self.lock_sessions().clear();
+        self.inner.sessions.lock().clear();
         store.transact(|transaction| SESSIONS.scan().delete(transaction, usize::MAX))?;
         Ok(())
     }
 
     /// Keeps the session with this hash after the change that ended the other sessions of its account.
     pub fn renew_generation(&self, hash: &str, account: &Account) {
-        let mut sessions = self.lock_sessions();
+        let mut sessions = self.inner.sessions.lock();
         if let Some(session) = sessions.get_mut(hash).filter(|s| s.account == account.id) {
             session.generation = account.generation;
             // Under the lock: a sign-out that follows is written after this.
@@ -360,11 +360,6 @@ impl Sessions {
     ) {
         let (account, detail) = (Some(account.id.clone()), detail.to_owned());
         self.inner.audit.record_event(Event { what, account, by: None, from, detail });
-    }
-
-    // No code panics while it holds this lock.
-    fn lock_sessions(&self) -> MutexGuard<'_, HashMap<String, Session>> {
-        self.inner.sessions.lock()
     }
 }
 

@@ -297,7 +297,7 @@ impl Accounts {
                 "people sign in at the identity provider (security=oauth2); the first sign-in creates their accounts",
             ));
         }
-        let writer = self.lock_writer();
+        let writer = self.inner.writer.lock();
         self.check_email_free(&new.email, None)?;
         self.check_capacity()?;
         let NewAccount { given_name, family_name, email, organization, role, enabled, password: _ } =
@@ -328,7 +328,7 @@ impl Accounts {
         if_match: IfMatch,
         edit: AccountEdit,
     ) -> Result<Arc<Account>, GatewayError> {
-        let writer = self.lock_writer();
+        let writer = self.inner.writer.lock();
         let before = self.require_account(id)?;
         Self::check_may_manage(by.caller(), &before)?;
         check_version(&before, if_match)?;
@@ -370,7 +370,7 @@ impl Accounts {
         id: &str,
         hash: Hash,
     ) -> Result<Arc<Account>, GatewayError> {
-        let writer = self.lock_writer();
+        let writer = self.inner.writer.lock();
         let before = self.require_account(id)?;
         Self::check_may_manage(by.caller(), &before)?;
         if before.source() != AccountSource::BuiltIn {
@@ -406,7 +406,7 @@ impl Accounts {
         if_match: IfMatch,
         also: CommitPart<'_>,
     ) -> Result<(), GatewayError> {
-        let _writer = self.lock_writer();
+        let _writer = self.inner.writer.lock();
         let account = self.require_account(id)?;
         Self::check_may_manage(by.caller(), &account)?;
         check_version(&account, if_match)?;
@@ -417,7 +417,7 @@ impl Accounts {
             ACCOUNTS.delete(transaction, &account.id)?;
             also(transaction)
         })?;
-        self.lock_entries_mut().delete(&account.id);
+        self.inner.entries.write().delete(&account.id);
         self.discard_initial_password(&account);
         Ok(())
     }
@@ -453,7 +453,7 @@ impl Accounts {
     }
 
     fn check_email_free(&self, email: &str, own_id: Option<&str>) -> Result<(), GatewayError> {
-        match self.lock_entries().by_email(email) {
+        match self.inner.entries.read().by_email(email) {
             Some(other) if Some(other.id.as_str()) != own_id => Err(GatewayError::with_findings(
                 ErrorClass::Conflict,
                 format!("another account already has the email {:?}", other.email),
@@ -470,7 +470,7 @@ impl Accounts {
             account.enabled && account.role == Role::Admin && account.source() == people
         };
         let others = |other: &Arc<Account>| other.id != account.id && counts(other);
-        if !counts(account) || self.lock_entries().iter_accounts().any(others) {
+        if !counts(account) || self.inner.entries.read().iter_accounts().any(others) {
             return Ok(());
         }
         Err(GatewayError::new(

@@ -19,8 +19,8 @@ const INITIAL_EMAIL: &str = "admin";
 impl Accounts {
     /// Creates the first account if there is no built-in account.
     pub(super) fn create_initial_account(&self) -> Result<(), GatewayError> {
-        let writer = self.lock_writer();
-        let entries = self.lock_entries();
+        let writer = self.inner.writer.lock();
+        let entries = self.inner.entries.read();
         let has_no_built_in =
             entries.iter_accounts().all(|account| account.source() != AccountSource::BuiltIn);
         let has_initial_password = entries.iter_accounts().any(|account| account.initial_password);
@@ -56,7 +56,7 @@ impl Accounts {
 
     /// Returns the account that still has the initial password, if any.
     pub fn find_with_initial_password(&self) -> Option<Arc<Account>> {
-        self.lock_entries().iter_accounts().find(|account| account.initial_password).cloned()
+        self.inner.entries.read().iter_accounts().find(|account| account.initial_password).cloned()
     }
 
     /// Deletes the password file if the account had the initial password until now.

@@ -51,7 +51,7 @@ impl Accounts {
                 None => busy_error(),
             }
         };
-        let account = self.lock_entries().by_email(&given).map(|account| account.id.clone());
+        let account = self.inner.entries.read().by_email(&given).map(|account| account.id.clone());
         // Someone may type a password into the email field. So the trail never contains an unknown email.
         let detail = if account.is_some() { error.to_string() } else { "no such account".into() };
         let what = "sign-in.refused";
@@ -77,7 +77,7 @@ impl Accounts {
         if let Some(wait) = self.sign_in_delay(email, from, now) {
             return Err(AuthError::TooMany(wait));
         }
-        let account = self.lock_entries().by_email(email).cloned();
+        let account = self.inner.entries.read().by_email(email).cloned();
         let account = account.filter(|_| self.allows_password_sign_in());
         let hash = account.as_ref().and_then(|account| account.password.clone());
         let begun = Instant::now();
@@ -107,7 +107,7 @@ impl Accounts {
     /// Replaces a hash that has outdated parameters.
     fn replace_hash(&self, id: &str, old: &Hash, password: &str) {
         let Ok(new) = Hash::from_password(password) else { return };
-        let writer = self.lock_writer();
+        let writer = self.inner.writer.lock();
         let Some(now) = self.get(id).filter(|now| now.password.as_ref() == Some(old)) else {
             return;
         };

@@ -137,7 +137,7 @@ fn a_key_expires() {
     for (at, is_valid) in
         [("2020-01-01T00:00:00Z", false), ("some day", false), ("9999-01-01T00:00:00Z", true)]
     {
-        keys.lock_entries_mut().insert(Arc::new(expiring(at)));
+        keys.inner.entries.write().insert(Arc::new(expiring(at)));
         assert_eq!(keys.authenticate_key(&secret).is_ok(), is_valid, "{at}");
     }
     let now = Timestamp::now();
@@ -233,7 +233,7 @@ fn an_account_has_at_most_a_hundred_keys_unless_it_is_an_admins() {
     for n in 2..MAX_KEYS_PER_ACCOUNT {
         let (_, digest) = Secret::new();
         let key = Key { id: n.to_string(), digest, ..(*first).clone() };
-        keys.lock_entries_mut().insert(Arc::new(key));
+        keys.inner.entries.write().insert(Arc::new(key));
     }
     create_key(&fixture, &session_caller(&eve), new(Role::User));
     let error = keys.create_key(&session_caller(&eve), new(Role::User)).unwrap_err();

@@ -8,7 +8,7 @@ use super::keys::PublicKeys;
 use crate::AuthError;
 use crate::discovery::{self, Cache, Cached, DiscoveryError};
 use crate::fetch::{self, FetchError};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use penstock_base::clock::Clock;
 use penstock_base::error::GatewayError;
 use penstock_base::files::write_atomically;
@@ -228,7 +228,7 @@ impl Jwks {
     async fn save_keys(&self, keys: &FetchedKeys, are_new: bool) {
         let (fetched, text) = (keys.fetched, keys.text.clone());
         let interval = u64::try_from(FETCH_INTERVAL.as_millis()).unwrap_or(u64::MAX);
-        let written = *self.lock_written();
+        let written = *self.0.written.lock();
         if !are_new && written.is_some_and(|at| fetched.saturating_sub(at) < interval) {
             return;
         }
@@ -244,7 +244,7 @@ impl Jwks {
             write_atomically(file, &serde_json::to_vec(&stored)?)
         });
         match written.await {
-            Ok(Ok(())) => *self.lock_written() = Some(fetched),
+            Ok(Ok(())) => *self.0.written.lock() = Some(fetched),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "The keys of the token issuer could not be saved in the data directory.");
             }
@@ -252,10 +252,6 @@ impl Jwks {
                 tracing::warn!(%error, "Saving the keys of the token issuer was interrupted.");
             }
         }
-    }
-
-    fn lock_written(&self) -> MutexGuard<'_, Option<u64>> {
-        self.0.written.lock()
     }
 }
 

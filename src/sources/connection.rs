@@ -28,15 +28,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 /// The maximum number of packets that are handled at once.
 const MAX_PACKETS_AT_ONCE: usize = 64;
 
-/// How a connection ended.
-#[derive(Debug)]
-pub(crate) enum Ended {
-    /// The session has to end. The connection was closed in order.
-    Stopped,
-    /// The connection was lost, for this cause.
-    Lost(String),
-}
-
 /// What the reading half passes on.
 enum Received {
     Message(Publish),
@@ -45,7 +36,6 @@ enum Received {
     End(String),
 }
 
-/// What becomes of the batch after the current one is stored.
 type StoreResult = Result<Stored, NotStored>;
 
 /// The batch that comes next in the order of acknowledgements.
@@ -77,8 +67,11 @@ pub(crate) struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
-    /// Runs a connection until it is lost or the session has to end.
-    pub(crate) async fn run(session: &'a Session, opened: Opened) -> Ended {
+    /// Runs a connection until the session has to end, and closes it in order.
+    ///
+    /// # Errors
+    /// Why the connection was lost.
+    pub(crate) async fn run(session: &'a Session, opened: Opened) -> Result<(), String> {
         let Opened { reader, writer, codec, is_session_present, keep_alive, .. } = opened;
         let (sender, inbox) = channel(MAX_PACKETS_AT_ONCE);
         let mut connection = Self {
@@ -99,10 +92,7 @@ impl<'a> Connection<'a> {
             never = pass_on_frames(reader, &session.endpoint.capacity, sender) => match never {},
         };
         connection.finish().await;
-        match ended {
-            Ok(()) => Ended::Stopped,
-            Err(cause) => Ended::Lost(cause),
-        }
+        ended
     }
 
     /// Handles what arrives until the session has to end.

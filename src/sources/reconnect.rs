@@ -1,5 +1,5 @@
 //! Keeps one session: connects, and connects again after each error.
-use crate::connection::{Connection, Ended};
+use crate::connection::Connection;
 use crate::message_store::MessageStore;
 use crate::packets::Protocol;
 use crate::session::{Session, Timings, jittered_delay};
@@ -19,11 +19,8 @@ impl Session {
         let mut failures = 0;
         let mut has_mqtt_5 = false;
         loop {
-            let (cause, lasted) = match self.connect_once(&mut has_mqtt_5).await {
-                Attempt::Stopped => return,
-                Attempt::Failed(cause) => (cause, Duration::ZERO),
-                Attempt::Lost(cause, lasted) => (cause, lasted),
-            };
+            let ended = self.connect_once(&mut has_mqtt_5).await;
+            let Err((cause, lasted)) = ended else { return };
             if lasted >= STABLE_CONNECTION {
                 failures = 0;
             }
@@ -40,27 +37,24 @@ impl Session {
         }
     }
 
-    async fn connect_once(&self, has_mqtt_5: &mut bool) -> Attempt {
-        if let Err(refused) = self.run_blocking(MessageStore::check_connectable).await {
-            return Attempt::Failed(refused.message);
-        }
+    /// Connects, and runs the connection until the session has to end.
+    ///
+    /// # Errors
+    /// Why no connection was opened, or why it was lost, and how long it lasted.
+    async fn connect_once(&self, has_mqtt_5: &mut bool) -> Result<(), (String, Duration)> {
+        let unopened = |cause| (cause, Duration::ZERO);
+        let checked = self.run_blocking(MessageStore::check_connectable).await;
+        checked.map_err(|refused| unopened(refused.message))?;
         let opened = tokio::select! {
-            opened = self.endpoint.open(*has_mqtt_5) => opened,
-            () = self.wait_for_stop() => return Attempt::Stopped,
-        };
-        let opened = match opened {
-            Ok(opened) => opened,
-            Err(cause) => return Attempt::Failed(cause),
+            opened = self.endpoint.open(*has_mqtt_5) => opened.map_err(unopened)?,
+            () = self.wait_for_stop() => return Ok(()),
         };
         let protocol = opened.codec.protocol();
         *has_mqtt_5 |= protocol == Protocol::V5;
         let since = Instant::now();
         self.store.report_connected(protocol.name());
         self.report_expiry(opened.session_expiry);
-        match Connection::run(self, opened).await {
-            Ended::Stopped => Attempt::Stopped,
-            Ended::Lost(cause) => Attempt::Lost(cause, since.elapsed()),
-        }
+        Connection::run(self, opened).await.map_err(|cause| (cause, since.elapsed()))
     }
 
     /// Reports that the broker keeps the session for a shorter time than the settings say.
@@ -77,14 +71,4 @@ impl Session {
         }
         self.store.update_state(&mut |state| state.shorter_expiry = shorter);
     }
-}
-
-/// How an attempt to keep a connection ended.
-enum Attempt {
-    /// The session has to end.
-    Stopped,
-    /// No connection was opened, for this cause.
-    Failed(String),
-    /// The connection was lost for this cause, after this time.
-    Lost(String, Duration),
 }

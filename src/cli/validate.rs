@@ -1,13 +1,13 @@
 //! `penstock validate --shapes FILE [DATA]`
 use super::{data_dir, output};
 use clap::{Arg, ArgMatches, Command};
-use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
+use oxrdf::{NamedNode, Term, Triple};
 use penstock_config::Settings;
 use penstock_model::rdf::Format;
 use penstock_rdf::{QuadReader, ReadOptions};
 use penstock_shapes::{
     Cancellation, Data, Document, Limits, ReportWriter, Severity, ShapesFormat, ShapesGraph,
-    StoredTriples, Targets, TriplePattern, Triples, Violation,
+    StoredTriples, Targets, TriplePattern, Triples, Violation, to_subject,
 };
 use penstock_store::{Pattern, Read as _, Snapshot, SubjectFilter};
 use serde_json::json;
@@ -261,11 +261,7 @@ impl Source {
     }
 
     fn is_subject(&self, node: &Term) -> Result<bool, String> {
-        let subject: NamedOrBlankNode = match node {
-            Term::NamedNode(node) => node.clone().into(),
-            Term::BlankNode(node) => node.clone().into(),
-            _ => return Ok(false),
-        };
+        let Some(subject) = to_subject(node) else { return Ok(false) };
         let of_subject = TriplePattern { subject: Some(&subject), ..TriplePattern::default() };
         self.triples().any(of_subject).map_err(|error| error.to_string())
     }

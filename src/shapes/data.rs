@@ -368,7 +368,7 @@ pub(crate) fn to_named_node(iri: &IriS) -> NamedNode {
 }
 
 /// Returns the term as a subject; `None` for a literal.
-pub(crate) fn to_subject(term: &Term) -> Option<NamedOrBlankNode> {
+pub fn to_subject(term: &Term) -> Option<NamedOrBlankNode> {
     match term {
         Term::NamedNode(node) => Some(node.clone().into()),
         Term::BlankNode(node) => Some(node.clone().into()),

@@ -21,7 +21,7 @@ mod tests;
 mod violation;
 
 pub use budget::{Budget, Cancellation, Limits};
-pub use data::{Data, StoredTriples, TriplePattern, Triples};
+pub use data::{Data, StoredTriples, TriplePattern, Triples, to_subject};
 pub use document::Document;
 pub use graph::{Language, MAX_GRAPH_BYTES, ShapesFormat, ShapesGraph};
 pub use lend::{VALIDATION_STACK_BYTES, lend_triples};

@@ -417,7 +417,7 @@ impl Accounts {
             ACCOUNTS.delete(transaction, &account.id)?;
             also(transaction)
         })?;
-        self.inner.entries.write().delete(&account.id);
+        self.inner.entries.write().remove(&account.id);
         self.discard_initial_password(&account);
         Ok(())
     }

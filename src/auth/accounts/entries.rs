@@ -19,7 +19,7 @@ pub(super) struct AccountIndex {
 }
 
 #[derive(Debug)]
-struct Entry {
+pub(super) struct Entry {
     account: Arc<Account>,
     last_login_at: Option<Instant>,
     stored_login: Arc<LastLogin>,
@@ -115,11 +115,7 @@ impl AccountIndex {
             .insert(account.id.clone(), Entry { account, last_login_at: seen, stored_login: last });
     }
 
-    pub(super) fn delete(&mut self, id: &str) {
-        self.remove(id);
-    }
-
-    fn remove(&mut self, id: &str) -> Option<Entry> {
+    pub(super) fn remove(&mut self, id: &str) -> Option<Entry> {
         let entry = self.accounts.remove(id)?;
         match &entry.account.identity {
             None => self.emails.remove(&entry.account.email.to_lowercase()),

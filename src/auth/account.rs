@@ -92,15 +92,9 @@ impl Account {
 
     /// Returns whether the account matches the provider's claims. Missing claims are ignored.
     pub(super) fn matches_profile(&self, profile: &Profile, role: Role) -> bool {
-        let same =
-            |claim: &Option<String>, known: &Option<String>| claim.is_none() || claim == known;
-        same(&profile.given_name, &self.given_name)
-            && same(&profile.family_name, &self.family_name)
-            && same(&profile.organization, &self.organization)
-            && same(&profile.client_id, &self.client_id)
-            && profile.group_claims == self.group_claims
-            && profile.email.as_ref().is_none_or(|email| *email == self.email)
-            && role == self.role
+        let mut updated = self.clone();
+        updated.apply_profile(profile, role);
+        updated == *self
     }
 
     /// Updates the account with the provider's claims.

@@ -56,6 +56,10 @@ impl CheckResult {
         Self { kind, description: String::new(), errors, warnings: Vec::new() }
     }
 
+    fn with_error(kind: &'static str, message: impl Into<String>) -> Self {
+        Self::with_errors(kind, vec![Finding::whole(message.into())])
+    }
+
     fn format_text(&self, path: &Path) -> String {
         let path = path.display();
         let mut lines: Vec<String> =
@@ -111,10 +115,6 @@ fn format_finding(
         }
         Place::Pointer(_) | Place::Whole => format!("{path}: {severity}{finding}"),
     }
-}
-
-fn whole_file_error(message: String) -> Vec<Finding> {
-    vec![Finding::whole(message)]
 }
 
 /// The Business Objects among the files, by name, which the subscriptions of sources are compared with.
@@ -187,32 +187,26 @@ fn check_file(path: &Path, known: &KnownDefinitions) -> CheckResult {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) => {
-            return CheckResult::with_errors(
-                UNKNOWN,
-                whole_file_error(format!("reading the file failed: {error}")),
-            );
+            return CheckResult::with_error(UNKNOWN, format!("reading the file failed: {error}"));
         }
     };
     let Ok(text) = std::str::from_utf8(&bytes) else {
-        return CheckResult::with_errors(
-            UNKNOWN,
-            whole_file_error("the file is not UTF-8".to_owned()),
-        );
+        return CheckResult::with_error(UNKNOWN, "the file is not UTF-8");
     };
     match detect_kind(path, text) {
         Some(CONFIGURATION) => check_configuration(path, text, known),
-        Some(BUSINESS_OBJECT) if !text.trim_start().starts_with('{') => CheckResult::with_errors(
+        Some(BUSINESS_OBJECT) if !text.trim_start().starts_with('{') => CheckResult::with_error(
             BUSINESS_OBJECT,
-            whole_file_error("a Business Object is sent as JSON, but this file is YAML".to_owned()),
+            "a Business Object is sent as JSON, but this file is YAML",
         ),
         Some(BUSINESS_OBJECT) => check_business_object(&bytes),
         Some(_) => check_mapping(text),
-        None => CheckResult::with_errors(
+        None => CheckResult::with_error(
             UNKNOWN,
-            whole_file_error(format!(
+            format!(
                 "the file is neither a mapping (with `type` at its root), nor a Business Object (`name` and `config`), nor a configuration (names that begin with {})",
                 SETTING_ROOTS.join(", ")
-            )),
+            ),
         ),
     }
 }
@@ -268,10 +262,11 @@ fn check_business_object(bytes: &[u8]) -> CheckResult {
         }
         Err(GatewayError { class: kind, detail, findings: errors }) => {
             let what = if kind == ErrorClass::Malformed { MALFORMED } else { BUSINESS_OBJECT };
-            CheckResult::with_errors(
-                what,
-                if errors.is_empty() { whole_file_error(detail) } else { errors },
-            )
+            if errors.is_empty() {
+                CheckResult::with_error(what, detail)
+            } else {
+                CheckResult::with_errors(what, errors)
+            }
         }
     }
 }

@@ -157,9 +157,8 @@ impl Compiler {
                 "absent",
                 "items",
             ],
-            &place,
         );
-        let is_object = match self.read_text(&definition, "type", &place) {
+        let is_object = match self.read_text(&definition, "type") {
             Ok(Some((_, "object"))) => Ok(()),
             Ok(Some((at, other))) => {
                 let message = format!("the type is `{other}`; the root is always `type: object`");
@@ -168,7 +167,7 @@ impl Compiler {
             Ok(None) => Err(self.report_error(definition.at, &place, "`type: object` is missing")),
             Err(reported) => Err(reported),
         };
-        let namespace = match self.read_path(&definition, &place) {
+        let namespace = match self.read_path(&definition) {
             Ok(Some((at, path))) => match (path.predicate, path.namespace) {
                 (None, Some(namespace)) => Ok(namespace),
                 _ => Err(self.report_error(
@@ -187,9 +186,9 @@ impl Compiler {
         self.root_namespace = namespace.as_ref().ok().cloned();
         self.read_root_reading(&definition);
         self.read_items(&definition);
-        let unknown_fields = self.read_unknown_fields(&definition, &place);
-        let fields = self.compile_fields(&definition, &place);
-        let root = self.compile_shape(&definition, namespace, fields, &place);
+        let unknown_fields = self.read_unknown_fields(&definition);
+        let fields = self.compile_fields(&definition);
+        let root = self.compile_shape(&definition, namespace, fields);
         if let Ok(root) = &root {
             self.read_label(&definition, &root.fields);
         }
@@ -212,27 +211,22 @@ impl Compiler {
         definition: &Definition<'_>,
         namespace: Checked<String>,
         fields: Checked<Vec<Field>>,
-        place: &Position<'_>,
     ) -> Checked<Shape> {
-        let types = self.read_types(definition, place);
+        let types = self.read_types(definition);
         let mut shape = Shape::new(namespace?, fields?);
-        shape.key = self.read_key(definition, &shape, place)?;
+        shape.key = self.read_key(definition, &shape)?;
         shape.types = types?;
-        self.check_types(definition, &shape, place)?;
+        self.check_types(definition, &shape)?;
         Ok(shape)
     }
 
-    fn read_unknown_fields(
-        &mut self,
-        definition: &Definition<'_>,
-        place: &Position<'_>,
-    ) -> Checked<UnknownFields> {
-        match self.read_text(definition, "unknownFields", place)? {
+    fn read_unknown_fields(&mut self, definition: &Definition<'_>) -> Checked<UnknownFields> {
+        match self.read_text(definition, "unknownFields")? {
             None | Some((_, "reject")) => Ok(UnknownFields::Reject),
             Some((_, "ignore")) => Ok(UnknownFields::Ignore),
             Some((at, other)) => {
                 let message = format!("`unknownFields` is `{other}`; write `reject` or `ignore`");
-                Err(self.report_error(at, place, message))
+                Err(self.report_error(at, definition.place, message))
             }
         }
     }
@@ -268,14 +262,11 @@ impl Compiler {
     }
 
     /// Compiles the fields of an object, with those in its groups.
-    fn compile_fields(
-        &mut self,
-        object: &Definition<'_>,
-        place: &Position<'_>,
-    ) -> Checked<Vec<Field>> {
+    fn compile_fields(&mut self, object: &Definition<'_>) -> Checked<Vec<Field>> {
+        let place = object.place;
         let mut fields = Vec::new();
         self.object_levels += 1;
-        let result = self.read_fields(object, place, &mut fields);
+        let result = self.read_fields(object, &mut fields);
         self.object_levels -= 1;
         if result.is_ok() && fields.iter().all(|(_, field)| field.kind == FieldKind::Id) {
             return Err(self.report_error(
@@ -304,12 +295,11 @@ impl Compiler {
     fn read_fields(
         &mut self,
         holder: &Definition<'_>,
-        place: &Position<'_>,
         fields: &mut Vec<(Location, Field)>,
     ) -> Checked<()> {
-        self.check_level(holder.at, place)?;
+        self.check_level(holder.at, holder.place)?;
         self.level += 1;
-        let result = self.read_level_fields(holder, place, fields);
+        let result = self.read_level_fields(holder, fields);
         self.level -= 1;
         result
     }
@@ -317,9 +307,9 @@ impl Compiler {
     fn read_level_fields(
         &mut self,
         holder: &Definition<'_>,
-        place: &Position<'_>,
         fields: &mut Vec<(Location, Field)>,
     ) -> Checked<()> {
+        let place = holder.place;
         let Some((_, node)) = holder.get("fields") else {
             return Err(self.report_error(
                 holder.at,
@@ -402,13 +392,13 @@ impl Compiler {
     fn read_path(
         &mut self,
         definition: &Definition<'_>,
-        place: &Position<'_>,
     ) -> Checked<Option<(Location, path::Path)>> {
-        let Some((at, text)) = self.read_text(definition, "path", place)? else { return Ok(None) };
+        let Some((at, text)) = self.read_text(definition, "path")? else { return Ok(None) };
         match path::parse_path(text, &mut self.prefixes) {
             Ok(path) => Ok(Some((at, path))),
             Err(why) => {
-                Err(self.report_error(at, place, format!("the path `{text}` is invalid: {why}")))
+                let message = format!("the path `{text}` is invalid: {why}");
+                Err(self.report_error(at, definition.place, message))
             }
         }
     }

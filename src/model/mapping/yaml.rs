@@ -28,6 +28,14 @@ pub(crate) fn parse_document(text: &str, findings: &mut Vec<Finding>) -> Result<
     root.ok_or_else(|| start.to_finding("the text is empty; a mapping begins with `type: object`"))
 }
 
+/// Returns the elements of a list, or only the node if it is none.
+pub(crate) fn list_nodes(node: &Node) -> &[Node] {
+    match &node.content {
+        Content::Sequence(nodes) => nodes,
+        _ => std::slice::from_ref(node),
+    }
+}
+
 fn end_location(text: &str) -> Location {
     let last = text.lines().last().unwrap_or_default();
     Location { line: text.lines().count().max(1) as u64, column: last.chars().count() as u64 + 1 }

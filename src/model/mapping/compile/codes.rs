@@ -18,8 +18,8 @@ impl Compiler {
         &mut self,
         definition: &Definition<'_>,
         value: &Value,
-        place: &Position<'_>,
     ) -> Checked<Option<Box<Codes>>> {
+        let place = definition.place;
         // A key that the type does not take is reported with the other keys.
         let read = |name| definition.get(name).filter(|_| value.kind().keys.contains(&name));
         let codes = match (read("base"), read("values")) {

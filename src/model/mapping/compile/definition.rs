@@ -67,13 +67,19 @@ impl Position<'_> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Definition<'a> {
     pub(super) at: Location,
+    pub(super) place: &'a Position<'a>,
     entries: &'a [(Key, Node)],
 }
 
 impl<'a> Definition<'a> {
     /// Creates a definition without entries.
-    pub(super) fn empty(at: Location) -> Self {
-        Self { at, entries: &[] }
+    pub(super) fn empty(at: Location, place: &'a Position<'a>) -> Self {
+        Self { at, place, entries: &[] }
+    }
+
+    /// Returns the definition with another place for its errors.
+    pub(super) fn with_place(self, place: &'a Position<'a>) -> Self {
+        Self { place, ..self }
     }
 
     pub(super) fn get(&self, name: &str) -> Option<(Location, &'a Node)> {
@@ -134,11 +140,11 @@ impl Compiler {
     pub(super) fn read_definition<'a>(
         &mut self,
         node: &'a Node,
-        place: &Position<'_>,
+        place: &'a Position<'a>,
     ) -> Checked<Definition<'a>> {
         match &node.content {
             Content::Mapping(entries) => {
-                let definition = Definition { at: node.at, entries };
+                let definition = Definition { at: node.at, place, entries };
                 if entries.iter().any(|(key, _)| NEWER_KEYS.contains(&&*key.name)) {
                     self.store_format = Format::V4;
                 }
@@ -161,12 +167,7 @@ impl Compiler {
     }
 
     /// Reports every key that has no meaning in this definition.
-    pub(super) fn check_keys(
-        &mut self,
-        definition: &Definition<'_>,
-        allowed: &[&str],
-        place: &Position<'_>,
-    ) {
+    pub(super) fn check_keys(&mut self, definition: &Definition<'_>, allowed: &[&str]) {
         for (key, _) in definition.entries {
             let name = key.name.as_str();
             if allowed.contains(&name) {
@@ -185,7 +186,7 @@ impl Compiler {
                     format_list(allowed)
                 )
             };
-            self.report_error(key.at, place, message);
+            self.report_error(key.at, definition.place, message);
         }
     }
 
@@ -194,33 +195,27 @@ impl Compiler {
         &mut self,
         definition: &Definition<'a>,
         name: &str,
-        place: &Position<'_>,
     ) -> Checked<Option<(Location, &'a str)>> {
         let Some((_, node)) = definition.get(name) else { return Ok(None) };
         match &node.content {
             Content::Scalar { text, .. } => Ok(Some((node.at, text))),
             _ => Err(self.report_error(
                 node.at,
-                place,
+                definition.place,
                 format!("`{name}` must be a text, not {}", node.kind()),
             )),
         }
     }
 
     /// Returns the value of a key that is true or false, by default false.
-    pub(super) fn read_flag(
-        &mut self,
-        definition: &Definition<'_>,
-        name: &str,
-        place: &Position<'_>,
-    ) -> Checked<bool> {
+    pub(super) fn read_flag(&mut self, definition: &Definition<'_>, name: &str) -> Checked<bool> {
         let Some((_, node)) = definition.get(name) else { return Ok(false) };
         match &node.content {
             Content::Scalar { text, plain: true } if text == "true" => Ok(true),
             Content::Scalar { text, plain: true } if text == "false" => Ok(false),
             _ => Err(self.report_error(
                 node.at,
-                place,
+                definition.place,
                 format!("`{name}` must be true or false, without quotes"),
             )),
         }

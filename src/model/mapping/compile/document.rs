@@ -38,7 +38,7 @@ impl Compiler {
     }
 
     fn parse_items_of(&mut self, root: &Definition<'_>) -> Checked<Option<Vec<Step>>> {
-        let Some((at, text)) = self.read_text(root, "items", &Position::Root)? else {
+        let Some((at, text)) = self.read_text(root, "items")? else {
             return Ok(None);
         };
         parse_items(text).map(Some).ok_or_else(|| {
@@ -46,7 +46,7 @@ impl Compiler {
                 "`items` is `{text}`, which is no JSON Pointer to the objects in a document; write it as `/metrics/*`, in \
                  which `*` matches each element or member"
             );
-            self.report_error(at, &Position::Root, message)
+            self.report_error(at, root.place, message)
         })
     }
 
@@ -58,7 +58,7 @@ impl Compiler {
         place: &Position<'_>,
     ) -> Checked<()> {
         let definition = self.read_definition(node, place)?;
-        let Some((at, text)) = self.read_text(&definition, "outer", place)? else {
+        let Some((at, text)) = self.read_text(&definition, "outer")? else {
             return Ok(());
         };
         // Its error has been reported.

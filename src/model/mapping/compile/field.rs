@@ -94,47 +94,38 @@ impl Compiler {
         place: &Position<'_>,
     ) -> Checked<FieldKind> {
         let definition = self.read_definition(node, place)?;
-        let property = match self.read_field_type(&definition, place)? {
+        let property = match self.read_field_type(&definition)? {
             Type::Id => {
-                self.check_id_keys(&definition, place);
+                self.check_id_keys(&definition);
                 return Ok(FieldKind::Id);
             }
-            Type::Array => self.compile_array(&definition, place),
-            Type::Map => self.compile_map(&definition, place),
-            kind => self.compile_single(kind, &definition, place),
+            Type::Array => self.compile_array(&definition),
+            Type::Map => self.compile_map(&definition),
+            kind => self.compile_single(kind, &definition),
         };
         property.map(FieldKind::Property)
     }
 
     /// Returns the type of a field. Without one, reports the keys that no type takes too.
-    fn read_field_type(
-        &mut self,
-        definition: &Definition<'_>,
-        place: &Position<'_>,
-    ) -> Checked<Type> {
-        let kind = self.read_type(definition, place);
+    fn read_field_type(&mut self, definition: &Definition<'_>) -> Checked<Type> {
+        let kind = self.read_type(definition);
         if kind.is_err() {
             let is_of_fields = |key: &&str| !ROOT_KEYS.contains(key);
             let all: Vec<&str> = KEYS.iter().copied().filter(is_of_fields).collect();
-            self.check_keys(definition, &all, place);
+            self.check_keys(definition, &all);
         }
         kind
     }
 
     /// Compiles a field with one value.
-    fn compile_single(
-        &mut self,
-        kind: Type,
-        definition: &Definition<'_>,
-        place: &Position<'_>,
-    ) -> Checked<Property> {
-        self.check_keys(definition, &kind.field_keys(), place);
-        let required = self.read_flag(definition, "required", place);
-        let path = self.read_path(definition, place);
-        let value = self.compile_value(kind, definition, path, place);
-        let mut property = self.build_property(value, definition.at, definition, place)?;
+    fn compile_single(&mut self, kind: Type, definition: &Definition<'_>) -> Checked<Property> {
+        self.check_keys(definition, &kind.field_keys());
+        let required = self.read_flag(definition, "required");
+        let path = self.read_path(definition);
+        let value = self.compile_value(kind, definition, path);
+        let mut property = self.build_property(value, definition.at, definition)?;
         property.required = required?;
-        self.add_reading(definition, definition, property, place)
+        self.add_reading(definition, definition, property)
     }
 
     /// Returns the property of a field with the codes of its values. An error about its path is reported at `at`.
@@ -143,36 +134,34 @@ impl Compiler {
         value: Checked<(Option<NamedNode>, Value)>,
         at: Location,
         values: &Definition<'_>,
-        place: &Position<'_>,
     ) -> Checked<Property> {
         let (predicate, value) = value?;
-        let codes = self.read_codes(values, &value, place);
-        let predicate = self.require_predicate(predicate, at, place)?;
+        let codes = self.read_codes(values, &value);
+        let predicate = predicate.ok_or_else(|| {
+            let message = "the path names no property; write it as `<IRI>`, or `<IRI>/Namespace:.` for objects";
+            self.report_error(at, values.place, message)
+        })?;
         let mut property = Property::new(predicate, value);
         property.codes = codes?;
         Ok(property)
     }
 
     /// Compiles an array. Its property and namespace are on the array, on its elements, or on both if they agree.
-    fn compile_array(
-        &mut self,
-        definition: &Definition<'_>,
-        place: &Position<'_>,
-    ) -> Checked<Property> {
-        let own = self.read_path(definition, place);
-        let required = self.read_flag(definition, "required", place);
-        let is_ordered = self.read_flag(definition, "ordered", place);
-        let inside = Position::Elements(place);
-        let (kind, elements) = self.read_elements(definition, &own, place)?;
-        let (path, values) = match definition.get("elements") {
-            None => (own, place),
-            Some(_) => (self.merge_paths(own, &elements, &inside), &inside),
+    fn compile_array(&mut self, definition: &Definition<'_>) -> Checked<Property> {
+        let own = self.read_path(definition);
+        let required = self.read_flag(definition, "required");
+        let is_ordered = self.read_flag(definition, "ordered");
+        let inside = Position::Elements(definition.place);
+        let (kind, elements) = self.read_elements(definition, &own, &inside)?;
+        let path = match definition.get("elements") {
+            None => own,
+            Some(_) => self.merge_paths(own, &elements),
         };
-        let value = self.compile_value(kind, &elements, path, values);
-        let mut property = self.build_property(value, definition.at, &elements, values)?;
+        let value = self.compile_value(kind, &elements, path);
+        let mut property = self.build_property(value, definition.at, &elements)?;
         (property.is_array, property.is_ordered) = (true, is_ordered?);
         property.required = required?;
-        self.add_reading(definition, &elements, property, place)
+        self.add_reading(definition, &elements.with_place(definition.place), property)
     }
 
     /// Returns the type and the definition of an array's elements: its own, if it has no `elements`.
@@ -180,35 +169,34 @@ impl Compiler {
         &mut self,
         definition: &Definition<'a>,
         own: &Checked<Option<(Location, Path)>>,
-        place: &Position<'_>,
+        inside: &'a Position<'a>,
     ) -> Checked<(Type, Definition<'a>)> {
         let Some((_, node)) = definition.get("elements") else {
             let own_keys = [
                 &["type", "path", "elements", "ordered", "datatype", "language", "accept"][..],
                 &FIELD_KEYS,
             ];
-            self.check_keys(definition, &own_keys.concat(), place);
+            self.check_keys(definition, &own_keys.concat());
             if let Ok(Some((at, Path { namespace: Some(_), .. }))) = own {
                 return Err(self.report_error(
                     *at,
-                    place,
+                    definition.place,
                     "the path leads to objects; define them under `elements`, with `type: object`",
                 ));
             }
             return Ok((Type::Value(&STRINGS), *definition));
         };
         let own_keys = [&["type", "path", "elements", "ordered"][..], &FIELD_KEYS];
-        self.check_keys(definition, &own_keys.concat(), place);
+        self.check_keys(definition, &own_keys.concat());
 
-        let place = Position::Elements(place);
         if let Content::Scalar { text, .. } = &node.content {
-            let kind = self.parse_element_type(text, node.at, &place)?;
-            return Ok((kind, Definition::empty(node.at)));
+            let kind = self.parse_element_type(text, node.at, inside)?;
+            return Ok((kind, Definition::empty(node.at, inside)));
         }
-        let elements = self.read_definition(node, &place)?;
-        let kind = self.read_type(&elements, &place)?;
-        self.check_element(kind, elements.at, &place)?;
-        self.check_keys(&elements, &kind.element_keys(), &place);
+        let elements = self.read_definition(node, inside)?;
+        let kind = self.read_type(&elements)?;
+        self.check_element(kind, elements.at, inside)?;
+        self.check_keys(&elements, &kind.element_keys());
         Ok((kind, elements))
     }
 
@@ -248,14 +236,14 @@ impl Compiler {
     }
 
     /// Reports the keys that an `id` does not take, and explains where a `path` belongs.
-    fn check_id_keys(&mut self, definition: &Definition<'_>, place: &Position<'_>) {
+    fn check_id_keys(&mut self, definition: &Definition<'_>) {
         let Some((at, _)) = definition.get("path") else {
-            return self.check_keys(definition, &["type", "outer"], place);
+            return self.check_keys(definition, &["type", "outer"]);
         };
-        self.check_keys(definition, &["type", "path", "outer"], place);
+        self.check_keys(definition, &["type", "path", "outer"]);
         self.report_error(
             at,
-            place,
+            definition.place,
             "`path` has no meaning here; this definition takes only `type`: an `id` is the object's own URI. Remove the \
              `path`, or, to store an identifier as a value, write `type: string` with this path",
         );
@@ -266,9 +254,9 @@ impl Compiler {
         &mut self,
         array: Checked<Option<(Location, Path)>>,
         elements: &Definition<'_>,
-        place: &Position<'_>,
     ) -> Checked<Option<(Location, Path)>> {
-        let elements = self.read_path(elements, place);
+        let place = elements.place;
+        let elements = self.read_path(elements);
         let (array, elements) = (array?, elements?);
         let (Some((_, array)), Some((at, elements))) = (&array, &elements) else {
             return Ok(elements.or(array));
@@ -302,12 +290,11 @@ impl Compiler {
         kind: Type,
         definition: &Definition<'_>,
         path: Checked<Option<(Location, Path)>>,
-        place: &Position<'_>,
     ) -> Checked<(Option<NamedNode>, Value)> {
         if let Type::Object = kind {
-            self.compile_objects(definition, path, place)
+            self.compile_objects(definition, path)
         } else {
-            self.compile_plain_value(kind, definition, path, place)
+            self.compile_plain_value(kind, definition, path)
         }
     }
 
@@ -315,8 +302,8 @@ impl Compiler {
         &mut self,
         definition: &Definition<'_>,
         path: Checked<Option<(Location, Path)>>,
-        place: &Position<'_>,
     ) -> Checked<(Option<NamedNode>, Value)> {
+        let place = definition.place;
         let namespace = match &path {
             Ok(Some((at, Path { namespace: Some(namespace), .. }))) => {
                 self.check_nested(namespace, *at, place);
@@ -329,8 +316,8 @@ impl Compiler {
             )),
             Err(ErrorReported) => Err(ErrorReported),
         };
-        let fields = self.compile_fields(definition, place);
-        let shape = self.compile_shape(definition, namespace, fields, place);
+        let fields = self.compile_fields(definition);
+        let shape = self.compile_shape(definition, namespace, fields);
         Ok((path?.and_then(|(_, path)| path.predicate), Value::Object(shape?)))
     }
 
@@ -339,22 +326,21 @@ impl Compiler {
         kind: Type,
         definition: &Definition<'_>,
         path: Checked<Option<(Location, Path)>>,
-        place: &Position<'_>,
     ) -> Checked<(Option<NamedNode>, Value)> {
         let value = match kind {
             Type::Value(value) if value.language_map().is_some() => {
-                let map = self.read_language_map(definition, place);
+                let map = self.read_language_map(definition);
                 map.map(Value::of_language_map)
             }
             Type::Value(value) if !value.kind().keys.contains(&"datatype") => Ok(value.clone()),
-            Type::Value(_) => self.compile_string(definition, place).map(Value::Literal),
+            Type::Value(_) => self.compile_string(definition).map(Value::Literal),
             Type::Object | Type::Id | Type::Array | Type::Group | Type::Map => Err(ErrorReported),
         };
         let predicate = match path? {
             Some((at, Path { namespace: Some(namespace), .. })) => {
                 return Err(self.report_error(
                     at,
-                    place,
+                    definition.place,
                     format!("the path names the namespace `{namespace}`, but only objects have one; write it as `<IRI>`"),
                 ));
             }
@@ -375,25 +361,11 @@ impl Compiler {
         }
     }
 
-    fn require_predicate(
-        &mut self,
-        predicate: Option<NamedNode>,
-        at: Location,
-        place: &Position<'_>,
-    ) -> Checked<NamedNode> {
-        predicate.ok_or_else(|| {
-            self.report_error(at, place, "the path names no property; write it as `<IRI>`, or `<IRI>/Namespace:.` for objects")
-        })
-    }
-
     /// Returns the type of a string, by its `datatype` or `language`.
-    fn compile_string(
-        &mut self,
-        definition: &Definition<'_>,
-        place: &Position<'_>,
-    ) -> Checked<Literal> {
-        let datatype = self.read_text(definition, "datatype", place);
-        let language = self.read_text(definition, "language", place);
+    fn compile_string(&mut self, definition: &Definition<'_>) -> Checked<Literal> {
+        let place = definition.place;
+        let datatype = self.read_text(definition, "datatype");
+        let language = self.read_text(definition, "language");
         match (datatype?, language?) {
             (None, None) => Ok(Literal::default()),
             (Some((at, text)), None) => match path::parse_iri(text, &mut self.prefixes) {
@@ -423,12 +395,12 @@ impl Compiler {
         }
     }
 
-    fn read_type(&mut self, definition: &Definition<'_>, place: &Position<'_>) -> Checked<Type> {
+    fn read_type(&mut self, definition: &Definition<'_>) -> Checked<Type> {
         let kinds = KINDS.iter().map(|value| value.kind().name);
         let names: Vec<&str> = STRUCTURES.into_iter().chain(kinds).collect();
-        let Some((at, text)) = self.read_text(definition, "type", place)? else {
+        let Some((at, text)) = self.read_text(definition, "type")? else {
             let message = format!("`type` is missing; write one of {}", format_list(&names));
-            return Err(self.report_error(definition.at, place, message));
+            return Err(self.report_error(definition.at, definition.place, message));
         };
         if let Some(kind) = Type::find(text) {
             return Ok(kind);
@@ -437,6 +409,6 @@ impl Compiler {
             Some(near) => format!("there is no type `{text}`; did you mean `{near}`?"),
             None => format!("there is no type `{text}`; write one of {}", format_list(&names)),
         };
-        Err(self.report_error(at, place, message))
+        Err(self.report_error(at, definition.place, message))
     }
 }

@@ -31,9 +31,9 @@ impl Compiler {
         fields: &mut Vec<(Location, Field)>,
     ) -> Checked<()> {
         let definition = self.read_definition(node, place)?;
-        self.check_keys(&definition, &["type", "fields"], place);
+        self.check_keys(&definition, &["type", "fields"]);
         let mut inner = Vec::new();
-        let mut result = self.read_fields(&definition, place, &mut inner);
+        let mut result = self.read_fields(&definition, &mut inner);
         let chars = name.chars().count();
         for (at, field) in inner {
             let inside = Position::Field(place, &field.name);

@@ -3,7 +3,7 @@ use super::definition::{Definition, Position, format_list};
 use super::field::MAX_WARNINGS;
 use super::{Checked, Compiler};
 use crate::mapping::path;
-use crate::mapping::yaml::{Content, Location, Node};
+use crate::mapping::yaml::{Content, Location, Node, list_nodes};
 use crate::mapping::{FieldKind, KINDS, KeyDefinition, KeyFields, KeyScope, Shape, Value};
 use oxrdf::NamedNode;
 use oxrdf::vocab::rdf;
@@ -14,9 +14,9 @@ impl Compiler {
         &mut self,
         definition: &Definition<'_>,
         shape: &Shape,
-        place: &Position<'_>,
     ) -> Checked<KeyDefinition> {
-        let scope = self.read_key_scope(definition, place);
+        let place = definition.place;
+        let scope = self.read_key_scope(definition);
         let Some((at, node)) = definition.get("key") else {
             if let Some((at, _)) = definition.get("keyScope") {
                 return Err(self.report_error(at, place, "`keyScope` needs a `key`"));
@@ -55,20 +55,13 @@ impl Compiler {
         Ok(KeyDefinition::Fields(KeyFields { indexes, scope }))
     }
 
-    fn read_key_scope(
-        &mut self,
-        definition: &Definition<'_>,
-        place: &Position<'_>,
-    ) -> Checked<KeyScope> {
-        let Some((at, text)) = self.read_text(definition, "keyScope", place)? else {
-            return Ok(KeyScope::Namespace);
-        };
-        match text {
-            "namespace" => Ok(KeyScope::Namespace),
-            "parent" => Ok(KeyScope::Parent),
-            other => {
+    fn read_key_scope(&mut self, definition: &Definition<'_>) -> Checked<KeyScope> {
+        match self.read_text(definition, "keyScope")? {
+            None | Some((_, "namespace")) => Ok(KeyScope::Namespace),
+            Some((_, "parent")) => Ok(KeyScope::Parent),
+            Some((at, other)) => {
                 let message = format!("`keyScope` is `{other}`; write `parent` or `namespace`");
-                Err(self.report_error(at, place, message))
+                Err(self.report_error(at, definition.place, message))
             }
         }
     }
@@ -80,12 +73,9 @@ impl Compiler {
     }
 
     /// Reads the IRIs under `types`.
-    pub(super) fn read_types(
-        &mut self,
-        definition: &Definition<'_>,
-        place: &Position<'_>,
-    ) -> Checked<Vec<NamedNode>> {
+    pub(super) fn read_types(&mut self, definition: &Definition<'_>) -> Checked<Vec<NamedNode>> {
         let Some((_, node)) = definition.get("types") else { return Ok(Vec::new()) };
+        let place = definition.place;
         let mut types = Vec::new();
         let mut result = Ok(());
         for (at, text) in self.read_texts(node, "types", "an IRI", place)? {
@@ -106,7 +96,6 @@ impl Compiler {
         &mut self,
         definition: &Definition<'_>,
         shape: &Shape,
-        place: &Position<'_>,
     ) -> Checked<()> {
         let Some((at, _)) = definition.get("types").filter(|_| !shape.types.is_empty()) else {
             return Ok(());
@@ -119,7 +108,7 @@ impl Compiler {
                     "the field `{}` has the property rdf:type, which `types` writes; remove one of them",
                     field.name
                 );
-                Err(self.report_error(at, place, message))
+                Err(self.report_error(at, definition.place, message))
             }
         }
     }
@@ -132,10 +121,7 @@ impl Compiler {
         what: &str,
         place: &Position<'_>,
     ) -> Checked<Vec<(Location, &'a str)>> {
-        let nodes = match &node.content {
-            Content::Sequence(nodes) => nodes.as_slice(),
-            _ => std::slice::from_ref(node),
-        };
+        let nodes = list_nodes(node);
         let mut texts = Vec::with_capacity(nodes.len());
         for node in nodes {
             let Content::Scalar { text, .. } = &node.content else {

@@ -1,6 +1,6 @@
 //! Checks the `label` of the root.
 use super::Compiler;
-use super::definition::{Definition, Position, format_list};
+use super::definition::{Definition, format_list};
 use crate::mapping::Field;
 use penstock_base::nearest::find_nearest;
 
@@ -11,8 +11,7 @@ impl Compiler {
     /// Reads `label`, which names one of the root's `fields`. Only a single string is a label: of several values none
     /// is the name, and numbers, dates and references are no names.
     pub(super) fn read_label(&mut self, root: &Definition<'_>, fields: &[Field]) {
-        let place = Position::Root;
-        let Ok(Some((at, name))) = self.read_text(root, "label", &place) else { return };
+        let Ok(Some((at, name))) = self.read_text(root, "label") else { return };
         let Some(field) = fields.iter().find(|field| field.name == name) else {
             let names = fields.iter().filter(|field| field.is_single_string());
             let names: Vec<&str> = names.map(|field| field.name.as_str()).collect();
@@ -29,7 +28,7 @@ impl Compiler {
             };
             let message =
                 format!("`label` names the field `{name}`, which the root does not have; {remedy}");
-            self.report_error(at, &place, message);
+            self.report_error(at, root.place, message);
             return;
         };
         if field.is_single_string() {
@@ -39,7 +38,7 @@ impl Compiler {
                 "`label` names the field `{name}`, which is not a single text; name a field of `type: string` that is \
                  not an array, or leave `label` out"
             );
-            self.report_error(at, &place, message);
+            self.report_error(at, root.place, message);
         }
     }
 }

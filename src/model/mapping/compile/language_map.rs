@@ -1,5 +1,5 @@
 //! Reads the keys of a language map: `languages`, and `elements: array`.
-use super::definition::{Definition, Position};
+use super::definition::Definition;
 use super::{Checked, Compiler};
 use crate::mapping::yaml::Content;
 use crate::mapping::{LanguageMap, format_language_tag};
@@ -9,10 +9,9 @@ impl Compiler {
     pub(super) fn read_language_map(
         &mut self,
         definition: &Definition<'_>,
-        place: &Position<'_>,
     ) -> Checked<LanguageMap> {
-        let languages = self.read_languages(definition, place);
-        let has_arrays = match self.read_text(definition, "elements", place)? {
+        let languages = self.read_languages(definition);
+        let has_arrays = match self.read_text(definition, "elements")? {
             None => false,
             Some((_, "array")) => true,
             Some((at, other)) => {
@@ -20,19 +19,16 @@ impl Compiler {
                     "the elements of a `languageMap` are texts, and `elements` is `{other}`; write `elements: array` if a \
                      language can have several texts, otherwise leave it out"
                 );
-                return Err(self.report_error(at, place, message));
+                return Err(self.report_error(at, definition.place, message));
             }
         };
         Ok(LanguageMap { languages: languages?, has_arrays })
     }
 
     /// Reads the language tags under `languages`, in lower case; none if all languages are allowed.
-    fn read_languages(
-        &mut self,
-        definition: &Definition<'_>,
-        place: &Position<'_>,
-    ) -> Checked<Vec<String>> {
+    fn read_languages(&mut self, definition: &Definition<'_>) -> Checked<Vec<String>> {
         let Some((at, node)) = definition.get("languages") else { return Ok(Vec::new()) };
+        let place = definition.place;
         let mut languages = Vec::new();
         let mut result = Ok(());
         for (at, tag) in self.read_texts(node, "languages", "a language tag", place)? {

@@ -20,19 +20,15 @@ const OBJECT: &str = "object";
 
 impl Compiler {
     /// Compiles a map. Its path names the property that leads to the members, and their namespace.
-    pub(super) fn compile_map(
-        &mut self,
-        definition: &Definition<'_>,
-        place: &Position<'_>,
-    ) -> Checked<Property> {
+    pub(super) fn compile_map(&mut self, definition: &Definition<'_>) -> Checked<Property> {
         let own_keys = [&["type", "path", "key", "elements"][..], &FIELD_KEYS];
-        self.check_keys(definition, &own_keys.concat(), place);
-        let required = self.read_flag(definition, "required", place);
-        let path = self.read_map_path(definition, place);
-        let elements = self.compile_map_elements(definition, place);
-        let mut property = self.build_map(definition, path, elements, place)?;
+        self.check_keys(definition, &own_keys.concat());
+        let required = self.read_flag(definition, "required");
+        let path = self.read_map_path(definition);
+        let elements = self.compile_map_elements(definition);
+        let mut property = self.build_map(definition, path, elements)?;
         property.required = required?;
-        self.add_reading(definition, definition, property, place)
+        self.add_reading(definition, definition, property)
     }
 
     /// Returns the property of a map whose members have these fields and types.
@@ -41,9 +37,8 @@ impl Compiler {
         definition: &Definition<'_>,
         path: Checked<(NamedNode, String)>,
         elements: Checked<(Vec<Field>, Vec<NamedNode>)>,
-        place: &Position<'_>,
     ) -> Checked<Property> {
-        let key = self.read_map_key(definition, place);
+        let key = self.read_map_key(definition);
         let ((predicate, namespace), key) = (path?, key?);
         let (mut fields, types) = elements?;
         let (key_index, key_predicate) = (fields.len(), key.predicate.clone());
@@ -52,34 +47,27 @@ impl Compiler {
         shape.key =
             KeyDefinition::Fields(KeyFields { indexes: vec![key_index], scope: KeyScope::Parent });
         shape.types = types;
-        self.check_member_fields(definition, &shape, &key_predicate, place)?;
+        self.check_member_fields(definition, &shape, &key_predicate)?;
         Ok(Property { is_array: true, ..Property::new(predicate, Value::Object(shape)) })
     }
 
-    fn read_map_path(
-        &mut self,
-        definition: &Definition<'_>,
-        place: &Position<'_>,
-    ) -> Checked<(NamedNode, String)> {
-        let (at, predicate, namespace) = match self.read_path(definition, place)? {
+    fn read_map_path(&mut self, definition: &Definition<'_>) -> Checked<(NamedNode, String)> {
+        let (at, predicate, namespace) = match self.read_path(definition)? {
             Some((at, Path { predicate, namespace })) => (at, predicate, namespace),
             None => (definition.at, None, None),
         };
         let (Some(predicate), Some(namespace)) = (predicate, namespace) else {
             let message = "the path of a map names the property that leads to its members, and their namespace; write it as \
                            `<IRI>/Namespace:.`";
-            return Err(self.report_error(at, place, message));
+            return Err(self.report_error(at, definition.place, message));
         };
-        self.check_nested(&namespace, at, place);
+        self.check_nested(&namespace, at, definition.place);
         Ok((predicate, namespace))
     }
 
     /// Reads the property that stores the names of the members.
-    fn read_map_key(
-        &mut self,
-        definition: &Definition<'_>,
-        place: &Position<'_>,
-    ) -> Checked<Property> {
+    fn read_map_key(&mut self, definition: &Definition<'_>) -> Checked<Property> {
+        let place = definition.place;
         let Some((_, node)) = definition.get("key") else {
             let message = "`key` is missing; it names the property that stores the names of the members, as \
                            `key: {path: <IRI>}`";
@@ -93,8 +81,8 @@ impl Compiler {
             return Err(self.report_error(node.at, place, message));
         }
         let key = self.read_definition(node, place)?;
-        self.check_keys(&key, &["type", "path"], place);
-        let value = match self.read_text(&key, "type", place)? {
+        self.check_keys(&key, &["type", "path"]);
+        let value = match self.read_text(&key, "type")? {
             None => &STRINGS,
             Some((at, name)) => {
                 let kind = find_kind(name).filter(|value| value.kind().names_members);
@@ -106,7 +94,7 @@ impl Compiler {
                 })?
             }
         };
-        match self.read_path(&key, place)? {
+        match self.read_path(&key)? {
             Some((_, Path { predicate: Some(predicate), namespace: None })) => {
                 let property = Property::new(predicate, value.clone());
                 Ok(Property { required: true, ..property })
@@ -124,14 +112,13 @@ impl Compiler {
     fn compile_map_elements(
         &mut self,
         definition: &Definition<'_>,
-        place: &Position<'_>,
     ) -> Checked<(Vec<Field>, Vec<NamedNode>)> {
-        let (node, elements) = self.read_map_elements(definition, place)?;
-        let inside = Position::Elements(place);
+        let inside = Position::Elements(definition.place);
+        let (node, elements) = self.read_map_elements(definition, &inside)?;
         if has_type(node, OBJECT) {
-            self.check_keys(&elements, &["type", "fields", "types"], &inside);
-            let types = self.read_types(&elements, &inside);
-            let fields = self.compile_fields(&elements, &inside)?;
+            self.check_keys(&elements, &["type", "fields", "types"]);
+            let types = self.read_types(&elements);
+            let fields = self.compile_fields(&elements)?;
             return Ok((fields, types?));
         }
         // The values are one level of the mapping, as the fields of an object are.
@@ -140,41 +127,6 @@ impl Compiler {
         let value = self.compile_field(node, &inside);
         self.level -= 1;
         self.build_member_value(value?, node.at, &inside)
-    }
-
-    /// Returns the definition of the members.
-    fn read_map_elements<'a>(
-        &mut self,
-        definition: &Definition<'a>,
-        place: &Position<'_>,
-    ) -> Checked<(&'a Node, Definition<'a>)> {
-        let Some((_, node)) = definition.get("elements") else {
-            let message = "`elements` is missing; it is the definition of the members, such as \
-                           `elements: {type: number, path: <IRI>}`";
-            return Err(self.report_error(definition.at, place, message));
-        };
-        let inside = Position::Elements(place);
-        if let Content::Scalar { text, .. } = &node.content {
-            let message = format!(
-                "the values of a map need a property of their own; write `elements: {{type: {text}, path: <IRI>}}`"
-            );
-            return Err(self.report_error(node.at, &inside, message));
-        }
-        if is_group(node) {
-            return Err(self.report_error(node.at, &inside, GROUP_AS_ELEMENT));
-        }
-        let elements = self.read_definition(node, &inside)?;
-        for name in ["required", "default", "outer"] {
-            if let Some((at, _)) = elements.get(name)
-                && !has_type(node, OBJECT)
-            {
-                let message = format!(
-                    "`{name}` has no meaning here, because a member without a value is not stored; write it at the map"
-                );
-                self.report_error(at, &inside, message);
-            }
-        }
-        Ok((node, elements))
     }
 
     /// Returns the fields of members that are values.
@@ -190,14 +142,48 @@ impl Compiler {
         }
     }
 
+    /// Returns the definition of the members.
+    fn read_map_elements<'a>(
+        &mut self,
+        definition: &Definition<'a>,
+        inside: &'a Position<'a>,
+    ) -> Checked<(&'a Node, Definition<'a>)> {
+        let Some((_, node)) = definition.get("elements") else {
+            let message = "`elements` is missing; it is the definition of the members, such as \
+                           `elements: {type: number, path: <IRI>}`";
+            return Err(self.report_error(definition.at, definition.place, message));
+        };
+        if let Content::Scalar { text, .. } = &node.content {
+            let message = format!(
+                "the values of a map need a property of their own; write `elements: {{type: {text}, path: <IRI>}}`"
+            );
+            return Err(self.report_error(node.at, inside, message));
+        }
+        if is_group(node) {
+            return Err(self.report_error(node.at, inside, GROUP_AS_ELEMENT));
+        }
+        let elements = self.read_definition(node, inside)?;
+        for name in ["required", "default", "outer"] {
+            if let Some((at, _)) = elements.get(name)
+                && !has_type(node, OBJECT)
+            {
+                let message = format!(
+                    "`{name}` has no meaning here, because a member without a value is not stored; write it at the map"
+                );
+                self.report_error(at, inside, message);
+            }
+        }
+        Ok((node, elements))
+    }
+
     /// Checks that the key's property is none of the other fields of the members, nor written with their `types`.
     fn check_member_fields(
         &mut self,
         definition: &Definition<'_>,
         shape: &Shape,
         key: &NamedNode,
-        place: &Position<'_>,
     ) -> Checked<()> {
+        let place = definition.place;
         let at = definition.get("key").map_or(definition.at, |(at, _)| at);
         let same = |field: &&Field| field.property().is_some_and(|own| own.predicate == *key);
         let mut result = Ok(());
@@ -218,7 +204,7 @@ impl Compiler {
         let elements =
             definition.get("elements").map(|(_, node)| self.read_definition(node, place));
         match elements {
-            Some(Ok(elements)) => self.check_types(&elements, shape, place).and(result),
+            Some(Ok(elements)) => self.check_types(&elements, shape).and(result),
             _ => result,
         }
     }

@@ -3,7 +3,7 @@ use super::definition::{Definition, Position};
 use super::{Checked, Compiler, ErrorReported};
 use crate::ingest::check_value;
 use crate::mapping::reading::{PatternError, check_pattern};
-use crate::mapping::yaml::{Content, Key, Location, Node};
+use crate::mapping::yaml::{Content, Key, Location, Node, list_nodes};
 use crate::mapping::{AcceptedForm, Kind, ListedValue, Property, Reading};
 use crate::source_text::node_to_json;
 use penstock_base::json::Json;
@@ -13,10 +13,9 @@ use penstock_base::time_zone::Zone;
 impl Compiler {
     /// Reads `timeZone` and `absent` of the root, which the fields inherit.
     pub(super) fn read_root_reading(&mut self, root: &Definition<'_>) {
-        let place = Position::Root;
         // Errors are reported, and the fields are compiled without the value.
-        self.inherited.time_zone = self.read_time_zone(root, &place).unwrap_or_default();
-        self.inherited.absent = self.read_absent(root, &place).ok().flatten().unwrap_or_default();
+        self.inherited.time_zone = self.read_time_zone(root).unwrap_or_default();
+        self.inherited.absent = self.read_absent(root).ok().flatten().unwrap_or_default();
     }
 
     /// Adds what senders may write to the property of a field. `values` is the definition of its values, which for an array
@@ -26,12 +25,11 @@ impl Compiler {
         field: &Definition<'_>,
         values: &Definition<'_>,
         mut property: Property,
-        place: &Position<'_>,
     ) -> Checked<Property> {
         let kind = property.value.kind();
-        let accept = self.read_accept(values, kind, place);
-        let time_zone = self.read_time_zone(values, place);
-        let absent = self.read_absent(field, place);
+        let accept = self.read_accept(values, kind);
+        let time_zone = self.read_time_zone(values);
+        let absent = self.read_absent(field);
         let mut reading = Reading { accept: accept?, time_zone: time_zone?, ..Reading::default() };
         if kind.order.is_time() && reading.time_zone.is_none() {
             reading.time_zone.clone_from(&self.inherited.time_zone);
@@ -46,39 +44,29 @@ impl Compiler {
             let default = node_to_json(node);
             if let Err(why) = check_value(&property, default.clone()) {
                 let message = format!("`default` is no value of the field: {why}");
-                return Err(self.report_error(node.at, place, message));
+                return Err(self.report_error(node.at, field.place, message));
             }
             property.reading.get_or_insert_default().default = Some(default);
         }
         Ok(property)
     }
 
-    fn read_time_zone(
-        &mut self,
-        definition: &Definition<'_>,
-        place: &Position<'_>,
-    ) -> Checked<Option<Zone>> {
-        let Some((at, name)) = self.read_text(definition, "timeZone", place)? else {
-            return Ok(None);
-        };
+    fn read_time_zone(&mut self, definition: &Definition<'_>) -> Checked<Option<Zone>> {
+        let Some((at, name)) = self.read_text(definition, "timeZone")? else { return Ok(None) };
         name.parse().map(Some).map_err(|()| {
             let near = find_nearest(name, Zone::all_names());
             let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             let message = format!(
                 "the `timeZone` {name:?} is not in the IANA database (`Europe/Berlin`, `UTC`){near}"
             );
-            self.report_error(at, place, message)
+            self.report_error(at, definition.place, message)
         })
     }
 
     /// Reads `absent`: a value, or a list of them.
-    fn read_absent(
-        &mut self,
-        definition: &Definition<'_>,
-        place: &Position<'_>,
-    ) -> Checked<Option<Vec<ListedValue>>> {
+    fn read_absent(&mut self, definition: &Definition<'_>) -> Checked<Option<Vec<ListedValue>>> {
         let Some((_, node)) = definition.get("absent") else { return Ok(None) };
-        self.read_listed(node, "absent", place).map(Some)
+        self.read_listed(node, "absent", definition.place).map(Some)
     }
 
     /// Reads a list of strings, numbers and booleans, or only one.
@@ -88,10 +76,7 @@ impl Compiler {
         name: &str,
         place: &Position<'_>,
     ) -> Checked<Vec<ListedValue>> {
-        let nodes = match &node.content {
-            Content::Sequence(nodes) => nodes.as_slice(),
-            _ => std::slice::from_ref(node),
-        };
+        let nodes = list_nodes(node);
         let mut listed: Vec<ListedValue> = Vec::with_capacity(nodes.len());
         for node in nodes {
             let Some(value) = ListedValue::new(node_to_json(node)) else {
@@ -112,15 +97,12 @@ impl Compiler {
         &mut self,
         definition: &Definition<'_>,
         kind: &Kind,
-        place: &Position<'_>,
     ) -> Checked<Vec<AcceptedForm>> {
+        let place = definition.place;
         // A key that the type does not take is reported with the other keys.
         let node = definition.get("accept").filter(|_| !kind.accept.is_empty());
         let Some((_, node)) = node else { return Ok(Vec::new()) };
-        let nodes = match &node.content {
-            Content::Sequence(nodes) => nodes.as_slice(),
-            _ => std::slice::from_ref(node),
-        };
+        let nodes = list_nodes(node);
         let mut forms: Vec<AcceptedForm> = Vec::with_capacity(nodes.len());
         for node in nodes {
             let form = self.read_form(node, kind, place)?;

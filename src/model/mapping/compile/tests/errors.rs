@@ -56,13 +56,35 @@ fields:
     );
 }
 
+/// Asserts that these fields, which begin at line 4, have the errors behind them: `!`, the line, the column, and words of
+/// the error.
+#[track_caller]
+fn assert_field_errors(cases: &str) {
+    let is_error = |line: &str| line.starts_with("! ");
+    let mut lines = cases.trim_start().lines().peekable();
+    while lines.peek().is_some() {
+        let (mut fields, mut expected) = (String::new(), Vec::new());
+        while let Some(line) = lines.next_if(|line| !is_error(line)) {
+            writeln!(fields, "{line}").unwrap();
+        }
+        while let Some(error) = lines.next_if(|line| is_error(line)) {
+            let parts: Vec<&str> = error.splitn(4, ' ').collect();
+            expected.push((parts[1].parse().unwrap(), parts[2].parse().unwrap(), parts[3]));
+        }
+        assert_errors(&with_fields(&fields), &expected);
+    }
+}
+
 #[test]
 fn keys_of_other_types_are_no_errors_beside_an_unknown_type() {
-    let field =
-        "a: {type: mapp, path: <http://e/a>/A:., key: {path: <http://e/k>}, languages: [en]}";
-    assert_errors(&with_fields(field), &[(4, 13, "no type `mapp`; did you mean `map`?")]);
-    let field = "a: {type: objct, path: <http://e/a>/A:., key: b, keyScope: parent, types: []}";
-    assert_errors(&with_fields(field), &[(4, 13, "no type `objct`; did you mean `object`?")]);
+    assert_field_errors(
+        "
+a: {type: mapp, path: <http://e/a>/A:., key: {path: <http://e/k>}, languages: [en]}
+! 4 13 no type `mapp`; did you mean `map`?
+a: {type: objct, path: <http://e/a>/A:., key: b, keyScope: parent, types: []}
+! 4 13 no type `objct`; did you mean `object`?
+",
+    );
 }
 
 #[test]
@@ -154,132 +176,99 @@ fn the_root_is_checked() {
 
 #[test]
 fn ids_are_checked() {
-    assert_errors(
-        &with_fields("x: {type: id}\ny: {type: id}\nz: {type: string, path: <http://e/z>}"),
-        &[(5, 3, "field `y`: an object has only one field of type `id`, which is already `x`")],
-    );
-    assert_errors(
-        &with_fields(
-            "x: {type: id, path: <http://e/x>, required: true}\ny: {type: string, path: <http://e/y>}",
-        ),
-        &[
-            (
-                4,
-                17,
-                "Remove the `path`, or, to store an identifier as a value, write `type: string`",
-            ),
-            (4, 37, "`required` has no meaning here"),
-        ],
-    );
-    assert_errors(
-        &with_fields("uri: {type: string, path: <http://e/z>}"),
-        &[(4, 3, "field `uri`: the name `uri` is reserved")],
-    );
-    assert_errors(
-        &with_fields("'': {type: string, path: <http://e/z>}"),
-        &[(4, 3, "the name of a field is empty")],
-    );
-    assert_errors(
-        &with_fields("\"a\\n\": {type: string, path: <http://e/z>}"),
-        &[(4, 3, "a control character")],
-    );
-    assert_errors(
-        &with_fields("a: {type: array, path: <http://e/z>, elements: {type: id}}"),
-        &[(4, 50, "field `a[]`: an `id` is the object's own URI")],
+    assert_field_errors(
+        r#"
+x: {type: id}
+y: {type: id}
+z: {type: string, path: <http://e/z>}
+! 5 3 field `y`: an object has only one field of type `id`, which is already `x`
+x: {type: id, path: <http://e/x>, required: true}
+y: {type: string, path: <http://e/y>}
+! 4 17 Remove the `path`, or, to store an identifier as a value, write `type: string`
+! 4 37 `required` has no meaning here
+uri: {type: string, path: <http://e/z>}
+! 4 3 field `uri`: the name `uri` is reserved
+'': {type: string, path: <http://e/z>}
+! 4 3 the name of a field is empty
+"a\n": {type: string, path: <http://e/z>}
+! 4 3 a control character
+a: {type: array, path: <http://e/z>, elements: {type: id}}
+! 4 50 field `a[]`: an `id` is the object's own URI
+"#,
     );
 }
 
 #[test]
 fn arrays_are_checked() {
-    assert_errors(
-        &with_fields(
-            "a:\n  type: array\n  path: <http://e/a>\n  elements:\n    type: array\n    path: <http://e/a>",
-        ),
-        &[(8, 7, "field `a[]`: an array cannot contain arrays: RDF keeps")],
-    );
-    assert_errors(
-        &with_fields(
-            "a:\n  type: array\n  path: <http://e/a>\n  elements:\n    type: string\n    path: <http://e/b>",
-        ),
-        &[(9, 13, "the array has the property <http://e/a>, and its elements have <http://e/b>")],
-    );
-    assert_errors(
-        &with_fields(
-            "a:\n  type: array\n  path: <http://e/a>/A:.\n  elements:\n    type: object\n    path: B:.\n    fields: {x: {type: string, path: <http://e/x>}}",
-        ),
-        &[(9, 13, "the array has the namespace `A`, and its elements have `B`")],
-    );
-    assert_errors(&with_fields("a: {type: array}"), &[(4, 6, "the path names no property")]);
-    assert_errors(
-        &with_fields("a: {type: array, path: <http://e/a>/A:.}"),
-        &[(4, 26, "define them under `elements`")],
-    );
-    assert_errors(
-        &with_fields(
-            "a: {type: array, path: <http://e/a>, language: en, elements: {type: string}}",
-        ),
-        &[(4, 40, "`language` has no meaning here")],
-    );
-    assert_errors(
-        &with_fields(
-            "a: {type: array, path: <http://e/a>, elements: {type: string, required: true}}",
-        ),
-        &[(4, 65, "field `a[]`: `required` has no meaning here")],
-    );
-    for (elements, words) in [
-        ("object", "`object` is not a type of single values; write `elements: string`"),
-        ("strings", "`strings` is not a type of single values"),
-        ("array", "elements: {type: object, path: <IRI>/Namespace:., fields: {...}}"),
-        ("''", "field `a[]`: `` is not a type of single values"),
-    ] {
-        let config = format!("a: {{type: array, path: <http://e/a>, elements: {elements}}}");
-        assert_errors(&with_fields(&config), &[(4, 50, words)]);
-    }
-    assert_errors(
-        &with_fields("a: {type: array, elements: string}"),
-        &[(4, 6, "the path names no property")],
-    );
-    assert_errors(
-        &with_fields("a: {type: array, path: <http://e/a>/A:., elements: string}"),
-        &[(4, 26, "only objects have one")],
-    );
-    assert_errors(
-        &with_fields("a: {type: array, path: <http://e/a>, elements: {path: <http://e/a>}}"),
-        &[(4, 50, "field `a[]`: `type` is missing")],
+    assert_field_errors(
+        "
+a:
+  type: array
+  path: <http://e/a>
+  elements:
+    type: array
+    path: <http://e/a>
+! 8 7 field `a[]`: an array cannot contain arrays: RDF keeps
+a:
+  type: array
+  path: <http://e/a>
+  elements:
+    type: string
+    path: <http://e/b>
+! 9 13 the array has the property <http://e/a>, and its elements have <http://e/b>
+a:
+  type: array
+  path: <http://e/a>/A:.
+  elements:
+    type: object
+    path: B:.
+    fields: {x: {type: string, path: <http://e/x>}}
+! 9 13 the array has the namespace `A`, and its elements have `B`
+a: {type: array}
+! 4 6 the path names no property
+a: {type: array, path: <http://e/a>/A:.}
+! 4 26 define them under `elements`
+a: {type: array, path: <http://e/a>, language: en, elements: {type: string}}
+! 4 40 `language` has no meaning here
+a: {type: array, path: <http://e/a>, elements: {type: string, required: true}}
+! 4 65 field `a[]`: `required` has no meaning here
+a: {type: array, path: <http://e/a>, elements: object}
+! 4 50 `object` is not a type of single values; write `elements: string`
+a: {type: array, path: <http://e/a>, elements: strings}
+! 4 50 `strings` is not a type of single values
+a: {type: array, path: <http://e/a>, elements: array}
+! 4 50 elements: {type: object, path: <IRI>/Namespace:., fields: {...}}
+a: {type: array, path: <http://e/a>, elements: ''}
+! 4 50 field `a[]`: `` is not a type of single values
+a: {type: array, elements: string}
+! 4 6 the path names no property
+a: {type: array, path: <http://e/a>/A:., elements: string}
+! 4 26 only objects have one
+a: {type: array, path: <http://e/a>, elements: {path: <http://e/a>}}
+! 4 50 field `a[]`: `type` is missing
+",
     );
 }
 
 #[test]
 fn strings_are_checked() {
-    assert_errors(
-        &with_fields("a: {type: string, path: <http://e/a>, language: e n}"),
-        &[(4, 51, "field `a`: `e n` is not a language tag")],
-    );
-    assert_errors(
-        &with_fields("a: {type: string, path: <http://e/a>, language: en, datatype: <http://e/d>}"),
-        &[(4, 51, "a `datatype` or a `language`, not both")],
-    );
-    assert_errors(
-        &with_fields("a: {type: string, path: <http://e/a>, datatype: own:int}"),
-        &[(4, 51, "the datatype `own:int` is invalid: the prefix `own` is not among `prefixes`")],
-    );
-    assert_errors(
-        &with_fields(
-            "a: {type: string, path: <http://e/a>, datatype: <http://www.w3.org/1999/02/22-rdf-syntax-ns#langString>}",
-        ),
-        &[(4, 51, "needs its language")],
-    );
-    assert_errors(
-        &with_fields("a: {type: integer, path: <http://e/a>, datatype: <http://e/d>}"),
-        &[(4, 42, "`datatype` has no meaning here")],
-    );
-    assert_errors(
-        &with_fields("a: {type: string, path: Plant:.}"),
-        &[(4, 27, "only objects have one")],
-    );
-    assert_errors(
-        &with_fields("a: {type: string, path: <http://e/a>/Plant:.}"),
-        &[(4, 27, "only objects have one")],
+    assert_field_errors(
+        "
+a: {type: string, path: <http://e/a>, language: e n}
+! 4 51 field `a`: `e n` is not a language tag
+a: {type: string, path: <http://e/a>, language: en, datatype: <http://e/d>}
+! 4 51 a `datatype` or a `language`, not both
+a: {type: string, path: <http://e/a>, datatype: own:int}
+! 4 51 the datatype `own:int` is invalid: the prefix `own` is not among `prefixes`
+a: {type: string, path: <http://e/a>, datatype: <http://www.w3.org/1999/02/22-rdf-syntax-ns#langString>}
+! 4 51 needs its language
+a: {type: integer, path: <http://e/a>, datatype: <http://e/d>}
+! 4 42 `datatype` has no meaning here
+a: {type: string, path: Plant:.}
+! 4 27 only objects have one
+a: {type: string, path: <http://e/a>/Plant:.}
+! 4 27 only objects have one
+",
     );
 }
 
@@ -415,95 +404,74 @@ fields:
 
 #[test]
 fn what_senders_may_write_is_checked() {
-    for (field, column, words) in [
-        (
-            "{type: number, path: <http://e/p>, accept: txt}",
-            49,
-            "`accept` is `txt`, which a field of the type `number` does not take; it takes `text`",
-        ),
-        ("{type: boolean, path: <http://e/p>, accept: text}", 50, "it takes `{true:"),
-        ("{type: resource, path: <http://e/p>, accept: text}", 43, "`accept` has no meaning here"),
-        (
-            "{type: number, path: <http://e/p>, accept: [text, {decimal: ','}]}",
-            56,
-            "`accept` has `text` and `{decimal: \",\"}`, which give the same value different meanings",
-        ),
-        (
-            "{type: dateTime, path: <http://e/p>, accept: [unix, iso, unix-ms]}",
-            63,
-            "`accept` has `unix` and `unix-ms`",
-        ),
-        (
-            "{type: number, path: <http://e/p>, accept: {group: ','}}",
-            49,
-            "needs the separator of the fraction",
-        ),
-        (
-            "{type: number, path: <http://e/p>, accept: {decimal: ',', group: ','}}",
-            49,
-            "are both ','",
-        ),
-        (
-            "{type: number, path: <http://e/p>, accept: {decimal: ',,'}}",
-            59,
-            "`decimal` is one character",
-        ),
-        (
-            "{type: number, path: <http://e/p>, accept: {decimal: ',', grp: '.'}}",
-            64,
-            "`accept` has the key `grp`",
-        ),
-        (
-            "{type: boolean, path: <http://e/p>, accept: {true: [1], false: [1.0]}}",
-            50,
-            "`accept` has 1 for true and for false",
-        ),
-        ("{type: boolean, path: <http://e/p>, accept: {true: [false]}}", 50, "always accepted"),
-        ("{type: dateTime, path: <http://e/p>, accept: '%d.%m.%Y'}", 51, "has no time of day"),
-        ("{type: date, path: <http://e/p>, accept: '%d.%m'}", 47, "cannot be used: "),
-        (
-            "{type: date, path: <http://e/p>, accept: '%Y-%d-%m'}",
-            47,
-            "another meaning than ISO 8601",
-        ),
-        (
-            "{type: date, path: <http://e/p>, accept: ['%Y%m%d', unix]}",
-            48,
-            "another meaning than the time since 1970",
-        ),
-        ("{type: dateTime, path: <http://e/p>, accept: '%s'}", 51, "write `unix`"),
-        (
-            "{type: date, path: <http://e/p>, timeZone: Europe/Berln}",
-            49,
-            "did you mean `Europe/Berlin`?",
-        ),
-        ("{type: string, path: <http://e/p>, timeZone: UTC}", 41, "`timeZone` has no meaning here"),
-        ("{type: string, path: <http://e/p>, absent: [null]}", 50, "`null` always means no value"),
-        ("{type: string, path: <http://e/p>, absent: [[a]]}", 50, "not a list"),
-        (
-            "{type: integer, path: <http://e/p>, default: 1.5}",
-            51,
-            "`default` is no value of the field: 1.5 is not an integer",
-        ),
-        ("{type: string, path: <http://e/p>, absent: '', default: ''}", 62, "leave it out"),
-    ] {
-        assert_errors(&with_fields(&format!("f: {field}")), &[(4, column, words)]);
-    }
+    assert_field_errors(
+        r#"
+f: {type: number, path: <http://e/p>, accept: txt}
+! 4 49 `accept` is `txt`, which a field of the type `number` does not take; it takes `text`
+f: {type: boolean, path: <http://e/p>, accept: text}
+! 4 50 it takes `{true:
+f: {type: resource, path: <http://e/p>, accept: text}
+! 4 43 `accept` has no meaning here
+f: {type: number, path: <http://e/p>, accept: [text, {decimal: ','}]}
+! 4 56 `accept` has `text` and `{decimal: ","}`, which give the same value different meanings
+f: {type: dateTime, path: <http://e/p>, accept: [unix, iso, unix-ms]}
+! 4 63 `accept` has `unix` and `unix-ms`
+f: {type: number, path: <http://e/p>, accept: {group: ','}}
+! 4 49 needs the separator of the fraction
+f: {type: number, path: <http://e/p>, accept: {decimal: ',', group: ','}}
+! 4 49 are both ','
+f: {type: number, path: <http://e/p>, accept: {decimal: ',,'}}
+! 4 59 `decimal` is one character
+f: {type: number, path: <http://e/p>, accept: {decimal: ',', grp: '.'}}
+! 4 64 `accept` has the key `grp`
+f: {type: boolean, path: <http://e/p>, accept: {true: [1], false: [1.0]}}
+! 4 50 `accept` has 1 for true and for false
+f: {type: boolean, path: <http://e/p>, accept: {true: [false]}}
+! 4 50 always accepted
+f: {type: dateTime, path: <http://e/p>, accept: '%d.%m.%Y'}
+! 4 51 has no time of day
+f: {type: date, path: <http://e/p>, accept: '%d.%m'}
+! 4 47 the pattern "%d.%m" cannot be used:
+f: {type: date, path: <http://e/p>, accept: '%Y-%d-%m'}
+! 4 47 another meaning than ISO 8601
+f: {type: date, path: <http://e/p>, accept: ['%Y%m%d', unix]}
+! 4 48 another meaning than the time since 1970
+f: {type: dateTime, path: <http://e/p>, accept: '%s'}
+! 4 51 write `unix`
+f: {type: date, path: <http://e/p>, timeZone: Europe/Berln}
+! 4 49 did you mean `Europe/Berlin`?
+f: {type: string, path: <http://e/p>, timeZone: UTC}
+! 4 41 `timeZone` has no meaning here
+f: {type: string, path: <http://e/p>, absent: [null]}
+! 4 50 `null` always means no value
+f: {type: string, path: <http://e/p>, absent: [[a]]}
+! 4 50 not a list
+f: {type: integer, path: <http://e/p>, default: 1.5}
+! 4 51 `default` is no value of the field: 1.5 is not an integer
+f: {type: string, path: <http://e/p>, absent: '', default: ''}
+! 4 62 leave it out
+"#,
+    );
     let key = "type: object\npath: Plant:.\nkey: a\nfields:\n  a: {type: string, path: <http://e/a>, required: true, default: x}\n";
     assert_errors(key, &[(3, 6, "it has a `default`")]);
 }
 
 #[test]
 fn an_ordered_array_is_the_only_field_of_its_property() {
-    let array = "{type: array, ordered: true, path: <http://e/p>}";
-    let words = "an ordered array is the only field of its property";
-    let other = "b: {type: integer, path: <http://e/p>}";
-    assert_errors(&with_fields(&format!("a: {array}\n{other}")), &[(5, 3, words)]);
-    assert_errors(&with_fields(&format!("{other}\nc: {array}")), &[(5, 3, words)]);
-    let single = "a: {type: string, path: <http://e/p>, ordered: true}";
-    assert_errors(&with_fields(single), &[(4, 41, "`ordered` has no meaning here")]);
-    let quoted = "a: {type: array, path: <http://e/p>, ordered: 'true'}";
-    assert_errors(&with_fields(quoted), &[(4, 49, "`ordered` must be true or false")]);
+    assert_field_errors(
+        "
+a: {type: array, ordered: true, path: <http://e/p>}
+b: {type: integer, path: <http://e/p>}
+! 5 3 an ordered array is the only field of its property
+b: {type: integer, path: <http://e/p>}
+c: {type: array, ordered: true, path: <http://e/p>}
+! 5 3 an ordered array is the only field of its property
+a: {type: string, path: <http://e/p>, ordered: true}
+! 4 41 `ordered` has no meaning here
+a: {type: array, path: <http://e/p>, ordered: 'true'}
+! 4 49 `ordered` must be true or false
+",
+    );
 }
 
 #[test]

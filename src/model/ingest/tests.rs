@@ -25,3 +25,14 @@ mod update;
 mod validation;
 mod write_history;
 mod write_scope;
+
+use crate::catalogue::Catalogue;
+use crate::ingest::{Answer, Body, Mode, OnError, Request, list_records};
+use crate::mapping::{Field, FieldKind, Shape, Value, compile};
+use crate::testing::{Fixture, catalogue_settings, insert_quad};
+use fixture::{field, machine, many, number, pointers, required, shape, string};
+use oxrdf::{GraphName, NamedNode, Quad};
+use penstock_base::commit::GuardedStore;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_resources::ingestion::IngestedStatus;
+use penstock_resources::namespace::Generator;

@@ -1,10 +1,5 @@
-use super::fixture::{field, machine, many, number, required, shape, string};
-use crate::ingest::Mode;
-use crate::mapping::{Field, FieldKind, Literal, Value};
-use crate::testing::Fixture;
-use penstock_base::error::ErrorClass;
-use penstock_resources::ingestion::IngestedStatus;
-use penstock_resources::namespace::Generator;
+use super::*;
+use crate::mapping::Literal;
 
 #[test]
 fn nested_objects_get_identifiers_and_graphs_of_their_own() {
@@ -226,7 +221,7 @@ fn fields_of_one_property_are_separated_by_language() {
     let labelled = |name: &str, kind| {
         let mut field = string(name);
         if let FieldKind::Property(property) = &mut field.kind {
-            property.predicate = oxrdf::NamedNode::new_unchecked("http://p/label");
+            property.predicate = NamedNode::new_unchecked("http://p/label");
             property.value = Value::Literal(kind);
         }
         field

@@ -1,8 +1,6 @@
-use super::fixture::machine;
-use crate::ingest::Mode;
+use super::*;
 use crate::members;
-use crate::testing::Fixture;
-use oxrdf::{NamedNode, Term};
+use oxrdf::Term;
 
 fn of_site(site: &str) -> Fixture {
     let mut fixture = Fixture::new(machine());

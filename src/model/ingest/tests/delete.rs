@@ -1,9 +1,4 @@
-use super::fixture::{field, machine, shape, string};
-use crate::ingest::Mode;
-use crate::mapping::Value;
-use crate::testing::Fixture;
-use penstock_base::error::ErrorClass;
-use penstock_resources::ingestion::IngestedStatus;
+use super::*;
 
 #[test]
 fn an_object_is_removed_with_its_unshared_nested_objects() {

@@ -1,6 +1,4 @@
-use super::fixture::{field, shape, string};
-use crate::mapping::Value;
-use crate::testing::Fixture;
+use super::*;
 
 /// Ingests into the deepest mapping that compiles, on a stack as small as that of the threads that serve requests.
 #[test]

@@ -1,9 +1,7 @@
 //! Documents around the objects: what these take from around them, and places in the documents.
-use super::fixture::pointers;
 use super::skip::letters;
-use crate::ingest::{Answer, BatchedMessage, Body, BodyForm, MessageBatch, Mode, OnError, Request};
-use crate::testing::Fixture;
-use penstock_base::error::{ErrorClass, GatewayError};
+use super::*;
+use crate::ingest::{BatchedMessage, BodyForm, MessageBatch};
 use serde_json::json;
 use std::collections::BTreeMap;
 

@@ -1,11 +1,6 @@
 //! Dry runs of sample data.
-use super::fixture::machine;
-use crate::catalogue::Catalogue;
-use crate::ingest::{Body, BodyForm, DryRun, dry_run_ingestion};
-use crate::testing::{Fixture, catalogue_settings};
-use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_resources::ingestion::IngestedStatus;
-use penstock_resources::namespace::Generator;
+use super::*;
+use crate::ingest::{BodyForm, DryRun, dry_run_ingestion};
 
 fn dry_run(fixture: &Fixture, data: &str) -> Result<DryRun, GatewayError> {
     let catalogue = Catalogue::open(fixture.store.clone(), catalogue_settings()).unwrap();

@@ -1,8 +1,5 @@
-use super::fixture::{field, machine, many, pointers, shape, string};
-use crate::ingest::{Body, Mode};
-use crate::mapping::{Literal, Value};
-use crate::testing::Fixture;
-use penstock_base::error::ErrorClass;
+use super::*;
+use crate::mapping::Literal;
 
 #[test]
 fn every_error_of_a_request_is_reported() {

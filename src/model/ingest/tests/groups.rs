@@ -1,8 +1,7 @@
 //! Fields in groups: modes apply to each of them.
-use super::fixture::{field, many, number, shape, string};
-use crate::ingest::{LockReason, LockedFields, Mode, find_locked_fields};
-use crate::mapping::{Shape, UnknownFields, Value};
-use crate::testing::{Fixture, insert_quad};
+use super::*;
+use crate::ingest::{LockReason, LockedFields, find_locked_fields};
+use crate::mapping::UnknownFields;
 use oxrdf::Literal;
 use penstock_base::json;
 

@@ -1,8 +1,5 @@
-use super::fixture::machine;
+use super::*;
 use crate::change_feed::Watch;
-use crate::ingest::{Answer, Body, Mode, Request, list_records};
-use crate::testing::Fixture;
-use penstock_base::error::{ErrorClass, GatewayError};
 
 const A: &[u8] = br#"{"data": [{"name": "a"}]}"#;
 const B: &[u8] = br#"{"data": [{"name": "b"}]}"#;

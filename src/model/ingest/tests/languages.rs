@@ -1,11 +1,8 @@
 //! Language maps, and values of the types `scalar` and `json`.
+use super::*;
 use crate::csv::{CsvFormat, CsvHeader};
-use crate::ingest::{Answer, Body, Mode};
-use crate::mapping::compile;
-use crate::testing::{Fixture, insert_quad};
 use crate::unshown::check_stored_values;
 use oxrdf::Literal;
-use penstock_base::error::{ErrorClass, GatewayError};
 
 const MAPPING: &str = "
 type: object

@@ -1,7 +1,5 @@
-use super::fixture::{machine, pointers};
-use crate::ingest::{Body, Mode};
-use crate::testing::Fixture;
-use penstock_base::error::{ErrorClass, Place};
+use super::*;
+use penstock_base::error::Place;
 
 #[test]
 fn each_line_is_an_object_with_its_index_in_the_stream() {

@@ -1,15 +1,12 @@
 //! Ordered arrays.
+use super::*;
 use crate::change_feed::{self, HolderLinks};
-use crate::ingest::{Answer, LockReason, Mode, find_locked_fields};
+use crate::ingest::{LockReason, find_locked_fields};
 use crate::list::{List, changed_objects};
-use crate::mapping::compile;
-use crate::testing::Fixture;
 use crate::unshown::check_stored_values;
 use oxrdf::vocab::rdf;
-use oxrdf::{Literal, NamedNode, QuadRef, Term};
-use penstock_base::error::{ErrorClass, GatewayError};
+use oxrdf::{Literal, QuadRef, Term};
 use penstock_base::json;
-use penstock_resources::namespace::Generator;
 use penstock_store::{Pattern, Read, Transaction};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

@@ -1,6 +1,4 @@
-use super::fixture::machine;
-use crate::ingest::Mode;
-use crate::testing::Fixture;
+use super::*;
 use parking_lot::Mutex;
 use std::io::Write;
 use std::sync::Arc;

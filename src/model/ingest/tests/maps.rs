@@ -1,14 +1,9 @@
 //! Maps: JSON objects whose member names are data.
-use super::fixture::pointers;
-use crate::ingest::{
-    Answer, BatchedMessage, Body, LockReason, MessageBatch, Mode, OnError, Request,
-    find_locked_fields,
-};
-use crate::mapping::{MEMBER_KEY, compile};
-use crate::testing::{Fixture, insert_quad};
+use super::*;
+use crate::ingest::{BatchedMessage, LockReason, MessageBatch, find_locked_fields};
+use crate::mapping::MEMBER_KEY;
 use crate::view::{ShownFact, render_subject_as_facts};
-use oxrdf::{Literal, NamedNode, Quad};
-use penstock_base::error::{ErrorClass, GatewayError};
+use oxrdf::Literal;
 use penstock_base::json;
 use penstock_store::{Pattern, Read, SubjectQuads};
 use std::collections::BTreeMap;

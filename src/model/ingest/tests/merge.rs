@@ -1,18 +1,14 @@
 //! MERGE, and what mappings and requests say about single objects: `types`, `unknownFields`, `If-Match`.
-use super::fixture::{field, machine, many, required, shape, string};
-use crate::catalogue::Catalogue;
-use crate::ingest::{Body, Mode, ObjectCondition, Request};
-use crate::mapping::{UnknownFields, Value};
-use crate::testing::{Fixture, catalogue_settings, ingest_body, open_store, put_definition};
+use super::*;
+use crate::ingest::ObjectCondition;
+use crate::mapping::UnknownFields;
+use crate::testing::{ingest_body, open_store, put_definition};
 use crate::view::compute_etag;
-use oxrdf::NamedNode;
-use penstock_base::commit::GuardedStore;
-use penstock_base::error::ErrorClass;
-use penstock_resources::ingestion::{IngestedStatus, Warning};
+use penstock_resources::ingestion::Warning;
 use penstock_store::Read;
 use serde_json::json;
 
-fn warnings(answer: &crate::ingest::Answer) -> Vec<String> {
+fn warnings(answer: &Answer) -> Vec<String> {
     let text = |warning: &Warning| format!("{} {}", warning.pointer, warning.message);
     answer.warnings.iter().map(text).collect()
 }

@@ -1,12 +1,8 @@
 //! Other ways to write a value: `accept`, `timeZone`, `absent` and `default`.
-use super::fixture::pointers;
+use super::*;
 use crate::csv::{CsvFormat, CsvHeader};
-use crate::ingest::{Body, Mode};
-use crate::mapping::compile;
-use crate::testing::{Fixture, insert_quad};
 use oxrdf::Literal;
 use oxrdf::vocab::xsd;
-use penstock_base::error::ErrorClass;
 
 const MAPPING: &str = "
 type: object

@@ -1,11 +1,7 @@
-use super::fixture::machine;
+use super::*;
 use crate::change_feed::Watch;
-use crate::ingest::{
-    Mode, UpdateToRecord, find_write_history, list_records, read_record, store_update_record,
-};
-use crate::testing::Fixture;
-use oxrdf::{GraphName, Literal, NamedNode, Quad};
-use penstock_base::error::{ErrorClass, GatewayError};
+use crate::ingest::{UpdateToRecord, find_write_history, read_record, store_update_record};
+use oxrdf::Literal;
 use penstock_resources::ingestion::{QuadCounts, RecordMode};
 use penstock_store::Format;
 

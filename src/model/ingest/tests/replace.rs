@@ -1,8 +1,4 @@
-use super::fixture::{field, machine, many, required, shape, string};
-use crate::ingest::Mode;
-use crate::mapping::Value;
-use crate::testing::Fixture;
-use penstock_base::error::ErrorClass;
+use super::*;
 
 #[test]
 fn an_object_becomes_exactly_what_is_given() {

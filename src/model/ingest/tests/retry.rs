@@ -1,9 +1,6 @@
-use super::fixture::machine;
 use super::skip::letters;
+use super::*;
 use crate::dead_letters::{self, DeadLetter, find_letter};
-use crate::ingest::{Answer, Body, Mode, Request, list_records};
-use crate::testing::Fixture;
-use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::faults::{Failure, Faults};
 
 /// Rejects one object and returns its dead letter.
@@ -103,7 +100,7 @@ fn the_places_of_errors_are_those_of_the_first_attempt() {
     let body = Body::Object { text: b"{\"name\": 2}", index: 7, first_line: 9, topic_fields: None };
     let request = Request { retried_letter: Some(&letter.id), ..fixture.request(Mode::Add, body) };
     let error = fixture.run(&request).unwrap_err();
-    assert_eq!(super::fixture::pointers(&error), ["/data/7/name"]);
+    assert_eq!(pointers(&error), ["/data/7/name"]);
     let body = Body::Object { text: b"{\"name\": ", index: 7, first_line: 9, topic_fields: None };
     let request = Request { body, ..request };
     let error = fixture.run(&request).unwrap_err();

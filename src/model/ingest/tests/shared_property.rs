@@ -1,10 +1,5 @@
 //! Fields of objects with the same property, which the namespaces of their objects distinguish.
-use super::fixture::{field, many, shape, string};
-use crate::ingest::Mode;
-use crate::mapping::{Field, FieldKind, Shape, Value};
-use crate::testing::Fixture;
-use oxrdf::NamedNode;
-use penstock_base::error::ErrorClass;
+use super::*;
 
 /// A machine with pumps, whose makers are nested, and valves, whose makers are resources.
 fn machine() -> Shape {

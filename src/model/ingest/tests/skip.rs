@@ -1,9 +1,5 @@
-use super::fixture::{field, machine, many, number, required, shape, string};
+use super::*;
 use crate::dead_letters::{self, DeadLetter, count_error_bytes};
-use crate::ingest::{Answer, Body, Mode, OnError, Request, list_records};
-use crate::mapping::{Shape, Value};
-use crate::testing::Fixture;
-use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_resources::dead_letter::RejectedObject;
 use penstock_store::{DocumentRange, Read as _, ReadStore};
 use proptest::prelude::*;
@@ -194,7 +190,7 @@ fn a_third_run_that_rejects_objects_refuses_the_request() {
     let error = fixture.skip(Mode::Add, &CASCADE.join(",")).unwrap_err();
     assert_eq!(error.class, ErrorClass::Invalid);
     assert!(error.detail.contains("after 3 runs 5 objects are rejected"), "{error}");
-    assert_eq!(super::fixture::pointers(&error), ["/data/4/name"]);
+    assert_eq!(pointers(&error), ["/data/4/name"]);
     assert_eq!(fixture.store.stats().sequence, sequence);
 }
 

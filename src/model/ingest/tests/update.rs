@@ -1,8 +1,4 @@
-use super::fixture::{machine, many, number, required, shape, string};
-use crate::ingest::Mode;
-use crate::testing::Fixture;
-use penstock_base::error::ErrorClass;
-use penstock_resources::ingestion::IngestedStatus;
+use super::*;
 
 #[test]
 fn given_fields_are_replaced_and_others_stay() {

@@ -1,16 +1,12 @@
 //! Shapes protect the members of a Business Object, whatever changes them.
-use super::fixture::pointers;
-use crate::catalogue::Catalogue;
-use crate::ingest::{Answer, Body, Limits, Mode, OnError, Request};
+use super::*;
+use crate::ingest::Limits;
 use crate::protection::check_untouched;
 use crate::resource::Compiled;
 use crate::testing::{
-    LIMITS, catalogue_settings, list_quads, local_request, open_store, put_definition,
-    put_shapes_graph,
+    LIMITS, list_quads, local_request, open_store, put_definition, put_shapes_graph,
 };
-use oxrdf::{GraphName, Literal, NamedNode, Quad};
-use penstock_base::commit::GuardedStore;
-use penstock_base::error::{ErrorClass, GatewayError};
+use oxrdf::Literal;
 use penstock_config::ShapesLimits;
 use penstock_store::Store;
 use serde_json::json;

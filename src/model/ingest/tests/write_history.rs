@@ -1,8 +1,6 @@
 //! Finding the ingestions that wrote an object.
-use super::fixture::machine;
-use crate::ingest::{Mode, WriteHistory, find_write_history};
-use crate::testing::Fixture;
-use penstock_resources::namespace::Generator;
+use super::*;
+use crate::ingest::{WriteHistory, find_write_history};
 
 fn named(fixture: &Fixture, uri: &str) -> Vec<String> {
     find_write_history(&fixture.store, uri)

@@ -1,18 +1,13 @@
 //! Changes with an API key that is limited to certain Business Objects.
-use super::fixture::{machine, pointers};
-use crate::catalogue::{Catalogue, Requester};
-use crate::ingest::{Answer, Body, Mode, ObjectCondition, Request, ingest};
+use super::*;
+use crate::catalogue::Requester;
+use crate::ingest::{ObjectCondition, ingest};
 use crate::resource::Compiled;
-use crate::testing::{
-    Fixture, LIMITS, catalogue_settings, local_request, open_store, put_definition, put_namespace,
-};
+use crate::testing::{LIMITS, local_request, open_store, put_definition, put_namespace};
 use crate::view::compute_etag;
-use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use oxrdf::Literal;
 use penstock_base::Preconditions;
-use penstock_base::commit::{GuardedStore, NoClient};
-use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_resources::ingestion::IngestedStatus;
-use penstock_resources::namespace::Generator;
+use penstock_base::commit::NoClient;
 
 const BOILER: [&str; 3] = [
     "<urn:boiler> <http://p/name> \"secret\" <http://x/Boiler/>",

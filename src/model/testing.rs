@@ -207,7 +207,10 @@ impl Fixture {
 
     /// Creates a fixture with the Business Object of this definition.
     pub fn with_definition(definition: &serde_json::Value) -> Self {
-        let (dir, store) = open_store();
+        Self::with_store(open_store(), definition)
+    }
+
+    fn with_store((dir, store): (TempDir, Store), definition: &serde_json::Value) -> Self {
         let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
         let business_object = (*put_definition(&catalogue, definition)).clone();
         let watch = catalogue.watch().clone();
@@ -218,10 +221,7 @@ impl Fixture {
     pub fn with_shapes(name: &str, turtle: &str, definition: &serde_json::Value) -> Self {
         let (dir, store) = open_store();
         put_shapes_graph(&store, name, turtle);
-        let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
-        let business_object = (*put_definition(&catalogue, definition)).clone();
-        let watch = catalogue.watch().clone();
-        Self { store, business_object, limits: *LIMITS, watch, dir }
+        Self::with_store((dir, store), definition)
     }
 
     /// Returns the folder of the store.

@@ -43,6 +43,10 @@ fn body(name: &str, namespace: &str, more: &Value) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
+fn plants_body() -> Vec<u8> {
+    body("Plants", "Plant", &json!({}))
+}
+
 impl Fixture {
     fn put(&self, body: &[u8], if_match: IfMatch) -> Result<(Arc<Compiled>, bool), GatewayError> {
         let new = CompiledDefinition::from_json(body)?;
@@ -59,6 +63,10 @@ impl Fixture {
     ) -> Result<Arc<Compiled>, GatewayError> {
         let new = CompiledDefinition::from_json(body)?;
         self.catalogue.replace(Requester::new(&NoClient, "someone"), id, new, if_match.into())
+    }
+
+    fn delete(&self, if_match: IfMatch) -> Result<(), GatewayError> {
+        self.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", if_match.into())
     }
 
     /// Returns what the gateway would serve after a restart.
@@ -79,7 +87,7 @@ fn kind<T: std::fmt::Debug>(result: Result<T, GatewayError>) -> ErrorClass {
 #[test]
 fn a_batch_shows_its_own_changes() {
     let f = fixture(true);
-    let (plants, _) = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
+    let (plants, _) = f.put(&plants_body(), IfMatch::Any).unwrap();
     let by = Requester::new(&NoClient, "local");
     let mut batch = f.catalogue.begin_batch();
     let is_found = |batch: &Batch<'_>| batch.find_definition("Plants").is_some();
@@ -99,7 +107,7 @@ fn a_batch_shows_its_own_changes() {
 #[test]
 fn a_business_object_is_created_with_its_namespaces() {
     let f = fixture(true);
-    let (plants, created) = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
+    let (plants, created) = f.put(&plants_body(), IfMatch::Any).unwrap();
     assert!(created);
     assert_eq!(plants.object.version, 1);
     assert_eq!(plants.object.created_namespaces, ["Plant", "Unit"]);
@@ -123,12 +131,9 @@ fn a_business_object_is_created_with_its_namespaces() {
 #[test]
 fn only_a_different_definition_raises_the_version() {
     let f = fixture(true);
-    let first = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap().0;
+    let first = f.put(&plants_body(), IfMatch::Any).unwrap().0;
     let sequence = f.store.stats().sequence;
-    assert_eq!(
-        f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap(),
-        (first.clone(), false)
-    );
+    assert_eq!(f.put(&plants_body(), IfMatch::Any).unwrap(), (first.clone(), false));
     assert_eq!(f.store.stats().sequence, sequence);
 
     let (second, created) =
@@ -156,25 +161,9 @@ fn if_match_is_honoured() {
     );
     assert_eq!(put(&json!({"enabled": false}), IfMatch::Version(1)).unwrap().0.object.version, 2);
     assert_eq!(put(&json!({"enabled": true}), IfMatch::Exists).unwrap().0.object.version, 3);
-    assert_eq!(
-        kind(f.catalogue.delete(
-            Requester::new(&NoClient, "local"),
-            "Plants",
-            IfMatch::Version(2).into()
-        )),
-        ErrorClass::PreconditionFailed
-    );
-    f.catalogue
-        .delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Version(3).into())
-        .unwrap();
-    assert_eq!(
-        kind(f.catalogue.delete(
-            Requester::new(&NoClient, "local"),
-            "Plants",
-            Preconditions::default()
-        )),
-        ErrorClass::NotFound
-    );
+    assert_eq!(kind(f.delete(IfMatch::Version(2))), ErrorClass::PreconditionFailed);
+    f.delete(IfMatch::Version(3)).unwrap();
+    assert_eq!(kind(f.delete(IfMatch::Any)), ErrorClass::NotFound);
     assert!(f.reopened().is_empty() && f.catalogue.list().is_empty());
 }
 
@@ -182,7 +171,7 @@ fn if_match_is_honoured() {
 fn of_concurrent_creations_one_wins() {
     let f = fixture(true);
     let create = || {
-        let new = CompiledDefinition::from_json(&body("Plants", "Plant", &json!({}))).unwrap();
+        let new = CompiledDefinition::from_json(&plants_body()).unwrap();
         f.catalogue.put(Requester::new(&NoClient, "local"), new, Preconditions::ONLY_IF_NEW)
     };
     let created = std::thread::scope(|scope| {
@@ -197,7 +186,7 @@ fn of_concurrent_creations_one_wins() {
 #[test]
 fn a_business_object_may_be_renamed_to_a_free_name() {
     let f = fixture(true);
-    let plants = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap().0;
+    let plants = f.put(&plants_body(), IfMatch::Any).unwrap().0;
     f.put(&body("Pumps", "Pump", &json!({})), IfMatch::Any).unwrap();
     let id = &plants.object.id;
     assert_eq!(
@@ -213,14 +202,14 @@ fn a_business_object_may_be_renamed_to_a_free_name() {
     assert_eq!(f.catalogue.get("Plants"), None);
     assert_eq!(f.catalogue.get("Works"), Some(works.clone()));
     assert_eq!(f.catalogue.get(id), Some(works));
-    f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
+    f.put(&plants_body(), IfMatch::Any).unwrap();
     assert_eq!(f.reopened(), f.catalogue.list());
 }
 
 #[test]
 fn without_auto_create_an_unknown_namespace_is_an_error() {
     let f = fixture(false);
-    let put = || f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any);
+    let put = || f.put(&plants_body(), IfMatch::Any);
     let error = put().unwrap_err();
     assert_eq!((error.class, error.findings.len()), (ErrorClass::Invalid, 2));
     assert!(
@@ -244,7 +233,7 @@ fn without_auto_create_an_unknown_namespace_is_an_error() {
 #[test]
 fn a_namespace_in_use_cannot_be_deleted() {
     let f = fixture(true);
-    f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
+    f.put(&plants_body(), IfMatch::Any).unwrap();
     let error = f.store.transact(|t| namespace::delete(t, "Unit")).unwrap_err();
     assert!(
         error.class == ErrorClass::Conflict
@@ -254,9 +243,7 @@ fn a_namespace_in_use_cannot_be_deleted() {
     let mut changed = namespace::get(&f.store.read(), "Plant").unwrap().unwrap();
     changed.generator = Generator::Counter;
     assert_eq!(kind(f.store.transact(|t| namespace::put(t, changed))), ErrorClass::Conflict);
-    f.catalogue
-        .delete(Requester::new(&NoClient, "local"), "Plants", Preconditions::default())
-        .unwrap();
+    f.delete(IfMatch::Any).unwrap();
     f.store.transact(|t| namespace::delete(t, "Unit")).unwrap();
 }
 
@@ -274,10 +261,7 @@ fn a_refused_definition_stores_nothing() {
     assert_eq!(f.store.stats().sequence, 0);
 
     put_namespace(&f.store, "Taken", "https://e.org/id/Unit/", Generator::Uuid);
-    assert_eq!(
-        kind(f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any)),
-        ErrorClass::Conflict
-    );
+    assert_eq!(kind(f.put(&plants_body(), IfMatch::Any)), ErrorClass::Conflict);
     assert!(f.catalogue.list().is_empty());
     assert_eq!(f.namespaces().len(), 1);
 }
@@ -304,7 +288,7 @@ fn concurrent_puts_of_one_name_create_one_business_object() {
 #[test]
 fn an_uncompilable_definition_stays_stored_until_it_is_replaced() {
     let f = fixture(true);
-    let plants = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap().0;
+    let plants = f.put(&plants_body(), IfMatch::Any).unwrap().0;
     let mut compiled = Compiled::clone(&plants);
     compiled.object.definition.config = "type: tree".to_owned();
     let stored = StoredDefinition::from_compiled(&compiled);
@@ -322,8 +306,7 @@ fn an_uncompilable_definition_stays_stored_until_it_is_replaced() {
     };
     assert_eq!(reopened.catalogue.get("Plants"), None);
     assert!(reopened.catalogue.list().is_empty());
-    let (replaced, created) =
-        reopened.put(&body("Plants", "Plant", &json!({})), IfMatch::Version(1)).unwrap();
+    let (replaced, created) = reopened.put(&plants_body(), IfMatch::Version(1)).unwrap();
     assert!(!created);
     assert_eq!((&replaced.object.id, replaced.object.version), (&plants.object.id, 2));
     let kept = f.store.read().read_document("business-objects", b"0").unwrap();
@@ -368,7 +351,7 @@ fn more_than_one_page_is_read() {
 #[test]
 fn everything_is_restored_after_a_restart() {
     let Fixture { _dir: dir, store, catalogue } = fixture(true);
-    let new = CompiledDefinition::from_json(&body("Plants", "Plant", &json!({}))).unwrap();
+    let new = CompiledDefinition::from_json(&plants_body()).unwrap();
     let by = Requester::new(&NoClient, "local");
     let plants = catalogue.put(by, new, Preconditions::default()).unwrap().into_value();
     let counter = Namespace {
@@ -523,12 +506,12 @@ fn losing_ten_thousand_objects_always_needs_a_confirmation() {
         let conditions = json!({"conditions": [{"predicate": kind.as_str(), "value": value}]});
         body("Plants", "Plant", &conditions)
     };
-    f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
+    f.put(&plants_body(), IfMatch::Any).unwrap();
     ingest(0, 10_001, "http://e/a");
     ingest(10_001, 20_000, "http://e/b");
     let error = f.put(&with("http://e/a"), IfMatch::Any).err();
     assert_eq!(error, None, "9,999 of 20,000 are less than half of them");
-    f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
+    f.put(&plants_body(), IfMatch::Any).unwrap();
     ingest(20_000, 20_001, "http://e/b");
     let error = f.put(&with("http://e/a"), IfMatch::Any).unwrap_err();
     assert_eq!(error.class, ErrorClass::Unconfirmed);

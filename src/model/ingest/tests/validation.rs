@@ -101,6 +101,12 @@ impl Plant {
         assert_eq!(answer.warnings, []);
     }
 
+    /// Gives the pump another power, beside ingestion, that violates its shape.
+    fn add_negative_power(&self) {
+        let power = Literal::new_typed_literal("-7", oxrdf::vocab::xsd::DECIMAL);
+        insert_quad(&self.store, "http://x/pump/1", "http://p/power", power, "http://x/pump/");
+    }
+
     /// Sends objects that must be refused, and checks that nothing was stored. Returns the pointers.
     fn expect_refusal(&self, to: &Compiled, mode: Mode, elements: &str) -> Vec<String> {
         let before = list_quads(&self.store.read());
@@ -183,13 +189,8 @@ fn a_value_that_violated_a_shape_before_does_not_refuse_a_change() {
     let plant = Plant::with_shapes("reject", SHAPES_OF_VALUES);
     let pump = r#"{"uri": "http://x/pump/1", "name": "north"}"#;
     plant.send(&plant.pumps, Mode::Add, pump).unwrap();
-    let quad = Quad::new(
-        NamedNode::new_unchecked("http://x/pump/1"),
-        NamedNode::new_unchecked("http://p/motor"),
-        NamedNode::new_unchecked("http://x/motor/5"),
-        GraphName::NamedNode(NamedNode::new_unchecked("http://x/pump/")),
-    );
-    plant.store.transact(|t| t.insert(quad.as_ref())).unwrap();
+    let motor = NamedNode::new_unchecked("http://x/motor/5");
+    insert_quad(&plant.store, "http://x/pump/1", "http://p/motor", motor, "http://x/pump/");
     let renamed = r#"{"uri": "http://x/pump/1", "name": "south"}"#;
     plant.send(&plant.pumps, Mode::Update, renamed).unwrap();
 }
@@ -248,15 +249,7 @@ fn no_other_business_object_is_a_way_around() {
 fn data_with_violations_can_be_repaired_step_by_step() {
     let plant = Plant::new("reject");
     plant.add_pump();
-    let quad = |value: &str| {
-        Quad::new(
-            NamedNode::new_unchecked("http://x/pump/1"),
-            NamedNode::new_unchecked("http://p/power"),
-            Literal::new_typed_literal(value, oxrdf::vocab::xsd::DECIMAL),
-            GraphName::NamedNode(NamedNode::new_unchecked("http://x/pump/")),
-        )
-    };
-    plant.store.transact(|t| t.insert(quad("-7").as_ref())).unwrap();
+    plant.add_negative_power();
     // The negative power and the second value existed before. The name is new.
     let answer = plant
         .send(&plant.pumps, Mode::Update, r#"{"uri": "http://x/pump/1", "name": "no"}"#)
@@ -279,18 +272,19 @@ fn only_the_objects_that_violate_are_rejected() {
     assert_eq!(answer.objects[0].uri, "http://x/pump/2");
 }
 
+/// Returns a quad in the default graph that no field shows.
+fn color_of(subject: &str, color: &str) -> Quad {
+    let node = NamedNode::new_unchecked;
+    Quad::new(node(subject), node("http://p/color"), Literal::from(color), GraphName::DefaultGraph)
+}
+
 #[test]
 fn a_commit_that_is_no_ingestion_must_not_touch_protected_objects() {
     let plant = Plant::new("reject");
     plant.add_pump();
     let watch = plant.catalogue.watch();
     let check = |subject: &str, overridden: bool| {
-        let quad = Quad::new(
-            NamedNode::new_unchecked(subject),
-            NamedNode::new_unchecked("http://p/color"),
-            Literal::from("red"),
-            GraphName::DefaultGraph,
-        );
+        let quad = color_of(subject, "red");
         let mut result = Ok(Vec::new());
         let rolled_back = plant.store.transact(|t| -> Result<(), GatewayError> {
             t.insert(quad.as_ref())?;
@@ -411,13 +405,7 @@ fn too_many_members_are_refused_or_a_warning() {
     plant
         .store
         .transact(|t| -> Result<(), GatewayError> {
-            let quad = Quad::new(
-                NamedNode::new_unchecked("http://x/motor/1"),
-                NamedNode::new_unchecked("http://p/color"),
-                Literal::from("red"),
-                GraphName::DefaultGraph,
-            );
-            t.insert(quad.as_ref())?;
+            t.insert(color_of("http://x/motor/1", "red").as_ref())?;
             let watch = plant.catalogue.watch();
             assert!(check_untouched(t, watch, LIMITS.shapes.time, false).is_err());
             assert_eq!(check_untouched(t, watch, LIMITS.shapes.time, true)?, ["Pump"]);
@@ -453,12 +441,7 @@ fn the_search_for_touched_members_counts_time() {
     for (color, time, touched) in
         [("red", Duration::ZERO, &["Pump"] as &[&str]), ("blue", Duration::from_mins(1), &[])]
     {
-        let color = Quad::new(
-            NamedNode::new_unchecked("http://x/motor/1"),
-            NamedNode::new_unchecked("http://p/color"),
-            Literal::from(color),
-            GraphName::DefaultGraph,
-        );
+        let color = color_of("http://x/motor/1", color);
         let checked = plant.store.transact(|t| -> Result<_, GatewayError> {
             t.insert(color.as_ref())?;
             assert_eq!(check_untouched(t, watch, time, false).is_err(), !touched.is_empty());
@@ -483,13 +466,7 @@ fn a_limited_credential_sees_no_data_of_others() {
     assert!(format!("{:?}", plant.run(&request).unwrap_err()).contains("/pump/1"));
 
     // What violated before is not part of an answer about other objects.
-    let negative = Quad::new(
-        NamedNode::new_unchecked("http://x/pump/1"),
-        NamedNode::new_unchecked("http://p/power"),
-        Literal::new_typed_literal("-7", oxrdf::vocab::xsd::DECIMAL),
-        GraphName::NamedNode(NamedNode::new_unchecked("http://x/pump/")),
-    );
-    plant.store.transact(|t| t.insert(negative.as_ref())).unwrap();
+    plant.add_negative_power();
     let maker = r#"{"uri": "http://x/maker/m", "country": "DE"}"#;
     assert_eq!(plant.send(&plant.makers, Mode::Merge, maker).unwrap().warnings, []);
 }

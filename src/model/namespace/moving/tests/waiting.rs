@@ -1,6 +1,28 @@
 //! Requests that were sent before a move, and take effect after it: retries of dead letters, and changes under review.
 use super::*;
 
+fn review_of<'a>(plant: &'a Plant, id: &'a str) -> Review<'a> {
+    Review {
+        id,
+        check: &NoClient,
+        authorize: &|_, _, _| Ok(()),
+        on_commit: &|_, _| Ok(()),
+        by: "bob",
+        if_match: IfMatch::Any,
+        comment: None,
+        traceparent: None,
+        watch: plant.catalogue.watch(),
+        events: None,
+    }
+}
+
+/// Lets a Business Object require a review.
+fn require_review(plant: &Plant, name: &str) -> Arc<Compiled> {
+    let mut definition = serde_json::to_value(&plant.get(name).object.definition).unwrap();
+    definition["review"] = json!("required");
+    plant.define(&definition)
+}
+
 #[test]
 fn a_retry_rewrites_the_uris_that_moved_since_the_rejection() {
     let plant = Plant::new();
@@ -48,9 +70,7 @@ fn a_retry_rewrites_the_uris_that_moved_since_the_rejection() {
 #[test]
 fn a_change_that_was_sent_before_a_move_is_rebased_with_the_new_uris() {
     let plant = Plant::new();
-    let mut definition = serde_json::to_value(&plant.get("Pumps").object.definition).unwrap();
-    definition["review"] = json!("required");
-    let pumps = plant.define(&definition);
+    let pumps = require_review(&plant, "Pumps");
     let watch = plant.catalogue.watch().clone();
     let body = json!({"data": [{"name": "new", "feeds": format!("{OLD}2")}]}).to_string();
     let request = local_request(&watch, &pumps, Mode::Add, Body::Json(body.as_bytes()));
@@ -60,18 +80,7 @@ fn a_change_that_was_sent_before_a_move_is_rebased_with_the_new_uris() {
     let (plant, _) = plant.move_to("Pump", NEW);
 
     let (pumps, store) = (plant.get("Pumps"), GuardedStore::from(plant.store.clone()));
-    let review = Review {
-        id: &sent.ingestion_id,
-        check: &NoClient,
-        authorize: &|_, _, _| Ok(()),
-        on_commit: &|_, _| Ok(()),
-        by: "bob",
-        if_match: IfMatch::Any,
-        comment: None,
-        traceparent: None,
-        watch: plant.catalogue.watch(),
-        events: None,
-    };
+    let review = review_of(&plant, &sent.ingestion_id);
     let decision = Decision { business_object: &pumps, write_scope: None, limits: &LIMITS };
     let error = publish_change(&store, &review, decision).unwrap_err();
     assert_eq!(error.class, ErrorClass::Conflict);
@@ -85,9 +94,7 @@ fn a_change_that_was_sent_before_a_move_is_rebased_with_the_new_uris() {
 #[test]
 fn an_identifier_follows_only_the_moves_after_the_run_that_minted_it() {
     let plant = Plant::new();
-    let mut definition = serde_json::to_value(&plant.get("Valves").object.definition).unwrap();
-    definition["review"] = json!("required");
-    let valves = plant.define(&definition);
+    let valves = require_review(&plant, "Valves");
     let watch = plant.catalogue.watch().clone();
     let body = Body::Json(br#"{"data": [{"name": "new"}]}"#);
     let request = local_request(&watch, &valves, Mode::Add, body);
@@ -96,18 +103,7 @@ fn an_identifier_follows_only_the_moves_after_the_run_that_minted_it() {
     let (plant, _) = plant.move_to("Pump", NEW);
     let (plant, _) = plant.move_to("Valve", OLD);
     let (valves, store) = (plant.get("Valves"), GuardedStore::from(plant.store.clone()));
-    let review = Review {
-        id: &sent.ingestion_id,
-        check: &NoClient,
-        authorize: &|_, _, _| Ok(()),
-        on_commit: &|_, _| Ok(()),
-        by: "bob",
-        if_match: IfMatch::Any,
-        comment: None,
-        traceparent: None,
-        watch: plant.catalogue.watch(),
-        events: None,
-    };
+    let review = review_of(&plant, &sent.ingestion_id);
     let decision = Decision { business_object: &valves, write_scope: None, limits: &LIMITS };
     rebase_change(&store, &review, decision).unwrap();
     publish_change(&store, &review, decision).unwrap();

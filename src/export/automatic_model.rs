@@ -12,12 +12,14 @@ mod reopened;
 mod replaced;
 mod retention;
 
+use crate::ExportRequester;
 use crate::cause::DeliveryOutcome;
 use action::{NAMES, TARGETS, TestAction, TestDefinition, arbitrary_actions};
 use fixture::{Fixture, test_uri};
+use penstock_base::commit::NoClient;
 use penstock_model::ingest::Mode;
-use penstock_model::testing::ingest_body;
-use penstock_resources::export::ExportKind;
+use penstock_model::testing::{ingest_body, put_definition};
+use penstock_resources::export::{ExportKind, ExportStatus};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,7 +1,5 @@
 //! The actions of these tests, and definitions that export the same graph as other objects.
-use penstock_model::ingest::Mode;
-use proptest::prelude::*;
-use serde_json::{Value, json};
+use super::*;
 
 pub(super) const NAMES: [&str; 2] = ["Plant", "Part"];
 pub(super) const TARGETS: [&str; 2] = ["north", "south"];

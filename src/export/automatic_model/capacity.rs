@@ -1,16 +1,10 @@
 //! Tests a full disk with the model.
-use super::action::{NAMES, TestDefinition};
-use super::fixture::{Fixture, test_uri};
-use crate::ExportRequester;
+use super::*;
 use crate::automatic::run_due_exports;
 use oxrdf::{Literal, NamedNode, Quad};
-use penstock_base::commit::NoClient;
 use penstock_base::disk::Disk;
 use penstock_base::error::{self, GatewayError};
 use penstock_model::change_feed;
-use penstock_model::ingest::Mode;
-use penstock_model::testing::put_definition;
-use penstock_resources::export::{ExportKind, ExportStatus};
 use std::time::{Duration, Instant};
 
 impl Fixture {

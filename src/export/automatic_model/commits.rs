@@ -1,8 +1,5 @@
 //! Tests `metadata.commit`: a consumer that has applied the files up to it has every change up to this commit.
-use super::action::TestAction;
-use super::fixture::{Fixture, test_uri};
-use penstock_model::ingest::Mode;
-use serde_json::Value;
+use super::*;
 
 /// Adds a plant, and returns the sequence of the commit.
 fn add_plant(fixture: &Fixture, number: usize) -> u64 {

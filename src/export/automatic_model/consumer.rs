@@ -1,12 +1,11 @@
 //! A model of a consumer, which applies the files of each target in sequence order.
+use super::*;
 use crate::Exporter;
 use crate::key::ExportExt as _;
 use crate::record::{EXPORT_IDS, EXPORTS};
 use crate::verify;
 use penstock_config::ExportFormat;
-use penstock_resources::export::{Export, ExportKind, ExportStatus};
-use serde_json::Value;
-use std::collections::BTreeMap;
+use penstock_resources::export::Export;
 
 /// A consumer of all targets. It keeps the files that it has read, by target, name and sequence.
 #[derive(Default)]

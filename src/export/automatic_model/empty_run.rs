@@ -1,9 +1,6 @@
 //! Tests a scheduled run that has nothing to export.
-use super::action::{NAMES, TestDefinition};
-use super::fixture::Fixture;
-use crate::ExportRequester;
+use super::*;
 use chrono::{TimeDelta, Utc};
-use penstock_model::ingest::Mode;
 use std::sync::Arc;
 
 #[test]
@@ -31,7 +28,7 @@ fn a_run_without_objects_logs_the_reason_that_a_push_gives() {
         .unwrap();
     assert!(reason.contains("urn:x-part:1"), "{reason}");
     let text = std::fs::read_to_string(log.path()).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let runs: Vec<_> = lines
         .filter(|line| line["fields"]["message"] == "A run of the schedule had nothing to export.")
         .collect();

@@ -1,8 +1,6 @@
 //! Tests a change to an object that is nested in more objects than one change may record.
-use super::fixture::Fixture;
+use super::*;
 use penstock_model::change_feed;
-use penstock_model::ingest::Mode;
-use penstock_resources::export::ExportKind;
 
 #[test]
 fn a_change_to_an_object_in_many_others_causes_a_full_export() {

@@ -1,11 +1,7 @@
 //! Tests exports whose snapshot is lost at any read: they never fail, and their records say what they show.
-use super::action::{NAMES, TARGETS};
-use super::fixture::Fixture;
-use crate::ExportRequester;
-use penstock_model::ingest::Mode;
-use penstock_resources::export::{Export, ExportKind};
+use super::*;
+use penstock_resources::export::Export;
 use penstock_store::faults::{Failure, Faults, Operation};
-use std::collections::BTreeMap;
 
 const WARNING: &str = "The export may mix several commits: ";
 

@@ -1,13 +1,10 @@
 //! Tests a store that is reopened between a read and the write that depends on it.
-use super::action::{NAMES, TestDefinition};
-use super::fixture::{Fixture, test_uri};
+use super::*;
 use crate::make::{ExportBuilder, all_targets};
 use crate::retention::{self, DeliveredState};
 use oxrdf::NamedNode;
 use penstock_base::error;
-use penstock_model::ingest::{KeptObjects, Mode};
-use penstock_model::testing::put_definition;
-use penstock_resources::export::ExportKind;
+use penstock_model::ingest::KeptObjects;
 use penstock_store::Error;
 use penstock_store::faults::{Failure, Faults, Operation};
 use std::time::{Duration, Instant};

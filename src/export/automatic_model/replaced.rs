@@ -1,10 +1,7 @@
 //! Tests what follows a restore: full exports replace those whose files are gone, and the old machine changes nothing.
-use super::action::{NAMES, TestDefinition};
-use super::fixture::Fixture;
+use super::*;
 use crate::uploads::UploadRecord;
-use crate::{ExportRequester, lost, sweep};
-use penstock_model::ingest::Mode;
-use penstock_resources::export::ExportStatus;
+use crate::{lost, sweep};
 use penstock_store::{Error, Transaction};
 use std::fs;
 

@@ -1,12 +1,7 @@
 //! Tests retention with the model.
-use super::action::{NAMES, TARGETS, TestDefinition};
-use super::fixture::{Fixture, test_uri};
-use crate::ExportRequester;
+use super::*;
 use crate::retention;
-use penstock_base::commit::NoClient;
-use penstock_model::ingest::Mode;
-use penstock_model::testing::{list_members, put_definition};
-use penstock_resources::export::ExportStatus;
+use penstock_model::testing::list_members;
 use penstock_store::Error;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -4,7 +4,10 @@ mod protection;
 
 use super::*;
 use crate::catalogue::Catalogue;
-use crate::ingest::{Answer, Body, KeptObjects, Limits, Mode, ReviewStep, Submission, read_record};
+use crate::ingest::{
+    Answer, Body, KeptObjects, Limits, Mode, ObjectCondition, OnError, Request, ReviewStep,
+    Submission, ingest, read_record,
+};
 use crate::resource::Compiled;
 use crate::testing::{
     LIMITS, catalogue_settings, list_quads, local_request, open_store, put_definition,
@@ -64,10 +67,17 @@ impl Plant {
 
     fn send(&self, mode: Mode, data: &str, review: ReviewStep<'_>) -> Result<Answer, GatewayError> {
         let body = format!(r#"{{"data": [{data}]}}"#);
-        let watch = self.catalogue.watch();
-        let request = local_request(watch, &self.pumps, mode, Body::Json(body.as_bytes()));
-        let request = crate::ingest::Request { review, caller: "ada", ..request };
-        crate::ingest::ingest(&GuardedStore::from(self.store.clone()), &self.limits, &request)
+        let request = self.request(mode, Body::Json(body.as_bytes()));
+        self.run(&Request { review, caller: "ada", ..request })
+    }
+
+    /// Returns a request for the pumps.
+    fn request<'a>(&'a self, mode: Mode, body: Body<'a>) -> Request<'a> {
+        local_request(self.catalogue.watch(), &self.pumps, mode, body)
+    }
+
+    fn run(&self, request: &Request<'_>) -> Result<Answer, GatewayError> {
+        ingest(&GuardedStore::from(self.store.clone()), &self.limits, request)
     }
 
     /// Ingests into any Business Object, and overrides the reviews of others.
@@ -76,8 +86,7 @@ impl Plant {
         let business_object = self.catalogue.get(name).unwrap();
         let watch = self.catalogue.watch();
         let request = local_request(watch, &business_object, mode, Body::Json(body.as_bytes()));
-        let request = crate::ingest::Request { bypass: true, ..request };
-        crate::ingest::ingest(&GuardedStore::from(self.store.clone()), &self.limits, &request)
+        self.run(&Request { bypass: true, ..request })
     }
 
     fn submit(&self, mode: Mode, data: &str) -> Answer {
@@ -389,22 +398,13 @@ fn what_cannot_be_reviewed_is_refused() {
     assert_eq!(error.class, ErrorClass::Conflict);
     let plant = Plant::new("required", "counter");
     let lines = Body::Lines { text: b"{}\n", first: 0, line_numbers: &[1] };
-    let watch = plant.catalogue.watch();
-    let store = GuardedStore::from(plant.store.clone());
-    let request = local_request(watch, &plant.pumps, Mode::Add, lines);
-    let error = crate::ingest::ingest(&store, &LIMITS, &request).unwrap_err();
+    let error = plant.run(&plant.request(Mode::Add, lines)).unwrap_err();
     assert_eq!(error.class, ErrorClass::UnsupportedMediaType);
-    let on_error = crate::ingest::OnError::Skip;
-    let body = Body::Json(br#"{"data": []}"#);
-    let request =
-        crate::ingest::Request { on_error, ..local_request(watch, &plant.pumps, Mode::Add, body) };
-    let error = crate::ingest::ingest(&store, &LIMITS, &request).unwrap_err();
+    let request = plant.request(Mode::Add, Body::Json(br#"{"data": []}"#));
+    let error = plant.run(&Request { on_error: OnError::Skip, ..request }).unwrap_err();
     assert_eq!(error.class, ErrorClass::Malformed);
-    let condition = crate::ingest::ObjectCondition::Exists;
-    let condition = Some(&condition);
-    let request =
-        crate::ingest::Request { condition, ..local_request(watch, &plant.pumps, Mode::Add, body) };
-    let error = crate::ingest::ingest(&store, &LIMITS, &request).unwrap_err();
+    let exists = ObjectCondition::Exists;
+    let error = plant.run(&Request { condition: Some(&exists), ..request }).unwrap_err();
     assert_eq!(error.class, ErrorClass::Malformed);
     assert!(error.detail.contains("If-Match"), "{error}");
     // VALIDATE stores nothing in any case.
@@ -414,16 +414,11 @@ fn what_cannot_be_reviewed_is_refused() {
 #[test]
 fn a_change_of_an_object_as_shown_is_refused_if_it_has_changed_meanwhile() {
     let plant = Plant::new("required", "counter");
-    let store = GuardedStore::from(plant.store.clone());
     let tag = crate::view::compute_etag(b"what a person has seen");
-    let condition = crate::ingest::ObjectCondition::IsAsShown(tag);
+    let condition = ObjectCondition::IsAsShown(tag);
     let body = Body::Json(br#"{"data": [{"uri": "urn:pump:9", "name": "a"}]}"#);
-    let watch = plant.catalogue.watch();
-    let request = crate::ingest::Request {
-        condition: Some(&condition),
-        ..local_request(watch, &plant.pumps, Mode::Merge, body)
-    };
-    let error = crate::ingest::ingest(&store, &LIMITS, &request).unwrap_err();
+    let request = plant.request(Mode::Merge, body);
+    let error = plant.run(&Request { condition: Some(&condition), ..request }).unwrap_err();
     assert_eq!(error.class, ErrorClass::PreconditionFailed);
     assert!(error.detail.contains("has been deleted meanwhile"), "{error}");
 }

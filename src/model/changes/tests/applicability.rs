@@ -70,15 +70,12 @@ fn warnings_keep_the_language_of_the_author() {
     let mut plant = Plant::new("optional", "counter");
     put_shapes_graph(&plant.store, "pumps", SHAPES);
     define_shapes(&mut plant, true);
-    let watch = plant.catalogue.watch();
-    let body = Body::Json(br#"{"data": [{"name": "ab"}]}"#);
-    let request = crate::ingest::Request {
+    let request = Request {
         review: ReviewStep::Submit(Submission::default()),
         languages: &["de".to_owned()],
-        ..local_request(watch, &plant.pumps, Mode::Add, body)
+        ..plant.request(Mode::Add, Body::Json(br#"{"data": [{"name": "ab"}]}"#))
     };
-    let store = GuardedStore::from(plant.store.clone());
-    let id = crate::ingest::ingest(&store, &LIMITS, &request).unwrap().ingestion_id;
+    let id = plant.run(&request).unwrap().ingestion_id;
     plant.ingest(Mode::Add, r#"{"name": "another"}"#);
     assert_eq!(check(&plant, &id), Applicability::Applies);
     plant.take(&id, ChangeAction::Rebase, IfMatch::Any).unwrap();

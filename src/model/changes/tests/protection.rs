@@ -122,7 +122,7 @@ fn a_business_object_that_does_not_compile_protects_only_its_namespaces() {
         let watch = plant.catalogue.watch();
         let body = Body::Json(body.as_bytes());
         let request = local_request(watch, business_object, Mode::Add, body);
-        crate::ingest::ingest(&GuardedStore::from(plant.store.clone()), &LIMITS, &request)
+        plant.run(&request)
     };
     let valve = ingest(&valves, r#"{"name": "a"}"#).unwrap().objects[0].uri.clone();
     ingest(&plant.pumps, r#"{"name": "without parts"}"#).unwrap();
@@ -181,8 +181,7 @@ fn only_members_count_as_holders_of_a_changed_object() {
     let body = Body::Json(br#"{"data": [{"uri": "http://x/part/1", "label": "new"}]}"#);
     let watch = plant.catalogue.watch();
     let request = local_request(watch, &pieces, Mode::Update, body);
-    let update =
-        || crate::ingest::ingest(&GuardedStore::from(plant.store.clone()), &LIMITS, &request);
+    let update = || plant.run(&request);
     assert_eq!(update().unwrap().updated, 1);
     assert_eq!(expire(&plant, &pieces, "http://x/part/2"), KeptObjects::default());
     // One pump among them is enough.
@@ -190,8 +189,7 @@ fn only_members_count_as_holders_of_a_changed_object() {
     assert_eq!(expire(&plant, &pieces, "http://x/part/1").count, 1);
     let body = Body::Json(br#"{"data": [{"uri": "http://x/part/1", "label": "newer"}]}"#);
     let request = local_request(watch, &pieces, Mode::Update, body);
-    let store = GuardedStore::from(plant.store.clone());
-    let error = crate::ingest::ingest(&store, &LIMITS, &request).unwrap_err();
+    let error = plant.run(&request).unwrap_err();
     assert_eq!(error.class, ErrorClass::Conflict);
 }
 

@@ -6,7 +6,7 @@ use crate::catalogue::{Catalogue, Requester};
 use crate::change_feed::{read_age, read_cursor};
 use crate::changes::{Decision, Review, publish_change, rebase_change};
 use crate::dead_letters;
-use crate::ingest::{Body, Mode, OnError, Request, find_write_history, ingest};
+use crate::ingest::{Answer, Body, Mode, OnError, Request, find_write_history, ingest};
 use crate::namespace;
 use crate::rdf::Format;
 use crate::resource::Compiled;
@@ -116,8 +116,11 @@ impl Plant {
         let mut request =
             local_request(&watch, &business_object, Mode::Add, Body::Json(body.as_bytes()));
         request.idempotency_key = key;
-        let store = GuardedStore::from(self.store.clone());
-        ingest(&store, &LIMITS, &request).unwrap().objects[0].uri.clone()
+        self.run(&request).objects[0].uri.clone()
+    }
+
+    fn run(&self, request: &Request<'_>) -> Answer {
+        ingest(&GuardedStore::from(self.store.clone()), &LIMITS, request).unwrap()
     }
 
     fn disk(&self) -> Disk {

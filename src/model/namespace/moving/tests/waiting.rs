@@ -30,16 +30,14 @@ fn a_retry_rewrites_the_uris_that_moved_since_the_rejection() {
         let (pumps, watch) = (plant.get("Pumps"), plant.catalogue.watch().clone());
         let body = json!({"data": [object]}).to_string();
         let request = local_request(&watch, &pumps, mode, Body::Json(body.as_bytes()));
-        let request = Request { on_error: OnError::Skip, ..request };
-        let store = GuardedStore::from(plant.store.clone());
-        ingest(&store, &LIMITS, &request).unwrap().rejected[0].id.clone().unwrap()
+        let answer = plant.run(&Request { on_error: OnError::Skip, ..request });
+        answer.rejected[0].id.clone().unwrap()
     };
     let retry = |plant: &Plant, mode, letter: &str, text: &[u8]| {
         let (pumps, watch) = (plant.get("Pumps"), plant.catalogue.watch().clone());
         let body = Body::Object { text, index: 0, first_line: 1, topic_fields: None };
         let request = local_request(&watch, &pumps, mode, body);
-        let request = Request { retried_letter: Some(letter), ..request };
-        ingest(&GuardedStore::from(plant.store.clone()), &LIMITS, &request).unwrap()
+        plant.run(&Request { retried_letter: Some(letter), ..request })
     };
     // The definition does not have the field `flow` yet.
     let object = json!({"uri": format!("{OLD}1"), "flow": OLD, "feeds": format!("{OLD}2")});
@@ -74,7 +72,7 @@ fn a_change_that_was_sent_before_a_move_is_rebased_with_the_new_uris() {
     let watch = plant.catalogue.watch().clone();
     let body = json!({"data": [{"name": "new", "feeds": format!("{OLD}2")}]}).to_string();
     let request = local_request(&watch, &pumps, Mode::Add, Body::Json(body.as_bytes()));
-    let sent = ingest(&GuardedStore::from(plant.store.clone()), &LIMITS, &request).unwrap();
+    let sent = plant.run(&request);
     assert_eq!(sent.objects[0].uri, format!("{OLD}11"));
     let (plant, _) = plant.move_to("Pump", "http://between.example/Pump/");
     let (plant, _) = plant.move_to("Pump", NEW);
@@ -98,7 +96,7 @@ fn an_identifier_follows_only_the_moves_after_the_run_that_minted_it() {
     let watch = plant.catalogue.watch().clone();
     let body = Body::Json(br#"{"data": [{"name": "new"}]}"#);
     let request = local_request(&watch, &valves, Mode::Add, body);
-    let sent = ingest(&GuardedStore::from(plant.store.clone()), &LIMITS, &request).unwrap();
+    let sent = plant.run(&request);
     // The valves get the base that the pumps had.
     let (plant, _) = plant.move_to("Pump", NEW);
     let (plant, _) = plant.move_to("Valve", OLD);

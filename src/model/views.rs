@@ -57,13 +57,6 @@ pub struct StoredView {
     pub updated_by: String,
 }
 
-impl StoredView {
-    /// Returns whether only this account sees it.
-    fn is_private_of(&self, account: &str) -> bool {
-        !self.content.shared && self.owner.as_deref() == Some(account)
-    }
-}
-
 /// The saved views.
 #[derive(Debug)]
 pub struct Views {
@@ -130,7 +123,9 @@ impl Views {
         delete: impl FnOnce(CommitPart<'_>) -> Result<(), GatewayError>,
     ) -> Result<(), GatewayError> {
         let _writer = self.writer.lock();
-        let views = self.list(None, usize::MAX, |view| view.is_private_of(account));
+        let is_private =
+            |view: &StoredView| !view.content.shared && view.owner.as_deref() == Some(account);
+        let views = self.list(None, usize::MAX, is_private);
         delete(&|transaction| {
             views.iter().try_for_each(|view| Ok(VIEWS.delete(transaction, &view.id)?))
         })?;

@@ -49,12 +49,6 @@ fn check_not_reserved(before: Option<&Entry>, name: &str) -> Result<(), GatewayE
     ))
 }
 
-impl PreparedDefinition {
-    fn compiled_before(&self) -> Option<&Arc<Compiled>> {
-        self.before.as_ref().and_then(|before| before.compiled.as_ref())
-    }
-}
-
 impl Catalogue {
     /// Stores a definition, replacing `before`. The guard proves that no other change of the catalogue runs.
     pub(super) fn save_definition(
@@ -153,7 +147,7 @@ impl Catalogue {
         let PreparedDefinition { before, new, loss } = prepared;
         let CompiledDefinition { definition, mut mapping, conditions } = new.clone();
         let id = before.as_ref().map(|before| before.id.as_str());
-        let there = prepared.compiled_before();
+        let there = before.as_ref().and_then(|before| before.compiled.as_ref());
         let now = penstock_base::time::now_rfc3339();
         let changed = self.define_namespaces(transaction, id, &definition.namespaces, &mapping)?;
         mapping.resolve_namespaces(transaction)?;

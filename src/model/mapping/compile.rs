@@ -185,7 +185,7 @@ impl Compiler {
         };
         self.root_namespace = namespace.as_ref().ok().cloned();
         self.read_root_reading(&definition);
-        self.read_items(&definition);
+        self.document.items = self.read_items(&definition);
         let unknown_fields = self.read_unknown_fields(&definition);
         let fields = self.compile_fields(&definition);
         let root = self.compile_shape(&definition, namespace, fields);

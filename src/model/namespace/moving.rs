@@ -131,14 +131,10 @@ impl Run<'_> {
             MOVES.put(transaction, self.key, &stored)?;
             Ok(stored)
         })?;
+        let StoredMove { quads, documents, .. } = stored;
         self.stored = stored;
-        self.report_progress();
-        Ok(())
-    }
-
-    fn report_progress(&mut self) {
-        let StoredMove { quads, documents, .. } = self.stored;
         (self.on_progress)(MoveProgress { checked: 0, quads, documents });
+        Ok(())
     }
 
     fn finish(mut self, hook: FinishHook<'_>) -> Result<FinishedMove, GatewayError> {

@@ -64,7 +64,8 @@ impl Compiler {
         let entries: Vec<(Location, Checked<Json>, Checked<Term>)> = match &node.content {
             Content::Mapping(entries) if !entries.is_empty() => {
                 let read = |(key, node): &(Key, Node)| {
-                    let code = self.read_key_code(key, place);
+                    let code = parse_code(&key.name, key.plain);
+                    let code = code.map_err(|why| self.report_error(key.at, place, why));
                     (key.at, code, self.read_code_value(node, value, place))
                 };
                 entries.iter().map(read).collect()
@@ -102,10 +103,6 @@ impl Compiler {
             });
         }
         result.map(|()| codes)
-    }
-
-    fn read_key_code(&mut self, key: &Key, place: &Position<'_>) -> Checked<Json> {
-        parse_code(&key.name, key.plain).map_err(|why| self.report_error(key.at, place, why))
     }
 
     /// Reads an entry such as `{code: 0, is: off}`.

@@ -8,7 +8,7 @@ use crate::mapping::{DocumentForm, FieldKind, Outer, Shape, Step};
 /// What `items` and `outer` say.
 pub(super) struct DocumentKeys {
     /// `items`, if the root has it without an error.
-    items: Checked<Option<Vec<Step>>>,
+    pub(super) items: Checked<Option<Vec<Step>>>,
     /// The names of the fields with `outer`, and what they take.
     outer: Vec<(String, Outer)>,
 }
@@ -33,11 +33,7 @@ impl DocumentKeys {
 
 impl Compiler {
     /// Reads `items` of the root, which `outer` of the fields needs.
-    pub(super) fn read_items(&mut self, root: &Definition<'_>) {
-        self.document.items = self.parse_items_of(root);
-    }
-
-    fn parse_items_of(&mut self, root: &Definition<'_>) -> Checked<Option<Vec<Step>>> {
+    pub(super) fn read_items(&mut self, root: &Definition<'_>) -> Checked<Option<Vec<Step>>> {
         let Some((at, text)) = self.read_text(root, "items")? else {
             return Ok(None);
         };

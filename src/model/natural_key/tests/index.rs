@@ -1,12 +1,6 @@
 //! The index of natural keys: what commits keep in it, and what they cost.
-use super::{BASE, Gateway, PUMP, TAGGED, UNKEYED, uris};
-use crate::change_feed;
-use crate::ingest::Mode;
-use crate::natural_key::{self, index::ENTRIES};
-use oxrdf::{Literal, NamedNode, Quad};
-use penstock_store::Transaction;
-use proptest::prelude::*;
-use serde_json::json;
+use super::*;
+use crate::natural_key;
 
 #[test]
 fn entries_of_removed_keys_are_removed() {

@@ -12,7 +12,7 @@ use salvo::{Depot, Request, Response, Writer, async_trait};
 use std::fmt::Write as _;
 
 /// An error response.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Problem {
     status: StatusCode,
     detail: String,

@@ -17,7 +17,7 @@ use filters::{Chip, FilterForm, list_chips};
 use order::{SortHeader, list_headers};
 use parts::{InlineParts, PartRequest, explain, skip_if_busy};
 use penstock_auth::Role;
-use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::error::ErrorClass;
 use penstock_http::caller::caller;
 use penstock_http::origin::origin;
 use penstock_http::problem::Problem;
@@ -27,7 +27,7 @@ use penstock_model::resource::Compiled;
 use penstock_model::search::{ObjectCount, SearchField, list_search_fields};
 use penstock_service::objects::{FoundPage, IriNames, ObjectSearch, find_labels, search_objects};
 use salvo::http::StatusCode;
-use salvo::{Depot, Request, handler};
+use salvo::{Depot, Request, Response, handler};
 use saved::ShownView;
 use state::{Pair, State, find_value, read_pairs, write_parameters, write_query};
 use std::collections::HashMap;
@@ -107,6 +107,8 @@ struct Page {
     fault: Option<String>,
     /// Why the table is missing for now.
     missing: Option<String>,
+    /// The address of the page with the same part of the table.
+    retry: String,
 }
 
 /// The form that chooses what the charts show.
@@ -130,7 +132,11 @@ struct ColumnForm {
 
 /// Shows the page.
 #[handler]
-pub(crate) async fn explore_objects(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn explore_objects(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> PageResult {
     let pairs = read_pairs(req)?;
     let mut request = PartRequest::new(req, depot, &pairs)?;
     if request.state.columns.is_none() {
@@ -141,14 +147,16 @@ pub(crate) async fn explore_objects(req: &mut Request, depot: &mut Depot) -> Pag
     }
     let frame = Frame::new(req, depot, Section::BusinessObjects);
     let after = find_value(&pairs, "cursor").map(str::to_owned);
-    let is_first = after.is_none();
     let columns = request.state.columns.clone();
     let columns = columns.unwrap_or_else(|| list_default_columns(&request.compiled.mapping));
-    let found = find_page(&request, after, columns.clone()).await?;
+    let found = find_page(&request, after.clone(), columns.clone()).await?;
     let status = match &found {
         Ok(_) => StatusCode::OK,
         Err(NoTable::Invalid(_)) => StatusCode::UNPROCESSABLE_ENTITY,
-        Err(NoTable::Unavailable(_)) => StatusCode::SERVICE_UNAVAILABLE,
+        Err(NoTable::Unavailable(problem)) => {
+            res.headers_mut().extend(problem.clone().into_headers());
+            problem.status()
+        }
     };
     let table_columns = list_columns(request.shape(), &columns);
     let labels = match &found {
@@ -159,7 +167,7 @@ pub(crate) async fn explore_objects(req: &mut Request, depot: &mut Depot) -> Pag
         Err(_) => HashMap::new(),
     };
     let empty = match &found {
-        Ok(found) if found.rows.is_empty() && is_first => {
+        Ok(found) if found.rows.is_empty() && after.is_none() => {
             let base = origin(depot).base_url(app_state(depot).settings()).unwrap_or_default();
             Some(Empty::explain(&request, &base).await?)
         }
@@ -169,7 +177,7 @@ pub(crate) async fn explore_objects(req: &mut Request, depot: &mut Depot) -> Pag
     let has_parts = request.state.shows_parts && !matches!(found, Err(NoTable::Unavailable(_)));
     let inline = if has_parts { Some(InlineParts::build(&request).await?) } else { None };
     let view = request.state.view.as_ref().map(|view| ShownView::new(view, caller(depot)));
-    let shown = Shown { found, labels, columns, is_first };
+    let shown = Shown { found, labels, columns, after };
     let page = Page { view, inline, empty, ..Page::new(frame, &request, shown) };
     Ok(PageReply::show_with_status(status, &page))
 }
@@ -181,7 +189,8 @@ struct Shown {
     labels: HashMap<String, String>,
     /// The columns besides the label.
     columns: Vec<String>,
-    is_first: bool,
+    /// The cursor after which the table begins.
+    after: Option<String>,
 }
 
 /// Why there is no table.
@@ -189,7 +198,7 @@ enum NoTable {
     /// The search does not fit, or would take too long.
     Invalid(String),
     /// Too many searches and queries are running, or the store is being reopened.
-    Unavailable(String),
+    Unavailable(Problem),
 }
 
 /// Finds the objects of a page, or why they cannot be shown.
@@ -210,8 +219,8 @@ async fn find_page(
         Err(error) => Err(error),
     };
     match found {
-        Err(GatewayError { class: ErrorClass::Unavailable(_), detail, .. }) => {
-            Ok(Err(NoTable::Unavailable(detail)))
+        Err(error) if matches!(error.class, ErrorClass::Unavailable(_)) => {
+            Ok(Err(NoTable::Unavailable(error.into())))
         }
         found => Ok(explain(found)?.map_err(NoTable::Invalid)),
     }
@@ -219,7 +228,7 @@ async fn find_page(
 
 impl Page {
     fn new(frame: Frame, request: &PartRequest, shown: Shown) -> Self {
-        let Shown { found, labels, columns, is_first } = shown;
+        let Shown { found, labels, columns, after } = shown;
         let (shape, state, path) = (request.shape(), &request.state, request.path());
         let id = &request.compiled.object.id;
         let table_columns = list_columns(shape, &columns);
@@ -246,14 +255,17 @@ impl Page {
                 next = page.found.into_iter().next_back().filter(|_| page.more);
             }
             Err(NoTable::Invalid(why)) => fault = Some(why),
-            Err(NoTable::Unavailable(why)) => missing = Some(why),
+            Err(NoTable::Unavailable(problem)) => missing = Some(problem.detail().to_owned()),
         }
         let parameters = state.list_pairs(shape);
         let pairs: Vec<_> =
             parameters.iter().map(|(name, value)| (name.as_str(), Some(value.as_str()))).collect();
         let next = next.map(|last| last.cursor);
         let page = format!("/admin/objects/{id}");
-        let pager = Pager::new(&frame, &page, &pairs, is_first, next.as_deref());
+        let pager = Pager::new(&frame, &page, &pairs, after.is_none(), next.as_deref());
+        let cursor = after.map(|cursor| ("cursor".to_owned(), cursor));
+        let retried: Vec<Pair> = parameters.iter().cloned().chain(cursor).collect();
+        let retry = format!("{path}{}", write_query(&retried));
         let in_order = |sort: &str| request.address_of(&state.with_order(sort));
         let whole = State { shows_parts: true, ..state.clone() };
         let unfiltered = State { conditions: Vec::new(), ..state.clone() };
@@ -291,6 +303,7 @@ impl Page {
             pager,
             fault,
             missing,
+            retry,
             frame,
         }
     }

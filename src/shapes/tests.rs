@@ -124,15 +124,19 @@ fn a_graph_with_too_many_bytes_of_terms_is_refused() {
     assert!(error.to_string().contains("its terms have more than 16777216 bytes"), "{error}");
 }
 
+fn join(count: usize, part: impl Fn(usize) -> String) -> String {
+    (0..count).map(part).collect::<Vec<_>>().join(" ")
+}
+
 /// rudof copies a list and a path for each shape that refers to it.
 #[test]
 fn a_list_or_a_path_that_many_shapes_share_counts_for_each() {
-    let list: String = (0..10).map(|n| format!("\"{n}{}\" ", "x".repeat(10_000))).collect();
-    let path: String = (0..2).map(|n| format!("ex:{n}{} ", "x".repeat(50_000))).collect();
+    let list = join(10, |n| format!("\"{n}{}\"", "x".repeat(10_000)));
+    let path = join(2, |n| format!("ex:{n}{}", "x".repeat(50_000)));
     let graph = |shared: &str, constraint: &str, shapes: usize| {
-        let shapes: String = (0..shapes)
-            .map(|n| format!("ex:S{n} a sh:NodeShape ; sh:targetClass ex:P ; {constraint} . "))
-            .collect();
+        let shapes = join(shapes, |n| {
+            format!("ex:S{n} a sh:NodeShape ; sh:targetClass ex:P ; {constraint} .")
+        });
         read(&format!("{shared} . {shapes}"))
     };
     for (shared, constraint) in [

@@ -35,9 +35,10 @@ impl SearchBudget {
         self.examined.set(0);
     }
 
-    /// Allows another search of the same request to examine up to `max_objects` objects in the time that is left.
+    /// Allows another search of the same request to examine up to `max_objects` objects, but no more than this one, in the time
+    /// that is left.
     pub(super) fn limited_to(&self, max_objects: u64) -> Self {
-        Self { examined: Cell::new(0), max_objects, ..*self }
+        Self { examined: Cell::new(0), max_objects: self.max_objects.min(max_objects), ..*self }
     }
 
     /// Allows a search to examine all objects, for an answer of any length.
@@ -101,5 +102,21 @@ pub(super) fn refuse_past_limits(error: GatewayError) -> GatewayError {
     match error.class {
         ErrorClass::TooLarge => GatewayError { class: ErrorClass::Invalid, ..error },
         _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_search_of_a_request_has_no_higher_limit() {
+        let budget = SearchBudget::new(2, Duration::from_mins(1));
+        for (limit, most) in [(1, 1), (10, 2)] {
+            let other = budget.limited_to(limit);
+            other.count_examined(most).unwrap();
+            assert_eq!(other.count_examined(1).unwrap_err().class, ErrorClass::TooLarge);
+        }
+        budget.count_examined(2).unwrap();
     }
 }

@@ -150,6 +150,13 @@ fn a_list_or_a_path_that_many_shapes_share_counts_for_each() {
         let error = graph(&shared, constraint, 400).unwrap_err();
         assert!(error.to_string().contains("have more than 33554432 bytes"), "{error}");
     }
+    let alternatives = |levels: usize| {
+        let (begin, end) = ("[ sh:alternativePath ( ".repeat(levels), " ex:q ) ]".repeat(levels));
+        let constraint = format!("sh:property [ sh:path {begin} ex:p {end} ; sh:minCount 1 ]");
+        graph("ex:x ex:y ex:z", &constraint, 1)
+    };
+    alternatives(30).unwrap();
+    assert!(alternatives(60).unwrap_err().to_string().contains("levels"));
     let deep = format!("{}ex:p ex:q{}", "( ".repeat(60), " )".repeat(60));
     let deep = graph("ex:x ex:y ex:z", &format!("sh:property [ sh:path {deep} ]"), 1);
     assert!(deep.unwrap_err().to_string().contains("levels"));

@@ -276,7 +276,8 @@ fn count_copied_bytes(
     if let Some(known) = known.get(&node) {
         return Some(*known);
     }
-    if depth > MAX_DEPTH {
+    // An alternative is one level: a node and its list.
+    if depth > 2 * MAX_DEPTH {
         return None;
     }
     let mut cells = 0;
@@ -290,7 +291,14 @@ fn count_copied_bytes(
             if triple.predicate == rdf::REST {
                 rest = as_node(&triple.object);
             } else if triple.predicate == rdf::FIRST || is_of_kind(&triple.predicate, PATH) {
-                let inner = count_copied_bytes(&triple.object, index, known, depth + 1)?;
+                let is_list = |node: NamedOrBlankNode| {
+                    let own: Option<&Vec<&Triple>> = index.get(&node);
+                    own.is_some_and(|own| own.iter().any(|own| own.predicate == rdf::FIRST))
+                };
+                let is_nested =
+                    triple.predicate == rdf::FIRST && as_node(&triple.object).is_some_and(is_list);
+                let inner_depth = depth + if is_nested { 2 } else { 1 };
+                let inner = count_copied_bytes(&triple.object, index, known, inner_depth)?;
                 bytes = bytes.saturating_add(inner);
             }
         }

@@ -84,16 +84,21 @@ struct ResolvedIris {
 impl ResolvedIris {
     /// Counts the token of this length that the text begins with.
     fn count_token(&mut self, text: &str, sign: char, length: usize) {
-        let is_word = self.before.is_none_or(|before| !before.is_alphanumeric() && before != ':');
+        // Not a part of a name, nor a prefix of this name.
+        let begins_word = self
+            .before
+            .is_none_or(|before| !before.is_alphanumeric() && !matches!(before, ':' | '-' | '_'));
         match sign {
             '<' if length > 1 => {
                 self.names += 1;
                 self.longest = self.longest.max(length);
             }
             ':' => self.names += 1,
-            'B' | 'b' if is_word => {
-                let word = text.get(..4).unwrap_or_default();
-                self.bases += usize::from(word.eq_ignore_ascii_case("BASE"));
+            'B' | 'b' if begins_word => {
+                let (word, after) = text.split_at_checked(4).unwrap_or_default();
+                let ends =
+                    after.starts_with(|sign: char| sign.is_whitespace() || "<#/".contains(sign));
+                self.bases += usize::from(ends && word.eq_ignore_ascii_case("BASE"));
             }
             _ => {}
         }

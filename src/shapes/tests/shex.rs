@@ -310,6 +310,9 @@ fn a_schema_with_too_many_bytes_of_iris_is_refused() {
     schema(&long, 10).unwrap();
     let error = schema(&long, 1000).unwrap_err();
     assert!(error.to_string().contains("use shorter prefixes"), "{error}");
+    // A name is not the declaration of a base.
+    let many = "base:a\n".repeat(1000);
+    read(&format!("PREFIX base: <http://example.org/>\nstart = {{ ex:p [ {many} ] }}")).unwrap();
     // Each base is relative to the one before.
     let bases = format!("BASE <{}/>\n", "x".repeat(1000)).repeat(100);
     let relative = format!("BASE <http://a/>\n{bases}PREFIX p: <x/>\n");

@@ -4,7 +4,7 @@
 //! If the process is killed, the changes of the last second are lost. Changes that must not be lost are committed
 //! directly by their callers.
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use penstock_base::error::GatewayError;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Store, Transaction};
 use std::fmt;
 use std::sync::Arc;
@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 const COMMIT_DELAY: Duration = Duration::from_secs(1);
 /// How long the thread waits after a failed commit before it retries.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+/// The attempts after which a change is dropped that fails itself: the changes after it cannot be committed before it, because
+/// they may be of the same document.
+const MAX_ATTEMPTS: u32 = 6;
 /// The maximum number of waiting changes. Beyond it, new ones are dropped.
 const MAX_WAITING_CHANGES: usize = 4096;
 
@@ -41,9 +44,16 @@ struct Shared {
     committing: Mutex<()>,
 }
 
+struct Waiting {
+    due: Instant,
+    /// How often it failed itself.
+    failures: u32,
+    change: Change,
+}
+
 #[derive(Default)]
 struct Queue {
-    changes: Vec<(Instant, Change)>,
+    changes: Vec<Waiting>,
     /// The earliest time of the next attempt, after a failure.
     not_before: Option<Instant>,
     dropped: u64,
@@ -107,7 +117,7 @@ impl DeferredWrites {
     }
 
     fn push(&self, mut queue: MutexGuard<'_, Queue>, delay: Duration, change: Change) {
-        queue.changes.push((Instant::now() + delay, change));
+        queue.changes.push(Waiting { due: Instant::now() + delay, failures: 0, change });
         drop(queue);
         self.thread.shared.wake.notify_all();
     }
@@ -140,7 +150,7 @@ impl Shared {
             let mut queue = self.queue.lock();
             loop {
                 let now = Instant::now();
-                let due = queue.changes.iter().map(|(due, _)| *due).min();
+                let due = queue.changes.iter().map(|waiting| waiting.due).min();
                 let due = due.map(|due| queue.not_before.map_or(due, |retry| retry.max(due)));
                 match due {
                     _ if queue.is_ending => {
@@ -164,11 +174,13 @@ impl Shared {
     fn commit_due(&self, until: Option<Instant>) {
         let _committing = self.committing.lock();
         let mut queue = self.queue.lock();
-        let (due, rest) = std::mem::take(&mut queue.changes)
+        let (mut due, rest) = std::mem::take(&mut queue.changes)
             .into_iter()
-            .partition::<Vec<_>, _>(|(due, _)| until.is_none_or(|until| *due <= until));
+            .partition::<Vec<_>, _>(|waiting| until.is_none_or(|until| waiting.due <= until));
         queue.changes = rest;
         let dropped = std::mem::take(&mut queue.dropped);
+        // At the end there is no other attempt.
+        let max_attempts = if queue.is_ending { 1 } else { MAX_ATTEMPTS };
         drop(queue);
         if dropped > 0 {
             tracing::warn!(
@@ -176,16 +188,27 @@ impl Shared {
                 "Last uses and events were dropped, because too many were waiting for the store."
             );
         }
-        if due.is_empty() {
-            return;
-        }
-        let committed = self.store.transact::<_, GatewayError>(|transaction| {
-            due.iter().try_for_each(|(_, change)| change(transaction))
-        });
+        let committed = loop {
+            if due.is_empty() {
+                return;
+            }
+            match self.commit(&mut due) {
+                Err((Some(failing), error))
+                    if due.get(failing).is_some_and(|it| it.failures >= max_attempts) =>
+                {
+                    due.remove(failing);
+                    tracing::error!(
+                        %error,
+                        "A last use, a session or an event could not be written in several attempts, and was dropped."
+                    );
+                }
+                committed => break committed,
+            }
+        };
         let mut queue = self.queue.lock();
         match committed {
-            Ok(_) => queue.not_before = None,
-            Err(fault) => {
+            Ok(()) => queue.not_before = None,
+            Err((_, fault)) => {
                 let first = queue.not_before.is_none();
                 queue.not_before = Some(Instant::now() + RETRY_INTERVAL);
                 let newer = std::mem::replace(&mut queue.changes, due);
@@ -196,6 +219,30 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Commits these changes together.
+    ///
+    /// # Errors
+    /// Also returns the index of a change that failed itself, and counts that.
+    fn commit(&self, due: &mut [Waiting]) -> Result<(), (Option<usize>, GatewayError)> {
+        let mut failing = None;
+        let committed = self.store.transact::<_, GatewayError>(|transaction| {
+            due.iter().enumerate().try_for_each(|(index, waiting)| {
+                (waiting.change)(transaction).inspect_err(|error| {
+                    // Otherwise the store takes no changes at all.
+                    let is_own = !matches!(
+                        error.class,
+                        ErrorClass::Unavailable(_) | ErrorClass::InsufficientStorage
+                    );
+                    failing = is_own.then_some(index);
+                })
+            })
+        });
+        if let Some(waiting) = failing.and_then(|index| due.get_mut(index)) {
+            waiting.failures += 1;
+        }
+        committed.map(drop).map_err(|error| (failing, error))
     }
 }
 
@@ -248,5 +295,28 @@ mod tests {
         broken.store(false, Ordering::Relaxed);
         later.flush();
         assert_eq!(store.read().read_document("c", b"k").unwrap(), Some(b"1".to_vec()));
+    }
+
+    #[test]
+    fn a_change_that_always_fails_does_not_block_the_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open_store(dir.path());
+        let later = DeferredWrites::start(store.clone()).unwrap();
+        let fail = |_: &mut Transaction<'_>| {
+            Err(GatewayError::new(ErrorClass::Internal, "it cannot be read"))
+        };
+        let read = |key: &[u8]| store.read().read_document("c", key).unwrap();
+        later.enqueue(|t| Ok(t.put_document("c", b"first", b"1")?));
+        later.enqueue(fail);
+        later.enqueue(|t| Ok(t.put_document("c", b"last", b"1")?));
+        later.flush();
+        assert_eq!((read(b"first"), read(b"last")), (None, None));
+        (1..MAX_ATTEMPTS).for_each(|_| later.flush());
+        assert!(read(b"first").is_some() && read(b"last").is_some());
+        // Nor those of the last commit.
+        later.enqueue(fail);
+        later.enqueue(|t| Ok(t.put_document("c", b"end", b"1")?));
+        drop(later);
+        assert!(read(b"end").is_some());
     }
 }

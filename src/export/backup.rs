@@ -48,6 +48,7 @@ mod secrecy;
 mod ship;
 mod start;
 mod state;
+mod takeover;
 #[cfg(test)]
 mod tests;
 mod worker;

@@ -1,15 +1,12 @@
 //! Restoring a gateway from its backup, on another machine.
 use super::chain::Checksum;
-use super::head::{
-    Continued, EraRecord, Head, HeadContent, LastFrame, MarkedTime, PreviousEra, time_of_system,
-};
-use super::keys::{era_number, new_era_id, random_token};
+use super::head::{Head, LastFrame, MarkedTime, PreviousEra, time_of_system};
+use super::keys::era_number;
 use super::objects::{Point, open_segment};
-use super::place::{Objects, Precondition, Replaced};
+use super::place::Objects;
 use super::plan::{EraObjects, Segment};
 use super::reader::{ReadBase, ReadError, ReadHead, Reader, document_error};
-use super::secrecy::HeadSecret;
-use super::state::{BackupFolder, LocalState, OwnEra};
+use super::state::{BackupFolder, LocalState};
 use jiff::Timestamp;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Format, NewStore, NewStorePlan, Restored, SEQUENCE_JUMP};
@@ -122,8 +119,13 @@ impl<O: Objects> Reader<O> {
         let path = objects.find_path(chosen.target, chosen.limit);
         let (base, segments) =
             path.map_err(|missing| ReadError::Incomplete(self.missing_error(&chosen, missing)))?;
+        let folder = BackupFolder::of(request.data_dir);
+        let tried = folder
+            .read_takeover()
+            .filter(|tried| !request.copy && chosen.is_of(tried, &found.head));
         let highest = eras.keys().filter_map(|era| era_number(era)).max().unwrap_or(0);
-        let number = highest.max(found.head.number) + 1;
+        let next = highest.max(found.head.number) + 1;
+        let number = tried.as_ref().map_or(next, |tried| tried.highest_number);
         let jump = SEQUENCE_JUMP.saturating_mul(number.saturating_sub(chosen.number).max(1));
         let format = found.head.format().unwrap_or(Format::NEWEST);
         let plan = NewStorePlan { format, sequence: chosen.target, jump };
@@ -158,19 +160,32 @@ impl<O: Objects> Reader<O> {
         }
         let new = store.finish().map_err(|error| store_error(&error))?;
         let continued = Self::describe_continued(&chosen, &base, reached);
-        let folder = BackupFolder::of(request.data_dir);
         let new_era = if request.copy {
             let state = LocalState { copy: true, ..LocalState::default() };
             folder.write_state(&state).map_err(|error| disk_error(&folder, &error))?;
             None
         } else {
             let sequence = new.restored().sequence;
-            let taken =
-                self.take_over(found, &folder, (number, sequence), continued, base.secret.as_ref());
-            // Without a takeover, nothing of the restore stays.
-            Some(taken.inspect_err(|_| drop(fs::remove_dir_all(&folder.path)))?)
+            let taken = match tried {
+                Some(tried) => self.finish_takeover(found, &folder, &tried, sequence),
+                None => self.take_over(
+                    found,
+                    &folder,
+                    (number, sequence),
+                    continued,
+                    base.secret.as_ref(),
+                ),
+            };
+            // Without a takeover, nothing of the restore stays. If it is not known whether the bucket has its head, the next
+            // attempt finds out.
+            Some(taken.inspect_err(|_| {
+                if folder.read_takeover().is_none() {
+                    drop(fs::remove_dir_all(&folder.path));
+                }
+            })?)
         };
         let restored = new.publish().map_err(|error| store_error(&error))?;
+        folder.discard_takeover();
         Ok(RestoredBackup {
             era: chosen.era,
             at: chosen.time.map(|time| time.at),
@@ -236,114 +251,6 @@ impl<O: Objects> Reader<O> {
             base: base.entry.clone(),
             last: LastFrame { sequence: chosen.target, checksum, time },
         })
-    }
-
-    /// Begins a new era in the bucket, if the head is still the same. Its id is in the data directory before that.
-    fn take_over(
-        &self,
-        found: &ReadHead,
-        folder: &BackupFolder,
-        (number, sequence): (u64, u64),
-        continued: Option<PreviousEra>,
-        secret: Option<&HeadSecret>,
-    ) -> Result<String, GatewayError> {
-        let id = new_era_id(number);
-        let token = random_token();
-        let checksum = Checksum::of_era(&id);
-        let begin = LastFrame { sequence, checksum, time: time_of_system() };
-        let previous = continued.clone().or_else(|| found.head.restorable());
-        let own = OwnEra {
-            id: id.clone(),
-            number,
-            begin: begin.clone(),
-            previous: previous.clone(),
-            base: None,
-        };
-        let mut state = LocalState {
-            beginning: Some(own),
-            secret: secret.cloned(),
-            highest_number: number,
-            ..LocalState::default()
-        };
-        state.add_writer(&id, &token, sequence);
-        folder
-            .write_state(&state)
-            .and_then(|()| folder.set_lost_exports(true))
-            .map_err(|error| disk_error(folder, &error))?;
-        self.require_same_head(found)?;
-        let continues =
-            continued.map(|before| Continued { era: before.era, sequence: before.last.sequence });
-        let record = EraRecord::new(&self.gateway, (&id, number), begin.clone(), continues);
-        let (key, text) = (self.keys.era(&id), record.to_text());
-        if self.wait(|| self.objects.put(&key, &text, &Precondition::Missing))?
-            == Replaced::Unsupported
-        {
-            self.wait(|| self.objects.put(&key, &text, &Precondition::Always))?;
-        }
-        let content = HeadContent {
-            gateway: self.gateway.clone(),
-            era: id.clone(),
-            number,
-            store_format: found.head.format().unwrap_or(Format::NEWEST),
-            writer: token,
-            write: 0,
-            base: None,
-            last: begin,
-            previous,
-        };
-        let head = Head::new(content, &self.key, secret);
-        self.put_head(&head, found)?;
-        // From now on the head before is an older one. Until then, it is that of another machine.
-        if self.objects.has_preconditions() {
-            state.add_former(&found.head);
-            folder.write_state(&state).map_err(|error| disk_error(folder, &error))?;
-        }
-        Ok(id)
-    }
-
-    /// Reads the head again. It must be the one that was restored.
-    fn require_same_head(&self, found: &ReadHead) -> Result<ReadHead, GatewayError> {
-        let now = self.require_head()?;
-        if now.head == found.head { Ok(now) } else { Err(self.changed_error(&now.head)) }
-    }
-
-    /// Replaces the head that was restored by that of the takeover. After a lost answer, and where nothing excludes a second
-    /// writer, the head says whether it was written.
-    fn put_head(&self, head: &Head, found: &ReadHead) -> Result<(), GatewayError> {
-        let (key, text) = (self.keys.head(), head.to_text());
-        let mut is_conditional = self.objects.has_preconditions();
-        loop {
-            let precondition = match self.require_same_head(found)?.etag {
-                Some(etag) if is_conditional => Precondition::Unchanged(etag),
-                _ => Precondition::Always,
-            };
-            let put = self.wait(|| self.objects.put(&key, &text, &precondition));
-            match put {
-                Ok(Replaced::Stored(_)) if precondition != Precondition::Always => return Ok(()),
-                Ok(Replaced::Unsupported) if is_conditional => is_conditional = false,
-                put => {
-                    let now = self.require_head()?;
-                    if now.head == *head {
-                        return Ok(());
-                    }
-                    put?;
-                    return Err(self.changed_error(&now.head));
-                }
-            }
-        }
-    }
-
-    fn changed_error(&self, head: &Head) -> GatewayError {
-        GatewayError::new(
-            ErrorClass::Conflict,
-            format!(
-                "{} changed meanwhile (era {}, commit {}): the old machine runs, or another restore does. Stop it, and run \
-                 the restore again",
-                self.keys.head(),
-                head.era,
-                head.last.sequence
-            ),
-        )
     }
 
     fn missing_error(
@@ -548,6 +455,16 @@ impl<O: Objects> Reader<O> {
 }
 
 impl Chosen {
+    /// Returns whether an attempt to take over has restored the same commit and written the head.
+    fn is_of(&self, tried: &LocalState, head: &Head) -> bool {
+        tried.may_have_written(head)
+            && tried
+                .beginning
+                .as_ref()
+                .and_then(|own| own.previous.as_ref())
+                .is_some_and(|before| before.era == self.era && before.last.sequence == self.target)
+    }
+
     fn of_restorable(known: PreviousEra) -> Self {
         Self {
             era: known.era,
@@ -582,7 +499,7 @@ fn store_error(error: &penstock_store::Error) -> GatewayError {
     GatewayError::new(class, error.to_string())
 }
 
-fn disk_error(folder: &BackupFolder, error: &std::io::Error) -> GatewayError {
+pub(super) fn disk_error(folder: &BackupFolder, error: &std::io::Error) -> GatewayError {
     GatewayError::new(
         ErrorClass::Internal,
         format!("writing {} failed: {error}", folder.path.display()),

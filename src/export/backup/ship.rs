@@ -177,6 +177,12 @@ impl<O: Objects> Shipper<O> {
         let (Some(own), Some(last)) = (self.state.era.clone(), self.last().cloned()) else {
             return Ok(false);
         };
+        let is_covered =
+            |pending: &PendingSegment| !pending.is_uploaded && pending.line.last <= last.sequence;
+        if self.pending.as_ref().is_some_and(is_covered) {
+            // The bucket had returned an older head before.
+            self.discard_pending();
+        }
         if self.pending.is_none() {
             self.pending = self.build_segment(&own.id, &last).await?;
         }

@@ -50,8 +50,9 @@ impl<O: Objects> Shipper<O> {
             let is_continued =
                 origin == Origin::Own && self.find_reason_for_new_era(&head).await == Ok(None);
             let begun = self.state.beginning.as_ref();
-            // The answer to an attempt before was lost.
-            if is_continued && begun.is_some_and(|own| own.id == head.era) {
+            // The answer to an attempt before was lost. A key that has changed since needs an era of its own.
+            let has_arrived = begun.is_some_and(|own| own.id == head.era);
+            if is_continued && has_arrived && self.can_check(&head) {
                 return self.continue_era(head, etag).await;
             }
             return self.begin_era(Some(head), etag, is_continued).await;
@@ -307,14 +308,19 @@ impl<O: Objects> Shipper<O> {
         }
     }
 
-    /// Returns what a head says can be restored, if its HMAC is right, or if the data directory knows its base. The new head
-    /// gives it an HMAC of this gateway.
+    /// Returns what a head says can be restored, if its HMAC is right, or if the data directory knows it. The new head gives it an
+    /// HMAC of this gateway.
     fn trust_restorable(&self, head: &Head) -> Option<PreviousEra> {
         let is_right =
             self.can_check(head) && head.check_mac(&self.parts.key, self.secret()).is_ok();
-        let own = self.state.era.as_ref().filter(|own| own.id == head.era);
-        let base = own.and_then(|own| own.base.as_ref()).map(|base| &base.entry);
-        let is_known = base.is_some() && base == head.base.as_ref();
+        let mut eras = self.state.era.iter().chain(&self.state.beginning);
+        let is_known = eras.any(|own| {
+            own.id == head.era
+                && match &head.base {
+                    Some(base) => own.base.as_ref().is_some_and(|known| known.entry == *base),
+                    None => own.previous == head.previous,
+                }
+        });
         if is_right || is_known { head.restorable() } else { None }
     }
 }

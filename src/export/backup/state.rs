@@ -13,6 +13,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 const STATE_FILE: &str = "state.json";
+/// What the state is after the takeover of a restore, while it is not certain that the bucket has taken its head. It is in a
+/// file of its own, because a gateway that is started with an empty store must not take it for its state.
+const TAKEOVER_FILE: &str = "takeover.json";
 const UNMERGED_FILE: &str = "unmerged.jsonl";
 const POINTS_FILE: &str = "points.jsonl";
 const SEGMENT_FILE: &str = "segment.new";
@@ -244,6 +247,23 @@ impl BackupFolder {
     pub(super) fn write_state(&self, state: &LocalState) -> io::Result<()> {
         files::create_folders(&self.path)?;
         files::write_atomically(&self.path.join(STATE_FILE), &serde_json::to_vec(state)?)
+    }
+
+    /// Records the state after a takeover that is about to be tried.
+    pub(super) fn write_takeover(&self, state: &LocalState) -> io::Result<()> {
+        files::create_folders(&self.path)?;
+        files::write_atomically(&self.path.join(TAKEOVER_FILE), &serde_json::to_vec(state)?)
+    }
+
+    /// Returns the state after a takeover that was tried, if its result was not seen.
+    pub(super) fn read_takeover(&self) -> Option<LocalState> {
+        // One that is damaged only lets another era begin.
+        serde_json::from_slice(&fs::read(self.path.join(TAKEOVER_FILE)).ok()?).ok()
+    }
+
+    /// Forgets a takeover that was tried.
+    pub(super) fn discard_takeover(&self) {
+        discard_file(&self.path.join(TAKEOVER_FILE));
     }
 
     /// Reads the small segments of an era that are not merged yet, in order.

@@ -14,6 +14,7 @@ use crate::backup::state::{BackupFolder, Hole, LocalState};
 use crate::backup::worker::{ShipWorker, Step};
 use crate::delivery_loop::DeliveryQueue as _;
 use penstock_base::error::ErrorClass;
+use penstock_store::SEQUENCE_JUMP;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -436,4 +437,62 @@ fn the_times_of_what_was_sent_are_removed_although_others_wait() {
     let Running { shipper, .. } = machine.running.as_mut().unwrap();
     machine.runtime.block_on(shipper.ship()).unwrap();
     assert_eq!(folder.read_points(0, 9), [waiting]);
+}
+
+#[test]
+fn a_segment_that_counts_already_is_not_sent_for_ever() {
+    let bucket = MemoryBucket::default();
+    let mut machine = filled(&bucket, &generate_key());
+    let before = machine.running().shipper.known.clone();
+    machine.commit(70);
+    machine.ship();
+    // As if the bucket had returned the head before, after the answer to the last one was lost. The segment is built again
+    // and has other bytes, because it is encrypted again.
+    machine.running().shipper.known = before;
+    assert!(!machine.step(&Action::Ship));
+    machine.ship();
+    machine.commit(71);
+    machine.ship();
+    let newest = machine.running().store.newest_durable();
+    assert_eq!(machine.running().shipper.last().unwrap().sequence, newest);
+    machine.check_restore();
+}
+
+#[test]
+fn a_changed_key_keeps_what_can_be_restored_while_the_era_has_no_base() {
+    let bucket = MemoryBucket::default();
+    let mut machine = filled(&bucket, &generate_key());
+    assert!(machine.take_over());
+    let before = machine.reader().read_head().unwrap().unwrap().head;
+    assert!(before.base.is_none() && before.restorable().is_some());
+    machine.key = generate_key().identity;
+    machine.restart();
+    machine.ship();
+    let head = machine.reader().read_head().unwrap().unwrap().head;
+    assert_eq!((head.number, head.restorable()), (3, before.restorable()));
+}
+
+#[test]
+fn a_restore_that_fails_after_its_takeover_continues_the_same_era() {
+    let bucket = MemoryBucket::default();
+    let machine = filled(&bucket, &generate_key());
+    let dir = tempfile::tempdir().unwrap();
+    let reader = machine.reader();
+    let restore = || reader.restore(&request(dir.path(), false), &mut |_| {});
+    // Nothing can replace a folder, so the head is written and the state is not.
+    let obstacle = dir.path().join("backup/state.json");
+    std::fs::create_dir_all(&obstacle).unwrap();
+    restore().unwrap_err();
+    let head = reader.read_head().unwrap().unwrap().head;
+    assert_eq!(head.number, 2);
+    std::fs::remove_dir(&obstacle).unwrap();
+    let restored = restore().unwrap();
+    assert_eq!((restored.new_era.as_ref(), restored.jump), (Some(&head.era), SEQUENCE_JUMP));
+    assert_eq!(bucket.keys("era.json").len(), 2);
+    assert!(BackupFolder::of(dir.path()).read_takeover().is_none());
+    let mut new = Machine::in_dir(dir, &bucket, &machine.key);
+    new.commit(100);
+    new.begin();
+    assert_eq!(new.reader().read_head().unwrap().unwrap().head.era, head.era);
+    new.check_restore();
 }

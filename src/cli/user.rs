@@ -3,7 +3,7 @@ use super::output::{self, STATUS_USAGE};
 use super::{control, data_dir};
 use clap::{Arg, ArgMatches, Command};
 use hyper::Method;
-use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
+use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use penstock_auth::Authorized;
 use penstock_auth::accounts::{AccountEdit, NewAccount, NewPassword};
 use penstock_auth::password;
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
 
 pub(super) fn build_command() -> Command {
     let email = || {
@@ -290,6 +291,8 @@ fn read_hidden_line(prompt: &str) -> Result<String, String> {
     let failed = |error: nix::Error| format!("configuring the terminal failed: {error}");
     let stdin = std::io::stdin();
     let shown = tcgetattr(&stdin).map_err(failed)?;
+    restore_when_interrupted(shown.clone())
+        .map_err(|error| format!("installing a signal handler failed: {error}"))?;
     let mut unseen = shown.clone();
     unseen.local_flags.remove(LocalFlags::ECHO);
     unseen.local_flags.insert(LocalFlags::ECHONL);
@@ -299,6 +302,32 @@ fn read_hidden_line(prompt: &str) -> Result<String, String> {
     // Restored even if reading failed.
     tcsetattr(&stdin, SetArg::TCSAFLUSH, &shown).map_err(failed)?;
     line
+}
+
+/// Configures the terminal as before if a signal ends the process: it would not show what is typed into the shell. From now on,
+/// these signals end the process with the status that a shell gives to them.
+fn restore_when_interrupted(shown: Termios) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let entered = runtime.enter();
+    let listen = |kind: SignalKind| signal(kind).map(|received| (received, kind.as_raw_value()));
+    let (mut interrupt, interrupted) = listen(SignalKind::interrupt())?;
+    let (mut terminate, terminated) = listen(SignalKind::terminate())?;
+    let (mut quit, has_quit) = listen(SignalKind::quit())?;
+    drop(entered);
+    std::thread::Builder::new().name("terminal".to_owned()).spawn(move || {
+        let number = runtime.block_on(async {
+            tokio::select! {
+                _ = interrupt.recv() => interrupted,
+                _ = terminate.recv() => terminated,
+                _ = quit.recv() => has_quit,
+            }
+        });
+        // If it fails, nobody is left to be told.
+        let _ = tcsetattr(std::io::stdin(), SetArg::TCSANOW, &shown);
+        output::print_error_line("");
+        std::process::exit(128 + number);
+    })?;
+    Ok(())
 }
 
 #[cfg(test)]

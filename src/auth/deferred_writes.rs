@@ -192,23 +192,25 @@ impl Shared {
             if due.is_empty() {
                 return;
             }
-            match self.commit(&mut due) {
-                Err((Some(failing), error))
-                    if due.get(failing).is_some_and(|it| it.failures >= max_attempts) =>
-                {
-                    due.remove(failing);
+            let (failing, committed) = self.commit(&mut due);
+            let failed = failing.filter(|index| {
+                due.get(*index).is_some_and(|waiting| waiting.failures >= max_attempts)
+            });
+            match (failed, committed) {
+                (Some(index), Err(error)) => {
+                    due.remove(index);
                     tracing::error!(
                         %error,
                         "A last use, a session or an event could not be written in several attempts, and was dropped."
                     );
                 }
-                committed => break committed,
+                (_, committed) => break committed,
             }
         };
         let mut queue = self.queue.lock();
         match committed {
             Ok(()) => queue.not_before = None,
-            Err((_, fault)) => {
+            Err(fault) => {
                 let first = queue.not_before.is_none();
                 queue.not_before = Some(Instant::now() + RETRY_INTERVAL);
                 let newer = std::mem::replace(&mut queue.changes, due);
@@ -221,11 +223,8 @@ impl Shared {
         }
     }
 
-    /// Commits these changes together.
-    ///
-    /// # Errors
-    /// Also returns the index of a change that failed itself, and counts that.
-    fn commit(&self, due: &mut [Waiting]) -> Result<(), (Option<usize>, GatewayError)> {
+    /// Commits these changes together. Returns the index of one that failed itself, and counts that.
+    fn commit(&self, due: &mut [Waiting]) -> (Option<usize>, Result<(), GatewayError>) {
         let mut failing = None;
         let committed = self.store.transact::<_, GatewayError>(|transaction| {
             due.iter().enumerate().try_for_each(|(index, waiting)| {
@@ -242,7 +241,7 @@ impl Shared {
         if let Some(waiting) = failing.and_then(|index| due.get_mut(index)) {
             waiting.failures += 1;
         }
-        committed.map(drop).map_err(|error| (failing, error))
+        (failing, committed.map(drop))
     }
 }
 

@@ -26,9 +26,9 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 /// The percentages of the limit from which memory counts as low, and as short.
 const LOW_PERCENT: u64 = 75;
 const SHORT_PERCENT: u64 = 90;
-/// How long a measured level, and the limit, stay valid. Reading them takes some microseconds, and many requests need
-/// them.
-const LEVEL_VALIDITY: Duration = Duration::from_millis(200);
+/// How long the memory in use and the limit are used again once they are read. Reading them takes tens of microseconds, and
+/// many requests need them.
+const READING_VALIDITY: Duration = Duration::from_millis(200);
 /// The interval at which memory is measured without a request.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// The minimum bytes of index entries in memory that are worth a checkpoint.
@@ -44,61 +44,81 @@ const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 pub struct Memory {
     /// `service.limits.memory`
     configured: Option<u64>,
-    last_measurement: LastRead<MemoryLevel>,
-    last_limit: LastRead<Option<u64>>,
+    /// [`unreclaimable_bytes`]
+    held: Arc<LastReading>,
+    limit: Arc<LastReading>,
     /// Wakes [`Self::relieve_pressure`].
     is_needed: Arc<Notify>,
 }
 
-/// What was read last, and when.
-type LastRead<T> = Arc<Mutex<Option<(Instant, T)>>>;
+/// The bytes that were read last, and when; `None` if they are unknown.
+#[derive(Debug, Default)]
+struct LastReading(Mutex<Option<(Instant, Option<u64>)>>);
+
+impl LastReading {
+    /// Returns what was read less than [`READING_VALIDITY`] before `now`, otherwise reads it. Other threads wait meanwhile, so
+    /// that only one reads.
+    fn get_or_read(&self, now: Instant, read: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        let mut last = self.0.lock();
+        // It can be later than `now`, because another thread held the lock.
+        if let Some((at, bytes)) = *last
+            && now.saturating_duration_since(at) < READING_VALIDITY
+        {
+            return bytes;
+        }
+        let bytes = read();
+        *last = Some((now, bytes));
+        bytes
+    }
+}
 
 impl Memory {
     /// Creates a handle for the memory of the process. The limit is `configured` bytes (`service.limits.memory`) or
     /// that of the control group, whichever is lower.
     pub fn new(configured: Option<u64>) -> Self {
-        Self {
-            configured,
-            last_measurement: Arc::default(),
-            last_limit: Arc::default(),
-            is_needed: Arc::default(),
-        }
+        Self { configured, held: Arc::default(), limit: Arc::default(), is_needed: Arc::default() }
     }
 
     /// Returns the limit in bytes, read at most 200 ms ago; `None` without a limit.
     pub fn limit_bytes(&self) -> Option<u64> {
-        let mut last = self.last_limit.lock();
-        if let Some((at, limit)) = *last
-            && at.elapsed() < LEVEL_VALIDITY
-        {
-            return limit;
-        }
-        let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let group = find_group_limit(&own, Path::new(CGROUP_ROOT));
-        let limit = [self.configured, group].into_iter().flatten().min();
-        *last = Some((Instant::now(), limit));
-        limit
+        self.limit.get_or_read(Instant::now(), || {
+            let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+            let group = find_group_limit(&own, Path::new(CGROUP_ROOT));
+            [self.configured, group].into_iter().flatten().min()
+        })
     }
 
-    /// Returns the remaining bytes of the limit; `None` without a limit, or if the memory in use is unknown.
+    /// Returns [`unreclaimable_bytes`], read at most 200 ms ago.
+    fn held_bytes(&self) -> Option<u64> {
+        self.held.get_or_read(Instant::now(), unreclaimable_bytes)
+    }
+
+    /// Returns the remaining bytes of the limit, read at most 200 ms ago; `None` without a limit, or if the memory in use is
+    /// unknown.
     pub fn remaining_bytes(&self) -> Option<u64> {
-        Some(self.limit_bytes()?.saturating_sub(unreclaimable_bytes()?))
+        Some(self.limit_bytes()?.saturating_sub(self.held_bytes()?))
     }
 
     /// Returns how much memory is left, measured at most 200 ms ago.
     pub fn current_level(&self) -> MemoryLevel {
-        let mut looked = self.last_measurement.lock();
-        if let Some((at, level)) = *looked
-            && at.elapsed() < LEVEL_VALIDITY
-        {
-            return level;
-        }
-        let level = match (unreclaimable_bytes(), self.limit_bytes()) {
+        match (self.held_bytes(), self.limit_bytes()) {
             (Some(held), Some(limit)) => level_of(held, limit),
             _ => MemoryLevel::Ample,
-        };
-        *looked = Some((Instant::now(), level));
-        level
+        }
+    }
+
+    /// Returns the allocator's unused pages to the kernel now, rather than after a second, and forgets how much memory was
+    /// in use. Takes some milliseconds.
+    pub fn return_unused_pages(&self) {
+        let Ok(usual_ms) = Access::<isize>::read("opt.dirty_decay_ms\0".name()) else { return };
+        // The arena, and the one that jemalloc creates for the first block of 8 MiB or more.
+        for decay in ["arena.0.dirty_decay_ms\0", "arena.1.dirty_decay_ms\0"] {
+            // A new value takes effect at once.
+            if decay.name().write(0_isize).is_ok() {
+                let _ = decay.name().write(usual_ms);
+            }
+        }
+        *self.held.0.lock() = None;
     }
 
     /// Asks [`Self::relieve_pressure`] to free memory soon, because a request waits for it.
@@ -145,18 +165,6 @@ fn level_of(held: u64, limit: u64) -> MemoryLevel {
         SHORT_PERCENT.. => MemoryLevel::Short,
         LOW_PERCENT.. => MemoryLevel::Low,
         _ => MemoryLevel::Ample,
-    }
-}
-
-/// Returns the allocator's unused pages to the kernel now, rather than after a second. Takes some milliseconds.
-pub fn return_unused_pages() {
-    let Ok(usual_ms) = Access::<isize>::read("opt.dirty_decay_ms\0".name()) else { return };
-    // The arena, and the one that jemalloc creates for the first block of 8 MiB or more.
-    for decay in ["arena.0.dirty_decay_ms\0", "arena.1.dirty_decay_ms\0"] {
-        // A new value takes effect at once.
-        if decay.name().write(0_isize).is_ok() {
-            let _ = decay.name().write(usual_ms);
-        }
     }
 }
 
@@ -328,9 +336,31 @@ mod tests {
             let held: Vec<_> = (0..PEAK / size).map(|_| vec![1_u8; size]).collect();
             let peak = unreclaimable_bytes().unwrap();
             drop(held);
-            return_unused_pages();
+            Memory::new(None).return_unused_pages();
             assert!(unreclaimable_bytes().unwrap() + (PEAK as u64 / 2) < peak, "{size}");
         }
+    }
+
+    #[test]
+    fn a_reading_is_used_again_until_it_is_old() {
+        let last = LastReading::default();
+        let begun = Instant::now();
+        let almost = READING_VALIDITY.saturating_sub(Duration::from_nanos(1));
+        assert_eq!(last.get_or_read(begun, || Some(1)), Some(1));
+        assert_eq!(last.get_or_read(begun + almost, || Some(2)), Some(1));
+        assert_eq!(last.get_or_read(begun + READING_VALIDITY, || Some(3)), Some(3));
+        assert_eq!(last.get_or_read(begun, || Some(4)), Some(3), "another thread was faster");
+    }
+
+    #[test]
+    fn what_is_left_follows_from_the_last_reading_until_pages_are_returned() {
+        let memory = Memory::new(Some(1 << 40));
+        let limit = memory.limit_bytes().unwrap();
+        *memory.held.0.lock() = Some((Instant::now() + CHECK_INTERVAL * 1000, Some(limit - 5)));
+        assert_eq!(memory.remaining_bytes(), Some(5));
+        assert_eq!(memory.clone().current_level(), MemoryLevel::Short);
+        memory.return_unused_pages();
+        assert_ne!(memory.remaining_bytes(), Some(5));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The permits of queries and updates: two run and eight wait, at most one and two for each account. While there is not
 //! enough memory for another one, it waits too.
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::memory::{Memory, return_unused_pages};
+use penstock_base::memory::Memory;
 use penstock_base::permits::{Permit, Permits, QueuePlace};
 use penstock_resources::gateway::MemoryLevel;
 use std::sync::Arc;
@@ -120,10 +120,10 @@ impl SparqlPermits {
 
 impl Drop for SparqlPermit {
     fn drop(&mut self) {
-        let Shared { running, waiting, .. } = &*self.permits.0;
+        let Shared { running, waiting, memory, .. } = &*self.permits.0;
         if waiting.total_usage() > 0 && !self.permits.has_memory(running.total_usage() - 1) {
             // Otherwise the memory of this request would count for another second.
-            return_unused_pages();
+            memory.return_unused_pages();
         }
     }
 }

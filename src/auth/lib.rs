@@ -28,7 +28,6 @@ pub mod fetch;
 mod fixture;
 pub mod groups;
 mod guard;
-mod hex;
 pub mod keys;
 pub mod mapping;
 pub mod oidc;

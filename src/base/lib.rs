@@ -14,6 +14,7 @@ pub mod disk;
 pub mod error;
 pub mod events;
 pub mod files;
+pub mod hex;
 mod if_match;
 pub mod json;
 pub mod managed;

@@ -5,6 +5,7 @@ use super::key::ExportExt as _;
 use super::queue::ExportQueue;
 use super::uplink::Uplink;
 use super::uploads::{self, UploadFolder};
+use penstock_base::hex::encode_hex;
 use penstock_base::shared::Shared;
 use penstock_config::Compression;
 use penstock_resources::export::Export;
@@ -63,7 +64,7 @@ impl MetadataObject {
     /// Returns the metadata of an export. Returns `None` in the format `json`.
     pub(super) fn of_export(entry: &Export, text: Option<String>) -> Option<Self> {
         let (text, key) = (text?, entry.metadata_key()?);
-        let (bytes, sha256) = (text.len() as u64, file::to_hex(&Sha256::digest(&text)));
+        let (bytes, sha256) = (text.len() as u64, encode_hex(&Sha256::digest(&text)));
         Some(Self { entry: Export { bytes, sha256, key, ..entry.clone() }, text })
     }
 }

@@ -10,6 +10,7 @@ use super::uplink::Uplink;
 use nix::unistd::{AccessFlags, access};
 use penstock_base::disk;
 use penstock_base::files::PeriodicallySynced;
+use penstock_base::hex::encode_hex;
 use penstock_base::shared_folder::{SharedFolder, UnexpectedFile};
 use penstock_resources::export::{Cause, Export};
 use sha2::{Digest, Sha256};
@@ -256,7 +257,7 @@ impl FileCopy {
             hasher.update(chunk);
             target.write_all(chunk)?;
         }
-        if file::to_hex(&hasher.finalize()) != self.sha256 {
+        if encode_hex(&hasher.finalize()) != self.sha256 {
             return Err(CopyError::Damaged);
         }
         Ok(target.sync_all()?)

@@ -6,11 +6,11 @@
 //! own.
 use super::graph_lines;
 use penstock_base::files::PeriodicallySynced;
+use penstock_base::hex::encode_hex;
 use penstock_config::ExportFormat;
 use penstock_resources::export::ExportKind;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -163,7 +163,7 @@ impl Metadata {
     /// known.
     fn max_header_length(&self) -> usize {
         let mut longest =
-            Self { object_count: u64::MAX, data_checksum: to_hex(&[0; 32]), ..self.clone() };
+            Self { object_count: u64::MAX, data_checksum: encode_hex(&[0; 32]), ..self.clone() };
         if let Some(extended) = &mut longest.extended {
             ExportKind::Incremental.name().clone_into(&mut extended.kind);
             (extended.sequence, extended.commit) = (u64::MAX, u64::MAX);
@@ -242,7 +242,7 @@ impl FileWriter {
             format: self.format,
             objects: self.objects,
             bytes: bytes + self.data_bytes,
-            data_checksum: to_hex(&self.data.finalize()),
+            data_checksum: encode_hex(&self.data.finalize()),
             header_length: self.header_length,
         })
     }
@@ -307,7 +307,7 @@ pub(super) fn digest_to_end(read: &mut impl Read) -> io::Result<(u64, String)> {
     let mut bytes = 0;
     loop {
         match read.read(&mut buffer) {
-            Ok(0) => return Ok((bytes, to_hex(&hasher.finalize()))),
+            Ok(0) => return Ok((bytes, encode_hex(&hasher.finalize()))),
             Ok(n) => {
                 hasher.update(buffer.get(..n).unwrap_or_default());
                 bytes += n as u64;
@@ -316,15 +316,6 @@ pub(super) fn digest_to_end(read: &mut impl Read) -> io::Result<(u64, String)> {
             Err(error) => return Err(error),
         }
     }
-}
-
-/// Formats bytes as lowercase hexadecimal.
-pub(super) fn to_hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 #[cfg(test)]
@@ -366,8 +357,8 @@ mod tests {
                 "{\"metadata\":{\"export_date\":\"20260301T120000Z\",\"object_type\":"
             ));
             assert!(text.ends_with(&format!("}},\"data\":{data}}}")));
-            assert_eq!(finished.data_checksum, to_hex(&Sha256::digest(&data)));
-            assert_eq!(finished.sha256, to_hex(&Sha256::digest(&bytes)));
+            assert_eq!(finished.data_checksum, encode_hex(&Sha256::digest(&data)));
+            assert_eq!(finished.sha256, encode_hex(&Sha256::digest(&bytes)));
             assert_eq!(
                 (finished.bytes, finished.objects),
                 (bytes.len() as u64, objects.len() as u64)
@@ -401,7 +392,7 @@ mod tests {
             let text = std::fs::read_to_string(&path).unwrap();
             let lines: Vec<_> = objects.iter().flat_map(|object| [object, "\n"]).collect();
             assert_eq!(text, lines.concat());
-            assert_eq!(finished.data_checksum, to_hex(&Sha256::digest(&text)));
+            assert_eq!(finished.data_checksum, encode_hex(&Sha256::digest(&text)));
             assert_eq!(finished.sha256, finished.data_checksum);
             assert_eq!(finished.bytes, text.len() as u64);
             assert_eq!(
@@ -438,7 +429,7 @@ mod tests {
             let metadata = Metadata { extended, ..metadata("Pump", Some(&written)) };
             let finished = written.complete(path, &metadata).unwrap();
             let bytes = std::fs::read(path).unwrap();
-            assert_eq!(finished.sha256, to_hex(&Sha256::digest(&bytes)));
+            assert_eq!(finished.sha256, encode_hex(&Sha256::digest(&bytes)));
             let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
             let found = &value["metadata"];
             assert_eq!(

@@ -6,7 +6,7 @@ mod reserved;
 pub(super) use parse::{ExportKey, ObjectRole};
 pub(super) use reserved::{backup_root, heartbeat_key, is_reserved_key};
 
-use super::file::to_hex;
+use penstock_base::hex::encode_hex;
 use penstock_config::{ExportFormat, GraphTemplate, KeyPart, KeyTemplate, Placeholder};
 use penstock_resources::export::{Export, ExportKind};
 
@@ -237,7 +237,7 @@ fn percent_encode(name: &str) -> String {
             encoded.push(char::from(byte));
         } else {
             encoded.push('%');
-            encoded.push_str(&to_hex(&[byte]).to_ascii_uppercase());
+            encoded.push_str(&encode_hex(&[byte]).to_ascii_uppercase());
         }
     }
     encoded

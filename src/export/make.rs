@@ -10,6 +10,7 @@ use super::{ExportOptions, ExportRequester, ExporterParts, PushResult, target};
 use penstock_base::clock::Stamp;
 use penstock_base::commit::{CommitCheck, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::hex::encode_hex;
 use penstock_base::telemetry::metrics;
 use penstock_base::{run_in_background, time};
 use penstock_config::ExportFormat;
@@ -264,7 +265,7 @@ fn view_digest(business_object: &Compiled) -> String {
     let definition = &business_object.object.definition;
     let conditions = business_object.expand_conditions();
     let view = serde_json::json!([definition.name, definition.config, conditions]);
-    super::file::to_hex(&Sha256::digest(view.to_string()))
+    encode_hex(&Sha256::digest(view.to_string()))
 }
 
 /// An export that is being created. Its files are removed unless it is queued.

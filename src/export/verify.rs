@@ -1,10 +1,11 @@
 //! Verifies export files: form, count and checksum, in one pass and bounded memory.
-use super::file::{CHECKSUM_ALGORITHM, to_hex};
+use super::file::CHECKSUM_ALGORITHM;
 pub use super::file::{ExtendedMetadata, Metadata};
 use super::key;
 pub(super) use super::tokens::ParseError;
 use super::tokens::Tokenizer;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::hex::encode_hex;
 use std::fs::File;
 use std::path::Path;
 
@@ -114,7 +115,7 @@ fn compare_with_data(
         }
     };
     compare("/metadata/object_count", &expected.object_count.to_string(), &objects.to_string());
-    compare("/metadata/data_checksum", &expected.data_checksum, &to_hex(digest));
+    compare("/metadata/data_checksum", &expected.data_checksum, &encode_hex(digest));
     if findings.is_empty() { Ok(expected) } else { Err(ParseError::Mismatch(findings)) }
 }
 
@@ -258,7 +259,7 @@ mod tests {
         format!(
             "{{\"metadata\":{{\"export_date\":\"20260301T120000Z\",\"object_type\":\"Pümp \\\"1\\\"\",\
              \"object_count\":{count},\"data_checksum\":\"{}\",\"checksum_algorithm\":\"SHA-256\"   }},\"data\":{data}}}",
-            to_hex(&Sha256::digest(data))
+            encode_hex(&Sha256::digest(data))
         )
     }
 
@@ -320,7 +321,7 @@ mod tests {
         format!(
             "{{\"metadata\":{{\"export_date\":\"20260301T120000Z\",\"object_type\":\"Pump\",\
              \"object_count\":{count},\"data_checksum\":\"{}\",\"checksum_algorithm\":\"SHA-256\"{extended}}}}}",
-            to_hex(&Sha256::digest(lines))
+            encode_hex(&Sha256::digest(lines))
         )
     }
 

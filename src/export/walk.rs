@@ -10,10 +10,10 @@ mod sequences;
 pub use place::{BucketLocation, ReadCredentials};
 pub(crate) use place::{ResponseReader, retry_transient};
 
-use super::file::to_hex;
 use super::key::{self, ExportKey, ObjectRole};
 use super::verify::{self, Metadata, ParseError};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::hex::encode_hex;
 use penstock_resources::export::ExportKind;
 use place::{ObjectHeaders, ObjectReader};
 use sequences::Sequences;
@@ -449,7 +449,7 @@ fn read_object<T>(
     };
     let mut hashed = HashingReader { body, hash: Sha256::new(), bytes: 0 };
     let value = read(&mut hashed)?;
-    let found = to_hex(&hashed.hash.finalize());
+    let found = encode_hex(&hashed.hash.finalize());
     match headers.sha256 {
         Some(said) if said != found => Err(ObjectError::Damaged(format!(
             "the SHA-256 of the file and `sha256` of its metadata differ: {found}, {said}"

@@ -23,6 +23,7 @@ use penstock_base::Put;
 use penstock_base::collections;
 use penstock_base::definition::{self, MAX_NAME_CHARACTERS, missing_error};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::hex::encode_hex;
 use penstock_base::json::{self, Json, Members};
 use penstock_base::table::{AsJson, Row, Table};
 use penstock_resources::definitions::DefinitionKind;
@@ -31,7 +32,6 @@ use penstock_store::{Error, Pattern, Read, Transaction};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 
 /// The namespaces, by name.
 const NAMESPACES: Table<String, AsJson<Namespace>> = Table::new(collections::NAMESPACES);
@@ -118,10 +118,7 @@ impl Namespace {
             .chain_update([0])
             .chain_update(&self.uri_base)
             .finalize();
-        digest.iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        encode_hex(&digest)
     }
 }
 

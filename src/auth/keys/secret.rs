@@ -1,6 +1,6 @@
 //! The format of an API key: `penstock_`, 43 random letters and digits (256 bits), and a checksum of 6 characters. With
 //! the checksum, a mistyped or truncated key is detected without a lookup.
-use crate::hex::encode_hex;
+use penstock_base::hex::encode_hex;
 use rand::distr::{Alphanumeric, SampleString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;

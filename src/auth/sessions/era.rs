@@ -1,7 +1,7 @@
 //! The era of sessions: one boot of the machine with one data directory. Sessions of another era have ended.
-use crate::hex::encode_hex;
 use nix::time::{ClockId, clock_gettime};
 use penstock_base::files::write_atomically;
+use penstock_base::hex::encode_hex;
 use rand::RngCore;
 use std::path::Path;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The checksum over all frames of an era. It does not depend on how they are divided into segments, and continues from
 //! its 32 bytes.
-use crate::file::to_hex;
+use penstock_base::hex::encode_hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -23,7 +23,7 @@ impl Checksum {
 
 impl std::fmt::Display for Checksum {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&to_hex(&self.0))
+        f.write_str(&encode_hex(&self.0))
     }
 }
 

@@ -4,8 +4,8 @@ use super::chain::Checksum;
 use super::head::MarkedTime;
 use super::plan::Segment;
 use super::secrecy::{BackupKey, DecryptionError, EncryptedWriter, HeadSecret};
-use crate::file::to_hex;
 use penstock_base::files::PeriodicallySynced;
+use penstock_base::hex::encode_hex;
 use penstock_store::{Backup, FrameReader, ReadStore};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
@@ -245,7 +245,7 @@ fn begin_object(
 fn finish_object(out: EncryptedWriter<HashedFile>) -> io::Result<FinishedFile> {
     let mut file = out.finish()?;
     file.flush()?;
-    Ok(FinishedFile { bytes: file.bytes, sha256: to_hex(file.digest.finish().as_ref()) })
+    Ok(FinishedFile { bytes: file.bytes, sha256: encode_hex(file.digest.finish().as_ref()) })
 }
 
 /// An object that is being read, after its first line.

@@ -12,6 +12,7 @@ use crate::uplink::{Traffic, Uplink};
 use crate::uploads::UploadFolder;
 use crate::{DeliveryTimings, ExporterParts, file};
 use jiff::Timestamp;
+use penstock_base::hex::encode_hex;
 use penstock_base::shared::Shared;
 use penstock_config::{Compression, TargetKind, Targets};
 use penstock_resources::export::{Cause, Export, ExportKind, ExportStatus};
@@ -357,7 +358,7 @@ impl Objects for TargetObjects {
 /// known again after a restart.
 fn describe_upload(upload: &Upload, target: &str) -> Export {
     Export {
-        id: format!("backup-{}", file::to_hex(&digest(upload.key.as_bytes()))),
+        id: format!("backup-{}", encode_hex(&digest(upload.key.as_bytes()))),
         business_object: String::new(),
         business_object_name: String::new(),
         target: target.to_owned(),

@@ -8,10 +8,10 @@ use super::plan::{EraObjects, Segment, sort_by_era};
 use super::secrecy::{BackupKey, HeadSecret};
 use crate::DeliveryTimings;
 use crate::cause::DeliveryFailure;
-use crate::file::to_hex;
 use crate::target;
 use crate::walk::retry_transient;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::hex::encode_hex;
 use penstock_config::Targets;
 use ring::digest::{Context, SHA256};
 use std::collections::BTreeMap;
@@ -402,6 +402,6 @@ impl<O: Objects> Hashing<'_, O> {
     /// Reads the rest. Returns the number of bytes, and the SHA-256 of all of them in hex.
     fn finish(mut self) -> io::Result<(u64, String)> {
         io::copy(&mut self, &mut io::sink())?;
-        Ok((self.bytes, to_hex(self.digest.finish().as_ref())))
+        Ok((self.bytes, encode_hex(self.digest.finish().as_ref())))
     }
 }

@@ -1,10 +1,10 @@
 //! The key of a backup: objects are encrypted in the age format (<https://age-encryption.org/v1>), and the head has an
 //! HMAC. Only this file uses `age`.
 use super::chain::from_hex;
-use crate::file::to_hex;
 use age::secrecy::ExposeSecret as _;
 use age::x25519::{Identity, Recipient};
 use age::{DecryptError, Decryptor, Encryptor};
+use penstock_base::hex::encode_hex;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -93,7 +93,7 @@ impl BackupKey {
             Self::Recipient(recipient) => recipient.clone(),
         };
         let digest = Sha256::digest(recipient.to_string());
-        Some(to_hex(digest.get(..FINGERPRINT_BYTES).unwrap_or_default()))
+        Some(encode_hex(digest.get(..FINGERPRINT_BYTES).unwrap_or_default()))
     }
 
     /// Returns whether the HMAC needs a secret of its own.
@@ -151,7 +151,7 @@ impl BackupKey {
     /// Computes the HMAC of a head, in hex. `secret` is the secret of its own. Returns `None` without a key, and for a
     /// recipient without that secret.
     pub(super) fn compute_mac(&self, secret: Option<&HeadSecret>, bytes: &[u8]) -> Option<String> {
-        Some(to_hex(hmac::sign(&self.head_key(secret)?, bytes).as_ref()))
+        Some(encode_hex(hmac::sign(&self.head_key(secret)?, bytes).as_ref()))
     }
 
     /// Returns whether this is the HMAC of a head.
@@ -182,7 +182,7 @@ impl BackupKey {
 
 /// Returns a random secret.
 pub(super) fn random_secret() -> HeadSecret {
-    HeadSecret(to_hex(&rand::random::<[u8; SECRET_BYTES]>()))
+    HeadSecret(encode_hex(&rand::random::<[u8; SECRET_BYTES]>()))
 }
 
 /// Why a stream cannot be decrypted.

@@ -18,11 +18,11 @@ use super::ship::Phase;
 use super::state::{BackupFolder, LocalState};
 use super::worker::{ShipWorker, Step};
 use crate::delivery_loop::DeliveryQueue as _;
-use crate::file::to_hex;
 use bucket::{Fault, MemoryBucket};
 use jiff::{SignedDuration, Timestamp};
 use machine::{Action, GATEWAY, Machine, Running, content, request, store_dir};
 use penstock_base::error::ErrorClass;
+use penstock_base::hex::encode_hex;
 use penstock_store::{Options, SEQUENCE_JUMP, Store};
 use proptest::prelude::*;
 use sha2::{Digest as _, Sha256};
@@ -258,7 +258,7 @@ fn a_leftover_is_replaced_and_what_counts_is_not() {
     machine.check_restore();
     let path = machine.dir.path().join("other");
     std::fs::write(&path, b"other").unwrap();
-    let sha256 = to_hex(&Sha256::digest(b"other"));
+    let sha256 = encode_hex(&Sha256::digest(b"other"));
     let base = bucket.keys(".base").pop().unwrap();
     for (key, is_base) in [(key, false), (base, true)] {
         let upload = Upload { key, path: path.clone(), bytes: 5, sha256: sha256.clone(), is_base };

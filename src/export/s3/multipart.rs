@@ -11,6 +11,7 @@ use crate::cause::DeliveryFailure;
 use crate::delivery::{ObjectContent, Replaces};
 use crate::uplink::Uplink;
 use crate::uploads::{UploadFolder, UploadRecord, UploadedPart};
+use penstock_base::hex::encode_hex;
 use penstock_resources::export::{Cause, Export};
 use reqwest::Method;
 use std::fmt::Write as _;
@@ -345,7 +346,7 @@ async fn digest_range(
             context.update(chunk);
             at += left as u64;
         }
-        Ok(crate::file::to_hex(context.finish().as_ref()))
+        Ok(encode_hex(context.finish().as_ref()))
     })
     .await
 }

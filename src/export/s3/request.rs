@@ -7,6 +7,7 @@ use crate::transport::{self, HttpAnswer, LostRequest, Progress, RequestError, fi
 use crate::uplink::Uplink;
 use chrono::DateTime;
 use penstock_base::clock;
+use penstock_base::hex::encode_hex;
 use penstock_config::TargetKind;
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response, Url};
@@ -285,7 +286,7 @@ impl S3Client {
         let key =
             signing::signing_key(&now, &self.secret, &self.region, "s3").map_err(not_created)?;
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key);
-        let signature = crate::file::to_hex(ring::hmac::sign(&key, text.as_bytes()).as_ref());
+        let signature = encode_hex(ring::hmac::sign(&key, text.as_bytes()).as_ref());
         let names = signing::signed_header_string(&headers);
         let authorization =
             signing::authorization_header(&self.key_id, &now, &self.region, &names, &signature)
@@ -299,7 +300,7 @@ impl S3Client {
 
 /// Computes a SHA-256 in lowercase hex.
 pub(super) fn sha256_hex(bytes: &[u8]) -> String {
-    crate::file::to_hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
+    encode_hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
 }
 
 fn header_value(text: &str) -> Result<HeaderValue, LostRequest> {

@@ -1,9 +1,9 @@
 //! An export file as the body of an ingestion. Its metadata is checked, and not stored.
 use super::{Mode, Request};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::hex::encode_hex;
 use penstock_base::json::{DataBody, Json};
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 
 /// Whether an object only names itself, as all objects in a file of deletions do.
 pub(super) fn has_only_uri(object: &Json) -> bool {
@@ -23,11 +23,7 @@ pub(super) fn check_metadata(
 ) -> Result<Finding, GatewayError> {
     let name = &request.business_object.object.definition.name;
     let data = request.body.text().get(around.data.clone()).unwrap_or_default();
-    let checksum = Sha256::digest(data).iter().fold(String::new(), |mut text, byte| {
-        // Writing into a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    });
+    let checksum = encode_hex(&Sha256::digest(data));
     let expected = [
         ("object_type", Json::String(name.clone()), "the Business Object of the request"),
         ("object_count", Json::Number(around.count.to_string()), "as `data` has it"),

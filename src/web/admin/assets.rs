@@ -1,11 +1,11 @@
 //! The scripts and styles of the pages, in the binary. Their addresses contain their hash, so that browsers
 //! can cache them without limit and still get the version of the page.
+use penstock_base::hex::encode_hex;
 use penstock_http::problem::Problem;
 use salvo::http::ResBody;
 use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use salvo::{Request, Response, handler};
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 /// One file.
@@ -79,11 +79,7 @@ static HASH: LazyLock<String> = LazyLock::new(|| {
     for asset in &ASSETS {
         hash.update(asset.text);
     }
-    hash.finalize().iter().take(8).fold(String::new(), |mut text, byte| {
-        // Writing into a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    encode_hex(hash.finalize().get(..8).unwrap_or_default())
 });
 
 /// Returns the path of the file of this name, without the prefix.

@@ -1,11 +1,11 @@
 //! The real S3 servers: checks the content of their buckets, and sets permissions.
 use super::{Plant, find_target, plant_a, until_entry};
+use penstock_base::hex::encode_hex;
 use penstock_config::{Compression, ExportFormat, KeyTemplate, Target, TargetKind, Targets};
 use penstock_export::{DeliveryTimings, ExportExt as _, Exporter};
 use penstock_resources::export::{Cause, Export};
 use s3::region::Region;
 use s3::signing;
-use std::fmt::Write as _;
 use std::process::Command;
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -159,10 +159,7 @@ impl Server {
         let key = signing::signing_key(&now, &self.secret, &region, "s3").unwrap();
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key);
         let signature = ring::hmac::sign(&key, text.as_bytes());
-        let signature = signature.as_ref().iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
+        let signature = encode_hex(signature.as_ref());
         let names = signing::signed_header_string(&headers);
         let authorization =
             signing::authorization_header(&self.key, &now, &region, &names, &signature).unwrap();

@@ -4,9 +4,9 @@ use crate::backup::place::{
     SmallObject, Upload,
 };
 use crate::cause::DeliveryFailure;
-use crate::file::to_hex;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
+use penstock_base::hex::encode_hex;
 use penstock_resources::export::Cause;
 use penstock_store::{Error, Store};
 use sha2::{Digest as _, Sha256};
@@ -140,7 +140,7 @@ impl Objects for MemoryBucket {
     async fn find_other(&self, upload: &Upload) -> Result<Option<OtherObject>, DeliveryFailure> {
         self.request(|state, _| {
             let found = state.objects.get(&upload.key)?;
-            let is_same = to_hex(&Sha256::digest(&found.bytes)) == upload.sha256;
+            let is_same = encode_hex(&Sha256::digest(&found.bytes)) == upload.sha256;
             (!is_same).then(|| OtherObject { etag: Some(found.etag.clone()) })
         })
     }
@@ -152,7 +152,7 @@ impl Objects for MemoryBucket {
     ) -> Result<(), DeliveryFailure> {
         // As the code that delivers exports.
         let bytes = std::fs::read(&upload.path).unwrap_or_default();
-        if to_hex(&Sha256::digest(&bytes)) != upload.sha256 {
+        if encode_hex(&Sha256::digest(&bytes)) != upload.sha256 {
             return Err(DeliveryFailure::of_gateway("the file is damaged"));
         }
         let busy = self.0.lock().busy.clone();

@@ -261,7 +261,7 @@ fn put_for_business_object(
         if before.uri_base == namespace.uri_base && before.generator == namespace.generator {
             return Ok(Put::Replaced(before.clone()));
         }
-        if let Some(why) = unchangeable_reason_except(transaction, before, business_object)? {
+        if let Some(why) = unchangeable_reason(transaction, before, business_object)? {
             return Err(GatewayError::new(
                 ErrorClass::Conflict,
                 format!(
@@ -315,7 +315,7 @@ fn check_base_is_free(namespace: &Namespace, known: &KnownNamespaces) -> Result<
 pub fn delete(transaction: &mut Transaction<'_>, name: &str) -> Result<(), GatewayError> {
     let namespace =
         get(transaction, name)?.ok_or_else(|| missing_error(DefinitionKind::Namespace, name))?;
-    if let Some(why) = undeletable_reason(transaction, &namespace)? {
+    if let Some(why) = undeletable_reason(transaction, &namespace, None)? {
         return Err(GatewayError::new(
             ErrorClass::Conflict,
             format!("the namespace {name:?} is used: {why}"),
@@ -371,36 +371,23 @@ pub(super) fn check_base(base: &str) -> Result<(), String> {
     }
 }
 
-/// Returns why a namespace can no longer be changed; `None` if it can.
+/// Returns why a namespace can no longer be changed; `None` if it can. Ignores the use by the Business Object with the id
+/// `business_object`.
 pub fn unchangeable_reason(
-    read: &impl Read,
-    namespace: &Namespace,
-) -> Result<Option<String>, Error> {
-    unchangeable_reason_except(read, namespace, None)
-}
-
-/// As [`find_use`], but ignores the use by the Business Object with the id `business_object`.
-fn unchangeable_reason_except(
     read: &impl Read,
     namespace: &Namespace,
     business_object: Option<&str>,
 ) -> Result<Option<String>, Error> {
-    if let Some(why) = undeletable_reason_except(read, namespace, business_object)? {
+    if let Some(why) = undeletable_reason(read, namespace, business_object)? {
         return Ok(Some(why));
     }
     let has_counter = COUNTERS.contains(read, &namespace.uri_base)?;
     Ok(has_counter.then(|| "its counter has issued numbers".to_owned()))
 }
 
-/// Returns why a namespace cannot be deleted; `None` if it can.
+/// Returns why a namespace cannot be deleted; `None` if it can. Ignores the use by the Business Object with the id
+/// `business_object`.
 pub fn undeletable_reason(
-    read: &impl Read,
-    namespace: &Namespace,
-) -> Result<Option<String>, Error> {
-    undeletable_reason_except(read, namespace, None)
-}
-
-fn undeletable_reason_except(
     read: &impl Read,
     namespace: &Namespace,
     business_object: Option<&str>,

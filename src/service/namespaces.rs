@@ -150,8 +150,8 @@ pub async fn find_namespace_use(gateway: &Gateway, name: &str) -> Result<Namespa
         let found = namespace::get(&read, &name)?;
         let namespace = found.ok_or_else(|| missing_error(Namespaces::KIND, &name))?;
         Ok(NamespaceUse {
-            unchangeable_reason: namespace::unchangeable_reason(&read, &namespace)?,
-            undeletable_reason: namespace::undeletable_reason(&read, &namespace)?,
+            unchangeable_reason: namespace::unchangeable_reason(&read, &namespace, None)?,
+            undeletable_reason: namespace::undeletable_reason(&read, &namespace, None)?,
             namespace: show_namespace(namespace, &known),
         })
     };

@@ -14,7 +14,7 @@ use std::fmt;
 /// Describes the error, with its line and column.
 pub(super) fn parse(text: &str) -> Result<Vec<(String, RawValue)>, String> {
     let shape: Value = serde_yaml::from_str(text)
-        .map_err(|error| describe_duplicate_key(text).unwrap_or_else(|| error.to_string()))?;
+        .map_err(|error| find_names(text).1.unwrap_or_else(|| error.to_string()))?;
     let tree = TreeSeed(&shape)
         .deserialize(serde_yaml::Deserializer::from_str(text))
         .map_err(|e| e.to_string())?;
@@ -31,57 +31,6 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, RawValue)>, String> {
     Ok(found)
 }
 
-/// Describes the first key that occurs twice in a mapping, because `serde_yaml` names neither line.
-fn describe_duplicate_key(text: &str) -> Option<String> {
-    /// The keys of an open mapping with their lines, and whether the next node is one.
-    struct Keys {
-        lines: HashMap<String, usize>,
-        is_next: bool,
-    }
-    let mut parser = Parser::new_from_str(text);
-    // A list has no keys.
-    let mut open: Vec<Option<Keys>> = Vec::new();
-    while let Some(Ok((event, span))) = parser.next_event() {
-        if matches!(event, Event::SequenceEnd | Event::MappingEnd) {
-            open.pop();
-            continue;
-        }
-        let is_node = matches!(
-            event,
-            Event::Scalar(..)
-                | Event::Alias(..)
-                | Event::SequenceStart(..)
-                | Event::MappingStart(..)
-        );
-        let (line, is_top) = (span.start.line(), open.len() == 1);
-        if is_node && let Some(Some(keys)) = open.last_mut() {
-            if keys.is_next
-                && let Event::Scalar(key, ..) = &event
-                && let Some(first) = keys.lines.insert(key.to_string(), line)
-            {
-                let remedy = if is_top && key == "security" {
-                    "write `security.mode` for the one with a value, such as `security.mode: oauth2`, or put \
-                     `mode: oauth2` below the other one, beside `role`"
-                } else {
-                    "move the keys of both below one of them"
-                };
-                return Some(format!(
-                    "line {line}: the duplicate key {key:?}, which is in line {first} already; {remedy}"
-                ));
-            }
-            keys.is_next = !keys.is_next;
-        }
-        match event {
-            Event::SequenceStart(..) => open.push(None),
-            Event::MappingStart(..) => {
-                open.push(Some(Keys { lines: HashMap::new(), is_next: true }));
-            }
-            _ => {}
-        }
-    }
-    None
-}
-
 /// The line of a name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NameLine {
@@ -93,15 +42,21 @@ pub(super) struct NameLine {
 
 /// Returns the line on which each name begins. Of a name that occurs twice, that is the last one, whose value is in force.
 pub(super) fn find_lines(text: &str) -> HashMap<String, NameLine> {
+    find_names(text).0
+}
+
+/// Returns the line of each name, and describes the first key that occurs twice in a mapping, because `serde_yaml` names
+/// neither line.
+fn find_names(text: &str) -> (HashMap<String, NameLine>, Option<String>) {
     /// A mapping or list that is not closed yet.
     enum Open {
-        /// Its name, and the name of the key whose value comes next.
-        Map { name: String, next: Option<String> },
+        /// Its name, the lines of its keys, and the name of the key whose value comes next.
+        Map { name: String, keys: HashMap<String, usize>, next: Option<String> },
         /// Its name, and the index of the item that comes next.
         List { name: String, index: usize },
     }
     let mut parser = Parser::new_from_str(text);
-    let (mut lines, mut open) = (HashMap::new(), Vec::<Open>::new());
+    let (mut lines, mut duplicate, mut open) = (HashMap::new(), None, Vec::<Open>::new());
     while let Some(Ok((event, span))) = parser.next_event() {
         if matches!(event, Event::SequenceEnd | Event::MappingEnd) {
             open.pop();
@@ -116,30 +71,38 @@ pub(super) fn find_lines(text: &str) -> HashMap<String, NameLine> {
         ) {
             continue;
         }
+        let (number, is_top) = (span.start.line(), open.len() == 1);
+        let line = NameLine { number, is_alias: false };
         let name = match open.last_mut() {
             None => String::new(),
             Some(Open::List { name, index }) => {
                 let item = format!("{name}[{index}]");
                 *index += 1;
-                lines.insert(item.clone(), NameLine { number: span.start.line(), is_alias: false });
+                lines.insert(item.clone(), line);
                 item
             }
-            Some(Open::Map { name, next }) => match (next.take(), &event) {
+            Some(Open::Map { name, keys, next }) => match (next.take(), &event) {
                 (Some(full), _) => full,
                 (None, Event::Scalar(key, ..)) => {
+                    if let Some(first) = keys.insert(key.to_string(), number) {
+                        duplicate.get_or_insert_with(|| {
+                            describe_duplicate_key(key, [first, number], is_top)
+                        });
+                    }
                     let full = join_names(name, key);
-                    let line = NameLine { number: span.start.line(), is_alias: false };
                     lines.insert(full.clone(), line);
                     *next = Some(full);
                     continue;
                 }
-                // A key that is no text; reading the document has refused it.
-                (None, _) => return lines,
+                // A key that is no text. No setting has this name.
+                (None, _) => next.insert(join_names(name, "?")).clone(),
             },
         };
         match event {
             Event::SequenceStart(..) => open.push(Open::List { name, index: 0 }),
-            Event::MappingStart(..) => open.push(Open::Map { name, next: None }),
+            Event::MappingStart(..) => {
+                open.push(Open::Map { name, keys: HashMap::new(), next: None });
+            }
             Event::Alias(..) => {
                 if let Some(line) = lines.get_mut(&name) {
                     line.is_alias = true;
@@ -148,7 +111,18 @@ pub(super) fn find_lines(text: &str) -> HashMap<String, NameLine> {
             _ => {}
         }
     }
-    lines
+    (lines, duplicate)
+}
+
+/// Describes a key that is in both lines. A key that `is_top` is in no other one.
+fn describe_duplicate_key(key: &str, [first, second]: [usize; 2], is_top: bool) -> String {
+    let remedy = if is_top && key == "security" {
+        "write `security.mode` for the one with a value, such as `security.mode: oauth2`, or put `mode: oauth2` below the \
+         other one, beside `role`"
+    } else {
+        "move the keys of both below one of them"
+    };
+    format!("line {second}: the duplicate key {key:?}, which is in line {first} already; {remedy}")
 }
 
 /// Returns the line of a name, counted from 1. Below an alias, that is the line of the alias. `None` if it is unknown.
@@ -335,6 +309,7 @@ mod tests {
                 "security: oauth2\nx: 1\nsecurity:\n  role: {admin: A}\n",
                 "line 3: the duplicate key \"security\"",
             ),
+            ("? [a, b]\n: 1\nc: 1\nc: 2\n", "line 4: the duplicate key \"c\""),
             ("security: oauth2\nsecurity: {role: {}}\n", "`security.mode: oauth2`"),
             ("- a\n", "names with values"),
             ("a: !secret x\n", "tag"),

@@ -64,6 +64,21 @@ pub type VisitValue<'v> = dyn FnMut(&ValueKey, NamedOrBlankNode) -> ControlFlow<
 /// A document's key and value.
 pub type Document = (Vec<u8>, Vec<u8>);
 
+/// Returns what `visit` passes to its function, at most `limit`. Reads nothing if that is 0.
+pub(crate) fn collect_first<T>(
+    limit: usize,
+    visit: impl FnOnce(&mut dyn FnMut(T) -> ControlFlow<()>) -> Result<(), Error>,
+) -> Result<Vec<T>, Error> {
+    let mut found = Vec::new();
+    if limit > 0 {
+        visit(&mut |one| {
+            found.push(one);
+            if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+    }
+    Ok(found)
+}
+
 /// The read operations of a reader, a snapshot and a transaction.
 pub trait Read {
     /// Reads the quads of a subject into `quads`, replacing its content.

@@ -1,7 +1,8 @@
 //! Reading committed data.
 use crate::index::{Index, PageCursor, View};
 use crate::read::{
-    Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter, VisitValue, read_through,
+    Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter, VisitValue,
+    collect_first, read_through,
 };
 use crate::subject_quads::SubjectQuads;
 use crate::{Error, FastSet, ValueRange};
@@ -74,15 +75,9 @@ impl Read for View<'_> {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error> {
-        let mut found = Vec::new();
-        if limit == 0 {
-            return Ok(found);
-        }
-        self.visit_subjects(filter, after, &mut |iri, _| {
-            found.push(NamedNode::new_unchecked(iri));
-            if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
-        Ok(found)
+        collect_first(limit, |found| {
+            self.visit_subjects(filter, after, &mut |iri, _| found(NamedNode::new_unchecked(iri)))
+        })
     }
 
     fn list_to_read(
@@ -107,19 +102,7 @@ impl Read for View<'_> {
         collection: &str,
         range: DocumentRange<'_>,
     ) -> Result<Vec<Document>, Error> {
-        let mut found = Vec::new();
-        if range.limit == 0 {
-            return Ok(found);
-        }
-        self.visit_documents(collection, range, &mut |document| {
-            found.push(document);
-            if found.len() < range.limit {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            }
-        })?;
-        Ok(found)
+        collect_first(range.limit, |found| self.visit_documents(collection, range, found))
     }
 
     fn visit_values(

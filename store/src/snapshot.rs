@@ -69,15 +69,7 @@ impl Snapshot {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<ListedSubject>, Error> {
-        let (mut found, instance) = (Vec::new(), self.instance());
-        if limit == 0 {
-            return Ok(found);
-        }
-        self.view().visit_subjects(filter, after, &mut |iri, id| {
-            found.push(ListedSubject { iri: NamedNode::new_unchecked(iri), id, instance });
-            if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
-        Ok(found)
+        self.view().list_by_iri(filter, after, limit)
     }
 
     pub(crate) fn view(&self) -> View<'_> {

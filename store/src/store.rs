@@ -14,7 +14,7 @@ use crate::{
 };
 use oxrdf::NamedNode;
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::ops::{ControlFlow, Deref};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -182,21 +182,19 @@ impl ReadStore {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error> {
-        let mut found = Vec::new();
-        let listing = self.inner().lock_index().view().begin_listing(filter, after)?;
-        let Some(mut listing) = listing.filter(|_| limit > 0) else { return Ok(found) };
-        let visit = &mut |iri: &str, _| {
-            found.push(NamedNode::new_unchecked(iri));
-            if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        };
-        while self
-            .inner()
-            .lock_index()
-            .view()
-            .continue_listing(&mut listing, after, visit)?
-            .is_continue()
-        {}
-        Ok(found)
+        collect_first(limit, |found| {
+            let listing = self.inner().lock_index().view().begin_listing(filter, after)?;
+            let Some(mut listing) = listing else { return Ok(()) };
+            let visit = &mut |iri: &str, _| found(NamedNode::new_unchecked(iri));
+            while self
+                .inner()
+                .lock_index()
+                .view()
+                .continue_listing(&mut listing, after, visit)?
+                .is_continue()
+            {}
+            Ok(())
+        })
     }
 }
 

@@ -7,10 +7,10 @@ use super::key::{Code, KeyBuffer, build_key, damaged_entry, tree};
 use super::quad_scan::KeyScan;
 use super::subjects::CompiledFilter;
 use super::{BlockHint, View};
+use crate::read::collect_first;
 use crate::varint::Input;
 use crate::{Error, ListedSubject, SubjectFilter, term};
 use oxrdf::NamedNode;
-use std::ops::ControlFlow;
 
 /// Returns the next id; `None` at the end.
 type NextId<'n> = dyn FnMut() -> Result<Option<u64>, Error> + 'n;
@@ -43,7 +43,7 @@ impl View<'_> {
                 });
             }
             let Some(mut prefix) = take_prefix(&mut rest) else {
-                return self.list_by_iri(filter, after, limit);
+                return self.list_by_iri(filter, after.map(|after| after.iri.as_str()), limit);
             };
             let prefix_bytes = prefix.len();
             prefix.extend_number(next);
@@ -95,20 +95,19 @@ impl View<'_> {
         self.has_all_values(rest, subject.id())
     }
 
-    fn list_by_iri(
+    /// Lists the subjects that satisfy `filter`: see [`crate::Read::list_subjects`].
+    pub(crate) fn list_by_iri(
         &self,
         filter: &SubjectFilter,
-        after: Option<&ListedSubject>,
+        after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<ListedSubject>, Error> {
-        let mut found = Vec::new();
-        let after = after.map(|after| after.iri.as_str());
-        self.visit_subjects(filter, after, &mut |iri, id| {
-            let iri = NamedNode::new_unchecked(iri);
-            found.push(ListedSubject { iri, id, instance: self.instance });
-            if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
-        Ok(found)
+        collect_first(limit, |found| {
+            self.visit_subjects(filter, after, &mut |iri, id| {
+                let iri = NamedNode::new_unchecked(iri);
+                found(ListedSubject { iri, id, instance: self.instance })
+            })
+        })
     }
 }
 

@@ -117,22 +117,7 @@ impl<R: Read> Read for VisibleObjects<'_, R> {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error> {
-        let mut visible = Vec::new();
-        let mut after = after.map(str::to_owned);
-        loop {
-            let wanted = limit - visible.len();
-            let found = self.read.list_subjects(filter, after.as_deref(), wanted)?;
-            let is_last = found.len() < wanted;
-            after = found.last().map(|uri| uri.as_str().to_owned());
-            for uri in found {
-                if !self.is_hidden(uri.as_ref().into())? {
-                    visible.push(uri);
-                }
-            }
-            if is_last || visible.len() == limit {
-                return Ok(visible);
-            }
-        }
+        self.read.list_subjects(filter, after, limit)
     }
 
     fn list_to_read(
@@ -194,18 +179,23 @@ impl<R> fmt::Debug for VisibleObjects<'_, R> {
 mod tests {
     use super::*;
     use crate::mapping::compile;
-    use crate::search::{SearchBudget, count_objects};
+    use crate::search::{
+        ReferenceFilter, Search, SearchBudget, count_objects, find_page, find_referrers,
+    };
     use crate::testing::{Fixture, insert_quad};
     use oxrdf::Literal;
+    use std::sync::Arc;
     use std::time::Duration;
 
     #[test]
     fn a_page_of_hidden_objects_is_a_page_so_that_a_search_can_check_its_time() {
-        let config = "type: object\npath: Pump:.\nfields: {name: {type: string, path: <urn:name>}}";
+        let config =
+            "type: object\npath: Pump:.\nfields: {feeds: {type: resource, path: <urn:feeds>}}";
         let fixture = Fixture::new(compile(config).unwrap().root);
-        let kind = Literal::from("pump");
+        let (kind, fed) = (Literal::from("pump"), NamedNode::new_unchecked("urn:9"));
         for (uri, graph) in [("urn:1", "http://x/Other/"), ("urn:2", "http://x/Pump/")] {
             insert_quad(&fixture.store, uri, "urn:kind", kind.clone(), graph);
+            insert_quad(&fixture.store, uri, "urn:feeds", fed.clone(), graph);
         }
         let having = vec![(NamedNode::new_unchecked("urn:kind"), kind.into())];
         let all = Compiled { conditions: having.clone(), ..fixture.business_object.clone() };
@@ -216,7 +206,17 @@ mod tests {
         let page = visible.list_to_read(&filter, None, 1).unwrap();
         let hidden: Vec<&str> = page.iter().map(|listed| listed.iri.as_str()).collect();
         assert_eq!(hidden, ["urn:1"]);
+        let page = visible.list_subjects(&filter, None, 1).unwrap();
+        assert_eq!(page, [NamedNode::new_unchecked("urn:1")]);
         let budget = SearchBudget::new(10, Duration::from_mins(1));
         assert_eq!(count_objects(&visible, &all, None, &budget).unwrap(), 1);
+        let search = Search { limit: 10, ..Search::default() };
+        let page = find_page(&visible, &all, &search, &budget).unwrap();
+        let found: Vec<&str> = page.found.iter().map(|found| found.uri.as_str()).collect();
+        assert_eq!(found, ["urn:2"]);
+        let (all, any) = ([Arc::new(all)], ReferenceFilter::default());
+        let page = find_referrers(&visible, &all, &fed, any, None, 10, &budget).unwrap();
+        let found: Vec<&str> = page.found.iter().map(|found| found.uri.as_str()).collect();
+        assert_eq!(found, ["urn:2"]);
     }
 }

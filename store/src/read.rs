@@ -121,7 +121,8 @@ pub trait Read {
 
     /// Returns the IRIs of the subjects that satisfy `filter`, in code point order: at most `limit`, starting
     /// after `after`. Blank nodes are excluded. A page can cost more than its length, because subjects that do
-    /// not match may have to be tested too.
+    /// not match may have to be tested too. It can have subjects that [`Self::is_hidden`] leaves out, so that the caller can
+    /// limit how many it passes.
     fn list_subjects(
         &self,
         filter: &SubjectFilter,
@@ -131,7 +132,7 @@ pub trait Read {
 
     /// Lists the subjects that satisfy `filter`, as [`Self::list_subjects`] does, in the order in which [`Self::read_listed`]
     /// reads them fastest: at most `limit`, and none only at the end. `after` is the last one of the page before, of the same
-    /// state. A page can have subjects that [`Self::is_hidden`] leaves out, so that the caller can limit how many it passes.
+    /// state.
     fn list_to_read(
         &self,
         filter: &SubjectFilter,

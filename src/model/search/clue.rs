@@ -15,7 +15,7 @@ const MAX_COLLECTED_OBJECTS: usize = 10_000;
 /// The maximum number of listings that are merged.
 const MAX_MERGED_LISTINGS: usize = 100;
 /// The number of objects that are listed at a time.
-const LISTED_PER_PAGE: usize = 1_000;
+const LISTED_PER_PAGE: usize = if cfg!(test) { 2 } else { 1_000 };
 /// The maximum number of values that are read rather than the objects with a value of type resource, whose number is unknown.
 const MAX_PREFERRED_VALUES: u64 = if cfg!(test) { 4 } else { 1_000 };
 
@@ -286,14 +286,18 @@ impl<R: Read> ClueFinder<'_, R> {
                 self.budget.check_time()?;
                 let page = self.read.list_subjects(&filter, after.as_deref(), LISTED_PER_PAGE)?;
                 let is_last = page.len() < LISTED_PER_PAGE;
-                gathered.extend(page.into_iter().map(NamedNode::into_string));
+                after = page.last().map(|uri| uri.as_str().to_owned());
+                for uri in page {
+                    if !self.read.is_hidden(uri.as_ref().into())? {
+                        gathered.insert(uri.into_string());
+                    }
+                }
                 if gathered.len() > MAX_COLLECTED_OBJECTS {
                     return Ok(None);
                 }
                 if is_last {
                     break;
                 }
-                after = gathered.last().cloned();
             }
         }
         Ok(Some(gathered))

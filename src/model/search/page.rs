@@ -379,6 +379,9 @@ impl<'r, R: Read> PageSearch<'r, R> {
             }
             let uris = self.source.list_after(self.read, after.as_deref(), limit)?;
             for uri in &uris {
+                if self.read.is_hidden(uri.as_ref().into())? {
+                    continue;
+                }
                 self.budget.count_examined(1)?;
                 let is_member = self.source.has_only_members() || self.is_member(uri)?;
                 if is_member && !visit(Some(uri))? {

@@ -268,13 +268,18 @@ impl<R: Read> ReferrerSearch<'_, R> {
             let mut from = after.cloned();
             let mut listed = 0;
             while listed < wanted {
+                self.budget.check_time()?;
                 let limit = (wanted - listed).min(MAX_LISTED_OBJECTS);
                 let uris = self.read.list_subjects(&filter, from.as_deref(), limit)?;
-                self.budget.count_examined(uris.len())?;
-                listed += uris.len();
                 let is_last = uris.len() < limit;
                 from = uris.last().map(|uri| uri.as_str().to_owned());
-                found.extend(uris.into_iter().map(NamedNode::into_string));
+                for uri in uris {
+                    if !self.read.is_hidden(uri.as_ref().into())? {
+                        self.budget.count_examined(1)?;
+                        listed += 1;
+                        found.insert(uri.into_string());
+                    }
+                }
                 if is_last {
                     break;
                 }

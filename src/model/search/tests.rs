@@ -371,6 +371,20 @@ fn referrers_have_the_uri_in_an_ordered_array() {
 }
 
 #[test]
+fn all_subjects_of_each_value_are_collected() {
+    // Those of the second value are on two pages, and come before that of the first one.
+    let linked = |uri: &str, link: &str| json!({"uri": uri, "link": link});
+    let mut objects = vec![linked("urn:o:9", "urn:a")];
+    objects.extend(["urn:o:1", "urn:o:2", "urn:o:3"].map(|uri| linked(uri, "urn:b")));
+    let fixture = fixture_with(&Value::from(objects));
+    let (snapshot, link) =
+        (fixture.store.snapshot().unwrap(), NamedNode::new_unchecked("urn:p:link"));
+    let values = ["urn:a".to_owned(), "urn:b".to_owned()].into();
+    let found = super::clue::find_subjects_linking_to(&snapshot, &bounds(), &link, &values);
+    assert_eq!(found.unwrap().unwrap().len(), 4);
+}
+
+#[test]
 fn errors_name_what_does_not_fit() {
     let fixture = fixture_with(&json!([{"uri": "urn:r:1", "n": 1}, {"uri": "urn:r:2", "s": "x"}]));
     let shape = &fixture.business_object.mapping.root;

@@ -1,9 +1,22 @@
 //! File operations that survive a power cut: a file's name is durable only after its folder is synced.
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+/// Returns whether a setting gives text in PEM format itself, rather than the path of a file.
+pub fn is_pem(given: &str) -> bool {
+    given.trim_start().starts_with("-----BEGIN ")
+}
+
+/// Returns the text in PEM format of a setting: its value, or the content of the file that it names.
+pub fn read_pem(given: &str) -> io::Result<Cow<'_, [u8]>> {
+    if is_pem(given) {
+        return Ok(Cow::Borrowed(given.as_bytes()));
+    }
+    fs::read(given).map(Cow::Owned)
+}
 
 /// Syncs a folder, so that names created, renamed or removed in it are durable.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {

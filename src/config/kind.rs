@@ -1,6 +1,7 @@
 //! The kinds of values: how their text is parsed, and how it is described.
 use super::valid::{format_duration, format_size, is_endpoint, is_url, parse_duration, parse_size};
 use penstock_base::events::EventKind;
+use penstock_base::files::is_pem;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -142,7 +143,7 @@ pub(super) fn text<T: From<String> + 'static>() -> Kind<T> {
 
 /// The path of a file in PEM, or its text.
 pub(super) fn pem() -> Kind<String> {
-    checked(PEM, |text| text.starts_with("-----BEGIN ") || is_plain(text))
+    checked(PEM, |text| is_pem(text) || is_plain(text))
 }
 
 /// `true` or `false`.

@@ -3,6 +3,7 @@ use super::error::ConfigError;
 use super::kind::{Kind, PEM, RawValue};
 use super::name_parts::fill_name;
 use super::setting::{RawSetting, Setting, Values};
+use penstock_base::files::is_pem;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
@@ -129,7 +130,7 @@ impl<'a> Scope<'a> {
     pub(super) fn check_file(&mut self, key: &str) {
         let Some(entry) = self.find(key) else { return };
         let path = entry.raw.to_string();
-        let is_text = entry.setting.kind.expected == PEM && path.contains("-----BEGIN");
+        let is_text = entry.setting.kind.expected == PEM && is_pem(&path);
         if !is_text && let Err(error) = std::fs::File::open(path.trim()) {
             self.error(key, format!("it cannot be read: {error}"));
         }

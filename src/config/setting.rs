@@ -2,6 +2,7 @@
 use super::error::ConfigError;
 use super::kind::{Kind, PEM, RawValue, WEBHOOK_URL};
 use super::webhooks::display_origin;
+use penstock_base::files::is_pem;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -82,8 +83,7 @@ impl RawSetting {
 
     /// Returns a warning if this is a secret that every user of the machine can read.
     pub(super) fn describe_exposure(&self, name: &str) -> Option<String> {
-        let is_path = self.setting.kind.expected == PEM
-            && !self.raw.to_string().trim_start().starts_with("-----BEGIN ");
+        let is_path = self.setting.kind.expected == PEM && !is_pem(&self.raw.to_string());
         (self.setting.kind.is_secret && !is_path && self.source == Some(SourceKind::Argument)).then(|| {
             format!(
                 "{name} is a secret on the command line, where every user of this machine can read it; give it in \

@@ -1,14 +1,13 @@
 //! Opens the TCP or TLS stream to a broker.
+use penstock_base::files::read_pem;
 use penstock_config::{BrokerUrl, Source};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use std::borrow::Cow;
 use std::fmt::Display;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
@@ -82,7 +81,8 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
 fn load_trusted(source: &Source) -> Result<RootCertStore, String> {
     let mut trusted = RootCertStore::empty();
     if let Some(path) = &source.ca_file {
-        for certificate in parse_certificates("ca-file", &read_file("ca-file", path)?)? {
+        let text = std::fs::read(path).map_err(|error| unreadable("ca-file", &error))?;
+        for certificate in parse_certificates("ca-file", &text)? {
             trusted.add(certificate).map_err(|error| unusable("ca-file", error))?;
         }
     } else {
@@ -102,26 +102,18 @@ fn load_client_config(source: &Source) -> Result<ClientConfig, String> {
     let (Some(certificate), Some(key)) = (&source.client_certificate, &source.client_key) else {
         return Ok(builder.with_no_client_auth());
     };
-    let chain = read_pem("client-certificate", certificate)?;
+    let read = |setting, value| read_pem(value).map_err(|error| unreadable(setting, &error));
+    let chain = read("client-certificate", certificate)?;
     let chain = parse_certificates("client-certificate", &chain)?;
-    let key = PrivateKeyDer::from_pem_slice(&read_pem("client-key", key)?).map_err(|error| {
+    let key = PrivateKeyDer::from_pem_slice(&read("client-key", key)?).map_err(|error| {
         unusable("client-key", format!("it has no private key in PEM format: {error}"))
     })?;
     builder.with_client_auth_cert(chain, key).map_err(|error| unusable("client-key", error))
 }
 
-/// Returns text in PEM format: the value itself, or the file that it names.
-fn read_pem<'a>(setting: &str, value: &'a str) -> Result<Cow<'a, [u8]>, String> {
-    if value.contains("-----BEGIN") {
-        return Ok(Cow::Borrowed(value.as_bytes()));
-    }
-    read_file(setting, Path::new(value)).map(Cow::Owned)
-}
-
-fn read_file(setting: &str, path: &Path) -> Result<Vec<u8>, String> {
-    // Every User sees the error, so it does not have the path.
-    std::fs::read(path)
-        .map_err(|error| unusable(setting, format!("the file cannot be read: {error}")))
+/// Returns the error about a file of a setting. Every User sees it, so it does not have the path.
+fn unreadable(setting: &str, error: &io::Error) -> String {
+    unusable(setting, format!("the file cannot be read: {error}"))
 }
 
 fn parse_certificates(setting: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {

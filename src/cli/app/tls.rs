@@ -4,7 +4,7 @@ mod validity;
 use futures_util::stream::{self, Stream};
 use jiff::Timestamp;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::files::{create_folders, write_atomically};
+use penstock_base::files::{self, create_folders, write_atomically};
 use penstock_base::telemetry::metrics;
 use penstock_config::Tls;
 use rustls::pki_types::pem::PemObject;
@@ -125,10 +125,7 @@ fn log_expiry(end: Option<Timestamp>) {
 
 /// Returns the PEM text of a setting: its value, or the content of the file that it names.
 fn read_pem<'a>(name: &str, given: &'a str) -> Result<Pem<'a>, GatewayError> {
-    if given.trim_start().starts_with("-----BEGIN ") {
-        return Ok(Cow::Borrowed(given.as_bytes()));
-    }
-    std::fs::read(given).map(Cow::Owned).map_err(|error| {
+    files::read_pem(given).map_err(|error| {
         // The value may be a key in another form than PEM, which must not be in the log.
         let file = if name == PRIVATE_KEY { "the file that it names" } else { given };
         invalid_setting(name, format!("reading {file} failed: {error}"))

@@ -104,7 +104,7 @@ pub struct AppliedDefinition {
     pub reason: Option<String>,
 }
 
-/// What happens to a definition.
+/// What happens to a definition, in the order of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ApplyAction {

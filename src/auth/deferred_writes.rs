@@ -282,10 +282,7 @@ mod tests {
         let is_broken = broken.clone();
         later.enqueue(move |t| {
             if is_broken.load(Ordering::Relaxed) {
-                return Err(GatewayError::new(
-                    penstock_base::error::ErrorClass::InsufficientStorage,
-                    "no disk space",
-                ));
+                return Err(GatewayError::new(ErrorClass::InsufficientStorage, "no disk space"));
             }
             Ok(t.put_document("c", b"k", b"1")?)
         });

@@ -5,6 +5,7 @@ use crate::frames::Retained;
 use crate::index::{self, Index};
 use crate::journal::{Recovery, SyncState, SyncThread, Writer};
 use crate::maintenance_thread::{Closing, MaintenanceThread};
+use crate::read::collect_first;
 use crate::replay::{catch_up, discard_if_unfit};
 use crate::slot::Slot;
 use crate::steps::{Stage, WriterSteps};

@@ -380,7 +380,7 @@ fn all_subjects_of_each_value_are_collected() {
     let (snapshot, link) =
         (fixture.store.snapshot().unwrap(), NamedNode::new_unchecked("urn:p:link"));
     let values = ["urn:a".to_owned(), "urn:b".to_owned()].into();
-    let found = super::clue::find_subjects_linking_to(&snapshot, &bounds(), &link, &values);
+    let found = clue::find_subjects_linking_to(&snapshot, &bounds(), &link, &values);
     assert_eq!(found.unwrap().unwrap().len(), 4);
 }
 

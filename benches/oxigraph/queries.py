@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests/sparql"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests/support"))
 from gateway import OxigraphServer, Penstock, Server, find_free_port  # noqa: E402
 
 BASE = "http://example.com/"

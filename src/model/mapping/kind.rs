@@ -200,6 +200,11 @@ impl Value {
         if let Self::Literal(literal) = self { literal.language() } else { None }
     }
 
+    /// Returns the type of the texts of a language map.
+    pub(super) fn of_language_map(map: LanguageMap) -> Self {
+        Self::Literal(Literal::LanguageMap(map))
+    }
+
     /// Returns the languages of a language map.
     pub fn language_map(&self) -> Option<&LanguageMap> {
         if let Self::Literal(Literal::LanguageMap(map)) = self { Some(map) } else { None }
@@ -262,6 +267,11 @@ impl Literal {
     /// Returns the type of strings of a datatype.
     pub(super) fn of_datatype(datatype: NamedNode) -> Self {
         if datatype == xsd::STRING { Self::String } else { Self::Typed(datatype) }
+    }
+
+    /// Returns the type of texts in a language.
+    pub(super) fn of_language(tag: &str) -> Self {
+        Self::Language(tag.to_ascii_lowercase())
     }
 
     /// Returns what all values of the kind have in common.

@@ -330,7 +330,7 @@ impl Compiler {
         let value = match kind {
             Type::Value(value) if value.language_map().is_some() => {
                 let map = self.read_language_map(definition);
-                map.map(|map| Value::Literal(Literal::LanguageMap(map)))
+                map.map(Value::of_language_map)
             }
             Type::Value(value) if !value.kind().keys.contains(&"datatype") => Ok(value.clone()),
             Type::Value(_) => self.compile_string(definition).map(Value::Literal),
@@ -380,7 +380,7 @@ impl Compiler {
                 }
             },
             (None, Some((at, tag))) => match oxrdf::Literal::new_language_tagged_literal("", tag) {
-                Ok(_) => Ok(Literal::Language(tag.to_ascii_lowercase())),
+                Ok(_) => Ok(Literal::of_language(tag)),
                 Err(error) => Err(self.report_error(
                     at,
                     place,

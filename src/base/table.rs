@@ -9,7 +9,7 @@ pub use codec::{AsJson, Codec, encode};
 
 use crate::collections::Collection;
 use crate::error::log_unreadable;
-use penstock_store::{DocumentRange, Error, Read, Transaction, UnreadableDocument};
+use penstock_store::{DocumentRange, Error, NEW_COUNTERS, Read, Transaction, UnreadableDocument};
 use std::marker::PhantomData;
 
 /// A collection whose keys have the form `K` and whose values have the form `V`.
@@ -122,6 +122,22 @@ impl<K: Codec, V: Codec> Table<K, V> {
             let place = format!("{name}/{}", key.escape_ascii());
             UnreadableDocument { document, place, cause }
         })
+    }
+}
+
+impl<K: Codec> Table<K, u64> {
+    /// Reads the last number of a counter. One that is not there yet begins at 0, or where the last restore put the
+    /// counters: it may have been there, and have issued numbers that the backup did not have.
+    ///
+    /// # Errors
+    /// The errors of the store, and [`Error::Unreadable`].
+    pub fn last_number(&self, read: &impl Read, key: K::Ref<'_>) -> Result<u64, Error> {
+        if let Some(number) = self.get(read, key)? {
+            return Ok(number);
+        }
+        let begin = read.read_document(self.collection.name, NEW_COUNTERS)?;
+        let begin = begin.map(|bytes| self.decode::<u64>(NEW_COUNTERS, &bytes)).transpose()?;
+        Ok(begin.unwrap_or(0))
     }
 }
 

@@ -95,10 +95,10 @@ pub(super) fn targets_without_full(
     let name = &business_object.object.definition.name;
     let mut lacking = Vec::new();
     for target in targets.drain(..) {
-        let sequence = EXPORT_SEQUENCES.get(&read, (&target, name))?;
+        let sequence = EXPORT_SEQUENCES.last_number(&read, (&target, name))?;
         let known = cursor.targets.get(&target).is_some_and(|known| {
             known.place == target::identify_place(&inner.options, &target)
-                && known.sequence == sequence.unwrap_or(0)
+                && known.sequence == sequence
         });
         if !known {
             lacking.push(target);
@@ -253,7 +253,7 @@ fn mark_targets_current(
     targets: &[String],
 ) -> Result<(), Error> {
     for target in targets {
-        let sequence = EXPORT_SEQUENCES.get(read, (target, name))?.unwrap_or(0);
+        let sequence = EXPORT_SEQUENCES.last_number(read, (target, name))?;
         let place = target::identify_place(options, target);
         cursor.targets.insert(target.clone(), KnownTarget { place, sequence });
     }
@@ -463,7 +463,7 @@ impl<'a> ExportBuilder<'a> {
     /// Returns the last sequence of a target. The queue refuses the export if another one takes the next sequence.
     fn read_last_sequence(&self, to: &QueueTarget) -> Result<u64, Error> {
         let read = self.inner.queue.store.read();
-        Ok(EXPORT_SEQUENCES.get(&read, (&to.name, self.source.object_type))?.unwrap_or(0))
+        EXPORT_SEQUENCES.last_number(&read, (&to.name, self.source.object_type))
     }
 
     /// Gives a target a file of its own, because the metadata in it is extended.

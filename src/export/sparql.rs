@@ -338,7 +338,7 @@ async fn read_known(
     let known = run_blocking(queue, move |queue| {
         let read = queue.store.read();
         Ok(KnownSequences {
-            assigned: EXPORT_SEQUENCES.get(&read, (&target, &name))?.unwrap_or(0),
+            assigned: EXPORT_SEQUENCES.last_number(&read, (&target, &name))?,
             delivered: EXPORT_DELIVERED.get_or_log(&read, (&target, &name))?.unwrap_or(0),
         })
     });

@@ -16,6 +16,10 @@ use std::path::{Path, PathBuf};
 /// a backup and the loss of its data.
 pub const SEQUENCE_JUMP: u64 = 1_000_000;
 
+/// The key of a document in each collection of counters: where a counter begins that is not there yet. A counter, or what
+/// it counts, may be newer than the backup, and may have been lost with numbers that were issued.
+pub const NEW_COUNTERS: &[u8] = b"";
+
 /// The content of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backup {
@@ -97,8 +101,8 @@ impl BackupFile {
     }
 
     /// Restores the backup into `dir`, which must be empty or missing. The sequence of commits jumps ahead by
-    /// [`SEQUENCE_JUMP`]. So does each document in the collections `counters` that is a big-endian `u64`. The
-    /// first open builds the index.
+    /// [`SEQUENCE_JUMP`]. So does each document in the collections `counters` that is a big-endian `u64`, and
+    /// [`NEW_COUNTERS`]. The first open builds the index.
     pub fn restore_into(&self, dir: &Path, counters: &[&str]) -> Result<Restored, Error> {
         restore_file((&self.file, &self.path), dir, SEQUENCE_JUMP, counters)
     }

@@ -45,7 +45,7 @@ mod value;
 mod varint;
 mod verify;
 
-pub use backup::{Backup, BackupFile, Restored, SEQUENCE_JUMP};
+pub use backup::{Backup, BackupFile, NEW_COUNTERS, Restored, SEQUENCE_JUMP};
 pub use coded::{CodeReader, CodedQuads, CodedValues};
 pub use error::{Corruption, DiskFull, Error, LostCause, UnreadableDocument};
 pub use files::free_bytes;

@@ -1,5 +1,5 @@
 //! A new store from a base and frames, in a folder that gets its name only when all of it is synced.
-use crate::backup::{Backup, Restored};
+use crate::backup::{Backup, NEW_COUNTERS, Restored};
 use crate::data_dir::{DirLock, UNFINISHED_FOLDER, lock_data_dir};
 use crate::frame::Change;
 use crate::journal::{self, BaseEnd, FRAME_HEADER_LEN, NewBase};
@@ -79,7 +79,7 @@ fn prepare(dir: &Path) -> Result<(DirLock, UnfinishedFolder), Error> {
 
 impl<'a> NewStore<'a> {
     /// Begins a store in `dir`, which must be empty or missing. A document in the collections `counters` that is a
-    /// big-endian `u64` jumps ahead.
+    /// big-endian `u64` jumps ahead, and so does where further ones begin: [`NEW_COUNTERS`].
     pub fn begin(dir: &Path, plan: NewStorePlan, counters: &'a [&'a str]) -> Result<Self, Error> {
         Self::create(dir, prepare(dir)?, plan, counters)
     }
@@ -172,12 +172,16 @@ impl<'a> NewStore<'a> {
             let path = self.folder.path.clone();
             return Err(Corruption { path, offset: 0, what }.into());
         }
+        for collection in self.counters {
+            let name = ((*collection).to_owned(), NEW_COUNTERS.to_vec());
+            self.last.entry(name).or_insert(Some(0));
+        }
         let mut counters = 0;
         for ((collection, key), counter) in std::mem::take(&mut self.last) {
             if let Some(counter) = counter {
                 let value = counter.saturating_add(plan.jump).to_be_bytes();
                 self.base.parts.add_document(&collection, &key, &value);
-                counters += 1;
+                counters += u64::from(key != NEW_COUNTERS);
             }
         }
         let sequence = plan.sequence.saturating_add(plan.jump);

@@ -7,7 +7,8 @@ use model::{Model, add, blank, iri, open, quad, text};
 use oxrdf::{GraphName, Literal, Quad};
 use penstock_store::faults::{EXIT_STATUS, Failure, Faults};
 use penstock_store::{
-    BackupFile, Error, Options, Read, Restored, SEQUENCE_JUMP, Store, verify_backup, verify_store,
+    BackupFile, Error, NEW_COUNTERS, Options, Read, Restored, SEQUENCE_JUMP, Store, verify_backup,
+    verify_store,
 };
 use std::fs;
 use std::io::{self, Write};
@@ -54,8 +55,10 @@ fn restore(dir: &Path, backup: &Path, counters: &[&str]) -> Result<Restored, Err
     restored
 }
 
-/// Returns the model with a higher counter.
+/// Returns the model with a higher counter, and where new counters begin.
 fn jumped(mut model: Model) -> Model {
+    let new = ("counters".to_owned(), NEW_COUNTERS.to_vec());
+    model.documents.insert(new, SEQUENCE_JUMP.to_be_bytes().to_vec());
     let counter = model.documents.get_mut(&("counters".to_owned(), b"pid".to_vec())).unwrap();
     let number = u64::from_be_bytes(counter.as_slice().try_into().unwrap());
     *counter = (number + SEQUENCE_JUMP).to_be_bytes().to_vec();

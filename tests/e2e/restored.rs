@@ -1,4 +1,5 @@
 //! A gateway restored from a backup. It has no files of exports, and reports every export that is blocked by that.
+use penstock_test_support::backup::{add_well, define_wells};
 use penstock_test_support::prelude::*;
 
 #[test]
@@ -55,4 +56,24 @@ fn exports_with_lost_files_report_it_and_can_be_parked() {
     assert_eq!(number(&next), number(&blocked) + 1_000_001);
     assert_eq!(entry(&waiting)["status"], "parked");
     server.stop();
+}
+
+#[test]
+fn counters_that_began_after_the_backup_issue_no_number_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let begin = |data: &str| {
+        let server = TestProcess::start(dir, &[data]);
+        define_wells(server.client);
+        let uri = add_well(server.client, 0);
+        let sequence = push_and_wait(server.client, "Wells")["sequence"].as_u64();
+        server.stop();
+        (uri, sequence)
+    };
+    let (data, restored) = ("--service.data-dir=data", "--service.data-dir=restored");
+    admin_key(dir, data);
+    penstock(dir).args(["backup", "monday", data]).succeed();
+    assert_eq!(begin(data), ("https://wells.example/1".to_owned(), Some(1)));
+    penstock(dir).args(["restore", "monday", restored]).succeed();
+    assert_eq!(begin(restored), ("https://wells.example/1000001".to_owned(), Some(1_000_001)));
 }

@@ -138,3 +138,14 @@ fn a_scan_reads_page_by_page_in_both_directions() {
     let last = NUMBERS.scan().prefix::<String>("ab").reverse().first(&store.read()).unwrap();
     assert_eq!(last.unwrap().key().unwrap(), ("ab".to_owned(), 300));
 }
+
+#[test]
+fn a_new_counter_begins_where_a_restore_put_the_counters() {
+    let (_dir, store) = with_numbers(&[("a", 3)]);
+    let last = |name: &str| NUMBERS.last_number(&store.read(), (name, 3)).unwrap();
+    assert_eq!((last("a"), last("b")), (3, 0));
+    let begin = 1_000_000_u64.to_be_bytes();
+    let name = collections::WEBHOOK_EVENTS.name;
+    store.transact(|t| t.put_document(name, NEW_COUNTERS, &begin)).unwrap();
+    assert_eq!((last("a"), last("b")), (3, 1_000_000));
+}

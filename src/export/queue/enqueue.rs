@@ -173,7 +173,7 @@ impl NewExports<'_> {
     ) -> Result<Record, EnqueueError> {
         let source = self.source;
         let name = source.object_type;
-        let sequence = EXPORT_SEQUENCES.get(t, (&to.name, name))?.unwrap_or(0) + 1;
+        let sequence = EXPORT_SEQUENCES.last_number(t, (&to.name, name))? + 1;
         if sequence_in_file.is_some_and(|in_file| in_file != sequence) {
             return Err(EnqueueError::Refused(GatewayError::new(
                 ErrorClass::Unavailable(Duration::from_secs(1)),

@@ -29,7 +29,7 @@ pub fn mint_identifier(
     match namespace.generator {
         Generator::Uuid => Ok(namespace.build_identifier(&uuid::Uuid::now_v7().to_string())),
         Generator::Counter => {
-            let mut number = COUNTERS.get(transaction, &namespace.uri_base)?.unwrap_or(0);
+            let mut number = COUNTERS.last_number(transaction, &namespace.uri_base)?;
             loop {
                 number = number.checked_add(1).ok_or_else(|| {
                     let name = &namespace.name;
@@ -146,7 +146,7 @@ pub(super) fn rewrite_counter(
         return Ok(false);
     }
     let issued = row.value()?;
-    let there = COUNTERS.get(transaction, &to.uri_base)?.unwrap_or(0);
+    let there = COUNTERS.last_number(transaction, &to.uri_base)?;
     if issued <= there {
         return Ok(false);
     }

@@ -71,8 +71,10 @@ fn counters_that_began_after_the_backup_issue_no_number_again() {
         (uri, sequence)
     };
     let (data, restored) = ("--service.data-dir=data", "--service.data-dir=restored");
+    let server = TestProcess::start(dir, &[data]);
     admin_key(dir, data);
     penstock(dir).args(["backup", "monday", data]).succeed();
+    server.stop();
     assert_eq!(begin(data), ("https://wells.example/1".to_owned(), Some(1)));
     penstock(dir).args(["restore", "monday", restored]).succeed();
     assert_eq!(begin(restored), ("https://wells.example/1000001".to_owned(), Some(1_000_001)));

@@ -21,6 +21,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use penstock_base::collections;
 use penstock_base::commit::{CommitCheck, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::next_version;
 use penstock_base::shared::Shared;
 use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
@@ -256,13 +257,17 @@ impl Accounts {
         &self,
         _writer: &MutexGuard<'_, ()>,
         check: &dyn CommitCheck,
-        account: Account,
+        mut account: Account,
         events: &[Event],
     ) -> Result<Arc<Account>, GatewayError> {
+        let before = self.get(&account.id).map(|before| before.version);
         self.inner.audit.commit_with_events(check, events, |transaction| {
             if !account.group_claims.is_empty() {
                 // An older version would drop them.
                 transaction.require_format(Format::V3);
+            }
+            if before.is_some_and(|before| before < account.version) {
+                account.version = next_version(transaction, before)?;
             }
             Ok(ACCOUNTS.put(transaction, &account.id, &account)?)
         })?;

@@ -17,9 +17,9 @@ use penstock_base::principal::Principal;
 use penstock_base::shared::Shared;
 use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
-use penstock_base::{Preconditions, Put};
+use penstock_base::{Preconditions, Put, next_version};
 use penstock_resources::definitions::DefinitionKind;
-use penstock_store::{Error, Format, Store, Transaction, UnreadableDocument};
+use penstock_store::{Error, Format, Read, Store, Transaction, UnreadableDocument};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -76,6 +76,7 @@ pub struct Groups {
 
 #[derive(Debug)]
 struct Inner {
+    store: Store,
     entries: RwLock<BTreeMap<String, Arc<Group>>>,
     writer: Mutex<()>,
     accounts: Accounts,
@@ -180,6 +181,7 @@ impl Groups {
             }
         }
         let inner = Inner {
+            store: store.clone(),
             entries: RwLock::new(entries),
             writer: Mutex::default(),
             accounts: accounts.clone(),
@@ -229,7 +231,8 @@ impl Groups {
         let there = self.get(name);
         let version = there.as_ref().map(|there| there.version);
         check_conditions(DefinitionKind::Group, name, version, conditions)?;
-        let group = build_group(by.caller(), members, new, there.as_deref());
+        let (store, caller) = (&self.inner.store, by.caller());
+        let group = build_group(&store.read(), caller, members, new, there.as_deref())?;
         if let Some(there) = there.as_ref().filter(|there| there.has_content_of(&group)) {
             return Ok(Put::Replaced(there.clone()));
         }
@@ -379,7 +382,7 @@ impl GroupsBatch<'_> {
     ) -> Result<Option<Arc<Group>>, GatewayError> {
         let members = self.groups.resolve_members(new)?;
         let there = self.groups.get(&new.name);
-        let group = build_group(by, members, new, there.as_deref());
+        let group = build_group(transaction, by, members, new, there.as_deref())?;
         if there.as_ref().is_some_and(|there| there.has_content_of(&group)) {
             return Ok(None);
         }
@@ -433,22 +436,23 @@ impl GroupsBatch<'_> {
 
 /// Builds the new content of a group with these members.
 fn build_group(
+    read: &impl Read,
     by: &Caller,
     members: BTreeSet<String>,
     new: &NewGroup,
     there: Option<&Group>,
-) -> Group {
+) -> Result<Group, Error> {
     let claim_values: BTreeSet<String> = new.claim_values.iter().cloned().collect();
     let now = time::now_rfc3339();
-    Group {
+    Ok(Group {
         name: new.name.clone(),
         members: members.into_iter().collect(),
         claim_values: claim_values.into_iter().collect(),
-        version: there.map_or(1, |there| there.version + 1),
+        version: next_version(read, there.map(|there| there.version))?,
         created_at: there.map_or_else(|| now.clone(), |there| there.created_at.clone()),
         updated_at: now,
         updated_by: by.id().to_owned(),
-    }
+    })
 }
 
 /// Stores a group.

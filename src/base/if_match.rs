@@ -1,6 +1,12 @@
 //! `If-Match` and `If-None-Match` (RFC 9110, section 13.1): the version that a change expects. And what a change that may
 //! create did.
+use crate::collections;
 use crate::error::{ErrorClass, GatewayError};
+use crate::table::Table;
+use penstock_store::{Error, Read};
+
+/// The counters. The one with the empty key is where the last restore put them ([`penstock_store::NEW_COUNTERS`]).
+const COUNTERS: Table<String, u64> = Table::new(collections::COUNTERS);
 
 /// The condition of a change on the stored version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,6 +73,15 @@ impl From<IfMatch> for Preconditions {
     }
 }
 
+/// Returns the version that follows `before`, or that of something new. In a restored store, it is above all versions that
+/// the backup does not have: a client that has read one of them must not overwrite another content by its `ETag`.
+///
+/// # Errors
+/// The errors of the store, and [`Error::Unreadable`].
+pub fn next_version(read: &impl Read, before: Option<u64>) -> Result<u64, Error> {
+    Ok(COUNTERS.last_number(read, "")?.max(before.unwrap_or(0)) + 1)
+}
+
 /// What became of something that was put, and its value now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Put<T> {
@@ -113,6 +128,7 @@ impl<T> Put<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_store::{NEW_COUNTERS, Options, Store};
 
     #[test]
     fn a_version_is_checked_against_the_stored_one() {
@@ -136,5 +152,20 @@ mod tests {
         Preconditions::ONLY_IF_NEW.check_version(None, "it").unwrap();
         let taken = Preconditions::ONLY_IF_NEW.check_version(Some(3), "it").unwrap_err();
         assert_eq!(taken.class, ErrorClass::PreconditionFailed);
+    }
+
+    #[test]
+    fn versions_of_a_restored_store_begin_where_its_counters_begin() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let next = |before| next_version(&store.read(), before).unwrap();
+        assert_eq!((next(None), next(Some(3))), (1, 4));
+        let begin = 1_000_000_u64.to_be_bytes();
+        let name = collections::COUNTERS.name;
+        store.transact(|t| t.put_document(name, NEW_COUNTERS, &begin)).unwrap();
+        assert_eq!(
+            (next(None), next(Some(3)), next(Some(1_000_001))),
+            (1_000_001, 1_000_001, 1_000_002)
+        );
     }
 }

@@ -19,6 +19,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use penstock_base::collections;
 use penstock_base::commit::{CommitCheck, CommitPart, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::next_version;
 use penstock_base::table::{AsJson, Row, Table};
 use penstock_base::time;
 use penstock_store::{Error, Format, Read, Store, Transaction};
@@ -177,7 +178,7 @@ impl ViewsWriter<'_> {
                 id: uuid::Uuid::now_v7().to_string(),
                 owner: owner.map(str::to_owned),
                 content,
-                version: 1,
+                version: 0,
                 created_at: now.clone(),
                 updated_at: now,
                 updated_by: by.id.to_owned(),
@@ -202,7 +203,6 @@ impl ViewsWriter<'_> {
             by,
             StoredView {
                 content,
-                version: view.version + 1,
                 updated_at: time::now_rfc3339(),
                 updated_by: by.id.to_owned(),
                 ..(**view).clone()
@@ -223,14 +223,16 @@ impl ViewsWriter<'_> {
         Ok(())
     }
 
+    /// Stores a view as its next version.
     fn put(
         &self,
         by: ViewRequester<'_>,
-        view: StoredView,
+        mut view: StoredView,
     ) -> Result<Arc<StoredView>, GatewayError> {
         commit::<_, GatewayError>(&self.views.store, by.check, |transaction| {
             // An older version would not know them.
             transaction.require_format(Format::V4);
+            view.version = next_version(transaction, Some(view.version))?;
             VIEWS.put(transaction, &view.id, &view)?;
             (by.on_commit)(transaction, &view)
         })?;
@@ -276,7 +278,7 @@ pub(crate) fn rewrite_view(
         }
     }
     if is_changed {
-        view.version += 1;
+        view.version = next_version(transaction, Some(view.version))?;
         view.updated_at = time::now_rfc3339();
         MOVED_BY.clone_into(&mut view.updated_by);
         VIEWS.put(transaction, &view.id, &view)?;

@@ -79,3 +79,51 @@ fn counters_that_began_after_the_backup_issue_no_number_again() {
     penstock(dir).args(["restore", "monday", restored]).succeed();
     assert_eq!(begin(restored), ("https://wells.example/1000001".to_owned(), Some(1_000_001)));
 }
+
+/// The requests that define a group, a shapes graph and a Business Object with this text.
+fn definitions_with(text: &str) -> [(&'static str, (&'static str, &'static str), String); 3] {
+    let config = "type: object\npath: 'Wells:.'\nfields:\n  level: { type: integer, path: <https://wells.example/level> }\n";
+    let shapes = "<https://wells.example/Shape> a <http://www.w3.org/ns/shacl#NodeShape> .\n";
+    [
+        ("/api/v1/groups/shift", JSON, json!({ "claimValues": [text] }).to_string()),
+        ("/api/v1/shapes/wells", TURTLE, format!("# {text}\n{shapes}")),
+        (
+            "/api/v1/business-objects",
+            JSON,
+            json!({ "name": "Wells", "config": config, "description": text }).to_string(),
+        ),
+    ]
+}
+
+#[test]
+fn the_etag_of_a_lost_version_overwrites_no_other_content() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (data, restored) = ("--service.data-dir=data", "--service.data-dir=restored");
+    let define = |client: Client, text: &str| -> Vec<String> {
+        let put = |(path, content_type, body): (&str, (&str, &str), String)| {
+            let answer = client.send("PUT", path, &[content_type], body).unwrap();
+            assert!([200, 201].contains(&answer.status), "{path}: {}", answer.text());
+            answer.header("etag").to_owned()
+        };
+        definitions_with(text).into_iter().map(put).collect()
+    };
+    let server = TestProcess::start(dir, &[data]);
+    // The others do not exist when the backup is written.
+    let [.., (path, _, body)] = definitions_with("before");
+    server.client.send("PUT", path, &[JSON], body).unwrap().expect(201);
+    penstock(dir).args(["backup", "monday", data]).succeed();
+    let lost = define(server.client, "lost");
+    assert_eq!(lost, ["\"1\"", "\"1\"", "\"2\""]);
+    server.stop();
+
+    penstock(dir).args(["restore", "monday", restored]).succeed();
+    let server = TestProcess::start(dir, &[restored]);
+    let now = define(server.client, "another");
+    assert_eq!(now, ["\"1000001\""; 3]);
+    for (tag, (path, content_type, body)) in lost.iter().zip(definitions_with("mine")) {
+        let headers = [content_type, ("If-Match", tag.as_str())];
+        server.client.send("PUT", path, &headers, body).unwrap().expect(412);
+    }
+    server.stop();
+}

@@ -5,7 +5,7 @@ use crate::audit;
 use crate::password::Hash;
 use penstock_base::IfMatch;
 use penstock_base::error::Place;
-use penstock_store::Read as _;
+use penstock_store::{NEW_COUNTERS, Read as _};
 use std::net::{IpAddr, Ipv4Addr};
 
 const HERE: Option<IpAddr> = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
@@ -448,4 +448,18 @@ fn the_event_of_a_change_names_its_actor() {
         .change(&session_caller(&ada), &bob.id, IfMatch::Any, AccountEdit::unchanged_from(&bob))
         .unwrap();
     assert_eq!(same.version, 2);
+}
+
+#[test]
+fn a_restored_account_gets_no_version_that_was_lost() {
+    let fixture = Fixture::new();
+    let ada = fixture.create_account("ada@plant.example", Role::Admin);
+    let begin = 1_000_000_u64.to_be_bytes();
+    let name = collections::COUNTERS.name;
+    fixture.store.transact::<_, Error>(|t| t.put_document(name, NEW_COUNTERS, &begin)).unwrap();
+    let edit = AccountEdit { given_name: Some("Ada".into()), ..AccountEdit::unchanged_from(&ada) };
+    let accounts = &fixture.auth.accounts;
+    let changed = accounts.change(&session_caller(&ada), &ada.id, IfMatch::Any, edit).unwrap();
+    assert_eq!((ada.version, changed.version), (1, 1_000_001));
+    assert_eq!(accounts.get(&ada.id).unwrap(), changed);
 }

@@ -9,6 +9,7 @@ use crate::mapping::{self, Mapping};
 use crate::namespace::moving::{Rebase, begins_iri};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::next_version;
 use penstock_base::table::{AsJson, Row};
 use penstock_base::time;
 use penstock_resources::business_object::Condition;
@@ -59,7 +60,7 @@ pub(crate) fn rewrite_definition(
         return Ok(false);
     }
     let object = &mut stored.object;
-    object.version += 1;
+    object.version = next_version(transaction, Some(object.version))?;
     object.updated_at = time::now_rfc3339();
     object.updated_by = Some(UPDATED_BY.to_owned());
     BUSINESS_OBJECTS.put(transaction, &row.key()?, &stored)?;

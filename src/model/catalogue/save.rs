@@ -12,6 +12,7 @@ use parking_lot::MutexGuard;
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::check_editable;
+use penstock_base::next_version;
 use penstock_config::{BACKUP_FOLDER, HEARTBEAT_FOLDER};
 use penstock_resources::business_object::Review;
 use penstock_resources::definitions::DefinitionKind;
@@ -159,7 +160,7 @@ impl Catalogue {
         let object = BusinessObject {
             id: id.map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned),
             definition,
-            version: before.as_ref().map_or(1, |before| before.version + 1),
+            version: next_version(transaction, before.as_ref().map(|before| before.version))?,
             created_at: before
                 .as_ref()
                 .map_or_else(|| now.clone(), |before| before.created_at.clone()),

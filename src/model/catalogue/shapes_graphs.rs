@@ -16,7 +16,7 @@ use penstock_base::commit::commit;
 use penstock_base::definition::{check_conditions, missing_error};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::check_editable;
-use penstock_base::{Preconditions, Put};
+use penstock_base::{Preconditions, Put, next_version};
 use penstock_resources::business_object::{Validation, ValidationMode};
 use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Error, Read, Transaction};
@@ -197,7 +197,7 @@ impl Catalogue {
         let metadata = GraphMetadata {
             name: new.name.clone(),
             format: new.format,
-            version: before.map_or(1, |before| before.version + 1),
+            version: next_version(transaction, before.map(|before| before.version))?,
             created_at: before.map_or_else(|| now.clone(), |before| before.created_at.clone()),
             updated_at: now,
             updated_by: by.id.to_owned(),

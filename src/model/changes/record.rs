@@ -1,8 +1,10 @@
 //! The stored form of a change.
 use crate::ingest::Mode;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::next_version;
 use penstock_base::principal::Principal;
 use penstock_resources::change::{ChangeState, ChangeStep};
+use penstock_store::Read;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -206,8 +208,12 @@ impl Change {
     /// Adds a step.
     ///
     /// # Errors
-    /// `ErrorClass::Conflict` if the history is full.
-    pub(super) fn add_step(&mut self, entry: HistoryEntry) -> Result<(), GatewayError> {
+    /// `ErrorClass::Conflict` if the history is full; the errors of the store.
+    pub(super) fn add_step(
+        &mut self,
+        read: &impl Read,
+        entry: HistoryEntry,
+    ) -> Result<(), GatewayError> {
         if self.history.len() >= MAX_HISTORY && entry.state.is_open() {
             let silent = self.history.iter().position(|it| it.rebased && it.comment.is_none());
             let Some(oldest) = silent else {
@@ -221,7 +227,7 @@ impl Change {
             };
             self.history.remove(oldest);
         }
-        self.version += 1;
+        self.version = next_version(read, Some(self.version))?;
         self.state = entry.state;
         self.updated_at.clone_from(&entry.at);
         self.history.push(entry);

@@ -108,16 +108,22 @@ impl Review<'_> {
     /// Returns the change after the step.
     ///
     /// # Errors
-    /// `ErrorClass::Conflict` if the history is full.
-    fn advance(&self, change: &Change, action: ChangeAction) -> Result<Change, GatewayError> {
+    /// As [`Change::add_step`].
+    fn advance(
+        &self,
+        transaction: &Transaction<'_>,
+        change: &Change,
+        action: ChangeAction,
+    ) -> Result<Change, GatewayError> {
         let mut change = change.clone();
-        change.add_step(HistoryEntry {
+        let entry = HistoryEntry {
             at: self.watch.stamp().to_rfc3339(),
             by: Some(self.by.to_owned()),
             state: action.state(),
             rebased: action == ChangeAction::Rebase,
             comment: self.comment.map(str::to_owned),
-        })?;
+        };
+        change.add_step(transaction, entry)?;
         Ok(change)
     }
 
@@ -152,7 +158,7 @@ pub fn take_step(
             return Ok((before, false));
         }
         review.check_version(&before)?;
-        let mut change = review.advance(&before, action)?;
+        let mut change = review.advance(transaction, &before, action)?;
         put_change(transaction, Some(&before), &mut change, review.watch.elapsed())?;
         (review.on_commit)(transaction, &change)?;
         change.store_event(transaction, review.events, review.traceparent)?;
@@ -202,7 +208,7 @@ pub fn publish_change(
             ..new_record(transaction, &request, &answer)
         };
         store_record(transaction, &record, &wrote, decision.limits.history)?;
-        let mut change = review.advance(&before, ChangeAction::Approve)?;
+        let mut change = review.advance(transaction, &before, ChangeAction::Approve)?;
         put_change(transaction, Some(&before), &mut change, review.watch.elapsed())?;
         release_identifiers(transaction, &before)?;
         (review.on_commit)(transaction, &change)?;
@@ -262,7 +268,7 @@ pub fn rebase_change(
             transaction.discard_changes();
             return Ok((before, false));
         }
-        let mut change = review.advance(&before, ChangeAction::Rebase)?;
+        let mut change = review.advance(transaction, &before, ChangeAction::Rebase)?;
         change.approvers = decision.business_object.object.definition.approvers().to_vec();
         let (limits, now) = (decision.limits, review.watch.elapsed());
         let change = computed.store(transaction, Some(&before), change, limits, now)?;
@@ -425,13 +431,14 @@ pub fn withdraw_abandoned(
                     continue;
                 }
                 let mut change = before.clone();
-                change.add_step(HistoryEntry {
+                let entry = HistoryEntry {
                     at: watch.stamp().to_rfc3339(),
                     by: None,
                     state: ChangeState::Withdrawn,
                     rebased: false,
                     comment: Some("The Business Object was deleted.".to_owned()),
-                })?;
+                };
+                change.add_step(transaction, entry)?;
                 put_change(transaction, Some(&before), &mut change, watch.elapsed())?;
                 on_commit(transaction, &change)?;
                 change.store_event(transaction, Some(events), None)?;

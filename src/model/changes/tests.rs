@@ -12,12 +12,13 @@ use crate::resource::Compiled;
 use crate::testing::{
     LIMITS, catalogue_settings, list_quads, local_request, open_store, put_definition,
 };
+use penstock_base::collections;
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::principal::Principal;
 use penstock_base::{IfMatch, Preconditions};
 use penstock_resources::change::ChangeState;
-use penstock_store::{Read as _, Store, Transaction};
+use penstock_store::{NEW_COUNTERS, Read as _, Store, Transaction};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -496,4 +497,18 @@ fn the_index_has_exactly_the_open_changes_and_each_knows_its_objects() {
     plant.take(&nested, ChangeAction::Rebase, IfMatch::Any).unwrap();
     assert_eq!(list(&plant), [open(&nested), open(&ids[3])]);
     assert!(is_touched(&plant, &nested, "http://x/part/1"));
+}
+
+#[test]
+fn a_restored_change_gets_no_version_that_was_lost() {
+    let plant = Plant::new("optional", "counter");
+    let id = plant.submit(Mode::Add, r#"{"name": "a"}"#).ingestion_id;
+    let begin = 1_000_000_u64.to_be_bytes();
+    let name = collections::COUNTERS.name;
+    plant
+        .store
+        .transact::<_, GatewayError>(|t| Ok(t.put_document(name, NEW_COUNTERS, &begin)?))
+        .unwrap();
+    let rejected = plant.take(&id, ChangeAction::Reject, IfMatch::Version(1)).unwrap();
+    assert_eq!(rejected.version, 1_000_001);
 }

@@ -9,6 +9,7 @@ use crate::namespace::moving::Rebase;
 use crate::rdf::Format;
 use oxrdf::{BlankNode, GraphName, NamedOrBlankNode, Quad, Term};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::next_version;
 use penstock_base::table::{AsJson, Row};
 use penstock_base::time;
 use penstock_rdf::{QuadReader, ReadOptions};
@@ -50,7 +51,7 @@ pub(crate) fn rewrite_shapes(
     let internal = |why: String| GatewayError::new(ErrorClass::Internal, why);
     let Some(text) = rewrite_text(&stored, rebase).map_err(internal)? else { return Ok(false) };
     stored.text = text;
-    stored.metadata.version += 1;
+    stored.metadata.version = next_version(transaction, Some(stored.metadata.version))?;
     stored.metadata.updated_at = time::now_rfc3339();
     UPDATED_BY.clone_into(&mut stored.metadata.updated_by);
     store_graph(transaction, &stored)?;

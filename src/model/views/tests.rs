@@ -2,7 +2,7 @@ use super::*;
 use penstock_base::commit::NoClient;
 use penstock_base::error::{Finding, Place};
 use penstock_base::json;
-use penstock_store::Options;
+use penstock_store::{NEW_COUNTERS, Options};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -155,4 +155,18 @@ fn what_does_not_fit_the_mapping_is_found_at_its_place() {
         "/chart/time",
     ];
     assert_eq!(pointers(&misfit.find_misfits(&root)), expected);
+}
+
+#[test]
+fn a_restored_view_gets_no_version_that_was_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let views = Views::open(&store).unwrap();
+    let view = create(&views, Some("ada"), &json!({}));
+    let begin = 1_000_000_u64.to_be_bytes();
+    let name = collections::COUNTERS.name;
+    store.transact::<_, Error>(|t| t.put_document(name, NEW_COUNTERS, &begin)).unwrap();
+    let changed = content(&json!({"orderBy": "-flow"}));
+    let changed = views.begin_change().replace(requester(), &view, changed).unwrap();
+    assert_eq!((view.version, changed.version), (1, 1_000_001));
 }

@@ -5,7 +5,7 @@ use penstock_base::collections;
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::GatewayError;
 use penstock_base::table::{AsJson, Table};
-use penstock_store::ReadStore;
+use penstock_store::{Error, ReadStore, Transaction};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -49,12 +49,19 @@ impl fmt::Display for SessionId {
 pub struct StoredSession {
     /// The topic filters that the broker has confirmed.
     pub topics: BTreeSet<String>,
-    /// The topic filters that were sent to the broker and not confirmed yet.
+    /// The topic filters that were sent to the broker and not confirmed yet. After a restore, those of `topics` too.
     #[serde(default)]
     pub pending: BTreeSet<String>,
     /// The topic filters that the settings no longer have. The broker may still have messages for them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub removed: BTreeSet<String>,
+}
+
+impl StoredSession {
+    /// Returns the topic filters that the broker certainly has, if it still has the session.
+    pub fn list_confirmed(&self) -> BTreeSet<String> {
+        self.topics.difference(&self.pending).cloned().collect()
+    }
 }
 
 /// Returns this session, if it is stored. One that cannot be read counts as not stored.
@@ -92,5 +99,19 @@ pub fn write_session(
         Some(session) => Ok(SESSIONS.put(transaction, key, session)?),
         None => Ok(SESSIONS.delete(transaction, key)?),
     })?;
+    Ok(())
+}
+
+/// Marks what all sessions are subscribed to as not confirmed, after a restore: the broker may have got other subscriptions
+/// since the backup.
+///
+/// # Errors
+/// The errors of the store.
+pub fn unconfirm_sessions(transaction: &mut Transaction<'_>) -> Result<(), Error> {
+    for row in SESSIONS.scan().read_all(transaction)? {
+        let Some(((source, client_id), mut session)) = row.entry_or_log() else { continue };
+        session.pending.extend(session.topics.iter().cloned());
+        SESSIONS.put(transaction, (&source, &client_id), &session)?;
+    }
     Ok(())
 }

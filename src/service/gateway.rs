@@ -37,8 +37,8 @@ use penstock_model::catalogue::{Catalogue, CatalogueSettings};
 use penstock_model::ingest;
 use penstock_model::namespace::moving::find_pending_move;
 use penstock_model::views::Views;
-use penstock_store::{Options, Progress, SnapshotLimits, Store, Transaction};
-use restored::finish_restore;
+use penstock_store::{Options, Progress, SEQUENCE_JUMP, SnapshotLimits, Store, Transaction};
+use restored::{RestoreNote, finish_restore};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -193,7 +193,7 @@ impl Gateway {
         let auth = Auth::open(&store, &settings, &clock)?;
         let views = Views::open(&store)?;
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve_bytes);
-        let epoch = next_event_epoch(&store);
+        let epoch = next_event_epoch(&store, RestoreNote::exists(dir));
         let memory = Memory::new(settings.limits.memory_bytes);
         let events = EventBus::new(events::EventOptions {
             source: settings
@@ -301,11 +301,14 @@ fn raise_stamps(clock: &Clock, store: &Store, exporter: &Exporter) -> Result<(),
     Ok(())
 }
 
-/// Returns an epoch for event identifiers that is greater than that of any earlier start, even if the clock went back.
-fn next_event_epoch(store: &Store) -> u32 {
+/// Returns an epoch for event identifiers that is greater than that of any earlier start, even if the clock went back, and
+/// after a restore than those since the backup.
+fn next_event_epoch(store: &Store, is_restored: bool) -> u32 {
+    let step = if is_restored { SEQUENCE_JUMP } else { 1 };
     let next = |change: &mut Transaction<'_>| -> Result<u32, penstock_store::Error> {
         let kept = EVENT_EPOCH.get_readable(change, EVENT_EPOCH_KEY)?.unwrap_or(0);
-        let epoch = kept.saturating_add(1).max(seconds_since_1970());
+        let epoch = u32::try_from(u64::from(kept) + step).unwrap_or(u32::MAX);
+        let epoch = epoch.max(seconds_since_1970());
         EVENT_EPOCH.put(change, EVENT_EPOCH_KEY, epoch)?;
         Ok(epoch)
     };

@@ -76,7 +76,7 @@ impl SubscriptionChanges {
         let unsubscribe = known.filter(|topic| !wanted.contains(*topic)).cloned().collect();
         let subscribe = match protocol {
             Protocol::V5 => wanted.clone(),
-            Protocol::V311 => wanted.difference(&stored.topics).cloned().collect(),
+            Protocol::V311 => wanted.difference(&stored.list_confirmed()).cloned().collect(),
         };
         Self { subscribe, unsubscribe }
     }
@@ -135,6 +135,14 @@ mod tests {
         let wanted = set(&["unsure"]);
         let changes = SubscriptionChanges::plan(&stored, true, &wanted, Protocol::V311);
         assert_eq!((changes.subscribe, changes.unsubscribe), (wanted, set(&[])));
+    }
+
+    #[test]
+    fn a_topic_that_may_have_been_unsubscribed_from_is_subscribed_again() {
+        let stored = stored(&["kept", "unsure"], &["unsure"]);
+        let wanted = set(&["kept", "unsure"]);
+        let changes = SubscriptionChanges::plan(&stored, true, &wanted, Protocol::V311);
+        assert_eq!((changes.subscribe, changes.unsubscribe), (set(&["unsure"]), set(&[])));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::files::write_atomically;
 use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
+use penstock_model::messages;
 use penstock_store::{Backup, ReadStore, Store, Transaction};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -83,6 +84,11 @@ impl RestoreNote {
             "{}, from a backup of {quads} quads and {documents} documents at commit {sequence}",
             self.detail
         );
+    }
+
+    /// Returns whether this is the first start after a restore.
+    pub(super) fn exists(data_dir: &Path) -> bool {
+        data_dir.join(NOTE_FILE).exists()
     }
 
     fn read(data_dir: &Path) -> Result<Option<Self>, GatewayError> {
@@ -160,6 +166,7 @@ fn record_restore(
     let event = build_event("data.restored", note.detail.clone());
     store.transact::<_, GatewayError>(|transaction: &mut Transaction<'_>| {
         RESTORED.put(transaction, DOCUMENT_KEY, &state)?;
+        messages::unconfirm_sessions(transaction)?;
         audit::add_event_offline(transaction, max_events, &event)
     })?;
     std::fs::remove_file(data_dir.join(NOTE_FILE)).map_err(|error| {
@@ -245,5 +252,51 @@ impl Gateway {
     /// Returns the warning about what a restore may have brought back, for Admins.
     pub(super) fn warn_of_restore(&self) -> Result<Option<String>, GatewayError> {
         describe_restored(&self.store, &self.auth)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::{SessionId, StoredSession, load_session, store_session};
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    fn open_gateway(dir: &Path) -> Gateway {
+        let arguments = vec![format!("--service.data-dir={}", dir.display())];
+        let sources = penstock_config::Sources { arguments, ..Default::default() };
+        let settings = Arc::new(penstock_config::load(&sources).unwrap().settings);
+        // A thread of a gateway that was just dropped may hold its store for a moment.
+        for _ in 0..500 {
+            match Gateway::open(settings.clone(), &mut |_| {}) {
+                Err(error) if error.class == ErrorClass::Conflict => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                opened => return opened.unwrap(),
+            }
+        }
+        panic!("another gateway holds the store");
+    }
+
+    #[test]
+    fn a_restored_gateway_repeats_no_epoch_and_trusts_no_subscription() {
+        let dir = tempfile::tempdir().unwrap();
+        let gateway = open_gateway(dir.path());
+        let epoch = gateway.epoch;
+        let id = SessionId { source: "line".to_owned(), client_id: "edge-1".to_owned() };
+        let topics = BTreeSet::from(["plant/+".to_owned()]);
+        let session = StoredSession { topics: topics.clone(), ..StoredSession::default() };
+        store_session(&gateway, &id, Some(&session)).unwrap();
+        drop(gateway);
+        RestoreNote::begin().write(dir.path()).unwrap();
+
+        let gateway = open_gateway(dir.path());
+        // Without a clock, the epochs since the backup are the next ones.
+        assert_eq!(gateway.epoch, epoch + 1_000_000);
+        let session = load_session(&gateway, &id).unwrap().unwrap();
+        assert_eq!((session.list_confirmed(), session.topics), (BTreeSet::new(), topics));
+        drop(gateway);
+        assert_eq!(open_gateway(dir.path()).epoch, epoch + 1_000_001);
     }
 }

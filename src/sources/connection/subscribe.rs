@@ -27,7 +27,7 @@ impl Connection<'_> {
         let changes = SubscriptionChanges::plan(&stored, is_session_present, &wanted, protocol);
         let SubscriptionChanges { subscribe, unsubscribe } = changes;
         if is_session_present {
-            self.subscribing.subscribed.clone_from(&stored.topics);
+            self.subscribing.subscribed = stored.list_confirmed();
             let removed = stored.removed.union(&unsubscribe);
             self.subscribing.removed =
                 removed.filter(|topic| !wanted.contains(*topic)).cloned().collect();

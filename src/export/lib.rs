@@ -80,6 +80,7 @@ mod webhooks;
 pub use backoff::DeliveryTimings;
 pub use key::ExportExt;
 pub use pushes::PushPermit;
+pub use record::forget_object_counts;
 pub use runs::EmptyRun;
 pub use webhooks::Webhooks;
 

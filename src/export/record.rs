@@ -8,6 +8,7 @@ mod stored_entry;
 use penstock_base::collections;
 use penstock_base::table::{AsJson, Table};
 use penstock_resources::export::Export;
+use penstock_store::{Error, Transaction};
 use serde::{Deserialize, Serialize};
 use stored_entry::StoredEntry;
 
@@ -25,6 +26,14 @@ pub(super) const EXPORT_DELIVERED: Table<(String, String), u64> =
 /// and of all incremental ones since.
 pub(super) const EXPORT_OBJECT_COUNTS: Table<(String, String), u64> =
     Table::new(collections::EXPORT_HELD);
+
+/// Forgets how many objects consumers have, after a restore: they may have those of exports since the backup.
+///
+/// # Errors
+/// The errors of the store.
+pub fn forget_object_counts(transaction: &mut Transaction<'_>) -> Result<(), Error> {
+    EXPORT_OBJECT_COUNTS.scan().delete(transaction, usize::MAX).map(drop)
+}
 
 /// An entry with the data that only the queue uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

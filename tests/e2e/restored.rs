@@ -127,3 +127,29 @@ fn the_etag_of_a_lost_version_overwrites_no_other_content() {
     }
     server.stop();
 }
+
+#[test]
+fn consumers_with_objects_that_the_backup_does_not_know_get_an_export_without_objects() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (data, restored) = ("--service.data-dir=data", "--service.data-dir=restored");
+    let server = TestProcess::start(dir, &[data]);
+    define_wells(server.client);
+    let count = |client: Client| push_and_wait(client, "Wells")["objectCount"].as_u64();
+    let well = json!({ "data": [{ "uri": add_well(server.client, 0) }] }).to_string();
+    assert_eq!(count(server.client), Some(1));
+    server.client.post("/api/v1/business-objects/Wells?mode=DELETE", well).expect(200);
+    assert_eq!(count(server.client), Some(0));
+    penstock(dir).args(["backup", "monday", data]).succeed();
+    add_well(server.client, 0);
+    assert_eq!(count(server.client), Some(1));
+    server.stop();
+
+    penstock(dir).args(["restore", "monday", restored]).succeed();
+    let server = TestProcess::start(dir, &[restored]);
+    assert_eq!(count(server.client), Some(0));
+    // Then consumers have nothing.
+    let push = server.client.post("/api/v1/business-objects/Wells/push", "").expect(202).json();
+    assert_eq!(push["exports"], json!([]));
+    server.stop();
+}

@@ -120,10 +120,13 @@ impl ExportQueue {
     pub(crate) fn may_have_objects(&self, targets: &[String], name: &str) -> Result<bool, Error> {
         let read = self.store.read();
         for target in targets {
-            if EXPORT_OBJECT_COUNTS
-                .get_or_log(&read, (target, name))?
-                .is_some_and(|count| count > 0)
-            {
+            let key = (target.as_str(), name);
+            let count = match EXPORT_OBJECT_COUNTS.get_or_log(&read, key)? {
+                Some(count) => count,
+                // A restore has forgotten the number. It is 0 if nothing can have been exported.
+                None => EXPORT_SEQUENCES.last_number(&read, key)?,
+            };
+            if count > 0 {
                 return Ok(true);
             }
         }

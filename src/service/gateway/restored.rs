@@ -167,6 +167,7 @@ fn record_restore(
     store.transact::<_, GatewayError>(|transaction: &mut Transaction<'_>| {
         RESTORED.put(transaction, DOCUMENT_KEY, &state)?;
         messages::unconfirm_sessions(transaction)?;
+        penstock_export::forget_object_counts(transaction)?;
         audit::add_event_offline(transaction, max_events, &event)
     })?;
     std::fs::remove_file(data_dir.join(NOTE_FILE)).map_err(|error| {

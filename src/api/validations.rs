@@ -100,7 +100,8 @@ async fn get_validation(call: Call<'_>, query: ReportQuery) -> ReplyResult {
     let Some(format) = read_format(call.req, format.as_deref())? else {
         let report = validations::find_validation(&gateway, id).await?;
         let skipped = usize::try_from(page.after.unwrap_or_default()).unwrap_or(usize::MAX);
-        let listed = validations::list_violations(&gateway, id, skipped, page.limit + 1).await?;
+        let (by, most) = (call.caller(), page.limit + 1);
+        let listed = validations::list_violations(&gateway, by, id, skipped, most).await?;
         let Page { items, next } =
             page.page(listed, |_| skipped.saturating_add(page.limit).to_string());
         let Report { validation, constraints, other_count } = report;
@@ -113,11 +114,11 @@ async fn get_validation(call: Call<'_>, query: ReportQuery) -> ReplyResult {
         Reply::stream(media_type, ResBody::None)
     } else {
         let permit = acquire_graph_permit(&gateway, call.caller()).await?;
-        let id = id.to_owned();
+        let (by, id) = (call.caller().clone(), id.to_owned());
         stream_answer(call.req, WriteLimit::Rate, move |writer| {
             let _permit = permit;
             writer.set_media_type(media_type);
-            Ok(validations::write_report(&gateway, &id, format, writer)?)
+            Ok(validations::write_report(&gateway, &by, &id, format, writer)?)
         })
         .await?
     };

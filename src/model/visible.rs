@@ -3,8 +3,11 @@ use super::change_feed::Watch;
 use super::list::find_owner;
 use super::resource::Compiled;
 use super::write_scope::WriteScope;
-use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
+use oxrdf::{
+    BlankNode, NamedNode, NamedNodeRef, NamedOrBlankNode, NamedOrBlankNodeRef, Quad, Term,
+};
 use penstock_base::error::GatewayError;
+use penstock_shapes::Violation;
 use penstock_store::{
     Document, DocumentRange, Error, ListedSubject, Pattern, Read, SubjectFilter, SubjectQuads,
     ValueRange, VisitValue,
@@ -16,6 +19,8 @@ use std::ops::ControlFlow;
 
 /// The number of subjects whose visibility is remembered.
 const MAX_REMEMBERED: usize = 10_000;
+/// The message of a violation whose value the credential may not see.
+const WITHHELD_MESSAGE: &str = "does not conform; this credential may not see the value";
 
 /// Reads only what a credential may see. One that is limited to certain Business Objects sees no quads of objects that
 /// it could not change and that belong to none of these. So views, filters and orders show such an object only as the
@@ -51,6 +56,52 @@ impl<'v, R: Read> VisibleObjects<'v, R> {
     /// Returns what it reads from.
     pub fn unlimited(&self) -> &R {
         &self.read
+    }
+
+    /// Removes from a violation what the credential may not see: the values of a hidden object, and a value at the end of a
+    /// path of several properties, which may lead to one. `holders` are objects that have the focus node as a value. Without a
+    /// visible one, a focus node that is no stored object is not shown either, unless it is an IRI.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn withhold_values<'h>(
+        &self,
+        violation: &mut Violation,
+        holders: impl IntoIterator<Item = &'h NamedNode>,
+    ) -> Result<(), Error> {
+        if self.scope.is_unlimited() || self.shows_values_of(violation, holders)? {
+            return Ok(());
+        }
+        if !matches!(violation.focus_node, Term::NamedNode(_)) {
+            violation.focus_node = BlankNode::new_unchecked("withheld").into();
+        }
+        violation.value = None;
+        // A message can quote the value.
+        violation.messages = vec![(None, WITHHELD_MESSAGE.to_owned())];
+        Ok(())
+    }
+
+    fn shows_values_of<'h>(
+        &self,
+        violation: &Violation,
+        holders: impl IntoIterator<Item = &'h NamedNode>,
+    ) -> Result<bool, Error> {
+        let Violation { focus_node, path, predicate, value, .. } = violation;
+        if path.is_some() && predicate.is_none() && value.is_some() {
+            return Ok(false);
+        }
+        if let Term::NamedNode(uri) = focus_node {
+            let about = Pattern { subject: Some(uri.clone().into()), ..Pattern::default() };
+            if self.read.any(&about)? {
+                return Ok(!self.is_hidden(uri.as_ref().into())?);
+            }
+        }
+        for holder in holders {
+            if !self.is_hidden(holder.as_ref().into())? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

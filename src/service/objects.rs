@@ -60,7 +60,7 @@ use penstock_model::mapping::Field;
 use penstock_model::resource::Compiled;
 use penstock_model::visible::VisibleObjects;
 use penstock_model::{members, view};
-use penstock_store::{Read, SubjectQuads};
+use penstock_store::{Read, Snapshot, SubjectQuads};
 use std::sync::Arc;
 
 /// The bytes after which a page ends early.
@@ -177,6 +177,15 @@ fn render_member(
     let shape = &business_object.mapping.root;
     view::render_subject(read, shape, uri, &quads, &mut json, &mut Vec::new())?;
     Ok(json)
+}
+
+/// Opens what a caller sees in a snapshot, whose credential is limited to the Business Objects of `scope`.
+pub(crate) fn open_visible<'s>(
+    gateway: &Gateway,
+    scope: Option<&'s [Arc<Compiled>]>,
+) -> Result<VisibleObjects<'s, Snapshot>, GatewayError> {
+    let snapshot = gateway.store.snapshot()?;
+    VisibleObjects::new(snapshot, gateway.catalogue.watch(), scope.map(list_compiled))
 }
 
 fn list_compiled(all: &[Arc<Compiled>]) -> impl Iterator<Item = &Compiled> {

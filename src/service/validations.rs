@@ -12,21 +12,26 @@ pub use run::run_validations;
 use crate::audit::change_event;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
+use crate::ingestions::find_write_scope;
+use crate::objects::open_visible;
 use kept::KeptReports;
 use parking_lot::{Mutex, MutexGuard};
-use penstock_auth::{Authorized, Role};
+use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::time::format_rfc3339;
 use penstock_model::rdf::Format;
 use penstock_model::resource::Compiled;
 use penstock_model::validation::check_has_shapes;
+use penstock_model::visible::VisibleObjects;
 use penstock_resources::validation::{
     ListedViolation, Progress, SeverityCounts, Validation, ValidationState,
 };
 use penstock_shapes::{Cancellation, ReportWriter};
+use penstock_store::Snapshot;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -207,34 +212,61 @@ pub async fn find_validation(gateway: &Gateway, id: &str) -> Result<Report, Gate
     }
 }
 
-/// Returns the listed violations of a validation after the first `skipped` ones, at most `limit`; none before it has
-/// ended.
+/// Returns the listed violations of a validation after the first `skipped` ones, at most `limit`, as far as the caller sees
+/// them; none before it has ended.
 ///
 /// # Errors
 /// As [`find_validation`].
 pub async fn list_violations(
     gateway: &Gateway,
+    by: &Caller,
     id: &str,
     skipped: usize,
     limit: usize,
 ) -> Result<Vec<ListedViolation>, GatewayError> {
-    find_known(gateway, id)?;
+    let scope = find_scope(gateway, by, &find_known(gateway, id)?);
     let path = gateway.validations.lock().kept.find_file(id);
     let Some(path) = path else { return Ok(Vec::new()) };
-    run_blocking(move || {
-        let mut page = Vec::new();
-        let mut number = 0;
-        // The whole file is read, so that its checksum is checked.
-        report::for_each_violation(&path, |violation| {
-            number += 1;
-            if number > skipped && page.len() < limit {
-                page.push(report::show_violation(&violation));
-            }
-            Ok(())
-        })?;
-        Ok(page)
-    })
-    .await
+    gateway
+        .read(move |gateway| {
+            let mut page = Vec::new();
+            let mut number = 0;
+            let visible = open_limited(gateway, scope.as_deref())?;
+            // The whole file is read, so that its checksum is checked.
+            report::for_each_violation(&path, |mut violation| {
+                number += 1;
+                if number > skipped && page.len() < limit {
+                    if let Some(visible) = &visible {
+                        visible.withhold_values(&mut violation, [])?;
+                    }
+                    page.push(report::show_violation(&violation));
+                }
+                Ok(())
+            })?;
+            Ok(page)
+        })
+        .await
+}
+
+/// Returns the Business Objects that limit what the caller sees of a report; `None` without a limit.
+fn find_scope(
+    gateway: &Gateway,
+    by: &Caller,
+    validation: &Validation,
+) -> Option<Vec<Arc<Compiled>>> {
+    match gateway.catalogue.get(&validation.business_object) {
+        Some(compiled) => find_write_scope(gateway, by, &compiled),
+        // It was deleted meanwhile.
+        None => by.business_objects().map(|_| Vec::new()),
+    }
+}
+
+/// Opens what a caller with this limit sees; `None` without a limit, which needs no snapshot.
+fn open_limited<'s>(
+    gateway: &Gateway,
+    scope: Option<&'s [Arc<Compiled>]>,
+) -> Result<Option<VisibleObjects<'s, Snapshot>>, GatewayError> {
+    scope.map(|scope| open_visible(gateway, Some(scope))).transpose()
 }
 
 /// Checks that a validation has a report.
@@ -258,12 +290,13 @@ pub fn check_finished(gateway: &Gateway, id: &str) -> Result<(), GatewayError> {
     }
 }
 
-/// Writes the report of a finished validation as an `sh:ValidationReport`. Blocking.
+/// Writes the report of a finished validation as an `sh:ValidationReport`, as far as the caller sees it. Blocking.
 ///
 /// # Errors
 /// As [`check_finished`]; those of writing to `out`.
 pub fn write_report(
     gateway: &Gateway,
+    by: &Caller,
     id: &str,
     format: Format,
     out: impl Write,
@@ -271,8 +304,15 @@ pub fn write_report(
     check_finished(gateway, id)?;
     let path = gateway.validations.lock().kept.find_file(id);
     let path = path.ok_or_else(|| unknown_validation_error(id))?;
+    let scope = find_scope(gateway, by, &find_known(gateway, id)?);
+    let visible = open_limited(gateway, scope.as_deref())?;
     let mut writer = ReportWriter::new(out, format)?;
-    report::for_each_violation(&path, |violation| Ok(writer.write(&violation)?))?;
+    report::for_each_violation(&path, |mut violation| {
+        if let Some(visible) = &visible {
+            visible.withhold_values(&mut violation, [])?;
+        }
+        Ok(writer.write(&violation)?)
+    })?;
     writer.finish()?;
     Ok(())
 }

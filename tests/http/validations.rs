@@ -145,6 +145,54 @@ async fn corrected_data_conforms_and_keys_for_others_see_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_sees_no_value_of_a_nested_object_of_others() {
+    let server = TestApp::plain().await;
+    // The values of hidden objects are at a property, at the end of a path, and a focus node themselves.
+    let shapes = "@prefix sh: <http://www.w3.org/ns/shacl#> .\n\
+        <urn:Label> a sh:NodeShape ; sh:targetSubjectsOf <urn:label> ; \
+          sh:property [ sh:path <urn:label> ; sh:maxLength 3 ] .\n\
+        <urn:Text> a sh:NodeShape ; sh:targetObjectsOf <urn:label> ; sh:maxLength 3 .\n\
+        <urn:Pump> a sh:NodeShape ; sh:targetSubjectsOf <urn:name> ; \
+          sh:property [ sh:path <urn:name> ; sh:maxLength 3 ] ; \
+          sh:property [ sh:path (<urn:maker> <urn:label>) ; sh:maxLength 3 ] .\n";
+    server.send("PUT", "/api/v1/shapes/texts", &[TURTLE], shapes).await.expect(201);
+    let label = "fields: {label: {type: string, path: <urn:label>}}";
+    let staff = json!({"name": "Staff", "config": format!("type: object\npath: Staff:.\n{label}")});
+    let config = format!(
+        "type: object\npath: Pump:.\nfields:\n  name: {{type: string, path: <urn:name>}}\n  \
+         maker: {{type: object, path: '<urn:maker>/Maker:.', {label}}}"
+    );
+    let validation = json!({"shapes": ["texts"], "mode": "warn"});
+    let pump = json!({"name": "Pump", "config": config, "validation": validation});
+    for definition in [&staff, &pump] {
+        server.define_object(definition).await;
+    }
+    let person = json!({"data": [{"uri": "urn:staff-1", "label": "secret"}]});
+    server.post("/api/v1/business-objects/Staff", &person).await.expect(200);
+
+    let key = server.with_key(Role::Contributor, Some("Pump"));
+    let pumps = json!({"data": [
+        {"uri": "urn:p", "name": "north", "maker": {"uri": "urn:staff-1"}},
+        {"uri": "urn:q", "name": "q", "maker": {"uri": "urn:m", "label": "owned"}},
+    ]});
+    let answer = key.post("/api/v1/business-objects/Pump", &pumps).await.expect(200).text();
+    answer.has_all(&["north", "owned", "urn:staff-1"]);
+    assert!(!answer.contains("secret"), "{answer}");
+
+    let (path, report) = validate(&server).await;
+    assert!(report.to_string().contains("secret"), "{report}");
+    let seen = key.read(&path).await;
+    assert_eq!(seen["counts"], report["counts"]);
+    assert_eq!(seen["items"].list().len(), report["items"].list().len());
+    let turtle = format!("{path}?format=ttl");
+    assert!(server.page(&turtle).await.contains("secret"));
+    for text in [seen.to_string(), key.page(&turtle).await] {
+        text.has_all(&["north", "owned", "urn:staff-1"]);
+        assert!(!text.contains("secret"), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_page_starts_a_validation_and_shows_its_report() {
     let server = TestApp::plain().await;
     let empty = server.page("/admin/quality").await;

@@ -14,7 +14,7 @@ use super::request_uris::RequestUris;
 use super::retry::list_moves_since_receipt;
 use super::review::is_under_review;
 use super::shared_keys::find_shared_keys;
-use super::violations::{PlacedViolation, Places};
+use super::violations::{PlacedViolation, Places, withhold_values};
 use super::write::RequestWriter;
 use super::{Answer, Limits, Mode, Request, ReviewStep};
 use crate::dead_letters::{MAX_LISTED_ERRORS, keep_error, list_first_errors};
@@ -195,7 +195,8 @@ pub(super) fn apply_objects(
     let mut not_validated = Vec::new();
     if request.mode != Mode::Delete {
         let validation = validation_limits(limits);
-        let found = find_violations(transaction, &definitions, &validation, request.bypass)?;
+        let mut found = find_violations(transaction, &definitions, &validation, request.bypass)?;
+        withhold_values(&mut found.violations, transaction, &scope)?;
         not_validated = found.bypassed;
         for why in found.not_validated {
             warnings.push_finding(Finding::at_pointer(String::new(), why));

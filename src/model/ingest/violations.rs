@@ -4,10 +4,13 @@ use super::answer::Answer;
 use super::findings::quote_excerpt;
 use crate::mapping::{Entry, Shape};
 use crate::protection::FoundViolation;
+use crate::visible::VisibleObjects;
+use crate::write_scope::WriteScope;
 use oxrdf::{NamedNode, Term};
-use penstock_base::error::Finding;
+use penstock_base::error::{Finding, GatewayError};
 use penstock_base::json::unescape_token;
 use penstock_shapes::Violation;
+use penstock_store::Transaction;
 use std::collections::HashMap;
 
 /// Where the request mentions each object for the last time.
@@ -145,6 +148,19 @@ impl<'a> Places<'a> {
             scope.iter().any(|one| one.object.definition.name == business_object)
         })
     }
+}
+
+/// Removes from violations what a credential with this write scope may not see.
+pub(super) fn withhold_values(
+    found: &mut [FoundViolation],
+    transaction: &Transaction<'_>,
+    scope: &WriteScope<'_>,
+) -> Result<(), GatewayError> {
+    let visible = VisibleObjects::with_scope(transaction, scope.clone());
+    for FoundViolation { violation, holders, .. } in found {
+        visible.withhold_values(violation, holders.iter().map(|holder| &holder.uri))?;
+    }
+    Ok(())
 }
 
 /// Returns the shape of the object at a pointer `/data/<index>/...`.

@@ -1,5 +1,5 @@
 //! Downloads: all objects of a Business Object that are selected, one after the other.
-use super::list_compiled;
+use super::open_visible;
 use super::search::new_budget;
 use crate::gateway::Gateway;
 use crate::ingestions::find_write_scope;
@@ -12,7 +12,6 @@ use penstock_model::csv::{CsvOptions, CsvWriter};
 use penstock_model::resource::Compiled;
 use penstock_model::search::{Filter, Order, Selection, for_each_selected};
 use penstock_model::view;
-use penstock_model::visible::VisibleObjects;
 use penstock_store::{Read as _, SubjectQuads};
 use std::io;
 use std::sync::Arc;
@@ -78,11 +77,7 @@ impl Download {
         output: &mut dyn io::Write,
     ) -> Result<(), GatewayError> {
         let Self { business_object, scope, filter, order, form } = self;
-        let visible = VisibleObjects::new(
-            gateway.store.snapshot()?,
-            gateway.catalogue.watch(),
-            scope.as_deref().map(list_compiled),
-        )?;
+        let visible = open_visible(gateway, scope.as_deref())?;
         let csv = match form {
             DownloadForm::Csv(options) => Some(CsvWriter::new(&business_object.mapping, options)?),
             DownloadForm::Ndjson | DownloadForm::Json => None,

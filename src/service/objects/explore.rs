@@ -13,7 +13,7 @@ pub use histogram::{Histogram, HistogramBar, read_distribution, read_histogram};
 pub use removed::count_without;
 pub use suggestions::{Suggestion, suggest_field_values};
 
-use super::list_compiled;
+use super::open_visible;
 use super::search::{SharedTime, acquire_permit};
 use crate::gateway::Gateway;
 use crate::ingestions::find_write_scope;
@@ -55,11 +55,7 @@ impl Explored {
         gateway
             .read(move |gateway| {
                 let _permit = permit;
-                let visible = VisibleObjects::new(
-                    gateway.store.snapshot()?,
-                    gateway.catalogue.watch(),
-                    scope.as_deref().map(list_compiled),
-                )?;
+                let visible = open_visible(gateway, scope.as_deref())?;
                 self.time.run(|budget| work(&self, &visible, budget))
             })
             .await

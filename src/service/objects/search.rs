@@ -1,5 +1,5 @@
 //! The search for objects by their values. It may read many objects, so it waits for one of the permits of GraphQL queries.
-use super::{ObjectsPage, PAGE_BYTES, list_compiled};
+use super::{ObjectsPage, PAGE_BYTES, open_visible};
 use crate::gateway::Gateway;
 use crate::ingestions::find_write_scope;
 use parking_lot::Mutex;
@@ -165,15 +165,6 @@ pub async fn list_found_objects(
             Ok(ObjectsPage { json, next: next.map(|last| last.cursor.clone()) })
         })
         .await
-}
-
-/// Opens what a caller sees, whose credential is limited to the Business Objects of `scope`.
-fn open_visible<'s>(
-    gateway: &Gateway,
-    scope: Option<&'s [Arc<Compiled>]>,
-) -> Result<VisibleObjects<'s, Snapshot>, GatewayError> {
-    let snapshot = gateway.store.snapshot()?;
-    VisibleObjects::new(snapshot, gateway.catalogue.watch(), scope.map(list_compiled))
 }
 
 impl ObjectSearch {

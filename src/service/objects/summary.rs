@@ -1,6 +1,6 @@
 //! Summaries of the objects of a Business Object. They may read many objects, so they wait for one of the permits of GraphQL
 //! queries.
-use super::list_compiled;
+use super::open_visible;
 use super::search::{acquire_permit, new_budget};
 use crate::gateway::Gateway;
 use crate::ingestions::find_write_scope;
@@ -8,7 +8,6 @@ use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::resource::Compiled;
 use penstock_model::search::{self, Filter, SummaryPlan, SummaryRequest};
-use penstock_model::visible::VisibleObjects;
 use penstock_resources::summary::{Summary, SummaryRow};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -32,11 +31,7 @@ pub async fn summarize_objects(
         .read(move |gateway| {
             let _permit = permit;
             let plan = SummaryPlan::new(&business_object, &request)?;
-            let visible = VisibleObjects::new(
-                gateway.store.snapshot()?,
-                gateway.catalogue.watch(),
-                scope.as_deref().map(list_compiled),
-            )?;
+            let visible = open_visible(gateway, scope.as_deref())?;
             let (filter, budget) = (filter.as_ref(), new_budget());
             let found = search::summarize(&visible, &business_object, filter, &plan, &budget)?;
             let names: Vec<&str> = plan.measure_names().collect();

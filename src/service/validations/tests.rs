@@ -7,7 +7,6 @@ use penstock_model::ingest::Mode;
 use penstock_model::shapes_graphs::TextFormat;
 use penstock_model::testing::{ingest_body, put_definition};
 use serde_json::json;
-use std::sync::Arc;
 use tokio::sync::watch;
 
 const SHAPES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> .\n\
@@ -128,7 +127,7 @@ async fn what_waits_is_validated_and_what_ended_survives_a_restart() {
     assert_eq!((listed.len(), &listed[0]), (2, &ended));
     let report = find_validation(&gateway, &ids[1]).await.unwrap();
     assert_eq!((report.constraints.len(), report.constraints[0].count), (1, 2));
-    let page = list_violations(&gateway, &ids[1], 1, 10).await.unwrap();
+    let page = list_violations(&gateway, &Caller::local(), &ids[1], 1, 10).await.unwrap();
     assert_eq!((page.len(), page[0].violation.value.as_deref()), (1, Some("b")));
     assert_eq!(find_known(&gateway, &forgotten.id).unwrap_err().class, ErrorClass::NotFound);
 }
@@ -179,7 +178,7 @@ async fn a_validation_that_cannot_be_done_or_kept_fails_with_its_cause() {
     let failed = wait_for_end(&gateway, &unkept.id).await;
     assert_eq!((failed.state, failed.conforms), (ValidationState::Failed, None));
     assert!(failed.error.unwrap().contains("writing the report failed"));
-    assert_eq!(list_violations(&gateway, &unkept.id, 0, 10).await.unwrap(), []);
+    assert_eq!(list_violations(&gateway, &Caller::local(), &unkept.id, 0, 10).await.unwrap(), []);
     stop.send(true).unwrap();
     worker.await.unwrap();
 }

@@ -161,7 +161,8 @@ pub(crate) async fn show_validation(req: &mut Request, depot: &mut Depot) -> Pag
         validations::find_validation(&gateway, id).await?;
     let first = usize::try_from(skipped.unwrap_or_default()).unwrap_or(usize::MAX);
     let mut violations =
-        validations::list_violations(&gateway, id, first, VIOLATIONS_PER_PAGE + 1).await?;
+        validations::list_violations(&gateway, caller(depot), id, first, VIOLATIONS_PER_PAGE + 1)
+            .await?;
     let next = (violations.len() > VIOLATIONS_PER_PAGE)
         .then(|| cursor_after(&first.saturating_add(VIOLATIONS_PER_PAGE).to_string()));
     violations.truncate(VIOLATIONS_PER_PAGE);

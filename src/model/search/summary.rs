@@ -42,6 +42,8 @@ const MAX_MEASURES: usize = 20;
 const MAX_COMBINATIONS: usize = 10_000;
 /// The maximum number of bytes of all groups in memory, about.
 const MAX_GROUP_BYTES: usize = 8 << 20;
+/// The number of values of an object from which the time is checked for each value that is compared with all of them.
+const MAX_UNCHECKED_VALUES: usize = 100;
 /// The bytes of a group besides its key and its measures: its place in a table that grows, and the allocations.
 const GROUP_OVERHEAD_BYTES: usize = 128;
 
@@ -159,7 +161,7 @@ pub fn summarize(
     plan: &SummaryPlan,
     bounds: &SearchBudget,
 ) -> Result<Summary, GatewayError> {
-    let mut groups = Groups::new(plan);
+    let mut groups = Groups::new(plan, bounds);
     plan.tree.for_each_object(read, business_object, filter, bounds, &mut |object, uri| {
         groups.add_object(object, uri.as_str())
     })?;
@@ -169,6 +171,7 @@ pub fn summarize(
 /// The groups that were found so far.
 struct Groups<'p> {
     plan: &'p SummaryPlan,
+    bounds: &'p SearchBudget,
     /// By the JSON of the values, with a line feed between two.
     by_key: HashMap<String, Group>,
     bytes: usize,
@@ -186,8 +189,9 @@ struct Group {
 type Combination<'i, 'e> = (String, Vec<&'i Instance<'e>>);
 
 impl<'p> Groups<'p> {
-    fn new(plan: &'p SummaryPlan) -> Self {
-        let mut groups = Self { plan, by_key: HashMap::new(), bytes: 0, has_offsets: false };
+    fn new(plan: &'p SummaryPlan, bounds: &'p SearchBudget) -> Self {
+        let by_key = HashMap::new();
+        let mut groups = Self { plan, bounds, by_key, bytes: 0, has_offsets: false };
         if plan.groups.is_empty() {
             let cells = plan.measures.iter().map(|_| Cell::default()).collect();
             groups.by_key.insert(String::new(), Group { count: 0, cells });
@@ -209,6 +213,7 @@ impl<'p> Groups<'p> {
         for same in combinations.chunk_by_mut(|(one, _), (other, _)| one == other) {
             let Some((key, _)) = same.first_mut() else { continue };
             self.check_memory()?;
+            self.bounds.check_time()?;
             let (group, more) = enter(&mut self.by_key, std::mem::take(key), measures);
             group.count += 1;
             let mut bytes = self.bytes + more;
@@ -224,6 +229,9 @@ impl<'p> Groups<'p> {
                 };
                 let before = cell.count_bytes();
                 for value in values {
+                    if same.len() > MAX_UNCHECKED_VALUES {
+                        self.bounds.check_time()?;
+                    }
                     if let Some(found) = value.value
                         && is_inside(value)
                     {
@@ -251,6 +259,9 @@ impl<'p> Groups<'p> {
                 places.iter().map(|place| group.describe(place.value, zone)).collect();
             let (mut more, mut bytes) = (Vec::with_capacity(places.len()), 0);
             for (key, chosen) in &combinations {
+                if places.len() > MAX_UNCHECKED_VALUES {
+                    self.bounds.check_time()?;
+                }
                 for (place, text) in places.iter().zip(&texts) {
                     let mut before = groups.iter().zip(chosen);
                     let fits = before.all(|(other, other_place)| {

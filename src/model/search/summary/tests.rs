@@ -101,6 +101,28 @@ fn request(groups: &[&str], measures: &str, timezone: &str) -> SummaryRequest {
 }
 
 #[test]
+fn the_time_ends_within_an_object_with_many_values() {
+    let readings: Vec<Value> =
+        (0..=MAX_UNCHECKED_VALUES).map(|number| json!({"place": "P", "value": number})).collect();
+    let fixture = fixture_with(&json!([{"uri": "urn:r:1", "readings": readings}]));
+    let (read, business_object) = (fixture.store.read(), &fixture.business_object);
+    let over = SearchBudget::new(u64::MAX, Duration::ZERO);
+    for groups in [&["readings.place"][..], &[]] {
+        let plan = request(groups, "sum(readings.value)", "UTC");
+        let plan = SummaryPlan::new(business_object, &plan).unwrap();
+        let mut groups = Groups::new(&plan, &over);
+        let added = plan.tree.for_each_object(
+            &read,
+            business_object,
+            None,
+            &bounds(),
+            &mut |object, uri| groups.add_object(object, uri.as_str()),
+        );
+        assert_eq!(added.unwrap_err().class, ErrorClass::Invalid);
+    }
+}
+
+#[test]
 fn groups_have_their_numbers() {
     let fixture = fixture_with(&json!([
         {"uri": "urn:r:1", "n": 1.5, "s": "a", "on": true, "tags": ["x", "y"], "code": 2, "any": 1},

@@ -13,6 +13,10 @@ use penstock_base::nearest::find_nearest;
 /// What the name of the parameter of a filter begins with.
 const FILTER_PREFIX: &str = "filter.";
 
+/// The maximum number of conditions of a search. Those below one array are compared with each other, before the search has a
+/// permit.
+const MAX_CONDITIONS: usize = 200;
+
 /// The tests, with the names that they have in GraphQL.
 const TESTS: [&str; 10] = [
     "eq",
@@ -43,7 +47,7 @@ impl<'t> TextFilter<'t> {
     /// them; what is below one array, for the same element. `None` without a condition.
     ///
     /// # Errors
-    /// `ErrorClass::Invalid` as [`Self::check`].
+    /// `ErrorClass::Invalid` as [`Self::check`], and if there are too many.
     pub fn build_all(
         conditions: impl IntoIterator<Item = Self>,
         shape: &Shape,
@@ -62,7 +66,7 @@ impl<'t> TextFilter<'t> {
         for (field, list) in lists {
             all.extend(Self { field, test: "in", value: "" }.build(&list, shape)?);
         }
-        Ok(Filter::all_of(shape, all))
+        combine_conditions(shape, all)
     }
 
     /// Checks that the condition fits the objects of this shape.
@@ -90,7 +94,7 @@ impl<'t> TextFilter<'t> {
 /// below one array, for the same element. `None` without a parameter.
 ///
 /// # Errors
-/// `ErrorClass::Invalid` with the name of the parameter.
+/// `ErrorClass::Invalid` with the name of the parameter, and if there are too many filters.
 pub fn parse_filters<'p>(
     shape: &Shape,
     parameters: impl IntoIterator<Item = (&'p str, &'p [String])>,
@@ -109,7 +113,17 @@ pub fn parse_filters<'p>(
         })?;
         all.extend(filters);
     }
-    Ok(Filter::all_of(shape, all))
+    combine_conditions(shape, all)
+}
+
+fn combine_conditions(shape: &Shape, all: Vec<Filter>) -> Result<Option<Filter>, GatewayError> {
+    if all.len() <= MAX_CONDITIONS {
+        return Ok(Filter::all_of(shape, all));
+    }
+    Err(invalid_filter_error(format!(
+        "there are {} filters, and a search has at most {MAX_CONDITIONS}; send the values of one field with `in`",
+        all.len()
+    )))
 }
 
 /// Splits the name of a parameter into the names of the field and of the test.
@@ -324,6 +338,21 @@ fields:
         }
         let several = parse(&[("serial.in", &["a", "b"])]).unwrap();
         assert_eq!(several, of(&["serial"], ValueTest::In(vec!["a".to_owned(), "b".to_owned()])));
+    }
+
+    #[test]
+    fn the_number_of_conditions_is_limited() {
+        let texts: Vec<String> = (0..=MAX_CONDITIONS).map(|number| number.to_string()).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        parse(&[("readings.unit.contains", &texts[1..])]).unwrap();
+        parse(&[("readings.unit.in", &texts[..])]).unwrap();
+        let error = parse(&[("readings.unit.contains", &texts[..])]).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Invalid, "{error}");
+        let conditions =
+            texts.iter().map(|&value| TextFilter { field: "serial", test: "contains", value });
+        let shape = mapping::compile(CONFIG).unwrap().root;
+        let error = TextFilter::build_all(conditions, &shape).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Invalid, "{error}");
     }
 
     #[test]

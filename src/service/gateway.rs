@@ -193,7 +193,8 @@ impl Gateway {
         let auth = Auth::open(&store, &settings, &clock)?;
         let views = Views::open(&store)?;
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve_bytes);
-        let epoch = next_event_epoch(&store, RestoreNote::exists(dir));
+        let is_restored = RestoreNote::find_unrecorded(dir, &store)?.is_some();
+        let epoch = next_event_epoch(&store, is_restored);
         let memory = Memory::new(settings.limits.memory_bytes);
         let events = EventBus::new(events::EventOptions {
             source: settings

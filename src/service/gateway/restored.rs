@@ -86,9 +86,17 @@ impl RestoreNote {
         );
     }
 
-    /// Returns whether this is the first start after a restore.
-    pub(super) fn exists(data_dir: &Path) -> bool {
-        data_dir.join(NOTE_FILE).exists()
+    /// Reads the note of a restore that no start has recorded yet. A recorded one can be left if it could not be removed.
+    ///
+    /// # Errors
+    /// `ErrorClass::Damaged` if it cannot be read; the errors of the store.
+    pub(super) fn find_unrecorded(
+        data_dir: &Path,
+        store: &ReadStore,
+    ) -> Result<Option<Self>, GatewayError> {
+        let Some(note) = Self::read(data_dir)? else { return Ok(None) };
+        let is_recorded = read_state(store)?.is_some_and(|state| state.detail == note.detail);
+        Ok((!is_recorded).then_some(note))
     }
 
     fn read(data_dir: &Path) -> Result<Option<Self>, GatewayError> {
@@ -127,27 +135,28 @@ pub(super) fn finish_restore(
     max_events: usize,
     drop_events: impl FnOnce() -> Result<usize, GatewayError>,
 ) -> Result<(), GatewayError> {
-    if let Some(note) = RestoreNote::read(data_dir)? {
-        if read_state(store)?.is_none_or(|state| state.detail != note.detail) {
+    let recorded = match RestoreNote::find_unrecorded(data_dir, store)? {
+        Some(note) => {
             if note.revoke_keys {
                 auth.keys.revoke_all()?;
             }
             if note.sign_out {
                 auth.sessions.end_all_sessions(store)?;
             }
+            drop_events().and_then(|dropped| {
+                if dropped > 0 {
+                    tracing::warn!(
+                        events = dropped,
+                        "Events that waited for webhooks were dropped, because a backup was restored; each webhook is sent their number."
+                    );
+                }
+                record_restore(store, auth, max_events, &note)
+            })
         }
-        let recorded = drop_events().and_then(|dropped| {
-            if dropped > 0 {
-                tracing::warn!(
-                    events = dropped,
-                    "Events that waited for webhooks were dropped, because a backup was restored; each webhook is sent their number."
-                );
-            }
-            record_restore(data_dir, store, auth, max_events, &note)
-        });
-        if let Err(cause) = recorded {
-            tracing::warn!(%cause, "Adding the restore to the audit log failed; the next start tries again.");
-        }
+        None => Ok(()),
+    };
+    if let Err(cause) = recorded.and_then(|()| remove_note(data_dir)) {
+        tracing::warn!(%cause, "Adding the restore to the audit log failed; the next start tries again.");
     }
     if let Some(warning) = describe_restored(store, auth)? {
         tracing::warn!("{warning}");
@@ -156,7 +165,6 @@ pub(super) fn finish_restore(
 }
 
 fn record_restore(
-    data_dir: &Path,
     store: &Store,
     auth: &Auth,
     max_events: usize,
@@ -170,9 +178,17 @@ fn record_restore(
         penstock_export::forget_object_counts(transaction)?;
         audit::add_event_offline(transaction, max_events, &event)
     })?;
-    std::fs::remove_file(data_dir.join(NOTE_FILE)).map_err(|error| {
-        GatewayError::new(ErrorClass::Internal, format!("removing the note failed: {error}"))
-    })
+    Ok(())
+}
+
+fn remove_note(data_dir: &Path) -> Result<(), GatewayError> {
+    match std::fs::remove_file(data_dir.join(NOTE_FILE)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GatewayError::new(
+            ErrorClass::Internal,
+            format!("removing the note failed: {error}"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 impl RestoredState {
@@ -290,14 +306,23 @@ mod tests {
         let session = StoredSession { topics: topics.clone(), ..StoredSession::default() };
         store_session(&gateway, &id, Some(&session)).unwrap();
         drop(gateway);
-        RestoreNote::begin().write(dir.path()).unwrap();
+        let note = RestoreNote::begin();
+        note.write(dir.path()).unwrap();
 
         let gateway = open_gateway(dir.path());
         // Without a clock, the epochs since the backup are the next ones.
         assert_eq!(gateway.epoch, epoch + 1_000_000);
         let session = load_session(&gateway, &id).unwrap().unwrap();
-        assert_eq!((session.list_confirmed(), session.topics), (BTreeSet::new(), topics));
+        assert_eq!((session.list_confirmed(), &session.topics), (BTreeSet::new(), &topics));
+
+        // A note that could not be removed does nothing again.
+        let confirmed = StoredSession { pending: BTreeSet::new(), ..session };
+        store_session(&gateway, &id, Some(&confirmed)).unwrap();
         drop(gateway);
-        assert_eq!(open_gateway(dir.path()).epoch, epoch + 1_000_001);
+        note.write(dir.path()).unwrap();
+        let gateway = open_gateway(dir.path());
+        assert_eq!(gateway.epoch, epoch + 1_000_001);
+        assert_eq!(load_session(&gateway, &id).unwrap().unwrap().list_confirmed(), topics);
+        assert!(!dir.path().join(NOTE_FILE).exists());
     }
 }

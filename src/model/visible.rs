@@ -19,8 +19,9 @@ use std::ops::ControlFlow;
 
 /// The number of subjects whose visibility is remembered.
 const MAX_REMEMBERED: usize = 10_000;
-/// The message of a violation whose value the credential may not see.
-const WITHHELD_MESSAGE: &str = "does not conform; this credential may not see the value";
+/// The message of a violation whose value the credential may not see. Approvers see it too, in the warnings of its changes.
+const WITHHELD_MESSAGE: &str =
+    "does not conform; a credential for certain Business Objects may not see the value";
 
 /// Reads only what a credential may see. One that is limited to certain Business Objects sees no quads of objects that
 /// it could not change and that belong to none of these. So views, filters and orders show such an object only as the

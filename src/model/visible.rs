@@ -96,6 +96,10 @@ impl<'v, R: Read> VisibleObjects<'v, R> {
             if self.read.any(&about)? {
                 return Ok(!self.is_hidden(uri.as_ref().into())?);
             }
+            if path.is_none() {
+                // It is about the IRI itself.
+                return Ok(true);
+            }
         }
         for holder in holders {
             if !self.is_hidden(holder.as_ref().into())? {

@@ -152,6 +152,7 @@ async fn a_key_sees_no_value_of_a_nested_object_of_others() {
         <urn:Label> a sh:NodeShape ; sh:targetSubjectsOf <urn:label> ; \
           sh:property [ sh:path <urn:label> ; sh:maxLength 3 ] .\n\
         <urn:Text> a sh:NodeShape ; sh:targetObjectsOf <urn:label> ; sh:maxLength 3 .\n\
+        <urn:Unit> a sh:NodeShape ; sh:targetObjectsOf <urn:unit> ; sh:nodeKind sh:Literal .\n\
         <urn:Pump> a sh:NodeShape ; sh:targetSubjectsOf <urn:name> ; \
           sh:property [ sh:path <urn:name> ; sh:maxLength 3 ] ; \
           sh:property [ sh:path (<urn:maker> <urn:label>) ; sh:maxLength 3 ] .\n";
@@ -160,6 +161,7 @@ async fn a_key_sees_no_value_of_a_nested_object_of_others() {
     let staff = json!({"name": "Staff", "config": format!("type: object\npath: Staff:.\n{label}")});
     let config = format!(
         "type: object\npath: Pump:.\nfields:\n  name: {{type: string, path: <urn:name>}}\n  \
+         unit: {{type: resource, path: <urn:unit>}}\n  \
          maker: {{type: object, path: '<urn:maker>/Maker:.', {label}}}"
     );
     let validation = json!({"shapes": ["texts"], "mode": "warn"});
@@ -172,7 +174,7 @@ async fn a_key_sees_no_value_of_a_nested_object_of_others() {
 
     let key = server.with_key(Role::Contributor, Some("Pump"));
     let pumps = json!({"data": [
-        {"uri": "urn:p", "name": "north", "maker": {"uri": "urn:staff-1"}},
+        {"uri": "urn:p", "name": "north", "unit": "urn:bar", "maker": {"uri": "urn:staff-1"}},
         {"uri": "urn:q", "name": "q", "maker": {"uri": "urn:m", "label": "owned"}},
     ]});
     let answer = key.post("/api/v1/business-objects/Pump", &pumps).await.expect(200).text();
@@ -187,7 +189,7 @@ async fn a_key_sees_no_value_of_a_nested_object_of_others() {
     let turtle = format!("{path}?format=ttl");
     assert!(server.page(&turtle).await.contains("secret"));
     for text in [seen.to_string(), key.page(&turtle).await] {
-        text.has_all(&["north", "owned", "urn:staff-1"]);
+        text.has_all(&["north", "owned", "urn:staff-1", "must be a literal"]);
         assert!(!text.contains("secret"), "{text}");
     }
 }

@@ -83,7 +83,7 @@ fn counters_that_began_after_the_backup_issue_no_number_again() {
 /// The requests that define a group, a shapes graph and a Business Object with this text.
 fn definitions_with(text: &str) -> [(&'static str, (&'static str, &'static str), String); 3] {
     let config = "type: object\npath: 'Wells:.'\nfields:\n  level: { type: integer, path: <https://wells.example/level> }\n";
-    let shapes = "<https://wells.example/Shape> a <http://www.w3.org/ns/shacl#NodeShape> .\n";
+    let shapes = "@prefix sh: <http://www.w3.org/ns/shacl#> . <https://wells.example/Shape> a sh:NodeShape ; sh:targetClass <https://wells.example/Well> .\n";
     [
         ("/api/v1/groups/shift", JSON, json!({ "claimValues": [text] }).to_string()),
         ("/api/v1/shapes/wells", TURTLE, format!("# {text}\n{shapes}")),

@@ -235,9 +235,10 @@ async fn searches_of_pages_wait_for_a_permit_like_queries() {
     let object = format!("/admin/object?uri={uri}");
     server.get(&list).await.expect(200);
     for path in [&search, &object] {
-        let busy = server.get(path).await;
-        busy.problem(503);
+        let busy = server.get(path).await.expect(503);
         assert_eq!(busy.header("retry-after"), "1");
+        // The page of the list keeps its filters, and leads to the same search.
+        assert_eq!(busy.text().contains(">Retry</a>"), path == &search, "{}", busy.text());
     }
     drop(held);
     for path in [&search, &object] {

@@ -207,7 +207,8 @@ fn draw_parts(
         }
     }
     parts.push(part);
-    parts.iter().filter(|part| !part.is_empty()).map(|part| write_points(part)).collect()
+    let drawn = parts.into_iter().filter(|part| !part.is_empty());
+    drawn.map(|part| write_points(&across_period(part))).collect()
 }
 
 /// Returns the points around the area between the least and the greatest numbers: a text for each part without a gap.
@@ -226,17 +227,23 @@ fn draw_area(line: &ChartLine, scale: &Scale) -> Vec<String> {
     }
     parts.push((upper, lower));
     let around = parts.into_iter().filter(|(upper, _)| !upper.is_empty()).map(|(upper, lower)| {
+        let (upper, lower) = (across_period(upper), across_period(lower));
         let all: Vec<_> = upper.into_iter().chain(lower.into_iter().rev()).collect();
         write_points(&all)
     });
     around.collect()
 }
 
-/// Writes points for a polyline. A single one is written twice, so that it is drawn as a dot.
+/// Draws a single point across its period. A dot would hardly be seen.
+fn across_period(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    match points.as_slice() {
+        &[(x, y)] => vec![(x - STEP / 2.0, y), (x + STEP / 2.0, y)],
+        _ => points,
+    }
+}
+
 fn write_points(points: &[(f64, f64)]) -> String {
-    let twice = if points.len() == 1 { 2 } else { 1 };
-    let all = std::iter::repeat_n(points, twice).flatten();
-    all.map(|(x, y)| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ")
+    points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -288,8 +295,9 @@ mod tests {
         );
         // From -5 to 15.
         assert_eq!(drawing.axis, ["15", "5", "-5"]);
-        assert_eq!(drawing.lines[0].parts, ["5.0,65.0 15.0,55.0", "35.0,50.0 35.0,50.0"]);
+        assert_eq!(drawing.lines[0].parts, ["5.0,65.0 15.0,55.0", "30.0,50.0 40.0,50.0"]);
         assert_eq!(drawing.area[0], "5.0,15.0 15.0,5.0 15.0,95.0 5.0,85.0");
+        assert_eq!(drawing.area[1], "30.0,0.0 40.0,0.0 40.0,100.0 30.0,100.0");
         assert_eq!(drawing.heads, ["Least", "Average", "Greatest"]);
         assert_eq!(drawing.rows.len(), 3);
         assert_eq!(drawing.ticks, ["2024-01-01", "2024-01-04"]);

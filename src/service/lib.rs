@@ -29,6 +29,8 @@ pub mod shapes_graphs;
 pub mod sources;
 pub mod sparql;
 pub mod targets;
+#[cfg(test)]
+mod testing;
 pub mod validations;
 pub mod views;
 pub mod webhooks;

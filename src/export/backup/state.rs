@@ -293,8 +293,8 @@ impl BackupFolder {
         discard_file(&self.path.join(POINTS_FILE));
     }
 
-    /// Removes the times of the frames up to `sent`: under load some always wait. While those that stay are more than those
-    /// that go, the file is left alone, so that it is not written again with each segment.
+    /// Removes the times of the frames up to `sent`: under load some always wait. The file is written again only
+    /// if that removes at least half of them, so not with each segment.
     pub(super) fn discard_points_up_to(&self, sent: u64) -> io::Result<()> {
         let path = self.path.join(POINTS_FILE);
         let waiting = self.read_points(sent, MAX_POINTS + 1);

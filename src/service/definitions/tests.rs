@@ -46,11 +46,7 @@ const NAMES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> .\n\
       sh:property [ sh:path <urn:name> ; sh:minLength 3 ] .\n";
 
 fn open_gateway(dir: &Path, more: &[String]) -> Gateway {
-    let mut arguments = vec![format!("--service.data-dir={}", dir.join("data").display())];
-    arguments.extend_from_slice(more);
-    let sources = penstock_config::Sources { arguments, ..Default::default() };
-    let settings = penstock_config::load(&sources).unwrap().settings;
-    Gateway::open(Arc::new(settings), &mut |_| {}).unwrap()
+    crate::testing::open_gateway(&dir.join("data"), more)
 }
 
 /// An account that loses its role meanwhile commits nothing that needs it, whatever role the route asked for.

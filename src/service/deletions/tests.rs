@@ -1,22 +1,16 @@
 use super::*;
 use crate::business_objects::{show_business_object, show_saved_business_object};
+use crate::testing::open_gateway;
 use penstock_auth::audit::Filter;
 use penstock_model::ingest::Mode;
 use penstock_model::testing::{ingest_body, list_members, put_definition};
 use penstock_resources::business_object::BusinessObject;
 use penstock_store::faults::{Failure, Faults};
 
-fn open_gateway(dir: &std::path::Path) -> Gateway {
-    let arguments = vec![format!("--service.data-dir={}", dir.display())];
-    let sources = penstock_config::Sources { arguments, ..Default::default() };
-    let settings = penstock_config::load(&sources).unwrap().settings;
-    Gateway::open(Arc::new(settings), &mut |_| {}).unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_continues_when_the_disk_has_space_again() {
     let dir = tempfile::tempdir().unwrap();
-    let gateway = open_gateway(dir.path());
+    let gateway = open_gateway(dir.path(), &[]);
     let (stop, stopped) = watch::channel(false);
     let worker = tokio::spawn(run_deletions(gateway.clone(), stopped));
     let definition = serde_json::json!({
@@ -57,7 +51,7 @@ async fn a_deletion_continues_when_the_disk_has_space_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_answer_of_a_deletion_examines_no_stored_values() {
     let dir = tempfile::tempdir().unwrap();
-    let gateway = open_gateway(dir.path());
+    let gateway = open_gateway(dir.path(), &[]);
     let put = |field: &str| {
         let config = format!("type: object\npath: Pump:.\nfields:\n  state: {{{field}}}\n");
         let definition = serde_json::json!({"name": "Pump", "config": config});

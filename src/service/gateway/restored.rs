@@ -276,30 +276,13 @@ impl Gateway {
 mod tests {
     use super::*;
     use crate::sources::{SessionId, StoredSession, load_session, store_session};
+    use crate::testing::open_gateway;
     use std::collections::BTreeSet;
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    fn open_gateway(dir: &Path) -> Gateway {
-        let arguments = vec![format!("--service.data-dir={}", dir.display())];
-        let sources = penstock_config::Sources { arguments, ..Default::default() };
-        let settings = Arc::new(penstock_config::load(&sources).unwrap().settings);
-        // A thread of a gateway that was just dropped may hold its store for a moment.
-        for _ in 0..500 {
-            match Gateway::open(settings.clone(), &mut |_| {}) {
-                Err(error) if error.class == ErrorClass::Conflict => {
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-                opened => return opened.unwrap(),
-            }
-        }
-        panic!("another gateway holds the store");
-    }
 
     #[test]
     fn a_restored_gateway_repeats_no_epoch_and_trusts_no_subscription() {
         let dir = tempfile::tempdir().unwrap();
-        let gateway = open_gateway(dir.path());
+        let gateway = open_gateway(dir.path(), &[]);
         let epoch = gateway.epoch;
         let id = SessionId { source: "line".to_owned(), client_id: "edge-1".to_owned() };
         let topics = BTreeSet::from(["plant/+".to_owned()]);
@@ -309,7 +292,7 @@ mod tests {
         let note = RestoreNote::begin();
         note.write(dir.path()).unwrap();
 
-        let gateway = open_gateway(dir.path());
+        let gateway = open_gateway(dir.path(), &[]);
         // Without a clock, the epochs since the backup are the next ones.
         assert_eq!(gateway.epoch, epoch + 1_000_000);
         let session = load_session(&gateway, &id).unwrap().unwrap();
@@ -320,7 +303,7 @@ mod tests {
         store_session(&gateway, &id, Some(&confirmed)).unwrap();
         drop(gateway);
         note.write(dir.path()).unwrap();
-        let gateway = open_gateway(dir.path());
+        let gateway = open_gateway(dir.path(), &[]);
         assert_eq!(gateway.epoch, epoch + 1_000_001);
         assert_eq!(load_session(&gateway, &id).unwrap().unwrap().list_confirmed(), topics);
         assert!(!dir.path().join(NOTE_FILE).exists());

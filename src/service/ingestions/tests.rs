@@ -1,4 +1,5 @@
 use super::*;
+use crate::testing::open_gateway;
 use penstock_auth::keys::NewApiKey;
 use penstock_base::commit::NoClient;
 use penstock_model::testing::put_definition;
@@ -8,10 +9,7 @@ use serde_json::{Value, json};
 #[test]
 fn a_bypass_needs_an_admin_in_its_commit() {
     let dir = tempfile::tempdir().unwrap();
-    let arguments = vec![format!("--service.data-dir={}", dir.path().display())];
-    let sources = penstock_config::Sources { arguments, ..Default::default() };
-    let settings = penstock_config::load(&sources).unwrap().settings;
-    let gateway = Gateway::open(Arc::new(settings), &mut |_| {}).unwrap();
+    let gateway = open_gateway(dir.path(), &[]);
     let pumps = put_definition(
         &gateway.catalogue,
         &json!({

@@ -1,5 +1,6 @@
 //! What becomes of a message does not depend on the other messages of its batch.
 use super::*;
+use crate::testing::open_gateway;
 use bytes::Bytes;
 use oxrdf::{Literal, NamedNode};
 use penstock_base::Preconditions;
@@ -45,12 +46,10 @@ impl Fixture {
             "subscriptions[0].business-object=Readings",
             "subscriptions[0].fields.site={2}",
         ];
-        let mut arguments = vec![format!("--service.data-dir={}", dir.path().display())];
-        arguments.extend(source.map(|setting| format!("--service.sources.line.{setting}")));
-        arguments.extend(settings.iter().map(|setting| format!("--service.{setting}")));
-        let sources = penstock_config::Sources { arguments, ..Default::default() };
-        let settings = penstock_config::load(&sources).unwrap().settings;
-        let gateway = Gateway::open(Arc::new(settings), &mut |_| {}).unwrap();
+        let mut more: Vec<_> =
+            source.iter().map(|setting| format!("--service.sources.line.{setting}")).collect();
+        more.extend(settings.iter().map(|setting| format!("--service.{setting}")));
+        let gateway = open_gateway(dir.path(), &more);
         let turtle = TextFormat::from_media_type("text/turtle").unwrap();
         let graph = NewGraph::check("short", SHAPES.as_bytes(), turtle).unwrap();
         let by = Requester::new(&NoClient, "local");

@@ -2,6 +2,7 @@ use super::*;
 use crate::definitions::save;
 use crate::deletions::{begin_deletion, run_deletions};
 use crate::shapes_graphs::{NewShapesGraph, ShapesGraphs};
+use crate::testing::open_gateway;
 use penstock_base::{IfMatch, Preconditions};
 use penstock_model::ingest::Mode;
 use penstock_model::shapes_graphs::TextFormat;
@@ -12,23 +13,6 @@ use tokio::sync::watch;
 const SHAPES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> .\n\
     <urn:Pump> a sh:NodeShape ; sh:targetSubjectsOf <urn:name> ; \
       sh:property [ sh:path <urn:name> ; sh:minLength 3 ] .";
-
-fn open_gateway(dir: &Path) -> Gateway {
-    let arguments = vec![format!("--service.data-dir={}", dir.display())];
-    let sources = penstock_config::Sources { arguments, ..Default::default() };
-    let settings = penstock_config::load(&sources).unwrap().settings;
-    let settings = Arc::new(settings);
-    // A thread of a gateway that was just dropped may hold its store for a moment.
-    for _ in 0..500 {
-        match Gateway::open(settings.clone(), &mut |_| {}) {
-            Err(error) if error.class == ErrorClass::Conflict => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            opened => return opened.unwrap(),
-        }
-    }
-    panic!("another gateway holds the store");
-}
 
 /// Stores pumps with these names, which must have three characters.
 async fn define_pumps(gateway: &Gateway, names: &[&str]) -> Arc<Compiled> {
@@ -74,7 +58,7 @@ async fn wait_for_end(gateway: &Gateway, id: &str) -> Validation {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_runs_and_sixteen_wait() {
     let dir = tempfile::tempdir().unwrap();
-    let gateway = open_gateway(dir.path());
+    let gateway = open_gateway(dir.path(), &[]);
     let pumps = define_pumps(&gateway, &["a", "north"]).await;
     let first = start(&gateway, &pumps).unwrap();
     // Nothing runs them here, so the first one stays.
@@ -106,7 +90,7 @@ async fn one_runs_and_sixteen_wait() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_is_validated_and_what_ended_survives_a_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let gateway = open_gateway(dir.path());
+    let gateway = open_gateway(dir.path(), &[]);
     let pumps = define_pumps(&gateway, &["a", "b", "north"]).await;
     let (stop, stopped) = watch::channel(false);
     let worker = tokio::spawn(run_validations(gateway.clone(), stopped));
@@ -122,7 +106,7 @@ async fn what_waits_is_validated_and_what_ended_survives_a_restart() {
     let forgotten = start(&gateway, &pumps).unwrap();
     drop(gateway);
 
-    let gateway = open_gateway(dir.path());
+    let gateway = open_gateway(dir.path(), &[]);
     let listed = list_validations(&gateway, None, None, 100);
     assert_eq!((listed.len(), &listed[0]), (2, &ended));
     let report = find_validation(&gateway, &ids[1]).await.unwrap();
@@ -135,7 +119,7 @@ async fn what_waits_is_validated_and_what_ended_survives_a_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reports_are_deleted_with_the_objects_of_their_business_object() {
     let dir = tempfile::tempdir().unwrap();
-    let gateway = open_gateway(dir.path());
+    let gateway = open_gateway(dir.path(), &[]);
     let pumps = define_pumps(&gateway, &["a"]).await;
     let (stop, stopped) = watch::channel(false);
     let workers = [
@@ -160,7 +144,7 @@ async fn reports_are_deleted_with_the_objects_of_their_business_object() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_validation_that_cannot_be_done_or_kept_fails_with_its_cause() {
     let dir = tempfile::tempdir().unwrap();
-    let gateway = open_gateway(dir.path());
+    let gateway = open_gateway(dir.path(), &[]);
     let pumps = define_pumps(&gateway, &["a"]).await;
     let (stop, stopped) = watch::channel(false);
     let mut deleted = Compiled::clone(&pumps);

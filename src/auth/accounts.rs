@@ -21,7 +21,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use penstock_base::collections;
 use penstock_base::commit::{CommitCheck, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::next_version;
+use penstock_base::next_version_named;
 use penstock_base::shared::Shared;
 use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
@@ -260,14 +260,15 @@ impl Accounts {
         mut account: Account,
         events: &[Event],
     ) -> Result<Arc<Account>, GatewayError> {
-        let before = self.get(&account.id).map(|before| before.version);
+        let before = self.get(&account.id);
+        let before = before.as_ref().map(|before| (before.email.as_str(), before.version));
         self.inner.audit.commit_with_events(check, events, |transaction| {
             if !account.group_claims.is_empty() {
                 // An older version would drop them.
                 transaction.require_format(Format::V3);
             }
-            if before.is_some_and(|before| before < account.version) {
-                account.version = next_version(transaction, before)?;
+            if before.is_none_or(|(_, before)| before < account.version) {
+                account.version = next_version_named(transaction, before, &account.email)?;
             }
             Ok(ACCOUNTS.put(transaction, &account.id, &account)?)
         })?;

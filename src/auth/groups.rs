@@ -17,7 +17,7 @@ use penstock_base::principal::Principal;
 use penstock_base::shared::Shared;
 use penstock_base::table::{AsJson, Table};
 use penstock_base::time;
-use penstock_base::{Preconditions, Put, next_version};
+use penstock_base::{Preconditions, Put, free_name, next_version};
 use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Error, Format, Read, Store, Transaction, UnreadableDocument};
 use serde::{Deserialize, Serialize};
@@ -271,7 +271,8 @@ impl Groups {
         let event = change_event(by.caller(), "group.deleted", format!("{name:?}"));
         self.inner.audit.commit_with_events(by, &[event], |transaction| {
             check_editable(transaction, DefinitionKind::Group, name)?;
-            Ok(GROUPS.delete(transaction, name)?)
+            GROUPS.delete(transaction, name)?;
+            Ok(free_name(transaction, there.version)?)
         })?;
         self.inner.entries.write().remove(name);
         Ok(())
@@ -415,6 +416,9 @@ impl GroupsBatch<'_> {
         name: &str,
     ) -> Result<(), GatewayError> {
         GROUPS.delete(transaction, name)?;
+        if let Some(there) = self.groups.get(name) {
+            free_name(transaction, there.version)?;
+        }
         let event = change_event(by, "group.deleted", format!("{name:?}"));
         self.groups.inner.audit.add_event(transaction, &event)?;
         self.changes.insert(name.to_owned(), None);

@@ -3,10 +3,14 @@
 use crate::collections;
 use crate::error::{ErrorClass, GatewayError};
 use crate::table::Table;
-use penstock_store::{Error, Read};
+use penstock_store::{Error, Read, Transaction};
 
 /// The counters. The one with the empty key is where the last restore put them ([`penstock_store::NEW_COUNTERS`]).
 const COUNTERS: Table<String, u64> = Table::new(collections::COUNTERS);
+
+/// The highest version whose name was freed. It is one number for all names, so it stays small however many are freed.
+const FREED_VERSION: Table<String, u64> = Table::new(collections::GATEWAY);
+const FREED_VERSION_KEY: &str = "freed-version";
 
 /// The condition of a change on the stored version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -73,13 +77,54 @@ impl From<IfMatch> for Preconditions {
     }
 }
 
-/// Returns the version that follows `before`, or that of something new. In a restored store, it is above all versions that
-/// the backup does not have: a client that has read one of them must not overwrite another content by its `ETag`.
+/// Returns the version that follows `before`, or that of something new. A client that has read a version must not overwrite
+/// another content by its `ETag`. So in a restored store it is above all versions that the backup does not have, and that of
+/// something new is above those of the names that were freed ([`free_name`]).
 ///
 /// # Errors
 /// The errors of the store, and [`Error::Unreadable`].
 pub fn next_version(read: &impl Read, before: Option<u64>) -> Result<u64, Error> {
-    Ok(COUNTERS.last_number(read, "")?.max(before.unwrap_or(0)) + 1)
+    let before = match before {
+        Some(before) => before,
+        None => last_freed_version(read)?,
+    };
+    Ok(COUNTERS.last_number(read, "")?.max(before) + 1)
+}
+
+/// As [`next_version`], of something that has this name from this commit on. `before` are the name and the version that it
+/// has before.
+///
+/// # Errors
+/// As [`next_version`].
+pub fn next_version_named(
+    transaction: &mut Transaction<'_>,
+    before: Option<(&str, u64)>,
+    name: &str,
+) -> Result<u64, Error> {
+    let before = match before {
+        Some((old_name, version)) if old_name != name => {
+            free_name(transaction, version)?;
+            None
+        }
+        before => before.map(|(_, version)| version),
+    };
+    next_version(transaction, before)
+}
+
+/// Records, in the commit that deletes or renames something, the last version that it had under its name. What gets the name
+/// next has higher versions.
+///
+/// # Errors
+/// The errors of the store, and [`Error::Unreadable`].
+pub fn free_name(transaction: &mut Transaction<'_>, version: u64) -> Result<(), Error> {
+    if last_freed_version(transaction)? < version {
+        FREED_VERSION.put(transaction, FREED_VERSION_KEY, version)?;
+    }
+    Ok(())
+}
+
+fn last_freed_version(read: &impl Read) -> Result<u64, Error> {
+    Ok(FREED_VERSION.get(read, FREED_VERSION_KEY)?.unwrap_or(0))
 }
 
 /// What became of something that was put, and its value now.
@@ -167,5 +212,21 @@ mod tests {
             (next(None), next(Some(3)), next(Some(1_000_001))),
             (1_000_001, 1_000_001, 1_000_002)
         );
+    }
+
+    #[test]
+    fn what_gets_a_freed_name_begins_above_its_last_version() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let next = |before| next_version(&store.read(), before).unwrap();
+        for freed in [7, 3] {
+            store.transact(|t| free_name(t, freed)).unwrap();
+            assert_eq!((next(None), next(Some(2))), (8, 3));
+        }
+        let rename = |before| store.transact(|t| next_version_named(t, before, "b")).unwrap().0;
+        assert_eq!((rename(Some(("b", 2))), next(None)), (3, 8));
+        assert_eq!((rename(Some(("a", 2))), next(None)), (8, 8));
+        assert_eq!((rename(Some(("a", 9))), next(None)), (10, 10));
+        assert_eq!(rename(None), 10);
     }
 }

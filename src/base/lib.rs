@@ -37,5 +37,5 @@ pub mod xpath_regex;
 pub mod yaml;
 
 pub use background::run_in_background;
-pub use if_match::{IfMatch, Preconditions, Put, next_version};
+pub use if_match::{IfMatch, Preconditions, Put, free_name, next_version, next_version_named};
 pub use penstock_resources::role::Role;

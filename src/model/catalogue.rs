@@ -37,7 +37,7 @@ use penstock_base::definition::{self, missing_error};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::check_editable;
 use penstock_base::shared::Shared;
-use penstock_base::{Preconditions, Put};
+use penstock_base::{Preconditions, Put, free_name};
 use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Error, Read, Store, Transaction};
 use shapes_graphs::DefinedGraphs;
@@ -381,6 +381,7 @@ fn delete_entry(
 ) -> Result<(), GatewayError> {
     change_feed::stop_watching(transaction, &entry.id)?;
     BUSINESS_OBJECTS.delete(transaction, &entry.id)?;
+    free_name(transaction, entry.version)?;
     by.add_to_commit(transaction, &Change::of_entry(Action::Deleted, entry))
 }
 

@@ -104,6 +104,43 @@ async fn a_write_whose_precondition_is_false_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_etag_of_what_was_deleted_is_not_that_of_what_is_created_again() {
+    let server = TestApp::plain().await;
+    let (leaders, shapes) = ("/api/v1/groups/leaders", "/api/v1/shapes/pumps");
+    let (users, email) = ("/api/v1/users", "ada@plant.example");
+    let user = format!("{users}/{}", escaped(email));
+    let create = async || {
+        server.define().await;
+        server.put(leaders, &json!({})).await.expect(201);
+        server.send("PUT", shapes, &[TURTLE], SHAPES).await.expect(201);
+        let new = json!({"email": email, "password": "correct horse battery", "roles": ["User"]});
+        server.post(users, &new).await.expect(201);
+    };
+    let mut pump = definition();
+    pump["description"] = json!("changed");
+    let changes = [
+        (PUMP, JSON, pump.to_string()),
+        (leaders, JSON, json!({"claimValues": ["x"]}).to_string()),
+        (shapes, TURTLE, format!("{SHAPES} # changed")),
+        (user.as_str(), JSON, json!({"givenName": "Ada"}).to_string()),
+    ];
+    create().await;
+    for (path, media_type, body) in changes.clone() {
+        server.send("PUT", path, &[media_type, ("If-Match", "\"1\"")], body).await.expect(200);
+    }
+    for (path, ..) in &changes {
+        server.delete(path).await.expect(204);
+    }
+    create().await;
+    for (path, media_type, body) in changes {
+        for stale in ["\"1\"", "\"2\""] {
+            let headers = [media_type, ("If-Match", stale)];
+            server.send("PUT", path, &headers, body.clone()).await.problem(412);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_object_is_ingested_only_if_there_is_none() {
     let server = TestApp::with_pumps().await;
     let path = format!("{PUMP}?mode=REPLACE");

@@ -8,7 +8,7 @@ use penstock_base::characters;
 use penstock_base::commit::CommitPart;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
-use penstock_base::{IfMatch, Preconditions};
+use penstock_base::{IfMatch, Preconditions, free_name};
 use penstock_resources::account::AccountSource;
 use penstock_resources::role::Role;
 use std::fmt;
@@ -415,6 +415,7 @@ impl Accounts {
             event_by_requester(by.caller(), "account.deleted", &account, account.email.clone());
         self.inner.audit.commit_with_events(by, &[deleted], |transaction| {
             ACCOUNTS.delete(transaction, &account.id)?;
+            free_name(transaction, account.version)?;
             also(transaction)
         })?;
         self.inner.entries.write().remove(&account.id);

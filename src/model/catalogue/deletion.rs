@@ -17,7 +17,7 @@ use penstock_base::commit::{NoClient, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::{EventBus, EventKind};
 use penstock_base::managed::check_editable;
-use penstock_base::{Preconditions, next_version};
+use penstock_base::{Preconditions, free_name, next_version};
 use penstock_resources::business_object::{DeletionCount, Review};
 use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Format, SubjectFilter};
@@ -204,6 +204,7 @@ impl Catalogue {
                 store_definition(t, &compiled.with_deletion(next.clone()))?;
             } else {
                 BUSINESS_OBJECTS.delete(t, id)?;
+                free_name(t, compiled.object.version)?;
                 if let Some(record) = &deletion.record {
                     events.store(t, None, EventKind::Ingestion, &record.id, record)?;
                 }

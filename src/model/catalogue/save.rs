@@ -12,7 +12,7 @@ use parking_lot::MutexGuard;
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::check_editable;
-use penstock_base::next_version;
+use penstock_base::next_version_named;
 use penstock_config::{BACKUP_FOLDER, HEARTBEAT_FOLDER};
 use penstock_resources::business_object::Review;
 use penstock_resources::definitions::DefinitionKind;
@@ -149,6 +149,7 @@ impl Catalogue {
         let CompiledDefinition { definition, mut mapping, conditions } = new.clone();
         let id = before.as_ref().map(|before| before.id.as_str());
         let there = before.as_ref().and_then(|before| before.compiled.as_ref());
+        let named = before.as_ref().map(|before| (before.name.as_str(), before.version));
         let now = penstock_base::time::now_rfc3339();
         let changed = self.define_namespaces(transaction, id, &definition.namespaces, &mapping)?;
         mapping.resolve_namespaces(transaction)?;
@@ -157,10 +158,11 @@ impl Catalogue {
             natural_key::check_keys(transaction, id, &mapping)?;
             key_builds.verify(transaction, &mapping)?;
         }
+        let version = next_version_named(transaction, named, &definition.name)?;
         let object = BusinessObject {
             id: id.map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned),
             definition,
-            version: next_version(transaction, before.as_ref().map(|before| before.version))?,
+            version,
             created_at: before
                 .as_ref()
                 .map_or_else(|| now.clone(), |before| before.created_at.clone()),

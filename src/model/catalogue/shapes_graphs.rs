@@ -16,7 +16,7 @@ use penstock_base::commit::commit;
 use penstock_base::definition::{check_conditions, missing_error};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::check_editable;
-use penstock_base::{Preconditions, Put, next_version};
+use penstock_base::{Preconditions, Put, free_name, next_version};
 use penstock_resources::business_object::{Validation, ValidationMode};
 use penstock_resources::definitions::DefinitionKind;
 use penstock_store::{Error, Read, Transaction};
@@ -296,6 +296,7 @@ pub(super) fn erase_graph(
         return Err(used_graph_error(name, &users));
     }
     shapes_graphs::SHAPES_GRAPHS.delete(transaction, name)?;
+    free_name(transaction, there.metadata.version)?;
     on_commit(transaction, Action::Deleted, &there.metadata)
 }
 

@@ -6,6 +6,7 @@
 //! commit is refused that does not publish a change of it ([`check_reviewed_untouched`]), except its own retention and
 //! the move of a namespace. An Admin can override that too, for a change when it is sent.
 use crate::change_feed::{HolderLinks, Watch, WatchedDefinitions};
+use crate::ingest::Request;
 use crate::list::changed_objects;
 use crate::members::satisfies_any;
 use crate::resource::{BusinessObject, Compiled};
@@ -24,6 +25,10 @@ use std::time::Duration;
 
 /// The maximum number of members that one commit may touch.
 const MAX_TOUCHED: usize = 10_000;
+
+/// How a message names the objects of a Business Object that the credential of the request may not know.
+const UNSEEN_OBJECTS: &str =
+    "objects of another Business Object, which this credential is not for,";
 
 /// What protects the members of one Business Object.
 #[derive(Debug)]
@@ -283,6 +288,30 @@ impl Protection {
         )
     }
 
+    /// Returns an error about the touched members without what the credential of the request may not know.
+    fn withhold(&self, error: GatewayError, request: &Request<'_>) -> GatewayError {
+        let names_it = matches!(error.class, ErrorClass::Conflict | ErrorClass::Damaged);
+        if !names_it || request.may_see(&self.name) {
+            return error;
+        }
+        GatewayError::new(
+            error.class,
+            format!(
+                "{UNSEEN_OBJECTS} would change, which its review or its shapes do not allow; leave them out, or send them \
+                 with a credential that is not limited to Business Objects"
+            ),
+        )
+    }
+
+    /// Says that the touched members were not validated, and why, as far as the credential of the request may know it.
+    fn describe_not_validated(&self, request: &Request<'_>, why: &str) -> String {
+        if request.may_see(&self.name) {
+            format!("objects of the Business Object {:?} were not validated{why}", self.name)
+        } else {
+            format!("{UNSEEN_OBJECTS} were not validated")
+        }
+    }
+
     /// Returns the violations of the touched members, and of what is nested in them.
     fn find_violations(
         &self,
@@ -441,7 +470,8 @@ pub(crate) fn build_scope(
 }
 
 /// Returns the violations of the shapes of every Business Object that the ingestion touches. The limits count for all of
-/// them together. In the mode `warn`, an error is only a warning. The requester overrides an `ErrorClass::Conflict`.
+/// them together. In the mode `warn`, an error is only a warning. `bypass` of the request overrides an
+/// `ErrorClass::Conflict`.
 ///
 /// # Errors
 /// - `ErrorClass::Conflict` if more than 10,000 members are touched, or if a touched Business Object does not compile
@@ -451,17 +481,15 @@ pub(crate) fn find_violations(
     transaction: &mut Transaction<'_>,
     definitions: &WatchedDefinitions,
     limits: &Limits,
-    is_overridden: bool,
+    request: &Request<'_>,
 ) -> Result<Found, GatewayError> {
     let mut found = Found::default();
     for protection in &definitions.protections {
         match protection.find_violations(transaction, limits) {
             Ok(violations) => found.violations.extend(violations),
-            Err(error) if is_overridden && error.class == ErrorClass::Conflict => {
-                found.not_validated.push(format!(
-                    "objects of the Business Object {:?} were not validated, because bypass=true overrides this: {}",
-                    protection.name, error.detail
-                ));
+            Err(error) if request.bypass && error.class == ErrorClass::Conflict => {
+                let why = format!(", because bypass=true overrides this: {}", error.detail);
+                found.not_validated.push(protection.describe_not_validated(request, &why));
                 found.bypassed.push(protection.name.clone());
             }
             Err(error)
@@ -471,12 +499,10 @@ pub(crate) fn find_violations(
                         ErrorClass::Conflict | ErrorClass::Invalid | ErrorClass::Damaged
                     ) =>
             {
-                found.not_validated.push(format!(
-                    "objects of the Business Object {:?} were not validated: {}",
-                    protection.name, error.detail
-                ));
+                let why = format!(": {}", error.detail);
+                found.not_validated.push(protection.describe_not_validated(request, &why));
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(protection.withhold(error, request)),
         }
     }
     Ok(found)
@@ -512,29 +538,29 @@ pub fn check_untouched(
     Ok(touched)
 }
 
-/// Checks that an ingestion into the Business Object `own_id` touches no other one that requires a review. Returns their
-/// names if the requester overrides the check. Those that cannot be checked within `time` count as touched.
+/// Checks that an ingestion touches no other Business Object that requires a review. Returns their names if `bypass` of the
+/// request overrides the check. Those that cannot be checked within `time` count as touched.
 ///
 /// # Errors
-/// `ErrorClass::Conflict` with the name of the first one.
+/// `ErrorClass::Conflict` with the name of the first one, if the credential of the request may know it.
 pub(crate) fn check_reviewed_untouched(
     transaction: &mut Transaction<'_>,
     definitions: &WatchedDefinitions,
-    own_id: &str,
+    request: &Request<'_>,
     time: Duration,
-    is_overridden: bool,
 ) -> Result<Vec<String>, GatewayError> {
+    let own_id = &request.business_object.object.id;
     let budget = Budget::of_time(time);
     let mut touched = Vec::new();
     for protection in &definitions.protections {
         if !protection.requires_review
-            || protection.id == own_id
+            || protection.id == *own_id
             || !protection.is_touched(transaction, &budget)?
         {
             continue;
         }
-        if !is_overridden {
-            return Err(protection.touched_error());
+        if !request.bypass {
+            return Err(protection.withhold(protection.touched_error(), request));
         }
         touched.push(protection.name.clone());
     }

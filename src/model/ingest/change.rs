@@ -195,7 +195,7 @@ pub(super) fn apply_objects(
     let mut not_validated = Vec::new();
     if request.mode != Mode::Delete {
         let validation = validation_limits(limits);
-        let mut found = find_violations(transaction, &definitions, &validation, request.bypass)?;
+        let mut found = find_violations(transaction, &definitions, &validation, request)?;
         withhold_values(&mut found.violations, transaction, &scope)?;
         not_validated = found.bypassed;
         for why in found.not_validated {
@@ -223,8 +223,7 @@ pub(super) fn apply_objects(
         return Err(error);
     }
     let time = limits.shapes.time;
-    let mut bypassed =
-        check_reviewed_untouched(transaction, &definitions, own_id, time, request.bypass)?;
+    let mut bypassed = check_reviewed_untouched(transaction, &definitions, request, time)?;
     for name in &bypassed {
         let message = format!(
             "the request changes objects of the Business Object {name:?}, which requires a review; bypass=true overrides that"

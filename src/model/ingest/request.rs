@@ -105,6 +105,13 @@ impl<'a> Request<'a> {
             body,
         }
     }
+
+    /// Returns whether the credential is not limited to other Business Objects than the one with this name.
+    pub(crate) fn may_see(&self, business_object: &str) -> bool {
+        self.write_scope.is_none_or(|scope| {
+            scope.iter().any(|one| one.object.definition.name == business_object)
+        })
+    }
 }
 
 /// The body of a request.

@@ -128,7 +128,7 @@ impl<'a> Places<'a> {
         let FoundViolation { violation, business_object, is_refused, .. } = found;
         let FoundPlace { index, pointer, is_field } = place.unwrap_or_default();
         // A field of the request is the client's own; other values need the right to read them.
-        if !is_field && !self.may_see(business_object) {
+        if !is_field && !self.request.may_see(business_object) {
             let message = "an object of another Business Object, which this credential is not for, would violate its shapes";
             let finding = Finding::at_pointer(pointer, message);
             return PlacedViolation { index, finding, is_refused: *is_refused };
@@ -140,13 +140,6 @@ impl<'a> Places<'a> {
         finding.violation = Some(Box::new(violation.into()));
         finding.record_line = index.and_then(|index| self.request.body.record_line(index));
         PlacedViolation { index, finding, is_refused: *is_refused }
-    }
-
-    /// Returns whether the credential is not limited to other Business Objects.
-    fn may_see(&self, business_object: &str) -> bool {
-        self.request.write_scope.is_none_or(|scope| {
-            scope.iter().any(|one| one.object.definition.name == business_object)
-        })
     }
 }
 

@@ -65,6 +65,22 @@ fn expire(plant: &Plant, business_object: &Compiled, uri: &str) -> KeptObjects {
 }
 
 #[test]
+fn a_limited_credential_is_refused_without_the_names_of_others() {
+    let plant = Plant::new("off", "counter");
+    let part = define_parts(&plant, "Part", "required");
+    let body = format!(r#"{{"data": [{PUMP}]}}"#);
+    let request = plant.request(Mode::Add, Body::Json(body.as_bytes()));
+    for (scope, is_named) in
+        [(&[&*plant.pumps] as &[&Compiled], false), (&[&*plant.pumps, &*part], true)]
+    {
+        let error = plant.run(&Request { write_scope: Some(scope), ..request }).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Conflict, "{error}");
+        assert_eq!(error.detail.contains("\"Part\""), is_named, "{error}");
+        assert_eq!(error.detail.contains("another Business Object"), !is_named, "{error}");
+    }
+}
+
+#[test]
 fn two_business_objects_that_require_reviews_of_the_same_objects_bypass_each_other() {
     let plant = Plant::new("required", "counter");
     define_parts(&plant, "Part", "required");

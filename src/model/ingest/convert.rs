@@ -92,7 +92,8 @@ impl Converter<'_> {
         let key = shape.key_fields().map_or(&[][..], |key| &key.indexes);
         for given in node.given.iter().filter(|given| !key.contains(&given.field_index)) {
             let message = if key.is_empty() {
-                "DELETE takes only the uri, because it removes the whole object; to remove single values, use UPDATE or REPLACE"
+                "DELETE takes only the uri, because it removes the whole object; to remove single values, use UPDATE, REPLACE or \
+                 MERGE"
             } else {
                 "DELETE takes only the uri or the fields of the key, because it removes the whole object; to remove single \
                  values, use UPDATE, REPLACE or MERGE"

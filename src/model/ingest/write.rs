@@ -402,7 +402,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                 None => "one value",
             };
             let message = format!(
-                "the field holds {holds}, and {} already has {has}, not {given}; use UPDATE or REPLACE to change it",
+                "the field holds {holds}, and {} already has {has}, not {given}; use UPDATE, REPLACE or MERGE to change it",
                 target.name.uri.as_str(),
             );
             self.findings.add_conflict(&pointer, message);

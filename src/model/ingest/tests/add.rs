@@ -291,7 +291,10 @@ fn values_that_look_equal_are_distinguished() {
             format!(r#""name": "{long}2""#),
             r#"urn:m already has ..."xxxxxxxxxxxxxxxxxxxx1", not ..."xxxxxxxxxxxxxxxxxxxx2";"#,
         ),
-        (r#""weight": 6"#.to_owned(), r#"urn:m already has "5", not "6";"#),
+        (
+            r#""weight": 6"#.to_owned(),
+            r#"urn:m already has "5", not "6"; use UPDATE, REPLACE or MERGE to change it"#,
+        ),
     ] {
         let data = format!(r#"{{"uri": "urn:m", {given}}}"#);
         let error = fixture.send(Mode::Add, &data).unwrap_err();

@@ -70,7 +70,7 @@ pub struct Account {
     /// Whether the password is still the one in `<data-dir>/initial-admin-password`.
     #[serde(default)]
     pub initial_password: bool,
-    /// The version: 1 at creation, incremented by each change except the last login.
+    /// The version: a number that each change except the last login raises by 1 or more.
     pub version: u64,
     /// The generation: incremented by each change that ends the account's sessions (a new password, or disabling it).
     #[serde(default)]

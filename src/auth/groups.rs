@@ -47,7 +47,7 @@ pub struct Group {
     pub members: Vec<String>,
     /// The values of the group claim whose accounts are members, sorted.
     pub claim_values: Vec<String>,
-    /// 1 at its creation, incremented by each change.
+    /// A number that each change raises by 1 or more.
     pub version: u64,
     /// When it was created (RFC 3339, UTC).
     pub created_at: String,

@@ -120,7 +120,7 @@ pub struct BusinessObject {
     /// The definition that the client sent.
     #[serde(flatten)]
     pub definition: Definition,
-    /// The version: 1 at creation, incremented by each change. The `ETag` is this number in quotes.
+    /// The version: a number that each change raises by 1 or more. The `ETag` is this number in quotes.
     pub version: u64,
     /// The time of its creation (RFC 3339, UTC).
     pub created_at: String,

@@ -48,7 +48,7 @@ pub struct StoredView {
     pub owner: Option<String>,
     /// What was saved.
     pub content: ViewContent,
-    /// 1 at its creation, incremented by each change.
+    /// A number that each change raises by 1 or more.
     pub version: u64,
     /// When it was created (RFC 3339, UTC).
     pub created_at: String,

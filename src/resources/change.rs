@@ -80,7 +80,7 @@ pub struct Change {
     pub id: String,
     /// Its state.
     pub state: ChangeState,
-    /// 1 at its creation, incremented by each step; in quotes it is the `ETag`.
+    /// A number that each step raises by 1 or more; in quotes it is the `ETag`.
     pub version: u64,
     /// The Business Object's id.
     pub business_object: String,

@@ -15,7 +15,7 @@ pub struct Group {
     /// The values of the group claim whose accounts are members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim_values: Option<Vec<String>>,
-    /// 1 at its creation, incremented by each change; in quotes it is the `ETag`.
+    /// A number that each change raises by 1 or more; in quotes it is the `ETag`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
     /// When it was created (RFC 3339, UTC).

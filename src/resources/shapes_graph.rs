@@ -11,7 +11,7 @@ pub struct ShapesGraph {
     pub name: String,
     /// The media type of its text.
     pub media_type: String,
-    /// 1 at its creation, incremented by each change; in quotes it is the `ETag`.
+    /// A number that each change raises by 1 or more; in quotes it is the `ETag`.
     pub version: u64,
     /// When it was created (RFC 3339, UTC).
     pub created_at: String,

@@ -41,7 +41,7 @@ pub struct SavedView {
     pub shared: bool,
     /// The id of the account that saved it; null for local administration. A shared view outlasts its account.
     pub owner: Option<String>,
-    /// 1 at its creation, incremented by each change; in quotes it is the `ETag`.
+    /// A number that each change raises by 1 or more; in quotes it is the `ETag`.
     pub version: u64,
     /// When it was created (RFC 3339, UTC).
     pub created_at: String,

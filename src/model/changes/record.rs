@@ -21,7 +21,7 @@ pub struct Change {
     pub id: String,
     /// Its state.
     pub state: ChangeState,
-    /// 1 at its creation, incremented by each step. The `ETag` is this number in quotes.
+    /// A number that each step raises by 1 or more. The `ETag` is this number in quotes.
     pub version: u64,
     /// The Business Object's id.
     pub business_object: String,

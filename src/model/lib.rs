@@ -19,7 +19,6 @@
 //! - `changes` keeps ingestions until they are approved
 //! - `dead_letters` keeps the objects that ingestions rejected
 //! - `change_feed` records changes for automatic exports
-//! - `shapes_graphs` stores the shapes graphs that clients define
 //! - `protection` validates what a commit changes
 //! - `validation` validates everything that a Business Object has
 //! - `tree` reads one object for a page: its fields, and nested objects down to a limit

@@ -48,7 +48,7 @@ pub(super) fn build_command() -> Command {
             place(Command::new("list").about("List what can be restored")).after_help(
                 "Example:\n  penstock offsite-backup list --from vault --gateway edge-1",
             ),
-            place(Command::new("check").about("Download and verify everything that a restore reads"))
+            place(Command::new("check").about("Download and verify all eras, or only one"))
                 .arg(era_argument())
                 .after_help(
                     "It needs service.backup.key, the age identity. Older eras with another key are named, and checked \

@@ -397,7 +397,16 @@ impl<O: Objects> Shipper<O> {
         self.state.anchor = self.last_anchor().or(self.state.anchor);
         self.lost_frames = true;
         self.phase = Phase::Starting;
-        self.write_state().await
+        self.write_state().await?;
+        // The next era has none of these frames, unless it was begun before and the journal still has its own.
+        let begun = self.state.beginning.as_ref().map(|own| own.begin.sequence);
+        let discarded = self.parts.run(move |parts| {
+            let oldest = parts.store.oldest_frame().map_err(|error| store_failure(&error))?;
+            let begun = begun.filter(|begun| oldest <= begun + 1);
+            let gone = begun.map_or(to, |begun| begun.min(to));
+            parts.folder.discard_points_up_to(gone).map_err(|error| disk_failure(&error))
+        });
+        discarded.await
     }
 
     /// Records that another machine has taken over, and holds exports, sources and webhooks.

@@ -73,11 +73,14 @@ impl<O: Objects> ShipWorker<O> {
     }
 
     /// Returns whether the times of commits are recorded: also while no head can be read, but not before the first attempt
-    /// to read it, which may find that this gateway was replaced.
+    /// to read it, which may find that this gateway was replaced. Without an era the journal keeps no frames for one, and the
+    /// first era begins with the newest frame.
     fn records_points(&self) -> bool {
         match self.shipper.phase {
             Phase::Running => true,
-            Phase::Starting => self.attempts.is_some(),
+            Phase::Starting => {
+                self.attempts.is_some() && self.shipper.state.retain_after().is_some()
+            }
             Phase::Stopped => false,
         }
     }

@@ -440,6 +440,50 @@ fn the_times_of_what_was_sent_are_removed_although_others_wait() {
 }
 
 #[test]
+fn the_times_of_frames_that_are_given_up_are_removed_although_the_link_is_down() {
+    let bucket = MemoryBucket::default();
+    let mut machine = filled(&bucket, &generate_key());
+    for number in 50..70 {
+        machine.commit(number);
+        let Running { shipper, .. } = machine.running.as_mut().unwrap();
+        machine.runtime.block_on(shipper.record_point()).unwrap();
+    }
+    machine.running().store.compact_journal().unwrap();
+    machine.reserve = u64::MAX;
+    machine.restart();
+    let folder = BackupFolder::of(machine.dir.path());
+    assert_eq!(folder.read_points(0, 99).len(), 20);
+    bucket.0.lock().faults.extend([Fault::Lost; 5]);
+    assert!(!machine.step(&Action::Ship));
+    assert!(machine.running().shipper.state.hole.is_some());
+    assert!(folder.read_points(0, 99).is_empty());
+    bucket.0.lock().faults.clear();
+    machine.reserve = 0;
+    machine.restart();
+    machine.begin();
+    machine.check_restore();
+}
+
+#[test]
+fn no_times_are_recorded_before_the_first_era() {
+    let bucket = MemoryBucket::default();
+    let mut machine = Machine::new(&bucket, &generate_key().identity);
+    machine.commit(1);
+    bucket.0.lock().faults.push_back(Fault::Lost);
+    let parts = Arc::clone(&machine.running().shipper.parts);
+    let mut worker = ShipWorker::new(Arc::clone(&parts), LocalState::default());
+    machine.runtime.block_on(async {
+        let Ok(mut step) = worker.next_head().await else { panic!("nothing is due") };
+        assert_eq!(step, Step::Start);
+        let sent = worker.send(&mut step).await;
+        assert!(sent.is_err());
+        worker.record(step, Some(sent)).await;
+        assert!(worker.next_head().await.is_err());
+    });
+    assert!(parts.folder.read_points(0, 9).is_empty());
+}
+
+#[test]
 fn a_segment_that_counts_already_is_not_sent_for_ever() {
     let bucket = MemoryBucket::default();
     let mut machine = filled(&bucket, &generate_key());

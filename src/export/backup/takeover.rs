@@ -11,6 +11,7 @@ use super::secrecy::HeadSecret;
 use super::state::{BackupFolder, LocalState, OwnEra};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::Format;
+use std::cell::Cell;
 
 impl<O: Objects> Reader<O> {
     /// Begins a new era in the bucket, if the head is still the same. Its id is in the data directory before that, so that a
@@ -69,8 +70,10 @@ impl<O: Objects> Reader<O> {
         };
         let head = Head::new(content, &self.key, secret);
         folder.write_takeover(&state).map_err(|error| disk_error(folder, &error))?;
-        self.put_head(&head, found).inspect_err(|error| {
-            if error.class == ErrorClass::Conflict {
+        let may_be_stored = Cell::new(false);
+        self.put_head(&head, found, &may_be_stored).inspect_err(|error| {
+            // The bucket has refused it, or it was not sent.
+            if error.class == ErrorClass::Conflict || !may_be_stored.get() {
                 folder.discard_takeover();
             }
         })?;
@@ -104,8 +107,14 @@ impl<O: Objects> Reader<O> {
     }
 
     /// Replaces the head that was restored by that of the takeover. After a lost answer, and where nothing excludes a second
-    /// writer, the head says whether it was written.
-    fn put_head(&self, head: &Head, found: &ReadHead) -> Result<(), GatewayError> {
+    /// writer, the head says whether it was written. `may_be_stored` becomes true if it may be there after an error, or
+    /// arrive later.
+    fn put_head(
+        &self,
+        head: &Head,
+        found: &ReadHead,
+        may_be_stored: &Cell<bool>,
+    ) -> Result<(), GatewayError> {
         let (key, text) = (self.keys.head(), head.to_text());
         let mut is_conditional = self.objects.has_preconditions();
         loop {
@@ -113,12 +122,19 @@ impl<O: Objects> Reader<O> {
                 Some(etag) if is_conditional => Precondition::Unchanged(etag),
                 _ => Precondition::Always,
             };
-            let put = self.wait(|| self.objects.put(&key, &text, &precondition));
+            let put = self.wait(|| async {
+                let put = self.objects.put(&key, &text, &precondition).await;
+                put.inspect_err(|failure| {
+                    if failure.outcome_unknown {
+                        may_be_stored.set(true);
+                    }
+                })
+            });
             match put {
                 Ok(Replaced::Stored(_)) if precondition != Precondition::Always => return Ok(()),
                 Ok(Replaced::Unsupported) if is_conditional => is_conditional = false,
                 put => {
-                    let now = self.require_head()?;
+                    let now = self.require_head().inspect_err(|_| may_be_stored.set(true))?;
                     if now.head == *head {
                         return Ok(());
                     }

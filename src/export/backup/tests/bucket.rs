@@ -43,6 +43,8 @@ pub(super) struct BucketState {
     pub(super) ignores_if_match: bool,
     /// Whether it answers 412 to each head.
     pub(super) refuses_heads: bool,
+    /// Whether its policy denies each write of a head.
+    pub(super) denies_heads: bool,
     /// The key of an object that is listed, and that nobody can open.
     pub(super) unreadable: Option<String>,
     /// A store that gets a commit during each upload.
@@ -119,6 +121,9 @@ impl Objects for MemoryBucket {
         text: &str,
         precondition: &Precondition,
     ) -> Result<Replaced, DeliveryFailure> {
+        if self.0.lock().denies_heads && key.ends_with("head.json") {
+            return Err(DeliveryFailure::new(Cause::Policy, "the bucket answered 403"));
+        }
         self.request(|state, _| {
             if state.refuses_heads && key.ends_with("head.json") {
                 return Replaced::Refused;

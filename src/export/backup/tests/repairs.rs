@@ -517,6 +517,22 @@ fn a_changed_key_keeps_what_can_be_restored_while_the_era_has_no_base() {
 }
 
 #[test]
+fn a_restore_whose_takeover_is_denied_leaves_nothing() {
+    let bucket = MemoryBucket::default();
+    let machine = filled(&bucket, &generate_key());
+    let dir = tempfile::tempdir().unwrap();
+    let reader = machine.reader();
+    let restore = || reader.restore(&request(dir.path(), false), &mut |_| {});
+    bucket.0.lock().denies_heads = true;
+    let denied = restore().unwrap_err();
+    assert!(denied.detail.contains("403"), "{denied}");
+    assert_eq!(reader.read_head().unwrap().unwrap().head.number, 1);
+    assert!(!dir.path().join("backup").exists());
+    bucket.0.lock().denies_heads = false;
+    assert!(restore().unwrap().new_era.is_some());
+}
+
+#[test]
 fn a_restore_that_fails_after_its_takeover_continues_the_same_era() {
     let bucket = MemoryBucket::default();
     let machine = filled(&bucket, &generate_key());

@@ -175,7 +175,6 @@ impl DeliveryWorker {
         let recorded = run_blocking(&self.inner, move |inner| {
             let outcome = inner.complete_outcome(outcome, &id);
             let entry = inner.queue.record_delivery(order, inner.current_stamp(), &outcome)?;
-            inner.uploads.remove_compressed_file(&entry.id);
             if outcome.needs_full {
                 inner.options.catalogue.watch().mark(&entry.business_object);
             }

@@ -10,7 +10,7 @@ use penstock_base::shared::Shared;
 use penstock_config::Compression;
 use penstock_resources::export::Export;
 use sha2::{Digest as _, Sha256};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Seek as _};
 use std::sync::Arc;
 use std::time::Instant;
@@ -148,9 +148,9 @@ fn compression_failure(error: &io::Error) -> DeliveryFailure {
     }
 }
 
-/// Compresses a file into the folder of the upload records. The same program compresses the same file to the
-/// same bytes. A newer version of the gateway may produce other bytes. Then the upload record no longer matches, and
-/// the upload starts again.
+/// Compresses a file into one without a name on the disk of the upload records, so that a failure or a crash frees its
+/// space. The same program compresses the same file to the same bytes. A newer version of the gateway may produce other
+/// bytes. Then the upload record no longer matches, and the upload starts again.
 fn compress_file(
     mut source: File,
     uploads: &UploadFolder,
@@ -159,7 +159,9 @@ fn compress_file(
 ) -> io::Result<(File, u64, String)> {
     uploads.create_folder()?;
     let ending = if compression == Compression::Gzip { ".gz" } else { ".zst" };
-    let target = uploads::create_private_file(&uploads.file_path(id, ending))?;
+    let path = uploads.file_path(id, ending);
+    let target = uploads::create_private_file(&path)?;
+    fs::remove_file(&path)?;
     let mut packed = if compression == Compression::Gzip {
         let mut encoder =
             flate2::write::GzEncoder::new(target, flate2::Compression::new(GZIP_LEVEL));
@@ -173,4 +175,29 @@ fn compress_file(
     packed.rewind()?;
     let (length, sha256) = file::digest_to_end(&mut packed)?;
     Ok((packed, length, sha256))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+
+    #[test]
+    fn a_compressed_file_leaves_no_name_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let uploads = UploadFolder::new(dir.path().join("uploads"));
+        let mut source = tempfile::tempfile().unwrap();
+        source.write_all(&vec![7; 100_000]).unwrap();
+        for compression in [Compression::Gzip, Compression::Zstd] {
+            source.rewind().unwrap();
+            let source = source.try_clone().unwrap();
+            let (mut packed, length, _) =
+                compress_file(source, &uploads, "id", compression).unwrap();
+            assert!(uploads.list_export_ids().is_empty());
+            packed.rewind().unwrap();
+            let mut bytes = Vec::new();
+            packed.read_to_end(&mut bytes).unwrap();
+            assert_eq!(bytes.len() as u64, length);
+        }
+    }
 }

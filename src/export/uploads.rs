@@ -2,8 +2,7 @@
 //! continues after a broken connection, a closed delivery window or a crash.
 //!
 //! Each upload has one file, `<export id>.upload` in `<data-dir>/uploads`. The first line is the upload as
-//! JSON, each further line a part. A line that a crash cut off is ignored, and the part is sent again. The
-//! compressed form of the export's file is in the same folder, if one is sent.
+//! JSON, each further line a part. A line that a crash cut off is ignored, and the part is sent again.
 use penstock_base::files;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -104,8 +103,8 @@ impl UploadFolder {
         remove_file(&self.file_path(id, RECORD_EXTENSION));
     }
 
-    /// Removes the compressed form of the export's file. The record of the upload stays until the upload is completed
-    /// or aborted.
+    /// Removes the compressed form of the export's file, which a crash or an earlier version left. The record of the
+    /// upload stays until the upload is completed or aborted.
     pub(super) fn remove_compressed_file(&self, id: &str) {
         let record_path = self.file_path(id, RECORD_EXTENSION);
         for path in self

@@ -16,6 +16,7 @@ use penstock_export::{EmptyRun, ExportRequester, Exporter, OpenedExport};
 use penstock_model::mapping::Field;
 use penstock_model::resource::Compiled;
 use penstock_resources::export::{Export, ExportStatus, Push};
+use serde_json::Value;
 use std::io::Read as _;
 use std::sync::Arc;
 
@@ -218,21 +219,26 @@ pub async fn open_export(
         .read(move |gateway| {
             let opened = gateway.exporter.open_content(&id)?;
             if is_limited {
-                check_shows_no_others(gateway, &opened.entry.business_object)?;
+                check_shows_no_others(gateway, &opened.entry)?;
             }
             Ok(opened)
         })
         .await
 }
 
-/// Checks that exports of a Business Object cannot show objects of others. They show nested objects in full to every
-/// reader.
-fn check_shows_no_others(gateway: &Gateway, id: &str) -> Result<(), GatewayError> {
-    let nests_objects = gateway
-        .catalogue
-        .get(id)
-        .is_none_or(|compiled| compiled.mapping.root.fields.iter().any(Field::contains_objects));
-    if !nests_objects {
+/// Checks that the file of an export cannot show objects of other Business Objects. It shows nested objects in full to
+/// every reader.
+fn check_shows_no_others(gateway: &Gateway, entry: &Export) -> Result<(), GatewayError> {
+    let shows_no_others = match gateway.catalogue.get(&entry.business_object) {
+        None => false,
+        Some(compiled) => {
+            let nests_objects = compiled.mapping.root.fields.iter().any(Field::contains_objects);
+            // An earlier mapping may have nested objects, so its file is read.
+            let may_be_older = compiled.object.updated_at >= entry.created_at;
+            !nests_objects && (!may_be_older || is_flat(gateway.exporter.open_content(&entry.id)?))
+        }
+    };
+    if shows_no_others {
         return Ok(());
     }
     Err(GatewayError::new(
@@ -240,6 +246,28 @@ fn check_shows_no_others(gateway: &Gateway, id: &str) -> Result<(), GatewayError
         "an export shows nested objects in full, also those that this API key may not read; read the objects instead, or \
          the file with a key that is not limited to Business Objects",
     ))
+}
+
+/// Returns whether a file has no JSON object within its objects: a language map or a group is one too, and a file that
+/// cannot be read so may have some.
+fn is_flat(content: OpenedExport) -> bool {
+    let Ok(mut reader) = ObjectReader::new(content) else { return false };
+    loop {
+        match reader.next_object() {
+            Ok(Some(object)) if object.members.values().any(contains_object) => return false,
+            Ok(Some(_)) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
+fn contains_object(value: &Value) -> bool {
+    match value {
+        Value::Object(_) => true,
+        Value::Array(values) => values.iter().any(contains_object),
+        _ => false,
+    }
 }
 
 /// Returns the export with this id, at most `max_bytes` of its file, and at most `max_objects` of its objects that

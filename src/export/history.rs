@@ -5,6 +5,10 @@ use super::record::{EXPORT_IDS, EXPORTS};
 use super::state::QueueState;
 use penstock_store::{Error, Transaction};
 
+/// The maximum number of entries that a delivery removes or changes. After a limit was lowered, later deliveries remove
+/// the rest.
+const MAX_REMOVALS: usize = 500;
+
 /// The entries and files that the next delivery removes from the history.
 #[derive(Debug, Default)]
 pub(super) struct HistoryRemovals {
@@ -29,13 +33,16 @@ impl HistoryRemovals {
         let mut total: u64 = all.values().sum();
         let mut removals = Self::default();
         while all.len() > limits.records.max(1)
+            && removals.records.len() < MAX_REMOVALS
             && let Some((oldest, bytes)) = all.pop_first()
         {
             total -= bytes;
             removals.records.push(oldest);
         }
         for (order, bytes) in all {
-            if total <= limits.bytes {
+            if total <= limits.bytes
+                || removals.records.len() + removals.files.len() >= MAX_REMOVALS
+            {
                 break;
             }
             if bytes > 0 {
@@ -97,6 +104,20 @@ mod tests {
             HistoryRemovals::find_removals(&state, HistoryLimits { records: 3, bytes: 15 }, 5, 5);
         assert_eq!(removals.records, [1, 2]);
         assert_eq!(removals.files, [3]);
+    }
+
+    #[test]
+    fn a_lowered_limit_is_reached_over_several_deliveries() {
+        let entries: Vec<(u64, u64)> = (1..=1_200).map(|order| (order, 10)).collect();
+        let state = history_state(&entries);
+        let count = |records, bytes| {
+            let limits = HistoryLimits { records, bytes };
+            let removals = HistoryRemovals::find_removals(&state, limits, 1_201, 5);
+            (removals.records.len(), removals.files.len())
+        };
+        assert_eq!(count(1, 1 << 20), (MAX_REMOVALS, 0));
+        assert_eq!(count(5_000, 0), (0, MAX_REMOVALS));
+        assert_eq!(count(1_000, 0), (201, MAX_REMOVALS - 201));
     }
 
     #[test]

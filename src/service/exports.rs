@@ -248,8 +248,8 @@ fn check_shows_no_others(gateway: &Gateway, entry: &Export) -> Result<(), Gatewa
     ))
 }
 
-/// Returns whether a file has no JSON object within its objects: a language map or a group is one too, and a file that
-/// cannot be read so may have some.
+/// Returns whether the objects of a file have no JSON objects in them. Language maps and groups are JSON objects too. A
+/// file that cannot be read may have some.
 fn is_flat(content: OpenedExport) -> bool {
     let Ok(mut reader) = ObjectReader::new(content) else { return false };
     loop {

@@ -3,8 +3,9 @@
 //! The library's own limits expand every fragment. A short document in which each fragment spreads the next one twice
 //! would take it years. This module measures each fragment once.
 //!
-//! `check_document` examines the document before validation, by its text and selections. [`Cost`] is the cost of a
-//! valid operation according to the schema.
+//! `check_document` examines the document before validation, by its text and selections, also what it asks of the
+//! schema: the library answers that together with the validation. [`Cost`] is the cost of a valid operation according
+//! to the schema.
 use super::document::Document;
 use super::gateway_types::{CHANGE_TYPE, find_members};
 use super::input;
@@ -13,7 +14,7 @@ use super::summary::{SUMMARY_ROW_TYPE, SUMMARY_TYPE};
 use super::system::{self, NODE_TYPE, QUERY_TYPE, REFERRERS_TYPE, TEXT_TYPE};
 use async_graphql::Name;
 use async_graphql::parser::types::{ExecutableDocument, Field, Selection, SelectionSet};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The maximum nesting of brackets in the text. The parser uses a stack frame for each level.
 const MAX_BRACKET_DEPTH: usize = 64;
@@ -88,12 +89,10 @@ pub(super) fn check_document(document: &ExecutableDocument, depth: usize) -> Res
     };
     // The library validates all operations, not only the one that is executed.
     for (_, operation) in document.operations.iter() {
-        add(measure_selection(
-            &operation.node.selection_set.node,
-            document,
-            &mut known,
-            MAX_SELECTION_LEVELS,
-        )?)?;
+        let set = &operation.node.selection_set.node;
+        add(measure_selection(set, document, &mut known, MAX_SELECTION_LEVELS)?)?;
+        let mut introspection = IntrospectionChecker { document, known: HashSet::new(), count: 0 };
+        introspection.check_root(set)?;
     }
     // The library also validates fragments that no operation spreads.
     for (name, fragment) in &document.fragments {
@@ -164,6 +163,89 @@ fn measure_selection<'a>(
     Ok(sum)
 }
 
+/// Checks what an operation asks of the schema. Only for a document whose fragments do not spread themselves.
+struct IntrospectionChecker<'a> {
+    document: &'a ExecutableDocument,
+    /// The fragments on the query type that were checked.
+    known: HashSet<&'a Name>,
+    /// How often the operation asks for the schema.
+    count: usize,
+}
+
+impl<'a> IntrospectionChecker<'a> {
+    /// Checks a selection of the query type. Skipped fields count too, because variables are not known yet.
+    fn check_root(&mut self, set: &'a SelectionSet) -> Result<(), String> {
+        for item in &set.items {
+            match &item.node {
+                Selection::Field(field) => {
+                    if !matches!(field.node.name.node.as_str(), "__schema" | "__type") {
+                        continue;
+                    }
+                    self.count += 1;
+                    if self.count > MAX_INTROSPECTIONS {
+                        return Err(format!(
+                            "the document asks for the schema more than {MAX_INTROSPECTIONS} times"
+                        ));
+                    }
+                    self.check_selection(
+                        &field.node.selection_set.node,
+                        MAX_NESTED_FIELD_LISTS,
+                        MAX_SELECTION_LEVELS,
+                    )?;
+                }
+                Selection::InlineFragment(fragment) => {
+                    self.check_root(&fragment.node.selection_set.node)?;
+                }
+                Selection::FragmentSpread(spread) => {
+                    let name = &spread.node.fragment_name.node;
+                    if self.known.insert(name)
+                        && let Some(fragment) = self.document.fragments.get(name)
+                    {
+                        self.check_root(&fragment.node.selection_set.node)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Limits the nesting, because types lead to fields, and fields to types, without end.
+    fn check_selection(
+        &self,
+        set: &SelectionSet,
+        lists: usize,
+        levels: usize,
+    ) -> Result<(), String> {
+        let too_deep = || {
+            "the document nests fields of types too deeply; query those types with `__type`"
+                .to_owned()
+        };
+        let levels = levels.checked_sub(1).ok_or_else(too_deep)?;
+        for item in &set.items {
+            match &item.node {
+                Selection::Field(field) => {
+                    let name = field.node.name.node.as_str();
+                    let is_list =
+                        matches!(name, "fields" | "interfaces" | "possibleTypes" | "inputFields");
+                    let left =
+                        if is_list { lists.checked_sub(1).ok_or_else(too_deep)? } else { lists };
+                    self.check_selection(&field.node.selection_set.node, left, levels)?;
+                }
+                Selection::InlineFragment(fragment) => {
+                    self.check_selection(&fragment.node.selection_set.node, lists, levels)?;
+                }
+                Selection::FragmentSpread(spread) => {
+                    let name = &spread.node.fragment_name.node;
+                    if let Some(fragment) = self.document.fragments.get(name) {
+                        self.check_selection(&fragment.node.selection_set.node, lists, levels)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The cost of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Cost {
@@ -180,10 +262,9 @@ impl Cost {
     /// Computes the cost of a validated operation, without introspection, which has limits of its own.
     ///
     /// # Errors
-    /// Describes which limit introspection exceeds, or what is wrong with `first`.
+    /// Describes what is wrong with `first`.
     pub(super) fn of_document(model: &Model, document: &Document<'_>) -> Result<Self, String> {
-        let mut calculator =
-            CostCalculator { model, document, known: HashMap::new(), introspections: 0 };
+        let mut calculator = CostCalculator { model, document, known: HashMap::new() };
         calculator.compute_selection_cost(QUERY_TYPE, &document.operation.selection_set.node)
     }
 
@@ -201,7 +282,6 @@ struct CostCalculator<'t> {
     document: &'t Document<'t>,
     /// The costs of fragments. A fragment always has the same type.
     known: HashMap<&'t Name, Cost>,
-    introspections: usize,
 }
 
 /// The number of objects that a field leads to.
@@ -254,17 +334,6 @@ impl<'t> CostCalculator<'t> {
         let name = field.name.node.as_str();
         let leaf = Cost { complexity: 1, rows: 0, depth: 1 };
         if type_name == QUERY_TYPE && matches!(name, "__schema" | "__type") {
-            self.introspections += 1;
-            if self.introspections > MAX_INTROSPECTIONS {
-                return Err(format!(
-                    "the document asks for the schema more than {MAX_INTROSPECTIONS} times"
-                ));
-            }
-            self.check_introspection(
-                &field.selection_set.node,
-                MAX_NESTED_FIELD_LISTS,
-                MAX_SELECTION_LEVELS,
-            )?;
             return Ok(Cost::default());
         }
         let Some((inner, many)) = find_target_type(self.model, type_name, name) else {
@@ -285,43 +354,6 @@ impl<'t> CostCalculator<'t> {
             rows: below.rows.saturating_mul(times).saturating_add(items),
             depth: below.depth.saturating_add(1),
         })
-    }
-
-    /// Limits introspection, because types lead to fields, and fields to types, without end.
-    fn check_introspection(
-        &self,
-        set: &SelectionSet,
-        lists: usize,
-        levels: usize,
-    ) -> Result<(), String> {
-        let too_deep = || {
-            "the document nests fields of types too deeply; query those types with `__type`"
-                .to_owned()
-        };
-        let levels = levels.checked_sub(1).ok_or_else(too_deep)?;
-        for item in &set.items {
-            match &item.node {
-                Selection::Field(field) => {
-                    let name = field.node.name.node.as_str();
-                    let is_list =
-                        matches!(name, "fields" | "interfaces" | "possibleTypes" | "inputFields");
-                    let left =
-                        if is_list { lists.checked_sub(1).ok_or_else(too_deep)? } else { lists };
-                    self.check_introspection(&field.node.selection_set.node, left, levels)?;
-                }
-                Selection::InlineFragment(fragment) => {
-                    self.check_introspection(&fragment.node.selection_set.node, lists, levels)?;
-                }
-                Selection::FragmentSpread(spread) => {
-                    if let Some(fragment) =
-                        self.document.find_fragment(&spread.node.fragment_name.node)
-                    {
-                        self.check_introspection(&fragment.selection_set.node, lists, levels)?;
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 }
 
@@ -437,6 +469,30 @@ mod tests {
         assert!(check_query(&fragments(1000)).unwrap_err().contains("more than 1000 fields"));
         let unused = format!("{{ a }} fragment f on Query {{ {} }}", "b ".repeat(1000));
         assert!(check_query(&unused).unwrap_err().contains("more than 1000 fields"));
+    }
+
+    #[test]
+    fn introspection_is_limited_before_the_schema_is_known() {
+        let spiral = "{ __schema { types { possibleTypes { fields { type { possibleTypes { name } } } } } } }";
+        let in_fragments = "{ ...a } fragment a on Query { ... { __type(name: \"A\") { ...b } } }
+            fragment b on __Type { fields { type { ...c } } }
+            fragment c on __Type { fields { type { fields { name } } } }";
+        // The variable is not known yet.
+        let skipped =
+            format!("query($a: Boolean!) {}", spiral.replace("__schema", "__schema @skip(if: $a)"));
+        for document in [spiral, in_fragments, &skipped] {
+            let refused = check_query(document).unwrap_err();
+            assert!(refused.contains("nests fields of types too deeply"), "{refused}");
+        }
+        let repeated = |count: usize| -> String {
+            (0..count).map(|i| format!("a{i}: __schema {{ queryType {{ name }} }} ")).collect()
+        };
+        assert_eq!(check_query(&format!("{{ {} }}", repeated(10))), Ok(()));
+        let refused = check_query(&format!("{{ {} }}", repeated(11))).unwrap_err();
+        assert!(refused.contains("more than 10 times"), "{refused}");
+        // Only one operation of a document is executed.
+        let operations = format!("query a {{ {0} }} query b {{ {0} }}", repeated(10));
+        assert_eq!(check_query(&operations), Ok(()));
     }
 
     #[test]

@@ -55,6 +55,10 @@ async fn too_expensive_queries_are_refused_with_their_cost() {
     let spiral =
         "{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }";
     assert!(fixture.run_query(spiral).await.get("data").is_none());
+    // It is refused before the library validates it, and so before the library answers it.
+    let invalid = fixture.run_query(&spiral.replace("name", "nothing")).await;
+    let message = invalid["errors"][0]["message"].as_str().unwrap();
+    assert!(message.contains("too deeply"), "{message}");
 }
 
 #[tokio::test]

@@ -59,6 +59,6 @@ impl<'d> Execution<'d> {
             object_type: of.map(|of| &*of.name),
             type_missing: left_out.map(|left| &*left.why),
         })?;
-        Ok(self.select_members(TYPE, &members, sets))
+        self.select_members(TYPE, &members, sets)
     }
 }

@@ -138,18 +138,17 @@ impl<'d> Execution<'d> {
             None => {}
         }
         match name {
-            "authenticatedUser" => Ok(self.select_members(
+            "authenticatedUser" => self.select_members(
                 "AuthenticatedUser",
                 &user::caller_to_json(&self.sources.gateway, self.caller),
                 sets,
-            )),
+            ),
             "businessObjects" => self.answer_business_objects(sets),
             "targets" => {
                 let targets = self.sources.exporter.list_targets()?;
-                let targets = targets.iter().map(|target| {
-                    let members = to_json(target)?;
-                    Ok(self.select_members("Target", &members, sets))
-                });
+                let targets = targets
+                    .iter()
+                    .map(|target| self.select_members("Target", &to_json(target)?, sets));
                 Ok(ResultValue::List(targets.collect::<Result<_, GatewayError>>()?))
             }
             "exports" => self.answer_exports(&arguments, sets),
@@ -260,9 +259,7 @@ impl<'d> Execution<'d> {
         let changes = self.list_pending_changes(business_object)?;
         let show = |change: &Change| {
             self.count_object()?;
-            let shown = self.select_members(CHANGE_TYPE, &to_json(change)?, sets);
-            self.add_bytes(shown.count_bytes())?;
-            Ok(shown)
+            self.select_members(CHANGE_TYPE, &to_json(change)?, sets)
         };
         Ok(ResultValue::List(changes.iter().map(show).collect::<Result<_, GatewayError>>()?))
     }
@@ -306,13 +303,13 @@ impl<'d> Execution<'d> {
         }
     }
 
-    /// Selects the requested members of one of the gateway's own types.
+    /// Selects the requested members of one of the gateway's own types, and counts their bytes.
     pub(super) fn select_members(
         &self,
         type_name: &str,
         value: &Json,
         sets: &[&'d SelectionSet],
-    ) -> ResultValue {
+    ) -> Result<ResultValue, GatewayError> {
         let known = find_members(type_name).unwrap_or_default();
         let fields = self.planner.document.collect_fields(sets, &|name| name == type_name);
         let members = fields.into_iter().map(|Selected { key, field, sets }| {
@@ -323,15 +320,17 @@ impl<'d> Execution<'d> {
             let out = match value.get(name) {
                 _ if name == "__typename" => ResultValue::from_text(type_name),
                 None | Some(Json::Null) => ResultValue::Null,
-                Some(Json::Array(items)) if composite => ResultValue::List(
-                    items.iter().map(|item| self.select_members(inner, item, &sets)).collect(),
-                ),
-                Some(one) if composite => self.select_members(inner, one, &sets),
+                Some(Json::Array(items)) if composite => {
+                    let items = items.iter().map(|item| self.select_members(inner, item, &sets));
+                    ResultValue::List(items.collect::<Result<_, GatewayError>>()?)
+                }
+                Some(one) if composite => self.select_members(inner, one, &sets)?,
                 Some(leaf) => ResultValue::from_json(leaf),
             };
-            (key.clone(), out)
+            self.count_bytes(key, &out)?;
+            Ok((key.clone(), out))
         });
-        ResultValue::Object(members.collect())
+        Ok(ResultValue::Object(members.collect::<Result<_, GatewayError>>()?))
     }
 
     pub(super) fn business_object_types(

@@ -59,6 +59,6 @@ impl<'d> Execution<'d> {
             },
             nodes: &nodes,
         })?;
-        Ok(self.select_members("ExportConnection", &connection, sets))
+        self.select_members("ExportConnection", &connection, sets)
     }
 }

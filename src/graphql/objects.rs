@@ -467,7 +467,7 @@ impl<'d> Execution<'d> {
     }
 
     /// Counts bytes of the answer.
-    pub(super) fn add_bytes(&self, more: usize) -> Result<(), GatewayError> {
+    fn add_bytes(&self, more: usize) -> Result<(), GatewayError> {
         let bytes = self.bytes.get() + more as u64;
         self.bytes.set(bytes);
         if bytes <= self.limits.answer {

@@ -100,11 +100,10 @@ impl<'d> Execution<'d> {
                 }
                 _ => return Err(unimplemented_field_error()),
             };
+            self.count_bytes(key, &out)?;
             members.push((key.clone(), out));
         }
-        let out = ResultValue::Object(members);
-        self.add_bytes(out.count_bytes())?;
-        Ok(out)
+        Ok(ResultValue::Object(members))
     }
 
     fn build_row(
@@ -128,6 +127,7 @@ impl<'d> Execution<'d> {
                 }
                 _ => return Err(unimplemented_field_error()),
             };
+            self.count_bytes(key, &out)?;
             members.push((key.clone(), out));
         }
         Ok(ResultValue::Object(members))

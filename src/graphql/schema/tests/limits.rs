@@ -91,6 +91,13 @@ async fn exceeded_limits_are_errors_and_never_shorten_lists() {
     );
     let long = fixture.run_query(&long).await;
     assert!(long["errors"][0]["message"].as_str().unwrap().contains("1024 bytes"), "{long}");
+    // So do the gateway's own types, of all fields of the answer together.
+    let definitions = (0..9).map(|i| format!("a{i}: businessObjects {{ config }} "));
+    let long =
+        fixture.run_query(&format!("{{ {} }}", definitions.collect::<Vec<_>>().concat())).await;
+    assert_eq!(long["data"]["a8"], Json::Null, "{long}");
+    let message = long["errors"][0]["message"].as_str().unwrap();
+    assert!(message.contains("1024 bytes"), "{message}");
 }
 
 #[tokio::test]

@@ -132,7 +132,9 @@ fn cors_handler(origins: &Vec<String>) -> impl Handler {
             IF_MATCH,
             IF_NONE_MATCH,
             HeaderName::from_static("apikey"),
+            HeaderName::from_static("change-owners"),
             HeaderName::from_static("idempotency-key"),
+            HeaderName::from_static("last-event-id"),
             HeaderName::from_static(TRACEPARENT_HEADER),
         ])
         .expose_headers([
@@ -140,6 +142,7 @@ fn cors_handler(origins: &Vec<String>) -> impl Handler {
             LOCATION,
             RETRY_AFTER,
             WWW_AUTHENTICATE,
+            HeaderName::from_static("penstock-warning"),
             HeaderName::from_static(TRACEPARENT_HEADER),
         ])
         .into_handler()

@@ -110,7 +110,20 @@ async fn pages_of_allowed_origins_use_a_key_and_no_cookie() {
     let asked = preflight("https://own.example").await.expect(204);
     assert_eq!(asked.header("access-control-allow-origin"), "https://own.example");
     assert_eq!(asked.header("access-control-allow-credentials"), "");
-    assert!(asked.header("access-control-allow-headers").contains("authorization"));
+    let allowed: Vec<_> = asked.header("access-control-allow-headers").split(',').collect();
+    assert!(allowed.contains(&"authorization"), "{allowed:?}");
+    // So can every header of the API be sent. Browsers allow Accept-Language themselves.
+    let document = server.read("/api-doc/openapi.json").await;
+    let operations = document["paths"].as_object().unwrap().values();
+    let operations = operations.flat_map(|path| path.as_object().unwrap().values());
+    let parameters = operations.flat_map(|one| one["parameters"].as_array().into_iter().flatten());
+    let headers = parameters.filter(|one| one["in"] == "header").map(|one| one["name"].text());
+    let headers: Vec<_> = headers.map(str::to_ascii_lowercase).collect();
+    assert!(headers.len() > 5, "{headers:?}");
+    for header in headers {
+        let is_allowed = header == "accept-language" || allowed.contains(&header.as_str());
+        assert!(is_allowed, "{header} is not in {allowed:?}");
+    }
     assert_eq!(preflight("https://evil.example").await.header("access-control-allow-origin"), "");
 
     // The page can read the reason of the refusal.
@@ -119,4 +132,6 @@ async fn pages_of_allowed_origins_use_a_key_and_no_cookie() {
     assert_eq!(refused.header("access-control-allow-origin"), "https://own.example");
     let answer = server.get_with("/api/v1/status", &stranger).await.expect(200);
     assert_eq!(answer.header("access-control-allow-origin"), "https://own.example");
+    // And that the answer of a query is not what it may expect.
+    assert!(answer.header("access-control-expose-headers").contains("penstock-warning"));
 }

@@ -12,8 +12,8 @@ use penstock_rdf::number::NumberKey;
 
 /// What ends a record (RFC 4180).
 const RECORD_END: &[u8] = b"\r\n";
-/// The characters with which spreadsheets begin formulas.
-const FORMULA_STARTS: [char; 4] = ['=', '+', '-', '@'];
+/// The characters with which spreadsheets begin formulas, and those that some drop before a formula.
+const FORMULA_STARTS: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\n'];
 
 /// How objects are written.
 #[derive(Debug, Clone, Default)]
@@ -446,6 +446,11 @@ fields:
             let object = format!(r#"{{"name":"{name}"}}"#);
             assert_eq!(write(&fields(true), &object).unwrap().1, cell);
             assert_eq!(write(&fields(false), &object).unwrap().1, name);
+        }
+        for (name, cell) in [(r"\t=1+1", "'\t=1+1"), (r"\r@a", "\"'\r@a\""), (r"\n=x", "\"'\n=x\"")]
+        {
+            let object = format!(r#"{{"name":"{name}"}}"#);
+            assert_eq!(write(&fields(true), &object).unwrap().1, cell);
         }
         assert_eq!(write(&fields(false), "{}").unwrap().1, "\"\"", "an empty line is no record");
         let config = "type: object\npath: Pump:.\nfields: {'=a': {type: string, path: <urn:a>}}\n";

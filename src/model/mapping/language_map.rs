@@ -37,7 +37,8 @@ pub fn format_language_tag(tag: &str) -> Cow<'_, str> {
         match subtag.len() {
             2 if index > 0 && !is_extension => formatted.push_str(&subtag.to_ascii_uppercase()),
             4 if index > 0 && !is_extension => {
-                let (first, rest) = subtag.split_at(1);
+                // A filter can name any text.
+                let (first, rest) = subtag.split_at_checked(1).unwrap_or((subtag, ""));
                 formatted.push_str(&first.to_ascii_uppercase());
                 formatted.push_str(&rest.to_ascii_lowercase());
             }
@@ -65,6 +66,8 @@ mod tests {
             ("de-1996", "de-1996"),
             ("sl-rozaj-biske", "sl-rozaj-biske"),
             ("en-u-ca-gregory", "en-u-ca-gregory"),
+            // No tag.
+            ("de-\u{e9}12", "de-\u{e9}12"),
         ] {
             assert_eq!(format_language_tag(tag), formatted);
             assert_eq!(format_language_tag(&tag.to_ascii_uppercase()), formatted);

@@ -192,7 +192,8 @@ fn value_test() -> impl Strategy<Value = ValueTest> {
 }
 
 fn value_filter() -> impl Strategy<Value = Filter> {
-    let language = proptest::option::of(prop_oneof![Just("en".to_owned()), Just("de".to_owned())]);
+    let languages = ["en", "de", "de-\u{e9}12"].map(str::to_owned).to_vec();
+    let language = proptest::option::of(proptest::sample::select(languages));
     let leaf = prop_oneof![
         6 => (0..FIELDS - 1, value_test()).prop_map(|(field, test)| Filter::Field { field, test }),
         1 => (language, value_test())

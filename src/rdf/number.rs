@@ -47,7 +47,7 @@ pub(crate) fn without_exponent(text: &str) -> Option<String> {
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
     let (first, fraction) = mantissa.split_once('.')?;
     let is_short = fraction == "0" || !fraction.is_empty() && !fraction.ends_with('0');
-    let power: i32 = exponent.parse().ok().filter(|power: &i32| power.abs() <= 400)?;
+    let power: i32 = exponent.parse().ok().filter(|power: &i32| power.unsigned_abs() <= 400)?;
     let digits = format!("{first}{}", fraction.trim_end_matches('0'));
     if first.len() != 1
         || !is_short
@@ -134,6 +134,7 @@ mod tests {
             ("1.5", None),
             ("E", None),
             ("1.0E1000000000", None),
+            ("1.5E-2147483648", None),
         ] {
             assert_eq!(without_exponent(text).as_deref(), expected, "{text}");
         }

@@ -7,6 +7,7 @@ use crate::mapping::{Field, Property, Shape};
 use crate::natural_key::{self, KeyMatch};
 use oxrdf::{NamedNode, NamedNodeRef, Quad, Term};
 use penstock_base::error::GatewayError;
+use penstock_rdf::MAX_IRI_BYTES;
 use penstock_resources::namespace::Generator;
 use penstock_store::Read as _;
 
@@ -278,7 +279,16 @@ pub(super) fn find_key_uri<'m>(
         }
         texts.push(text);
     }
-    Ok(Some(key.build_uri(parent, &texts)))
+    let uri = key.build_uri(parent, &texts);
+    if uri.as_str().len() > MAX_IRI_BYTES {
+        let longest = fields.indexes.iter().zip(&texts).max_by_key(|(_, text)| text.len());
+        if let Some((index, _)) = longest
+            && let Some(field) = node.shape.fields.get(*index)
+        {
+            return Err((field, "its URI would have more than 65,536 bytes"));
+        }
+    }
+    Ok(Some(uri))
 }
 
 fn describe_several(found: &[NamedNode]) -> String {

@@ -207,6 +207,20 @@ fn values_that_cannot_be_in_a_uri_are_refused() {
 }
 
 #[test]
+fn a_key_with_a_too_long_uri_rejects_only_its_object() {
+    let (gateway, pumps) = Gateway::with("Pumps", TAGGED);
+    // In the URI, each character has nine bytes.
+    let long = json!({"tag": "\u{20ac}".repeat(8000)}).to_string();
+    for mode in [Mode::Add, Mode::Merge, Mode::Delete] {
+        let error = gateway.send(&pumps, mode, &long).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Invalid, "{error}");
+        assert!(messages(&error).contains("/data/0/tag: the value cannot be in the key"));
+    }
+    let answer = gateway.skip(&pumps, Mode::Add, &format!(r#"{long}, {{"tag": "P-1"}}"#));
+    assert_eq!((uris(&answer), answer.rejected.len()), (vec!["Pump/P-1"], 1));
+}
+
+#[test]
 fn a_given_uri_is_kept_and_found_by_its_key() {
     let (gateway, pumps) = Gateway::with("Pumps", TAGGED);
     let given = r#"{"uri": "urn:p:1", "tag": "P-1"}, {"tag": "P-1", "power": 3}"#;

@@ -10,6 +10,7 @@ use penstock_base::json::Json;
 use penstock_base::time_zone::Zone;
 use penstock_rdf::compare::ValueOrder;
 use penstock_rdf::number::PlainNumber;
+use std::fmt::Display;
 
 /// The maximum number of digits of the seconds since 1970, and of their fraction.
 pub(super) const MAX_SECOND_DIGITS: usize = 18;
@@ -94,7 +95,7 @@ pub(super) fn add_missing_offset(
 impl GivenTime {
     fn new(local: DateTime, fraction: &str, offset: GivenOffset) -> Self {
         let point = if fraction.is_empty() { "" } else { "." };
-        Self { local, text: format!("{local}{point}{fraction}"), offset }
+        Self { local, text: format!("{}{point}{fraction}", format_civil(&local)), offset }
     }
 
     /// Returns the value; `None` if XML Schema has no such offset.
@@ -109,7 +110,7 @@ impl GivenTime {
                 (GivenOffset::Moment(moment), Some(zone)) => zone.civil_time_at(moment),
                 _ => local,
             };
-            return Some(Ok(ReadValue::new(Json::String(local.date().to_string()))));
+            return Some(Ok(ReadValue::new(Json::String(format_civil(&local.date())))));
         }
         match (&offset, zone) {
             (GivenOffset::Zone(zone), _) | (GivenOffset::None, Some(zone)) => {
@@ -139,6 +140,15 @@ fn add_zone(text: &str, local: DateTime, zone: &Zone) -> Option<Result<ReadValue
         format!("{text:?} occurs twice in the time zone {zone}; the first is taken, {value}")
     });
     Some(Ok(ReadValue { json: Json::String(value), warning }))
+}
+
+/// Writes a date, perhaps with a time, as XML Schema does. jiff writes a year before 0000 with six digits.
+fn format_civil(civil: &impl Display) -> String {
+    let text = civil.to_string();
+    match text.strip_prefix("-00") {
+        Some(rest) => format!("-{rest}"),
+        None => text,
+    }
 }
 
 /// Writes an offset as XML Schema does; `None` if it has seconds.

@@ -4,6 +4,7 @@ mod description;
 mod formats;
 pub(super) mod graphs;
 
+use answer::with_warnings;
 pub(crate) use answer::{WriteLimit, stream_answer};
 use oxrdf::NamedNode;
 use penstock_http::accept::AcceptedTypes;
@@ -31,6 +32,8 @@ const SPARQL_UPDATE: &str = "application/sparql-update";
 const MAX_TEXT_BYTES: u64 = 1 << 20;
 /// The maximum bytes of a form, where percent-encoding may need three characters for one byte.
 const MAX_FORM_BYTES: u64 = 3 * MAX_TEXT_BYTES;
+/// The maximum bytes of a query that is tried on the thread that reads it. Parsing a longer one may take long.
+const MAX_SHORT_TEXT_BYTES: usize = 4 << 10;
 /// The parameters of a query.
 const QUERY_PARAMETERS: &[&str] = &["query", "default-graph-uri", "named-graph-uri"];
 /// The parameters of an update.
@@ -178,6 +181,7 @@ async fn query_locally(call: Call<'_>, query: LocalQuery) -> ReplyResult {
     drop(body);
     run_query(
         &call,
+        text.len(),
         move |gateway| {
             let dataset = DatasetParameters::default();
             Ok(sparql::parse_with_mapping_prefixes(&gateway.catalogue, &text, &dataset)?)
@@ -194,15 +198,25 @@ async fn answer_query(call: &Call<'_>, text: String, dataset: DatasetParameters)
     let accepted = AcceptedTypes::from_headers(call.req.headers());
     let reply = run_query(
         call,
+        text.len(),
         move |_| Ok(Query::parse(&text, &dataset)?),
         move |form| formats::negotiate_result(form, &accepted),
     );
     Ok(reply.await?.with_header(VARY, "Accept"))
 }
 
-/// Waits for a permit, and runs a query on a thread of its own. The answer ends early if its client is too slow.
+/// A query, and the form of its answer.
+struct PreparedQuery {
+    query: Query,
+    media_type: &'static str,
+    format: ResultFormat,
+}
+
+/// Waits for a permit, and runs a query: a short one at once, all others on a thread of their own. The answer ends early
+/// if its client is too slow.
 async fn run_query(
     call: &Call<'_>,
+    text_bytes: usize,
     parse: impl FnOnce(&Gateway) -> Result<Query, Problem> + Send + 'static,
     choose_format: impl FnOnce(QueryForm) -> Result<(&'static str, ResultFormat), Problem>
     + Send
@@ -211,10 +225,25 @@ async fn run_query(
     let gateway = call.gateway()?;
     let permit = sparql::acquire_permit(&gateway, call.caller()).await?;
     let deadline = sparql::query_deadline(&gateway);
+    let prepare = move |gateway: &Gateway| {
+        let query = parse(gateway)?;
+        let (media_type, format) = choose_format(query.form())?;
+        Ok(PreparedQuery { query, media_type, format })
+    };
+    let mut prepare: Box<dyn FnOnce(&Gateway) -> Result<PreparedQuery, Problem> + Send> =
+        Box::new(prepare);
+    if text_bytes <= MAX_SHORT_TEXT_BYTES {
+        let of = |prepared: &PreparedQuery| (&prepared.query, prepared.format);
+        let (prepared, answer) = sparql::try_short_query(&gateway, || prepare(&gateway), of)?;
+        if let Some(answer) = answer {
+            let reply = Reply::bytes(prepared.media_type, answer);
+            return Ok(with_warnings(reply, &prepared.query.warnings()));
+        }
+        prepare = Box::new(move |_| Ok(prepared));
+    }
     stream_answer(call.req, WriteLimit::Until(deadline.clone()), move |writer| {
         let _permit = permit;
-        let query = parse(&gateway)?;
-        let (media_type, format) = choose_format(query.form())?;
+        let PreparedQuery { query, media_type, format } = prepare(&gateway)?;
         writer.set_media_type(media_type);
         writer.set_warnings(&query.warnings());
         sparql::run_query(&gateway, query, deadline, format, writer)?;

@@ -14,6 +14,7 @@ pub use remote::RemoteEndpoints;
 pub use result_name::ResultName;
 
 use crate::audit::change_event;
+use crate::blocking::run_in_place;
 use crate::gateway::Gateway;
 use oxrdf::{GraphName, NamedNode};
 use penstock_auth::{Authorized, Caller, Role};
@@ -33,7 +34,7 @@ use penstock_model::rdf::{self, Format, GraphWrite, WrittenGraph};
 use penstock_resources::ingestion::{IngestionRecord, QuadCounts};
 use penstock_sparql::{
     DatasetParameters, Deadline, Limits, Query, QueryContext, ResultFormat, Update, UpdateLimits,
-    apply_update, evaluate, spawn_query_thread,
+    apply_update, evaluate, evaluate_short, run_on_query_stack, spawn_query_thread,
 };
 use penstock_store::Transaction;
 use permits::SparqlPermits;
@@ -136,10 +137,40 @@ pub fn run_query(
     let snapshot = gateway.store.snapshot()?;
     let services = Arc::new(gateway.sparql.remote.clone());
     let context = QueryContext { limits: limits_of(gateway), deadline, services };
-    let result = evaluate(query, &snapshot, context, format, output);
+    log_result(started, evaluate(query, &snapshot, context, format, output), |rows| *rows)
+}
+
+/// Parses a short query and answers it on the calling thread, if it reads little: handing it over to a thread and back
+/// takes longer than that. `parse` runs on a stack as large as that of a query thread. Blocking, for a few milliseconds.
+pub fn try_short_query<Q, E: From<GatewayError>>(
+    gateway: &Gateway,
+    parse: impl FnOnce() -> Result<Q, E>,
+    of: impl FnOnce(&Q) -> (&Query, ResultFormat),
+) -> Result<(Q, Option<Vec<u8>>), E> {
+    let run = || {
+        let parsed = parse()?;
+        let (query, format) = of(&parsed);
+        let started = Instant::now();
+        let snapshot = gateway.store.snapshot()?;
+        let Some(result) = evaluate_short(query, &snapshot, limits_of(gateway), format) else {
+            return Ok((parsed, None));
+        };
+        let result = log_result(started, result, |(rows, _)| *rows)?;
+        Ok((parsed, Some(result.1)))
+    };
+    run_in_place(|| run_on_query_stack(run))
+}
+
+fn log_result<T>(
+    started: Instant,
+    result: Result<T, GatewayError>,
+    count_rows: impl FnOnce(&T) -> u64,
+) -> Result<T, GatewayError> {
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match &result {
-        Ok(rows) => tracing::debug!(rows, duration_ms, "A SPARQL query was answered."),
+        Ok(answer) => {
+            tracing::debug!(rows = count_rows(answer), duration_ms, "A SPARQL query was answered.");
+        }
         Err(error) => {
             tracing::info!(cause = error.detail, duration_ms, "A SPARQL query failed.");
         }

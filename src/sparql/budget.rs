@@ -12,6 +12,11 @@ use std::time::{Duration, Instant};
 
 /// The number of checks between two readings of the clock.
 const CHECKS_PER_CLOCK_READING: u32 = 16;
+/// The number of checks that a short query has, about one for each quad that it reads. What needs more loses little time
+/// by beginning again.
+const MAX_CHECKS_OF_SHORT_QUERY: u32 = 256;
+/// The time that a short query has, for a medium that answers slowly.
+const MAX_TIME_OF_SHORT_QUERY: Duration = Duration::from_millis(1);
 /// What a request holds of what it has allocated between two checks counts as one block from this size on, in bytes.
 const LARGE_BYTES: u64 = 1 << 20;
 /// A request may hold this percentage of its limit while one of its tables moves to a block of twice its size. What holds
@@ -67,6 +72,14 @@ pub(crate) struct Budget {
     last_freed: AtomicU64,
     /// The size of the largest block that the request holds, or 0 if none is as large as [`LARGE_BYTES`].
     largest_block: AtomicU64,
+    /// Of a query that must be short.
+    short: Option<ShortLimits>,
+}
+
+#[derive(Debug)]
+struct ShortLimits {
+    until: Instant,
+    is_exceeded: AtomicBool,
 }
 
 impl Budget {
@@ -81,6 +94,27 @@ impl Budget {
             last_allocated: AtomicU64::new(totals.allocated),
             last_freed: AtomicU64::new(totals.freed),
             largest_block: AtomicU64::new(0),
+            short: None,
+        }
+    }
+
+    /// Begins to count for a query that ends as soon as it is not short.
+    pub(crate) fn for_short_query(limits: Limits) -> Self {
+        let until = Instant::now() + MAX_TIME_OF_SHORT_QUERY;
+        let short = Some(ShortLimits { until, is_exceeded: AtomicBool::new(false) });
+        Self { short, ..Self::new(limits, (Instant::now() + limits.time).into()) }
+    }
+
+    /// Returns whether the query ended because it is not short.
+    pub(crate) fn exceeds_short_limits(&self) -> bool {
+        self.short.as_ref().is_some_and(|short| short.is_exceeded.load(Ordering::Relaxed))
+    }
+
+    /// Ends a query that must be short, and is not.
+    pub(crate) fn abort_short_query(&self) {
+        if let Some(short) = &self.short {
+            short.is_exceeded.store(true, Ordering::Relaxed);
+            abort(limit_error("the query is not short".to_owned()));
         }
     }
 
@@ -92,6 +126,11 @@ impl Budget {
         // Only one thread checks, so it needs no atomic increment, which would take longer than all else here.
         let checks = self.checks.load(Ordering::Relaxed);
         self.checks.store(checks.wrapping_add(1), Ordering::Relaxed);
+        if let Some(short) = &self.short
+            && (checks >= MAX_CHECKS_OF_SHORT_QUERY || Instant::now() >= short.until)
+        {
+            self.abort_short_query();
+        }
         if checks.is_multiple_of(CHECKS_PER_CLOCK_READING) {
             self.check_time();
         }

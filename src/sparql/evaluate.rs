@@ -9,7 +9,7 @@ use crate::operators::add_operators;
 use crate::order::Order;
 use crate::plan::plan;
 use crate::request::Query;
-use crate::service::{ServiceClient, Services};
+use crate::service::{NoServices, ServiceClient, Services};
 use oxrdf::{GraphName, NamedNode, Term, Triple, Variable};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::unwind::{abort, catch};
@@ -23,9 +23,12 @@ use spareval::{
 use spargebra::algebra::{GraphPattern, QueryDataset};
 use std::io::{self, Write};
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 /// The bytes that are collected before they are passed on. Serializers write a few bytes at a time.
 const OUTPUT_BYTES: usize = 8 << 10;
+/// The maximum bytes of the results of a short query.
+const MAX_SHORT_RESULT_BYTES: usize = 64 << 10;
 
 /// The format of a query's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,14 +66,46 @@ pub fn evaluate(
     output: &mut dyn Write,
 ) -> Result<u64, GatewayError> {
     let QueryContext { limits, deadline, services } = context;
-    let at = deadline.at();
+    let services = Services { client: services, deadline: deadline.at() };
     let budget = Arc::new(Budget::new(limits, deadline));
+    evaluate_within(&budget, query, snapshot, services, format, output)
+}
+
+/// Runs a query that reads few quads, on the thread that asks. Call it in [`crate::run_on_query_stack`]. Returns the
+/// number of rows or triples and the results, or `None` if the query reads more, takes longer, has a large result, or asks
+/// other endpoints.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn evaluate_short(
+    query: &Query,
+    snapshot: &Snapshot,
+    limits: Limits,
+    format: ResultFormat,
+) -> Option<Result<(u64, Vec<u8>), GatewayError>> {
+    if query.uses_service {
+        return None;
+    }
+    let budget = Arc::new(Budget::for_short_query(limits));
+    let services = Services { client: Arc::new(NoServices), deadline: Instant::now() };
+    let mut results = Vec::new();
+    let rows = evaluate_within(&budget, query.clone(), snapshot, services, format, &mut results);
+    (!budget.exceeds_short_limits()).then(|| rows.map(|rows| (rows, results)))
+}
+
+fn evaluate_within(
+    budget: &Arc<Budget>,
+    query: Query,
+    snapshot: &Snapshot,
+    services: Services,
+    format: ResultFormat,
+    output: &mut dyn Write,
+) -> Result<u64, GatewayError> {
     catch("the SPARQL request", || {
-        let mut dataset = Dataset::new(snapshot.codes(), &budget);
+        let mut dataset = Dataset::new(snapshot.codes(), budget);
         dataset.set_graphs(to_graphs(&dataset, query.parsed.dataset()));
         let Query { parsed: mut planned, uses_service } = query;
-        let services = Services { client: services, deadline: at };
-        let evaluator = evaluator(&budget).with_default_service_handler(services);
+        let evaluator = evaluator(budget).with_default_service_handler(services);
         let order = match &mut planned {
             spargebra::Query::Select { pattern, .. } if !uses_service => Order::take(pattern),
             _ => None,
@@ -94,7 +129,7 @@ pub fn evaluate(
             dataset.return_codes();
         }
         let results = prepared.execute(&dataset).map_err(|error| to_error(&error))?;
-        let mut output = BudgetedOutput { output, budget: &budget, collected: Vec::new() };
+        let mut output = BudgetedOutput { output, budget, collected: Vec::new(), passed_on: 0 };
         let results = match (results, order) {
             (QueryResults::Solutions(rows), Some(order)) => {
                 let sorted = order.sort(rows, &dataset).map_err(|error| to_error(&error))?;
@@ -102,7 +137,7 @@ pub fn evaluate(
             }
             (results, _) => results,
         };
-        let rows = write_results(results, format, &mut output, &budget)?;
+        let rows = write_results(results, format, &mut output, budget)?;
         output.flush().map_err(|error| to_output_error(&error))?;
         Ok(rows)
     })
@@ -165,11 +200,16 @@ struct BudgetedOutput<'a> {
     output: &'a mut dyn Write,
     budget: &'a Budget,
     collected: Vec<u8>,
+    passed_on: usize,
 }
 
 impl BudgetedOutput<'_> {
     fn pass_on(&mut self) -> io::Result<()> {
         self.budget.check();
+        self.passed_on += self.collected.len();
+        if self.passed_on > MAX_SHORT_RESULT_BYTES {
+            self.budget.abort_short_query();
+        }
         self.budget.without_counting(|| self.output.write_all(&self.collected))?;
         self.collected.clear();
         Ok(())

@@ -38,8 +38,8 @@ mod value;
 mod warnings;
 
 pub use budget::{Deadline, Limits};
-pub use evaluate::{QueryContext, ResultFormat, evaluate};
+pub use evaluate::{QueryContext, ResultFormat, evaluate, evaluate_short};
 pub use request::{DatasetParameters, Query, QueryForm, Update};
 pub use service::{NoServices, ServiceClient};
-pub use thread::spawn_query_thread;
+pub use thread::{run_on_query_stack, spawn_query_thread};
 pub use update::{Changes, UpdateLimits, apply_update};

@@ -7,7 +7,7 @@ mod values;
 use crate::thread::run_in_query_thread;
 use crate::{
     Changes, DatasetParameters, Limits, NoServices, Query, QueryContext, QueryForm, ResultFormat,
-    Update, UpdateLimits, apply_update, evaluate,
+    Update, UpdateLimits, apply_update, evaluate, evaluate_short, run_on_query_stack,
 };
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -106,10 +106,27 @@ impl Fixture {
             let mut output = Vec::new();
             let deadline = (Instant::now() + limits.time).into();
             let context = QueryContext { limits, deadline, services: Arc::new(NoServices) };
-            evaluate(query, &snapshot, context, format, &mut output)?;
-            Ok((String::from_utf8(output).unwrap(), crate::budget::CHECKS.get()))
+            let rows = evaluate(query.clone(), &snapshot, context, format, &mut output)?;
+            let (answer, checks) =
+                (String::from_utf8(output).unwrap(), crate::budget::CHECKS.get());
+            if let Some(short) = evaluate_short(&query, &snapshot, limits, format) {
+                let (short_rows, short) = short.unwrap();
+                assert_eq!(short_rows, rows, "{text}");
+                assert_eq!(short.len(), answer.len(), "{text}");
+            }
+            Ok((answer, checks))
         })
         .unwrap()
+    }
+
+    /// Returns whether a SELECT is answered as a short query.
+    fn is_short(&self, text: &str) -> bool {
+        let snapshot = self.store.snapshot().unwrap();
+        let format = ResultFormat::Solutions(QueryResultsFormat::Csv);
+        run_on_query_stack(|| {
+            let query = Query::parse(&with_prefix(text), &DatasetParameters::default()).unwrap();
+            evaluate_short(&query, &snapshot, LIMITS, format).map(Result::unwrap).is_some()
+        })
     }
 
     /// Returns the pattern that the evaluator gets for a group.

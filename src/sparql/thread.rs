@@ -48,6 +48,14 @@ pub fn spawn_query_thread(work: impl FnOnce() + Send + 'static) -> io::Result<()
     builder.spawn(move || run_requests(work)).map(drop)
 }
 
+/// Runs short work on the calling thread, on a stack as large as that of [`spawn_query_thread`].
+pub fn run_on_query_stack<T>(work: impl FnOnce() -> T) -> T {
+    stacker::grow(STACK_BYTES, || {
+        begin_request();
+        work()
+    })
+}
+
 /// Runs a request, and those that come soon after it.
 fn run_requests(first: Work) {
     let (sender, receiver) = channel();

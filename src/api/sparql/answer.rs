@@ -145,10 +145,29 @@ pub(crate) async fn stream_answer(
             Reply::stream(media_type, ResBody::stream(pieces))
         }
     };
-    Ok(match warning {
+    Ok(with_warning(reply, warning))
+}
+
+/// Adds the warnings about a query, which a header can hold.
+pub(super) fn with_warnings(reply: Reply, warnings: &[String]) -> Reply {
+    with_warning(reply, join_warnings(warnings))
+}
+
+fn with_warning(reply: Reply, warning: Option<String>) -> Reply {
+    match warning {
         Some(warning) => reply.with_header(HeaderName::from_static(WARNING_HEADER), &warning),
         None => reply,
-    })
+    }
+}
+
+/// Joins warnings to one line of ASCII.
+fn join_warnings(warnings: &[String]) -> Option<String> {
+    let joined = warnings.join(" ");
+    let escape = |c: char| match c {
+        ' '..='~' => c.to_string(),
+        other => other.escape_default().to_string(),
+    };
+    (!joined.is_empty()).then(|| joined.chars().map(escape).collect())
 }
 
 /// Returns how much longer a client may let an answer wait of which this many bytes were sent, after it has waited this
@@ -164,14 +183,9 @@ fn find_own_connection(req: &Request) -> Option<ConnCtrl> {
 }
 
 impl AnswerWriter {
-    /// Adds the warnings, before anything is written. A header has ASCII only.
+    /// Adds the warnings, before anything is written.
     pub(crate) fn set_warnings(&mut self, warnings: &[String]) {
-        let joined = warnings.join(" ");
-        let escape = |c: char| match c {
-            ' '..='~' => c.to_string(),
-            other => other.escape_default().to_string(),
-        };
-        self.warning = (!joined.is_empty()).then(|| joined.chars().map(escape).collect());
+        self.warning = join_warnings(warnings);
     }
 
     /// Sets the media type, before anything is written.

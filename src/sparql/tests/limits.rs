@@ -54,6 +54,22 @@ fn a_request_ends_at_each_limit() {
 }
 
 #[test]
+fn a_query_is_short_that_reads_and_returns_little() {
+    let store = Fixture::with_plant(3_000);
+    assert!(store.is_short("SELECT * { <http://example.com/pump/7> ?p ?o }"));
+    assert!(!store.is_short("SELECT * { ?s ?p ?o }"), "it reads 15,000 quads");
+    assert!(!store.is_short("SELECT * { SERVICE <http://127.0.0.1:1/> { ?s ?p ?o } }"));
+    let doublings: Vec<_> =
+        (0..14).map(|n| format!("BIND(CONCAT(?v{n}, ?v{n}) AS ?v{})", n + 1)).collect();
+    let select = |last: usize| {
+        let doublings = doublings[..last].join(" ");
+        format!("SELECT ?v{last} {{ BIND('0123456789' AS ?v0) {doublings} }}")
+    };
+    assert!(store.is_short(&select(12)), "its result has 40,960 bytes");
+    assert!(!store.is_short(&select(14)), "its result has 163,840 bytes");
+}
+
+#[test]
 fn a_request_that_is_nested_too_deeply_is_refused() {
     let store = Fixture::new();
     let deep = 100_000;

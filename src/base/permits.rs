@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
 
 /// The permits of one kind of work. Cheap to clone.
 #[derive(Debug)]
@@ -22,16 +21,17 @@ struct Pool<Who> {
     total: u64,
     share: u64,
     usage: Mutex<Usage<Who>>,
-    /// Notifies those that wait when a permit is released, and when one of them leaves the queue.
-    released: Notify,
 }
 
 #[derive(Debug)]
 struct Usage<Who> {
     total: u64,
     by_client: HashMap<Who, u64>,
-    /// The clients that wait, in the order in which they began to.
-    waiting: BTreeMap<u64, Who>,
+    /// The places of each client that waits, in their order, with what wakes them. So finding whose turn it is takes as many
+    /// steps as there are clients, however many places one of them has.
+    waiting: HashMap<Who, BTreeMap<u64, Arc<Notify>>>,
+    /// The number of the next place.
+    next_place: u64,
 }
 
 /// An amount that a client holds. Dropping this value releases it.
@@ -44,9 +44,11 @@ pub struct Permit<Who: Eq + Hash> {
 
 /// The place of a client that waits for a permit. Dropping this value leaves the queue.
 #[derive(Debug)]
-pub struct QueuePlace<'a, Who> {
+pub struct QueuePlace<'a, Who: Eq + Hash> {
     permits: &'a Permits<Who>,
+    who: Who,
     number: u64,
+    turn: Arc<Notify>,
 }
 
 impl Permits<String> {
@@ -59,8 +61,9 @@ impl Permits<String> {
 impl<Who: Eq + Hash + Clone> Permits<Who> {
     /// Creates permits with this total, and this share of it for each client.
     pub fn new(total: u64, share: u64) -> Self {
-        let usage = Usage { total: 0, by_client: HashMap::new(), waiting: BTreeMap::new() };
-        Self(Arc::new(Pool { total, share, usage: Mutex::new(usage), released: Notify::new() }))
+        let usage =
+            Usage { total: 0, by_client: HashMap::new(), waiting: HashMap::new(), next_place: 0 };
+        Self(Arc::new(Pool { total, share, usage: Mutex::new(usage) }))
     }
 
     /// Returns whether this amount exceeds neither the total nor the share of the client.
@@ -89,25 +92,21 @@ impl<Who: Eq + Hash + Clone> Permits<Who> {
     pub async fn acquire(&self, who: impl Into<Who>) -> Permit<Who> {
         let place = self.enter_queue(who);
         loop {
-            let released = self.released();
             if let Some(permit) = place.try_acquire_if(|_| true) {
                 return permit;
             }
-            released.await;
+            place.wait_for_turn().await;
         }
     }
 
     /// Begins to wait for one permit.
     pub fn enter_queue(&self, who: impl Into<Who>) -> QueuePlace<'_, Who> {
+        let (who, turn) = (who.into(), Arc::new(Notify::new()));
         let mut usage = self.0.usage.lock();
-        let number = usage.waiting.last_key_value().map_or(0, |(last, _)| last + 1);
-        usage.waiting.insert(number, who.into());
-        QueuePlace { permits: self, number }
-    }
-
-    /// Waits until a place may have got its turn. This counts from the call, not from the first poll.
-    pub fn released(&self) -> Notified<'_> {
-        self.0.released.notified()
+        let number = usage.next_place;
+        usage.next_place += 1;
+        usage.waiting.entry(who.clone()).or_default().insert(number, Arc::clone(&turn));
+        QueuePlace { permits: self, who, number, turn }
     }
 
     /// Returns the amount that all clients together hold.
@@ -138,6 +137,28 @@ impl<Who: Eq + Hash> Pool<Who> {
     fn fits_total(&self, usage: &Usage<Who>, amount: u64) -> bool {
         self.total > 0 && (usage.total == 0 || usage.total + amount <= self.total)
     }
+
+    /// Returns the number of the place whose turn it is, and what wakes it: the first one of those whose client may hold
+    /// another permit.
+    fn find_turn<'u>(&self, usage: &'u Usage<Who>) -> Option<(u64, &'u Notify)> {
+        let mut first: Option<(u64, &Notify)> = None;
+        for (who, places) in &usage.waiting {
+            if let Some((number, turn)) = places.first_key_value()
+                && first.is_none_or(|(first, _)| *number < first)
+                && self.has_capacity(usage, who, 1)
+            {
+                first = Some((*number, turn.as_ref()));
+            }
+        }
+        first
+    }
+
+    /// Wakes the place whose turn it is.
+    fn wake_next(&self, usage: &Usage<Who>) {
+        if let Some((_, turn)) = self.find_turn(usage) {
+            turn.notify_one();
+        }
+    }
 }
 
 impl<Who: Eq + Hash> Usage<Who> {
@@ -156,8 +177,7 @@ impl<Who: Eq + Hash> Drop for Permit<Who> {
                 usage.by_client.remove(&self.who);
             }
         }
-        drop(usage);
-        self.pool.released.notify_waiters();
+        self.pool.wake_next(&usage);
     }
 }
 
@@ -167,24 +187,37 @@ impl<Who: Eq + Hash + Clone> QueuePlace<'_, Who> {
     pub fn try_acquire_if(&self, condition: impl FnOnce(u64) -> bool) -> Option<Permit<Who>> {
         let pool = &*self.permits.0;
         let mut usage = pool.usage.lock();
-        let who = usage.waiting.get(&self.number)?.clone();
-        let mut before = usage.waiting.range(..self.number);
-        let is_first = before.all(|(_, other)| !pool.has_capacity(&usage, other, 1));
-        let is_granted = is_first && pool.has_capacity(&usage, &who, 1) && condition(usage.total);
-        is_granted.then(|| self.permits.record(&mut usage, who, 1))
+        let is_turn = pool.find_turn(&usage).is_some_and(|(number, _)| number == self.number);
+        let is_granted = is_turn && condition(usage.total);
+        is_granted.then(|| self.permits.record(&mut usage, self.who.clone(), 1))
+    }
+
+    /// Waits until it may be the turn of this place. This counts from the last time that it was waited for.
+    pub async fn wait_for_turn(&self) {
+        self.turn.notified().await;
     }
 }
 
-impl<Who> Drop for QueuePlace<'_, Who> {
+/// The next place gets its turn, also after this one has taken a permit, since there may be more.
+impl<Who: Eq + Hash> Drop for QueuePlace<'_, Who> {
     fn drop(&mut self) {
-        self.permits.0.usage.lock().waiting.remove(&self.number);
-        self.permits.0.released.notify_waiters();
+        let pool = &*self.permits.0;
+        let mut usage = pool.usage.lock();
+        if let Some(places) = usage.waiting.get_mut(&self.who) {
+            places.remove(&self.number);
+            if places.is_empty() {
+                usage.waiting.remove(&self.who);
+            }
+        }
+        pool.wake_next(&usage);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Wake, Waker};
     use std::time::Duration;
     use tokio::time::timeout;
 
@@ -263,5 +296,42 @@ mod tests {
         drop(a);
         let [of_a, _, of_d] = try_all();
         assert!(of_a.is_some() && of_d.is_none());
+    }
+    /// Counts how often what waits is woken.
+    #[derive(Default)]
+    struct WakeCount(AtomicUsize);
+
+    impl Wake for WakeCount {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_permit_that_is_released_wakes_only_the_one_whose_turn_it_is() {
+        let permits = Permits::<&str>::new(3, 2);
+        let mut held =
+            vec![permits.try_acquire("a", 2).unwrap(), permits.try_acquire("b", 1).unwrap()];
+        let wakes = Arc::new(WakeCount::default());
+        let waker = Waker::from(Arc::clone(&wakes));
+        let mut context = Context::from_waker(&waker);
+        let mut waiting: Vec<_> = (0..1_000).map(|_| Box::pin(permits.acquire("a"))).collect();
+        let mut last = Box::pin(permits.acquire("c"));
+        for one in &mut waiting {
+            assert!(one.as_mut().poll(&mut context).is_pending());
+        }
+        assert!(last.as_mut().poll(&mut context).is_pending());
+        // The share of the first thousand is used up.
+        drop(held.pop());
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+        assert!(last.as_mut().poll(&mut context).is_ready());
+        // One that leaves the queue after it was woken passes its turn on.
+        drop(held.pop());
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 2);
+        drop(waiting.remove(0));
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 3);
+        // There is another permit for the next one.
+        assert!(waiting[0].as_mut().poll(&mut context).is_ready());
+        assert!(wakes.0.load(Ordering::Relaxed) > 3);
     }
 }

@@ -70,7 +70,6 @@ impl SparqlPermits {
         let mut idle_checks = 0;
         let mut is_check = false;
         loop {
-            let released = running.released();
             if let Some(permit) = self.try_start(&place) {
                 return Ok(permit);
             }
@@ -85,7 +84,7 @@ impl SparqlPermits {
                 }
             }
             is_check = tokio::select! {
-                () = released => false,
+                () = place.wait_for_turn() => false,
                 _ = checks.tick() => true,
             };
         }

@@ -164,7 +164,7 @@ async fn list_objects(call: Call<'_>, query: ObjectsQuery) -> ReplyResult {
             ));
         }
         check_no_csv_parameters(&query)?;
-        return object_reply(&gateway, by, &business_object, uri);
+        return object_reply(&gateway, by, &business_object, uri).await;
     }
     if let Some(format) = format {
         if is_paged {
@@ -306,16 +306,16 @@ async fn summarize_objects(call: Call<'_>, query: SummaryQuery) -> ReplyResult {
 async fn get_object(call: Call<'_>) -> ReplyResult {
     let gateway = call.gateway()?;
     let business_object = find_business_object(&gateway, call.path("id"))?;
-    object_reply(&gateway, call.caller(), &business_object, call.path("uri"))
+    object_reply(&gateway, call.caller(), &business_object, call.path("uri")).await
 }
 
-fn object_reply(
+async fn object_reply(
     gateway: &Gateway,
     by: &Caller,
     business_object: &Arc<Compiled>,
     uri: &str,
 ) -> ReplyResult {
-    let json = objects::view_object(gateway, by, business_object, uri)?;
+    let json = objects::view_object(gateway, by, business_object, uri).await?;
     let etag = compute_etag(&json);
     Ok(Reply::bytes("application/json", json).with_header(ETAG, &etag))
 }

@@ -19,6 +19,7 @@ use penstock_base::memory::Memory;
 use penstock_config::GraphqlLimits;
 use penstock_export::Exporter;
 use penstock_model::catalogue::Catalogue;
+use penstock_service::blocking;
 use penstock_service::gateway::Gateway;
 use penstock_store::ReadStore;
 use serde::Serialize;
@@ -162,16 +163,12 @@ impl GraphqlService {
     }
 }
 
-/// Runs work on a blocking thread.
+/// Runs work on a thread that may block: [`blocking::run_blocking`] with answers.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Answer> {
-    let span = tracing::Span::current();
-    let done = tokio::task::spawn_blocking(move || span.in_scope(work)).await;
-    done.map_err(|error| {
-        tracing::error!(%error, "A GraphQL query panicked or was cancelled.");
-        Answer::refused("the query failed; the gateway's log has the cause")
-    })
+    let done = blocking::run_blocking(move || Ok::<T, GatewayError>(work())).await;
+    done.map_err(|_| Answer::refused("the query failed; the gateway's log has the cause"))
 }
 
 /// A document that is valid and within the limits.

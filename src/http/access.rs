@@ -12,6 +12,7 @@ use super::state::{State, run_blocking, state};
 use penstock_auth::{Authorized, Caller, Credential, Role};
 use penstock_base::error::ErrorClass;
 use penstock_model::ingest;
+use penstock_service::blocking::run_for_account;
 use percent_encoding::percent_decode_str;
 use salvo::http::header::{HeaderValue, LOCATION};
 use salvo::http::uri::PathAndQuery;
@@ -196,7 +197,8 @@ impl Allow {
                 return Err(record_forbidden(req, depot, &caller, detail).into());
             }
         };
-        self.check_bound_key(req, depot, &state, &caller).await?;
+        let checked = self.check_bound_key(req, depot, &state, &caller);
+        run_for_account(caller.id().to_owned(), checked).await?;
         Ok(Some(caller))
     }
 
@@ -293,8 +295,9 @@ impl Allow {
                 depot.insert_typed(found);
                 decode_body(req, &state(depot));
                 // Log lines on behalf of the request carry the user.
-                tracing::Span::current().record("user_id", caller(depot).id());
-                ctrl.call_next(req, depot, res).await;
+                let account = caller(depot).id().to_owned();
+                tracing::Span::current().record("user_id", account.as_str());
+                run_for_account(account, ctrl.call_next(req, depot, res)).await;
             }
             Err(refused) => {
                 refused.write_response(req, depot, res);

@@ -1,11 +1,13 @@
 //! Runs work that may block: on another thread, or in place if it is short.
 use parking_lot::{Mutex, MutexGuard};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::permits::{Permit, Permits};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::LazyLock;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 
 /// The number of threads that ingest. Writers run one after the other, and no ingestion keeps its thread while it waits for
@@ -20,7 +22,13 @@ pub const MAX_BLOCKING_THREADS: usize = INGESTION_THREADS + MAX_OTHER_WORK + UNC
 
 static INGESTIONS: Mutex<WaitingIngestions> =
     Mutex::new(WaitingIngestions { waiting: VecDeque::new(), threads: 0 });
-static OTHER_WORK: Semaphore = Semaphore::const_new(MAX_OTHER_WORK);
+static OTHER_WORK: LazyLock<Permits<String>> =
+    LazyLock::new(|| Permits::for_accounts(MAX_OTHER_WORK));
+
+tokio::task_local! {
+    /// The account whose request runs.
+    static ACCOUNT: String;
+}
 
 /// Ingestions that wait for a thread, in the order of their requests.
 struct WaitingIngestions {
@@ -29,7 +37,19 @@ struct WaitingIngestions {
     threads: usize,
 }
 
-/// Runs work that reads or writes the store on a thread that may block, in the span of the caller.
+/// Runs a request of an account. Its work takes threads of the share of this account. What runs in no such request has a share
+/// together.
+pub fn run_for_account<F: Future>(account: String, request: F) -> impl Future<Output = F::Output> {
+    ACCOUNT.scope(account, request)
+}
+
+/// Waits for a thread of the share of the account whose request this is.
+pub(crate) async fn acquire_thread() -> Permit<String> {
+    OTHER_WORK.acquire(ACCOUNT.try_with(String::clone).unwrap_or_default()).await
+}
+
+/// Runs work that reads or writes the store on a thread that may block, in the span of the caller. One account may have half
+/// of the threads, so that its slow requests keep only itself waiting.
 ///
 /// # Errors
 /// The errors of `work`; `ErrorClass::Internal` when it ended without an answer.
@@ -41,8 +61,7 @@ where
     E: From<GatewayError> + Send + 'static,
 {
     let span = Span::current();
-    // Nothing closes the semaphore.
-    let permit: Option<SemaphorePermit<'static>> = OTHER_WORK.acquire().await.ok();
+    let permit = acquire_thread().await;
     let run = move || {
         // Held until the work ends, even if its request ends before.
         let _permit = permit;

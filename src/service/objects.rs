@@ -50,7 +50,7 @@ pub use search::{
 };
 pub use summary::summarize_objects;
 
-use crate::blocking::run_in_place;
+use crate::blocking::{acquire_thread, run_in_place};
 use crate::gateway::Gateway;
 use crate::ingestions::find_write_scope;
 use oxrdf::NamedNode;
@@ -127,14 +127,15 @@ fn render_page(
     Ok(ObjectsPage { json, next: next.map(|last| last.iri.as_str().to_owned()) })
 }
 
-/// Returns one object of a Business Object in its view as the caller sees it, as JSON. Blocking only for objects with nested ones: reading a
-/// flat object takes less time than a thread switch, since it needs few blocks, most of which are in memory.
+/// Returns one object of a Business Object in its view as the caller sees it, as JSON. A flat object is read at once: this takes
+/// less time than a thread switch, since it needs few blocks, most of which are in memory. One with nested objects may take
+/// long, so it counts as a thread of the account.
 ///
 /// # Errors
 /// - `ErrorClass::Malformed` if `uri` is not an IRI
 /// - `ErrorClass::NotFound` if no such object belongs to the Business Object
 /// - `ErrorClass::TooLarge` if the object is too large to be shown
-pub fn view_object(
+pub async fn view_object(
     gateway: &Gateway,
     by: &Caller,
     business_object: &Arc<Compiled>,
@@ -142,18 +143,19 @@ pub fn view_object(
 ) -> Result<Vec<u8>, GatewayError> {
     let uri = parse_uri(uri)?;
     let is_flat = !business_object.mapping.root.fields.iter().any(Field::contains_objects);
-    match gateway.store.try_read().filter(|_| is_flat) {
-        Some(read) => render_member(&read, business_object, &uri),
-        None => run_in_place(|| {
-            let scope = find_write_scope(gateway, by, business_object);
-            let visible = VisibleObjects::new(
-                gateway.store.read(),
-                gateway.catalogue.watch(),
-                scope.as_deref().map(list_compiled),
-            )?;
-            render_member(&visible, business_object, &uri)
-        }),
+    if is_flat && let Some(read) = gateway.store.try_read() {
+        return render_member(&read, business_object, &uri);
     }
+    let _thread = acquire_thread().await;
+    run_in_place(|| {
+        let scope = find_write_scope(gateway, by, business_object);
+        let visible = VisibleObjects::new(
+            gateway.store.read(),
+            gateway.catalogue.watch(),
+            scope.as_deref().map(list_compiled),
+        )?;
+        render_member(&visible, business_object, &uri)
+    })
 }
 
 fn render_member(

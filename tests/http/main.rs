@@ -57,6 +57,7 @@ mod roles;
 mod search;
 mod shapes;
 mod shared_property;
+mod shares;
 mod sign_in;
 mod snapshots;
 mod sources;

@@ -118,6 +118,15 @@ impl ListPosition {
         });
         Self { value, uri: uri.to_owned(), order }
     }
+
+    /// Returns whether only the URI decides the order of this and another position in the order of a field.
+    pub(super) fn is_tied_with(&self, other: &Self) -> bool {
+        match (&self.value, &other.value) {
+            (Some((_, a)), Some((_, b))) => a.cmp(b).is_eq(),
+            (None, None) => true,
+            _ => false,
+        }
+    }
 }
 
 impl Ord for ListPosition {

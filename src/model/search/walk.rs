@@ -2,7 +2,7 @@
 use super::budget::{SearchBudget, refuse_past_limits};
 use super::filter::Filter;
 use super::order::{ListPosition, Order};
-use super::page::PageSearch;
+use super::page::{OrderField, PageSearch};
 use crate::resource::Compiled;
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
@@ -49,28 +49,59 @@ pub fn for_each_selected(
     let mut after: Option<ListPosition> = None;
     loop {
         visit(None)?;
-        let (places, limit) = list_page(&run, order, after.as_ref()).map_err(refuse_past_limits)?;
+        let page = list_page(&run, order, after.as_ref()).map_err(refuse_past_limits)?;
+        let (places, is_sorted) = page;
         for place in &places {
             visit(Some(&NamedNode::new_unchecked(&place.uri)))?;
         }
+        let limit = if is_sorted { MAX_SORTED_OBJECTS } else { INDEXED_OBJECTS_PER_PAGE };
         if places.len() < limit {
             return Ok(());
         }
-        after = places.into_iter().next_back();
         // The limits were enough for the first page, so either for all objects of this snapshot or with the index.
         run.budget = &unlimited;
+        let is_tied = places.first().zip(places.last()).is_some_and(|(a, b)| a.is_tied_with(b));
+        after = places.into_iter().next_back();
+        if is_sorted
+            && is_tied
+            && let Some(last) = &mut after
+        {
+            visit_tied(&run, order, last, visit)?;
+        }
     }
 }
 
-/// Returns the next objects in an order other than by URI, and how many there are at least unless they are the last ones.
+/// Visits the objects after a position that only the URI distinguishes from it, and moves it to the last of them. They are in the
+/// order of their URIs, so one walk has all of them, where sorting would read all objects again for each page.
+fn visit_tied(
+    run: &PageSearch<'_, impl Read>,
+    order: Order,
+    last: &mut ListPosition,
+    visit: &mut dyn FnMut(Option<&NamedNode>) -> Result<(), GatewayError>,
+) -> Result<(), GatewayError> {
+    let Some(mut field) = OrderField::new(run.shape, order)? else { return Ok(()) };
+    field.needs = run.with_tested(&field.needs);
+    run.for_each_member(Some(last.uri.clone()), usize::MAX, &mut |member| {
+        let Some(uri) = member else { return visit(None).map(|()| true) };
+        if let Some(position) = run.read_position(&field, uri)?
+            && position.is_tied_with(last)
+        {
+            visit(Some(uri))?;
+            *last = position;
+        }
+        Ok(true)
+    })
+}
+
+/// Returns the next objects in an order other than by URI, and whether they were sorted because the index did not help.
 fn list_page(
     run: &PageSearch<'_, impl Read>,
     order: Order,
     after: Option<&ListPosition>,
-) -> Result<(Vec<ListPosition>, usize), GatewayError> {
+) -> Result<(Vec<ListPosition>, bool), GatewayError> {
     Ok(match run.list_by_values(order, after, INDEXED_OBJECTS_PER_PAGE)? {
-        Some(places) => (places, INDEXED_OBJECTS_PER_PAGE),
-        None => (run.list_sorted(order, after, MAX_SORTED_OBJECTS)?, MAX_SORTED_OBJECTS),
+        Some(places) => (places, false),
+        None => (run.list_sorted(order, after, MAX_SORTED_OBJECTS)?, true),
     })
 }
 
@@ -150,6 +181,40 @@ fields:
         assert_eq!(error.class, ErrorClass::Invalid, "{error}");
         // An order that the index has needs them only for what is read at a time.
         assert_eq!(walk("n", 10).unwrap().len(), 11);
+    }
+
+    #[test]
+    fn objects_with_the_same_value_are_not_sorted_again_for_each_page() {
+        let fixture = Fixture::new(compile(CONFIG).unwrap().root);
+        let object = |number: usize| match number % 7 {
+            0 => format!(r#"{{"uri": "urn:r:{number:03}", "s": "x"}}"#),
+            rest => format!(r#"{{"uri": "urn:r:{number:03}", "s": "x", "n": {}}}"#, rest % 2),
+        };
+        let objects: Vec<String> = (0..140).map(object).collect();
+        fixture.send(Mode::Add, &objects.join(",")).unwrap();
+        let shape = &fixture.business_object.mapping.root;
+        let read = fixture.store.snapshot().unwrap();
+        for descending in [false, true] {
+            let order = Order::by_field(shape, "n", descending).unwrap();
+            let search = Search { order, limit: 1_000, ..Search::default() };
+            let page = find_page(&read, &fixture.business_object, &search, &budget(1_000)).unwrap();
+            let (mut pages, mut found) = (0, Vec::new());
+            let mut visit = |selected: Option<&NamedNode>| {
+                match selected {
+                    Some(uri) => found.push(uri.clone()),
+                    None => pages += 1,
+                }
+                Ok(())
+            };
+            let selection = Selection { filter: None, order };
+            let object = &fixture.business_object;
+            for_each_selected(&read, object, selection, &budget(1_000), &mut visit).unwrap();
+            let expected: Vec<NamedNode> = page.found.into_iter().map(|one| one.uri).collect();
+            assert_eq!(expected.len(), 140);
+            assert_eq!(found, expected);
+            // With three at a time there would be 47.
+            assert!(pages < 20, "{pages} pages of three values");
+        }
     }
 
     #[test]

@@ -250,6 +250,10 @@ impl From<penstock_store::Error> for GatewayError {
         match &error {
             Error::UnsupportedTerm { .. } => Self::new(ErrorClass::Invalid, error.to_string()),
             Error::TooLarge { .. } => Self::new(ErrorClass::TooLarge, error.to_string()),
+            Error::TimedOut => Self::new(
+                ErrorClass::TooLarge,
+                "the search was given up at the time limit of one request, while it listed objects; ask for less",
+            ),
             error if error.is_disk_full() => {
                 let full =
                     error.disk_full_details().map(|full| format!(": {}", describe_shortage(full)));

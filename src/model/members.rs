@@ -99,9 +99,17 @@ pub(super) fn build_member_filter(
     business_object: &Compiled,
 ) -> Result<SubjectFilter, GatewayError> {
     Ok(if business_object.conditions.is_empty() {
-        SubjectFilter { graph: Some(find_root_graph(read, business_object)?), having: Vec::new() }
+        SubjectFilter {
+            graph: Some(find_root_graph(read, business_object)?),
+            having: Vec::new(),
+            ..SubjectFilter::default()
+        }
     } else {
-        SubjectFilter { graph: None, having: business_object.conditions.clone() }
+        SubjectFilter {
+            graph: None,
+            having: business_object.conditions.clone(),
+            ..SubjectFilter::default()
+        }
     })
 }
 
@@ -117,12 +125,12 @@ pub(super) fn build_possible_filters(
     if let Ok(having) = having
         && !having.is_empty()
     {
-        filters.push(SubjectFilter { graph: None, having });
+        filters.push(SubjectFilter { graph: None, having, ..SubjectFilter::default() });
     }
     for name in namespaces {
         if let Some(namespace) = namespace::get(read, name)? {
             let graph = Some(namespace.graph_name().into());
-            filters.push(SubjectFilter { graph, having: Vec::new() });
+            filters.push(SubjectFilter { graph, having: Vec::new(), ..SubjectFilter::default() });
         }
     }
     Ok(filters)

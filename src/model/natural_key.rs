@@ -158,7 +158,8 @@ impl NaturalKey {
             })?;
             if *has_lists {
                 find_element_owners(read, link, &uri.clone().into(), &mut |parent| {
-                    uris.insert(self.build_uri(Some(parent.as_ref()), &texts));
+                    let build = |parent: NamedNode| self.build_uri(Some(parent.as_ref()), &texts);
+                    uris.extend(parent.map(build));
                     ControlFlow::Continue(())
                 })?;
             }

@@ -191,7 +191,9 @@ fn find_parent(
         }
     };
     if property.is_ordered {
-        find_element_owners(read, &property.predicate, &child.clone().into(), &mut add)?;
+        find_element_owners(read, &property.predicate, &child.clone().into(), &mut |parent| {
+            parent.map_or(ControlFlow::Continue(()), &mut add)
+        })?;
     }
     read.for_each(&pattern, &mut |quad| match quad.subject {
         NamedOrBlankNode::NamedNode(subject) => add(subject),

@@ -167,6 +167,14 @@ impl<R: Read> Read for VisibleObjects<'_, R> {
         failed.map_or(Ok(()), Err)
     }
 
+    fn for_each_with_hidden(
+        &self,
+        pattern: &Pattern,
+        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        self.read.for_each_with_hidden(pattern, visit)
+    }
+
     fn list_subjects(
         &self,
         filter: &SubjectFilter,
@@ -258,7 +266,7 @@ mod tests {
         let snapshot = fixture.store.snapshot().unwrap();
         let own = Some([&fixture.business_object]);
         let visible = VisibleObjects::new(snapshot, &fixture.watch, own).unwrap();
-        let filter = SubjectFilter { graph: None, having };
+        let filter = SubjectFilter { graph: None, having, ..SubjectFilter::default() };
         let page = visible.list_to_read(&filter, None, 1).unwrap();
         let hidden: Vec<&str> = page.iter().map(|listed| listed.iri.as_str()).collect();
         assert_eq!(hidden, ["urn:1"]);
@@ -270,6 +278,18 @@ mod tests {
         let page = find_page(&visible, &all, &search, &budget).unwrap();
         let found: Vec<&str> = page.found.iter().map(|found| found.uri.as_str()).collect();
         assert_eq!(found, ["urn:2"]);
+        let links = Pattern {
+            predicate: Some(NamedNode::new_unchecked("urn:feeds")),
+            ..Pattern::default()
+        };
+        let (mut seen, mut stored) = (0, 0);
+        let count = |count: &mut u32| {
+            *count += 1;
+            ControlFlow::Continue(())
+        };
+        visible.for_each(&links, &mut |_| count(&mut seen)).unwrap();
+        visible.for_each_with_hidden(&links, &mut |_| count(&mut stored)).unwrap();
+        assert_eq!((seen, stored), (1, 2));
         let (all, any) = ([Arc::new(all)], ReferenceFilter::default());
         let page = find_referrers(&visible, &all, &fed, any, None, 10, &budget).unwrap();
         let found: Vec<&str> = page.found.iter().map(|found| found.uri.as_str()).collect();

@@ -107,6 +107,9 @@ pub enum Error {
     /// The store is being reopened after [`Error::Poisoned`]. Retry in a moment.
     #[error("the store is being reopened; try again in a moment")]
     Reopening,
+    /// Subjects were listed until the deadline of their filter. Ask for less, or allow more time.
+    #[error("listing subjects was ended at its deadline")]
+    TimedOut,
     /// A snapshot could not keep what commits changed after it. Read again with a new one.
     #[error("the state being read could not be kept: {cause}; read again with a new snapshot")]
     SnapshotLost {

@@ -4,6 +4,7 @@ use oxrdf::{
     GraphName, NamedNode, NamedNodeRef, NamedOrBlankNode, NamedOrBlankNodeRef, Quad, Term,
 };
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 /// A quad pattern. `None` matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,6 +26,9 @@ pub struct SubjectFilter {
     pub graph: Option<GraphName>,
     /// For each pair, some graph has the quad (subject, predicate, object).
     pub having: Vec<(NamedNode, Term)>,
+    /// After this time a listing fails with [`Error::TimedOut`]. It may test many subjects that do not match before it finds one
+    /// that does.
+    pub deadline: Option<Instant>,
 }
 
 /// A subject that was listed, for [`Read::read_listed`].
@@ -119,10 +123,20 @@ pub trait Read {
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error>;
 
+    /// Works as [`Self::for_each`], and also passes the quads of subjects that [`Self::is_hidden`] leaves out, so that the caller
+    /// can limit how many it passes.
+    fn for_each_with_hidden(
+        &self,
+        pattern: &Pattern,
+        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        self.for_each(pattern, visit)
+    }
+
     /// Returns the IRIs of the subjects that satisfy `filter`, in code point order: at most `limit`, starting
     /// after `after`. Blank nodes are excluded. A page can cost more than its length, because subjects that do
-    /// not match may have to be tested too. It can have subjects that [`Self::is_hidden`] leaves out, so that the caller can
-    /// limit how many it passes.
+    /// not match may have to be tested too, until the deadline of the filter. It can have subjects that
+    /// [`Self::is_hidden`] leaves out, so that the caller can limit how many it passes.
     fn list_subjects(
         &self,
         filter: &SubjectFilter,
@@ -218,6 +232,14 @@ macro_rules! read_through {
             visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
         ) -> Result<(), Error> {
             Read::for_each($inner, pattern, visit)
+        }
+
+        fn for_each_with_hidden(
+            &$this,
+            pattern: &Pattern,
+            visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
+        ) -> Result<(), Error> {
+            Read::for_each_with_hidden($inner, pattern, visit)
         }
 
         fn list_subjects(

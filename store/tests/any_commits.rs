@@ -198,7 +198,8 @@ fn check_listed(
     about: &mut SubjectQuads,
     listed: &mut Vec<ListedSubject>,
 ) -> Result<(), TestCaseError> {
-    let filter = SubjectFilter { graph: Some(graph(2)), having: Vec::new() };
+    let filter =
+        SubjectFilter { graph: Some(graph(2)), having: Vec::new(), ..SubjectFilter::default() };
     let read = store.snapshot().unwrap();
     prop_assert_eq!(read.sequence(), store.stats().sequence);
     let now = read.list_with_ids(&filter, None, usize::MAX).unwrap();
@@ -244,6 +245,7 @@ fn check(read: &impl Read, model: &Model, buffer: &mut SubjectQuads) -> Result<(
         let filter = SubjectFilter {
             graph: (n % 2 == 0).then(|| graph(n / 4)),
             having: (0..n % 3).map(|more| (predicate(more), object(n * 6 + more))).collect(),
+            ..SubjectFilter::default()
         };
         let mut after: Option<String> = None;
         loop {

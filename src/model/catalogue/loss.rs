@@ -72,7 +72,11 @@ impl Catalogue {
         conditions: &Conditions,
     ) -> Result<SubjectFilter, Error> {
         if !conditions.is_empty() {
-            return Ok(SubjectFilter { graph: None, having: conditions.clone() });
+            return Ok(SubjectFilter {
+                graph: None,
+                having: conditions.clone(),
+                ..SubjectFilter::default()
+            });
         }
         let there = namespace::get(&self.store.read(), root)?;
         let base = match (base, there) {
@@ -81,6 +85,6 @@ impl Catalogue {
             (None, None) => self.default_base(root),
         };
         let graph = NamedNode::new_unchecked(base).into();
-        Ok(SubjectFilter { graph: Some(graph), having: Vec::new() })
+        Ok(SubjectFilter { graph: Some(graph), having: Vec::new(), ..SubjectFilter::default() })
     }
 }

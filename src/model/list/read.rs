@@ -151,22 +151,29 @@ pub(crate) fn may_have_lists(read: &impl Read) -> Result<bool, Error> {
 }
 
 /// Calls `visit` with each object that has an element in an ordered array with this property, until it breaks. An object that
-/// has it several times may be visited several times.
+/// has it several times may be visited several times. It also calls it with `None` for each place of the element elsewhere, so
+/// that it can end a walk that finds nothing.
 pub(crate) fn find_element_owners(
     read: &impl Read,
     property: &NamedNode,
     element: &Term,
-    visit: &mut dyn FnMut(NamedNode) -> ControlFlow<()>,
+    visit: &mut dyn FnMut(Option<NamedNode>) -> ControlFlow<()>,
 ) -> Result<(), Error> {
     // The nodes of lists that other software wrote: those that have the element, then the ones before them.
-    let mut waiting = Vec::new();
+    let mut waiting: Vec<NamedNode> = Vec::new();
     let mut flow = ControlFlow::Continue(());
     visit_subjects(read, rdf::FIRST, element, &mut |node| {
-        match ListNode::parse(node.as_str()) {
-            Some(own) if own.property == *property => flow = visit(own.object),
-            None if waiting.len() < MAX_FOREIGN_NODES => waiting.push(node),
-            Some(_) | None => {}
-        }
+        let own = node.as_ref().and_then(|node| ListNode::parse(node.as_str()));
+        let owner = match own {
+            Some(own) if own.property == *property => Some(own.object),
+            Some(_) => None,
+            None => {
+                let is_followed = waiting.len() < MAX_FOREIGN_NODES;
+                waiting.extend(node.filter(|_| is_followed));
+                None
+            }
+        };
+        flow = visit(owner);
         flow
     })?;
     let mut seen = HashSet::new();
@@ -180,32 +187,40 @@ pub(crate) fn find_element_owners(
             flow
         })?;
         visit_subjects(read, rdf::REST, &node, &mut |before| {
-            waiting.push(before);
-            if waiting.len() < MAX_FOREIGN_NODES {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            }
+            waiting.extend(before);
+            flow = visit(None);
+            if waiting.len() < MAX_FOREIGN_NODES { flow } else { ControlFlow::Break(()) }
         })?;
     }
     Ok(())
 }
 
+/// Calls `visit` with each subject, and with `None` for a hidden one.
 fn visit_subjects(
     read: &impl Read,
     predicate: NamedNodeRef<'_>,
     object: &Term,
-    visit: &mut dyn FnMut(NamedNode) -> ControlFlow<()>,
+    visit: &mut dyn FnMut(Option<NamedNode>) -> ControlFlow<()>,
 ) -> Result<(), Error> {
     let pattern = Pattern {
         predicate: Some(predicate.into_owned()),
         object: Some(object.clone()),
         ..Pattern::default()
     };
-    read.for_each(&pattern, &mut |quad| match quad.subject {
-        NamedOrBlankNode::NamedNode(subject) => visit(subject),
-        NamedOrBlankNode::BlankNode(_) => ControlFlow::Continue(()),
-    })
+    let mut failed = None;
+    read.for_each_with_hidden(&pattern, &mut |quad| {
+        let NamedOrBlankNode::NamedNode(subject) = quad.subject else {
+            return ControlFlow::Continue(());
+        };
+        match read.is_hidden(subject.as_ref().into()) {
+            Ok(is_hidden) => visit((!is_hidden).then_some(subject)),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    })?;
+    failed.map_or(Ok(()), Err)
 }
 
 /// As [`Transaction::changed_subjects`], with the object of each node of a list in place of the node.

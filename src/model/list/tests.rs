@@ -74,8 +74,8 @@ fn lists_of_others_are_read_or_refused() {
     add("urn:p:1", node("urn:step").as_ref(), node("urn:a").into());
     let owners = |maximum: usize| {
         let mut owners = Vec::new();
-        let visit = &mut |owner| {
-            owners.push(owner);
+        let visit = &mut |owner: Option<NamedNode>| {
+            owners.extend(owner);
             if owners.len() < maximum { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         find_element_owners(&store.read(), &node("urn:step"), &text("same"), visit).unwrap();
@@ -85,6 +85,14 @@ fn lists_of_others_are_read_or_refused() {
     add("urn:p:2", node("urn:step").as_ref(), node("urn:a").into());
     assert_eq!(owners(9).len(), 2);
     assert_eq!(owners(1).len(), 1);
+    // A walk through arrays of other properties can be ended.
+    let mut places = 0;
+    let visit = &mut |owner: Option<NamedNode>| {
+        places += usize::from(owner.is_none());
+        if places < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    find_element_owners(&store.read(), &node("urn:other"), &text("same"), visit).unwrap();
+    assert_eq!(places, 2);
 }
 
 #[test]

@@ -118,7 +118,11 @@ impl NaturalKey {
         check: &dyn CommitCheck,
         mut visit: impl FnMut(&Transaction<'_>, &NamedNode) -> Result<bool, Error>,
     ) -> Result<(), GatewayError> {
-        let filter = SubjectFilter { graph: Some(self.graph.clone()), having: Vec::new() };
+        let filter = SubjectFilter {
+            graph: Some(self.graph.clone()),
+            having: Vec::new(),
+            ..SubjectFilter::default()
+        };
         let mut last: Option<String> = None;
         loop {
             let page = store.list_subjects(&filter, last.as_deref(), OBJECTS_PER_COMMIT)?;

@@ -76,6 +76,11 @@ impl SearchBudget {
         self.examined.set(examined);
     }
 
+    /// Returns when the time is over.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     /// Checks that there is time left.
     ///
     /// # Errors

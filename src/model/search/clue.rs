@@ -280,7 +280,8 @@ impl<R: Read> ClueFinder<'_, R> {
     ) -> Result<Option<BTreeSet<String>>, GatewayError> {
         let mut gathered = BTreeSet::new();
         for having in each {
-            let filter = SubjectFilter { graph: None, having };
+            let filter =
+                SubjectFilter { graph: None, having, deadline: Some(self.budget.deadline()) };
             let mut after: Option<String> = None;
             loop {
                 self.budget.check_time()?;

@@ -10,6 +10,7 @@ use oxrdf::{NamedNode, Term};
 use penstock_base::error::GatewayError;
 use penstock_store::{ListedSubject, Read, SubjectFilter};
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 /// The source of the candidates, in the order of their URIs.
 #[derive(Debug, Clone)]
@@ -54,6 +55,17 @@ impl CandidateSource {
             Some(prefix) => Self::Prefixed(listing, prefix.to_owned()),
             None => Self::Listing(listing),
         })
+    }
+
+    /// Ends listings after this time.
+    pub(super) fn set_deadline(&mut self, deadline: Instant) {
+        match self {
+            Self::Set(_) => {}
+            Self::Listing(filter) | Self::Prefixed(filter, _) => filter.deadline = Some(deadline),
+            Self::Merged(filters) => {
+                filters.iter_mut().for_each(|filter| filter.deadline = Some(deadline));
+            }
+        }
     }
 
     fn from_set(uris: BTreeSet<String>) -> Self {

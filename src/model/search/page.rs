@@ -195,8 +195,15 @@ impl<'r, R: Read> PageSearch<'r, R> {
             (matcher, needs)
         });
         let members = members::build_member_filter(read, business_object)?;
-        let source = CandidateSource::for_filter(read, shape, &members, filter, bounds)?;
+        let mut source = CandidateSource::for_filter(read, shape, &members, filter, bounds)?;
+        source.set_deadline(bounds.deadline());
         Ok(Self { read, shape, source, budget: bounds, members, matcher })
+    }
+
+    /// Continues with other limits.
+    pub(super) fn set_budget(&mut self, bounds: &'r SearchBudget) {
+        self.budget = bounds;
+        self.source.set_deadline(bounds.deadline());
     }
 
     /// Returns the first `limit` objects that pass, by URI.

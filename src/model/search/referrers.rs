@@ -182,20 +182,31 @@ impl<R: Read> ReferrerSearch<'_, R> {
         }
         self.budget.check_time()?;
         let target = Term::from(self.target.clone());
-        let mut holds = false;
-        if is_ordered {
-            find_element_owners(self.read, predicate, &target, &mut |_| {
-                holds = true;
+        // Many hidden objects, or arrays of other properties, may have it.
+        let mut found = Ok(false);
+        let mut add = |holds: Result<bool, GatewayError>| {
+            found = self.budget.check_time().and(holds);
+            if matches!(found, Ok(false)) {
+                ControlFlow::Continue(())
+            } else {
                 ControlFlow::Break(())
-            })?;
+            }
+        };
+        if is_ordered {
+            let visit = &mut |owner: Option<NamedNode>| add(Ok(owner.is_some()));
+            find_element_owners(self.read, predicate, &target, visit)?;
         } else {
             let pattern = Pattern {
                 predicate: Some(predicate.clone()),
                 object: Some(target),
                 ..Pattern::default()
             };
-            holds = self.read.any(&pattern)?;
+            self.read.for_each_with_hidden(&pattern, &mut |quad| {
+                let is_hidden = self.read.is_hidden(quad.subject.as_ref());
+                add(is_hidden.map(|is_hidden| !is_hidden).map_err(GatewayError::from))
+            })?;
         }
+        let holds = found?;
         self.known.insert(key, holds);
         Ok(holds)
     }
@@ -211,8 +222,11 @@ impl<R: Read> ReferrerSearch<'_, R> {
             let element = Term::from(NamedNode::new_unchecked(element));
             let mut counted = Ok(());
             find_element_owners(self.read, predicate, &element, &mut |owner| {
-                counted = self.budget.count_examined(1);
-                owners.insert(owner.into_string());
+                counted = match &owner {
+                    Some(_) => self.budget.count_examined(1),
+                    None => self.budget.check_time(),
+                };
+                owners.extend(owner.map(NamedNode::into_string));
                 if counted.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
             counted?;
@@ -265,6 +279,7 @@ impl<R: Read> ReferrerSearch<'_, R> {
         for end in &ends {
             let mut filter = members::build_member_filter(self.read, business_object)?;
             filter.having.push((first.predicate.clone(), NamedNode::new_unchecked(end).into()));
+            filter.deadline = Some(self.budget.deadline());
             let mut from = after.cloned();
             let mut listed = 0;
             while listed < wanted {

@@ -59,7 +59,7 @@ pub fn for_each_selected(
             return Ok(());
         }
         // The limits were enough for the first page, so either for all objects of this snapshot or with the index.
-        run.budget = &unlimited;
+        run.set_budget(&unlimited);
         let is_tied = places.first().zip(places.last()).is_some_and(|(a, b)| a.is_tied_with(b));
         after = places.into_iter().next_back();
         if is_sorted
@@ -215,6 +215,32 @@ fields:
             // With three at a time there would be 47.
             assert!(pages < 20, "{pages} pages of three values");
         }
+    }
+
+    #[test]
+    fn the_time_for_the_first_objects_does_not_end_the_walk_through_the_others() {
+        let fixture = Fixture::new(compile(CONFIG).unwrap().root);
+        let objects: Vec<String> = (0..11).map(|number| format!(r#"{{"n": {number}}}"#)).collect();
+        fixture.send(Mode::Add, &objects.join(",")).unwrap();
+        let shape = &fixture.business_object.mapping.root;
+        let order = Order::by_field(shape, "uri", true).unwrap();
+        let time = Duration::from_secs(1);
+        let mut found = 0;
+        for_each_selected(
+            &fixture.store.snapshot().unwrap(),
+            &fixture.business_object,
+            Selection { filter: None, order },
+            &SearchBudget::new(1_000, time),
+            &mut |selected| {
+                if selected.is_some() && found == 0 {
+                    std::thread::sleep(time);
+                }
+                found += usize::from(selected.is_some());
+                Ok(())
+            },
+        )
+        .unwrap();
+        assert_eq!(found, 11);
     }
 
     #[test]

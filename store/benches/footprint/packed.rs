@@ -192,7 +192,11 @@ fn scan_quads(store: &Store, work: &Workload, most: u64) {
 /// Lists subjects in pages, as exports do.
 fn list_subjects(store: &Store, work: &Workload, most: u64) {
     let stretch = Measurement::begin();
-    let filter = SubjectFilter { graph: Some(work.graph.clone()), having: Vec::new() };
+    let filter = SubjectFilter {
+        graph: Some(work.graph.clone()),
+        having: Vec::new(),
+        ..SubjectFilter::default()
+    };
     let mut after: Option<String> = None;
     let mut listed = 0;
     while listed < most {

@@ -15,6 +15,9 @@ use oxrdf::NamedNode;
 /// Returns the next id; `None` at the end.
 type NextId<'n> = dyn FnMut() -> Result<Option<u64>, Error> + 'n;
 
+/// The number of subjects that are tested between looks at the clock.
+const TESTED_PER_TIME_CHECK: usize = 256;
+
 impl View<'_> {
     /// Lists the subjects that satisfy `filter`: see [`crate::Read::list_to_read`].
     pub(crate) fn list_to_read(
@@ -70,9 +73,14 @@ impl View<'_> {
         next_id: &mut NextId<'_>,
     ) -> Result<Vec<ListedSubject>, Error> {
         let (mut found, mut hint) = (Vec::new(), BlockHint::default());
+        let mut tested = 0_usize;
         while found.len() < limit
             && let Some(id) = next_id()?
         {
+            if tested.is_multiple_of(TESTED_PER_TIME_CHECK) {
+                rest.check_time()?;
+            }
+            tested += 1;
             if self.satisfies_rest(rest, id)?
                 && let Some(iri) = term::to_predicate(self.read_stored_name(id, &mut hint)?)
             {
@@ -131,6 +139,7 @@ mod tests {
     use crate::{Error, ListedSubject, Options, Read, Store, SubjectFilter, SubjectQuads};
     use oxrdf::{GraphName, Literal, NamedNode, NamedNodeRef, Quad, Term, TermRef};
     use std::collections::BTreeSet;
+    use std::time::{Duration, Instant};
 
     fn iri(name: &str) -> NamedNode {
         NamedNode::new_unchecked(format!("https://example.org/{name}"))
@@ -165,6 +174,32 @@ mod tests {
     }
 
     #[test]
+    fn a_listing_ends_at_its_deadline() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        add(&store);
+        // Too many have each of the values for them to be collected.
+        let having = [("type", "Thing"), ("link", "other")];
+        let having = having.map(|(predicate, object)| (iri(predicate), iri(object).into()));
+        let filter = SubjectFilter {
+            graph: Some(iri("g").into()),
+            having: having.into(),
+            deadline: Some(Instant::now()),
+        };
+        let snapshot = store.snapshot().unwrap();
+        let listed = [
+            snapshot.list_subjects(&filter, None, 1).map(drop),
+            snapshot.list_to_read(&filter, None, 1).map(drop),
+            store.list_subjects(&filter, None, 1).map(drop),
+        ];
+        assert!(listed.iter().all(|one| matches!(one, Err(Error::TimedOut))), "{listed:?}");
+        let later = Some(Instant::now() + Duration::from_mins(1));
+        let filter = SubjectFilter { deadline: later, ..filter };
+        assert_eq!(snapshot.list_subjects(&filter, None, 1).unwrap().len(), 1);
+        assert_eq!(snapshot.list_to_read(&filter, None, 1).unwrap().len(), 1);
+    }
+
+    #[test]
     fn every_subject_is_listed_once_and_read_as_by_its_name() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
@@ -185,7 +220,7 @@ mod tests {
             (None, vec![]),
             (Some(iri("none").into()), vec![]),
         ] {
-            let filter = SubjectFilter { graph, having };
+            let filter = SubjectFilter { graph, having, ..SubjectFilter::default() };
             let (mut found, mut after) = (Vec::new(), None::<ListedSubject>);
             loop {
                 let page = snapshot.list_to_read(&filter, after.as_ref(), 700).unwrap();
@@ -213,7 +248,7 @@ mod tests {
             }
         }
         let other = ListedSubject::from(iri("other"));
-        let filter = SubjectFilter { graph: graph(), having: vec![] };
+        let filter = SubjectFilter { graph: graph(), having: vec![], ..SubjectFilter::default() };
         assert!(matches!(snapshot.list_to_read(&filter, Some(&other), 1), Err(Error::Reopening)));
     }
 }

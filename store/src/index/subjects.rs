@@ -13,6 +13,7 @@ use crate::{Error, SubjectFilter, ValueRange, term};
 use oxrdf::{NamedNode, Term};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 /// The maximum number of subjects that are collected and sorted for a page.
 const MAX_COLLECTED_SUBJECTS: usize = 10_000;
@@ -26,6 +27,15 @@ const LOOKUP_COST: usize = 32;
 pub(super) struct CompiledFilter {
     pub(super) graph: Option<Vec<u8>>,
     pub(super) having: Vec<Having>,
+    deadline: Option<Instant>,
+}
+
+impl CompiledFilter {
+    /// Fails with [`Error::TimedOut`] after the deadline.
+    pub(super) fn check_time(&self) -> Result<(), Error> {
+        let is_over = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if is_over { Err(Error::TimedOut) } else { Ok(()) }
+    }
 }
 
 /// A quad that a subject must have.
@@ -96,7 +106,7 @@ impl View<'_> {
         })
     }
 
-    /// Lists a stretch. Breaks when all were listed, or when `visit` broke.
+    /// Lists a stretch, before the deadline of the filter. Breaks when all were listed, or when `visit` broke.
     pub(crate) fn continue_listing(
         &self,
         listing: &mut Listing,
@@ -107,6 +117,7 @@ impl View<'_> {
             if listing.instance != self.instance {
                 return Err(Error::Reopening);
             }
+            listing.filter.check_time()?;
             match &mut listing.stage {
                 ListingStage::Naming { ids, named } => {
                     for _ in 0..MAX_STRETCH_COST / LOOKUP_COST {
@@ -150,7 +161,8 @@ impl View<'_> {
         &self,
         filter: &SubjectFilter,
     ) -> Result<Option<CompiledFilter>, Error> {
-        let mut wanted = CompiledFilter { graph: None, having: Vec::new() };
+        let mut wanted =
+            CompiledFilter { graph: None, having: Vec::new(), deadline: filter.deadline };
         if let Some(graph) = &filter.graph {
             let Some(code) = self.graph_code(graph)? else { return Ok(None) };
             wanted.graph = Some(code.id().to_vec());
@@ -348,13 +360,18 @@ mod tests {
                 found.extend(page);
             }
         };
-        let none = SubjectFilter { graph: Some(iri("none").into()), having: Vec::new() };
+        let none = SubjectFilter {
+            graph: Some(iri("none").into()),
+            having: Vec::new(),
+            ..SubjectFilter::default()
+        };
         assert!(all(&none).is_empty());
-        let in_graph = SubjectFilter { graph: graph.clone(), having: Vec::new() };
+        let in_graph =
+            SubjectFilter { graph: graph.clone(), having: Vec::new(), ..SubjectFilter::default() };
         assert_eq!(all(&in_graph), expected(2_000, |n| n % 3 == 0));
-        let both = SubjectFilter { graph, having: having.clone() };
+        let both = SubjectFilter { graph, having: having.clone(), ..SubjectFilter::default() };
         assert_eq!(all(&both), expected(2_000, |n| n % 15 == 0));
-        let sought = SubjectFilter { graph: None, having };
+        let sought = SubjectFilter { graph: None, having, ..SubjectFilter::default() };
         assert_eq!(all(&sought), expected(2_000, |n| n % 5 == 0));
         assert_eq!(all(&SubjectFilter::default()), expected(2_000, |_| true));
 

@@ -114,7 +114,7 @@ fn check_reads(snapshot: &Snapshot, content: &Content) {
             None => content.quads.iter().map(subject_of).collect(),
             Some(_) => with("<https://example.org/g>").iter().map(subject_of).collect(),
         };
-        let filter = SubjectFilter { graph, having: Vec::new() };
+        let filter = SubjectFilter { graph, having: Vec::new(), ..SubjectFilter::default() };
         let (mut listed, mut after) = (BTreeSet::new(), None::<String>);
         loop {
             let page = snapshot.list_with_ids(&filter, after.as_deref(), 30).unwrap();

@@ -4,13 +4,14 @@
 //! has to be replayed over it. It is not N-Quads, because a base has the documents too, is exact however much commits
 //! change meanwhile, and needs no second format.
 use crate::frame::Change;
-use crate::journal::{self, PartWriter};
+use crate::journal::{self, PartWriter, SyncState};
 use crate::restore::{restore_file, summarize_end};
 use crate::slot::LendingWriter;
 use crate::{Error, ReadStore, files};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How far the counters and sequences of a restored store jump ahead. It is more than a gateway uses between
 /// a backup and the loss of its data.
@@ -50,10 +51,26 @@ impl ReadStore {
     ///
     /// If the store is poisoned meanwhile, the backup fails so that the store can be reopened. A backup that
     /// starts on a poisoned store continues, and reopening waits for it. It does not wait if `out` accepts
-    /// nothing for some seconds.
+    /// nothing for some seconds. Such a backup can have commits that could not be synced, and that reopening cuts off.
     ///
     /// If a commit raises the format of the store meanwhile, the backup fails with [`Error::FormatRaised`].
     pub fn write_backup(&self, out: &mut dyn Write) -> Result<Backup, Error> {
+        Ok(self.write_unsynced_backup(out)?.0)
+    }
+
+    /// Works as [`Self::write_backup`], but fails if a commit in the backup is not synced. So the frames that follow it
+    /// in the journal continue it, also after the store was reopened.
+    pub fn write_durable_backup(&self, out: &mut dyn Write) -> Result<Backup, Error> {
+        let (backup, synced) = self.write_unsynced_backup(out)?;
+        synced.wait_synced(backup.sequence)?;
+        Ok(backup)
+    }
+
+    /// Writes a backup. Returns with it what knows whether its commits are synced.
+    fn write_unsynced_backup(
+        &self,
+        out: &mut dyn Write,
+    ) -> Result<(Backup, Arc<SyncState>), Error> {
         let inner = self.inner();
         let slot = inner.slot.take();
         inner.closing.check_not_closing()?;
@@ -64,15 +81,19 @@ impl ReadStore {
         let out = LendingWriter { out, slot: &slot, is_last: before.was_poisoned };
         let mut parts = PartWriter::begin(out, Path::new("the backup"), &id, before.format)?;
         let exact = inner.write_state(&mut parts, &before)?;
-        journal::replay_synced(&folder, &id, before.from, exact, &mut |_, payload| {
-            inner.check_may_continue(&before)?;
-            match Change::decode(payload) {
-                Ok(change) => parts.write_commit(payload, &change).map(Ok),
-                Err(what) => Ok(Err(what)),
-            }
-        })?;
+        // Without commits meanwhile nothing is read: a frame whose sync failed may be lost.
+        if exact > before.from {
+            journal::replay_synced(&folder, &id, before.from, exact, &mut |_, payload| {
+                inner.check_may_continue(&before)?;
+                match Change::decode(payload) {
+                    Ok(change) => parts.write_commit(payload, &change).map(Ok),
+                    Err(what) => Ok(Err(what)),
+                }
+            })?;
+        }
         let (end, _) = parts.finish(exact, exact)?;
-        Ok(Backup { sequence: exact, quads: end.quads, documents: end.documents })
+        let backup = Backup { sequence: exact, quads: end.quads, documents: end.documents };
+        Ok((backup, before.synced))
     }
 }
 

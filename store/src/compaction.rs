@@ -25,7 +25,7 @@ pub(crate) struct PassStart {
     documents: u64,
     change_counts: ChangeCounts,
     /// Identifies the opened journal: reopening the store replaces it.
-    synced: Arc<SyncState>,
+    pub(crate) synced: Arc<SyncState>,
     /// Whether the store already refused commits.
     pub(crate) was_poisoned: bool,
 }
@@ -123,7 +123,8 @@ impl StoreInner {
     }
 
     /// Writes the whole state, page by page. Returns the sequence of the newest frame whose changes the parts
-    /// may contain. All frames up to that one are synced.
+    /// may contain. All frames up to that one are synced, unless the store was poisoned before: then a sync may have
+    /// failed for good, and this may be the pass that saves the data.
     pub(crate) fn write_state<W: Write>(
         &self,
         parts: &mut PartWriter<W>,
@@ -161,7 +162,9 @@ impl StoreInner {
             }
         }
         self.check_may_continue(before)?;
-        before.synced.wait_synced(exact)?;
+        if !before.was_poisoned {
+            before.synced.wait_synced(exact)?;
+        }
         // Each number written may differ from the count before by at most the number of changes meanwhile.
         let counts = self.change_counts();
         for (what, counted, written, changed) in [

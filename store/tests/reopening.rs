@@ -5,7 +5,7 @@ mod model;
 
 use model::{Model, add, open, quad, text};
 use penstock_store::faults::{Failure, Faults};
-use penstock_store::{Error, Pattern, Read as _, Store};
+use penstock_store::{BackupFile, Error, Pattern, Read as _, Store};
 use std::fs;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -164,4 +164,23 @@ fn a_backup_ends_when_the_store_is_poisoned_and_one_begun_afterwards_is_complete
     store.reopen(&mut |_| {}).unwrap();
     assert_eq!(store.poison_cause(), None);
     store.write_backup(&mut out).unwrap();
+}
+
+#[test]
+fn a_store_whose_sync_failed_can_be_backed_up_before_it_is_reopened() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, to] = ["backup", "restored"].map(|name| dir.path().join(name));
+    let faults = Faults::inject_below(&dir.path().join("store"));
+    let store = open(&dir.path().join("store"));
+    add(&store, &[quad("s", "p", text("value"))]);
+    poison(&store, &faults);
+    store.write_backup(&mut fs::File::create(&path).unwrap()).unwrap();
+    // After a reopening another commit may have the sequence of the one that was not synced.
+    let refused = store.write_durable_backup(&mut Vec::new());
+    assert!(matches!(refused, Err(Error::Io { action: "syncing", .. })), "{refused:?}");
+    BackupFile::open(&path).unwrap().restore_into(&to, &[]).unwrap();
+    assert!(Model::of(&open(&to).read(), &["d"]) == Model::of(&store.read(), &["d"]));
+    store.reopen(&mut |_| {}).unwrap();
+    let durable = store.write_durable_backup(&mut Vec::new()).unwrap();
+    assert_eq!(durable.sequence, store.newest_durable());
 }

@@ -202,7 +202,7 @@ pub(super) fn write_base(
         secret: secret.cloned(),
     };
     let mut out = begin_object(path, key, &line).map_err(io_error)?;
-    let backup = store.write_backup(&mut out)?;
+    let backup = store.write_durable_backup(&mut out)?;
     Ok((backup, finish_object(out).map_err(io_error)?))
 }
 

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 const RUN_BYTES: usize = if cfg!(test) { 4 << 10 } else { 16 << 20 };
 /// The buffer of each file.
 const BUFFER_BYTES: usize = 64 << 10;
+/// The maximum number of files that are read at once. Each takes a buffer and a file descriptor, so more are merged first.
+const MAX_MERGED_RUNS: usize = if cfg!(test) { 4 } else { 128 };
 
 /// Gathers records.
 pub(super) struct Sorter {
@@ -20,6 +22,8 @@ pub(super) struct Sorter {
     bytes: Vec<u8>,
     records: Vec<Record>,
     runs: Vec<SortedRun>,
+    /// The number of files that were created.
+    files: usize,
 }
 
 /// The place of a record in memory: its key, and its value after it.
@@ -35,6 +39,15 @@ struct SortedRun {
     path: PathBuf,
     /// The checksum of the file.
     crc: u32,
+}
+
+/// Writes the file of the last run.
+struct RunWriter {
+    out: BufWriter<File>,
+    path: PathBuf,
+    /// The checksum of what was written.
+    crc: u32,
+    head: Vec<u8>,
 }
 
 /// Records in sorted runs. The files are removed when this is dropped.
@@ -64,7 +77,7 @@ impl Sorter {
     /// Begins to sort. The files of `name` are in `folder`, which exists.
     pub(super) fn new(folder: &Path, name: &'static str) -> Self {
         let (bytes, records, runs) = (Vec::new(), Vec::new(), Vec::new());
-        Self { folder: folder.to_owned(), name, bytes, records, runs }
+        Self { folder: folder.to_owned(), name, bytes, records, runs, files: 0 }
     }
 
     /// Adds a record.
@@ -83,37 +96,52 @@ impl Sorter {
     }
 
     fn write_run(&mut self) -> Result<(), Error> {
+        let mut run = self.begin_run()?;
         let bytes = &self.bytes;
-        let key = |record: &Record| {
-            bytes.get(record.at..record.at + record.key_bytes as usize).unwrap_or_default()
-        };
+        let part = |at: usize, length: u32| bytes.get(at..at + length as usize).unwrap_or_default();
+        let key = |record: &Record| part(record.at, record.key_bytes);
         // Stable, so that the last of several values comes last.
         self.records.sort_by(|a, b| key(a).cmp(key(b)));
-        let path = self.folder.join(format!("{}-{}", self.name, self.runs.len()));
-        let file = files::create_or_truncate(&path)?;
-        // From here on it is removed, even if it is never complete.
-        self.runs.push(SortedRun { path: path.clone(), crc: 0 });
-        let mut crc = 0;
-        let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
-        let mut head = Vec::new();
-        let written = self.records.iter().try_for_each(|record| {
-            head.clear();
-            varint::write_number(&mut head, u64::from(record.key_bytes));
-            varint::write_number(&mut head, u64::from(record.value_bytes));
-            let end = record.at + record.key_bytes as usize + record.value_bytes as usize;
-            let record = bytes.get(record.at..end).unwrap_or_default();
-            crc = crc32c::crc32c_append(crc32c::crc32c_append(crc, &head), record);
-            out.write_all(&head)?;
-            out.write_all(record)
-        });
-        written.and_then(|()| out.flush()).map_err(files::io_error("writing", &path))?;
-        if let Some(run) = self.runs.last_mut() {
-            run.crc = crc;
+        for record in &self.records {
+            let value_at = record.at + record.key_bytes as usize;
+            run.push(key(record), part(value_at, record.value_bytes))?;
         }
+        self.end_run(run)?;
         self.records.clear();
         self.bytes.clear();
         // A record can be far longer than a run.
         self.bytes.shrink_to(RUN_BYTES);
+        Ok(())
+    }
+
+    fn begin_run(&mut self) -> Result<RunWriter, Error> {
+        let path = self.folder.join(format!("{}-{}", self.name, self.files));
+        self.files += 1;
+        let file = files::create_or_truncate(&path)?;
+        // From here on it is removed, even if it is never complete.
+        self.runs.push(SortedRun { path: path.clone(), crc: 0 });
+        let out = BufWriter::with_capacity(BUFFER_BYTES, file);
+        Ok(RunWriter { out, path, crc: 0, head: Vec::new() })
+    }
+
+    fn end_run(&mut self, run: RunWriter) -> Result<(), Error> {
+        let crc = run.finish()?;
+        if let Some(run) = self.runs.last_mut() {
+            run.crc = crc;
+        }
+        Ok(())
+    }
+
+    /// Merges the runs, some neighbours at a time. The order of the results is that of the runs.
+    fn merge_runs(&mut self) -> Result<(), Error> {
+        let mut rest = std::mem::take(&mut self.runs);
+        while !rest.is_empty() {
+            let others = rest.split_off(rest.len().min(MAX_MERGED_RUNS));
+            let neighbours = SortedRecords { runs: std::mem::replace(&mut rest, others) };
+            let mut run = self.begin_run()?;
+            neighbours.read()?.for_each(&mut |key, value| run.push(key, value))?;
+            self.end_run(run)?;
+        }
         Ok(())
     }
 
@@ -122,7 +150,36 @@ impl Sorter {
         if !self.records.is_empty() {
             self.write_run()?;
         }
+        while self.runs.len() > MAX_MERGED_RUNS {
+            self.merge_runs()?;
+        }
         Ok(SortedRecords { runs: std::mem::take(&mut self.runs) })
+    }
+}
+
+impl RunWriter {
+    fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        match self.write_record(key, value) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(files::io_error("writing", &self.path)(error)),
+        }
+    }
+
+    fn write_record(&mut self, key: &[u8], value: &[u8]) -> std::io::Result<()> {
+        self.head.clear();
+        varint::write_length(&mut self.head, key.len());
+        varint::write_length(&mut self.head, value.len());
+        for bytes in [self.head.as_slice(), key, value] {
+            self.crc = crc32c::crc32c_append(self.crc, bytes);
+            self.out.write_all(bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the checksum of the file.
+    fn finish(mut self) -> Result<u32, Error> {
+        self.out.flush().map_err(files::io_error("writing", &self.path))?;
+        Ok(self.crc)
     }
 }
 
@@ -187,6 +244,20 @@ impl Merge {
             }
         }
         Ok(true)
+    }
+
+    /// Passes each record to `visit`, in order.
+    fn for_each(
+        mut self,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        while let Some(mut run) = self.runs.peek_mut() {
+            visit(&run.key, &run.value)?;
+            if !run.advance()? {
+                PeekMut::pop(run);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -276,6 +347,7 @@ mod tests {
                 expected.entry(key.clone()).or_default().push(value);
             }
             let sorted = sorter.finish().unwrap();
+            prop_assert!(sorted.runs.len() <= MAX_MERGED_RUNS, "{} files", sorted.runs.len());
             for _ in 0..2 {
                 let mut merge = sorted.read().unwrap();
                 let mut key = Vec::new();

@@ -2,12 +2,17 @@
 use crate::backup::{Backup, NEW_COUNTERS, Restored};
 use crate::data_dir::{DirLock, UNFINISHED_FOLDER, lock_data_dir};
 use crate::frame::Change;
+use crate::index::LOADING_SEQUENCE;
 use crate::journal::{self, BaseEnd, FRAME_HEADER_LEN, NewBase};
 use crate::{Corruption, Error, Format, files};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// The greatest sequence of a commit in a backup. Sequences jump ahead at each restore, and from
+/// [`LOADING_SEQUENCE`] on they are those of an unfinished index.
+const MAX_SEQUENCE: u64 = LOADING_SEQUENCE / 2;
 
 /// What a restore knows before it reads anything.
 #[derive(Debug, Clone, Copy)]
@@ -216,6 +221,10 @@ pub fn verify_backup(input: &mut dyn Read, path: &Path) -> Result<Backup, Error>
 pub(crate) fn summarize_end(end: &BaseEnd, path: &Path) -> Result<Backup, Error> {
     if end.from != end.exact {
         return Err(Error::NotABackup { path: path.to_owned() });
+    }
+    if end.exact > MAX_SEQUENCE {
+        let what = format!("its newest commit has the number {}, which cannot be", end.exact);
+        return Err(Corruption { path: path.to_owned(), offset: 0, what }.into());
     }
     Ok(Backup { sequence: end.exact, quads: end.quads, documents: end.documents })
 }

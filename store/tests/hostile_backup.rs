@@ -1,7 +1,8 @@
-//! A backup of a few kilobytes that expands to far more is refused without allocating that memory.
+//! A backup of a few kilobytes that expands to far more is refused without allocating that memory, and one of a sequence
+//! that no store can continue is refused too.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use penstock_store::BackupFile;
+use penstock_store::{BackupFile, Error};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -13,11 +14,7 @@ const BOUND_KB: u64 = 64 << 10;
 
 /// Returns a backup with one part of zeros, with valid checksums and counts.
 fn hostile() -> Vec<u8> {
-    let mut file = b"PENSBASE".to_vec();
-    file.extend(1_u32.to_le_bytes());
-    file.extend([1; 16]);
-    file.extend(1_u64.to_le_bytes());
-    file.extend(crc32c::crc32c(&file).to_le_bytes());
+    let mut file = header();
     let zeros = vec![0; 1 << 20];
     let mut sum = 0;
     let mut packed = zstd::Encoder::new(Vec::new(), 1).unwrap();
@@ -31,12 +28,26 @@ fn hostile() -> Vec<u8> {
     part.extend((0xe000_0000 | u32::try_from(EXPANDED).unwrap()).to_be_bytes());
     part.extend(packed.finish().unwrap());
     frame(&mut file, 1, &part);
+    end(&mut file, 1, 7);
+    file
+}
+
+fn header() -> Vec<u8> {
+    let mut file = b"PENSBASE".to_vec();
+    file.extend(1_u32.to_le_bytes());
+    file.extend([1; 16]);
+    file.extend(1_u64.to_le_bytes());
+    file.extend(crc32c::crc32c(&file).to_le_bytes());
+    file
+}
+
+/// Appends the end of a backup with so many parts, up to a commit.
+fn end(file: &mut Vec<u8>, parts: u64, sequence: u64) {
     let mut end = vec![3];
-    for number in [1_u64, 0, 0, 7, 7] {
+    for number in [parts, 0, 0, sequence, sequence] {
         end.extend(number.to_le_bytes());
     }
-    frame(&mut file, 2, &end);
-    file
+    frame(file, parts + 1, &end);
 }
 
 fn frame(file: &mut Vec<u8>, number: u64, payload: &[u8]) {
@@ -78,4 +89,22 @@ fn a_hostile_backup_is_refused_without_expanding_it() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_backup_of_a_sequence_that_cannot_continue_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("backup");
+    for (sequence, is_possible) in [(1_u64 << 62, true), ((1 << 62) + 1, false), (u64::MAX, false)]
+    {
+        let mut bytes = header();
+        end(&mut bytes, 0, sequence);
+        std::fs::write(&path, bytes).unwrap();
+        let backup = BackupFile::open(&path).unwrap();
+        let to = dir.path().join(sequence.to_string());
+        for read in [backup.verify_content().map(drop), backup.restore_into(&to, &[]).map(drop)] {
+            assert_eq!(read.is_ok(), is_possible, "{sequence}: {read:?}");
+            assert!(is_possible || matches!(read, Err(Error::Corrupt(_))), "{read:?}");
+        }
+    }
 }

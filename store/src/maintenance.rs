@@ -1,24 +1,50 @@
 //! Background maintenance: packs full segments, and compacts a journal that is largely obsolete. It runs in a
 //! thread of its own, for which no commit waits.
-use crate::Error;
-use crate::journal;
 use crate::store::StoreInner;
+use crate::{Error, files, journal};
 use std::time::Duration;
 
 /// The delay before a failed attempt is retried.
-const RETRY_DELAY: Duration = Duration::from_mins(1);
+const RETRY_DELAY: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 60_000 });
+/// The number of delays after which a compaction that the disk had no space for is retried, even if no more is free.
+const MAX_DELAYS_WITHOUT_SPACE: u32 = 60;
 
 impl StoreInner {
     /// Maintains the journal while there is something to do and the store is not closing.
     pub(crate) fn maintain(&self) {
         while self.needs_maintenance() && self.closing.check_not_closing().is_ok() {
-            if let Err(cause) = self.run_maintenance() {
-                if matches!(cause, Error::Closing) {
-                    return;
-                }
+            let free = files::free_bytes(&self.dir).unwrap_or_default();
+            let Err(cause) = self.run_maintenance() else { continue };
+            if matches!(cause, Error::Closing) {
+                return;
+            }
+            if cause.is_disk_full() {
+                tracing::warn!(%cause,
+                    "The disk has no space to pack or compact the journal; nothing is lost. The store retries when more \
+                     is free, and in an hour.");
+                self.wait_for_space(free);
+            } else {
                 tracing::warn!(%cause,
                     "Packing or compacting the journal failed; nothing is lost. The store retries in 60 s.");
                 self.closing.wait_for_closing(RETRY_DELAY);
+            }
+        }
+    }
+
+    /// Waits until clearly more than `before` bytes of the disk are free, or for some time. A compaction without enough
+    /// space fills the disk before it fails. Segments are packed meanwhile, which takes little space and frees more.
+    fn wait_for_space(&self, before: u64) {
+        let enough = before.saturating_add(before / 8).saturating_add(self.options.segment_bytes);
+        for _ in 0..MAX_DELAYS_WITHOUT_SPACE {
+            self.closing.wait_for_closing(RETRY_DELAY);
+            let has_more = files::free_bytes(&self.dir).is_ok_and(|free| free >= enough);
+            if has_more || self.closing.check_not_closing().is_err() {
+                return;
+            }
+            if self.sync_state().needs_packing()
+                && self.pack_segments().is_err_and(|error| !error.is_disk_full())
+            {
+                return;
             }
         }
     }
@@ -65,5 +91,52 @@ impl StoreInner {
                 synced.record_packed(before, after);
             });
         packed.inspect_err(|_| synced.record_packing_failure())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::faults::{Failure, Faults, Operation};
+    use crate::{Options, Store};
+    use std::thread;
+
+    #[test]
+    fn a_compaction_without_space_is_not_retried_before_there_is_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let faults = Faults::inject_below(dir.path());
+        let options = Options {
+            segment_bytes: 200_000,
+            compact_bytes: 1,
+            background_maintenance: false,
+            ..Options::default()
+        };
+        let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
+        let mut random = 1_u64;
+        // Each document replaces the one before, until the journal takes more than the index.
+        while !store.inner().needs_compaction() {
+            let noise = std::iter::repeat_with(|| {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                random.to_be_bytes()[0]
+            });
+            let noise: Vec<u8> = noise.take(100_000).collect();
+            store
+                .transact::<_, Error>(|change| change.put_document("d", b"noise", &noise))
+                .unwrap();
+            store.pack_segments().unwrap();
+        }
+        faults.fail_nth_of(Operation::Create, 1, Failure::DiskFull);
+        let base_bytes = thread::scope(|scope| {
+            let maintaining = scope.spawn(|| store.inner().maintain());
+            while faults.first_failure().is_none() && !maintaining.is_finished() {
+                thread::yield_now();
+            }
+            thread::sleep(20 * RETRY_DELAY);
+            let base_bytes = store.stats().base_bytes;
+            store.inner().closing.begin_closing();
+            base_bytes
+        });
+        assert!(faults.first_failure().is_some());
+        assert_eq!(base_bytes, 0, "it was retried");
     }
 }

@@ -156,11 +156,7 @@ fn times_since_1970_keep_their_fraction() {
         let error = read(&unix, "dateTime", digits);
         assert!(error.starts_with("error: ") && error.contains("is no time in `unix`"), "{error}");
     }
-    check(
-        &unix,
-        "date",
-        &[("1732748399", "\"2024-11-27\""), ("-62167219201", "\"-0001-12-31\"")],
-    );
+    check(&unix, "date", &[("1732748399", "\"2024-11-27\""), ("-62167219201", "\"-0001-12-31\"")]);
     let berlin = in_berlin(vec![AcceptedForm::Unix(UnixUnit::Seconds)]);
     check(&berlin, "date", &[("1732748400", "\"2024-11-28\"")]);
     check(&berlin, "dateTime", &[("0", "\"1970-01-01T00:00:00Z\"")]);

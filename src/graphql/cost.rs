@@ -38,6 +38,10 @@ const MAX_INTROSPECTIONS: usize = 10;
 /// The maximum nesting of lists of fields in introspection. Common tools need one.
 const MAX_NESTED_FIELD_LISTS: usize = 2;
 
+/// The maximum number of fields of an operation within the inner one of such lists. Each is answered for every element of
+/// every inner list, so that some hundred of them would take all memory.
+const MAX_NESTED_LIST_FIELDS: usize = 50;
+
 /// The number of fields and the depth of a selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct SelectionSize {
@@ -91,8 +95,7 @@ pub(super) fn check_document(document: &ExecutableDocument, depth: usize) -> Res
     for (_, operation) in document.operations.iter() {
         let set = &operation.node.selection_set.node;
         add(measure_selection(set, document, &mut known, MAX_SELECTION_LEVELS)?)?;
-        let mut introspection = IntrospectionChecker { document, known: HashSet::new(), count: 0 };
-        introspection.check_root(set)?;
+        IntrospectionChecker::new(document).check_root(set)?;
     }
     // The library also validates fragments that no operation spreads.
     for (name, fragment) in &document.fragments {
@@ -170,9 +173,15 @@ struct IntrospectionChecker<'a> {
     known: HashSet<&'a Name>,
     /// How often the operation asks for the schema.
     count: usize,
+    /// The number of fields within the inner lists.
+    nested_fields: usize,
 }
 
 impl<'a> IntrospectionChecker<'a> {
+    fn new(document: &'a ExecutableDocument) -> Self {
+        Self { document, known: HashSet::new(), count: 0, nested_fields: 0 }
+    }
+
     /// Checks a selection of the query type. Skipped fields count too, because variables are not known yet.
     fn check_root(&mut self, set: &'a SelectionSet) -> Result<(), String> {
         for item in &set.items {
@@ -211,7 +220,7 @@ impl<'a> IntrospectionChecker<'a> {
 
     /// Limits the nesting, because types lead to fields, and fields to types, without end.
     fn check_selection(
-        &self,
+        &mut self,
         set: &SelectionSet,
         lists: usize,
         levels: usize,
@@ -224,6 +233,15 @@ impl<'a> IntrospectionChecker<'a> {
         for item in &set.items {
             match &item.node {
                 Selection::Field(field) => {
+                    if lists == 0 {
+                        self.nested_fields += 1;
+                    }
+                    if self.nested_fields > MAX_NESTED_LIST_FIELDS {
+                        return Err(format!(
+                            "the document asks for more than {MAX_NESTED_LIST_FIELDS} fields of types within types; query \
+                             those types with `__type`"
+                        ));
+                    }
                     let name = field.node.name.node.as_str();
                     let is_list =
                         matches!(name, "fields" | "interfaces" | "possibleTypes" | "inputFields");
@@ -485,7 +503,8 @@ mod tests {
             assert!(refused.contains("nests fields of types too deeply"), "{refused}");
         }
         let repeated = |count: usize| -> String {
-            (0..count).map(|i| format!("a{i}: __schema {{ queryType {{ name }} }} ")).collect()
+            let parts = (0..count).map(|i| format!("a{i}: __schema {{ queryType {{ name }} }} "));
+            parts.collect::<Vec<_>>().concat()
         };
         assert_eq!(check_query(&format!("{{ {} }}", repeated(10))), Ok(()));
         let refused = check_query(&format!("{{ {} }}", repeated(11))).unwrap_err();
@@ -493,6 +512,14 @@ mod tests {
         // Only one operation of a document is executed.
         let operations = format!("query a {{ {0} }} query b {{ {0} }}", repeated(10));
         assert_eq!(check_query(&operations), Ok(()));
+        // Each of these names is answered for every field of every type.
+        let within = |count: usize| {
+            let names = (0..count).map(|i| format!("a{i}: name ")).collect::<Vec<_>>().concat();
+            format!("{{ __schema {{ types {{ fields {{ type {{ fields {{ {names} }} }} }} }} }} }}")
+        };
+        assert_eq!(check_query(&within(50)), Ok(()));
+        let refused = check_query(&within(51)).unwrap_err();
+        assert!(refused.contains("more than 50 fields of types within types"), "{refused}");
     }
 
     #[test]

@@ -290,8 +290,9 @@ impl Protection {
 
     /// Returns an error about the touched members without what the credential of the request may not know.
     fn withhold(&self, error: GatewayError, request: &Request<'_>) -> GatewayError {
-        let names_it = matches!(error.class, ErrorClass::Conflict | ErrorClass::Damaged);
-        if !names_it || request.may_see(&self.name) {
+        // An error of the store, such as damage on the disk, keeps its cause.
+        let names_it = error.detail.contains(&format!("{:?}", self.name));
+        if !names_it || request.may_name(&self.name) {
             return error;
         }
         GatewayError::new(
@@ -305,7 +306,7 @@ impl Protection {
 
     /// Says that the touched members were not validated, and why, as far as the credential of the request may know it.
     fn describe_not_validated(&self, request: &Request<'_>, why: &str) -> String {
-        if request.may_see(&self.name) {
+        if request.may_name(&self.name) {
             format!("objects of the Business Object {:?} were not validated{why}", self.name)
         } else {
             format!("{UNSEEN_OBJECTS} were not validated")

@@ -225,9 +225,13 @@ pub(super) fn apply_objects(
     let time = limits.shapes.time;
     let mut bypassed = check_reviewed_untouched(transaction, &definitions, request, time)?;
     for name in &bypassed {
-        let message = format!(
-            "the request changes objects of the Business Object {name:?}, which requires a review; bypass=true overrides that"
-        );
+        let message = if request.may_name(name) {
+            format!(
+                "the request changes objects of the Business Object {name:?}, which requires a review; bypass=true overrides that"
+            )
+        } else {
+            "the request changes objects of another Business Object, which this credential is not for and which requires a review; bypass=true overrides that".to_owned()
+        };
         warnings.push("", message);
     }
     not_validated.retain(|name| !bypassed.contains(name));

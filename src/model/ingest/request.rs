@@ -112,6 +112,12 @@ impl<'a> Request<'a> {
             scope.iter().any(|one| one.object.definition.name == business_object)
         })
     }
+
+    /// Returns whether errors and warnings may name a Business Object. Those about messages of a source are dead letters, which
+    /// no limited credential reads.
+    pub(crate) fn may_name(&self, business_object: &str) -> bool {
+        matches!(self.body, Body::Messages(_)) || self.may_see(business_object)
+    }
 }
 
 /// The body of a request.

@@ -77,6 +77,10 @@ fn a_limited_credential_is_refused_without_the_names_of_others() {
         assert_eq!(error.class, ErrorClass::Conflict, "{error}");
         assert_eq!(error.detail.contains("\"Part\""), is_named, "{error}");
         assert_eq!(error.detail.contains("another Business Object"), !is_named, "{error}");
+        let overriding = Request { write_scope: Some(scope), bypass: true, ..request };
+        let warnings = plant.run(&overriding).unwrap().warnings;
+        let warning = warnings.iter().find(|one| one.message.contains("bypass=true")).unwrap();
+        assert_eq!(warning.message.contains("\"Part\""), is_named, "{warnings:?}");
     }
 }
 

@@ -114,6 +114,14 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         is_nested: bool,
     ) -> Result<Option<NamedNode>, GatewayError> {
         match self.match_key(node.shape, &key_uri)? {
+            KeyMatch::None if key_uri.as_str().len() > MAX_IRI_BYTES => {
+                let message = format!(
+                    "the URI of its key would have more than {MAX_IRI_BYTES} bytes; shorten the values of its key, or \
+                     give it a uri"
+                );
+                self.findings.add_invalid(&node.pointer, message);
+                Ok(None)
+            }
             KeyMatch::None => {
                 if is_nested {
                     self.named_by_key.insert(key_uri.clone(), key_uri.clone());
@@ -279,16 +287,7 @@ pub(super) fn find_key_uri<'m>(
         }
         texts.push(text);
     }
-    let uri = key.build_uri(parent, &texts);
-    if uri.as_str().len() > MAX_IRI_BYTES {
-        let longest = fields.indexes.iter().zip(&texts).max_by_key(|(_, text)| text.len());
-        if let Some((index, _)) = longest
-            && let Some(field) = node.shape.fields.get(*index)
-        {
-            return Err((field, "its URI would have more than 65,536 bytes"));
-        }
-    }
-    Ok(Some(uri))
+    Ok(Some(key.build_uri(parent, &texts)))
 }
 
 fn describe_several(found: &[NamedNode]) -> String {

@@ -210,14 +210,21 @@ fn values_that_cannot_be_in_a_uri_are_refused() {
 fn a_key_with_a_too_long_uri_rejects_only_its_object() {
     let (gateway, pumps) = Gateway::with("Pumps", TAGGED);
     // In the URI, each character has nine bytes.
-    let long = json!({"tag": "\u{20ac}".repeat(8000)}).to_string();
-    for mode in [Mode::Add, Mode::Merge, Mode::Delete] {
+    let tag = "\u{20ac}".repeat(8000);
+    let long = json!({"tag": tag}).to_string();
+    for mode in [Mode::Add, Mode::Merge] {
         let error = gateway.send(&pumps, mode, &long).unwrap_err();
         assert_eq!(error.class, ErrorClass::Invalid, "{error}");
-        assert!(messages(&error).contains("/data/0/tag: the value cannot be in the key"));
+        assert!(messages(&error).contains("/data/0: the URI of its key would have"), "{error}");
     }
     let answer = gateway.skip(&pumps, Mode::Add, &format!(r#"{long}, {{"tag": "P-1"}}"#));
     assert_eq!((uris(&answer), answer.rejected.len()), (vec!["Pump/P-1"], 1));
+    // An object with a URI of its own does not need that of its key.
+    let given = json!({"uri": "urn:p:1", "tag": tag, "power": 1}).to_string();
+    gateway.send(&pumps, Mode::Add, &given).unwrap();
+    let changed = json!({"tag": tag, "power": 2}).to_string();
+    let answer = gateway.send(&pumps, Mode::Merge, &changed).unwrap();
+    assert_eq!(uris(&answer), ["urn:p:1"]);
 }
 
 #[test]

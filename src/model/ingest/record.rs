@@ -20,6 +20,9 @@ pub(super) const RECORDS: Table<u64, (u64, AsJson<IngestionRecord>)> =
 /// The sequences, by id.
 const INGESTION_IDS: Table<String, u64> = Table::new(collections::INGESTION_IDS);
 
+/// The maximum number of old records that a commit removes. After the limit was lowered, later commits remove the rest.
+const MAX_REMOVALS: usize = 500;
+
 /// An update of quads to record: who sent it, and what it changed.
 #[derive(Debug, Clone, Copy)]
 pub struct UpdateToRecord<'a> {
@@ -127,7 +130,10 @@ pub(crate) fn store_record(
     }
     put_entry(transaction, record, wrote)?;
     INGESTION_IDS.put(transaction, &record.id, record.sequence)?;
-    while INGESTIONS.read_totals(transaction)?.0 > max_records as u64 {
+    for _ in 0..MAX_REMOVALS {
+        if INGESTIONS.read_totals(transaction)?.0 <= max_records as u64 {
+            break;
+        }
         let Some(oldest) = RECORDS.scan().first(transaction)? else { break };
         let (sequence, (_, record)) = oldest.entry()?;
         INGESTION_IDS.delete(transaction, &record.id)?;

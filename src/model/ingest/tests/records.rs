@@ -1,8 +1,11 @@
 use super::*;
 use crate::change_feed::Watch;
-use crate::ingest::{UpdateToRecord, find_write_history, read_record, store_update_record};
+use crate::ingest::record::store_record;
+use crate::ingest::{
+    UpdateToRecord, WrittenObjects, find_write_history, read_record, store_update_record,
+};
 use oxrdf::Literal;
-use penstock_resources::ingestion::{QuadCounts, RecordMode};
+use penstock_resources::ingestion::{IngestionRecord, QuadCounts, RecordMode};
 use penstock_store::Format;
 
 #[test]
@@ -66,4 +69,26 @@ fn records_are_paged_newest_first_and_bounded() {
         list_records(&fixture.store, Some(&ids[0]), 2).unwrap_err().class,
         ErrorClass::Malformed
     );
+}
+
+#[test]
+fn a_lowered_limit_of_records_is_reached_over_several_ingestions() {
+    let mut fixture = Fixture::new(machine());
+    let answer = fixture.add(r#"{"name": "a"}"#);
+    let first = read_record(&fixture.store, &answer.ingestion_id).unwrap().unwrap();
+    let wrote = WrittenObjects::default();
+    let stored = fixture.store.transact::<_, GatewayError>(|transaction| {
+        for sequence in 1_000..1_600_u64 {
+            let id = sequence.to_string();
+            let record = IngestionRecord { id, sequence, ..first.clone() };
+            store_record(transaction, &record, &wrote, 10_000)?;
+        }
+        Ok(())
+    });
+    stored.unwrap();
+    fixture.limits.history = 1;
+    for left in [102, 1] {
+        fixture.add(r#"{"name": "b"}"#);
+        assert_eq!(list_records(&fixture.store, None, 1_000).unwrap().len(), left);
+    }
 }

@@ -13,10 +13,10 @@ use objects::ObjectReader;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_export::{EmptyRun, ExportRequester, Exporter, OpenedExport};
-use penstock_model::mapping::Field;
+use penstock_model::mapping::{Entry, Field, Form, Level};
 use penstock_model::resource::Compiled;
 use penstock_resources::export::{Export, ExportStatus, Push};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::io::Read as _;
 use std::sync::Arc;
 
@@ -232,10 +232,13 @@ fn check_shows_no_others(gateway: &Gateway, entry: &Export) -> Result<(), Gatewa
     let shows_no_others = match gateway.catalogue.get(&entry.business_object) {
         None => false,
         Some(compiled) => {
-            let nests_objects = compiled.mapping.root.fields.iter().any(Field::contains_objects);
+            let root = &compiled.mapping.root;
+            let nests_objects = root.fields.iter().any(Field::contains_objects);
             // An earlier mapping may have nested objects, so its file is read.
             let may_be_older = compiled.object.updated_at >= entry.created_at;
-            !nests_objects && (!may_be_older || is_flat(gateway.exporter.open_content(&entry.id)?))
+            !nests_objects
+                && (!may_be_older
+                    || fits_mapping(root.level(), gateway.exporter.open_content(&entry.id)?))
         }
     };
     if shows_no_others {
@@ -248,13 +251,13 @@ fn check_shows_no_others(gateway: &Gateway, entry: &Export) -> Result<(), Gatewa
     ))
 }
 
-/// Returns whether the objects of a file have no JSON objects in them. Language maps and groups are JSON objects too. A
-/// file that cannot be read may have some.
-fn is_flat(content: OpenedExport) -> bool {
+/// Returns whether no object of a file may show another one, if these are the members of its objects. A file that cannot be
+/// read may show some.
+fn fits_mapping(level: Level<'_>, content: OpenedExport) -> bool {
     let Ok(mut reader) = ObjectReader::new(content) else { return false };
     loop {
         match reader.next_object() {
-            Ok(Some(object)) if object.members.values().any(contains_object) => return false,
+            Ok(Some(object)) if may_show_others(level, &object.members) => return false,
             Ok(Some(_)) => {}
             Ok(None) => return true,
             Err(_) => return false,
@@ -262,10 +265,35 @@ fn is_flat(content: OpenedExport) -> bool {
     }
 }
 
-fn contains_object(value: &Value) -> bool {
+/// Returns whether members of an object, or of a group in it, may show another object: those that are JSON objects, but no
+/// groups, language maps or `json` values. Of these, one with a `uri` may show another object of an earlier mapping.
+fn may_show_others(level: Level<'_>, members: &Map<String, Value>) -> bool {
+    let is_other = |_: &Map<String, Value>| true;
+    let has_uri = |object: &Map<String, Value>| object.contains_key("uri");
+    members.iter().any(|(name, value)| match (level.find(name), value) {
+        (Some(Entry::Group(inner)), Value::Object(members)) => {
+            has_uri(members) || may_show_others(inner, members)
+        }
+        (Some(Entry::Field(_, field)), _) if has_own_objects(field) => {
+            contains_object(value, &has_uri)
+        }
+        _ => contains_object(value, &is_other),
+    })
+}
+
+/// Returns whether the values of a field are JSON objects that belong to the object of the field.
+fn has_own_objects(field: &Field) -> bool {
+    field.property().is_some_and(|property| {
+        property.value.language_map().is_some() || property.value.kind().form == Form::Json
+    })
+}
+
+fn contains_object(value: &Value, is_wanted: &dyn Fn(&Map<String, Value>) -> bool) -> bool {
     match value {
-        Value::Object(_) => true,
-        Value::Array(values) => values.iter().any(contains_object),
+        Value::Object(members) => {
+            is_wanted(members) || members.values().any(|value| contains_object(value, is_wanted))
+        }
+        Value::Array(values) => values.iter().any(|value| contains_object(value, is_wanted)),
         _ => false,
     }
 }

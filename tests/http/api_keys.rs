@@ -262,19 +262,24 @@ async fn a_key_sees_only_the_uri_of_a_nested_object_of_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_reads_no_file_from_when_the_mapping_nested_objects() {
     let server = TestApp::plain().await;
-    let nesting = "type: object\npath: Pump:.\nfields:\n  name: {type: string, path: <urn:name>}\n  maker:\n    type: object\n    path: <urn:maker>/Maker:.\n    fields:\n      label: {type: string, path: <urn:label>}\n";
-    let flat = nesting.split_once("  maker").unwrap().0;
+    let flat = "type: object\npath: Pump:.\nfields:\n  name: {type: string, path: <urn:name>}\n  title: {type: languageMap, path: <urn:title>}\n  place:\n    type: group\n    fields:\n      room: {type: string, path: <urn:room>}\n";
+    let nested = "  maker:\n    type: object\n    path: <urn:maker>/Maker:.\n    fields:\n      label: {type: string, path: <urn:label>}\n";
+    let nesting = format!("{flat}{nested}");
+    // Its files showed an object where the mapping has a value now.
+    let reusing = format!("{flat}  maker: {{type: json, path: <urn:made>}}\n");
     let define = |config: &str, description: &str| {
         json!({
             "name": "Pumps", "description": description, "config": config,
             "pushTargets": [{"bucketName": "plant-exports"}],
         })
     };
-    server.define_object(&define(nesting, "first")).await;
+    server.define_object(&define(&nesting, "first")).await;
     let objects = "/api/v1/business-objects/Pumps";
-    let maker = json!({"uri": "urn:m", "label": "secret"});
-    let data = json!({"data": [{"uri": "urn:p", "name": "p", "maker": maker}]});
-    server.post(objects, &data).await.expect(200);
+    let pump = json!({
+        "uri": "urn:p", "name": "p", "title": {"en": "Pump"}, "place": {"room": "R1"},
+        "maker": {"uri": "urn:m", "label": "secret"},
+    });
+    server.post(objects, &json!({"data": [pump]})).await.expect(200);
     let push = async || format!("/api/v1/exports/{}/content", server.push("Pumps").await);
     let new = json!({"name": "line", "role": "Contributor", "businessObject": "Pumps"});
     let made = server.post(KEYS, &new).await.expect(201).json();
@@ -282,14 +287,16 @@ async fn a_key_reads_no_file_from_when_the_mapping_nested_objects() {
 
     let nested = push().await;
     caller.get(&nested).await.problem(403);
-    server.put(objects, &define(flat, "second")).await.expect(200);
-    caller.get(&nested).await.problem(403);
+    for config in [reusing.as_str(), flat] {
+        server.put(objects, &define(config, "second")).await.expect(200);
+        caller.get(&nested).await.problem(403);
+    }
     assert!(server.page(&nested).await.contains("secret"));
-    // A flat file stays readable, also after another change of the definition.
+    // A file without other objects stays readable, also after another change of the definition.
     let of_flat = push().await;
-    assert!(caller.page(&of_flat).await.contains("urn:p"));
+    assert!(caller.page(&of_flat).await.contains("R1"));
     server.put(objects, &define(flat, "third")).await.expect(200);
-    assert!(caller.page(&of_flat).await.contains("urn:p"));
+    assert!(caller.page(&of_flat).await.contains("R1"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -125,7 +125,7 @@ impl Catalogue {
         object.deleting = Some(Deletion { remaining, ..Deletion::default() });
         object.definition.enabled = false;
         object.version = next_version(&self.store.read(), Some(object.version))?;
-        object.updated_at = penstock_base::time::now_rfc3339();
+        object.updated_at = self.watch.stamp().to_rfc3339();
         object.updated_by = Some(by.id.to_owned());
         let entry = Entry::from_compiled(Arc::new(Compiled { object, mapping, conditions }));
         let compiled = require_compiled(&entry)?;

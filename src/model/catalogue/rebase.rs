@@ -61,7 +61,8 @@ pub(crate) fn rewrite_definition(
     }
     let object = &mut stored.object;
     object.version = next_version(transaction, Some(object.version))?;
-    object.updated_at = time::now_rfc3339();
+    // Not before an export of an earlier definition.
+    object.updated_at = time::now_rfc3339().max(std::mem::take(&mut object.updated_at));
     object.updated_by = Some(UPDATED_BY.to_owned());
     BUSINESS_OBJECTS.put(transaction, &row.key()?, &stored)?;
     Ok(true)

@@ -150,7 +150,8 @@ impl Catalogue {
         let id = before.as_ref().map(|before| before.id.as_str());
         let there = before.as_ref().and_then(|before| before.compiled.as_ref());
         let named = before.as_ref().map(|before| (before.name.as_str(), before.version));
-        let now = penstock_base::time::now_rfc3339();
+        // A stamp, so that it is not before an export of the definition that it replaces.
+        let now = self.watch.stamp().to_rfc3339();
         let changed = self.define_namespaces(transaction, id, &definition.namespaces, &mapping)?;
         mapping.resolve_namespaces(transaction)?;
         check_exist(transaction, definition.validation.as_ref())?;

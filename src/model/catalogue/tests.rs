@@ -146,6 +146,16 @@ fn only_a_different_definition_raises_the_version() {
 }
 
 #[test]
+fn a_definition_is_not_dated_before_what_was_stamped_before() {
+    let mut f = fixture(true);
+    let clock = Clock::open(f.store.clone()).unwrap();
+    clock.raise_stamp("2999-01-01T00:00:00.000Z");
+    f.catalogue = f.catalogue.with_clock(clock);
+    let (plants, _) = f.put(&plants_body(), IfMatch::Any).unwrap();
+    assert_eq!(plants.object.updated_at, "2999-01-01T00:00:00.000Z");
+}
+
+#[test]
 fn if_match_is_honoured() {
     let f = fixture(true);
     let put = |more: &Value, if_match| f.put(&body("Plants", "Plant", more), if_match);

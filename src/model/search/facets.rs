@@ -1,12 +1,12 @@
 //! Facets: the most frequent values of several fields, the ranges of numbers and times, and how numbers are distributed. One
 //! pass through the objects counts all of them.
 //!
-//! An object counts once for each of its values. Of a field with too many different values, objects are still read: the facet
-//! says how many have none.
+//! An object counts once for each of its values. Numbers beside other values are one value if they are equal, as they are for
+//! a filter. Of a field with too many different values, objects are still read: the facet says how many have none.
 use super::budget::SearchBudget;
 use super::extreme::Extreme;
 use super::field_name::{find_search_property, list_search_fields};
-use super::fields::{Element, FieldTree, Slots};
+use super::fields::{Element, FieldTree, Slots, name_number};
 use super::filter::Filter;
 use super::page::PageSearch;
 use crate::mapping::{Mapping, Shape};
@@ -14,6 +14,7 @@ use crate::resource::Compiled;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_rdf::compare::ValueOrder;
 use penstock_store::Read;
+use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
@@ -115,7 +116,7 @@ fn prepare_counters<'f>(
         let content = if !has_codes && (order.is_number() || order.is_time()) {
             Counted::Range(order, Box::default())
         } else {
-            Counted::Values(HashMap::new())
+            Counted::Values(order, HashMap::new())
         };
         counters.push(Counter {
             field,
@@ -179,8 +180,8 @@ struct Counter<'f> {
 }
 
 enum Counted {
-    /// How many objects have each value.
-    Values(HashMap<String, ValueCount>),
+    /// How many objects have each value, by its name.
+    Values(ValueOrder, HashMap<String, ValueCount>),
     /// The least and the greatest value.
     Range(ValueOrder, Box<[Option<Extreme>; 2]>),
     TooMany,
@@ -190,6 +191,14 @@ enum Counted {
 struct ValueCount {
     count: u64,
     last: u64,
+    /// The first text by code point, if the name is that of a number.
+    text: Option<Box<str>>,
+}
+
+/// Returns the name of a value, which is the same for equal values.
+fn name_value(order: ValueOrder, text: &str) -> Cow<'_, str> {
+    let number = if order == ValueOrder::Scalar { name_number(text) } else { None };
+    number.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 impl Counter<'_> {
@@ -213,17 +222,27 @@ impl Counter<'_> {
                 Extreme::update(least, *order, text, Ordering::Less);
                 Extreme::update(greatest, *order, text, Ordering::Greater);
             }
-            Counted::Values(counts) => {
-                match counts.get_mut(text) {
-                    // The object has it twice, such as in two nested objects.
-                    Some(known) if known.last == self.objects => {}
+            Counted::Values(order, counts) => {
+                let name = name_value(*order, text);
+                match counts.get_mut(&*name) {
                     Some(known) => {
-                        *known = ValueCount { count: known.count + 1, last: self.objects };
-                        self.is_shared = true;
+                        // Otherwise the object has it twice, such as in two nested objects.
+                        if known.last != self.objects {
+                            known.count += 1;
+                            known.last = self.objects;
+                            self.is_shared = true;
+                        }
+                        if let Some(kept) = &mut known.text
+                            && *text < **kept
+                        {
+                            *kept = text.into();
+                        }
                     }
                     None => {
-                        let first = ValueCount { count: 1, last: self.objects };
-                        counts.insert(text.to_owned(), first);
+                        let is_number = matches!(name, Cow::Owned(_));
+                        let text = is_number.then(|| text.into());
+                        let first = ValueCount { count: 1, last: self.objects, text };
+                        counts.insert(name.into_owned(), first);
                     }
                 }
                 if text.len() > MAX_VALUE_BYTES || counts.len() > MAX_COUNTED_VALUES {
@@ -239,7 +258,7 @@ impl Counter<'_> {
 
     /// Returns whether the values are nested objects that each belong to one object, so far.
     fn is_undecided(&self) -> bool {
-        self.has_objects && !self.is_shared && matches!(self.content, Counted::Values(_))
+        self.has_objects && !self.is_shared && matches!(self.content, Counted::Values(..))
     }
 
     fn into_facet(self) -> Option<Facet> {
@@ -255,9 +274,11 @@ impl Counter<'_> {
                     range.map(|extreme| extreme.map(|one| one.text().to_owned()));
                 FacetContent::Range(least?, greatest?)
             }
-            Counted::Values(counts) => {
-                let values = counts.into_iter();
-                let values = values.map(|(text, known)| FacetValue { text, count: known.count });
+            Counted::Values(_, counts) => {
+                let values = counts.into_iter().map(|(name, known)| FacetValue {
+                    text: known.text.map_or(name, String::from),
+                    count: known.count,
+                });
                 let mut values: Vec<_> = values.collect();
                 values.sort_by(|one, other| {
                     (Reverse(one.count), &one.text).cmp(&(Reverse(other.count), &other.text))
@@ -404,5 +425,28 @@ fields:
             count_facets(&fixture.store.read(), business_object, None, &fields, &bounds(1_000));
         let facets = facets.unwrap();
         assert_eq!((values(&facets[0]), facets[0].without), ((vec![("b", 2), ("a", 1)], 0), 1));
+    }
+
+    #[test]
+    fn equal_numbers_are_one_value_with_the_count_of_its_filter() {
+        let config =
+            "{type: object, path: 'Root:.', fields: {any: {type: scalar, path: <urn:p:any>}}}";
+        let fixture = Fixture::with_definition(&json!({"name": "Root", "config": config}));
+        for value in ["1.0", "1", "1e0", "\"1\"", "2.50", "2.5", "true", "\"x\"", "\"x\""] {
+            fixture.send(Mode::Add, &format!("{{\"any\": {value}}}")).unwrap();
+        }
+        let (fields, business_object) = (["any".to_owned()], &fixture.business_object);
+        let count = |filter: Option<&Filter>| {
+            let read = fixture.store.read();
+            count_facets(&read, business_object, filter, &fields, &bounds(1_000)).unwrap()
+        };
+        let all = count(None);
+        let expected = [("1", 4), ("2.5", 2), ("x", 2), ("true", 1)];
+        assert_eq!(values(&all[0]), (expected.to_vec(), 0));
+        for (text, found) in expected {
+            let test = ValueTest::In(vec![text.to_owned()]);
+            let filter = Filter::for_field(&business_object.mapping.root, &["any"], test).unwrap();
+            assert_eq!(values(&count(Some(&filter))[0]), (vec![(text, found)], 0));
+        }
     }
 }

@@ -11,9 +11,19 @@ use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
 use penstock_rdf::compare::ValueOrder;
+use penstock_rdf::number::PlainNumber;
 use penstock_store::Read;
 use std::borrow::Cow;
 use std::collections::HashSet;
+
+/// The maximum number of digits before or behind the point of a number that is named without an exponent.
+const MAX_PLAIN_DIGITS: usize = 400;
+
+/// Returns the name of a number, which is the same for equal numbers. `None` for a text that is no number, or has too many
+/// digits.
+pub(super) fn name_number(text: &str) -> Option<String> {
+    PlainNumber::parse(text, 0, MAX_PLAIN_DIGITS).map(|number| number.to_string())
+}
 
 /// A field that leads to nested objects.
 #[derive(Debug, Clone, PartialEq, Eq)]

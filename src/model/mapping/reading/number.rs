@@ -46,8 +46,7 @@ pub(super) fn is_too_long(digits: &str) -> bool {
 /// Writes a number whose value is whole without fraction and exponent.
 pub(super) fn to_whole(digits: &str) -> Option<String> {
     let number = PlainNumber::parse(digits, 0, MAX_WHOLE_DIGITS)?;
-    let sign = if number.is_negative { "-" } else { "" };
-    number.fraction.is_empty().then(|| format!("{sign}{}", number.whole))
+    number.fraction.is_empty().then(|| number.to_string())
 }
 
 #[cfg(test)]

@@ -4,16 +4,12 @@ use super::period::Period;
 use super::{SummaryRow, invalid_summary_error};
 use crate::mapping::Shape;
 use crate::search::field_name::find_field_path;
-use crate::search::fields::{FoundValue, Instance, Slots};
+use crate::search::fields::{FoundValue, Instance, Slots, name_number};
 use penstock_base::error::GatewayError;
 use penstock_base::json::{self, Json};
 use penstock_base::time_zone::Zone;
 use penstock_rdf::compare::{SortKey, ValueOrder};
-use penstock_rdf::number::PlainNumber;
 use std::cmp::Reverse;
-
-/// The maximum number of digits before or behind the point of a number whose group is named without an exponent.
-const MAX_PLAIN_DIGITS: usize = 400;
 
 /// A field by which objects are grouped.
 #[derive(Debug)]
@@ -58,12 +54,7 @@ impl GroupField {
         if !is_json {
             return Json::String(text.clone().into_owned()).to_string();
         }
-        let Some(number) = PlainNumber::parse(text, 0, MAX_PLAIN_DIGITS) else {
-            return text.clone().into_owned();
-        };
-        let sign = if number.is_negative { "-" } else { "" };
-        let point = if number.fraction.is_empty() { "" } else { "." };
-        format!("{sign}{}{point}{}", number.whole, number.fraction)
+        name_number(text).unwrap_or_else(|| text.clone().into_owned())
     }
 
     /// Returns whether one of these values is a date with an offset.

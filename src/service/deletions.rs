@@ -107,10 +107,12 @@ async fn sleep(delay: Option<Duration>) {
 
 /// Makes one commit of each deletion. Returns whether there were any. A deletion that fails does not stop the others: its
 /// error is returned if none of them made a commit.
-fn continue_deletions(gateway: &Gateway) -> Result<bool, GatewayError> {
+pub(crate) fn continue_deletions(gateway: &Gateway) -> Result<bool, GatewayError> {
     let history = gateway.settings.limits.history;
     let mut results = Vec::new();
     for id in gateway.catalogue.list_deletions() {
+        // After a restart that follows the last commit, nothing would know of them any more.
+        gateway.validations.remove_reports(&id);
         let add_event = |transaction: &mut Transaction<'_>, change: &Change<'_>| {
             let event = completion_event(gateway, change);
             gateway.auth.audit.add_event(transaction, &event)

@@ -162,8 +162,9 @@ pub(super) fn keep_ended(
     mut validation: Validation,
     findings: Findings,
 ) -> Validation {
-    // What was deleted must not stay in a report.
-    let is_deleted = gateway.catalogue.get(&validation.business_object).is_none();
+    // What was deleted, or is being deleted, must not stay in a report.
+    let found = gateway.catalogue.get(&validation.business_object);
+    let is_deleted = found.is_none_or(|found| found.object.deleting.is_some());
     let findings = if is_deleted { Findings::default() } else { findings };
     validation.ended_at = Some(format_rfc3339(gateway.clock.now()));
     validation.counts = findings.counts;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::definitions::save;
-use crate::deletions::{begin_deletion, run_deletions};
+use crate::deletions::{begin_deletion, continue_deletions, run_deletions};
 use crate::shapes_graphs::{NewShapesGraph, ShapesGraphs};
 use crate::testing::open_gateway;
 use penstock_base::{IfMatch, Preconditions};
@@ -139,6 +139,26 @@ async fn reports_are_deleted_with_the_objects_of_their_business_object() {
     for worker in workers {
         worker.await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_report_is_left_when_the_last_commit_of_a_deletion_begins() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path(), &[]);
+    let pumps = define_pumps(&gateway, &["a"]).await;
+    let (stop, stopped) = watch::channel(false);
+    let worker = tokio::spawn(run_validations(gateway.clone(), stopped));
+    let before = start(&gateway, &pumps).unwrap();
+    assert_eq!(wait_for_end(&gateway, &before.id).await.listed, 1);
+    begin_deletion(&gateway, &Authorized::local(), "Pump", IfMatch::Any, false).await.unwrap();
+    let meanwhile = start(&gateway, &pumps).unwrap();
+    assert_eq!(wait_for_end(&gateway, &meanwhile.id).await.listed, 0);
+    assert!(continue_deletions(&gateway).unwrap());
+    assert!(gateway.catalogue.get("Pump").is_some(), "another commit follows");
+    assert!(list_validations(&gateway, None, None, 10).is_empty());
+    assert_eq!(std::fs::read_dir(dir.path().join("validations")).unwrap().count(), 0);
+    stop.send(true).unwrap();
+    worker.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

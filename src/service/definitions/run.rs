@@ -265,7 +265,7 @@ impl Run<'_> {
             folder: self.options.folder.clone(),
             is_read_only: self.options.is_service_folder,
             is_created: action == Some(ApplyAction::Created)
-                || known.is_some_and(|known| known.is_created),
+                || known.is_some_and(|known| known.is_created && known.is_record_of(&fingerprint)),
             is_unmanaged: false,
             fingerprint,
         };

@@ -32,7 +32,8 @@ impl Run<'_> {
         let id = DefinitionId { kind: record.kind, name: record.name.clone() };
         let found =
             of_kind!(id.kind, K => K::find_fingerprint(self.gateway, transaction, &id.name))?;
-        if found.is_none() {
+        // One that was deleted and created again is not from a file.
+        if found.is_none_or(|found| !record.is_record_of(&found)) {
             self.has_changes = true;
             return Ok(forget_managed(transaction, id.kind, &id.name)?);
         }

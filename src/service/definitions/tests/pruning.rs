@@ -1,4 +1,5 @@
 use super::*;
+use penstock_model::testing::put_definition;
 use penstock_resources::definitions::ApplyAction;
 use penstock_resources::gateway::Drift;
 
@@ -68,6 +69,38 @@ fn another_kind_under_the_same_name_is_pruned_only_by_a_later_run() {
     assert!(gateway.auth.groups.get("leaders").is_some());
     let report = apply_and_prune(&gateway, &changed);
     assert_eq!(actions(&report), ["deleted Group \"leaders\""]);
+}
+
+#[test]
+fn what_was_deleted_and_created_again_is_not_from_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path(), &[]);
+    let (by, any) = (Authorized::local(), Preconditions::default());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let delete_pumps =
+        || runtime.block_on(delete::<BusinessObjects>(&gateway, &by, "Pumps", any)).unwrap();
+    let create_again = || {
+        delete_pumps();
+        let config =
+            "{type: object, path: 'Pump:.', fields: {name: {type: string, path: <urn:name>}}}";
+        put_definition(&gateway.catalogue, &serde_json::json!({"name": "Pumps", "config": config}));
+    };
+    let without = leave_out("a.yaml");
+    // No file has it any more.
+    apply(&gateway, &plant_files(), &in_folder()).unwrap();
+    apply(&gateway, &without, &in_folder()).unwrap();
+    create_again();
+    assert_eq!(actions(&apply_and_prune(&gateway, &without)), Vec::<String>::new());
+    assert!(gateway.catalogue.get("Pumps").is_some());
+    // A file still has it.
+    delete_pumps();
+    apply(&gateway, &plant_files(), &in_folder()).unwrap();
+    create_again();
+    let report = apply(&gateway, &plant_files(), &in_folder()).unwrap();
+    assert_eq!(actions(&report), ["changed BusinessObject \"Pumps\""]);
+    let report = apply_and_prune(&gateway, &without);
+    assert_eq!(actions(&report), ["unmanaged BusinessObject \"Pumps\""]);
+    assert!(gateway.catalogue.get("Pumps").is_some());
 }
 
 #[test]

@@ -20,6 +20,7 @@ impl Manager {
             let mut notice = [0; 4096];
             let length =
                 self.0.recv(&mut notice).unwrap_or_else(|e| panic!("{line}: {e}: {lines:?}"));
+            assert!(length < notice.len(), "systemd ignores such a long notification");
             let notice = String::from_utf8_lossy(&notice[..length]).into_owned();
             lines.extend(notice.lines().map(str::to_owned));
             if notice.lines().any(|received| received.starts_with(line)) {
@@ -57,4 +58,36 @@ fn the_manager_is_notified_of_readiness_status_and_liveness() {
     manager.until("READY=1");
     server.stop();
     manager.until("STOPPING=1");
+}
+
+/// The watchdog is notified together with the status, which names each blocked target.
+#[test]
+fn the_status_stays_short_when_many_targets_are_blocked() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notify");
+    let manager = Manager::listen(&path);
+    let environment = [("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "4000000")];
+    let server = TestProcess::start_with(dir.path(), &["--service.data-dir=data"], &environment);
+    let buckets = dir.path().join("data/buckets");
+    std::fs::create_dir_all(&buckets).unwrap();
+    let mut targets = Vec::new();
+    for number in 10..50 {
+        let name = format!("away-{number}-{}", "x".repeat(50));
+        std::fs::File::create(buckets.join(&name)).unwrap();
+        targets.push(json!({ "bucketName": name }));
+    }
+    define_notes(server.client, &json!(targets));
+    let note = json!({ "data": [{ "text": "a" }] }).to_string();
+    server.client.post("/api/v1/business-objects/Notes", note).expect(200);
+    server.client.post("/api/v1/business-objects/Notes/push", "").expect(202);
+    wait_for("every target is blocked", || {
+        manager.until("STATUS=");
+        let found = server.client.read("/api/v1/targets");
+        let blocked = found["items"].list().iter().filter(|target| target["blocked"].is_string());
+        blocked.count() == targets.len()
+    });
+    for _ in 0..2 {
+        manager.until("WATCHDOG=1");
+    }
+    server.stop();
 }

@@ -15,6 +15,8 @@ use tokio::time::{sleep, timeout};
 const STATUS_INTERVAL: Duration = Duration::from_secs(10);
 /// `TimeoutStartSec=` of the unit.
 const START_TIMEOUT: Duration = Duration::from_mins(5);
+/// The maximum length of a status text in bytes. systemd ignores a whole notification of more than 4 KiB.
+const MAX_STATUS_BYTES: usize = 2048;
 /// A store that is being opened counts as dead after this time without progress.
 const OPENING_TIMEOUT: Duration = Duration::from_mins(10);
 
@@ -67,6 +69,7 @@ pub(super) async fn report_state(state: Arc<State>) {
                 (words, pulse.is_alive(&gateway.store, every).await)
             }
         };
+        let status = shorten_status(&status);
         let mut notice = vec![NotifyState::Status(&status)];
         if alive {
             notice.push(NotifyState::Watchdog);
@@ -139,7 +142,15 @@ fn probe_writer(store: GuardedStore) -> oneshot::Receiver<()> {
     answer
 }
 
-/// Returns the gateway's state as one line of text.
+/// Returns a status text as one line of at most [`MAX_STATUS_BYTES`] and a mark. It quotes answers of targets, and each
+/// further line would be another notification, such as `STOPPING=1`.
+fn shorten_status(text: &str) -> String {
+    let (short, rest) = text.split_at(text.floor_char_boundary(MAX_STATUS_BYTES));
+    let mark = if rest.is_empty() { "" } else { "…" };
+    format!("{}{mark}", short.replace(char::is_control, " "))
+}
+
+/// Returns the gateway's state.
 async fn status_text(gateway: &Gateway) -> String {
     if let Some(cause) = gateway.store.poison_cause() {
         return format!("The store refuses commits: {cause}");
@@ -182,6 +193,14 @@ mod tests {
         let (free, wait) = mpsc::channel();
         runtime.spawn_blocking(move || wait.recv());
         (runtime, free)
+    }
+
+    #[test]
+    fn a_status_is_one_short_line() {
+        let quoted = shorten_status("Serving; away is blocked: 500\nSTOPPING=1\r\n");
+        assert_eq!(quoted, "Serving; away is blocked: 500 STOPPING=1  ");
+        let long = shorten_status(&"ä".repeat(MAX_STATUS_BYTES));
+        assert_eq!(long, format!("{}…", "ä".repeat(MAX_STATUS_BYTES / 2)));
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub async fn serve_until_signal(
 ) -> Result<(), GatewayError> {
     // A signal that arrives from here on is kept until `serve_until` waits for it.
     let mut stopped = std::pin::pin!(listen_for_stop_signal()?);
+    // Without this, SIGHUP would end the process during the delay. Certificate and definitions are read after it.
+    let _hangups = listen_for(SignalKind::hangup())?;
     tokio::select! {
         () = backoff.wait_for_delay() => {}
         () = &mut stopped => return Ok(()),
@@ -86,6 +88,7 @@ pub async fn serve_until(
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), GatewayError> {
+    let hangups = listen_for(SignalKind::hangup())?;
     let bound = listen::bind_or_take_socket(&settings.server).await?;
     let address = bound.address;
     let state = State::new(settings.clone());
@@ -95,7 +98,7 @@ pub async fn serve_until(
     tracing::info!(%address, https = certificates.is_some(), "Started listening for HTTP requests.");
     let reporting = tokio::spawn(systemd::report_state(state.clone()));
     let reloading = tokio::spawn(reload_at_hangup(
-        listen_for(SignalKind::hangup())?,
+        hangups,
         reload,
         settings.clone(),
         certificates,

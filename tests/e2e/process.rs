@@ -1,6 +1,6 @@
 //! The process: it shuts down cleanly, and a kill loses no acknowledged data.
 use penstock_test_support::prelude::*;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
@@ -67,6 +67,26 @@ fn sigterm_shuts_it_down_while_it_starts() {
         status.is_some()
     });
     let status = status.unwrap();
+    assert_eq!(status.code(), Some(0), "{status}");
+}
+
+/// After failed starts the gateway waits before it opens anything. Other programs send SIGHUP at any time.
+#[test]
+fn sighup_does_not_end_it_while_it_waits_to_start() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("starts"), "9\n").unwrap();
+    let mut child = penstock(dir.path())
+        .args(["serve", "--server.port=0", DATA])
+        .env("RUNTIME_DIRECTORY", dir.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(log.any(|line| line.unwrap().contains("Waiting 295 s")), "it does not wait");
+    signal(child.id(), "HUP");
+    signal(child.id(), "TERM");
+    let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(0), "{status}");
 }
 

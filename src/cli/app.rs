@@ -35,6 +35,7 @@ use penstock_store::ReadStore;
 use servers::Servers;
 pub use site::{build_service, list_routes};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -100,7 +101,7 @@ pub async fn serve_until(
     let reloading = tokio::spawn(reload_at_hangup(
         hangups,
         reload,
-        settings.clone(),
+        settings.data_dir.clone(),
         certificates,
         state.clone(),
     ));
@@ -347,11 +348,10 @@ fn listen_for(kind: SignalKind) -> Result<Signal, GatewayError> {
 async fn reload_at_hangup(
     mut hangups: Signal,
     reload: ReloadSettings,
-    settings: Arc<Settings>,
+    data_dir: PathBuf,
     certificates: Option<mpsc::Sender<rustls::ServerConfig>>,
     state: Arc<State>,
 ) {
-    let mut settings = settings;
     while hangups.recv().await.is_some() {
         systemd::notify_reload(async {
             // A gateway that is still being opened reads them at the end of that.
@@ -359,11 +359,10 @@ async fn reload_at_hangup(
                 let run = gateway.definition_files.begin_run();
                 apply_definitions(gateway.clone(), run).await;
             }
-            let Some(read) = reload() else { return };
-            telemetry::log::set_level(&read.log_level);
-            let read = Arc::new(read);
-            if let (Some(certificates), Some(tls)) = (&certificates, read.server.tls.clone()) {
-                let data_dir = settings.data_dir.clone();
+            let Some(Settings { log_level, server, .. }) = reload() else { return };
+            telemetry::log::set_level(&log_level);
+            if let (Some(certificates), Some(tls)) = (&certificates, server.tls) {
+                let data_dir = data_dir.clone();
                 let config =
                     tokio::task::spawn_blocking(move || tls::load_server_config(&tls, &data_dir)).await;
                 match config {
@@ -380,7 +379,6 @@ async fn reload_at_hangup(
             tracing::info!(
                 "The log level, the certificate and the definition files were read again; other settings need a restart."
             );
-            settings = read;
         })
         .await;
     }

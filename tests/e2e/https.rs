@@ -176,6 +176,26 @@ fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
 }
 
 #[test]
+fn another_data_directory_needs_a_restart_however_often_it_is_reloaded() {
+    let dir = tempfile::tempdir().unwrap();
+    let configure = |data: &str| {
+        let text = format!("service.data-dir: {data}\nserver.ssl.self-signed: true\n");
+        std::fs::write(dir.path().join("application.yaml"), text).unwrap();
+    };
+    configure("data");
+    let server = TestProcess::spawn(penstock(dir.path()).args(["serve", "--server.port=0"]));
+    configure("elsewhere");
+    for reloads in 1..=2 {
+        signal(server.id(), "HUP");
+        wait_for("the certificate is read again", || {
+            server.log().matches("were read again").count() == reloads
+        });
+    }
+    assert!(!dir.path().join("elsewhere").exists(), "it has another certificate");
+    server.stop();
+}
+
+#[test]
 fn clients_without_a_valid_certificate_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     for (name, signed) in [("ca", None), ("client", Some("ca")), ("other-ca", None)] {

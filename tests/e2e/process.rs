@@ -1,6 +1,8 @@
 //! The process: it shuts down cleanly, and a kill loses no acknowledged data.
 use penstock_test_support::prelude::*;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
@@ -88,6 +90,27 @@ fn sighup_does_not_end_it_while_it_waits_to_start() {
     signal(child.id(), "TERM");
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(0), "{status}");
+}
+
+/// systemd passes its sockets from descriptor 3 on. Here both are the same one.
+#[test]
+fn a_second_socket_of_systemd_causes_a_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", socket.local_addr().unwrap());
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", "exec \"$0\" serve \"$1\" 3<&0 4<&0"])
+        .arg(binary())
+        .arg(DATA)
+        .current_dir(dir.path())
+        .env_clear()
+        .env("LISTEN_FDS", "2")
+        .stdin(OwnedFd::from(socket));
+    let server = TestProcess::spawn(&mut command);
+    assert_eq!(server.url, url);
+    server.wait_for_log("systemd passed several sockets");
+    server.stop();
 }
 
 #[test]

@@ -18,7 +18,8 @@ pub(super) struct BoundSocket {
 /// Takes the socket that systemd passes (`sd_listen_fds(3)`), in which connections wait while the service restarts.
 /// Without one, binds `server.address` and `server.port`.
 pub(super) async fn bind_or_take_socket(server: &Server) -> Result<BoundSocket, GatewayError> {
-    let passed = ListenFd::from_env().take_tcp_listener(0).map_err(|error| {
+    let mut sockets = ListenFd::from_env();
+    let passed = sockets.take_tcp_listener(0).map_err(|error| {
         GatewayError::new(
             ErrorClass::Invalid,
             format!("the socket that systemd passed is not a TCP socket: {error}; check ListenStream= of penstock.socket"),
@@ -43,6 +44,13 @@ pub(super) async fn bind_or_take_socket(server: &Server) -> Result<BoundSocket, 
             format!("the socket that systemd passed is bound to {address}: {why}"),
         )
     })?;
+    if sockets.len() > 1 {
+        tracing::warn!(
+            %address,
+            "systemd passed several sockets, and only the first one is served; connections to the others wait without \
+             an answer. Keep one ListenStream= in penstock.socket."
+        );
+    }
     Ok(BoundSocket { address, listener })
 }
 

@@ -157,7 +157,7 @@ pub(super) fn parse_file(
 }
 
 /// Reads the files in the credentials directory. A file's name is the name of the setting, with or without the
-/// prefix `penstock_`. A trailing line end is not part of the value.
+/// prefix `penstock_`. A byte order mark and a trailing line end are not part of the value.
 pub(super) fn read_credentials(
     sources: &Sources,
     errors: &mut Vec<ConfigError>,
@@ -185,7 +185,7 @@ pub(super) fn read_credentials(
         let origin = format!("credential {}", display_path(&dir.join(&file)));
         match read_optional_file(&dir.join(&file)) {
             Ok(Some(text)) => found.push(FoundValue {
-                value: RawValue::Text(trim_line_end(&text).to_owned()),
+                value: RawValue::Text(trim_value(&text).to_owned()),
                 name,
                 origin,
                 source: SourceKind::Credential,
@@ -233,7 +233,8 @@ pub(super) fn looks_like_setting(name: &str) -> bool {
         && first.len() < name.len()
 }
 
-fn trim_line_end(text: &str) -> &str {
+fn trim_value(text: &str) -> &str {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let text = text.strip_suffix('\n').unwrap_or(text);
     text.strip_suffix('\r').unwrap_or(text)
 }

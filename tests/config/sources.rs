@@ -135,6 +135,9 @@ fn later_sources_win() {
     );
     expect(|m| m.variable("SERVICE_GATEWAYID", "g"), "g", "environment variable SERVICE_GATEWAYID");
     expect(|m| m.credential("service.gateway-id", "h\n"), "h", "credentials/service.gateway-id");
+    // An editor on Windows can write it so.
+    let windows = |m: Machine| m.credential("service.gateway-id", "\u{feff}w\r\n");
+    expect(windows, "w", "credentials/service.gateway-id");
     expect(|m| m.argument("--service.gateway-id=i"), "i", "--service.gateway-id");
 }
 

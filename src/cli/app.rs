@@ -371,7 +371,9 @@ async fn reload_at_hangup(
                         let _ = certificates.send(config).await;
                     }
                     Ok(Err(error)) => {
-                        tracing::error!("{error}; the previous certificate stays in use.");
+                        tracing::error!(
+                            "{error}; the previous certificate stays in use. systemd passes a changed credential only at a restart."
+                        );
                     }
                     Err(error) => tracing::error!(%error, "Reading the certificate again failed; the previous one stays in use."),
                 }

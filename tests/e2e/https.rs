@@ -173,6 +173,13 @@ fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
         server.gateway.log().contains("no certificate in PEM format")
     });
     server.assert_curl_prints(dir.path(), &["--cacert", "second.pem"], "200 2");
+    // So it is with a key in a credential of the unit.
+    std::fs::copy(dir.path().join("first.pem"), dir.path().join("used.pem")).unwrap();
+    signal(server.gateway.id(), "HUP");
+    wait_for("the log says when another key is read", || {
+        let log = server.gateway.log();
+        log.contains("does not match the first certificate") && log.contains("only at a restart")
+    });
 }
 
 #[test]

@@ -24,6 +24,7 @@ use penstock_service::sparql::{self, ChangeRequest, ResultName};
 use penstock_sparql::{DatasetParameters, Query, QueryForm, ResultFormat, Update};
 use salvo::Request;
 use salvo::http::header::VARY;
+use std::ops::ControlFlow;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const SPARQL_QUERY: &str = "application/sparql-query";
@@ -225,7 +226,7 @@ async fn run_query(
     let gateway = call.gateway()?;
     let permit = sparql::acquire_permit(&gateway, call.caller()).await?;
     let deadline = sparql::query_deadline(&gateway);
-    let prepare = move |gateway: &Gateway| {
+    let prepare = move |gateway: &Gateway| -> Result<PreparedQuery, Problem> {
         let query = parse(gateway)?;
         let (media_type, format) = choose_format(query.form())?;
         Ok(PreparedQuery { query, media_type, format })
@@ -233,13 +234,19 @@ async fn run_query(
     let mut prepare: Box<dyn FnOnce(&Gateway) -> Result<PreparedQuery, Problem> + Send> =
         Box::new(prepare);
     if text_bytes <= MAX_SHORT_TEXT_BYTES {
-        let of = |prepared: &PreparedQuery| (&prepared.query, prepared.format);
-        let (prepared, answer) = sparql::try_short_query(&gateway, || prepare(&gateway), of)?;
-        if let Some(answer) = answer {
-            let reply = Reply::bytes(prepared.media_type, answer);
-            return Ok(with_warnings(reply, &prepared.query.warnings()));
+        let tried = sparql::try_short_query(
+            &gateway,
+            || prepare(&gateway),
+            |prepared: &PreparedQuery| (&prepared.query, prepared.format),
+            |prepared, answer| {
+                let reply = Reply::bytes(prepared.media_type, answer);
+                with_warnings(reply, &prepared.query.warnings())
+            },
+        )?;
+        match tried {
+            ControlFlow::Break(reply) => return Ok(reply),
+            ControlFlow::Continue(prepared) => prepare = Box::new(move |_| Ok(prepared)),
         }
-        prepare = Box::new(move |_| Ok(prepared));
     }
     stream_answer(call.req, WriteLimit::Until(deadline.clone()), move |writer| {
         let _permit = permit;

@@ -1,6 +1,6 @@
 //! SPARQL: queries, updates, and single graphs.
 //!
-//! A query runs on a thread of its own, on one snapshot. An update and a write of a graph are one commit, which passes
+//! A query runs on one snapshot, and on a thread of its own unless it is short. An update and a write of a graph are one commit, which passes
 //! everything that an ingestion passes.
 mod permits;
 mod preview;
@@ -41,6 +41,7 @@ use permits::SparqlPermits;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -140,25 +141,31 @@ pub fn run_query(
     log_result(started, evaluate(query, &snapshot, context, format, output), |rows| *rows)
 }
 
-/// Parses a short query and answers it on the calling thread, if it reads little: handing it over to a thread and back
-/// takes longer than that. `parse` runs on a stack as large as that of a query thread. Blocking, for a few milliseconds.
-pub fn try_short_query<Q, E: From<GatewayError>>(
+/// Parses a query and answers it on the calling thread, if it reads little: handing it over to a thread and back takes
+/// longer than that. Returns the query if it does not. All runs on a stack as large as that of a query thread: `parse`, which
+/// returns the query with what belongs to it, `of`, which finds it in that, and `finish`, which turns both and the results into
+/// the answer. Blocking, for a few milliseconds.
+///
+/// # Errors
+/// Those of `parse` and of [`run_query`]; `ErrorClass::Internal` if the machine has no memory for the stack.
+pub fn try_short_query<Q, A, E: From<GatewayError>>(
     gateway: &Gateway,
     parse: impl FnOnce() -> Result<Q, E>,
     of: impl FnOnce(&Q) -> (&Query, ResultFormat),
-) -> Result<(Q, Option<Vec<u8>>), E> {
-    let run = || {
+    finish: impl FnOnce(Q, Vec<u8>) -> A,
+) -> Result<ControlFlow<A, Q>, E> {
+    let run = || -> Result<ControlFlow<A, Q>, E> {
         let parsed = parse()?;
         let (query, format) = of(&parsed);
         let started = Instant::now();
-        let snapshot = gateway.store.snapshot()?;
+        let snapshot = gateway.store.snapshot().map_err(GatewayError::from)?;
         let Some(result) = evaluate_short(query, &snapshot, limits_of(gateway), format) else {
-            return Ok((parsed, None));
+            return Ok(ControlFlow::Continue(parsed));
         };
-        let result = log_result(started, result, |(rows, _)| *rows)?;
-        Ok((parsed, Some(result.1)))
+        let (_, results) = log_result(started, result, |(rows, _)| *rows)?;
+        Ok(ControlFlow::Break(finish(parsed, results)))
     };
-    run_in_place(|| run_on_query_stack(run))
+    run_in_place(|| run_on_query_stack(run))?
 }
 
 fn log_result<T>(
@@ -169,7 +176,8 @@ fn log_result<T>(
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match &result {
         Ok(answer) => {
-            tracing::debug!(rows = count_rows(answer), duration_ms, "A SPARQL query was answered.");
+            let rows = count_rows(answer);
+            tracing::debug!(rows, duration_ms, "A SPARQL query was answered.");
         }
         Err(error) => {
             tracing::info!(cause = error.detail, duration_ms, "A SPARQL query failed.");

@@ -21,6 +21,8 @@ const REGEX_SIZES: [usize; 5] = [2 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20]
 /// The maximum product of a compiled pattern's bytes and the text's bytes. The time of a match is at most proportional
 /// to it.
 const MAX_REGEX_WORK: u64 = 2 << 30;
+/// The same for a short query, which may take about a millisecond.
+const MAX_SHORT_REGEX_WORK: u64 = 2 << 20;
 
 /// Returns the function that replaces one of SPARQL.
 pub(crate) fn find_replacement(function: &Function) -> Option<Function> {
@@ -120,7 +122,7 @@ fn concat(texts: &[Term], budget: &Budget) -> Option<Term> {
 fn match_regex(arguments: &[Term], cache: &RegexCache, budget: &Budget) -> Option<Term> {
     let [text, pattern, flags @ ..] = arguments else { return None };
     let (text, _) = read_string(text)?;
-    let regex = cache.compile(pattern, flags.first(), text.len())?;
+    let regex = cache.compile(pattern, flags.first(), text.len(), budget)?;
     budget.check();
     let is_match = regex.is_match(text);
     budget.check_time();
@@ -132,7 +134,7 @@ fn replace(arguments: &[Term], cache: &RegexCache, budget: &Budget) -> Option<Te
     let [text, pattern, replacement, flags @ ..] = arguments else { return None };
     let (text, language) = read_string(text)?;
     let replacement = read_plain_string(replacement)?;
-    let regex = cache.compile(pattern, flags.first(), text.len())?;
+    let regex = cache.compile(pattern, flags.first(), text.len(), budget)?;
     if regex.is_match("") {
         return None;
     }
@@ -213,7 +215,13 @@ struct Compiled {
 
 impl RegexCache {
     /// Returns the compiled pattern; `None` if it is not valid. Aborts if matching a text of `bytes` could take long.
-    fn compile(&self, pattern: &Term, flags: Option<&Term>, bytes: usize) -> Option<Regex> {
+    fn compile(
+        &self,
+        pattern: &Term,
+        flags: Option<&Term>,
+        bytes: usize,
+        budget: &Budget,
+    ) -> Option<Regex> {
         let pattern = read_plain_string(pattern)?;
         let flags = flags.map_or(Some(""), read_plain_string)?;
         let mut last = self.0.lock();
@@ -221,7 +229,11 @@ impl RegexCache {
             Some(last) if last.pattern == pattern && last.flags == flags => last,
             last => last.insert(compile(pattern, flags)),
         };
-        if (compiled.size as u64).saturating_mul(bytes as u64) > MAX_REGEX_WORK {
+        let work = (compiled.size as u64).saturating_mul(bytes as u64);
+        if work > MAX_SHORT_REGEX_WORK {
+            budget.abort_short_query();
+        }
+        if work > MAX_REGEX_WORK {
             abort(GatewayError::new(
                 ErrorClass::Invalid,
                 format!(

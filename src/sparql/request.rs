@@ -55,7 +55,7 @@ pub struct Query {
 
 impl Query {
     /// Parses a query (SPARQL 1.1 Query). The well-known prefixes need no declaration. Call it on a thread of
-    /// [`crate::spawn_query_thread`].
+    /// [`crate::spawn_query_thread`] or in [`crate::run_on_query_stack`].
     ///
     /// # Errors
     /// [`ErrorClass::Malformed`] with line and column, also if it is nested too deeply; [`ErrorClass::TooLarge`].

@@ -127,6 +127,7 @@ impl Fixture {
             let query = Query::parse(&with_prefix(text), &DatasetParameters::default()).unwrap();
             evaluate_short(&query, &snapshot, LIMITS, format).map(Result::unwrap).is_some()
         })
+        .unwrap()
     }
 
     /// Returns the pattern that the evaluator gets for a group.

@@ -1,6 +1,8 @@
 //! The threads that parse and evaluate requests.
 use crate::budget::begin_request;
 use parking_lot::{Mutex, MutexGuard};
+use penstock_base::error::GatewayError;
+use penstock_base::unwind::catch;
 use std::io;
 use std::sync::mpsc::{SendError, Sender, channel};
 use std::thread::{Builder, ThreadId};
@@ -49,10 +51,16 @@ pub fn spawn_query_thread(work: impl FnOnce() + Send + 'static) -> io::Result<()
 }
 
 /// Runs short work on the calling thread, on a stack as large as that of [`spawn_query_thread`].
-pub fn run_on_query_stack<T>(work: impl FnOnce() -> T) -> T {
-    stacker::grow(STACK_BYTES, || {
-        begin_request();
-        work()
+///
+/// # Errors
+/// [`ErrorClass::Internal`](penstock_base::error::ErrorClass::Internal) if the machine has no memory for the stack.
+pub fn run_on_query_stack<T>(work: impl FnOnce() -> T) -> Result<T, GatewayError> {
+    // Without memory for the stack, stacker panics.
+    catch("the SPARQL request", || {
+        Ok(stacker::grow(STACK_BYTES, || {
+            begin_request();
+            work()
+        }))
     })
 }
 

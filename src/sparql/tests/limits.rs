@@ -67,6 +67,9 @@ fn a_query_is_short_that_reads_and_returns_little() {
     };
     assert!(store.is_short(&select(12)), "its result has 40,960 bytes");
     assert!(!store.is_short(&select(14)), "its result has 163,840 bytes");
+    let regex = |text: &str| format!("SELECT ?x {{ BIND(REGEX('{text}', '(a|b)+c') AS ?x) }}");
+    assert!(store.is_short(&regex("aab")));
+    assert!(!store.is_short(&regex(&"a".repeat(4_000))), "a match may take long");
 }
 
 #[test]

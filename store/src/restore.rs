@@ -96,6 +96,11 @@ impl<'a> NewStore<'a> {
         counters: &'a [&'a str],
     ) -> Result<Self, Error> {
         let (id, sequence) = (journal::new_id(), plan.sequence.saturating_add(plan.jump));
+        if sequence >= LOADING_SEQUENCE {
+            let what =
+                format!("its newest commit would get the number {sequence}, which cannot be");
+            return Err(Corruption { path: dir.to_owned(), offset: 0, what }.into());
+        }
         journal::make_segment(&folder.path, &id, sequence + 1, plan.format)?;
         let base = NewBase::begin(&folder.path, &id, sequence, plan.format)?;
         let (last, restored) = (BTreeMap::new(), Backup { sequence: 0, quads: 0, documents: 0 });

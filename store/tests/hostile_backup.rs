@@ -2,7 +2,7 @@
 //! that no store can continue is refused too.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use penstock_store::{BackupFile, Error};
+use penstock_store::{BackupFile, Error, Format, NewStore, NewStorePlan};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -107,4 +107,8 @@ fn a_backup_of_a_sequence_that_cannot_continue_is_refused() {
             assert!(is_possible || matches!(read, Err(Error::Corrupt(_))), "{read:?}");
         }
     }
+    // The number of the era decides how far a restore from the continuous backup jumps.
+    let plan = NewStorePlan { format: Format::NEWEST, sequence: 1, jump: u64::MAX };
+    let begun = NewStore::begin(&dir.path().join("jumped"), plan, &[]).map(drop);
+    assert!(matches!(begun, Err(Error::Corrupt(_))), "{begun:?}");
 }

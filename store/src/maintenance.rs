@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The delay before a failed attempt is retried.
 const RETRY_DELAY: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 60_000 });
 /// The number of delays after which a compaction that the disk had no space for is retried, even if no more is free.
-const MAX_DELAYS_WITHOUT_SPACE: u32 = 60;
+const MAX_DELAYS_WITHOUT_SPACE: u32 = if cfg!(test) { 6_000 } else { 60 };
 
 impl StoreInner {
     /// Maintains the journal while there is something to do and the store is not closing.

@@ -180,7 +180,7 @@ mod tests {
         add(&store);
         // Too many have each of the values for them to be collected.
         let having = [("type", "Thing"), ("link", "other")];
-        let having = having.map(|(predicate, object)| (iri(predicate), iri(object).into()));
+        let having = having.map(|(predicate, object)| (iri(predicate), Term::from(iri(object))));
         let filter = SubjectFilter {
             graph: Some(iri("g").into()),
             having: having.into(),

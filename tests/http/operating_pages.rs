@@ -117,6 +117,12 @@ async fn an_export_is_shown_as_a_table_and_compared_with_the_one_before() {
         r#"uri=urn%3Apump%3A4">four</a>"#,
     ]);
     server.get(&format!("/admin/exports/{second}?show=all")).await.expect(400);
+
+    let page = server.page(&format!("/admin/exports/{second}")).await;
+    assert!(page.contains("\">Pump</a></dd>"), "{page}");
+    server.delete("/api/v1/business-objects/Pump").await.expect(204);
+    let page = server.page(&format!("/admin/exports/{second}")).await;
+    assert!(page.contains("<dd>Pump (deleted)</dd>"), "{page}");
 }
 
 /// Waits until this many exports are recorded and all of them are delivered. Returns their ids, the newest first.

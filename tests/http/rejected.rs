@@ -216,3 +216,20 @@ async fn the_pages_show_correct_retry_and_delete_dead_letters() {
     get(&page(2)).await.expect(404);
     assert_eq!(server.get("/api/v1/status").await.json()["rejected"]["deadLetters"], 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_keeps_a_corrected_text_if_the_business_object_was_deleted_meanwhile() {
+    let server = TestApp::with_pumps().await;
+    let answer = skip(&server, &json!([{"name": 1}])).await;
+    let page = format!("/admin/rejected/{}", answer["rejected"][0]["id"].text());
+    let shown = server.page(&page).await;
+    assert!(shown.contains("\">Pump</a></dd>"), "{shown}");
+    server.delete("/api/v1/business-objects/Pump").await.expect(204);
+    let shown = server.page(&page).await;
+    assert!(shown.contains("<dd>Pump (deleted)</dd>"), "{shown}");
+    let retry = format!("{page}/retry");
+    let refused = server.form(&retry, &[("text", "{\"name\": \"mine\"}")]).await.expect(404).text();
+    refused.has_all(&["has been deleted meanwhile", "mine&#34;}</textarea>"]);
+    server.form(&format!("{page}/delete"), &[("x", "1")]).await.expect(303);
+    server.form(&retry, &[("text", "{}")]).await.expect(404);
+}

@@ -89,6 +89,8 @@ struct One {
     frame: Frame,
     entry: Export,
     by: Option<String>,
+    /// Whether the Business Object still exists.
+    is_defined: bool,
     content: Shown,
     /// The first objects; the error says why there are none.
     table: Result<FileTable, String>,
@@ -241,6 +243,7 @@ fn build_page(frame: Frame, gateway: &Gateway, by: &Caller, preview: ExportPrevi
     let may = frame.may(Role::Admin);
     One {
         by: entry.pushed_by.as_deref().map(|id| words::name_requester(gateway, by, id)),
+        is_defined: gateway.catalogue.check_exists(&entry.business_object).is_ok(),
         may_retry: may && (waits || entry.status == ExportStatus::Parked),
         may_park: may && waits,
         may_replay: may && is_kept && entry.status == ExportStatus::Delivered,

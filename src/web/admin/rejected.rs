@@ -43,6 +43,8 @@ struct List {
 /// A dead letter in the list.
 struct Row {
     letter: DeadLetter,
+    /// Whether the Business Object still exists.
+    is_defined: bool,
     /// Its errors, in words.
     errors: Vec<String>,
     sender: String,
@@ -66,6 +68,7 @@ impl Row {
         Self {
             errors: errors.map(|error| Finding::from(error).to_string()).collect(),
             sender: describe_origin(&letter.origin, gateway, by),
+            is_defined: gateway.catalogue.check_exists(&letter.business_object).is_ok(),
             letter,
         }
     }
@@ -168,9 +171,8 @@ pub(crate) async fn retry_dead_letter(req: &mut Request, depot: &mut Depot) -> P
     });
     match retried.await? {
         Ok(_) => Ok(PageReply::redirect("/admin/rejected", "The object was ingested.")),
-        Err(error) if error.class == ErrorClass::NotFound => Err(error.into()),
         Err(error) => {
-            // It has the new errors now.
+            // It has the new errors now, unless somebody else has retried or deleted it meanwhile.
             let found = read_letter(req, depot).await?;
             build_page(req, depot, found, corrected, FormErrors::from_error(error, &[]))
         }

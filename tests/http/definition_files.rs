@@ -67,6 +67,8 @@ async fn the_pages_of_a_definition_from_a_file_are_read_only() {
         assert!(shown.contains(&notice), "{path}: {shown}");
         assert!(!shown.contains("class=\"danger\""), "{path}: {shown}");
     }
+    let list = admin.page("/admin/business-objects").await;
+    assert!(list.contains(&pumps) && !list.contains(&format!("{pumps}/edit")), "{list}");
     let editor = admin.page(&format!("{pumps}/edit")).await;
     assert!(editor.contains("The file plant.yaml of") && !editor.contains(">Save<"), "{editor}");
     let group = admin.page("/admin/groups/leaders").await;

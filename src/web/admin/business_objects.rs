@@ -51,6 +51,7 @@ struct Row {
     schedule: String,
     /// Its last export.
     last: Option<Export>,
+    may_edit: bool,
 }
 
 #[derive(Template)]
@@ -113,10 +114,19 @@ pub(crate) async fn list_business_objects(req: &mut Request, depot: &mut Depot) 
     let frame = Frame::new(req, depot, Section::BusinessObjects);
     let gateway = gateway(depot)?;
     let mut last = business_objects::list_last_exports(&gateway).await?;
-    let row = |compiled: Arc<Compiled>| Row {
-        schedule: describe_schedule(&compiled.object.definition),
-        last: last.remove(&compiled.object.id),
-        compiled,
+    let is_admin = frame.may(Role::Admin);
+    let row = |compiled: Arc<Compiled>| {
+        let BusinessObject { id, definition, deleting, .. } = &compiled.object;
+        let is_in_file = || {
+            let (kind, name) = (DefinitionKind::BusinessObject, &definition.name);
+            definitions::find_source_file(&gateway, kind, name).is_some()
+        };
+        Row {
+            schedule: describe_schedule(definition),
+            last: last.remove(id),
+            may_edit: is_admin && deleting.is_none() && !is_in_file(),
+            compiled,
+        }
     };
     let rows: Vec<Row> = gateway.catalogue.list().into_iter().map(row).collect();
     let is_deleting = rows.iter().any(|row| row.compiled.object.deleting.is_some());

@@ -7,11 +7,13 @@
 const MIN_INTERVAL = 1000;
 const MAX_INTERVAL = 15000;
 
+const prefix = document.documentElement.dataset.prefix;
+
 function refreshOnEvents(elements) {
   let timer = 0;
   let last = Date.now();
+  let current = last;
   let hasLeft = false;
-  const prefix = document.documentElement.dataset.prefix;
 
   async function refresh() {
     timer = 0;
@@ -25,22 +27,39 @@ function refreshOnEvents(elements) {
       for (const address of addresses) {
         const answer = await fetch(address, { headers: { Accept: 'text/html', 'X-Penstock-Live': 'true' } });
         const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
-        if (answer.redirected || [401, 404].includes(answer.status)) return leave();
-        if (!answer.ok) return;
+        if (answer.redirected || [401, 404].includes(answer.status)) return leave(answer.status !== 404);
+        if (!answer.ok) return showStale(`The gateway answered with status ${answer.status}.`);
         for (const id of elements) replaceContent(document.getElementById(id), page.getElementById(id));
       }
-      document.body.classList.remove('stale');
+      current = last;
+      showStale('');
       setTabStops();
     } catch {
-      document.body.classList.add('stale');
+      showStale('The gateway does not respond.');
     }
   }
 
+  // Says why the live parts of the page are of an earlier time; without a reason they are current.
+  function showStale(why) {
+    document.body.classList.toggle('stale', Boolean(why));
+    let notice = document.getElementById('stale');
+    if (!why) return notice?.remove();
+    if (!notice) {
+      notice = document.createElement('p');
+      notice.id = 'stale';
+      notice.className = 'notice warn';
+      notice.setAttribute('role', 'status');
+      document.getElementById('main').prepend(notice);
+    }
+    const words = `${why} This page shows the state of ${new Date(current).toISOString().slice(11, 19)} UTC.`;
+    if (notice.textContent !== words) notice.textContent = words;
+  }
+
   // The session has ended, or the content is gone: the page says so after a reload. What somebody has typed is not lost.
-  function leave() {
+  function leave(isSessionOver) {
     const fields = [...document.querySelectorAll('main :is(input, textarea)')];
     if (document.querySelector('main [data-live]') && fields.every((field) => field.value === field.defaultValue)) return location.reload();
-    document.body.classList.add('stale');
+    showStale(isSessionOver ? 'Your session has ended.' : 'What this page shows does not exist any more.');
     hasLeft = true;
     clearInterval(clock);
   }

@@ -20,8 +20,9 @@ export async function browse(options, test) {
     if (late) await context.route(`${gateway}/**/*.{css,js}`, (route) => setTimeout(() => route.continue().catch(() => {}), late));
     context.on('page', (page) => {
       page.on('console', (message) => {
-        // Statuses of responses are no errors here: tests assert them where they matter.
-        if (message.type() === 'error' && page.url().startsWith(gateway) && !message.text().includes('the server responded with a status')) faults.push(message.text());
+        // Statuses of responses are no errors here, nor is a network that a test takes away: tests assert them where they matter.
+        const isAsserted = ['the server responded with a status', 'net::ERR_INTERNET_DISCONNECTED'].some((words) => message.text().includes(words));
+        if (message.type() === 'error' && page.url().startsWith(gateway) && !isAsserted) faults.push(message.text());
       });
       page.on('pageerror', (error) => faults.push(String(error)));
       page.on('request', (request) => {

@@ -78,7 +78,10 @@ async fn errors_are_pages_for_browsers_and_problems_for_programs() {
     server.get_with("/api/v1/users", &[session, HTML]).await.problem(403);
     // A form of an ended session gets 401, and a page with a link to the sign-in.
     let over = connect(server.address, "POST", NEW, &[HTML, FORM], "name=Tank").await.expect(401);
-    assert!(over.text().contains("href=\"/login?return=/admin\""), "{}", over.text());
+    over.text().has_all(&[
+        "href=\"/login?return=/admin\"",
+        "sign in in another tab, and reload this page",
+    ]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

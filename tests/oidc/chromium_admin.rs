@@ -73,6 +73,11 @@ async fn a_browser_suffices_from_the_first_start_to_a_delivered_export() {
 }
 
 #[tokio::test]
+async fn typed_text_is_not_lost_without_the_gateway_or_the_session() {
+    run_script_on_new_gateway("drafts.mjs").await;
+}
+
+#[tokio::test]
 async fn a_blocked_target_is_understood_and_repaired() {
     run_script_on_new_gateway("repair.mjs").await;
 }

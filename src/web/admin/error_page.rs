@@ -5,8 +5,12 @@ use askama::Template;
 use penstock_http::origin::origin;
 use penstock_http::problem::{ErrorPage, Problem};
 use penstock_http::return_path::sign_in_location;
-use salvo::http::StatusCode;
+use salvo::http::{Method, StatusCode};
 use salvo::{Depot, Request, Response};
+
+/// How a form of an ended session is kept: a browser sends it again when the page that answered it is reloaded.
+const SEND_AGAIN: &str =
+    "Nothing was saved. To send the form again, sign in in another tab, and reload this page.";
 
 #[derive(Template)]
 #[template(path = "admin/fault.html")]
@@ -37,7 +41,9 @@ fn show_error_page(problem: Problem, req: &Request, depot: &Depot, res: &mut Res
         let page = Page { frame, heading, detail: problem.detail(), findings };
         frame::show_page_with_status(res, depot, status, &page);
     } else {
-        let lines = [problem.detail()];
+        let is_form = status == StatusCode::UNAUTHORIZED && *req.method() == Method::POST;
+        let lines: Vec<_> =
+            is_form.then_some(SEND_AGAIN).into_iter().chain([problem.detail()]).collect();
         let link = sign_in_location(origin(depot), "/admin");
         let page = Message::new(&origin(depot).prefix, heading, &lines);
         sign_in::show_page(res, status, &page.with_link(&link, "Sign in"));

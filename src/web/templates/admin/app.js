@@ -100,6 +100,65 @@ function refreshOnEvents(elements) {
 const elements = [...document.querySelectorAll('[data-live]')].map((element) => element.id);
 if (elements.length) refreshOnEvents(elements);
 
+// Asks the user before unsaved changes in a form with `data-unsaved` are lost. A form that was refused has them already.
+const kept = document.querySelector('form[data-unsaved]');
+let hasUnsaved = Boolean(kept?.dataset.unsaved);
+kept?.addEventListener('input', () => { hasUnsaved = true; });
+addEventListener('beforeunload', (event) => { if (hasUnsaved) event.preventDefault(); });
+
+// A form with typed text is sent only if the gateway responds and the session lasts: otherwise the browser would leave the
+// page, and the text would be lost.
+const MAX_WAIT = 10000;
+let admitted = null;
+
+async function findObstacle() {
+  try {
+    const answer = await fetch(`${prefix}/admin/changes/to-approve`, { headers: { Accept: 'text/html' }, signal: AbortSignal.timeout(MAX_WAIT) });
+    if (answer.redirected) return ['Your session has ended, and nothing was sent. ', linkToSignIn(), ', then send the form again.'];
+    return answer.ok ? null : [`The gateway answered with status ${answer.status}, and nothing was sent. Try again in a moment.`];
+  } catch {
+    return ['The gateway does not respond, and nothing was sent. Try again when it does.'];
+  }
+}
+
+function linkToSignIn() {
+  const link = document.createElement('a');
+  link.href = `${prefix}/login`;
+  link.target = '_blank';
+  link.textContent = 'Sign in in another tab';
+  return link;
+}
+
+addEventListener('submit', async (event) => {
+  const { target: form, submitter } = event;
+  const isTyped = form.method === 'post' && form.querySelector('textarea, input:not([type=hidden])');
+  if (event.defaultPrevented || !isTyped) return;
+  if (form === admitted) {
+    hasUnsaved = false;
+    return;
+  }
+  event.preventDefault();
+  if (form.ariaBusy === 'true') return;
+  form.ariaBusy = 'true';
+  document.getElementById('unsent')?.remove();
+  const obstacle = await findObstacle();
+  form.ariaBusy = null;
+  if (obstacle) {
+    const notice = document.createElement('p');
+    notice.id = 'unsent';
+    notice.className = 'notice fault';
+    notice.setAttribute('role', 'alert');
+    notice.tabIndex = -1;
+    notice.append(...obstacle);
+    form.append(notice);
+    notice.focus();
+    return;
+  }
+  admitted = form;
+  form.requestSubmit(submitter);
+  admitted = null;
+});
+
 // Buttons that copy the text of the element in their `data-copy`. Without script the text can be selected.
 for (const button of document.querySelectorAll('[data-copy]')) {
   const source = document.getElementById(button.dataset.copy);

@@ -87,12 +87,6 @@ form.addEventListener('click', (event) => {
   selectPlace(config, Number(link.dataset.line), Number(link.dataset.column));
 });
 
-// Asks the user before unsaved changes are lost.
-let changed = false;
-form.addEventListener('input', () => { changed = true; });
-form.addEventListener('submit', () => { changed = false; });
-addEventListener('beforeunload', (event) => { if (changed) event.preventDefault(); });
-
 // Removes the button Check, which the Enter key in a field would press.
 form.querySelector('.without-script').remove();
 markLines();

@@ -17,9 +17,3 @@ form.addEventListener('click', (event) => {
   event.preventDefault();
   selectPlace(text, Number(link.dataset.line), Number(link.dataset.column));
 });
-
-// Asks the user before unsaved changes are lost.
-let changed = false;
-form.addEventListener('input', () => { changed = true; });
-form.addEventListener('submit', () => { changed = false; });
-addEventListener('beforeunload', (event) => { if (changed) event.preventDefault(); });

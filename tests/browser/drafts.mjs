@@ -61,6 +61,15 @@ await browse({}, async (page, context) => {
 
 await browse({}, async (page) => {
   await signIn(page, people.Admin, `/admin/business-objects/${id}/edit`);
+  await page.getByText('The mapping is valid').waitFor();
+  // The verdict about an earlier text does not stay when a check fails, and the check is repeated.
+  const sample = page.getByLabel('Sample data');
+  await page.route('**/business-objects/check', (route) => route.fulfill({ status: 503, body: '' }), { times: 1 });
+  const checked = answers(page, '/check');
+  await sample.fill('{"name": "P-9"}');
+  await checked;
+  await page.getByRole('status').getByText('The gateway answered with status 503. The check continues when it can.').waitFor();
+  await page.getByText('The sample matches').waitFor();
   // A form that was refused is still unsaved.
   await page.getByLabel('Schedule').fill('every day');
   await page.getByRole('button', { name: 'Save' }).click();

@@ -4,6 +4,8 @@ import { connectCompletion } from './complete.js';
 import { connectLines, numberLines, selectPlace } from './lines.js';
 
 const PAUSE = 400;
+// Until a check that failed is repeated.
+const RETRY = 5000;
 const form = document.getElementById('editor');
 const config = document.getElementById('config');
 const sample = document.getElementById('sample');
@@ -40,10 +42,11 @@ async function requestCheck() {
   pending = request;
   try {
     const answer = await fetch(form.dataset.check, { method: 'POST', body: new URLSearchParams(new FormData(form)), signal: request.signal });
-    if (!answer.ok) {
-      if (answer.status === 401) showMessage('Your session has ended. Copy what you have written, and sign in again.');
-      return;
-    }
+    if (answer.status === 401) return showMessage('Your session has ended. Copy what you have written, and sign in again.');
+    if (answer.status === 413) return showMessage('The form is too large to be checked. Shorten the sample data.');
+    const why = `The gateway answered with status ${answer.status}.`;
+    if (answer.status === 429 || answer.status >= 500) return retryLater(why);
+    if (!answer.ok) return showMessage(why);
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
     const fresh = page.getElementById('checked');
     const old = document.getElementById('checked');
@@ -56,8 +59,14 @@ async function requestCheck() {
     document.getElementById('runs').replaceWith(document.adoptNode(page.getElementById('runs')));
     markLines();
   } catch (error) {
-    if (error.name !== 'AbortError') showMessage('The gateway does not respond. The check continues when it does.');
+    if (error.name !== 'AbortError') retryLater('The gateway does not respond.');
   }
+}
+
+function retryLater(why) {
+  showMessage(`${why} The check continues when it can.`);
+  clearTimeout(timer);
+  timer = setTimeout(requestCheck, RETRY);
 }
 
 function showMessage(words) {
@@ -65,7 +74,11 @@ function showMessage(words) {
   line.className = 'verdict warn';
   line.setAttribute('role', 'status');
   line.textContent = words;
-  document.getElementById('checked').replaceChildren(line);
+  const checked = document.getElementById('checked');
+  checked.replaceChildren(line);
+  // The marks are of an earlier text.
+  checked.dataset.lines = '';
+  markLines();
 }
 
 function checkSoon() {

@@ -238,3 +238,23 @@ async fn too_many_failures_delay_only_their_sender() {
     server.post(USERS, &bob).await.expect(201);
     sign_in(&server, "bob", PASSWORD).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_that_is_sent_again_reverts_nothing_that_another_admin_has_saved() {
+    let server = TestApp::plain().await;
+    let made = server.post(USERS, &ada()).await.expect(201);
+    let page = format!("/admin/users/{}", made.json()["id"].text());
+    let mut fields =
+        [("email", "Ada@plant.example"), ("roles", "User"), ("enabled", "true"), ("version", "1")];
+    server.form(&page, &fields).await.expect(303);
+    fields[1].1 = "Admin";
+    let refused = server.form(&page, &fields).await.expect(412).text();
+    refused.has_all(&[
+        "Another user has changed this account in the meantime.",
+        "name=\"version\" value=\"1\"",
+        "<option value=\"Admin\" selected>",
+    ]);
+    server.form(&page, &fields).await.expect(412);
+    let shown = server.page(&page).await;
+    shown.has_all(&["name=\"version\" value=\"2\"", "<option value=\"User\" selected>"]);
+}

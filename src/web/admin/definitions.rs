@@ -291,16 +291,22 @@ pub(super) fn taken_name_error(kind: DefinitionKind) -> GatewayError {
     GatewayError::with_findings(ErrorClass::PreconditionFailed, NOT_SAVED, findings)
 }
 
+/// Describes why a form was refused whose version is no longer the stored one. The form keeps its version, so that sending
+/// it again overwrites nothing either.
+pub(super) fn describe_conflict(label: &str) -> String {
+    format!(
+        "Another user has changed this {label} in the meantime. Your changes are not saved. Copy them, and open the page \
+         again."
+    )
+}
+
 /// Returns the errors of a definition that was refused.
 fn describe_refusal<K: DefinitionPages>(mut error: GatewayError, is_new: bool) -> FormErrors {
     let label = K::KIND.label();
     match error.class {
         ErrorClass::PreconditionFailed if is_new => error = taken_name_error(K::KIND),
         ErrorClass::PreconditionFailed => {
-            error.detail = format!(
-                "Another user has changed this {label} in the meantime. Your changes are not saved. Copy them, and open \
-                 the page again."
-            );
+            error.detail = describe_conflict(label);
         }
         ErrorClass::Invalid if !error.findings.is_empty() => {
             NOT_SAVED.clone_into(&mut error.detail);

@@ -1,4 +1,5 @@
 //! `/admin/users`: the accounts.
+use super::definitions::describe_conflict;
 use super::form::{Form, FormErrors, NOT_SAVED, take_form};
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::labels;
@@ -88,6 +89,7 @@ pub(super) fn fill_form(account: &Account) -> Form {
         ("organization", account.organization.clone()),
         ("roles", Some(account.role.name().to_owned())),
         ("enabled", account.enabled.then(String::new)),
+        ("version", Some(account.version.to_string())),
     ])
 }
 
@@ -234,7 +236,10 @@ pub(crate) async fn change_user(req: &mut Request, depot: &mut Depot) -> PageRes
             let words = format!("The account {} was changed.", account.email);
             PageReply::redirect(page_path(&account), words)
         }
-        Err(error) => {
+        Err(mut error) => {
+            if error.class == ErrorClass::PreconditionFailed {
+                error.detail = describe_conflict("account");
+            }
             build_user_page(req, depot, account, form, FormErrors::from_error(error, FIELDS))
         }
     })

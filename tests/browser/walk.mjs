@@ -9,6 +9,9 @@ await furnish();
 const { ask, close } = await api(people.Admin);
 await assess(ask);
 await ask('POST', '/api/v1/views', { name: 'Fast pumps', businessObject: 'Pump', filters: [{ field: 'flow', test: 'after', value: '10' }], shared: true });
+// Texts without a space, as long as they may be, make no page wider than the screen.
+await ask('POST', '/api/v1/views', { name: 'Long', businessObject: 'Pump', filters: [{ field: 'name', test: 'eq', value: 'W'.repeat(900) }], shared: true });
+await ask('POST', '/api/v1/api-keys', { name: 'k'.repeat(200), role: 'User' });
 await propose(ask);
 const ids = await identify(ask);
 await close();

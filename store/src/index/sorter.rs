@@ -139,7 +139,7 @@ impl Sorter {
             let others = rest.split_off(rest.len().min(MAX_MERGED_RUNS));
             let neighbours = SortedRecords { runs: std::mem::replace(&mut rest, others) };
             let mut run = self.begin_run()?;
-            neighbours.read()?.for_each(&mut |key, value| run.push(key, value))?;
+            neighbours.read()?.for_each(|key, value| run.push(key, value))?;
             self.end_run(run)?;
         }
         Ok(())
@@ -249,7 +249,7 @@ impl Merge {
     /// Passes each record to `visit`, in order.
     fn for_each(
         mut self,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), Error>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         while let Some(mut run) = self.runs.peek_mut() {
             visit(&run.key, &run.value)?;

@@ -213,6 +213,9 @@ struct PreparedQuery {
     format: ResultFormat,
 }
 
+/// Parses a query, unless it is parsed already.
+type Prepare = Box<dyn FnOnce(&Gateway) -> Result<PreparedQuery, Problem> + Send>;
+
 /// Waits for a permit, and runs a query: a short one at once, all others on a thread of their own. The answer ends early
 /// if its client is too slow.
 async fn run_query(
@@ -231,8 +234,7 @@ async fn run_query(
         let (media_type, format) = choose_format(query.form())?;
         Ok(PreparedQuery { query, media_type, format })
     };
-    let mut prepare: Box<dyn FnOnce(&Gateway) -> Result<PreparedQuery, Problem> + Send> =
-        Box::new(prepare);
+    let mut prepare: Prepare = Box::new(prepare);
     if text_bytes <= MAX_SHORT_TEXT_BYTES {
         let tried = sparql::try_short_query(
             &gateway,

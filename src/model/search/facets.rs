@@ -224,26 +224,23 @@ impl Counter<'_> {
             }
             Counted::Values(order, counts) => {
                 let name = name_value(*order, text);
-                match counts.get_mut(&*name) {
-                    Some(known) => {
-                        // Otherwise the object has it twice, such as in two nested objects.
-                        if known.last != self.objects {
-                            known.count += 1;
-                            known.last = self.objects;
-                            self.is_shared = true;
-                        }
-                        if let Some(kept) = &mut known.text
-                            && *text < **kept
-                        {
-                            *kept = text.into();
-                        }
+                if let Some(known) = counts.get_mut(&*name) {
+                    // Otherwise the object has it twice, such as in two nested objects.
+                    if known.last != self.objects {
+                        known.count += 1;
+                        known.last = self.objects;
+                        self.is_shared = true;
                     }
-                    None => {
-                        let is_number = matches!(name, Cow::Owned(_));
-                        let text = is_number.then(|| text.into());
-                        let first = ValueCount { count: 1, last: self.objects, text };
-                        counts.insert(name.into_owned(), first);
+                    if let Some(kept) = &mut known.text
+                        && *text < **kept
+                    {
+                        *kept = text.into();
                     }
+                } else {
+                    let is_number = matches!(name, Cow::Owned(_));
+                    let text = is_number.then(|| text.into());
+                    let first = ValueCount { count: 1, last: self.objects, text };
+                    counts.insert(name.into_owned(), first);
                 }
                 if text.len() > MAX_VALUE_BYTES || counts.len() > MAX_COUNTED_VALUES {
                     self.content = Counted::TooMany;

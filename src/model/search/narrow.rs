@@ -63,7 +63,9 @@ impl CandidateSource {
             Self::Set(_) => {}
             Self::Listing(filter) | Self::Prefixed(filter, _) => filter.deadline = Some(deadline),
             Self::Merged(filters) => {
-                filters.iter_mut().for_each(|filter| filter.deadline = Some(deadline));
+                for filter in &mut filters {
+                    filter.deadline = Some(deadline);
+                }
             }
         }
     }

@@ -96,9 +96,14 @@ struct One {
     table: Result<FileTable, String>,
     /// The difference to the export before, on its part of the page; the error says why there is none.
     difference: Option<Result<ShownDifference, String>>,
-    may_retry: bool,
-    may_park: bool,
-    may_replay: bool,
+    may: Steps,
+}
+
+/// What may be done with an export now.
+struct Steps {
+    retry: bool,
+    park: bool,
+    replay: bool,
 }
 
 /// The beginning of the file.
@@ -244,9 +249,11 @@ fn build_page(frame: Frame, gateway: &Gateway, by: &Caller, preview: ExportPrevi
     One {
         by: entry.pushed_by.as_deref().map(|id| words::name_requester(gateway, by, id)),
         is_defined: gateway.catalogue.check_exists(&entry.business_object).is_ok(),
-        may_retry: may && (waits || entry.status == ExportStatus::Parked),
-        may_park: may && waits,
-        may_replay: may && is_kept && entry.status == ExportStatus::Delivered,
+        may: Steps {
+            retry: may && (waits || entry.status == ExportStatus::Parked),
+            park: may && waits,
+            replay: may && is_kept && entry.status == ExportStatus::Delivered,
+        },
         table: objects.map(|objects| FileTable::new(&objects, &frame)),
         difference: None,
         content,

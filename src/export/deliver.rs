@@ -105,7 +105,7 @@ impl DeliveryQueue for DeliveryWorker {
         target::check_embedded(&options.targets, &entry.target, job.made_for.as_deref())?;
         let target = match self.opened.take() {
             Some(target) => target,
-            None => OpenTarget::open(options, &entry.target)?,
+            None => OpenTarget::open(&self.inner, &entry.target)?,
         };
         let target = self.opened.insert(target);
         let file =

@@ -6,11 +6,13 @@ use super::blocking::run_io;
 use super::cause::DeliveryFailure;
 use super::delivery::{self, Delivery, MetadataObject};
 use super::file;
+use super::queue::ExportQueue;
 use super::uplink::Uplink;
 use nix::unistd::{AccessFlags, access};
 use penstock_base::disk;
 use penstock_base::files::PeriodicallySynced;
 use penstock_base::hex::encode_hex;
+use penstock_base::shared::Shared;
 use penstock_base::shared_folder::{SharedFolder, UnexpectedFile};
 use penstock_resources::export::{Cause, Export};
 use sha2::{Digest, Sha256};
@@ -21,18 +23,78 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The folder used as a bucket.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Directory {
     root: PathBuf,
+    /// The exports of the target, if the folder may be on a disk that is not mounted.
+    history: Option<TargetHistory>,
+}
+
+/// What the queue knows of the exports of a target.
+#[derive(Debug, Clone)]
+struct TargetHistory {
+    queue: Shared<ExportQueue>,
+    /// The bucketName.
+    target: String,
+}
+
+/// A root that does not exist although exports were delivered to it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the directory is gone: the target's `path` has no folder `{target}`, although exports were delivered to it; mount \
+     its disk again, or create the folder if it may begin empty"
+)]
+struct MissingRoot {
+    target: String,
 }
 
 impl Directory {
     pub(super) fn new(root: PathBuf) -> Self {
-        Self { root }
+        Self { root, history: None }
+    }
+
+    /// Creates the root only as long as nothing was delivered to this target. Otherwise it may be on a disk that is not
+    /// mounted, and the files would not be where consumers read them.
+    pub(super) fn with_history(self, queue: Shared<ExportQueue>, bucket_name: &str) -> Self {
+        let target = bucket_name.to_owned();
+        Self { history: Some(TargetHistory { queue, target }), ..self }
+    }
+
+    /// Opens the root. Returns `None` if it may be created. Blocking.
+    ///
+    /// # Errors
+    /// It cannot be opened, or it is gone ([`MissingRoot`]).
+    fn open_root(&self) -> io::Result<Option<SharedFolder>> {
+        match SharedFolder::open_root(&self.root) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match &self.history {
+                Some(TargetHistory { queue, target })
+                    if queue.has_delivered(target).map_err(io::Error::other)? =>
+                {
+                    let target = target.clone();
+                    Err(io::Error::new(error.kind(), MissingRoot { target }))
+                }
+                _ => Ok(None),
+            },
+            opened => opened.map(Some),
+        }
+    }
+
+    /// Opens the root, and creates it if it may be created. Blocking.
+    fn create_root(&self) -> io::Result<SharedFolder> {
+        match self.open_root()? {
+            Some(root) => Ok(root),
+            None => SharedFolder::create_root(&self.root),
+        }
     }
 
     /// Checks whether the gateway can write to the folder, or create it. Returns a remark if it does not exist yet.
-    pub(super) fn test_access(&self) -> Result<Option<&'static str>, DeliveryFailure> {
+    pub(super) async fn test_access(&self) -> Result<Option<&'static str>, DeliveryFailure> {
+        let directory = self.clone();
+        let task = tokio::task::spawn_blocking(move || directory.check_access());
+        task.await.unwrap_or_else(|error| Err(to_failure(&io::Error::other(error))))
+    }
+
+    fn check_access(&self) -> Result<Option<&'static str>, DeliveryFailure> {
         let existing =
             self.root.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
         if !existing.is_dir() {
@@ -40,6 +102,7 @@ impl Directory {
                 "the path of the directory is a file; remove it or change the target's `path`",
             ));
         }
+        self.open_root().map_err(|error| to_failure(&error))?;
         access(existing, AccessFlags::W_OK | AccessFlags::X_OK)
             .map_err(|errno| to_failure(&io::Error::from(errno)))?;
         if disk::free_bytes_of(existing) == Some(0) {
@@ -58,7 +121,7 @@ impl Directory {
         let _guard = CancelOnDrop(Arc::clone(&cancelled));
         let was_interrupted = delivery.may_be_stored;
         let copy_of = |entry: &Export| FileCopy {
-            root: self.root.clone(),
+            directory: self.clone(),
             key: PathBuf::from(&entry.key),
             id: entry.id.clone(),
             was_interrupted,
@@ -92,10 +155,10 @@ impl Directory {
         guard: impl Send + 'static,
     ) -> Result<(), DeliveryFailure> {
         self.check_key(key)?;
-        let (root, key, text) = (self.root.clone(), PathBuf::from(key), text.to_owned());
+        let (directory, key, text) = (self.clone(), PathBuf::from(key), text.to_owned());
         let written = run_io(move || {
             let _guard = guard;
-            replace_file(&root, &key, text.as_bytes())
+            replace_file(&directory, &key, text.as_bytes())
         });
         written.await.map_err(|error| to_failure(&error))
     }
@@ -118,9 +181,9 @@ fn split_key(key: &Path) -> (&Path, &Path) {
 }
 
 /// Replaces a file. A reader sees the old one or the new one.
-fn replace_file(root: &Path, key: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replace_file(directory: &Directory, key: &Path, bytes: &[u8]) -> io::Result<()> {
     let (folder, name) = split_key(key);
-    let folder = SharedFolder::create_root(root)?.create_below(folder)?;
+    let folder = directory.create_root()?.create_below(folder)?;
     let stem = name.to_string_lossy();
     folder.remove_temporary_files(&stem)?;
     let temporary = folder.create_temporary(&stem)?;
@@ -131,6 +194,9 @@ fn replace_file(root: &Path, key: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Converts an I/O error into a failure with a hint for the operator.
 fn to_failure(error: &io::Error) -> DeliveryFailure {
+    if let Some(missing) = error.get_ref().and_then(|cause| cause.downcast_ref::<MissingRoot>()) {
+        return DeliveryFailure::new(Cause::Bucket, missing.to_string());
+    }
     let (class, hint) = match error.kind() {
         _ if UnexpectedFile::is_cause_of(error) => (Cause::Conflict, ""),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -158,7 +224,7 @@ impl Drop for CancelOnDrop {
 
 /// The copy of one file.
 struct FileCopy {
-    root: PathBuf,
+    directory: Directory,
     key: PathBuf,
     id: String,
     /// Whether an earlier attempt may have left a temporary file.
@@ -213,10 +279,7 @@ impl FileCopy {
     /// Returns whether the existing file is the same export, or `None` if there is no file.
     fn find_existing(&self) -> io::Result<Option<bool>> {
         let (folder, name) = split_key(&self.key);
-        let root = match SharedFolder::open_root(&self.root) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened?,
-        };
+        let Some(root) = self.directory.open_root()? else { return Ok(None) };
         let Some(folder) = root.open_below(folder)? else { return Ok(None) };
         let Some(mut file) = folder.open_file(name)? else { return Ok(None) };
         let same = file::digest_to_end(&mut file)?.1 == self.sha256;
@@ -229,7 +292,7 @@ impl FileCopy {
 
     fn copy_file(&self, source: impl Read) -> Result<(), CopyError> {
         let (folder, name) = split_key(&self.key);
-        let folder = SharedFolder::create_root(&self.root)?.create_below(folder)?;
+        let folder = self.directory.create_root()?.create_below(folder)?;
         if self.was_interrupted {
             folder.remove_temporary_files(&self.id)?;
         }

@@ -151,8 +151,7 @@ impl Exporter {
         text: &str,
         running: RunningPut,
     ) -> Result<(), String> {
-        let options = &self.inner.options;
-        let target = OpenTarget::open(options, name).map_err(|failure| failure.cause)?;
+        let target = OpenTarget::open(&self.inner, name).map_err(|failure| failure.cause)?;
         let thread = match target {
             OpenTarget::Directory(_) => {
                 Arc::clone(&running.places.directory_threads).acquire_owned().await.ok()

@@ -17,7 +17,7 @@ impl Exporter {
         target::check_target(options, bucket_name)
             .map_err(|why| GatewayError::new(ErrorClass::NotFound, why))?;
         let begun = Instant::now();
-        let found = match OpenTarget::open(options, bucket_name) {
+        let found = match OpenTarget::open(&self.inner, bucket_name) {
             Ok(target) => {
                 target.test_access(&target::key_prefix(&options.targets, bucket_name)).await
             }

@@ -13,7 +13,7 @@ pub(super) async fn run_cleanup(inner: Shared<ExporterParts>) {
     loop {
         let abandoned = run_blocking(&inner, find_abandoned).await;
         for AbandonedUpload { id, record: begun, delivered } in abandoned.unwrap_or_default() {
-            let ended = match OpenTarget::open(&inner.options, &begun.target) {
+            let ended = match OpenTarget::open(&inner, &begun.target) {
                 Ok(OpenTarget::S3(bucket)) if delivered => {
                     bucket.clean_up_uploads(&id, &inner.uploads).await
                 }

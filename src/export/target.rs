@@ -1,11 +1,11 @@
 //! Resolves a bucketName to its target.
-use super::ExportOptions;
 use super::cause::{DeliveryFailure, DeliveryOutcome};
 use super::delivery::Delivery;
 use super::directory::Directory;
 use super::key::{ExportExt as _, FileSettings};
 use super::s3::Bucket;
 use super::sparql::StoreTarget;
+use super::{ExportOptions, ExporterParts};
 use penstock_base::bucket_name::check_bucket_name;
 use penstock_config::{ExportFormat, SparqlProtocol, TargetKind, Targets};
 use penstock_resources::export::Export;
@@ -25,15 +25,16 @@ pub(super) enum OpenTarget {
 impl OpenTarget {
     /// Opens the target of a bucketName.
     pub(super) fn open(
-        options: &ExportOptions,
+        exporter: &ExporterParts,
         bucket_name: &str,
     ) -> Result<Self, DeliveryFailure> {
+        let options = &exporter.options;
         let kind =
             resolve_kind(&options.targets, bucket_name).map_err(DeliveryFailure::of_gateway)?;
         match kind {
-            None | Some(TargetKind::Directory { .. }) => Ok(Self::Directory(Directory::new(
-                directory_path(&options.data_dir, kind, bucket_name),
-            ))),
+            None | Some(TargetKind::Directory { .. }) => {
+                Ok(Self::Directory(open_directory(exporter, bucket_name)))
+            }
             Some(TargetKind::Sparql(store)) => {
                 StoreTarget::open(store, bucket_name, &options.timings)
                     .map(Box::new)
@@ -94,7 +95,7 @@ impl OpenTarget {
         prefix: &str,
     ) -> Result<Option<&'static str>, DeliveryFailure> {
         match self {
-            Self::Directory(directory) => directory.test_access(),
+            Self::Directory(directory) => directory.test_access().await,
             Self::S3(bucket) => bucket.test_access(prefix).await,
             Self::Sparql(store) => store.test_access().await,
         }
@@ -107,6 +108,19 @@ impl OpenTarget {
             Self::S3(bucket) => bucket.is_reachable().await,
             Self::Sparql(store) => store.is_reachable().await,
         }
+    }
+}
+
+/// Opens the folder of a directory target. The data directory, which has the embedded ones, is on a disk that is mounted.
+pub(super) fn open_directory(exporter: &ExporterParts, bucket_name: &str) -> Directory {
+    let ExportOptions { targets, data_dir, .. } = &exporter.options;
+    let kind = resolve_kind(targets, bucket_name).ok().flatten();
+    let directory = Directory::new(directory_path(data_dir, kind, bucket_name));
+    match kind {
+        Some(TargetKind::Directory { path: Some(_) }) => {
+            directory.with_history(exporter.queue.clone(), bucket_name)
+        }
+        _ => directory,
     }
 }
 

@@ -263,7 +263,7 @@ pub enum Cause {
     Busy,
     /// The server rejects the credentials.
     Credentials,
-    /// The bucket does not exist.
+    /// The bucket or the directory does not exist.
     Bucket,
     /// The credentials may not write to the bucket.
     Policy,

@@ -39,6 +39,56 @@ async fn a_push_delivers_a_file_to_the_directory() {
     assert!(uris.is_sorted());
 }
 
+/// What is written below the mount point of a disk that is not mounted does not reach the consumers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_gone_blocks_the_target_until_it_is_back() {
+    let (plant, out) = (Plant::with_pumps(0..3, 5), tempfile::tempdir().unwrap());
+    let targets = ["plant-a", "plant-b"].map(|name| (name.to_owned(), directory(out.path())));
+    let targets = Targets { named: targets.into(), ..embedded() };
+    // The history keeps one record, of another target.
+    let open = || {
+        let options = ExportOptions { history: 1, ..plant.options(targets.clone()) };
+        Exporter::open(plant.store.clone(), options).unwrap()
+    };
+    let exporter = open();
+    run_until_delivered(&exporter, &push_pump(&exporter)).await;
+    run_until_delivered(&exporter, &push_one(&exporter, &pump("Pump", &["plant-b"]))).await;
+    drop(exporter);
+    let (root, elsewhere) = (out.path().join("plant-a"), out.path().join("elsewhere"));
+    std::fs::rename(&root, &elsewhere).unwrap();
+
+    let exporter = open();
+    let entry = push_pump(&exporter);
+    let tested = exporter.test_target("plant-a").await.unwrap();
+    assert_eq!((tested.ok, tested.caused_by), (false, Some(Cause::Bucket)), "{tested:?}");
+    let running = run(&exporter);
+    let blocked = until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
+    let cause = blocked.last_error.unwrap();
+    assert!(cause.contains("has no folder `plant-a`"), "{cause}");
+    assert_eq!(find_target(&exporter, "plant-a").blocked_by, Some(Cause::Bucket));
+    assert!(!root.exists());
+
+    std::fs::rename(&elsewhere, &root).unwrap();
+    exporter.retry(&NoClient, &entry.id).unwrap();
+    until_delivered(&exporter, &entry).await;
+    running.stop().await;
+    assert_eq!(files(&root).len(), 2);
+}
+
+/// Nothing is lost with a folder that has no export yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_without_exports_is_created() {
+    let (plant, out) = (Plant::with_pumps(0..3, 5), tempfile::tempdir().unwrap());
+    let exporter = plant.open(plant_a(directory(&out.path().join("new"))));
+    let entry = push_pump(&exporter);
+    exporter.park(&NoClient, &entry.id).unwrap();
+    let tested = exporter.test_target("plant-a").await.unwrap();
+    assert!(tested.ok && tested.cause.unwrap().contains("does not exist yet"));
+    exporter.retry(&NoClient, &entry.id).unwrap();
+    run_until_delivered(&exporter, &entry).await;
+    assert_eq!(files(&out.path().join("new/plant-a")), [entry.key]);
+}
+
 /// Other users who can write to the directory must not be able to redirect what the gateway writes there.
 #[tokio::test(flavor = "multi_thread")]
 async fn links_below_the_root_are_not_followed() {

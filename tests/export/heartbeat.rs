@@ -98,6 +98,22 @@ async fn each_directory_has_the_newest_heartbeat_and_a_failing_one_delays_nothin
     assert_eq!((objects, found), (3, expected.to_vec()));
 }
 
+/// A heartbeat in its place would hide that the disk of the folder is not mounted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_gone_gets_no_heartbeat() {
+    let (plant, out) = (Plant::with_pumps(0..3, 10), tempfile::tempdir().unwrap());
+    let target = || directory(out.path());
+    let exporter =
+        plant.open(with_heartbeats(named([("plant-a", target()), ("plant-b", target())])));
+    run_until_delivered(&exporter, &push_pump(&exporter)).await;
+    std::fs::remove_dir_all(out.path().join("plant-a")).unwrap();
+    let (stop, beating) = beat(&exporter);
+    until_beat(&out.path().join("plant-b/_status/gateway-1.json"), 3).await;
+    stop.send(true).unwrap();
+    beating.await.unwrap();
+    assert!(!out.path().join("plant-a").exists());
+}
+
 /// Other users who can write to the directory must not be able to redirect a heartbeat, or to block it.
 #[tokio::test(flavor = "multi_thread")]
 async fn links_and_fifos_in_place_of_a_heartbeat_are_replaced() {

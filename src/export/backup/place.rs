@@ -213,7 +213,13 @@ impl TargetObjects {
             queue: exporter.queue.clone(),
             target: bucket_name.to_owned(),
         };
-        Self { parts: Some(parts), ..self }
+        let target = match self.target {
+            OpenTarget::Directory(_) => {
+                OpenTarget::Directory(target::open_directory(exporter, bucket_name))
+            }
+            other => other,
+        };
+        Self { target, parts: Some(parts), ..self }
     }
 
     async fn list_bucket(bucket: &Bucket, prefix: &str) -> Result<Listing, DeliveryFailure> {

@@ -16,9 +16,9 @@ impl Directory {
     /// Opens a file. Returns `None` if it does not exist.
     pub(crate) async fn open(&self, key: &str) -> Result<Option<File>, DeliveryFailure> {
         self.check_key(key)?;
-        let (root, key) = (self.root.clone(), PathBuf::from(key));
+        let (directory, key) = (self.clone(), PathBuf::from(key));
         let opened = run_io(move || {
-            let Some(folder) = open_folder(&root, &key)? else { return Ok(None) };
+            let Some(folder) = open_folder(&directory, &key)? else { return Ok(None) };
             folder.open_file(split_key(&key).1)
         });
         opened.await.map_err(|error| to_failure(&error))
@@ -39,8 +39,8 @@ impl Directory {
     /// Deletes a file if it exists.
     pub(crate) async fn remove(&self, key: &str) -> Result<(), DeliveryFailure> {
         self.check_key(key)?;
-        let (root, key) = (self.root.clone(), PathBuf::from(key));
-        let removed = run_io(move || match open_folder(&root, &key)? {
+        let (directory, key) = (self.clone(), PathBuf::from(key));
+        let removed = run_io(move || match open_folder(&directory, &key)? {
             Some(folder) => folder.remove_file(split_key(&key).1),
             None => Ok(()),
         });
@@ -63,10 +63,10 @@ impl Directory {
 }
 
 /// Opens the folder of a file. Returns `None` if it does not exist.
-fn open_folder(root: &Path, key: &Path) -> io::Result<Option<SharedFolder>> {
-    match SharedFolder::open_root(root) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        opened => opened?.open_below(split_key(key).0),
+fn open_folder(directory: &Directory, key: &Path) -> io::Result<Option<SharedFolder>> {
+    match directory.open_root()? {
+        Some(root) => root.open_below(split_key(key).0),
+        None => Ok(None),
     }
 }
 

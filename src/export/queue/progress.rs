@@ -4,7 +4,7 @@ use crate::backoff::{FailedAttempts, RetryRule};
 use crate::cause::{DeliveryFailure, DeliveryOutcome};
 use crate::history::HistoryRemovals;
 use crate::key::ExportExt as _;
-use crate::record::{EXPORT_DELIVERED, EXPORTS};
+use crate::record::{EXPORT_DELIVERED, EXPORT_SEQUENCES, EXPORTS};
 use crate::state::FailingEntry;
 use penstock_base::clock::Stamp;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -100,6 +100,30 @@ impl ExportQueue {
             self.publish_unstored_entry(&state.current_entry(order, record.entry));
         }
         (failures, delay)
+    }
+
+    /// Returns whether an export was delivered to this target. The history may have forgotten it, but every sequence that
+    /// was assigned to an export that is neither queued nor parked was delivered.
+    pub(crate) fn has_delivered(&self, target: &str) -> Result<bool, Error> {
+        let state = self.lock_state();
+        let target_queue = state.queues.get(target);
+        if target_queue.is_some_and(|target_queue| target_queue.last_delivery.is_some()) {
+            return Ok(true);
+        }
+        let mut undelivered =
+            target_queue.map_or(0, |target_queue| target_queue.waiting.len() as u64);
+        let read = self.store.read();
+        for &order in state.parked.keys() {
+            let record = EXPORTS.get_or_log(&read, order)?;
+            undelivered += u64::from(record.is_some_and(|record| record.entry.target == target));
+        }
+        // A restore has moved where all sequences begin. No Business Object has an empty name.
+        let begin = EXPORT_SEQUENCES.last_number(&read, (target, ""))?;
+        let mut assigned = 0;
+        for row in EXPORT_SEQUENCES.scan().prefix::<String>(target).read_all(&read)? {
+            assigned += row.value()?.saturating_sub(begin);
+        }
+        Ok(assigned > undelivered)
     }
 
     /// Marks the entry whose delivery was interrupted as queued again.

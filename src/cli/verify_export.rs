@@ -5,6 +5,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_config::KeyTemplate;
 use penstock_export::verify;
 use penstock_export::walk::{self, BucketFinding, BucketLocation, ReadCredentials, WalkSummary};
+use penstock_store::SEQUENCE_JUMP;
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -188,6 +189,14 @@ fn finding_to_json(bucket: &str, finding: &BucketFinding) -> String {
         BucketFinding::Gap { folder, from, to } => {
             json!({ "bucket": bucket, "finding": "gap", "folder": folder, "from": from, "to": to })
         }
+        BucketFinding::Healed { folder, from, to, full } => json!({
+            "bucket": bucket,
+            "note": "healed",
+            "folder": folder,
+            "from": from,
+            "to": to,
+            "full": full,
+        }),
         BucketFinding::Double { key, sequence } => {
             json!({ "bucket": bucket, "finding": "double", "key": key, "sequence": sequence })
         }
@@ -210,12 +219,15 @@ fn finding_to_json(bucket: &str, finding: &BucketFinding) -> String {
 
 fn describe_finding(finding: &BucketFinding) -> String {
     match finding {
-        BucketFinding::Gap { folder, from, to } if from == to => {
-            format!("gap: {folder}: sequence {from} is missing: parked at the gateway, or removed")
+        BucketFinding::Gap { folder, from, to } => {
+            let remedy = if is_restore(*from, *to) { "; push the Business Object" } else { "" };
+            format!("gap: {folder}: {}{remedy}", describe_missing(*from, *to))
         }
-        BucketFinding::Gap { folder, from, to } => format!(
-            "gap: {folder}: sequences {from} to {to} are missing: parked at the gateway, or removed"
-        ),
+        BucketFinding::Healed { folder, from, to, full } => {
+            let them = if from == to { "it" } else { "them" };
+            let missing = describe_missing(*from, *to);
+            format!("healed: {folder}: {missing}; the full export {full} replaces {them}")
+        }
         BucketFinding::Double { key, sequence } => {
             format!("double: {key}: sequence {sequence} exists under another key too")
         }
@@ -229,6 +241,25 @@ fn describe_finding(finding: &BucketFinding) -> String {
             "mixed: {key}: it comes from the gateway {gateway}, but others in this folder from {expected}"
         ),
     }
+}
+
+fn describe_missing(from: u64, to: u64) -> String {
+    let cause = if is_restore(from, to) {
+        "the gateway was restored"
+    } else {
+        "parked at the gateway, or removed"
+    };
+    if from == to {
+        format!("sequence {from} is missing: {cause}")
+    } else {
+        format!("sequences {from} to {to} are missing: {cause}")
+    }
+}
+
+/// Returns whether a restore has left out these sequences. Some after the backup can have been delivered, which shortens
+/// the gap.
+fn is_restore(from: u64, to: u64) -> bool {
+    to - from >= SEQUENCE_JUMP / 2
 }
 
 fn check_file(path: &Path, json: bool) -> (bool, String) {

@@ -315,11 +315,16 @@ mod tests {
         ] {
             let key = parse(&format!("{stem}{ending}")).unwrap();
             assert_eq!((key.kind, key.role, key.folder.as_str()), (kind, role, "Pump"), "{ending}");
+            assert_eq!(key.is_like_full, kind.is_none(), "{ending}");
         }
         let by_kind = [template("{prefix}{kind}/{name}/{sequence}.json")];
         let keys = ExportKey::parse_all("edge/full/Pump/000000000007.json", &by_kind, None);
         assert_eq!((keys[0].kind, keys[0].folder.as_str()), (Some(ExportKind::Full), "edge/Pump"));
+        assert!(keys[0].is_like_full);
         assert!(ExportKey::parse_all("edge/all/Pump/000000000007.json", &by_kind, None).is_empty());
+        let by_nothing = [template("{prefix}{name}/{sequence}.json")];
+        let keys = ExportKey::parse_all("Pump/000000000007.json", &by_nothing, None);
+        assert!(!keys[0].is_like_full, "only its metadata can tell");
     }
 
     #[test]

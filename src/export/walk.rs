@@ -21,10 +21,10 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
-/// A problem in a bucket.
+/// A problem in a bucket, or a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BucketFinding {
-    /// Missing sequences: never delivered, parked at the gateway, or removed.
+    /// Missing sequences: never delivered, parked at the gateway, removed, or left out by a restore.
     Gap {
         /// As in [`FolderSummary`].
         folder: String,
@@ -32,6 +32,17 @@ pub enum BucketFinding {
         from: u64,
         /// The last missing sequence.
         to: u64,
+    },
+    /// Missing sequences before a full export, so that no consumer lacks anything. A note, which is no problem.
+    Healed {
+        /// As in [`FolderSummary`].
+        folder: String,
+        /// The first missing sequence.
+        from: u64,
+        /// The last missing sequence.
+        to: u64,
+        /// The sequence of the last valid full export.
+        full: u64,
     },
     /// A sequence that already exists under another key.
     Double {
@@ -85,7 +96,7 @@ pub struct WalkSummary {
     pub bytes: u64,
     /// The exports by Business Object.
     pub folders: Vec<FolderSummary>,
-    /// The number of findings.
+    /// The number of findings without notes.
     pub findings: u64,
 }
 
@@ -107,7 +118,7 @@ pub fn walk_bucket(
     let mut summary = WalkSummary::default();
     let mut findings = 0;
     let mut report = |finding: &BucketFinding| {
-        findings += 1;
+        findings += u64::from(!matches!(finding, BucketFinding::Healed { .. }));
         found(finding);
     };
     place.for_each_key(&mut |path| {
@@ -132,9 +143,17 @@ pub fn walk_bucket(
         if !state.insert(key.role, key.sequence) {
             report(&BucketFinding::Double { key: path.to_owned(), sequence: key.sequence });
         }
+        if keys_only && key.role != ObjectRole::Metadata && key.is_like_full {
+            state.add_full(key.sequence);
+        }
         if let Some(object) = object {
             match object.check(&key) {
-                Ok(bytes) => summary.bytes += bytes,
+                Ok(bytes) => {
+                    summary.bytes += bytes;
+                    if object.is_full(&key) {
+                        state.add_full(key.sequence);
+                    }
+                }
                 Err(cause) => report(&BucketFinding::Damaged { key: path.to_owned(), cause }),
             }
             if let Some(finding) = state.check_gateway(path, object.headers.gateway) {
@@ -152,9 +171,14 @@ pub fn walk_bucket(
         });
     }
     for state in folders.merge_earlier_keys(&mut report) {
-        let FolderState { label: folder, sequences, gateway, .. } = state;
+        let FolderState { label: folder, sequences, last_full: full, gateway, .. } = state;
         for (from, to) in sequences.missing_ranges() {
-            report(&BucketFinding::Gap { folder: folder.clone(), from, to });
+            let folder = folder.clone();
+            report(&if full > to {
+                BucketFinding::Healed { folder, from, to, full }
+            } else {
+                BucketFinding::Gap { folder, from, to }
+            });
         }
         let (exports, last) = (sequences.len(), sequences.last());
         if exports > 0 {
@@ -173,6 +197,8 @@ struct Folders(BTreeMap<(String, Option<String>), FolderState>);
 struct FolderState {
     label: String,
     sequences: Sequences,
+    /// The sequence of the last valid full export, 0 if there is none. A consumer needs nothing before it.
+    last_full: u64,
     /// The sequences of exports in the format `jsonl`.
     lines: Sequences,
     /// The sequences of metadata objects.
@@ -186,6 +212,7 @@ impl Folders {
         self.0.entry((folder, gateway.clone())).or_insert_with(|| FolderState {
             label: key.folder_label(),
             sequences: Sequences::default(),
+            last_full: 0,
             lines: Sequences::default(),
             metadata: Sequences::default(),
             gateway,
@@ -220,6 +247,7 @@ impl Folders {
             });
             match (later.next(), later.next()) {
                 (Some((_, later)), None) => {
+                    later.add_full(earlier.last_full);
                     for sequence in earlier.sequences.iter() {
                         if !later.sequences.insert(sequence) {
                             let key = later.label.clone();
@@ -237,6 +265,10 @@ impl Folders {
 }
 
 impl FolderState {
+    fn add_full(&mut self, sequence: u64) {
+        self.last_full = self.last_full.max(sequence);
+    }
+
     /// Adds the sequence of an object. Returns false if it was already there.
     fn insert(&mut self, role: ObjectRole, sequence: u64) -> bool {
         match role {
@@ -273,6 +305,13 @@ impl ReadExport {
     fn check(&self, key: &ExportKey) -> Result<u64, String> {
         let (_, bytes) = self.contents.as_ref().map_err(Clone::clone)?;
         self.find_mismatch(key).map_or(Ok(*bytes), Err)
+    }
+
+    /// Returns whether a valid object is a full export, by its metadata, that of its file, or its key.
+    fn is_full(&self, key: &ExportKey) -> bool {
+        let extended = self.contents.as_ref().ok().and_then(|(file, _)| file.extended.as_ref());
+        let stated = self.headers.kind.as_deref().or(extended.map(|extended| &*extended.kind));
+        stated.map_or(key.is_like_full, |kind| kind == ExportKind::Full.name())
     }
 
     /// Returns how a reading of the key differs from the object, if that is valid.

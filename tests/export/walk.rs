@@ -25,7 +25,8 @@ fn walked(place: &BucketLocation) -> (WalkSummary, Vec<BucketFinding>) {
     let mut found = Vec::new();
     let report = &mut |finding: &BucketFinding| found.push(finding.clone());
     let walked = walk_bucket(place, false, &mut |_, _| {}, report).unwrap();
-    assert_eq!(walked.findings, found.len() as u64);
+    let is_note = |finding: &&BucketFinding| matches!(finding, BucketFinding::Healed { .. });
+    assert_eq!(walked.findings, (found.len() - found.iter().filter(is_note).count()) as u64);
     (walked, found)
 }
 
@@ -70,12 +71,21 @@ async fn a_complete_directory_passes_and_each_damage_is_found() {
     let last = damaged.len() - 5;
     damaged[last] ^= 1;
     std::fs::write(path(4), damaged).unwrap();
+    let cut = std::fs::read(path(0)).unwrap();
+    std::fs::write(path(0), &cut[..100]).unwrap();
+    // The seventh is missing, and no full export comes after it.
+    let last = entries[5].key.replace("-000000000006.json", "-000000000008.incremental.json");
+    std::fs::copy(path(5), root.join(last)).unwrap();
     std::fs::write(root.join("readme.txt"), "hello").unwrap();
     std::fs::write(root.join(".x.part"), "incomplete").unwrap();
 
     let (_, found) = walked(&BucketLocation::of_directory(root.clone()));
-    let folder = "Pump%20%C3%BC".to_owned();
-    assert!(found.contains(&BucketFinding::Gap { folder, from: 2, to: 3 }), "{found:?}");
+    let folder = || "Pump%20%C3%BC".to_owned();
+    let (gap, healed) = (
+        BucketFinding::Gap { folder: folder(), from: 7, to: 7 },
+        BucketFinding::Healed { folder: folder(), from: 2, to: 3, full: 6 },
+    );
+    assert!(found.contains(&gap) && found.contains(&healed), "{found:?}");
     assert!(found.contains(&BucketFinding::Foreign { key: "readme.txt".to_owned() }), "{found:?}");
     let doubled =
         |finding: &&BucketFinding| matches!(finding, BucketFinding::Double { sequence: 4, .. });
@@ -88,17 +98,74 @@ async fn a_complete_directory_passes_and_each_damage_is_found() {
         })
         .collect();
     // The duplicate counts as damaged, because the date in its key differs from the date in the file.
-    assert!(keys.contains(&entries[4].key) && keys.len() == 2, "{found:?}");
-    assert_eq!(found.len(), 5, "{found:?}");
+    assert!(keys.contains(&entries[0].key) && keys.contains(&entries[4].key), "{found:?}");
+    assert_eq!((keys.len(), found.len()), (3, 7), "{found:?}");
     let (status, text) =
         penstock(plant.dir.path(), &["verify-export", "--bucket", &bucket, "--json"]);
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((status, lines.len()), (1, 6), "{text}");
-    assert_eq!((&lines[5]["whole"], &lines[5]["findings"]), (&Value::from(false), &Value::from(5)));
+    assert_eq!((status, lines.len()), (1, 8), "{text}");
+    assert_eq!((&lines[7]["whole"], &lines[7]["findings"]), (&Value::from(false), &Value::from(6)));
     let (status, text) = script(plant.dir.path(), &root);
     assert_eq!(status, 1, "{text}");
-    text.has_all(&["missing: 2 to 3", "double: 4", "damaged:", "foreign:"]);
-    assert_eq!(files(&root).len(), 7);
+    text.has_all(&["healed: 2 to 3", "missing: 7 to 7", "double: 4", "foreign:", "6 findings"]);
+    assert_eq!(text.matches("damaged:").count(), 3, "{text}");
+    assert_eq!(files(&root).len(), 8);
+}
+
+/// After a restore, a new Business Object begins at 1000001.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gap_before_a_full_export_is_a_note() {
+    let plant = Plant::new();
+    let entries = deliver(&plant, embedded(), 1).await;
+    let root = plant.bucket("plant-a");
+    let move_to = |from: &str, ending: &str| {
+        let to = entries[0].key.replace("-000000000001.json", ending);
+        std::fs::rename(root.join(from), root.join(&to)).unwrap();
+        to
+    };
+    let bucket = format!("{}/", root.display());
+    let verify = |more: &[&str]| {
+        penstock(plant.dir.path(), &[&["verify-export", "--bucket", &bucket][..], more].concat())
+    };
+    let full = move_to(&entries[0].key, "-000001000001.json");
+    for more in [&[][..], &["--keys-only"]] {
+        let (status, text) = verify(more);
+        assert_eq!(status, 0, "{text}");
+        text.has_all(&[
+            "sequences 1 to 1000000 are missing: the gateway was restored; the full export 1000001 replaces them",
+            "whole: 1 object",
+        ]);
+    }
+    let (_, text) = verify(&["--json"]);
+    let note: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!((&note["note"], &note["full"]), (&"healed".into(), &1_000_001.into()));
+    let (status, text) = script(plant.dir.path(), &root);
+    assert_eq!(status, 0, "{text}");
+    text.has_all(&["healed: 1 to 1000000 by the full export 1000001", "1 files, whole"]);
+
+    // Without a full export, the consumer lacks what was before.
+    move_to(&full, "-000001000001.incremental.json");
+    let (status, text) = verify(&[]);
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("the gateway was restored; push the Business Object"), "{text}");
+    let (status, text) = script(plant.dir.path(), &root);
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("missing: 1 to 1000000"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_script_finds_metadata_that_was_cut_off() {
+    let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
+    let target = Target { format: ExportFormat::JsonLines, ..directory(out.path()) };
+    let entries = deliver(&plant, plant_a(target), 2).await;
+    let root = out.path().join("plant-a");
+    assert_eq!(script(plant.dir.path(), &root), (0, "2 files, whole\n".to_owned()));
+    let path = root.join(entries[0].metadata_key().unwrap());
+    let metadata = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &metadata[..metadata.len() / 2]).unwrap();
+    let (status, text) = script(plant.dir.path(), &root);
+    assert_eq!(status, 1, "{text}");
+    text.has_all(&["damaged:", "2 files, 1 findings"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -231,7 +298,9 @@ async fn a_bucket_is_checked_with_the_credentials_of_its_target_or_of_the_enviro
     );
     assert!(found.iter().any(|finding| matches!(finding, BucketFinding::Damaged { key, cause } if *key == entries[0].key && cause.contains("SHA-256"))), "{found:?}");
     assert!(
-        found.iter().any(|finding| matches!(finding, BucketFinding::Gap { from: 4, to: 4, .. })),
+        found.iter().any(|finding| {
+            matches!(finding, BucketFinding::Healed { from: 4, to: 4, full: 6, .. })
+        }),
         "{found:?}"
     );
 

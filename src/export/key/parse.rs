@@ -35,6 +35,9 @@ pub(crate) struct ExportKey {
     pub(crate) sequence: u64,
     /// The kind, if the key has one. Without `{kind}`, a key of an earlier version has none.
     pub(crate) kind: Option<ExportKind>,
+    /// Whether it has the form of the key of a full export. Earlier versions wrote other kinds under keys without a suffix,
+    /// of which only their metadata says so.
+    pub(crate) is_like_full: bool,
     /// `{date}`
     date: Option<String>,
     /// `{yyyy}`, `{mm}` and `{dd}`
@@ -246,6 +249,7 @@ impl KeyReader<'_> {
             name: decoded,
             sequence,
             kind: found.kind.filter(|_| !found.is_without_suffix),
+            is_like_full: found.kind == Some(ExportKind::Full),
             date: found.date.clone(),
             date_parts: [&found.year, &found.month, &found.day].map(Clone::clone),
             gateway: found.gateway.as_deref().and_then(decode),

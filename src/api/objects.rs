@@ -85,7 +85,7 @@ penstock_http::parameters! {
         "delimiter" => delimiter: Option<String>, "CSV: the ASCII character between cells, or `tab`; a comma when absent.";
         "arrayDelimiter" => array_delimiter: Option<String>, "CSV: the character between the elements of an array in one cell, or `tab`; `|` when absent.";
         "arrayEscape" => array_escape: Option<bool>, "CSV: whether `\\` stands before an array delimiter that is part of an element, and before a `\\`. Without it, such an element ends the download.";
-        "decimalComma" => decimal_comma: Option<bool>, "CSV: whether numbers have a comma in place of the decimal point.";
+        "decimalComma" => decimal_comma: Option<bool>, "CSV: whether numbers have a comma in place of the decimal point. When absent, only numbers of fields that take no point in CSV have their separator; with `false`, all have a point.";
         "spreadsheet" => spreadsheet: Option<bool>, "CSV: whether a `'` is put before each cell that a spreadsheet would take for a formula.";
         ..rest: (FilterQuery, AnyPageQuery)
     }
@@ -277,6 +277,7 @@ fn read_csv_options(query: &ObjectsQuery) -> Result<CsvOptions, Problem> {
     Ok(CsvOptions {
         fields: query.fields.clone(),
         format: if has_escape { format.with_array_escape()? } else { format },
+        has_decimal_points: query.decimal_comma == Some(false),
         is_for_spreadsheets: query.spreadsheet.unwrap_or_default(),
     })
 }

@@ -110,6 +110,32 @@ async fn columns_are_chosen_and_formulas_are_made_harmless() {
     assert_eq!(german.lines().nth(1), Some("P-1;12,50;2/1/2"));
 }
 
+/// An ingestion takes only the separator of the field in a cell, which programs read as a text.
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_have_points_in_every_field_if_the_client_wants_no_comma() {
+    let server = TestApp::plain().await;
+    let config = "
+type: object
+path: Pump:.
+key: tag
+fields:
+  tag: {type: string, required: true, path: <https://plant.example/tag>}
+  flow: {type: number, path: <https://plant.example/flow>, accept: {decimal: ',', group: '.'}}
+  all: {type: array, ordered: true, path: <https://plant.example/all>, elements: {type: number, accept: {decimal: ','}}}
+";
+    let base = json!([{"name": "Pump", "uriBase": "https://plant.example/pumps/"}]);
+    server.define_object(&json!({"name": "Pump", "config": config, "namespaces": base})).await;
+    let objects =
+        r#"{"data": [{"tag": "P-1", "flow": 3.0, "all": [0.5, 1]}, {"tag": "P-2", "flow": 2}]}"#;
+    server.send("POST", &format!("{PUMP}?mode=ADD"), &[JSON], objects).await.expect(200);
+    let csv = async |query: &str| {
+        let path = format!("{PUMP}/objects?format=csv&fields=tag,flow,all{query}");
+        server.get(&path).await.expect(200).text()
+    };
+    assert_eq!(csv("").await, "tag,flow,all\r\nP-1,\"3,0\",\"0,5|1\"\r\nP-2,2,\r\n");
+    assert_eq!(csv("&decimalComma=false").await, "tag,flow,all\r\nP-1,3.0,0.5|1\r\nP-2,2,\r\n");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn elements_with_the_delimiter_end_the_download_unless_they_are_escaped() {
     let server = start().await;

@@ -1,4 +1,5 @@
-//! Writes objects as records of CSV. Each cell is read again as an ingestion would read it, so that the text can be sent back.
+//! Writes objects as records of CSV. Each cell is read again as an ingestion would read it, so that the text can be sent back,
+//! unless numbers have points whatever an ingestion reads.
 use super::CsvFormat;
 use super::columns::{CellKind, Columns, find_cell};
 use super::header::{CsvHeader, MAX_COLUMNS};
@@ -22,6 +23,8 @@ pub struct CsvOptions {
     pub fields: Option<String>,
     /// The format of the records.
     pub format: CsvFormat,
+    /// Whether each number has a decimal point, also in a field that takes another separator.
+    pub has_decimal_points: bool,
     /// Whether a `'` is put before what a spreadsheet would take for a formula.
     pub is_for_spreadsheets: bool,
 }
@@ -32,6 +35,7 @@ pub struct CsvWriter<'m> {
     columns: Vec<WrittenColumn<'m>>,
     reader: Columns<'m>,
     format: CsvFormat,
+    has_decimal_points: bool,
     is_for_spreadsheets: bool,
 }
 
@@ -50,7 +54,7 @@ impl<'m> CsvWriter<'m> {
     /// `ErrorClass::Invalid` if a field does not exist, cannot be in CSV or is named twice, or if there are more columns than
     /// an ingestion takes.
     pub fn new(mapping: &'m Mapping, options: &CsvOptions) -> Result<Self, GatewayError> {
-        let CsvOptions { fields, format, is_for_spreadsheets } = options;
+        let CsvOptions { ref fields, format, has_decimal_points, is_for_spreadsheets } = *options;
         let root = &mapping.root;
         let columns = if let Some(text) = fields {
             choose_columns(root, text)?
@@ -59,9 +63,8 @@ impl<'m> CsvWriter<'m> {
             list_columns(root, root, ("", &mut path), &mut columns);
             columns
         };
-        let (format, is_for_spreadsheets) = (*format, *is_for_spreadsheets);
-        let writer =
-            Self { columns, reader: Columns::of_cells(format), format, is_for_spreadsheets };
+        let reader = Columns::of_cells(format);
+        let writer = Self { columns, reader, format, has_decimal_points, is_for_spreadsheets };
         let mut header = Vec::new();
         writer.write_header(&mut header);
         let count = writer.columns.len();
@@ -160,6 +163,10 @@ impl<'m> CsvWriter<'m> {
         let text = self.format.join_array(&texts?).ok_or(
             "an element has the delimiter of elements; choose another one with `arrayDelimiter`, or send arrayEscape=true",
         )?;
+        let is_number = |element: &Json| matches!(element, Json::Number(_));
+        if self.has_decimal_points && !elements.is_empty() && elements.iter().all(is_number) {
+            return Ok(text);
+        }
         // As a whole it may mean no value.
         let read = self.reader.read_value(kind, &text);
         let is_same = match &read {
@@ -178,6 +185,7 @@ impl<'m> CsvWriter<'m> {
         let mut texts = Vec::new();
         match value {
             Json::String(text) if kind.form != Form::Json => texts.push(text.clone()),
+            Json::Number(digits) if self.has_decimal_points => return Ok(digits.clone()),
             Json::Number(digits) => {
                 let comma = self.format.decimal_comma.then_some(',');
                 let separators = kind.decimal_separators().chain(comma);
@@ -412,6 +420,11 @@ fields:
         );
         let (_, record) = write(&fields("price,flow", CsvFormat::default()), object).unwrap();
         assert_eq!(record, "\"1,234\",-1.50");
+        let points = CsvOptions {
+            has_decimal_points: true,
+            ..fields("price,flow,any,steps", CsvFormat::default())
+        };
+        assert_eq!(write(&points, object).unwrap().1, "1.234,-1.50,2.5,0.5|3");
         // A string in a field of numbers was stored by others.
         let (_, record) = write(&fields("flow", CsvFormat::default()), r#"{"flow":"5"}"#).unwrap();
         assert_eq!(record, "5");

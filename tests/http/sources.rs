@@ -79,6 +79,8 @@ async fn invalid_messages_become_dead_letters_and_their_neighbours_are_stored() 
         ("plant/south", r#" {"data": [{"tag": "d"}]} "#),
         ("plant/south", r#"{"value": 3}"#),
         ("plant/south", r#"{"tag": "e", "site": "south"}"#),
+        ("plant/south", "1"),
+        // It clears a retained message, and is no data.
         ("plant/south", ""),
     ];
     let stored = store_all(&server, "Readings", &messages);
@@ -111,7 +113,7 @@ async fn invalid_messages_become_dead_letters_and_their_neighbours_are_stored() 
             r#"{"tag": "c", "value": "x"}"#,
             r#"{"value": 3}"#,
             r#"{"tag": "e", "site": "south"}"#,
-            ""
+            "1"
         ]
     );
     assert_eq!(letters[0]["topic"], "plant/north/x");

@@ -326,7 +326,11 @@ impl Storing<'_> {
     /// is halved, so that such an error never blocks a session.
     fn store(&self, messages: &[Prepared<'_>], stored: &mut Stored) -> Result<(), NotStored> {
         let error = match self.ingest(messages) {
-            Ok(answer) => {
+            Ok(None) => {
+                stored.messages += messages.len();
+                return Ok(());
+            }
+            Ok(Some(answer)) => {
                 let Answer { created, updated, unchanged, deleted, rejected, .. } = answer;
                 let kept = rejected.iter().filter(|rejected| rejected.id.is_some()).count();
                 stored.messages += messages.len();
@@ -356,8 +360,12 @@ impl Storing<'_> {
         }
     }
 
-    fn ingest(&self, messages: &[Prepared<'_>]) -> Result<Answer, GatewayError> {
+    /// Ingests messages. Returns `None` if all of them are empty.
+    fn ingest(&self, messages: &[Prepared<'_>]) -> Result<Option<Answer>, GatewayError> {
         let (text, batched) = join_messages(messages);
+        if batched.is_empty() {
+            return Ok(None);
+        }
         let object = &self.compiled.object;
         let mode = messages.first().map_or(Mode::Merge, |first| first.mode);
         let trace = Trace::from_header(None);
@@ -368,16 +376,20 @@ impl Storing<'_> {
             ..IngestionRequest::new(object, mode, trace)
         };
         let batch = MessageBatch { source: self.source, text: &text, messages: &batched };
-        ingest_objects(self.gateway, &self.by, &request, Body::Messages(batch))
+        ingest_objects(self.gateway, &self.by, &request, Body::Messages(batch)).map(Some)
     }
 }
 
-/// Joins the payloads, each followed by a line break.
+/// Joins the payloads, each followed by a line break. Empty ones are left out: they are no data, and a publisher sends one to
+/// clear a retained message.
 fn join_messages(messages: &[Prepared<'_>]) -> (Vec<u8>, Vec<BatchedMessage>) {
     let bytes = messages.iter().map(|one| one.message.payload.len() + 1).sum();
     let mut text = Vec::with_capacity(bytes);
     let mut batched = Vec::with_capacity(messages.len());
     for Prepared { message, fields, error, .. } in messages {
+        if message.payload.is_empty() && message.truncated.is_none() {
+            continue;
+        }
         let start = text.len();
         text.extend_from_slice(&message.payload);
         batched.push(BatchedMessage {

@@ -208,6 +208,18 @@ fn a_message_without_a_subscription_is_a_dead_letter() {
     assert!(letter.errors[0].message.contains("no subscription"), "{letter:?}");
 }
 
+/// A publisher clears a retained message with an empty payload.
+#[test]
+fn an_empty_message_changes_nothing() {
+    let fixture = Fixture::with_mode("MERGE");
+    assert_eq!(fixture.store(&["", r#"{"tag": "a"}"#, "", "{"]), (1, 1));
+    assert_eq!(fixture.store(&["", ""]), (0, 0));
+    let document = Fixture::new(&["sources.line.subscriptions[0].form=document"], &json!({}));
+    assert_eq!(document.store(&[""]), (0, 0));
+    assert_eq!(fixture.letters().len(), 1);
+    assert!(document.letters().is_empty());
+}
+
 #[test]
 fn invalid_messages_that_cannot_be_kept_are_counted() {
     let fixture = Fixture::new(&["limits.rejected.bytes=0"], &json!({}));

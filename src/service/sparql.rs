@@ -209,8 +209,9 @@ pub fn parse_with_mapping_prefixes(
     let count = lines.lines().count() as u64;
     Query::parse(&format!("{lines}{text}"), parameters).map_err(|mut error| {
         for finding in &mut error.findings {
-            if let Place::Line { line, .. } = &mut finding.place {
-                *line = line.saturating_sub(count).max(1);
+            if let Place::Line { line, column } = &mut finding.place {
+                // A blank text ends with the declarations before it.
+                (*line, *column) = if *line > count { (*line - count, *column) } else { (1, 1) };
             }
         }
         error

@@ -1,7 +1,9 @@
 //! Parsed requests.
 use crate::constant_patterns::check_constant_patterns;
 use crate::newer_syntax::check_version;
-use crate::syntax::{Token, Tokens, check_comparisons, check_nesting, prepare, to_error};
+use crate::syntax::{
+    RequestKind, Token, Tokens, check_comparisons, check_nesting, prepare, to_error,
+};
 use crate::warnings::find_warnings;
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -64,7 +66,8 @@ impl Query {
         check_version(text)?;
         check_comparisons(text)?;
         let mut query = catch("the SPARQL request", || {
-            parser()?.parse_query(&prepare(text)).map_err(|error| to_error(text, &error))
+            let parsed = parser()?.parse_query(&prepare(text));
+            parsed.map_err(|error| to_error(text, &error, RequestKind::Query))
         })?;
         check_constant_patterns(text)?;
         if let spargebra::Query::Select { pattern, .. } = &mut query {
@@ -173,7 +176,8 @@ impl Update {
         check_version(text)?;
         check_comparisons(text)?;
         let update = catch("the SPARQL request", || {
-            parser()?.parse_update(&prepare(text)).map_err(|error| to_error(text, &error))
+            let parsed = parser()?.parse_update(&prepare(text));
+            parsed.map_err(|error| to_error(text, &error, RequestKind::Update))
         })?;
         check_constant_patterns(text)?;
         let mut operations = to_operations(text, update.operations)?;

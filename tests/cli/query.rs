@@ -21,6 +21,8 @@ fn a_query_is_answered_with_and_without_a_running_service() {
     fs::write(dir.join("graph.rq"), graph).unwrap();
     fs::write(dir.join("both.rq"), "ASK { ?pump w:flow ?flow }").unwrap();
     fs::write(dir.join("wrong.rq"), "SELECT ?flow {\n ?pump v:flow }").unwrap();
+    fs::write(dir.join("typo.rq"), "SELEC").unwrap();
+    fs::write(dir.join("blank.rq"), "\n").unwrap();
 
     let (service, client) = serve_for_admin(dir);
     // `v` is the same in both mappings, and `w` is not.
@@ -41,6 +43,8 @@ fn a_query_is_answered_with_and_without_a_running_service() {
         assert!(graph.starts_with("<urn:p:2> <https://plant.example/v/q> \"7\"^^"), "{graph}");
         assert!(output(dir, &["query", "graph.rq", DATA]).starts_with("<urn:p:2>"));
         run(dir, &["query", "wrong.rq", DATA]).fails(1, "line 2, column ");
+        run(dir, &["query", "typo.rq", DATA]).fails(1, "line 1, column 1: ");
+        run(dir, &["query", "blank.rq", DATA]).fails(1, "line 1, column 1: ");
         run(dir, &["query", "both.rq", DATA]).fails(1, "line 1, column ");
         run(dir, &["query", "flows.rq", "--format", "ttl", DATA]).fails(1, "json, xml, csv or tsv");
         run(dir, &["query", "none.rq", DATA]).fails(1, "none.rq: No such file");

@@ -7,7 +7,7 @@ mod lines;
 use crate::data::Data;
 use crate::scope::Properties;
 use crate::violation::{Severity, Violation};
-use check::{SchemaCheck, check_text, locate_error};
+use check::{SchemaCheck, check_text, explain_error, locate_error};
 use explain::{Explanation, explain_errors};
 use lines::ShortLines;
 use oxrdf::{BlankNode, NamedNode, Term};
@@ -57,7 +57,7 @@ impl Shex {
             .map_err(|error| vec![locate_error(text, &lines, &error)])?;
         let (parsed, check) = SchemaCheck::check_schema(parsed)?;
         let SchemaCheck { properties, repeated, facets, .. } = check;
-        let refused = |error: &dyn std::fmt::Display| vec![Finding::whole(error.to_string())];
+        let refused = |error: &dyn std::fmt::Display| vec![explain_error(text, &error.to_string())];
         // All IRIs are resolved. rudof copies the prefixes for each value set.
         let parsed = parsed.with_prefixmap(None);
         let pattern_bytes = facets.pattern_bytes;

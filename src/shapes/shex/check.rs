@@ -7,7 +7,7 @@ use penstock_base::error::Finding;
 use prefixmap::IriRef;
 use shex_ast::shex_parser_error::ParseError;
 use shex_ast::{Schema, Shape, ShapeExpr, TripleExpr};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The maximum number of levels of brackets.
 const MAX_DEPTH: usize = 32;
@@ -136,8 +136,60 @@ pub(super) fn locate_error(text: &str, lines: &ShortLines, error: &ParseError) -
             let (line, column) = lines.find_original(text, u64::from(err.line), err.column as u64);
             Finding::at_line(line, column, err.source.to_string())
         }
-        other => Finding::whole(other.to_string()),
+        other => explain_error(text, &other.to_string()),
     }
+}
+
+/// Returns the finding of an error of rudof. For a name that nothing defines it has the place, and what to do.
+pub(super) fn explain_error(text: &str, error: &str) -> Finding {
+    if error.contains("refix map")
+        && let Some((before, prefix)) = find_undeclared_prefix(text)
+    {
+        let (line, column) = find_position(before);
+        let why = format!("the prefix `{prefix}:` is not declared; add `PREFIX {prefix}: <IRI>`");
+        return Finding::at_line(line, column, why);
+    }
+    let Some(label) = error.strip_prefix("Shape label not found ") else {
+        return Finding::whole(error);
+    };
+    let label = if label.starts_with("_:") { label.to_owned() } else { format!("<{label}>") };
+    let why =
+        format!("there is no shape {label} in the schema; define it, or correct the reference");
+    match text.split_once(&format!("@{label}")) {
+        Some((before, _)) => {
+            let (line, column) = find_position(before);
+            Finding::at_line(line, column, why)
+        }
+        None => Finding::whole(why),
+    }
+}
+
+/// Returns the first prefix that is used and not declared before, with the text before it.
+fn find_undeclared_prefix(text: &str) -> Option<(&str, &str)> {
+    let is_name = |sign: char| sign.is_alphanumeric() || matches!(sign, '_' | ':' | '.' | '-');
+    let mut declared = HashSet::new();
+    let (mut is_declaration, mut rest) = (false, text);
+    while let Some(sign) = rest.chars().next() {
+        let length = if is_name(sign) {
+            rest.find(|sign| !is_name(sign)).unwrap_or(rest.len())
+        } else {
+            token_length(rest, sign)
+        };
+        let (token, after) = rest.split_at(length);
+        if is_name(sign) {
+            match token.split_once(':') {
+                None => is_declaration = token.eq_ignore_ascii_case("PREFIX"),
+                Some((prefix, _)) if is_declaration => {
+                    declared.insert(prefix);
+                    is_declaration = false;
+                }
+                Some((prefix, _)) if prefix == "_" || declared.contains(prefix) => {}
+                Some((prefix, _)) => return Some((text.strip_suffix(rest)?, prefix)),
+            }
+        }
+        rest = after;
+    }
+    None
 }
 
 /// Walks through a schema.

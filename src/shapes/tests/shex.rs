@@ -111,6 +111,28 @@ fn what_is_not_supported_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_name_that_nothing_defines_is_shown_with_its_place() {
+    let prefix = "PREFIX v: <http://example.com/>\n";
+    for (schema, expected) in [
+        (
+            "# w:tag\nstart = { v:tag . }".to_owned(),
+            "line 2, column 11: the prefix `v:` is not declared; add `PREFIX v: <IRI>`",
+        ),
+        (
+            format!("{prefix}start = {{ v:tag . ;\n w:tag [ 'x:y' _:a ] }}"),
+            "line 3, column 2: the prefix `w:` is not declared",
+        ),
+        (
+            format!("{prefix}start = {{ v:tag\n @<urn:T> }}"),
+            "line 3, column 2: there is no shape <urn:T> in the schema; define it",
+        ),
+    ] {
+        let error = ShapesGraph::read(&schema, ShapesFormat::ShexC).unwrap_err();
+        assert!(error.to_string().contains(expected), "{schema}: {error}");
+    }
+}
+
+#[test]
 fn brackets_in_texts_do_not_count() {
     let open = "(".repeat(40);
     let schema = format!(

@@ -56,10 +56,14 @@ pub(super) async fn authenticate(req: &Request, depot: &Depot) -> Result<Option<
     }
     let state = state(depot);
     let auth = &state.gateway()?.auth;
+    let mut is_token = false;
     let found = match credential::find_header_credential(req) {
         Ok(Some(HeaderCredential::ApiKey(key))) => auth.keys.authenticate_key(key).map(Some),
         Ok(Some(HeaderCredential::Bearer(token))) => match &auth.tokens {
-            Some(tokens) => tokens.authenticate_token(token, origin.client).await.map(Some),
+            Some(tokens) => {
+                is_token = true;
+                tokens.authenticate_token(token, origin.client).await.map(Some)
+            }
             None => Err(AuthError::Invalid(
                 "access tokens are not accepted here, because \
                  framework.security.oauth2.resourceserver.jwt.issuer-uri is not set; use an API key"
@@ -78,11 +82,17 @@ pub(super) async fn authenticate(req: &Request, depot: &Depot) -> Result<Option<
     };
     found
         .map(|found| found.map(|caller| Caller { from: origin.client, ..caller }))
-        .map_err(|error| refuse_credential(error, &state, depot))
+        .map_err(|error| refuse_credential(error, is_token, &state, depot))
 }
 
-/// Returns the response to a refused credential, and records the refusal in the audit trail.
-fn refuse_credential(mut error: AuthError, state: &State, depot: &Depot) -> Problem {
+/// Returns the response to a refused credential, and records the refusal in the audit trail. What refuses an access token
+/// says itself what to do.
+fn refuse_credential(
+    mut error: AuthError,
+    is_token: bool,
+    state: &State,
+    depot: &Depot,
+) -> Problem {
     let bearer_error = match &error {
         AuthError::Invalid(_) => Some(BearerError::InvalidToken),
         AuthError::Malformed(_) => Some(BearerError::InvalidRequest),
@@ -91,7 +101,7 @@ fn refuse_credential(mut error: AuthError, state: &State, depot: &Depot) -> Prob
     };
     let Some(bearer_error) = bearer_error else { return error.into() };
     record_refusal(state, depot, None, error.to_string());
-    if bearer_error == BearerError::InvalidToken {
+    if bearer_error == BearerError::InvalidToken && !is_token {
         let help = how_to_get_credentials(depot);
         error = AuthError::Invalid(format!("{error}; {help}"));
     }

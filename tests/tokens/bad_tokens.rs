@@ -393,6 +393,24 @@ async fn bad_tokens_are_refused_and_create_no_account() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_says_what_to_do_about_the_token() {
+    let (key, issuer) = Issuer::with_key();
+    let gateway = Gateway::start(&issuer, &[]).await;
+    let jwt = "framework.security.oauth2.resourceserver.jwt";
+    for (others, expected) in [
+        (json!({"exp": now() - 86_400}), "get a new token from its issuer".to_owned()),
+        (json!({"aud": "other"}), format!("{jwt}.audiences")),
+        (json!({"iss": "https://other.example"}), format!("{jwt}.issuer-uri")),
+    ] {
+        let answer = gateway.ask(&key.token(&with(&claims(&issuer), &others))).await;
+        let detail = answer.problem(401)["detail"].string();
+        assert!(detail.contains(&expected) && !detail.contains("API key"), "{detail}");
+    }
+    gateway.ask("mistyped").await.refused(401, "which begins with penstock_");
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_credentials_in_one_request_are_malformed() {
     let (key, issuer) = Issuer::with_key();
     let gateway = Gateway::start(&issuer, &[]).await;

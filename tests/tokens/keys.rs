@@ -1,7 +1,7 @@
 //! The issuer's keys: fetched, shared, rotated, and cached while the issuer is unreachable.
 use crate::gateway::Gateway;
 use penstock_test_support::forge::{Key, with};
-use penstock_test_support::issuer::claims;
+use penstock_test_support::issuer::{accept_tokens, claims};
 use penstock_test_support::prelude::*;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,4 +145,17 @@ async fn metadata_of_another_issuer_is_refused() {
     let gateway = Gateway::start(&issuer, &[&setting]).await;
     assert_eq!(gateway.status(&key.token(&claims(&issuer))).await, 200);
     gateway.stop().await;
+}
+
+#[test]
+fn the_log_says_that_there_are_no_keys_yet() {
+    let (_, issuer) = Issuer::with_key();
+    issuer.state().down = true;
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = accept_tokens(&issuer.url, &issuer.audience);
+    settings.push("--service.data-dir=data".to_owned());
+    let service = TestProcess::start(dir.path(), &lent(&settings));
+    service.wait_for_log("access tokens get 503 until then");
+    assert!(!service.log().contains("uses the cached keys"), "{}", service.log());
+    service.stop();
 }

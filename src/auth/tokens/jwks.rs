@@ -201,10 +201,15 @@ impl Jwks {
                 self.save_keys(new, is_new).await;
             }
             Err(why) if !before.has_failed() => {
+                let until_then = if self.check_usable(&before).is_ok() {
+                    "the gateway uses the cached keys"
+                } else {
+                    "it has none that it can use, and access tokens get 503 until then"
+                };
                 tracing::warn!(
                     issuer = resource_server.issuer_uri,
                     why,
-                    "The keys of the token issuer could not be fetched; the gateway uses the cached keys."
+                    "The keys of the token issuer could not be fetched; the gateway tries again every minute; {until_then}."
                 );
             }
             Err(_) => {}

@@ -4,6 +4,7 @@
 //! access token. Checked tokens are not cached: checking costs less than what follows, and a cache would have to know
 //! every change of an account.
 use crate::AuthError;
+use crate::keys::ApiKeys;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
@@ -59,7 +60,10 @@ impl<'a> Token<'a> {
         let (Some(header), Some(claims), Some(signature), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return refuse_token("it is not a signed JSON Web Token, which has three parts");
+            return refuse_token(&format!(
+                "it is not a signed JSON Web Token, which has three parts, and no API key, which begins with {}",
+                ApiKeys::PREFIX
+            ));
         };
         let header = decode_members("header", header)?;
         let algorithm =
@@ -103,7 +107,10 @@ impl<'a> Token<'a> {
         now: Timestamp,
     ) -> Result<(), AuthError> {
         if self.claims.get("iss").and_then(Value::as_str) != Some(&expected.issuer) {
-            return refuse_token("its issuer (iss) is not identical to the configured one");
+            return refuse_token(
+                "its issuer (iss) is not identical to \
+                 framework.security.oauth2.resourceserver.jwt.issuer-uri; use a token of that issuer, or change the setting",
+            );
         }
         let audiences = self.audiences();
         let is_expected = audiences.iter().any(|audience| {
@@ -112,7 +119,10 @@ impl<'a> Token<'a> {
                     && self.text_claim("azp").is_some())
         });
         if !is_expected {
-            return refuse_token("its audience (aud) is not this gateway");
+            return refuse_token(
+                "its audience (aud) is not in framework.security.oauth2.resourceserver.jwt.audiences; \
+                 get a token for one of these, or add it to the setting",
+            );
         }
         #[expect(
             clippy::cast_precision_loss,
@@ -122,7 +132,7 @@ impl<'a> Token<'a> {
         match self.time_claim("exp")? {
             None => return refuse_token("it has no expiry (exp)"),
             Some(expiry) if now >= expiry + CLOCK_SKEW_SECONDS => {
-                return refuse_token("it has expired (exp)");
+                return refuse_token("it has expired (exp); get a new token from its issuer");
             }
             Some(_) => {}
         }

@@ -13,7 +13,7 @@ use penstock_http::reply::{Reply, ReplyResult};
 use penstock_model::csv::{CsvFormat, CsvOptions};
 use penstock_model::mapping::Shape;
 use penstock_model::resource::Compiled;
-use penstock_model::search::{Filter, Order, SummaryRequest, parse_filters};
+use penstock_model::search::{Filter, Order, SummaryRequest, parse_filters, refuse_search_cursor};
 use penstock_model::view::compute_etag;
 use penstock_resources::object::{ObjectsOrObject, ViewedObject};
 use penstock_resources::summary::Summary;
@@ -182,6 +182,7 @@ async fn list_objects(call: Call<'_>, query: ObjectsQuery) -> ReplyResult {
         objects::list_found_objects(&gateway, by, business_object, search).await?
     } else {
         let (_, AnyPageQuery { limit, cursor }) = query.rest;
+        cursor.as_deref().map_or(Ok(()), refuse_search_cursor)?;
         let after = cursor.as_deref().map(parse_cursor::<TextCursor>).transpose()?;
         let page = objects::list_objects(&gateway, by, business_object, after, limit).await?;
         let next = page.next.map(|uri| cursor_after(&uri));

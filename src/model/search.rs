@@ -57,6 +57,7 @@ mod walk;
 
 pub use budget::SearchBudget;
 pub use columns::{CellValues, Column, Columns};
+pub use cursor::refuse_search_cursor;
 pub use distribution::{Distribution, NumberRange, count_distribution};
 pub use facets::{Facet, FacetContent, FacetValue, count_facets, list_facet_fields};
 pub use field_name::{SearchField, find_field_path, find_search_property, list_search_fields};

@@ -200,6 +200,9 @@ fn list_compiled(all: &[Arc<Compiled>]) -> impl Iterator<Item = &Compiled> {
 /// `ErrorClass::Malformed` if it is not an IRI.
 pub fn parse_uri(text: &str) -> Result<NamedNode, GatewayError> {
     NamedNode::new(text).map_err(|error| {
-        GatewayError::new(ErrorClass::Malformed, format!("{text:?} is not an IRI: {error}"))
+        // An IRI has these characters only percent-encoded, and decoding a query decodes them.
+        let is_decoded = text.contains(|c: char| c <= ' ' || "<>\"{}|\\^`".contains(c));
+        let hint = if is_decoded { "; in a query, write % as %25" } else { "" };
+        GatewayError::new(ErrorClass::Malformed, format!("{text:?} is not an IRI: {error}{hint}"))
     })
 }

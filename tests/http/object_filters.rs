@@ -90,8 +90,9 @@ async fn pages_continue_after_the_last_object() {
     assert_eq!(found, ["urn:p:1", "urn:p:2", "urn:p:3"]);
     // A cursor belongs to its list.
     let cursor = server.read(&query).await["next"].string();
+    let another = "the cursor belongs to a listing in another order";
     for other in ["orderBy=rating", "limit=1"] {
-        server.get(&format!("{OBJECTS}?{other}&cursor={cursor}")).await.refused(400, "cursor");
+        server.get(&format!("{OBJECTS}?{other}&cursor={cursor}")).await.refused(400, another);
     }
 }
 
@@ -113,6 +114,8 @@ async fn errors_name_the_parameter() {
             "orderBy: there is no field `ratng` to order by; did you mean `rating`?",
         ),
         ("orderBy=tags", 422, "cannot be ordered by tags"),
+        ("orderBy=rating,serial", 422, "to order by; name only one field"),
+        ("uri=urn:p:L%201", 400, "in a query, write % as %25"),
         ("uri=urn:p:1&filter.serial=1", 400, "leave out filters and orderBy"),
         ("uri=urn:p:1&orderBy=serial", 400, "leave out filters and orderBy"),
         ("filters.serial=1", 400, "no query parameter"),

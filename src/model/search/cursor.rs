@@ -34,13 +34,29 @@ impl ListPosition {
             return Err(foreign_cursor_error());
         };
         if name != order.cursor_name(shape) {
-            return Err(GatewayError::new(
-                error::ErrorClass::Malformed,
-                "the cursor belongs to a listing in another order; start again without a cursor",
-            ));
+            return Err(other_order_error());
         }
         Ok(Self::at_value(order, kind, value, &uri))
     }
+}
+
+/// Refuses the cursor of a search, in a listing of all objects by URI: it has cursors of its own.
+///
+/// # Errors
+/// `ErrorClass::Malformed` if a search returned the cursor.
+pub fn refuse_search_cursor(cursor: &str) -> Result<(), GatewayError> {
+    match decode_cursor::<3>(cursor) {
+        Some([Some(order), _, Some(_)]) if order == "+" => Err(foreign_cursor_error()),
+        Some(_) => Err(other_order_error()),
+        None => Ok(()),
+    }
+}
+
+fn other_order_error() -> GatewayError {
+    GatewayError::new(
+        error::ErrorClass::Malformed,
+        "the cursor belongs to a listing in another order; start again without a cursor",
+    )
 }
 
 pub(super) fn foreign_cursor_error() -> GatewayError {

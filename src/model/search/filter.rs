@@ -295,8 +295,13 @@ impl ValueTest {
         };
         for text in wanted {
             if !order.can_parse(text) {
+                let hint = if order.is_number() {
+                    "; write digits with a point, such as 12.5"
+                } else {
+                    ""
+                };
                 return Err(invalid_filter_error(format!(
-                    "{text:?} is {}, but the field {name} needs one",
+                    "{text:?} is {}, but the field {name} needs one{hint}",
                     order.describe_mismatch()
                 )));
             }

@@ -43,8 +43,11 @@ impl Order {
         let field = shape.fields.iter().position(|field| field.name == name);
         if field.is_none() {
             let known = shape.fields.iter().map(|field| field.name.as_str());
-            let hint = find_nearest(name, known).map(|near| format!("; did you mean `{near}`?"));
-            let hint = hint.unwrap_or_default();
+            let hint = match find_nearest(name, known) {
+                _ if name.contains(',') => "; name only one field".to_owned(),
+                Some(near) => format!("; did you mean `{near}`?"),
+                None => String::new(),
+            };
             return Err(invalid_order_error(format!(
                 "there is no field `{name}` to order by{hint}"
             )));

@@ -400,6 +400,7 @@ fields:
             ("rating.afer", "5", "there is no test `afer`; did you mean `after`?"),
             ("serial.before", "5", "the field has no test `before`, but eq, in, contains,"),
             ("rating", "x", "filter.rating: \"x\" is not a number, but the field rating needs one"),
+            ("rating.after", "15,5", "needs one; write digits with a point, such as 12.5"),
             ("rating.exists", "yes", "\"yes\" is neither true nor false"),
             ("uri.exists", "true", "the field has no test `exists`"),
             ("data", "5", "cannot be searched"),

@@ -3,13 +3,29 @@ use super::axis::has_offset;
 use super::period::Period;
 use super::{SummaryRow, invalid_summary_error};
 use crate::mapping::Shape;
-use crate::search::field_name::find_field_path;
+use crate::search::field_name::{find_field_path, find_search_property};
 use crate::search::fields::{FoundValue, Instance, Slots, name_number};
 use penstock_base::error::GatewayError;
 use penstock_base::json::{self, Json};
 use penstock_base::time_zone::Zone;
 use penstock_rdf::compare::{SortKey, ValueOrder};
 use std::cmp::Reverse;
+
+/// Returns the error of a text that is a field of dates or times, and something that is no unit; `None` for another text.
+fn unknown_unit_error(shape: &Shape, text: &str) -> Option<GatewayError> {
+    let (field, unit) = text.rsplit_once('.')?;
+    let order = find_search_property(shape, field)?.order();
+    let is_unit =
+        |unit: Period| order.is_time() && (order != ValueOrder::Date || !unit.is_within_day());
+    let units = Period::NAMES.iter().filter(|(_, unit)| is_unit(*unit));
+    let names: Vec<&str> = units.map(|(name, _)| *name).collect();
+    (!names.is_empty()).then(|| {
+        let names = names.join(", ");
+        invalid_summary_error(format!(
+            "the field {field:?} has no unit {unit:?}; the units are {names}"
+        ))
+    })
+}
 
 /// A field by which objects are grouped.
 #[derive(Debug)]
@@ -31,7 +47,9 @@ impl GroupField {
             .and_then(|(field, unit)| Some((field, Period::parse(unit)?)))
             .filter(|_| find_field_path(shape, text).is_err());
         let Some((field, period)) = with_period else {
-            let (slot, order) = slots.add(shape, text)?;
+            let (slot, order) = slots
+                .add(shape, text)
+                .map_err(|error| unknown_unit_error(shape, text).unwrap_or(error))?;
             return Ok(Self { slot, order, period: None });
         };
         let (slot, order) = slots.add(shape, field)?;

@@ -259,6 +259,8 @@ fn what_cannot_be_summarized_is_refused() {
         (&["none"][..], "count", "no field"),
         (&["s.day"], "count", "has no dates or times"),
         (&["day.hour"], "count", "has only dates"),
+        (&["day.quarter"], "count", "the units are day, week, month, year"),
+        (&["n.quarter"], "count", "no field"),
         (&["raw"], "count", "of the type json"),
         (&["sensors"], "count", "is a map"),
         (&["n", "s", "on"], "count", "at most 2"),

@@ -42,6 +42,8 @@ async fn dump_graph(call: Call<'_>, query: DumpQuery) -> ReplyResult {
     let graph = read_graph(query.graph.as_deref())?;
     let (gateway, by) = (call.gateway()?, call.caller().clone());
     let options = DumpOptions { format, graph };
+    // An error within the stream breaks it without a reason.
+    options.check()?;
     Ok(stream_written("application/octet-stream", move |pieces| {
         let out = BufWriter::with_capacity(64 << 10, &mut *pieces);
         rdf::dump_graph(&gateway, &by, &options, out).map(Dumped::to_warning)

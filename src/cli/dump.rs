@@ -58,6 +58,9 @@ pub(super) fn run(given: &ArgMatches, settings: &Settings) -> ExitCode {
         format: choose_format(given, path).unwrap_or(Format::NQuads),
         graph: given.get_one::<GraphName>("graph").cloned(),
     };
+    if let Err(error) = what.check() {
+        return output::print_failure(&error);
+    }
     let done = match path {
         "-" => write_dump(
             settings,

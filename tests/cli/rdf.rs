@@ -33,6 +33,7 @@ fn a_dump_can_be_loaded_elsewhere_with_and_without_a_running_service() {
         run(dir, &["dump", name, DATA]).success();
     }
     run(dir, &["dump", "all.nq", DATA]).fails(1, "all.nq: File exists");
+    run(dir, &["dump", "all.ttl", DATA]).fails(1, "holds one graph");
     // Dump and load are not available over TCP, because they give access to all data.
     client.get("/control/dump?format=nq").expect(404);
     client.post("/control/load?format=nq", "").expect(404);

@@ -27,6 +27,26 @@ pub struct DumpOptions {
     pub graph: Option<GraphName>,
 }
 
+impl DumpOptions {
+    /// Checks that the format can hold what is dumped.
+    ///
+    /// # Errors
+    /// `ErrorClass::Invalid` if the format holds one graph and none is named
+    pub fn check(&self) -> Result<(), GatewayError> {
+        if self.graph.is_some() || self.format.has_graphs() {
+            return Ok(());
+        }
+        Err(GatewayError::new(
+            ErrorClass::Invalid,
+            format!(
+                "the format {} holds one graph: name it with --graph=IRI (or --graph=default), or use nq, trig or \
+                 jsonld, which hold all graphs",
+                self.format.name()
+            ),
+        ))
+    }
+}
+
 /// A complete dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dumped {
@@ -108,7 +128,7 @@ pub fn write_document(
 /// or not at all. `on_progress` is called with the number of quads so far.
 ///
 /// # Errors
-/// - `ErrorClass::Invalid` if the format holds one graph and none is named, and for terms that RDF/XML cannot write
+/// - `ErrorClass::Invalid` as [`DumpOptions::check`], and for terms that RDF/XML cannot write
 /// - `ErrorClass::InsufficientStorage` if the disk is full
 /// - `ErrorClass::Internal` if writing the output fails in another way
 pub fn write_dump(
@@ -117,17 +137,8 @@ pub fn write_dump(
     out: impl Write,
     on_progress: &mut dyn FnMut(u64),
 ) -> Result<Dumped, GatewayError> {
+    options.check()?;
     let DumpOptions { format, graph } = options;
-    if graph.is_none() && !format.has_graphs() {
-        return Err(GatewayError::new(
-            ErrorClass::Invalid,
-            format!(
-                "the format {} holds one graph: name it (or `default`), or use nq, trig or jsonld, which hold all \
-                 graphs",
-                format.name()
-            ),
-        ));
-    }
     let mut writer = QuadWriter::new(out, *format, []);
     let mut dumped = Dumped { quads: 0, mixed_cause: None };
     let snapshot = store.snapshot()?;

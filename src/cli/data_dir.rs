@@ -5,7 +5,7 @@ use penstock_base::commit::GuardedStore;
 use penstock_base::error::GatewayError;
 use penstock_base::files::sync_folder;
 use penstock_base::telemetry;
-use penstock_config::{self as config, Settings, Sources};
+use penstock_config::{self as config, ConfigError, Settings, Sources};
 use penstock_model::namespace::moving::find_pending_move;
 use penstock_service::gateway::{Gateway, store_path};
 use penstock_store::{Error, Options, Store};
@@ -20,6 +20,14 @@ use std::sync::Arc;
 /// Loads the settings that the command was given, and starts its log. The log is only for errors: the command prints
 /// its result.
 pub(super) fn load_settings(arguments: Vec<String>) -> Result<Settings, ExitCode> {
+    load_settings_with(arguments, |_| {})
+}
+
+/// Loads the settings as [`load_settings`] does. `explain` gets each error before it is printed.
+pub(super) fn load_settings_with(
+    arguments: Vec<String>,
+    explain: impl FnMut(&mut ConfigError),
+) -> Result<Settings, ExitCode> {
     match config::load(&Sources::of_process(arguments)) {
         Ok(loaded) => {
             for warning in loaded.warnings {
@@ -28,7 +36,8 @@ pub(super) fn load_settings(arguments: Vec<String>) -> Result<Settings, ExitCode
             telemetry::log::start_logging("error", loaded.settings.log_format);
             Ok(loaded.settings)
         }
-        Err(errors) => {
+        Err(mut errors) => {
+            errors.iter_mut().for_each(explain);
             output::print_configuration_errors(&errors);
             Err(output::STATUS_FAILED.into())
         }

@@ -15,6 +15,9 @@ use std::process::ExitCode;
 /// The bucket cannot be read, so nothing is known about the backup.
 const STATUS_UNREADABLE: u8 = 3;
 
+/// The setting that `--from` sets.
+const TARGET_ARGUMENT: &str = "--service.backup.target";
+
 pub(super) fn from_argument() -> Arg {
     output::value_argument(
         "from",
@@ -124,9 +127,13 @@ impl BackupPlace {
             return Err(output::STATUS_USAGE.into());
         };
         // Without a key only a backup that is not encrypted can be read; an encrypted one is refused by its head.
-        arguments.push(format!("--service.backup.target={bucket}"));
+        arguments.push(format!("{TARGET_ARGUMENT}={bucket}"));
         arguments.push("--service.backup.insecure=true".to_owned());
-        let settings = data_dir::load_settings(arguments)?;
+        let settings = data_dir::load_settings_with(arguments, |error| {
+            if error.origin.as_deref() == Some(TARGET_ARGUMENT) {
+                (error.name, error.origin) = (Some("--from".to_owned()), None);
+            }
+        })?;
         let opened = find_gateway(given, &settings, &bucket).and_then(|gateway| {
             let key = settings.backup.as_ref().and_then(|backup| backup.key.as_deref());
             let (targets, dir) = (&settings.targets, &settings.data_dir);

@@ -43,8 +43,14 @@ pub(super) fn check_target(settings: &Settings, scope: &mut Scope<'_>) {
     let Some(target) = targets.named.get(name).or(targets.default.as_ref()) else {
         // Of a target whose settings have errors, those are reported.
         if !scope.ids(TARGET_PREFIX).contains(name) {
+            let names: Vec<&str> = targets.named.keys().map(String::as_str).collect();
+            let known = if names.is_empty() {
+                String::new()
+            } else {
+                format!("; the configured targets are {}", names.join(", "))
+            };
             let message = format!(
-                "there is no target with this bucketName; set service.export.targets.{name}.type"
+                "there is no target with this bucketName{known}; set service.export.targets.{name}.type"
             );
             scope.error(TARGET, message);
         }

@@ -49,6 +49,11 @@ fn a_wrong_command_line_is_refused() {
         run(dir, &[&["offsite-backup", "list", "--from", "vault", DATA][..], more].concat())
     };
     list(&["--gateway", "edge-1"]).fails(1, "service.export.targets.vault.type");
+    let unknown = ["offsite-backup", "list", "--from", "vaultt", DATA];
+    run(dir, &[&unknown[..], &place].concat()).fails(
+        1,
+        "--from = \"vaultt\": there is no target with this bucketName; the configured targets are vault;",
+    );
     list(&place).fails(1, "the target vault has no backup of any gateway");
     list(&place).fails(1, "vault has nothing below _backup/");
     let gateways = dir.join("vault/_backup");

@@ -223,6 +223,7 @@ fn detect_kind(path: &Path, text: &str) -> Option<&'static str> {
         Ok(Value::Null) | Err(_) if name.starts_with("application") => return Some(CONFIGURATION),
         Ok(_) => return None,
         Err(_) if text.trim_start().starts_with('{') => return Some(BUSINESS_OBJECT),
+        Err(_) if has_settings(text) => return Some(CONFIGURATION),
         Err(_) => return Some(MAPPING),
     };
     let has = |key: &str| root.contains_key(key);
@@ -232,11 +233,20 @@ fn detect_kind(path: &Path, text: &str) -> Option<&'static str> {
     if has("type") {
         return Some(MAPPING);
     }
-    let is_root = |key: &Value| {
-        let first = key.as_str().and_then(|key| key.split(['.', '[']).next()).unwrap_or_default();
-        SETTING_ROOTS.iter().any(|root| root.eq_ignore_ascii_case(first))
-    };
-    root.keys().any(is_root).then_some(CONFIGURATION)
+    let mut names = root.keys().filter_map(Value::as_str);
+    names.any(is_setting).then_some(CONFIGURATION)
+}
+
+/// Returns whether a name begins as that of a setting.
+fn is_setting(name: &str) -> bool {
+    let first = name.split(['.', '[']).next().unwrap_or_default();
+    SETTING_ROOTS.iter().any(|root| root.eq_ignore_ascii_case(first))
+}
+
+/// Returns whether a malformed YAML has the names of settings at its root, and not what a mapping has there.
+fn has_settings(text: &str) -> bool {
+    let names = || text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim_end()));
+    names().any(is_setting) && !names().any(|name| name == "type")
 }
 
 fn check_mapping(text: &str) -> CheckResult {

@@ -49,6 +49,11 @@ fn each_error_has_its_place() {
             "is not an S3 bucket name",
         ),
         ("application.yaml", "a: [", "line 2"),
+        (
+            "dup.yaml",
+            "server:\n  port: 1\nserver:\n  address: ::1\n",
+            "line 3: the duplicate key \"server\", which is in line 1 already",
+        ),
         ("service.properties", "service.x=\\u1", "line 1"),
         ("other.yaml", "a: 1", "neither a mapping"),
         ("other.yaml", "- 1", "neither a mapping"),

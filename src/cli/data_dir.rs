@@ -7,7 +7,7 @@ use penstock_base::files::sync_folder;
 use penstock_base::telemetry;
 use penstock_config::{self as config, ConfigError, Settings, Sources};
 use penstock_model::namespace::moving::find_pending_move;
-use penstock_service::gateway::{Gateway, store_path};
+use penstock_service::gateway::{Gateway, describe_in_use, store_path};
 use penstock_store::{Error, Options, Store};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -68,7 +68,12 @@ pub(super) fn write_new_file<T>(
 ) -> Result<T, String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
-    let mut file = file.map_err(failed)?;
+    let mut file = file.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            format!("{}; write to another file, or move this one away", failed(error))
+        }
+        _ => failed(error),
+    })?;
     let written = write(&mut file).and_then(|written| {
         file.sync_all().map_err(failed)?;
         Ok(written)
@@ -155,14 +160,6 @@ pub(super) fn open_stopped_store(settings: &Settings) -> Result<Store, String> {
         Error::InUse { .. } => describe_in_use(&error),
         error => error.to_string(),
     })
-}
-
-/// Describes the error of a store that another process has open, and how to stop the service.
-pub(super) fn describe_in_use(error: &Error) -> String {
-    format!(
-        "{error}; stop the service first, for example with systemctl stop penstock.socket penstock.service (a \
-         connection to the socket would start it again)"
-    )
 }
 
 /// Adds an event to the audit log of a store that no service has open. If the store refuses the commit, this only

@@ -9,7 +9,7 @@ use penstock_service::gateway::restored::{NOTE_FILE, RestoreNote};
 use penstock_service::gateway::{
     COUNTER_COLLECTIONS, GATEWAY_ID_FILE, create_private_folder, store_path, write_gateway_id,
 };
-use penstock_store::{BackupFile, Restored, SEQUENCE_JUMP};
+use penstock_store::{BackupFile, Corruption, Error, Restored, SEQUENCE_JUMP};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -122,7 +122,14 @@ fn restore_file(
     let restored = file
         .restore_into(&store_path(dir), &COUNTER_COLLECTIONS)
         .inspect_err(|_| drop(fs::remove_file(dir.join(NOTE_FILE))))
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| match error {
+            // Its header is at its beginning.
+            Error::Corrupt(Corruption { path: of, offset: 0, what }) if of == path => format!(
+                "{} is not a file of penstock backup, or its beginning is damaged: {what}",
+                path.display()
+            ),
+            error => error.to_string(),
+        })?;
     note.describe(&restored.backup);
     note.write(dir).map_err(failed)?;
     let Restored { backup, sequence, counters, .. } = restored;

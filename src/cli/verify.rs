@@ -3,7 +3,7 @@ use super::output::{self, STATUS_FAILED};
 use super::{data_dir, owner};
 use clap::{ArgMatches, Command};
 use penstock_config::Settings;
-use penstock_service::gateway::store_path;
+use penstock_service::gateway::{describe_in_use, store_path};
 use penstock_store::{Error, Verified};
 use serde_json::json;
 use std::process::ExitCode;
@@ -39,7 +39,7 @@ fn verify_store(settings: &Settings) -> Result<Verified, String> {
     let store = store_path(&settings.data_dir);
     penstock_store::verify_store(&store, &mut output::show_replay_progress()).map_err(|error| {
         match error {
-            Error::InUse { .. } => data_dir::describe_in_use(&error),
+            Error::InUse { .. } => describe_in_use(&error),
             error if error.is_disk_full() => {
                 format!("{error}; verifying needs disk space for a second quad index")
             }

@@ -7,7 +7,8 @@ pub mod restored;
 pub mod status;
 
 pub use data_dir::{
-    GATEWAY_ID_FILE, create_private_folder, disk_error, find_gateway_id, write_gateway_id,
+    GATEWAY_ID_FILE, create_private_folder, describe_in_use, disk_error, find_gateway_id,
+    write_gateway_id,
 };
 
 use crate::blocking::run_blocking;

@@ -20,9 +20,13 @@ fn a_running_service_is_backed_up_and_restored_elsewhere() {
     let view = client.post("/api/v1/views", view.to_string()).expect(201).json();
     let backup = run(dir, &["backup", "monday", "--json", DATA]).json();
     assert!(backup["documents"].as_u64() >= Some(2), "{backup}");
-    run(dir, &["backup", "monday", DATA]).fails(1, "monday: File exists");
+    let exists = "monday: File exists (os error 17); write to another file";
+    run(dir, &["backup", "monday", DATA]).fails(1, exists);
     run(dir, &["restore", "monday", DATA]).fails(1, "data is not empty");
-    run(dir, &["verify", DATA]).fails(1, "in use by another process; stop the service");
+    for command in [&["verify"][..], &["serve", "--server.port=0"], &["demo", "--exit"]] {
+        let stop = "in use by another process; stop the service first";
+        run(dir, &[command, &[DATA]].concat()).fails(1, stop);
+    }
     // Backups are available only at the control socket.
     client.get("/control/backup").expect(404);
     service.stop();
@@ -120,6 +124,9 @@ fn a_damaged_store_and_a_truncated_backup_are_reported() {
     let whole = fs::read(dir.join("whole")).unwrap();
     fs::write(dir.join("cut"), &whole[..whole.len() - 1]).unwrap();
     run(dir, &["restore", "cut", "--service.data-dir=new"]).fails(1, "cut is damaged at byte");
+    fs::write(dir.join("other.json"), "{}".repeat(100)).unwrap();
+    let other = "other.json is not a file of penstock backup";
+    run(dir, &["restore", "other.json", "--service.data-dir=new"]).fails(1, other);
     run(dir, &["restore", "whole", "--service.data-dir=new"]).success();
     let segment = dir.join("data/store/journal/00000000000000000001.journal");
     let mut bytes = fs::read(&segment).unwrap();

@@ -27,6 +27,9 @@ pub fn create_private_folder(dir: &Path) -> io::Result<()> {
         // Acknowledged data must not be lost because the name of its directory was not synced.
         Ok(()) => sync_folder(parent),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(io::ErrorKind::NotADirectory.into())
+        }
         Err(error) => Err(error),
     }
 }
@@ -103,16 +106,22 @@ pub fn disk_error(error: &io::Error, action: &str, path: &Path) -> GatewayError 
         }
         _ => ErrorClass::Internal,
     };
-    let remedy = match kind {
-        ErrorClass::Forbidden => {
+    let remedy = match error.kind() {
+        io::ErrorKind::PermissionDenied => {
             format!(
                 "; {}set service.data-dir to a directory that this user may write to",
                 describe_owner(path)
             )
         }
-        ErrorClass::InsufficientStorage => {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "; free space on this disk, or set service.data-dir to a directory on another one"
                 .to_owned()
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "; set service.data-dir to a directory on a file system that can be written".to_owned()
+        }
+        io::ErrorKind::NotADirectory => {
+            "; set service.data-dir to a directory, or move the file in this path away".to_owned()
         }
         _ => String::new(),
     };
@@ -137,12 +146,20 @@ fn describe_owner(path: &Path) -> String {
     }
 }
 
+/// Describes the error of a store that another process has open, and how to stop the service.
+pub fn describe_in_use(error: &penstock_store::Error) -> String {
+    format!(
+        "{error}; stop the service first, for example with systemctl stop penstock.socket penstock.service (a \
+         connection to the socket would start it again)"
+    )
+}
+
 /// Converts an error of opening the store.
 pub(super) fn open_error(error: &penstock_store::Error) -> GatewayError {
     use penstock_store::Error;
     match error {
         Error::Io { action, path, source } => disk_error(source, action, path),
-        Error::InUse { .. } => GatewayError::new(ErrorClass::Conflict, error.to_string()),
+        Error::InUse { .. } => GatewayError::new(ErrorClass::Conflict, describe_in_use(error)),
         Error::NewerFormat { .. } | Error::UnfinishedRestore { .. } => {
             GatewayError::new(ErrorClass::Damaged, error.to_string())
         }
@@ -212,6 +229,15 @@ mod tests {
         create_private_folder(&dir).unwrap();
         assert_eq!(std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
         std::fs::write(folder.path().join("file"), "").unwrap();
-        assert!(create_private_folder(&folder.path().join("file")).is_err());
+        let file = folder.path().join("file");
+        let found = create_private_folder(&file).unwrap_err();
+        for (error, expected) in [
+            (found, "not a directory; set service.data-dir to a directory"),
+            (io::ErrorKind::ReadOnlyFilesystem.into(), "; set service.data-dir"),
+        ] {
+            let error = disk_error(&error, "creating the data directory", &file);
+            assert_eq!(error.class, ErrorClass::Internal);
+            assert!(error.detail.contains(expected), "{error}");
+        }
     }
 }

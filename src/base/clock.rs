@@ -3,7 +3,7 @@
 //! **The time** ([`Clock::now`]) is that of the system's clock, with a lower limit: the moment at which the clock was
 //! last known to be right, plus the time elapsed since. So a gateway whose clock starts in 1970 refuses a token that
 //! expired last year. The moment moves only while the clock is synchronised, so a clock that was set far ahead by hand
-//! has no lasting effect. After a wrong time server, `penstock clock reset` removes the moment.
+//! has no lasting effect on it. After a wrong time server, `penstock clock reset` removes the moment.
 //!
 //! **Elapsed time** ([`Clock::elapsed`]) is for ages. It counts by the kernel's clock since boot, which cannot be set,
 //! and continues across restarts of the program. The time while the machine is off is added once the clock is
@@ -15,7 +15,9 @@
 //!
 //! **Stamps** ([`Clock::stamp`]) are times for ordered records. Each is the current time, or the time of the previous
 //! stamp if that is later, and says whether the clock was reliable. So a gateway without a real-time clock ingests and
-//! exports from its start on, and readers know later which times to doubt.
+//! exports from its start on, and readers know later which times to doubt. After a clock that was set ahead, stamps
+//! repeat its time until the clock has passed it. Nothing lowers them, because a restore finds a moment by their order.
+//! The log, the status and `penstock clock show` report it.
 //!
 //! The state is a document of the store. The gateway writes it within a minute after another commit, and once an hour
 //! if there is none.
@@ -24,7 +26,7 @@ use crate::commit::{CommitCheck, NoClient, commit};
 use crate::error::GatewayError;
 use crate::table::{AsJson, Table};
 use crate::time;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use nix::time::{ClockId, clock_gettime};
 use parking_lot::{Mutex, MutexGuard};
 use penstock_resources::export::Doubt;
@@ -44,7 +46,7 @@ const DOCUMENT_KEY: &str = "clock";
 const SYNCHRONISED_FILE: &str = "/run/systemd/timesync/synchronized";
 /// The maximum age in milliseconds at which the file is trusted: three of timesyncd's longest intervals.
 const MAX_SYNCHRONISED_AGE_MS: u64 = 2 * 60 * 60 * 1000;
-/// How far a synchronised clock may be behind the last known time without a warning.
+/// How far the clock may be behind the last known time, or behind the newest stamp, without a warning.
 const TOLERANCE_MS: i64 = 60 * 1000;
 /// The interval at which the moment known to be right is updated.
 const UPDATE_INTERVAL: Duration = Duration::from_mins(1);
@@ -109,6 +111,9 @@ struct ClockState {
     /// Whether the log has the warning that the clock is behind the last known time.
     #[serde(skip)]
     is_behind_logged: bool,
+    /// Whether the log has the warning that stamps repeat a time ahead of the clock.
+    #[serde(skip)]
+    is_repetition_logged: bool,
 }
 
 /// A moment at which the clock was known to be right.
@@ -182,12 +187,19 @@ impl Clock {
             synchronised: reading.synchronised,
             source: reading.synchronised.map(|_| "systemd-timesyncd"),
             last_known: known.right.as_ref().map(|right| show(right.wall)),
+            repeated_time: known.repeated_stamp(&reading).map(show),
             elapsed: known.elapsed(&reading),
         }
     }
 
+    /// Describes the time that new records repeat while it is clearly ahead of the clock. Returns `None` if it is not,
+    /// or if the clock itself is in doubt.
+    pub fn describe_repeated_time(&self) -> Option<String> {
+        self.lock_state().describe_repeated_stamp(&Reading::read_clocks())
+    }
+
     /// Removes the moment at which the clock was last known to be right, so that the time is that of the system's
-    /// clock. `check` runs in the same commit.
+    /// clock. Stamps still do not go back. `check` runs in the same commit.
     ///
     /// # Errors
     /// The errors of `check` and of the store.
@@ -196,6 +208,9 @@ impl Clock {
         match self.save_state(check) {
             Ok(()) => {
                 tracing::warn!("The clock was reset; the time is now that of the system's clock.");
+                let mut known = self.lock_state();
+                known.is_repetition_logged = false;
+                known.log_repeated_stamp(&Reading::read_clocks());
                 Ok(())
             }
             Err(error) => {
@@ -233,7 +248,10 @@ impl Clock {
     }
 
     fn update_state(&self) {
-        self.lock_state().update_known_time(&Reading::read_clocks());
+        let reading = Reading::read_clocks();
+        let mut known = self.lock_state();
+        known.update_known_time(&reading);
+        known.log_repeated_stamp(&reading);
     }
 
     fn save_state(&self, check: &dyn CommitCheck) -> Result<(), GatewayError> {
@@ -266,6 +284,7 @@ impl ClockState {
                 right: None,
                 stamped: 0,
                 is_behind_logged: false,
+                is_repetition_logged: false,
             },
         };
         known.update_known_time(reading);
@@ -286,13 +305,45 @@ impl ClockState {
         let now = self.now(reading);
         let doubt = if now < self.stamped {
             Some(Doubt::Behind)
-        } else if reading.synchronised == Some(false) || now < EARLIEST_PLAUSIBLE_MS {
+        } else if is_doubtful(now, reading) {
             Some(Doubt::Unsynchronised)
         } else {
             None
         };
         self.stamped = self.stamped.max(now);
         (self.stamped, doubt)
+    }
+
+    /// Returns the time that new stamps repeat, if it is clearly ahead of the time.
+    fn repeated_stamp(&self, reading: &Reading) -> Option<i64> {
+        let ahead = self.stamped.saturating_sub(self.now(reading));
+        (ahead > TOLERANCE_MS).then_some(self.stamped)
+    }
+
+    /// As [`Clock::describe_repeated_time`].
+    fn describe_repeated_stamp(&self, reading: &Reading) -> Option<String> {
+        let now = self.now(reading);
+        let stamped = self.repeated_stamp(reading).filter(|_| !is_doubtful(now, reading))?;
+        let show = |wall| time::format_rfc3339(timestamp_from_millis(wall));
+        Some(format!(
+            "new ingestions, exports and definitions repeat the time {} of an earlier one, {:#} ahead of the clock \
+             ({}), and `penstock clock reset` does not change that; rely on sequences until the clock has passed it, or \
+             restore a backup from before",
+            show(stamped),
+            SignedDuration::from_secs(stamped.saturating_sub(now) / 1000),
+            show(now),
+        ))
+    }
+
+    /// Logs that new stamps repeat a time ahead of the clock, once until they no longer do.
+    fn log_repeated_stamp(&mut self, reading: &Reading) {
+        let repeated = self.describe_repeated_stamp(reading);
+        if let Some(text) = &repeated
+            && !self.is_repetition_logged
+        {
+            tracing::warn!("The clock is behind the times of earlier records: {text}.");
+        }
+        self.is_repetition_logged = repeated.is_some();
     }
 
     /// Returns the same state, expressed at this reading.
@@ -353,6 +404,11 @@ impl Reading {
             synchronised: check_synchronised(Path::new(SYNCHRONISED_FILE), wall),
         }
     }
+}
+
+/// Whether this time may be wrong: the clock is known not to be synchronised, or the time is before this version.
+fn is_doubtful(now: i64, reading: &Reading) -> bool {
+    reading.synchronised == Some(false) || now < EARLIEST_PLAUSIBLE_MS
 }
 
 /// Whether the system's clock is synchronised; `None` if unknown.
@@ -501,6 +557,29 @@ mod tests {
             known.stamp(&build_reading(1, 60, "b", false)),
             (START + 2, Some(Doubt::Behind))
         );
+    }
+
+    #[test]
+    fn a_time_ahead_that_stamps_repeat_is_described_until_the_clock_has_passed_it() {
+        let mut known = first_state(true);
+        let read = |wall, synchronised| build_reading(wall, HOUR, "a", synchronised);
+        known.stamp(&read(START + DAY, false));
+        let truth = read(START + HOUR, true);
+        // After the reset too.
+        known.right = None;
+        let text = known.describe_repeated_stamp(&truth).unwrap();
+        assert!(text.contains("2026-09-22T14:13:20.000Z of an earlier one, 23h ahead"), "{text}");
+        known.log_repeated_stamp(&truth);
+        assert!(known.is_repetition_logged);
+        // A clock in doubt is behind after each start without a battery, until it is synchronised.
+        for doubtful in [read(START + HOUR, false), read(5, true)] {
+            assert!(known.repeated_stamp(&doubtful).is_some());
+            assert_eq!(known.describe_repeated_stamp(&doubtful), None);
+        }
+        let almost = read(START + DAY - TOLERANCE_MS, true);
+        assert_eq!(known.repeated_stamp(&almost), None);
+        known.log_repeated_stamp(&almost);
+        assert!(!known.is_repetition_logged);
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub(super) fn build_command() -> Command {
                     "The gateway's time is never earlier than it was when the system's clock was last \
                      synchronised. If the time server was wrong then, access tokens and API keys seem to \
                      have expired: correct the system's clock, then reset.\n\n\
+                     The times of ingestions, exports and definitions never go back, also not by a reset: new ones \
+                     repeat the latest time until the clock has passed it.\n\n\
                      Example:\n  penstock clock reset --service.data-dir=data",
                 ),
         ])
@@ -64,8 +66,11 @@ fn format_report(report: &Value) -> String {
         Some(false) => "no",
         None => "unknown: systemd-timesyncd is not running",
     };
+    let repeated = text("repeatedTime").map_or_else(String::new, |time| {
+        format!("\nTime of records:   {time}, until the clock has passed it")
+    });
     format!(
-        "Time:              {}\nSystem's clock:    {}\nSynchronised:      {synchronised}\nLast known right:  {}",
+        "Time:              {}\nSystem's clock:    {}\nSynchronised:      {synchronised}\nLast known right:  {}{repeated}",
         text("now").unwrap_or("-"),
         text("system").unwrap_or("-"),
         text("lastKnown").unwrap_or("never")
@@ -86,5 +91,7 @@ mod tests {
             &json!({"now": "a", "system": "b", "synchronised": true, "lastKnown": "c"}),
         );
         assert!(text.contains("yes") && text.ends_with('c'), "{text}");
+        let text = format_report(&json!({"lastKnown": "c", "repeatedTime": "d"}));
+        assert!(text.contains("\nTime of records:   d, until"), "{text}");
     }
 }

@@ -138,7 +138,8 @@ pub struct Status {
     /// The certificate of HTTPS; null without HTTPS.
     pub certificate: Option<CertificateStatus>,
     /// Warnings of the configuration at the start, and current conditions that need attention: memory that is
-    /// low or short, Business Objects without a GraphQL type.
+    /// low or short, a disk that is full up to its reserve, times of records that are ahead of the clock, Business
+    /// Objects without a GraphQL type.
     pub warnings: Vec<String>,
     /// Recent warnings and errors of the log, newest first.
     pub last_errors: Vec<LoggedError>,
@@ -266,6 +267,9 @@ pub struct ClockStatus {
     pub source: Option<&'static str>,
     /// When the clock was last known to be right (RFC 3339); null if it never was.
     pub last_known: Option<String>,
+    /// The time that new records repeat, because an earlier one was recorded while the clock was more than a minute
+    /// ahead of `now` (RFC 3339); null otherwise.
+    pub repeated_time: Option<String>,
     /// Milliseconds of a counter that is never set and continues across restarts. Only differences are
     /// meaningful.
     pub elapsed: u64,

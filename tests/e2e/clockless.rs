@@ -1,4 +1,5 @@
-//! A gateway without a hardware clock: it starts in 1972, works, and marks unreliable times.
+//! A gateway without a hardware clock: it starts in 1972, works, and marks unreliable times. And one whose clock was
+//! ahead.
 use penstock_test_support::prelude::*;
 
 const DATA: &str = "--service.data-dir=data";
@@ -108,5 +109,34 @@ fn it_works_without_the_time_and_its_times_never_go_back() {
     assert!(times.is_sorted(), "{times:?}");
     let sequences: Vec<_> = seen.iter().map(|(_, export)| &export["sequence"]).collect();
     assert_eq!(sequences, [1, 2, 3, 4]);
+    server.stop();
+}
+
+#[test]
+fn a_time_ahead_that_new_records_repeat_is_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(clock) = Clock::at(dir.path(), "+3000d") else { return };
+    let server = clock.start(dir.path(), &[DATA]);
+    define(server.client, "wells");
+    let (_, ahead) = ingest_and_export(server.client, 1);
+    let status = server.client.read("/api/v1/status");
+    assert_eq!(status["clock"]["repeatedTime"], Value::Null);
+    server.stop();
+    clock.set(RIGHT);
+    let server = clock.start(dir.path(), &[DATA]);
+    let (_, export) = ingest_and_export(server.client, 2);
+    assert_eq!(export["clock"], "behind");
+    assert!(export["createdAt"].text() >= ahead["createdAt"].text(), "{export}");
+    // The reset does not end it, and says so.
+    for action in ["show", "reset"] {
+        let shown = penstock(dir.path()).args(["clock", action, "--json", DATA]).succeed().json();
+        assert!(shown["repeatedTime"].text() > shown["now"].text(), "{action}: {shown}");
+    }
+    let status = server.client.read("/api/v1/status");
+    let repeated = status["clock"]["repeatedTime"].text();
+    let warning = format!("repeat the time {repeated}");
+    assert!(status["warnings"].list().iter().any(|text| text.has(&warning)), "{status}");
+    let logged = "The clock is behind the times of earlier records";
+    assert!(status["lastErrors"].list().iter().any(|line| line["text"].has(logged)), "{status}");
     server.stop();
 }

@@ -264,6 +264,12 @@ fn check_machine(status: &Status) -> Vec<Concern> {
             "The clock is not synchronised.",
             "Times in records and exports may be wrong, and access tokens may be refused.",
         ));
+    } else if let Some(time) = &status.clock.repeated_time {
+        let words = format!(
+            "New records repeat the time {time} of an earlier one until the clock has passed it. Rely on sequences."
+        );
+        let heading = "The clock is behind the times of earlier records.";
+        concerns.push(Concern::new(Severity::Warning, heading, words));
     }
     let ends = status.certificate.as_ref().and_then(|certificate| certificate.expires_at.as_ref());
     if let Some(ends) = ends

@@ -46,21 +46,27 @@ fn backup_to_file(settings: &Settings, path: &Path) -> Result<Backup, String> {
     data_dir::check_exists(settings)?;
     // Opened before this process may change to another user, who may lack the permission.
     data_dir::write_new_file(path, |file| {
-        write_backup(settings, file)?;
+        write_backup(settings, path, file)?;
         let read_back = file.try_clone().map_err(|error| format!("{}: {error}", path.display()))?;
         BackupFile::from_file(read_back, path).verify_content().map_err(|error| error.to_string())
     })
 }
 
 /// Writes the backup: through the running service, or from the store itself. The store's lock excludes other processes.
-fn write_backup(settings: &Settings, file: &mut File) -> Result<(), String> {
+fn write_backup(settings: &Settings, path: &Path, file: &mut File) -> Result<(), String> {
     let dir = &settings.data_dir;
     let runtime = serve::build_runtime().map_err(|error| error.to_string())?;
-    if runtime.block_on(control::download_to(dir, "/control/backup", file))?.is_some() {
+    let downloaded = runtime.block_on(control::download_to(dir, "/control/backup", file));
+    if downloaded.map_err(|why| format!("{}: {why}", path.display()))?.is_some() {
         return Ok(());
     }
     let store = data_dir::open_store(settings)?;
     let result = store.write_backup(file);
     data_dir::record_event(&store.into(), settings, &data_events::backup_event(&result));
-    result.map(drop).map_err(|error| error.to_string())
+    result.map(drop).map_err(|error| match error {
+        full if full.is_disk_full() => {
+            format!("{}: {full}; {}", path.display(), control::FULL_OUTPUT_REMEDY)
+        }
+        error => error.to_string(),
+    })
 }

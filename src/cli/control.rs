@@ -20,6 +20,9 @@ use tokio::sync::mpsc;
 /// Bytes of an upload that are read at once.
 const UPLOAD_CHUNK_BYTES: usize = 64 << 10;
 
+/// What helps if the disk of an output is full.
+pub(super) const FULL_OUTPUT_REMEDY: &str = "free space there, or choose a file on another disk";
+
 /// The trailer with a warning about a response.
 const WARNING_TRAILER: &str = "penstock-warning";
 
@@ -150,12 +153,21 @@ async fn write_response(
             format!("the service's response was interrupted: {error}; its log has the cause")
         })?;
         if let Some(bytes) = frame.data_ref() {
-            out.write_all(bytes).map_err(|error| error.to_string())?;
+            out.write_all(bytes).map_err(|error| describe_write_error(&error))?;
         }
         let value = frame.trailers_ref().and_then(|trailers| trailers.get(WARNING_TRAILER));
         downloaded.warning = value.and_then(|value| value.to_str().ok()).map(str::to_owned);
     }
     Ok(downloaded)
+}
+
+fn describe_write_error(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            format!("writing failed: {error}; {FULL_OUTPUT_REMEDY}")
+        }
+        _ => format!("writing failed: {error}"),
+    }
 }
 
 /// Sends a text as it is read, and passes each line of the NDJSON response to `line`, which may break. Returns `false`
@@ -316,6 +328,12 @@ fn parse_response(status: StatusCode, body: &[u8]) -> Result<Value, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_of_the_output_is_reported_with_its_remedy() {
+        let full = describe_write_error(&io::Error::from_raw_os_error(28));
+        assert!(full.starts_with("writing failed: No space left") && full.contains("another disk"));
+    }
 
     #[test]
     fn an_error_is_reported_with_its_detail() {

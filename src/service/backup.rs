@@ -7,7 +7,8 @@ use penstock_resources::gateway::{BackupState, BackupStatus};
 use penstock_store::Backup;
 use std::io::Write;
 
-/// Writes a backup to `out`, and records it in the audit trail, complete or not. Commits continue meanwhile. Blocking.
+/// Writes a backup to `out`, and records it in the audit trail, complete or not. Commits continue meanwhile. Only the
+/// command that receives it knows whether it could write the file. Blocking.
 ///
 /// # Errors
 /// `ErrorClass::Internal` if the store cannot be read or `out` cannot be written.
@@ -21,7 +22,11 @@ pub fn write_backup(
     gateway.auth.audit.record_event(data_events::backup_event(&result));
     match &result {
         Ok(Backup { sequence, quads, .. }) => {
-            tracing::info!(sequence, quads, "A backup was written.");
+            tracing::info!(
+                sequence,
+                quads,
+                "A backup was sent to `penstock backup`, which reports whether the file is complete."
+            );
         }
         Err(cause) => tracing::warn!(%cause, "A backup failed."),
     }

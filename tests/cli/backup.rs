@@ -51,6 +51,23 @@ fn a_running_service_is_backed_up_and_restored_elsewhere() {
     assert_eq!(id("data"), id("new"));
 }
 
+#[test]
+fn a_backup_whose_file_cannot_be_written_names_it_and_is_logged_as_sent_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let service = serve(dir, "data");
+    // No process may write a file: each write fails, as on a full disk.
+    let limited = r#"trap "" XFSZ; ulimit -f 0; exec "$0" backup monday "$1""#;
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", limited]).arg(binary()).arg(DATA).current_dir(dir).env_clear();
+    command.output().unwrap().fails(1, "monday: writing failed: ");
+    assert!(!dir.join("monday").exists());
+    run(dir, &["backup", "monday", DATA]).success();
+    service.wait_for_log("A backup was sent to `penstock backup`");
+    assert!(!service.log().contains("A backup was written"), "{}", service.log());
+    service.stop();
+}
+
 /// Returns the events `data.*` of the audit log, the oldest first, each with its detail.
 fn data_events(service: &TestProcess, key: &str) -> Vec<(String, String)> {
     let client = service.client.with_key(key.to_owned());

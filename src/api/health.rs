@@ -17,7 +17,8 @@ pub(super) fn operations() -> Vec<Operation> {
             .describe(
                 "ready",
                 "Gateway",
-                "Reports whether the store is open and accepts changes. Targets and identity providers do not count.",
+                "Reports whether the store is open and no write to it has failed. A full disk does not count, because \
+                 reading and deliveries continue; nor do targets and identity providers.",
             )
             .answer::<Health>(200, "The gateway is ready."),
     ]

@@ -4,13 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// With less than this free, commits that free space may be refused too, because each takes some first.
+const MIN_DELETION_BYTES: u64 = 1 << 20;
+
 /// The disk of the data directory. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Disk {
     dir: PathBuf,
     reserve_bytes: u64,
-    /// Whether the log has the warning that the reserve is in use.
-    is_warned: Arc<AtomicBool>,
+    /// Whether the log has the error that the reserve is in use.
+    is_logged: Arc<AtomicBool>,
 }
 
 /// Returns the bytes that are free for this process on the disk of a directory; `None` if unknown.
@@ -21,7 +24,7 @@ pub fn free_bytes_of(dir: &Path) -> Option<u64> {
 impl Disk {
     /// Creates a handle for the disk of `dir`, on which `reserve` bytes (`service.limits.disk-reserve`) are kept free.
     pub fn new(dir: PathBuf, reserve_bytes: u64) -> Self {
-        Self { dir, reserve_bytes, is_warned: Arc::default() }
+        Self { dir, reserve_bytes, is_logged: Arc::default() }
     }
 
     /// Returns the bytes that are free for this process; `None` if unknown.
@@ -44,12 +47,14 @@ impl Disk {
         self.free_in_reserve().is_some()
     }
 
-    /// Returns the free bytes if they are less than the reserve. Logs each change between the two states.
-    fn free_in_reserve(&self) -> Option<u64> {
-        let used = self.free_bytes().filter(|free| *free < self.reserve_bytes);
-        if self.is_warned.swap(used.is_some(), Ordering::Relaxed) != used.is_some() {
+    /// Returns the bytes that are free for this process; `None` if unknown. Logs if they have become less than the
+    /// reserve, or more again.
+    pub fn observe_free_bytes(&self) -> Option<u64> {
+        let free = self.free_bytes();
+        let used = free.filter(|free| *free < self.reserve_bytes);
+        if self.is_logged.swap(used.is_some(), Ordering::Relaxed) != used.is_some() {
             if let Some(free) = used {
-                tracing::warn!(
+                tracing::error!(
                     free,
                     reserve = self.reserve_bytes,
                     "The disk is full up to its reserve; ingestions and definitions are refused until there is enough space."
@@ -60,7 +65,29 @@ impl Disk {
                 );
             }
         }
-        used
+        free
+    }
+
+    /// Returns the free bytes if they are less than the reserve, as [`Self::observe_free_bytes`].
+    fn free_in_reserve(&self) -> Option<u64> {
+        self.observe_free_bytes().filter(|free| *free < self.reserve_bytes)
+    }
+
+    /// Describes what is refused while less than the reserve is free; `None` otherwise.
+    pub fn describe_shortage(&self) -> Option<String> {
+        let free = self.free_in_reserve()?;
+        let accepted = if free < MIN_DELETION_BYTES {
+            "Reading and deliveries continue; DELETE may be refused too"
+        } else {
+            "Reading, DELETE and exports continue"
+        };
+        Some(format!(
+            "the gateway's disk has {} free, less than its reserve of {} \
+             (service.limits.disk-reserve): ingestions and definitions are refused until there is \
+             enough space. {accepted}",
+            format_mebibytes(free),
+            format_mebibytes(self.reserve_bytes)
+        ))
     }
 
     /// Refuses operations that take disk space permanently while less than the reserve is free. Operations that free
@@ -69,17 +96,10 @@ impl Disk {
     /// # Errors
     /// `ErrorClass::InsufficientStorage` while less than the reserve is free.
     pub fn check_reserve(&self) -> Result<(), GatewayError> {
-        let Some(free) = self.free_in_reserve() else { return Ok(()) };
-        Err(GatewayError::new(
-            ErrorClass::InsufficientStorage,
-            format!(
-                "the gateway's disk has {} free, less than its reserve of {} \
-                 (service.limits.disk-reserve): ingestions and definitions are refused until there is \
-                 enough space. Reading, DELETE and exports continue",
-                format_mebibytes(free),
-                format_mebibytes(self.reserve_bytes)
-            ),
-        ))
+        match self.describe_shortage() {
+            Some(shortage) => Err(GatewayError::new(ErrorClass::InsufficientStorage, shortage)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -95,7 +95,13 @@ fn the_reserve_is_kept_for_operations_that_free_space() {
         client.read("/api/v1/exports")["items"][0]["status"] == "delivered"
     });
     ingest(client, "DELETE", "second").expect(200);
-    assert_eq!(client.read("/api/v1/status")["disk"]["inReserve"], true);
+    let status = client.read("/api/v1/status");
+    assert_eq!(status["disk"]["inReserve"], true);
+    let shortage = "Reading, DELETE and exports continue";
+    assert!(status["warnings"].list().iter().any(|text| text.has(shortage)), "{status}");
+    let logged = |line: &&Value| line["text"].has("full up to its reserve");
+    let line = status["lastErrors"].list().iter().find(logged).unwrap();
+    assert_eq!(line["level"], "error");
     let metrics = client.get("/metrics").expect(200).body;
     assert!(String::from_utf8_lossy(&metrics).contains("penstock_disk_in_reserve 1"));
     server.wait_for_log("full up to its reserve");
@@ -103,12 +109,20 @@ fn the_reserve_is_kept_for_operations_that_free_space() {
     // Even on a completely full disk, no data is lost and no recovery is needed.
     std::fs::remove_file(filler).unwrap();
     let filler = fill(&disk, 0);
-    ingest(client, "ADD", "third").expect(507);
+    let refused = ingest(client, "ADD", "third").expect(507).json();
+    assert!(refused["detail"].has("DELETE may be refused too"), "{refused}");
     client.get(objects).expect(200);
     client.get("/health/ready").expect(200);
     std::fs::remove_file(filler).unwrap();
     ingest(client, "ADD", "third").expect(200);
     assert_eq!(client.read(objects)["items"].list().len(), 2);
+    server.stop();
+
+    // It is in the log before any client asks.
+    fill(&disk, 40 << 20);
+    let serve = ["serve", "--server.port=0", "--service.data-dir=data"];
+    let server = TestProcess::spawn(penstock(&disk).args(serve));
+    server.wait_for_log("full up to its reserve");
     server.stop();
 }
 

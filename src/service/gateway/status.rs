@@ -34,6 +34,7 @@ impl Gateway {
         let mut status = self.collect_numbers()?;
         status.warnings.clone_from(&self.settings.warnings);
         status.warnings.extend(describe_level(&status.memory));
+        status.warnings.extend(self.disk.describe_shortage());
         status.warnings.extend(self.clock.describe_repeated_time());
         let of_sources = status.sources.iter().flat_map(|source| source.warnings.iter().cloned());
         let of_sources: Vec<_> = of_sources.take(MAX_SOURCE_WARNINGS).collect();

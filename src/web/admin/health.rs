@@ -122,7 +122,7 @@ fn check_store(status: &Status) -> Vec<Concern> {
         let free = status.disk.free_bytes.map(words::format_size).unwrap_or_default();
         let words = format!(
             "{free} are free, and the reserve is {}: the gateway accepts no data until more is free. \
-             Reading, deleting and exporting still work.",
+             Reading and exporting still work, and deleting unless almost nothing is free.",
             words::format_size(status.disk.reserve_bytes)
         );
         concerns.push(Concern::new(Severity::Error, "The disk is full.", words));

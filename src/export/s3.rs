@@ -23,6 +23,7 @@ use super::cause::DeliveryFailure;
 use super::delivery::{Delivery, MetadataObject, Replaces};
 use super::key::ExportExt as _;
 use super::transport::{self, HttpAnswer, LostRequest};
+use explain::Access;
 use penstock_config::{Compression, TargetKind};
 use penstock_resources::export::{Cause, Export};
 use precondition::Overwrite;
@@ -363,8 +364,14 @@ impl Bucket {
         transport::explain_lost(lost, &self.endpoint)
     }
 
+    /// Explains the refusal of a request that writes.
     fn refused_failure(&self, answer: &HttpAnswer) -> DeliveryFailure {
-        explain::explain_answer(answer, &self.name, &self.endpoint)
+        self.denied_failure(answer, Access::Write)
+    }
+
+    /// Explains the refusal of a request that needs this permission.
+    fn denied_failure(&self, answer: &HttpAnswer, access: Access) -> DeliveryFailure {
+        explain::explain_answer(answer, access, &self.name, &self.endpoint)
     }
 
     fn not_stored_failure(&self) -> DeliveryFailure {

@@ -265,7 +265,7 @@ pub enum Cause {
     Credentials,
     /// The bucket or the directory does not exist.
     Bucket,
-    /// The credentials may not write to the bucket.
+    /// The credentials may not write to the bucket, or not read or list it.
     Policy,
     /// The quota of the bucket or the disk space of the directory is used up.
     Quota,

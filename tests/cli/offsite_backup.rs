@@ -85,14 +85,17 @@ fn a_check_of_a_bucket_that_cannot_be_read_has_a_status_of_its_own() {
         "--service.export.targets.vault.secret-access-key=secret",
     ];
     // Whether the id of the gateway is known or has to be found in the bucket.
-    let gateways: [&[&str]; 2] = [&[], &["--gateway", "edge-1"]];
-    for gateway in gateways {
+    let gateways: [(&[&str], &str); 2] = [
+        (&[], "may not list the bucket `vault`"),
+        (&["--gateway", "edge-1"], "may not read from the bucket `vault`"),
+    ];
+    for (gateway, denied) in gateways {
         let command = |name| {
             let arguments = ["offsite-backup", name, "--from", "vault"];
             run(dir.path(), &[&arguments[..], &settings, gateway].concat())
         };
-        command("check").fails(3, "vault");
-        command("list").fails(1, "vault");
+        command("check").fails(3, denied);
+        command("list").fails(1, denied);
     }
 }
 

@@ -4,10 +4,45 @@ use crate::transport::{HttpAnswer, quote_answer, retry_after, truncate_text};
 use penstock_base::time;
 use penstock_resources::export::Cause;
 
-/// Converts an error answer into a failure with a cause for the operator.
-pub(super) fn explain_answer(answer: &HttpAnswer, bucket: &str, endpoint: &str) -> DeliveryFailure {
+/// The permission that a request needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Write,
+    Read,
+    List,
+}
+
+impl Access {
+    /// Describes what credentials without the permission may not do, up to the bucket.
+    fn describe(self) -> &'static str {
+        match self {
+            Self::Write => "write to",
+            Self::Read => "read from",
+            Self::List => "list",
+        }
+    }
+
+    /// Returns what to do about it.
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Write | Self::List => "fix its policy",
+            Self::Read => {
+                "fix its policy (without the permission to list, a missing object has the same answer)"
+            }
+        }
+    }
+}
+
+/// Converts an error answer to a request that needs this permission into a failure with a cause for the operator.
+pub(super) fn explain_answer(
+    answer: &HttpAnswer,
+    access: Access,
+    bucket: &str,
+    endpoint: &str,
+) -> DeliveryFailure {
     let code = first_element(&answer.body, "Code").unwrap_or_default();
-    let (class, cause) = classify_answer(answer.status, &code, &answer.body, bucket, endpoint);
+    let (class, cause) =
+        classify_answer(answer.status, &code, &answer.body, access, bucket, endpoint);
     let element = |name| first_element(&answer.body, name).unwrap_or_default();
     let (message, request) = (element("Message"), element("RequestId"));
     let request =
@@ -26,6 +61,7 @@ fn classify_answer(
     status: u16,
     code: &str,
     body: &str,
+    access: Access,
     bucket: &str,
     endpoint: &str,
 ) -> (Cause, String) {
@@ -98,8 +134,10 @@ fn classify_answer(
         (401 | 403, _) => (
             Cause::Policy,
             format!(
-                "the credentials of the target may not write to the bucket `{bucket}` at {endpoint} ({}); fix its policy",
-                if code.is_empty() { "403" } else { truncate_text(code) }
+                "the credentials of the target may not {} the bucket `{bucket}` at {endpoint} ({}); {}",
+                access.describe(),
+                if code.is_empty() { "403" } else { truncate_text(code) },
+                access.remedy()
             ),
         ),
         (404, "") => {
@@ -194,16 +232,23 @@ mod tests {
             (400, "AuthorizationHeaderMalformed", Cause::Gateway, "`region`"),
             (301, "PermanentRedirect", Cause::Gateway, "`endpoint` and `region`"),
         ] {
-            let failure =
-                explain_answer(&error_answer(status, code), "plant", "https://s3.example");
+            let answer = error_answer(status, code);
+            let failure = explain_answer(&answer, Access::Write, "plant", "https://s3.example");
             assert!(failure.class == class && failure.cause.contains(words), "{code}: {failure:?}");
         }
         let denied = error_answer(403, "AccessDenied");
-        let failure = explain_answer(&denied, "plant", "e");
+        for (access, words) in [
+            (Access::Read, "may not read from the bucket"),
+            (Access::List, "may not list the bucket"),
+        ] {
+            let failure = explain_answer(&denied, access, "plant", "e");
+            assert!(failure.class == Cause::Policy && failure.cause.contains(words), "{failure:?}");
+        }
+        let failure = explain_answer(&denied, Access::Write, "plant", "e");
         assert_eq!(failure.answer.as_deref(), Some("403 AccessDenied m"));
         let mut busy = error_answer(503, "SlowDown");
         busy.headers.insert("retry-after", HeaderValue::from_static("7"));
-        let failure = explain_answer(&busy, "plant", "e");
+        let failure = explain_answer(&busy, Access::Write, "plant", "e");
         assert_eq!(failure.retry_after, Some(Duration::from_secs(7)));
     }
 

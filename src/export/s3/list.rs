@@ -1,6 +1,6 @@
 //! Reading a bucket: its keys in order, and its objects, to check them.
 use super::Bucket;
-use super::explain::{first_element, has_code, list_elements};
+use super::explain::{Access, first_element, has_code, list_elements};
 use super::request::S3Request;
 use crate::cause::DeliveryFailure;
 use crate::transport::{HttpAnswer, parse_date, read_beginning};
@@ -46,7 +46,7 @@ impl Bucket {
         request.query = &query;
         let answer = self.send(request).await?;
         if answer.status != 200 {
-            return Err(self.refused_failure(&answer));
+            return Err(self.denied_failure(&answer, Access::List));
         }
         ObjectPage::read(&answer, after).ok_or_else(|| {
             let cause = format!(
@@ -68,7 +68,7 @@ impl Bucket {
         if has_code(&answer.body, "NoSuchKey") {
             return Ok(None);
         }
-        Err(self.refused_failure(&answer))
+        Err(self.denied_failure(&answer, Access::Read))
     }
 }
 

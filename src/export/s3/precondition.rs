@@ -2,6 +2,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::explain::Access;
 use super::request::S3Request;
 use super::{Bucket, StoredObject};
 use crate::cause::DeliveryFailure;
@@ -115,7 +116,7 @@ impl Bucket {
         match answer.status {
             200..=299 => Ok(answer.header("etag") == Some(tag)),
             404 => Ok(false),
-            _ => Err(self.refused_failure(&answer)),
+            _ => Err(self.denied_failure(&answer, Access::Read)),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Small objects: documents that are replaced under a precondition (RFC 9110, 13.1), and deletion.
-use super::explain::has_code;
+use super::explain::{Access, has_code};
 use super::precondition::Overwrite;
 use super::request::{RequestBody, S3Request};
 use super::{Bucket, StoredObject, is_outcome_unknown};
@@ -68,7 +68,7 @@ impl Bucket {
                 Ok(Some(SmallObject { text: answer.body, etag }))
             }
             404 if !has_code(&answer.body, "NoSuchBucket") => Ok(None),
-            _ => Err(self.refused_failure(&answer)),
+            _ => Err(self.denied_failure(&answer, Access::Read)),
         }
     }
 
@@ -140,7 +140,7 @@ impl Bucket {
             }
             200..=299 => Ok(Some(OtherObject { etag: answer.header("etag").map(str::to_owned) })),
             404 => Ok(None),
-            _ => Err(self.refused_failure(&answer)),
+            _ => Err(self.denied_failure(&answer, Access::Read)),
         }
     }
 

@@ -11,6 +11,7 @@ use penstock_service::gateway::{
 };
 use penstock_store::{BackupFile, Corruption, Error, Restored, SEQUENCE_JUMP};
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -106,6 +107,14 @@ fn prepare_data_dir(dir: &Path, expected: &[&str]) -> Result<(), String> {
     owner::become_owner(dir)
 }
 
+/// Describes why nothing was restored. A start could begin a new, empty gateway in the directory.
+fn describe_failure(error: &dyn Display, dir: &Path) -> String {
+    let dir = dir.display();
+    format!(
+        "{error}; nothing was restored into {dir}: restore again before you start the service there"
+    )
+}
+
 /// Restores a file, and describes the result as text and JSON.
 fn restore_file(
     settings: &Settings,
@@ -124,11 +133,14 @@ fn restore_file(
         .inspect_err(|_| drop(fs::remove_file(dir.join(NOTE_FILE))))
         .map_err(|error| match error {
             // Its header is at its beginning.
-            Error::Corrupt(Corruption { path: of, offset: 0, what }) if of == path => format!(
-                "{} is not a file of penstock backup, or its beginning is damaged: {what}",
-                path.display()
-            ),
-            error => error.to_string(),
+            Error::Corrupt(Corruption { path: of, offset: 0, what }) if of == path => {
+                let path = path.display();
+                let cause = format!(
+                    "{path} is not a file of penstock backup, or its beginning is damaged: {what}"
+                );
+                describe_failure(&cause, dir)
+            }
+            error => describe_failure(&error, dir),
         })?;
     note.describe(&restored.backup);
     note.write(dir).map_err(failed)?;
@@ -191,7 +203,7 @@ fn restore_continuous_backup(
                 let _ = fs::remove_file(dir.join(GATEWAY_ID_FILE));
             }
         })
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| describe_failure(&error, dir))?;
     note.detail = format!(
         "{}, from the continuous backup in {}: the era {} up to commit {}",
         note.detail, place.bucket, restored.era, restored.restored.backup.sequence

@@ -77,7 +77,7 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// A restore into the directory did not finish. Run the restore again.
+    /// A restore into the directory was interrupted or refused its input. Run the restore again.
     #[error("a restore into {} did not finish, so there is no store in it; run the restore again", path.display())]
     UnfinishedRestore {
         /// The data directory.

@@ -25,7 +25,7 @@ pub struct NewStorePlan {
     pub jump: u64,
 }
 
-/// A store that is being restored. It is removed if this is dropped.
+/// A store that is being restored. If this is dropped, its content is removed, and no open succeeds until a restore does.
 pub struct NewStore<'a> {
     dir: PathBuf,
     folder: UnfinishedFolder,
@@ -39,7 +39,7 @@ pub struct NewStore<'a> {
     lock: DirLock,
 }
 
-/// A complete and synced store that does not have its name yet. It is removed if this is dropped.
+/// A complete and synced store that does not have its name yet. If this is dropped, it is removed as [`NewStore`] is.
 #[derive(Debug)]
 pub struct UnpublishedStore {
     dir: PathBuf,
@@ -48,7 +48,8 @@ pub struct UnpublishedStore {
     _lock: DirLock,
 }
 
-/// The folder of an unfinished restore.
+/// The folder of an unfinished restore. If the restore fails, it stays, empty, so that no open begins a new store where
+/// somebody expects the restored one.
 #[derive(Debug)]
 struct UnfinishedFolder {
     path: PathBuf,
@@ -59,7 +60,11 @@ impl Drop for UnfinishedFolder {
     fn drop(&mut self) {
         if !self.is_kept {
             // Best effort: no open accepts an unfinished restore, and the first error is the one to report.
-            let _ = fs::remove_dir_all(&self.path);
+            for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let _ =
+                    if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            }
         }
     }
 }

@@ -192,8 +192,10 @@ fn an_incomplete_or_damaged_backup_is_refused_and_restores_nothing() {
         assert!(
             matches!(restore(&to, &path, &[]), Err(Error::Corrupt(place)) if place.path == path)
         );
-        let left: Vec<_> = fs::read_dir(&to).unwrap().map(|e| e.unwrap().file_name()).collect();
-        assert_eq!(left, ["lock"]);
+        let mut left: Vec<_> = fs::read_dir(&to).unwrap().map(|e| e.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["journal.new", "lock"]);
+        assert_eq!(fs::read_dir(to.join("journal.new")).unwrap().count(), 0);
     };
     for length in (0..bytes.len()).step_by(7) {
         refused(&bytes[..length]);
@@ -206,6 +208,9 @@ fn an_incomplete_or_damaged_backup_is_refused_and_restores_nothing() {
     let mut longer = bytes.clone();
     longer.push(0);
     refused(&longer);
+    // No open begins an empty store in its place.
+    let opened = Store::open(&to, Options::default(), &mut |_| {}).map(drop);
+    assert!(matches!(opened, Err(Error::UnfinishedRestore { .. })), "{opened:?}");
     restore(&to, &written(dir.path(), &bytes), &[]).unwrap();
 }
 

@@ -140,7 +140,12 @@ fn a_damaged_store_and_a_truncated_backup_are_reported() {
     run(dir, &["backup", "whole", DATA]);
     let whole = fs::read(dir.join("whole")).unwrap();
     fs::write(dir.join("cut"), &whole[..whole.len() - 1]).unwrap();
-    run(dir, &["restore", "cut", "--service.data-dir=new"]).fails(1, "cut is damaged at byte");
+    let refused = run(dir, &["restore", "cut", "--service.data-dir=new"]);
+    refused.fails(1, "cut is damaged at byte");
+    refused.fails(1, "nothing was restored into new: restore again before");
+    // The service begins no empty gateway in its place.
+    let started = run(dir, &["serve", "--server.port=0", "--service.data-dir=new"]);
+    started.fails(65, "new/store did not finish");
     fs::write(dir.join("other.json"), "{}".repeat(100)).unwrap();
     let other = "other.json is not a file of penstock backup";
     run(dir, &["restore", "other.json", "--service.data-dir=new"]).fails(1, other);

@@ -361,6 +361,7 @@ async fn reload_at_hangup(
             }
             let Some(Settings { log_level, server, .. }) = reload() else { return };
             telemetry::log::set_level(&log_level);
+            let mut is_certificate_refused = false;
             if let (Some(certificates), Some(tls)) = (&certificates, server.tls) {
                 let data_dir = data_dir.clone();
                 let config =
@@ -371,16 +372,26 @@ async fn reload_at_hangup(
                         let _ = certificates.send(config).await;
                     }
                     Ok(Err(error)) => {
+                        is_certificate_refused = true;
                         tracing::error!(
                             "{error}; the previous certificate stays in use. systemd passes a changed credential only at a restart."
                         );
                     }
-                    Err(error) => tracing::error!(%error, "Reading the certificate again failed; the previous one stays in use."),
+                    Err(error) => {
+                        is_certificate_refused = true;
+                        tracing::error!(%error, "Reading the certificate again failed; the previous one stays in use.");
+                    }
                 }
             }
-            tracing::info!(
-                "The log level, the certificate and the definition files were read again; other settings need a restart."
-            );
+            if is_certificate_refused {
+                tracing::info!(
+                    "The log level and the definition files were read again; other settings need a restart."
+                );
+            } else {
+                tracing::info!(
+                    "The log level, the certificate and the definition files were read again; other settings need a restart."
+                );
+            }
         })
         .await;
     }

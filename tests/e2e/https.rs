@@ -172,6 +172,7 @@ fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
     wait_for("the log says that it is broken", || {
         server.gateway.log().contains("no certificate in PEM format")
     });
+    server.gateway.wait_for_log("The log level and the definition files were read again");
     server.assert_curl_prints(dir.path(), &["--cacert", "second.pem"], "200 2");
     // So it is with a key in a credential of the unit.
     std::fs::copy(dir.path().join("first.pem"), dir.path().join("used.pem")).unwrap();

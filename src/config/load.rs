@@ -74,7 +74,7 @@ pub fn check_file(path: &std::path::Path, text: &str) -> CheckedFile {
 /// Reads all sources. Later values override earlier ones.
 fn read_sources(sources: &Sources, report: &mut Report) -> Vec<FoundValue> {
     let mut found = sources::read_files(sources, None, report);
-    let mut late = sources::read_environment(sources);
+    let mut late = sources::read_environment(sources, &mut report.errors);
     late.extend(sources::read_credentials(sources, &mut report.errors));
     late.extend(sources::read_arguments(sources, &mut report.errors));
     let is_profiles = |found: &&FoundValue| {

@@ -21,6 +21,8 @@ pub struct Sources {
     pub system_dir: PathBuf,
     /// Environment variables.
     pub environment: BTreeMap<String, String>,
+    /// The names of environment variables whose values are not UTF-8.
+    pub unreadable_variables: Vec<String>,
     /// `$CREDENTIALS_DIRECTORY` (systemd.exec(5), "Credentials"). For root without that variable, the folder that
     /// systemd loads them from.
     pub credentials_dir: Option<PathBuf>,
@@ -34,9 +36,15 @@ pub struct Sources {
 impl Sources {
     /// Returns the sources of this process, with these arguments.
     pub fn of_process(arguments: Vec<String>) -> Self {
-        let environment: BTreeMap<_, _> = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
+        let (mut environment, mut unreadable_variables) = (BTreeMap::new(), Vec::new());
+        for (name, value) in std::env::vars_os() {
+            // No setting has a name that is not UTF-8.
+            let Ok(name) = name.into_string() else { continue };
+            match value.into_string() {
+                Ok(value) => drop(environment.insert(name, value)),
+                Err(_) => unreadable_variables.push(name),
+            }
+        }
         let system_dir = PathBuf::from("/etc/penstock");
         // A command that root runs reads the credentials where systemd reads them for the service. Otherwise the
         // configuration would be incomplete.
@@ -49,6 +57,7 @@ impl Sources {
             system_dir,
             credentials_dir,
             environment,
+            unreadable_variables,
             arguments,
             is_root: geteuid().is_root(),
         }
@@ -197,8 +206,18 @@ pub(super) fn read_credentials(
     found
 }
 
-/// Reads all environment variables.
-pub(super) fn read_environment(sources: &Sources) -> Vec<FoundValue> {
+/// Reads all environment variables. Those of other programs may have any bytes.
+pub(super) fn read_environment(
+    sources: &Sources,
+    errors: &mut Vec<ConfigError>,
+) -> Vec<FoundValue> {
+    let unreadable = sources.unreadable_variables.iter();
+    errors.extend(unreadable.filter(|name| super::name::resolve_variable(name).is_some()).map(
+        |name| {
+            let origin = format!("environment variable {name}");
+            ConfigError::of_source(origin, "its value is not UTF-8".to_owned())
+        },
+    ));
     let found = sources.environment.iter().map(|(name, value)| FoundValue {
         name: name.clone(),
         value: RawValue::Text(value.clone()),

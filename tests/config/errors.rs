@@ -24,6 +24,13 @@ fn all_errors_are_reported_with_their_origins() {
 }
 
 #[test]
+fn an_environment_variable_that_is_not_utf_8_is_named_if_it_is_a_setting() {
+    let unreadable_variables = vec!["LS_COLORS".to_owned(), "SERVICE_DATA_DIR".to_owned()];
+    let found = load_errors(&Sources { unreadable_variables, ..Sources::default() });
+    assert_eq!(found, ["environment variable SERVICE_DATA_DIR: its value is not UTF-8"]);
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_named() {
     let dir = tempfile::tempdir().unwrap();
     for (file, text, expected) in [

@@ -58,6 +58,14 @@ export async function wellMade(page) {
   assert.ok((await page.title()).endsWith('– Penstock'));
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth).catch(() => 0);
   assert.equal(wide, 0, 'nothing is wider than the screen');
+  // Neither cut nor over the label before it.
+  const unreadable = await page.evaluate(() => [...document.querySelectorAll('.plot .scale')].flatMap((scale) => {
+    const labels = [...scale.children].filter((label) => label.textContent && label.checkVisibility());
+    const isCut = (label) => getComputedStyle(label).overflow !== 'visible' && label.scrollWidth > label.clientWidth;
+    const isOver = (label, before) => before && label.getBoundingClientRect().left < before.getBoundingClientRect().right;
+    return labels.filter((label, at) => isCut(label) || isOver(label, labels[at - 1])).map((label) => label.textContent);
+  })).catch(() => []);
+  assert.deepEqual(unreadable, [], 'all labels of an axis can be read');
 }
 
 // Asserts that each text has enough contrast with its background (WCAG 2.2, 1.4.3).

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { accessible, api, everyLook, furnish, people, reachable, signIn } from './admin.mjs';
-import { browse, counted, gateway } from './browser.mjs';
+import { browse, counted, gateway, wellMade } from './browser.mjs';
 
 const config = `type: object
 path: "Reading:."
@@ -71,6 +71,8 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole('button', { name: 'Show', exact: true }).click();
     await parts();
     await page.getByRole('img', { name: /^value per day: least, average and greatest; between 0 and 92/ }).waitFor();
+    // The greatest number is on the edge, and its line is whole.
+    if (javaScriptEnabled) assert.equal(await page.locator('svg.lines').evaluate((lines) => getComputedStyle(lines).overflow), 'visible');
     if (javaScriptEnabled) {
       await everyLook(page, 'explore with a chart');
       await reachable(page, 'explore with a chart');
@@ -108,6 +110,11 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByLabel('To', { exact: true }).fill('2026-03-04');
     await page.getByRole('button', { name: 'Narrow' }).click();
     await page.getByText('12 objects match').waitFor();
+    // The labels of its hours are longer than those of days, also on a phone.
+    await parts();
+    await page.setViewportSize({ width: 360, height: 800 });
+    await wellMade(page);
+    await page.setViewportSize({ width: 820, height: 1180 });
 
     // The download has just these objects, and sending it back changes nothing.
     const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'CSV', exact: true }).click()]);

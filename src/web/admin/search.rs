@@ -12,6 +12,7 @@ use penstock_http::caller::caller;
 use penstock_http::path::encode_segment;
 use penstock_http::query::Query;
 use penstock_http::state::{gateway, state};
+use penstock_model::search::{SearchField, TextFilter, join_parameter, list_search_fields};
 use penstock_service::exports::find_exports_by_text;
 use penstock_service::gateway::Gateway;
 use penstock_service::objects::{NamedObject, look_up_objects};
@@ -24,6 +25,12 @@ const MAX_TEXT_CHARS: usize = 200;
 const MAX_RESULTS: usize = 10;
 /// The maximum number of objects of each Business Object.
 const MAX_OBJECTS_EACH: usize = 5;
+/// The maximum number of Business Objects whose other fields are offered if nothing was found.
+const MAX_OFFERED: usize = 10;
+/// The maximum number of fields that are offered of each of them.
+const MAX_FIELDS_EACH: usize = 10;
+/// The test of an offered field.
+const CONTAINS: &str = "containsAnyCase";
 
 #[derive(Template)]
 #[template(path = "admin/search.html")]
@@ -34,6 +41,15 @@ struct Page {
     groups: Vec<ResultGroup>,
     /// What was not searched to its end, and why.
     notes: Vec<String>,
+    /// The fields that were not searched, if nothing was found.
+    offers: Vec<Offer>,
+}
+
+/// The fields of a Business Object in which Explore finds the text.
+struct Offer {
+    name: String,
+    /// The name of each, and the path of Explore with its filter, without the prefix.
+    fields: Vec<(String, String)>,
 }
 
 /// The results of a kind.
@@ -88,6 +104,7 @@ pub(crate) async fn show_search(req: &mut Request, depot: &mut Depot) -> PageRes
     let frame = Frame::new(req, depot, Section::None);
     let mut findings = Findings::default();
     let mut total = String::new();
+    let mut offers = Vec::new();
     if text.chars().count() > MAX_TEXT_CHARS {
         findings.notes.push(format!("The text has more than {MAX_TEXT_CHARS} characters."));
     } else if !text.is_empty() {
@@ -95,10 +112,13 @@ pub(crate) async fn show_search(req: &mut Request, depot: &mut Depot) -> PageRes
         findings = search(&gateway, state.settings(), caller(depot), text).await?;
         let count = findings.groups.iter().map(|group| group.results.len() as u64).sum();
         total = words::format_count(count, "result", "results");
+        if findings.groups.is_empty() {
+            offers = list_offers(&gateway, text);
+        }
     }
     let Findings { groups, notes } = findings;
     let frame = Frame { searched: text.to_owned(), ..frame };
-    Ok(PageReply::show(&Page { frame, total, groups, notes }))
+    Ok(PageReply::show(&Page { frame, total, groups, notes, offers }))
 }
 
 async fn search(
@@ -179,6 +199,37 @@ fn find_views(gateway: &Gateway, by: &Authorized, part: &Part) -> Vec<SearchResu
         }
     }
     results
+}
+
+/// Lists the fields with texts that a search does not look at. It does look at the label.
+fn list_offers(gateway: &Gateway, text: &str) -> Vec<Offer> {
+    let mut offers = Vec::new();
+    for compiled in gateway.catalogue.list() {
+        let shape = &compiled.mapping.root;
+        let label = compiled.mapping.find_label_field().map(|(_, field)| field.name.as_str());
+        let is_offered = |field: &SearchField<'_>| {
+            let condition = TextFilter { field: &field.name, test: CONTAINS, value: text };
+            label != Some(field.name.as_str())
+                && !field.property.holds_iris()
+                && condition.check(shape).is_ok()
+        };
+        let page = format!("/admin/objects/{}", encode_segment(&compiled.object.id));
+        let fields = list_search_fields(shape).into_iter().filter(is_offered).take(MAX_FIELDS_EACH);
+        let fields: Vec<_> = fields
+            .map(|field| {
+                let parameter = join_parameter(shape, &field.name, CONTAINS);
+                let filter = format!("{}={}", encode_segment(&parameter), encode_segment(text));
+                (field.name, format!("{page}?{filter}"))
+            })
+            .collect();
+        if !fields.is_empty() {
+            offers.push(Offer { name: compiled.object.definition.name.clone(), fields });
+        }
+        if offers.len() == MAX_OFFERED {
+            break;
+        }
+    }
+    offers
 }
 
 fn find_settings(settings: &Settings, part: &Part) -> Vec<SearchResult> {

@@ -152,6 +152,11 @@ async fn a_mapping_is_derived_from_a_sample_of_many_objects() {
     let fields = [("config", config), ("sample", &many.join("\n"))];
     let checked = person.form("/admin/business-objects/check", &fields).await.expect(200).text();
     checked.has_all(&["The sample matches", "75 of the 150"]);
+    // Twenty views would be longer than the rest of the page.
+    checked.has_all(&[
+        "<details open>\n<summary>Object 1, new</summary>",
+        "<details>\n<summary>Object 2, new</summary>",
+    ]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

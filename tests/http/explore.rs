@@ -74,6 +74,11 @@ async fn the_page_has_chips_a_table_and_links_to_what_it_shows() {
         "/objects?format=csv&#38;arrayEscape=true&#38;spreadsheet=true&#38;filter.line=North&#38;filter.temperature.after=20&#38;orderBy=-temperature\">CSV for spreadsheets</a>",
         &format!("data-part=\"{path}/histogram?filter.line=North&#38;filter.temperature.after=20&#38;orderBy=-temperature\""),
         "<noscript>",
+        // On a phone these are far below the table.
+        "<a href=\"#take\">",
+        "<h2 id=\"take\">",
+        "<a href=\"#values\">",
+        "id=\"values\"",
     ]);
     assert!(!page.contains("<figure"), "the parts load on their own");
     let whole = plant.page("?number=temperature&show=parts").await;

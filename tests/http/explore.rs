@@ -80,6 +80,7 @@ async fn the_page_has_chips_a_table_and_links_to_what_it_shows() {
         "<a href=\"#values\">",
         "id=\"values\"",
     ]);
+    assert!(!page.contains("CSV leaves out"), "{page}");
     assert!(!page.contains("<figure"), "the parts load on their own");
     let whole = plant.page("?number=temperature&show=parts").await;
     assert_eq!(whole.matches("<figure class=\"plot\"").count(), 2, "{whole}");
@@ -102,6 +103,16 @@ async fn the_page_has_chips_a_table_and_links_to_what_it_shows() {
     for unknown in ["filters.line=1", "orderBy=line&orderBy=tag"] {
         plant.server.get(&format!("{path}?{unknown}")).await.expect(400);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_names_what_csv_leaves_out() {
+    let server = TestApp::plain().await;
+    let pump = server.define().await;
+    let page = server.page(&format!("/admin/objects/{}", pump["id"].text())).await;
+    page.has_all(&[
+        "CSV leaves out parts: arrays of objects and maps are only in NDJSON and JSON.",
+    ]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

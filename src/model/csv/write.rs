@@ -33,6 +33,7 @@ pub struct CsvOptions {
 #[derive(Debug)]
 pub struct CsvWriter<'m> {
     columns: Vec<WrittenColumn<'m>>,
+    omitted: Vec<String>,
     reader: Columns<'m>,
     format: CsvFormat,
     has_decimal_points: bool,
@@ -56,15 +57,15 @@ impl<'m> CsvWriter<'m> {
     pub fn new(mapping: &'m Mapping, options: &CsvOptions) -> Result<Self, GatewayError> {
         let CsvOptions { ref fields, format, has_decimal_points, is_for_spreadsheets } = *options;
         let root = &mapping.root;
-        let columns = if let Some(text) = fields {
-            choose_columns(root, text)?
+        let (mut columns, mut omitted) = (Vec::new(), Vec::new());
+        if let Some(text) = fields {
+            columns = choose_columns(root, text)?;
         } else {
-            let (mut columns, mut path) = (Vec::new(), Vec::new());
-            list_columns(root, root, ("", &mut path), &mut columns);
-            columns
-        };
+            list_columns(root, root, ("", &mut Vec::new()), &mut columns, &mut omitted);
+        }
         let reader = Columns::of_cells(format);
-        let writer = Self { columns, reader, format, has_decimal_points, is_for_spreadsheets };
+        let writer =
+            Self { columns, omitted, reader, format, has_decimal_points, is_for_spreadsheets };
         let mut header = Vec::new();
         writer.write_header(&mut header);
         let count = writer.columns.len();
@@ -77,6 +78,11 @@ impl<'m> CsvWriter<'m> {
             )));
         }
         Ok(writer)
+    }
+
+    /// Returns the names of the fields that have no column, unless the columns were chosen.
+    pub fn omitted_fields(&self) -> &[String] {
+        &self.omitted
     }
 
     /// Appends the header.
@@ -271,12 +277,14 @@ impl<'m> WrittenColumn<'m> {
 }
 
 /// Adds the columns of the fields of a shape, to which this prefix and path lead: single values, arrays of values, and those of
-/// single nested objects. A language map has a column for each of its languages. Arrays of objects have none, nor maps.
+/// single nested objects. A language map has a column for each of its languages. Arrays of objects have none, nor maps: they are
+/// `omitted`.
 fn list_columns<'m>(
     root: &'m Shape,
     shape: &Shape,
     (prefix, path): (&str, &mut Vec<String>),
     columns: &mut Vec<WrittenColumn<'m>>,
+    omitted: &mut Vec<String>,
 ) {
     let is_uri = |field: &Field| field.kind == FieldKind::Id && field.name == "uri";
     if !shape.fields.iter().any(is_uri) {
@@ -292,10 +300,13 @@ fn list_columns<'m>(
         match (value, value.and_then(Value::language_map)) {
             (Some(Value::Object(nested)), _) => {
                 let is_array = field.property().is_some_and(|property| property.is_array);
-                if !is_array && nested.map_member().is_none() {
-                    list_columns(root, nested, (&format!("{name}."), path), columns);
+                if is_array || nested.map_member().is_some() {
+                    omitted.push(name);
+                } else {
+                    list_columns(root, nested, (&format!("{name}."), path), columns, omitted);
                 }
             }
+            (_, Some(map)) if map.languages.is_empty() => omitted.push(name),
             (_, Some(map)) => {
                 for tag in &map.languages {
                     let tag = format_language_tag(tag).into_owned();
@@ -472,6 +483,13 @@ fields:
         let mut header = Vec::new();
         CsvWriter::new(&mapping, &options).unwrap().write_header(&mut header);
         assert_eq!(header, b"uri,'=a\r\n");
+    }
+
+    #[test]
+    fn fields_without_a_column_are_named() {
+        let mapping = compile(MAPPING).unwrap();
+        let writer = CsvWriter::new(&mapping, &CsvOptions::default()).unwrap();
+        assert_eq!(writer.omitted_fields(), ["note", "parts", "sensors"]);
     }
 
     #[test]

@@ -22,7 +22,8 @@ use penstock_http::caller::caller;
 use penstock_http::origin::origin;
 use penstock_http::problem::Problem;
 use penstock_http::state::state as app_state;
-use penstock_model::mapping::{Property, Shape};
+use penstock_model::csv::{CsvOptions, CsvWriter};
+use penstock_model::mapping::{Mapping, Property, Shape};
 use penstock_model::resource::Compiled;
 use penstock_model::search::{ObjectCount, SearchField, list_search_fields};
 use penstock_service::objects::{FoundPage, IriNames, ObjectSearch, find_labels, search_objects};
@@ -60,6 +61,8 @@ const DOWNLOADS: [(&str, &[(&str, &str)]); 4] = [
     ("NDJSON", &[("format", "ndjson")]),
     ("JSON", &[("format", "json")]),
 ];
+/// The maximum number of fields that the page names as left out of CSV.
+const MAX_NAMED_FIELDS: usize = 5;
 /// The maximum number of fields that a chart offers.
 const MAX_CHART_FIELDS: usize = 100;
 
@@ -101,6 +104,8 @@ struct Page {
     has_times: bool,
     /// The forms of a download, and its addresses.
     downloads: [(&'static str, String); 4],
+    /// The fields that CSV leaves out, in words.
+    omitted: String,
     requests: String,
     empty: Option<Empty>,
     /// Why the search failed.
@@ -294,6 +299,7 @@ impl Page {
             },
             zone: request.zone.to_string(),
             downloads: list_downloads(request),
+            omitted: describe_omitted(&request.compiled.mapping),
             requests: request.part_address("requests"),
             address: format!("{path}{}", write_query(&parameters)),
             parameters: write_parameters(&parameters),
@@ -352,6 +358,17 @@ fn list_downloads(request: &PartRequest) -> [(&'static str, String); 4] {
         let path = build_api_path(&request.compiled);
         (words, format!("{}{path}{}", request.prefix, write_query(&all)))
     })
+}
+
+/// Names the fields that a download as CSV leaves out; empty without one.
+fn describe_omitted(mapping: &Mapping) -> String {
+    let writer = CsvWriter::new(mapping, &CsvOptions::default());
+    let omitted = writer.as_ref().map(CsvWriter::omitted_fields).unwrap_or_default();
+    let mut names: Vec<String> = omitted.iter().take(MAX_NAMED_FIELDS).cloned().collect();
+    if let Some(more) = omitted.len().checked_sub(MAX_NAMED_FIELDS).filter(|more| *more > 0) {
+        names.push(words::format_count(more as u64, "more field", "more fields"));
+    }
+    names.join(", ")
 }
 
 fn describe_total(count: ObjectCount, is_searched: bool) -> String {

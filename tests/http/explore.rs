@@ -100,6 +100,18 @@ async fn the_page_has_chips_a_table_and_links_to_what_it_shows() {
         let page = refused.expect(422).text();
         assert!(page.contains("role=\"alert\""), "{wrong}: {page}");
     }
+    // A filter of the form stays in the form, and the table has the others.
+    let form = "?address=filter.line%3DNorth&field=temperature&test=after&text=high";
+    let refused = plant.server.get(&format!("{path}{form}")).await.expect(422).text();
+    refused.has_all(&[
+        "15 objects match",
+        "Remove the filter line is North",
+        "<option value=\"temperature\" selected>",
+        "<option value=\"after\" selected>",
+        "id=\"text-fault\" role=\"alert\"",
+        "name=\"text\" value=\"high\"",
+    ]);
+    assert!(!refused.contains("Remove the filter temperature"), "{refused}");
     for unknown in ["filters.line=1", "orderBy=line&orderBy=tag"] {
         plant.server.get(&format!("{path}?{unknown}")).await.expect(400);
     }

@@ -13,7 +13,7 @@ use columns::{
     COLUMNS_COOKIE, TableColumn, find_columns, list_columns, list_default_columns, list_offered,
 };
 use empty::Empty;
-use filters::{Chip, FilterForm, list_chips};
+use filters::{Chip, FilterForm, WrongFilter, list_chips};
 use order::{SortHeader, list_headers};
 use parts::{InlineParts, PartRequest, explain, skip_if_busy};
 use penstock_auth::Role;
@@ -150,14 +150,16 @@ pub(crate) async fn explore_objects(
         let kept = find_columns(request.shape(), kept);
         request.state.columns = Some(kept).filter(|columns| !columns.is_empty());
     }
+    let compiled = Arc::clone(&request.compiled);
+    let wrong = WrongFilter::take(&mut request.state, &compiled.mapping.root, &pairs);
     let frame = Frame::new(req, depot, Section::BusinessObjects);
     let after = find_value(&pairs, "cursor").map(str::to_owned);
     let columns = request.state.columns.clone();
     let columns = columns.unwrap_or_else(|| list_default_columns(&request.compiled.mapping));
     let found = find_page(&request, after.clone(), columns.clone()).await?;
     let status = match &found {
-        Ok(_) => StatusCode::OK,
-        Err(NoTable::Invalid(_)) => StatusCode::UNPROCESSABLE_ENTITY,
+        Ok(_) if wrong.is_none() => StatusCode::OK,
+        Ok(_) | Err(NoTable::Invalid(_)) => StatusCode::UNPROCESSABLE_ENTITY,
         Err(NoTable::Unavailable(problem)) => {
             res.headers_mut().extend(problem.clone().into_headers());
             problem.status()
@@ -182,7 +184,7 @@ pub(crate) async fn explore_objects(
     let has_parts = request.state.shows_parts && !matches!(found, Err(NoTable::Unavailable(_)));
     let inline = if has_parts { Some(InlineParts::build(&request).await?) } else { None };
     let view = request.state.view.as_ref().map(|view| ShownView::new(view, caller(depot)));
-    let shown = Shown { found, labels, columns, after };
+    let shown = Shown { found, labels, columns, after, wrong };
     let page = Page { view, inline, empty, ..Page::new(frame, &request, shown) };
     Ok(PageReply::show_with_status(status, &page))
 }
@@ -196,6 +198,8 @@ struct Shown {
     columns: Vec<String>,
     /// The cursor after which the table begins.
     after: Option<String>,
+    /// The filter that the table does not have because it does not fit.
+    wrong: Option<WrongFilter>,
 }
 
 /// Why there is no table.
@@ -233,7 +237,7 @@ async fn find_page(
 
 impl Page {
     fn new(frame: Frame, request: &PartRequest, shown: Shown) -> Self {
-        let Shown { found, labels, columns, after } = shown;
+        let Shown { found, labels, columns, after, wrong } = shown;
         let (shape, state, path) = (request.shape(), &request.state, request.path());
         let id = &request.compiled.object.id;
         let table_columns = list_columns(shape, &columns);
@@ -283,7 +287,7 @@ impl Page {
             name: request.compiled.object.definition.name.clone(),
             chips: list_chips(state, shape, &path),
             unfiltered: request.address_of(&unfiltered),
-            adding: FilterForm::new(shape, label),
+            adding: FilterForm::new(shape, label, wrong),
             chart: ChartForm::new(state, shape),
             histogram: request.part_address("histogram"),
             lines: has_lines.then(|| request.part_address("chart")),

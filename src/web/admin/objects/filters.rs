@@ -1,5 +1,5 @@
 //! The filters of the page: in the address, in the form that adds one, and as chips.
-use super::state::{Pair, State};
+use super::state::{Pair, State, find_value};
 use crate::admin::filter_bar::Select;
 use crate::admin::views::describe_filter;
 use crate::admin::words::shorten_text;
@@ -8,8 +8,8 @@ use penstock_base::json::unescape_token;
 use penstock_base::time_zone::Zone;
 use penstock_model::mapping::Shape;
 use penstock_model::search::{
-    find_begin_of_day, find_field_path, find_search_property, list_search_fields, list_tests,
-    split_parameter,
+    TextFilter, find_begin_of_day, find_field_path, find_search_property, list_search_fields,
+    list_tests, split_parameter,
 };
 use penstock_resources::view::ViewFilter;
 
@@ -58,25 +58,51 @@ pub(super) fn read_conditions(shape: &Shape, pairs: &[Pair]) -> Vec<ViewFilter> 
             value: value.clone(),
         });
     }
-    let find = |name: &str| {
-        let found = pairs.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.trim()).unwrap_or_default()
-    };
-    for [field, test, text] in NAMES {
-        let (field, test, text) = (find(field), find(test), find(text));
-        let test = if test.is_empty() { "contains" } else { test };
-        let field = read_field(shape, field);
-        let operator = OPERATORS.iter().find(|(name, ..)| *name == test);
-        let (test, value) = match operator {
-            Some((_, test, Some(value), _)) => (*test, *value),
-            Some((_, test, None, _)) => (fit_test(shape, &field, test), text),
-            None => (test, text),
-        };
-        if !value.is_empty() {
-            conditions.push(ViewFilter { field, test: test.to_owned(), value: value.to_owned() });
-        }
-    }
+    conditions.extend(NAMES.iter().filter_map(|names| read_form_filter(shape, pairs, names)));
     conditions
+}
+
+/// Reads the filter of the form with parameters of these names.
+fn read_form_filter(shape: &Shape, pairs: &[Pair], names: &[&str; 3]) -> Option<ViewFilter> {
+    let [field, test, text] = names.map(|name| find_trimmed(pairs, name));
+    let test = if test.is_empty() { "contains" } else { test };
+    let field = read_field(shape, field);
+    let operator = OPERATORS.iter().find(|(name, ..)| *name == test);
+    let (test, value) = match operator {
+        Some((_, test, Some(value), _)) => (*test, *value),
+        Some((_, test, None, _)) => (fit_test(shape, &field, test), text),
+        None => (test, text),
+    };
+    let is_given = !value.is_empty();
+    is_given.then(|| ViewFilter { field, test: test.to_owned(), value: value.to_owned() })
+}
+
+fn find_trimmed<'p>(pairs: &'p [Pair], name: &str) -> &'p str {
+    find_value(pairs, name).unwrap_or_default().trim()
+}
+
+/// A filter that the form sent and that does not fit.
+pub(super) struct WrongFilter {
+    field: String,
+    /// The name of the operator.
+    test: String,
+    text: String,
+    /// Why it does not fit.
+    why: String,
+}
+
+impl WrongFilter {
+    /// Takes the filter that the form sent out of the state if it does not fit. The page then shows the objects without it, and
+    /// the form what was typed.
+    pub(super) fn take(state: &mut State, shape: &Shape, pairs: &[Pair]) -> Option<Self> {
+        let [names, ..] = &NAMES;
+        let condition = read_form_filter(shape, pairs, names)?;
+        let ViewFilter { field, test, value } = &condition;
+        let error = TextFilter { field, test, value }.check(shape).err()?;
+        state.conditions.retain(|known| *known != condition);
+        let [_, test, text] = names.map(|name| find_trimmed(pairs, name).to_owned());
+        Some(Self { field: condition.field, test, text, why: error.detail })
+    }
 }
 
 /// Returns the test of an operator for a field. The form begins with the operator "contains", which numbers, times and
@@ -163,11 +189,21 @@ pub(super) fn list_chips(state: &State, shape: &Shape, path: &str) -> Vec<Chip> 
 pub(super) struct FilterForm {
     pub(super) field: Select,
     pub(super) test: Select,
+    pub(super) text: String,
+    /// Why the filter that was sent does not fit; empty without one.
+    pub(super) fault: String,
 }
 
 impl FilterForm {
-    /// Creates the form. People filter by the label, unless they choose another field.
-    pub(super) fn new(shape: &Shape, label: Option<&str>) -> Self {
+    /// Creates the form, with the filter that was sent last if that was wrong. People filter by the label, unless they choose
+    /// another field.
+    pub(super) fn new(shape: &Shape, label: Option<&str>, wrong: Option<WrongFilter>) -> Self {
+        let sent = wrong.unwrap_or_else(|| WrongFilter {
+            field: label.unwrap_or("uri").to_owned(),
+            test: "contains".to_owned(),
+            text: String::new(),
+            why: String::new(),
+        });
         let uri = std::iter::once("uri".to_owned());
         let names = list_search_fields(shape).into_iter().map(|field| field.name);
         let names = uri.chain(names.take(MAX_CHOSEN_FIELDS));
@@ -175,8 +211,10 @@ impl FilterForm {
             names.map(|name| (name.clone(), if name == "uri" { "URI".to_owned() } else { name }));
         let operators = OPERATORS.map(|(name, _, _, words)| (name, words));
         Self {
-            field: Select::new("field", "Field", fields, Some(label.unwrap_or("uri"))),
-            test: Select::new("test", "Operator", operators, Some("contains")),
+            field: Select::new("field", "Field", fields, Some(sent.field.as_str())),
+            test: Select::new("test", "Operator", operators, Some(sent.test.as_str())),
+            text: sent.text,
+            fault: sent.why,
         }
     }
 }
@@ -189,12 +227,36 @@ mod tests {
     fn the_form_offers_the_fields_and_begins_with_the_label() {
         let mapping = "type: object\npath: A:.\nfields:\n  name: {type: string, path: <urn:n>}\n  data: {type: json, path: <urn:d>}\n";
         let root = penstock_model::mapping::compile(mapping).unwrap().root;
-        let form = FilterForm::new(&root, Some("name"));
+        let form = FilterForm::new(&root, Some("name"), None);
         let fields: Vec<_> =
             form.field.choices.iter().map(|choice| choice.value.as_str()).collect();
         assert_eq!(fields, ["uri", "name"]);
         assert!(form.field.choices[1].is_chosen && form.test.choices[0].is_chosen);
-        assert!(FilterForm::new(&root, None).field.choices[0].is_chosen);
+        assert!(FilterForm::new(&root, None, None).field.choices[0].is_chosen);
+    }
+
+    #[test]
+    fn a_filter_of_the_form_that_does_not_fit_is_back_in_the_form() {
+        let mapping = "type: object\npath: A:.\nfields:\n  name: {type: string, path: <urn:n>}\n  flow: {type: number, path: <urn:f>}\n";
+        let root = penstock_model::mapping::compile(mapping).unwrap().root;
+        let take = |query: &str| {
+            let pairs = penstock_http::query::parse_form(query.as_bytes()).unwrap();
+            let mut state = State::new(&root, None, &pairs, &Zone::UTC);
+            let wrong = WrongFilter::take(&mut state, &root, &pairs);
+            (FilterForm::new(&root, Some("name"), wrong), state.to_query(&root))
+        };
+        let (form, query) = take("filter.name=a&field=flow&test=after&text=+high");
+        let chosen = |select: &Select| {
+            select.choices.iter().find(|choice| choice.is_chosen).map(|choice| choice.value.clone())
+        };
+        assert_eq!(chosen(&form.field).as_deref(), Some("flow"));
+        assert_eq!(chosen(&form.test).as_deref(), Some("after"));
+        assert_eq!(form.text, "high");
+        assert!(!form.fault.is_empty());
+        assert_eq!(query, "?filter.name=a");
+        let (form, query) = take("field=flow&test=after&text=7");
+        assert!(form.text.is_empty() && form.fault.is_empty());
+        assert_eq!(query, "?filter.flow.after=7");
     }
 
     #[test]

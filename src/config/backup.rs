@@ -63,14 +63,26 @@ pub(super) fn check_target(settings: &Settings, scope: &mut Scope<'_>) {
                 "it is a SPARQL store; a backup needs a target of type s3 or directory",
             );
         }
-        TargetKind::Directory { path } => {
-            let path = path.as_ref().unwrap_or(&settings.data_dir);
-            if path.starts_with(&settings.data_dir) {
-                scope.report.warnings.push(format!(
-                    "the backup goes to the target {name}, which is in service.data-dir: it is lost together with the data"
-                ));
-            }
+        TargetKind::Directory { .. } if settings.keeps_backup_with_data() => {
+            scope.report.warnings.push(format!(
+                "the backup goes to the target {name}, which is in service.data-dir: it is lost together with the data"
+            ));
         }
-        TargetKind::S3 { .. } => {}
+        TargetKind::Directory { .. } | TargetKind::S3 { .. } => {}
+    }
+}
+
+impl Settings {
+    /// Returns whether the backup goes to a directory in `service.data-dir`, with which it is lost.
+    pub fn keeps_backup_with_data(&self) -> bool {
+        let Some(Backup { target: name, .. }) = &self.backup else { return false };
+        let target = self.targets.named.get(name).or(self.targets.default.as_ref());
+        // Without any configured target, every name is a directory there.
+        target.is_none_or(|target| match &target.kind {
+            TargetKind::Directory { path } => {
+                path.as_ref().is_none_or(|path| path.starts_with(&self.data_dir))
+            }
+            TargetKind::Sparql(_) | TargetKind::S3 { .. } => false,
+        })
     }
 }

@@ -56,10 +56,24 @@ async fn the_status_the_metrics_and_the_pages_show_it() {
         "<span class=\"state good\">running</span>",
         "<dt>Can be restored</dt><dd>yes</dd>",
         "sudo penstock restore --from vault --gateway edge-1",
+        "sudo mv -T ",
+        "It needs at least edge-1 as service.gateway-id",
+        "docs/backup.md",
         "The backup is not encrypted",
     ]);
+    assert!(!page.contains("lost together with the data"), "{page}");
     // Without a key there is none to keep or to copy.
     assert!(!page.contains("service.backup.key") && !page.contains("age identity"), "{page}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_warns_of_a_target_in_the_data_directory() {
+    let mut settings = backup_settings(Path::new("unused"));
+    settings.retain(|setting| !setting.contains(".path="));
+    let server = TestApp::start(&lent(&settings)).await;
+    let page = server.page("/admin/backup").await;
+    assert!(page.contains("the backup is lost together with the data"), "{page}");
     server.stop().await;
 }
 

@@ -9,6 +9,7 @@ use penstock_http::query::Query;
 use penstock_http::state::state;
 use penstock_resources::gateway::{BackupState, BackupStatus};
 use salvo::{Depot, Request, handler};
+use std::path::Path;
 
 #[derive(Template)]
 #[template(path = "admin/backup.html")]
@@ -20,6 +21,8 @@ struct Page {
     has_key: bool,
     /// Whether its first warning is a failure: why it sends nothing.
     has_failed: bool,
+    /// Whether it is lost together with the data.
+    is_with_data: bool,
     /// What to do after this machine was lost.
     steps: Vec<Step>,
 }
@@ -32,20 +35,23 @@ pub(crate) async fn show_backup(req: &mut Request, depot: &mut Depot) -> PageRes
     let status = state(depot).collect_status(caller(depot)).await?;
     let backup = status.backup;
     let gateway = state(depot);
-    let settings = gateway.settings().backup.as_ref();
-    let has_key = settings.is_some_and(|settings| settings.key.is_some());
-    let steps =
-        backup.as_ref().map(|backup| list_steps(&backup.target, &status.gateway_id, has_key));
+    let settings = gateway.settings();
+    let has_key = settings.backup.as_ref().is_some_and(|settings| settings.key.is_some());
+    let is_with_data = settings.keeps_backup_with_data();
+    let steps = backup
+        .as_ref()
+        .map(|backup| list_steps(&backup.target, &status.gateway_id, &settings.data_dir, has_key));
     let steps = steps.unwrap_or_default();
     let has_failed = backup
         .as_ref()
         .is_some_and(|backup| matches!(backup.state, BackupState::Blocked | BackupState::Replaced));
-    Ok(PageReply::show(&Page { frame, backup, has_key, has_failed, steps }))
+    Ok(PageReply::show(&Page { frame, backup, has_key, has_failed, is_with_data, steps }))
 }
 
 /// Lists the steps that restore the backup of a gateway on a new machine.
-fn list_steps(target: &str, gateway_id: &str, has_key: bool) -> Vec<Step> {
+fn list_steps(target: &str, gateway_id: &str, data_dir: &Path, has_key: bool) -> Vec<Step> {
     let step = |words: &str, command: String| Step { words: words.to_owned(), command };
+    let data_dir = data_dir.display();
     let key = step(
         "Put the age identity into a file that only root can read:",
         format!("{CREDENTIALS_DIR}/service.backup.key"),
@@ -56,7 +62,18 @@ fn list_steps(target: &str, gateway_id: &str, has_key: bool) -> Vec<Step> {
             "sudo systemctl stop penstock.socket penstock.service".to_owned(),
         ),
         step(
-            "Copy the configuration. It needs at least the settings of the backup and its target:",
+            "If its first start has filled the data directory, move that away:",
+            format!("sudo mv -T {data_dir} {data_dir}.unused"),
+        ),
+        step(
+            "Create an empty one:",
+            format!("sudo install -d -o penstock -g penstock -m 700 {data_dir}"),
+        ),
+        step(
+            &format!(
+                "Copy the configuration and its secrets. It needs at least {gateway_id} as service.gateway-id, the settings \
+                 of the backup and its target, and a certificate:"
+            ),
             CONFIGURATION_FILE.to_owned(),
         ),
     ];
@@ -104,9 +121,20 @@ mod tests {
     #[test]
     fn the_steps_name_the_key_if_there_is_one() {
         let has_path = |has_key: bool| {
-            let steps = list_steps("vault", "edge-1", has_key);
+            let steps = list_steps("vault", "edge-1", Path::new("/var/lib/penstock"), has_key);
             steps.iter().any(|step| step.command.ends_with("/service.backup.key"))
         };
         assert!(has_path(true) && !has_path(false));
+    }
+
+    #[test]
+    fn the_data_directory_is_empty_before_the_restore() {
+        let steps = list_steps("vault", "edge-1", Path::new("/var/lib/penstock"), true);
+        let find = |beginning: &str| {
+            steps.iter().position(|step| step.command.starts_with(beginning)).unwrap()
+        };
+        let moved = find("sudo mv -T /var/lib/penstock /var/lib/penstock.unused");
+        let created = find("sudo install -d -o penstock -g penstock -m 700 /var/lib/penstock");
+        assert!(moved < created && created < find("sudo penstock restore "));
     }
 }

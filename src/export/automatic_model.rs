@@ -23,6 +23,7 @@ use penstock_resources::export::{ExportKind, ExportStatus};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Returns the number of test cases, by default 40. `PENSTOCK_MODEL_CASES` overrides it.
 fn case_count() -> u32 {
@@ -41,6 +42,16 @@ proptest! {
     fn the_consumer_matches_the_view_when_a_change_affects_more_objects_than_are_recorded(actions in arbitrary_actions()) {
         assert_consumer_matches_view(Fixture::with_max_holders(1), actions);
     }
+}
+
+/// Runs `work` and returns the lines that it logs.
+fn capture_log<T>(work: impl FnOnce() -> T) -> (T, Vec<Value>) {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let writer = Arc::new(log.reopen().unwrap());
+    let subscriber = tracing_subscriber::fmt().json().with_writer(writer).finish();
+    let done = penstock_base::telemetry::with_subscriber(subscriber, work);
+    let text = std::fs::read_to_string(log.path()).unwrap();
+    (done, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
 fn assert_consumer_matches_view(mut fixture: Fixture, actions: Vec<TestAction>) {

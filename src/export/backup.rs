@@ -311,10 +311,10 @@ pub(crate) fn has_lost_exports(data_dir: &Path) -> bool {
     BackupFolder::of(data_dir).has_lost_exports()
 }
 
-/// Records that exports whose files are gone were replaced.
-pub(crate) fn record_lost_exports_replaced(data_dir: &Path) -> Result<(), GatewayError> {
+/// Records whether exports whose files are gone still have to be replaced.
+pub(crate) fn record_lost_exports(data_dir: &Path, are_lost: bool) -> Result<(), GatewayError> {
     let folder = BackupFolder::of(data_dir);
-    folder.set_lost_exports(false).map_err(|error| state_error(&folder, &error))
+    folder.set_lost_exports(are_lost).map_err(|error| state_error(&folder, &error))
 }
 
 fn state_error(folder: &BackupFolder, error: &std::io::Error) -> GatewayError {

@@ -239,7 +239,8 @@ impl Exporter {
         if let Some(reason) = backup::stored_hold(&options.data_dir)? {
             uplink.hold(reason);
         }
-        let queue = ExportQueue::open(store, spool, limits, options.events.clone())?;
+        let parks_lost = backup::has_lost_exports(&options.data_dir);
+        let queue = ExportQueue::open(store, spool, limits, options.events.clone(), parks_lost)?;
         let inner = ExporterParts {
             options,
             queue: Shared::new(queue),

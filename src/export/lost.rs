@@ -23,7 +23,7 @@ pub(super) async fn replace_lost_exports(inner: &Shared<ExporterParts>) {
     let replaced = run_blocking(inner, |inner| {
         let data_dir = &inner.options.data_dir;
         if backup::has_lost_exports(data_dir) && replace_all(inner)? {
-            backup::record_lost_exports_replaced(data_dir)?;
+            backup::record_lost_exports(data_dir, false)?;
         }
         Ok(())
     });

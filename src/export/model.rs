@@ -97,8 +97,8 @@ fn arbitrary_actions() -> impl Strategy<Value = Vec<TestAction>> {
 
 fn open_queue(store: &Store, dir: &std::path::Path) -> ExportQueue {
     let spool = Spool::open(dir.join("spool")).unwrap();
-    ExportQueue::open(store.clone(), spool, LIMITS, penstock_base::events::EventBus::default())
-        .unwrap()
+    let events = penstock_base::events::EventBus::default();
+    ExportQueue::open(store.clone(), spool, LIMITS, events, false).unwrap()
 }
 
 fn assert_queue_matches(queue: &ExportQueue, model: &Model) {

@@ -56,12 +56,14 @@ pub(super) struct HistoryLimits {
 }
 
 impl ExportQueue {
-    /// Opens the queue from the store.
+    /// Opens the queue from the store. With `parks_lost`, [`super::lost`] parks the exports whose files are missing, so
+    /// they are no errors.
     pub(super) fn open(
         store: Store,
         spool: Spool,
         limits: HistoryLimits,
         events: EventBus,
+        parks_lost: bool,
     ) -> Result<Self, GatewayError> {
         let mut loaded = LoadedRecords::default();
         for row in EXPORTS.scan().pages(|| store.read(), RECORDS_PER_READ) {
@@ -70,6 +72,9 @@ impl ExportQueue {
             loaded.add(order, row.value_or_log(), &spool);
         }
         loaded.store_corrections(&store)?;
+        if !parks_lost {
+            loaded.log_missing_files();
+        }
         loaded.clean_up_spool(&spool)?;
         loaded.expect_interrupted_deliveries();
         let queue = Self {
@@ -190,6 +195,7 @@ mod tests {
             spool,
             HistoryLimits { records: 1, bytes: 1 },
             EventBus::default(),
+            false,
         )
         .unwrap();
         assert!(queue.spool.path("some.json").exists());

@@ -1,7 +1,6 @@
 //! Tests a scheduled run that has nothing to export.
 use super::*;
 use chrono::{TimeDelta, Utc};
-use std::sync::Arc;
 
 #[test]
 fn a_run_without_objects_logs_the_reason_that_a_push_gives() {
@@ -16,10 +15,7 @@ fn a_run_without_objects_logs_the_reason_that_a_push_gives() {
     fixture.run_round();
     let business_object = fixture.catalogue.get(NAMES[0]).unwrap();
     fixture.plan.run_now(&business_object.object.id, Utc::now() - TimeDelta::hours(1));
-    let log = tempfile::NamedTempFile::new().unwrap();
-    let writer = Arc::new(log.reopen().unwrap());
-    let subscriber = tracing_subscriber::fmt().json().with_writer(writer).finish();
-    penstock_base::telemetry::with_subscriber(subscriber, || fixture.run_round());
+    let ((), lines) = capture_log(|| fixture.run_round());
     let reason = fixture
         .exporter
         .push(&business_object, ExportRequester::gateway())
@@ -27,12 +23,11 @@ fn a_run_without_objects_logs_the_reason_that_a_push_gives() {
         .reason
         .unwrap();
     assert!(reason.contains("urn:x-part:1"), "{reason}");
-    let text = std::fs::read_to_string(log.path()).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let runs: Vec<_> = lines
+        .iter()
         .filter(|line| line["fields"]["message"] == "A run of the schedule had nothing to export.")
         .collect();
-    assert_eq!(runs.len(), 1, "{text}");
+    assert_eq!(runs.len(), 1, "{lines:?}");
     assert_eq!(runs[0]["fields"]["reason"], reason);
 }
 

@@ -1,7 +1,7 @@
 //! Tests what follows a restore: full exports replace those whose files are gone, and the old machine changes nothing.
 use super::*;
 use crate::uploads::UploadRecord;
-use crate::{lost, sweep};
+use crate::{backup, lost, sweep};
 use penstock_store::{Error, Transaction};
 use std::fs;
 
@@ -26,10 +26,7 @@ fn what_cannot_be_read_or_exported_does_not_keep_others_from_being_replaced() {
         let object = fixture.catalogue.get(name).unwrap();
         fixture.exporter.push(&object, ExportRequester::gateway()).unwrap();
     }
-    for entry in fixture.exporter.list(None, 100).unwrap() {
-        fs::remove_file(fixture.exporter.spool_folder().join(format!("{}.json", entry.id)))
-            .unwrap();
-    }
+    lose_files(&fixture);
     fixture.define_object(0, &pushed(false));
     let of_the_future = |t: &mut Transaction<'_>| {
         t.put_document("exports", &100_u64.to_be_bytes(), br#"{"entries":[]}"#)
@@ -42,6 +39,38 @@ fn what_cannot_be_read_or_exported_does_not_keep_others_from_being_replaced() {
     for _ in 0..2 {
         assert!(lost::replace_all(&fixture.exporter.inner).unwrap());
         assert_eq!(queued_names(&fixture), [NAMES[0], NAMES[1]], "each is replaced once");
+    }
+}
+
+/// Removes the files of all exports.
+fn lose_files(fixture: &Fixture) {
+    for entry in fixture.exporter.list(None, 100).unwrap() {
+        fs::remove_file(fixture.exporter.spool_folder().join(format!("{}.json", entry.id)))
+            .unwrap();
+    }
+}
+
+#[test]
+fn only_files_that_a_restore_did_not_lose_are_errors_at_the_start() {
+    for is_restored in [true, false] {
+        let mut fixture = Fixture::new();
+        fixture.define_object(0, &pushed(true));
+        fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+        let object = fixture.catalogue.get(NAMES[0]).unwrap();
+        fixture.exporter.push(&object, ExportRequester::gateway()).unwrap();
+        lose_files(&fixture);
+        fs::create_dir_all(fixture.dir.path().join("backup")).unwrap();
+        backup::record_lost_exports(fixture.dir.path(), is_restored).unwrap();
+        let (fixture, lines) = capture_log(|| fixture.restart());
+        let log = format!("{lines:?}");
+        assert_eq!(log.contains("is missing or damaged"), !is_restored, "{log}");
+        assert!(!log.contains("the gateway delivers them"), "{log}");
+        assert!(lost::replace_all(&fixture.exporter.inner).unwrap());
+        assert_eq!(queued_names(&fixture), [NAMES[0]]);
+        // The full export has a file.
+        let (_, lines) = capture_log(|| fixture.restart());
+        let log = format!("{lines:?}");
+        assert!(log.contains("the gateway delivers them"), "{log}");
     }
 }
 

@@ -245,7 +245,7 @@ mod tests {
         let store = Store::open(&dir.path().join("store"), options, &mut |_| {}).unwrap();
         let spool = Spool::open(dir.path().join("spool")).unwrap();
         let limits = HistoryLimits { records: 9, bytes: 1 << 20 };
-        let queue = ExportQueue::open(store, spool, limits, EventBus::default()).unwrap();
+        let queue = ExportQueue::open(store, spool, limits, EventBus::default(), false).unwrap();
         let source = MetadataSource {
             export_date: "20260301T120000Z".to_owned(),
             object_type: "Pump",

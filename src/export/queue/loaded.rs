@@ -47,8 +47,8 @@ impl LoadedRecords {
         self.files.insert(file);
     }
 
-    /// Stores the corrected records, and logs those whose file is missing.
-    pub(super) fn store_corrections(&self, store: &Store) -> Result<(), Error> {
+    /// Logs the exports whose file is missing or damaged.
+    pub(super) fn log_missing_files(&self) {
         for (_, record) in &self.corrections {
             if let Some(cause) = &record.entry.last_error {
                 let Export { id, target, business_object_name, .. } = &record.entry;
@@ -61,6 +61,10 @@ impl LoadedRecords {
                 );
             }
         }
+    }
+
+    /// Stores the corrected records.
+    pub(super) fn store_corrections(&self, store: &Store) -> Result<(), Error> {
         if self.corrections.is_empty() {
             return Ok(());
         }
@@ -73,10 +77,22 @@ impl LoadedRecords {
 
     /// Marks the head of each queue as possibly stored: the gateway may have stopped during its delivery.
     pub(super) fn expect_interrupted_deliveries(&mut self) {
+        let missing =
+            self.corrections.iter().filter(|(_, record)| record.entry.last_error.is_some());
+        let missing: HashSet<u64> = missing.map(|(order, _)| *order).collect();
         for (target, target_queue) in &mut self.state.queues {
             let Some((_, &(head, _))) = target_queue.waiting.first_key_value() else { continue };
             target_queue.unclear_since.insert(head, Instant::now());
-            let (exports, bytes) = (target_queue.waiting.len(), target_queue.bytes);
+            let (mut exports, mut bytes) = (0_u64, 0_u64);
+            for (_, size) in
+                target_queue.waiting.values().filter(|(order, _)| !missing.contains(order))
+            {
+                exports += 1;
+                bytes += size;
+            }
+            if exports == 0 {
+                continue;
+            }
             tracing::info!(
                 target_name = target,
                 exports,

@@ -98,7 +98,11 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         "Bytes of all stored changes, closed ones included",
         status.changes.map_or(0, |changes| changes.bytes),
     );
-    whole("exports_parked", "Exports that an operator parked", status.queue.parked);
+    whole(
+        "exports_parked",
+        "Exports that are parked: by an operator, or because a restore lost their files",
+        status.queue.parked,
+    );
     whole(
         "definitions_managed",
         "Definitions that are in files",

@@ -220,7 +220,7 @@ fn check_queue(status: &Status) -> Vec<Concern> {
     }
     if queue.parked > 0 {
         let heading = words::format_count(queue.parked, "export is parked.", "exports are parked.");
-        let words = "Their targets have a gap until they are retried.";
+        let words = "Their targets have a gap until they are retried. A full export replaces those that a restore parked.";
         concerns.push(
             Concern::new(Severity::Warning, heading, words).with_link("/admin/exports", "Exports"),
         );

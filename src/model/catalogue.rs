@@ -288,7 +288,7 @@ impl Catalogue {
         let context = WarningContext::new(&known);
         let warnings = |compiled: &Arc<Compiled>| {
             let created = &compiled.object.created_namespaces;
-            self.collect_warnings_in(&self.store.read(), &context, compiled, created)
+            self.collect_warnings_in(&self.store.read(), &context, compiled, created, false)
         };
         of.iter().map(warnings).collect()
     }
@@ -304,6 +304,7 @@ impl Catalogue {
         context: &WarningContext<'_>,
         compiled: &Compiled,
         created_namespaces: &[String],
+        is_dry_run: bool,
     ) -> Result<Vec<Finding>, GatewayError> {
         let default_base = |name: &str| self.default_base(name);
         let mut found = warnings::check_definition(
@@ -317,6 +318,7 @@ impl Catalogue {
             context,
             compiled,
             created_namespaces,
+            is_dry_run,
             &default_base,
         )?);
         Ok(found)
@@ -344,7 +346,8 @@ impl Catalogue {
             let known = self.watch.namespaces().current(transaction)?;
             let context = WarningContext::new(&known);
             let created = list_created(&changed);
-            let warnings = self.collect_warnings_in(transaction, &context, compiled, &created)?;
+            let warnings =
+                self.collect_warnings_in(transaction, &context, compiled, &created, true)?;
             Ok((work(transaction)?, warnings))
         })
     }

@@ -331,6 +331,9 @@ pub(super) fn encode_segment(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, PERCENT_ENCODED)
 }
 
+/// The beginning of default bases without a base URL.
+pub(crate) const BASE_WITHOUT_URL: &str = "urn:penstock:";
+
 /// Returns the default base of a namespace: `<base-url>/id/<Namespace>/`, or without a base URL
 /// `urn:penstock:<gateway-id>:<Namespace>:`. The name is percent-encoded.
 pub fn default_base(base_url: Option<&str>, gateway_id: &str, name: &str) -> String {
@@ -338,7 +341,7 @@ pub fn default_base(base_url: Option<&str>, gateway_id: &str, name: &str) -> Str
     match base_url {
         Some(base_url) => format!("{}/id/{name}/", base_url.trim_end_matches('/')),
         None => {
-            format!("urn:penstock:{}:{name}:", encode_segment(gateway_id))
+            format!("{BASE_WITHOUT_URL}{}:{name}:", encode_segment(gateway_id))
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`check_definition`] needs no store. [`check_namespaces`] reads the existing namespaces and whether they have data.
 use super::mapping::{Mapping, Property, Value};
-use super::namespace::{self, KnownNamespaces, Namespace, Overlaps};
+use super::namespace::{self, BASE_WITHOUT_URL, KnownNamespaces, Namespace, Overlaps};
 use super::resource::{Compiled, Conditions, Definition};
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, Term};
@@ -179,13 +179,14 @@ impl<'k> WarningContext<'k> {
     }
 }
 
-/// Returns the warnings that depend on namespaces. `created` are those created with the definition. `default_base`
-/// returns the base of a namespace without one.
+/// Returns the warnings that depend on namespaces. `created` are those created with the definition, in a dry run those that
+/// saving it would create. `default_base` returns the base of a namespace without one.
 pub fn check_namespaces(
     read: &impl Read,
     context: &WarningContext<'_>,
     compiled: &Compiled,
     created: &[String],
+    is_dry_run: bool,
     default_base: &dyn Fn(&str) -> String,
 ) -> Result<Vec<Finding>, GatewayError> {
     let known = context.known;
@@ -202,10 +203,13 @@ pub fn check_namespaces(
             && !definition.has_base_for(name)
             && !namespace::has_data(read, namespace)?
         {
+            let tense = if is_dry_run { "will be" } else { "was" };
+            let has_base_url = !uri_base.starts_with(BASE_WITHOUT_URL);
+            let why = if has_base_url { "" } else { ", because `service.base-url` is not set" };
             found.push(Finding::at_pointer(
                 "/config",
                 format!(
-                    "the namespace `{name}` was created with the default base <{uri_base}>; until it has data, \
+                    "the namespace `{name}` {tense} created with the default base <{uri_base}>{why}; until it has data, \
                      another one can be set with `namespaces: [{{\"name\": …, \"uriBase\": …}}]` in this definition"
                 ),
             ));

@@ -383,6 +383,28 @@ fn everything_is_restored_after_a_restart() {
     assert_eq!(second.as_str(), "urn:c:2");
 }
 
+#[test]
+fn the_warning_of_a_default_base_says_whether_it_is_there_and_why() {
+    let f = fixture(true);
+    let (plants, _) = f.put(&plants_body(), IfMatch::Any).unwrap();
+    let assert_says = |found: &[Finding], text: &str| {
+        assert!(found.iter().any(|warning| warning.message.contains(text)), "{found:?}");
+    };
+    let stored = f.catalogue.collect_warnings(std::slice::from_ref(&plants)).unwrap().remove(0);
+    assert_says(
+        &stored,
+        "`Plant` was created with the default base <https://e.org/id/Plant/>; until",
+    );
+    let (_dir, store) = open_store();
+    let settings = CatalogueSettings { base_url: None, ..defaults(true) };
+    let catalogue = Catalogue::open(store, settings).unwrap();
+    let ((), tried) = catalogue.dry_run(&plants, |_| Ok(())).unwrap();
+    assert_says(
+        &tried,
+        "`Plant` will be created with the default base <urn:penstock:gateway-1:Plant:>, because `service.base-url` is not set",
+    );
+}
+
 /// A record of a version without namespaces in definitions and without prefixes in conditions.
 fn earlier_record(id: &str) -> Vec<u8> {
     let config = "type: object\npath: Plant:.\nfields:\n  kind: {type: resource, path: \

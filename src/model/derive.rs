@@ -52,6 +52,8 @@ pub struct DerivedMapping {
     pub config: String,
     /// Notes for the review.
     pub notes: Vec<DerivationNote>,
+    /// Whether it has `items`, because the samples are documents around the objects.
+    pub has_items: bool,
 }
 
 /// A note about a derived mapping for the person who reviews it.
@@ -286,9 +288,9 @@ pub fn derive_mapping(
     for (number, _) in (1..).zip(&objects).filter(|(_, object)| is_empty(object)) {
         writer.add_misfit("", format!("Sample {number} holds no value, so it cannot be stored."));
     }
-    let DerivedMapping { config, notes } = writer.finish();
+    let (config, notes) = writer.finish();
     match mapping::compile(&config) {
-        Ok(_) => Ok(DerivedMapping { config, notes }),
+        Ok(mapping) => Ok(DerivedMapping { config, notes, has_items: mapping.document.is_some() }),
         Err(findings) => {
             let cause = findings.first().map_or_else(String::new, ToString::to_string);
             let message = format!("a mapping cannot be derived from these samples: {cause}");

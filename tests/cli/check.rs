@@ -89,6 +89,16 @@ fn derive_prints_a_definition_that_is_valid() {
     let (status, checked) = run(dir.path(), &["check", "definition.json"]);
     assert_eq!(status, Some(0), "{checked}");
 
+    write("array.json", r#"[{"name": "P-1"}, {"name": "P-2"}]"#);
+    write("lines.ndjson", "{\"name\": \"P-1\"}\n{\"name\": \"P-2\"}\n");
+    for (file, expected) in [
+        ("array.json", "query parameter form=document"),
+        ("lines.ndjson", "Content-Type: application/x-ndjson"),
+    ] {
+        let (status, _, notes) = derive(&["derive", file, "--name", "Pumps"]);
+        assert!(status == Some(0) && notes.contains(expected), "{notes}");
+    }
+
     write("bad.json", "[1]");
     for arguments in [
         ["derive", "bad.json", "--name", "Pumps"],

@@ -4,7 +4,7 @@ use super::guess::Guess;
 use super::seen::{Members, SeenValues};
 use super::value::ValueGuess;
 use super::yaml::{quote_yaml, yaml_key};
-use super::{DerivationNote, DerivedMapping, MappingNames};
+use super::{DerivationNote, MappingNames};
 use oxrdf::NamedNode;
 use penstock_base::characters::is_deceptive;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -71,8 +71,9 @@ impl<'v> MappingWriter<'v> {
         Self { names, out: String::new(), notes: Vec::new(), namespaces: HashSet::new() }
     }
 
-    pub(super) fn finish(self) -> DerivedMapping {
-        DerivedMapping { config: self.out, notes: self.notes }
+    /// Returns the mapping as YAML, and the notes.
+    pub(super) fn finish(self) -> (String, Vec<DerivationNote>) {
+        (self.out, self.notes)
     }
 
     /// Writes the whole mapping for objects with these members. The field `key` identifies them.

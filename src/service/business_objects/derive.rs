@@ -2,7 +2,7 @@
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::GatewayError;
-use penstock_base::json::Json;
+use penstock_base::json::{Json, SampleLayout};
 use penstock_model::csv::CsvFormat;
 use penstock_model::derive::{self, DerivationNote, DerivedMapping, MappingNames};
 use std::sync::Arc;
@@ -45,21 +45,46 @@ pub fn derive_from_samples(
     samples: &[impl AsRef<str>],
     nesting: usize,
 ) -> Result<Derivation, GatewayError> {
-    let (mut objects, mut parts, mut formats) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut objects, mut parts, mut forms) = (Vec::new(), Vec::new(), Vec::new());
     for sample in samples {
         let text = sample.as_ref();
         let read = derive::read_samples(text, nesting)?;
         parts.extend(derive::describe_sample(&read));
-        formats.extend(derive::find_csv_format(text).map(describe_csv));
+        forms.push((read.layout, derive::find_csv_format(text)));
         objects.extend(read.objects);
     }
     let mut mapping = derive::derive_mapping(names, &objects)?;
+    let mut how_to_send: Vec<String> = Vec::new();
+    for (layout, csv) in forms {
+        let note = csv.map(describe_csv).or_else(|| describe_layout(layout, mapping.has_items));
+        if let Some(note) = note
+            && !how_to_send.contains(&note)
+        {
+            how_to_send.push(note);
+        }
+    }
     let used_part = (!parts.is_empty()).then(|| format!("{:#}", Json::Array(objects)));
-    let messages = parts.into_iter().chain(formats);
+    let messages = parts.into_iter().chain(how_to_send);
     let notes =
         messages.map(|message| DerivationNote { field: String::new(), message, misfit: false });
     mapping.notes.splice(0..0, notes);
     Ok(Derivation { mapping, used_part })
+}
+
+/// Says how to send JSON of this layout; `None` if it can be sent as it is, or the notes of the mapping say how.
+fn describe_layout(layout: SampleLayout, has_items: bool) -> Option<String> {
+    let what = match layout {
+        SampleLayout::Lines => {
+            let note = "The sample has an object in each line. Send it with Content-Type: application/x-ndjson.";
+            return Some(note.to_owned());
+        }
+        SampleLayout::Array if !has_items => "an array of objects",
+        SampleLayout::One if !has_items => "one object",
+        SampleLayout::Array | SampleLayout::One | SampleLayout::Data => return None,
+    };
+    Some(format!(
+        "The sample is {what}. Send it with the query parameter form=document, or the objects as {{\"data\": [ … ]}}."
+    ))
 }
 
 /// Says how to send what the sample is.

@@ -55,7 +55,7 @@ pub(crate) async fn derive_business_object(req: &mut Request, depot: &mut Depot)
     let frame = Frame::new(req, depot, Section::BusinessObjects);
     let by = caller(depot);
     Ok(match derive(&gateway, by, &name, &vocabulary, &sample).await? {
-        Ok(Derivation { mapping: DerivedMapping { config, notes }, used_part }) => {
+        Ok(Derivation { mapping: DerivedMapping { config, notes, .. }, used_part }) => {
             let sample = used_part.map_or(sample, Into::into);
             let definition = Definition { name, enabled: true, config, ..Definition::default() };
             let draft = Draft { definition, sample, ..Draft::default() };

@@ -1,8 +1,9 @@
 //! The values at one position in all samples.
+use super::name::is_name_of_object;
 use oxrdf::NamedNode;
 use penstock_base::json::Json;
 use penstock_rdf::MAX_IRI_BYTES;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The values at one position in all samples, without `null`.
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub(super) struct SeenValues<'j> {
 pub(super) struct Members<'j> {
     all: Vec<(&'j str, SeenValues<'j>)>,
     indexes: HashMap<&'j str, usize>,
+    /// The members of each object.
+    objects: Vec<&'j [(String, Json)]>,
 }
 
 /// The values at one position by their type in JSON.
@@ -72,7 +75,7 @@ impl<'j> SeenValues<'j> {
 
     /// Returns the members of the objects.
     pub(super) fn members(&self) -> Members<'j> {
-        let mut members = Members::default();
+        let mut members = Members { objects: self.objects().collect(), ..Members::default() };
         for (name, value) in self.iter().filter_map(as_object).flatten() {
             members.add(name, value);
         }
@@ -128,6 +131,18 @@ impl<'j> Members<'j> {
     /// Returns whether no member has a value.
     pub(super) fn is_empty(&self) -> bool {
         self.iter().all(|(_, seen)| seen.is_empty())
+    }
+
+    /// Returns whether objects seem to be the same: they are equal, or have the same value in a member that names objects.
+    pub(super) fn have_repeats(&self) -> bool {
+        let mut texts = HashSet::new();
+        let has_repeated_name = |(name, seen): (&str, &SeenValues<'_>)| {
+            let mut names = HashSet::new();
+            let mut values = seen.iter().filter_map(|value| as_text(value).or(as_number(value)));
+            is_name_of_object(name) && values.any(|value| !names.insert(value))
+        };
+        self.objects.iter().any(|object| !texts.insert(format!("{object:?}")))
+            || self.iter().any(has_repeated_name)
     }
 
     /// Returns the name of the member with the objects' own URIs.

@@ -247,6 +247,40 @@ fn objects_whose_names_are_data_are_maps() {
 }
 
 #[test]
+fn a_nested_object_that_repeats_has_a_note_unless_it_has_a_uri() {
+    let note = |text: &str| {
+        let notes = of(text).notes;
+        notes.into_iter().find(|note| note.field == "m").map(|note| note.message)
+    };
+    let named = r#"[{"m": {"serial": "S-1", "n": 1}}, {"m": {"serial": "S-1", "n": 2}}]"#;
+    let equal = r#"[{"m": {"hall": "A"}}, {"m": {"hall": "A"}}]"#;
+    for text in [named, equal] {
+        assert!(note(text).is_some_and(|note| note.contains("`required: true`")), "{text}");
+    }
+    let different =
+        r#"[{"m": {"serial": "S-1", "unit": "A"}}, {"m": {"serial": "S-2", "unit": "A"}}]"#;
+    let with_uri = r#"[{"m": {"uri": "urn:m:1", "n": 1}}, {"m": {"uri": "urn:m:1", "n": 1}}]"#;
+    let map = r#"[{"m": {"T1": {"n": 1}, "T2": {"n": 1}}}, {"m": {"T1": {"n": 1}}}]"#;
+    for text in [different, with_uri] {
+        assert_eq!(note(text), None);
+    }
+    assert!(note(map).is_some_and(|note| !note.contains("repeat")));
+}
+
+#[test]
+fn a_mapping_with_the_key_that_the_note_asks_for_compiles() {
+    let derived = of(r#"{"msgId": 1, "n": 2}"#);
+    let note = derived.notes.iter().find(|note| note.field.is_empty()).unwrap();
+    assert!(
+        note.message.contains("`key`") && note.message.contains("`required: true`"),
+        "{note:?}"
+    );
+    let (before, after) = derived.config.split_once("fields:\n  msgId:\n").unwrap();
+    let keyed = format!("{before}key: msgId\nfields:\n  msgId:\n    required: true\n{after}");
+    assert!(mapping::compile(&keyed).is_ok(), "{keyed}");
+}
+
+#[test]
 fn words_that_repeat_are_codes() {
     let objects = |values: &[&str]| {
         let objects = values.iter().map(|value| format!("{{\"a\": \"{value}\"}}"));

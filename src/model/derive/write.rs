@@ -106,7 +106,8 @@ impl<'v> MappingWriter<'v> {
             self.add_note(
                 "",
                 "No field holds the objects' URIs, so each object sent without `uri` is stored as a new object with \
-                 its own URI. Send `uri` to update a stored object, or add a `key` to the mapping.",
+                 its own URI. Send `uri` to update a stored object, or add a `key` to the mapping, whose fields need \
+                 `required: true`.",
             );
         }
         let spot = Spot { indent: 0, namespace: &namespace, field: "" };
@@ -265,6 +266,13 @@ impl<'v> MappingWriter<'v> {
             None => format!("path: {namespace}:."),
         };
         self.write_line(spot.indent, &path);
+        if members.id_member().is_none() && members.have_repeats() {
+            self.add_note(
+                spot.field,
+                "Objects repeat here, and no field holds their URIs, so each is stored as a new object with its own URI. Send \
+                 `uri`, or add a `key`, whose fields need `required: true`.",
+            );
+        }
         self.write_fields(Spot { namespace: &namespace, ..spot }, members, None, &[]);
     }
 

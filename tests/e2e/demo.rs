@@ -46,6 +46,15 @@ fn it_stays_up_until_it_is_interrupted() {
         folders.any(|folder| folder.path().join("head.json").is_file())
     });
     assert!(server.client.get("/swagger-ui").status < 400);
+    // The command that the demo prints: the serial number identifies a machine, so the second one changes nothing.
+    let key = std::fs::read_to_string(dir.path().join("penstock-demo/demo-api-key")).unwrap();
+    let client = server.client.with_key(key.trim().to_owned());
+    let spare = json!({"data": [{"name": "Spare pump", "serialNumber": "SP-1"}]});
+    for status in ["created", "unchanged"] {
+        let path = "/api/v1/business-objects/Machines?mode=ADD";
+        let answer = client.post(path, spare.to_string()).expect(200).json();
+        assert_eq!(answer["objects"][0]["status"], status, "{answer}");
+    }
     assert_eq!(server.stop_with_signal("INT").code(), Some(0));
 }
 

@@ -376,7 +376,7 @@ Try, in another terminal in this folder:
         writeln!(
             self.out,
             "     call -X POST '{url}/api/v1/business-objects/Machines?mode=ADD' \\
-          -H 'Content-Type: application/json' -d '{{\"data\":[{{\"name\":\"Spare pump\"}}]}}'
+          -H 'Content-Type: application/json' -d '{{\"data\":[{{\"name\":\"Spare pump\",\"serialNumber\":\"SP-1\"}}]}}'
      call -X POST {url}/api/v1/business-objects/Plants/push
      call {url}/api/v1/exports"
         )?;

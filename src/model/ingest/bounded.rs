@@ -6,6 +6,9 @@ use penstock_base::collections::{self, Collection};
 use penstock_base::table::{Codec, Table};
 use penstock_store::{Error, Read, Transaction};
 
+/// The maximum number of old entries that a commit removes. After a limit was lowered, later commits remove the rest.
+pub(super) const MAX_REMOVALS: usize = 500;
+
 /// The number of entries and their bytes, by the name of the log's collection.
 const TOTALS: Table<String, (u64, u64)> = Table::new(collections::BOUNDED_SUMS);
 

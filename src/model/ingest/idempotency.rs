@@ -6,7 +6,7 @@
 //! key.
 //!
 //! The 24 h are elapsed time (`Clock::elapsed`): setting a clock ahead does not cause a second execution.
-use super::bounded::BoundedLog;
+use super::bounded::{BoundedLog, MAX_REMOVALS};
 use super::{Answer, Body, BodyForm, Limits, Request, ReviewStep, Submission};
 use crate::dead_letters::{count_error_bytes, find_letter, not_stored_error};
 use crate::namespace::moving::Rebase;
@@ -44,10 +44,10 @@ pub(super) struct IdempotencyKey {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StoredAnswer {
-    body: String,
-    at: u64,
-    sequence: u64,
-    answer: Answer,
+    pub(super) body: String,
+    pub(super) at: u64,
+    pub(super) sequence: u64,
+    pub(super) answer: Answer,
 }
 
 impl IdempotencyKey {
@@ -140,7 +140,8 @@ impl IdempotencyKey {
         drop_errors(&mut answer.rejected);
         let kept = StoredAnswer { body: self.body.clone(), at, sequence, answer };
         put_answer(transaction, self.scope, &kept)?;
-        while let Some((oldest, (at, scope))) = ANSWER_ORDER.read_oldest(transaction)? {
+        for _ in 0..MAX_REMOVALS {
+            let Some((oldest, (at, scope))) = ANSWER_ORDER.read_oldest(transaction)? else { break };
             let (entries, bytes) = ANSWER_ORDER.read_totals(transaction)?;
             let fits = entries <= limits.idempotency_keys as u64
                 && (bytes <= limits.idempotency_bytes || entries == 1);
@@ -211,7 +212,7 @@ pub(crate) fn rewrite_stored_answer(
 }
 
 /// Stores an answer, and its entry in the order.
-fn put_answer(
+pub(super) fn put_answer(
     transaction: &mut Transaction<'_>,
     scope: [u8; 32],
     stored: &StoredAnswer,

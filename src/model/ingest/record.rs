@@ -1,6 +1,6 @@
 //! The records of ingestions: what was ingested, who sent it, and the counts. A record is part of the ingestion's
 //! commit. It is stored as it is shown.
-use super::bounded::BoundedLog;
+use super::bounded::{BoundedLog, MAX_REMOVALS};
 use super::write_history::WrittenObjects;
 use super::{Answer, Request};
 use crate::change_feed::Watch;
@@ -19,9 +19,6 @@ pub(super) const RECORDS: Table<u64, (u64, AsJson<IngestionRecord>)> =
     INGESTIONS.entries().with_values();
 /// The sequences, by id.
 const INGESTION_IDS: Table<String, u64> = Table::new(collections::INGESTION_IDS);
-
-/// The maximum number of old records that a commit removes. After the limit was lowered, later commits remove the rest.
-const MAX_REMOVALS: usize = 500;
 
 /// An update of quads to record: who sent it, and what it changed.
 #[derive(Debug, Clone, Copy)]

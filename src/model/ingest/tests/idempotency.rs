@@ -1,5 +1,7 @@
 use super::*;
 use crate::change_feed::Watch;
+use crate::ingest::idempotency::{StoredAnswer, put_answer};
+use penstock_store::{DocumentRange, Read as _};
 
 const A: &[u8] = br#"{"data": [{"name": "a"}]}"#;
 const B: &[u8] = br#"{"data": [{"name": "b"}]}"#;
@@ -74,6 +76,29 @@ fn the_oldest_keys_are_removed_first() {
     send(&fixture, "3", A).unwrap();
     assert_eq!(send(&fixture, "2", A).unwrap(), second);
     assert_ne!(send(&fixture, "1", A).unwrap(), first);
+}
+
+#[test]
+fn a_lowered_limit_of_answers_is_reached_over_several_ingestions() {
+    let mut fixture = Fixture::new(machine());
+    let answer = send(&fixture, "k", A).unwrap();
+    let stored = fixture.store.transact::<_, GatewayError>(|transaction| {
+        for sequence in 1_000..1_600_u64 {
+            let mut scope = [0; 32];
+            scope[..8].copy_from_slice(&sequence.to_be_bytes());
+            let (body, answer) = (String::new(), answer.clone());
+            put_answer(transaction, scope, &StoredAnswer { body, at: u64::MAX, sequence, answer })?;
+        }
+        Ok(())
+    });
+    stored.unwrap();
+    fixture.limits.idempotency_keys = 1;
+    for (key, left) in [("l", 102), ("m", 1)] {
+        send(&fixture, key, A).unwrap();
+        let range = DocumentRange { limit: 1_000, ..DocumentRange::default() };
+        let answers = fixture.store.read().read_documents("idempotency", range).unwrap();
+        assert_eq!(answers.len(), left);
+    }
 }
 
 #[test]

@@ -614,6 +614,6 @@ mod tests {
         assert!(clock.now().as_millisecond() >= START + 30_000 * DAY);
         clock.reset(&NoClient).unwrap();
         drop(clock);
-        assert!(open().now() < Timestamp::now() + jiff::SignedDuration::from_secs(1));
+        assert!(open().now() < Timestamp::now() + SignedDuration::from_secs(1));
     }
 }

@@ -63,7 +63,7 @@ impl CandidateSource {
             Self::Set(_) => {}
             Self::Listing(filter) | Self::Prefixed(filter, _) => filter.deadline = Some(deadline),
             Self::Merged(filters) => {
-                for filter in &mut filters {
+                for filter in filters {
                     filter.deadline = Some(deadline);
                 }
             }

@@ -93,8 +93,8 @@ async fn errors_point_into_groups() {
             "is required",
         ),
         (
-            json!({"device": {"serial": "S", "nam": 1}}),
-            "/data/0/device/nam",
+            json!({"device": {"serial": "S", "colour": 1}}),
+            "/data/0/device/colour",
             "it has serial, name, net",
         ),
         (json!({"device": 7}), "/data/0/device", "an object"),

@@ -87,7 +87,7 @@ async fn errors_point_to_the_member() {
     let server = TestApp::plain().await;
     server.define_object(&json!({"name": "Pump", "config": CONFIG})).await;
     for (object, pointer, message) in [
-        (json!({"sensors": {"T1": {"valu": 1}}}), "/data/0/sensors/T1/valu", "it has value"),
+        (json!({"sensors": {"T1": {"valu": 1}}}), "/data/0/sensors/T1/valu", "did you mean"),
         (json!({"sensors": {"": {}}}), "/data/0/sensors/", "it is empty"),
         (json!({"levels": {"one": 1}}), "/data/0/levels/one", "cannot be the name of a member"),
         (json!({"levels": {"1": []}}), "/data/0/levels/1", "not an array"),

@@ -3,7 +3,7 @@ use super::CsvFormat;
 use super::header::{ColumnName, CsvHeader, MAX_FINDINGS, refuse_header};
 use super::members::split_member;
 use super::records::{Cell, read_cells, record_error};
-use crate::ingest::{MAX_JSON_BYTES, quote_excerpt};
+use crate::ingest::{MAX_JSON_BYTES, describe_unknown_field};
 use crate::mapping::{
     AcceptedForm, Field, Form, Mapping, Property, Reading, Shape, UnknownFields, Value,
     format_language_tag, parse_scalar,
@@ -11,7 +11,6 @@ use crate::mapping::{
 use oxrdf::Literal;
 use penstock_base::error::{Finding, GatewayError};
 use penstock_base::json::{self, Json, MAX_NESTING};
-use penstock_base::nearest::find_nearest;
 use penstock_rdf::number::NumberKey;
 use std::borrow::Cow;
 
@@ -507,12 +506,9 @@ fn describe_objects(name: &str, property: &Property) -> String {
 }
 
 fn describe_unknown(shape: &Shape, name: &str) -> String {
-    let names = || shape.fields.iter().map(|field| field.name.as_str());
-    let hint = match find_nearest(name, names()) {
-        Some(near) => format!("did you mean {near:?}?"),
-        None => format!("it has {}", names().take(20).collect::<Vec<_>>().join(", ")),
-    };
-    format!("the mapping has no field {}; {hint}", quote_excerpt(name))
+    let named = shape.fields.iter().filter(|field| !field.is_nameless());
+    let known: Vec<&str> = named.map(|field| field.name.as_str()).collect();
+    describe_unknown_field(name, "", &known)
 }
 
 /// Suggests another delimiter if the only name of the header has one.

@@ -4,7 +4,7 @@ mod texts;
 
 use super::answer::Warnings;
 use super::codes::{find_unlisted, to_coded_term};
-use super::findings::{Findings, quote_excerpt};
+use super::findings::{Findings, describe_unknown_field, quote_excerpt};
 use super::literal::{describe_mismatch, to_iri, to_term};
 use super::node::{GivenField, GivenObject, GivenValue, Partial};
 use crate::mapping::{
@@ -137,7 +137,7 @@ impl Converter<'_> {
                 Some(Entry::Field(..)) => here.convert_id(node, value),
                 Some(Entry::Group(inner)) => here.convert_group(node, inner, value),
                 None if level.is_object() && name == "uri" => here.convert_id(node, value),
-                None => here.report_unknown(&node.shape.namespace, level, &name),
+                None => here.report_unknown(&node.shape.namespace, level, (name.as_str(), &value)),
             });
         }
     }
@@ -155,7 +155,7 @@ impl Converter<'_> {
         }
     }
 
-    fn report_unknown(&mut self, namespace: &str, level: Level<'_>, name: &str) {
+    fn report_unknown(&mut self, namespace: &str, level: Level<'_>, (name, value): (&str, &Json)) {
         if let Some(ignored) = &mut self.ignored_fields {
             if ignored.add(namespace, name) {
                 let name = quote_excerpt(name);
@@ -164,14 +164,20 @@ impl Converter<'_> {
             }
             return;
         }
-        let known: Vec<_> = level.entries().take(20).map(|(name, _)| name).collect();
-        let name = quote_excerpt(name);
-        let message = if level.is_object() {
-            format!("the mapping has no field {name}; it has {}", known.join(", "))
-        } else {
-            format!("the mapping has no field {name} in this group; it has {}", known.join(", "))
-        };
-        self.report_invalid(message);
+        // A message can take a while: it looks for a similar name.
+        if self.findings.is_full() {
+            return;
+        }
+        let is_wrapped = name == "data" && matches!(value, Json::Array(_) | Json::Object(_));
+        if is_wrapped && level.is_object() {
+            self.report_invalid(
+                "the mapping has no field \"data\"; send the object without `data` around it",
+            );
+            return;
+        }
+        let known: Vec<&str> = level.entries().map(|(name, _)| name).collect();
+        let place = if level.is_object() { "" } else { " in this group" };
+        self.report_invalid(describe_unknown_field(name, place, &known));
     }
 
     fn convert_property<'m>(

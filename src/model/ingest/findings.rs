@@ -1,5 +1,6 @@
 //! Collects the errors of a request, so that one answer reports all of them.
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::nearest::find_nearest;
 
 /// The maximum number of findings in one answer. A request that reaches it is not read further.
 pub(super) const MAX_FINDINGS: usize = 100;
@@ -75,6 +76,23 @@ impl Findings {
         };
         Some(GatewayError::with_findings(kind, detail, std::mem::take(findings)))
     }
+}
+
+/// Describes a field that the mapping does not have at `place`, with the name that was probably meant, or else with those
+/// that there are.
+pub(crate) fn describe_unknown_field(name: &str, place: &str, known: &[&str]) -> String {
+    const MAX_SHOWN: usize = 20;
+    let hint = if let Some(near) = find_nearest(name, known.iter().copied()) {
+        format!("did you mean {near:?}?")
+    } else {
+        let (shown, others) = known.split_at(known.len().min(MAX_SHOWN));
+        let more = match others.len() {
+            0 => String::new(),
+            count => format!(" and {count} more"),
+        };
+        format!("it has {}{more}", shown.join(", "))
+    };
+    format!("the mapping has no field {}{place}; {hint}", quote_excerpt(name))
 }
 
 /// Formats a value for a message: in quotes, and cut if it is long.

@@ -29,6 +29,31 @@ fn every_error_of_a_request_is_reported() {
 }
 
 #[test]
+fn an_unknown_field_is_answered_with_the_one_that_was_meant_or_all_there_are() {
+    let fields = (0..25).map(|number| string(&format!("field{number:02}"))).collect();
+    let fixture = Fixture::new(shape("Machine", fields));
+    let refused = |object: &str| fixture.send(Mode::Add, object).unwrap_err().detail;
+    let near = refused(r#"{"field24x": "a"}"#);
+    assert!(near.ends_with("no field \"field24x\"; did you mean \"field24\"?"), "{near}");
+    let far = refused(r#"{"pressure": "a"}"#);
+    assert!(far.contains("; it has field00, field01, "), "{far}");
+    assert!(far.ends_with("field18, field19 and 5 more"), "{far}");
+}
+
+#[test]
+fn an_object_in_data_of_its_own_is_to_be_sent_without_it() {
+    let fixture = Fixture::new(machine());
+    let text = br#"{"data": [{"name": "a"}]}"#;
+    let lines = Body::Lines { text, first: 0, line_numbers: &[1] };
+    let wrapped = fixture.run(&fixture.request(Mode::Add, lines)).unwrap_err();
+    assert_eq!(pointers(&wrapped), ["/data/0/data"]);
+    let message = "send the object without `data` around it";
+    assert!(wrapped.detail.ends_with(message), "{wrapped}");
+    let text = fixture.send(Mode::Add, r#"{"data": "a"}"#).unwrap_err();
+    assert!(!text.detail.contains(message), "{text}");
+}
+
+#[test]
 fn the_findings_are_bounded() {
     let fixture = Fixture::new(machine());
     let data = vec![r#"{"name": 1}"#; 500].join(",");

@@ -6,7 +6,7 @@ use penstock_http::access::MinimumRole::{Admin, User};
 use penstock_http::call::Call;
 use penstock_http::operation::{Operation, get, post};
 use penstock_http::parameters::PageQuery;
-use penstock_http::query::UuidCursor;
+use penstock_http::query::{UuidCursor, cursor_after};
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_resources::Page;
 use penstock_resources::export::{Export, ExportFile};
@@ -69,9 +69,9 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 async fn list_exports(call: Call<'_>, query: PageQuery<UuidCursor>) -> ReplyResult {
-    let (gateway, after) = (call.gateway()?, query.after.clone());
-    let entries = exports::list_exports(&gateway, after, query.limit + 1).await?;
-    Reply::json(&query.page(entries, |entry| entry.id.clone()))
+    let (gateway, by) = (call.gateway()?, call.caller());
+    let found = exports::list_exports(&gateway, by, query.after, query.limit).await?;
+    Reply::json(&Page { items: found.items, next: found.next.as_deref().map(cursor_after) })
 }
 
 async fn get_export(call: Call<'_>) -> ReplyResult {

@@ -3,7 +3,7 @@ use penstock_http::access::MinimumRole::User;
 use penstock_http::call::Call;
 use penstock_http::operation::{Operation, get};
 use penstock_http::parameters::PageQuery;
-use penstock_http::query::UuidCursor;
+use penstock_http::query::{UuidCursor, cursor_after};
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_resources::Page;
 use penstock_resources::ingestion::IngestionRecord;
@@ -25,9 +25,9 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 async fn list_ingestions(call: Call<'_>, query: PageQuery<UuidCursor>) -> ReplyResult {
-    let (gateway, after) = (call.gateway()?, query.after.clone());
-    let records = ingestions::list_ingestions(&gateway, after, query.limit + 1).await?;
-    Reply::json(&query.page(records, |record| record.id.clone()))
+    let (gateway, by) = (call.gateway()?, call.caller());
+    let found = ingestions::list_ingestions(&gateway, by, query.after, query.limit).await?;
+    Reply::json(&Page { items: found.items, next: found.next.as_deref().map(cursor_after) })
 }
 
 async fn get_ingestion(call: Call<'_>) -> ReplyResult {

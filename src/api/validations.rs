@@ -82,7 +82,8 @@ async fn list_validations(call: Call<'_>, query: ValidationsQuery) -> ReplyResul
     let gateway = call.gateway()?;
     let wanted = business_object.map(|named| find_business_object_id(&gateway, &named));
     let (wanted, after) = (wanted.as_deref(), page.after.as_deref());
-    let found = validations::list_validations(&gateway, wanted, after, page.limit + 1);
+    let by = call.caller();
+    let found = validations::list_validations(&gateway, by, wanted, after, page.limit + 1);
     Reply::json(&page.page(found, |one| one.id.clone()))
 }
 

@@ -60,8 +60,8 @@ enum BoundKeyAccess {
     Export,
     /// `{id}` names a validation of it.
     Validation,
-    /// The use case shows such a key only its own: GraphQL its Business Objects, the routes of dead letters and
-    /// changes what it sent.
+    /// The use case shows such a key only its own: GraphQL and the lists what belongs to its Business Objects, the
+    /// routes of dead letters and changes what it sent.
     Limited,
 }
 
@@ -79,7 +79,11 @@ impl BoundKeyAccess {
             }
             Some(path) if path.starts_with("business-objects/{id}/") => Self::BusinessObject,
             Some(path) if path.starts_with("ingestions/{id}/rejected") => Self::Limited,
-            Some("changes" | "changes/{id}") if reads => Self::Limited,
+            Some("changes" | "changes/{id}" | "ingestions" | "exports" | "validations")
+                if reads =>
+            {
+                Self::Limited
+            }
             Some("ingestions/{id}") if reads => Self::Ingestion,
             Some("exports/{id}" | "exports/{id}/content") if reads => Self::Export,
             Some("validations/{id}") => Self::Validation,
@@ -436,13 +440,19 @@ mod tests {
             BoundKeyAccess::BusinessObject
         );
         assert_eq!(of(&Method::GET, "/api/v1/exports/{id}/content"), BoundKeyAccess::Export);
-        assert_eq!(of(&Method::POST, "/graphql"), BoundKeyAccess::Limited);
+        for (method, path) in [
+            (Method::POST, "/graphql"),
+            (Method::GET, "/api/v1/exports"),
+            (Method::GET, "/api/v1/ingestions"),
+            (Method::GET, "/api/v1/validations"),
+        ] {
+            assert_eq!(of(&method, path), BoundKeyAccess::Limited, "{method} {path}");
+        }
         for (method, path) in [
             (Method::PUT, one),
             (Method::DELETE, one),
             (Method::GET, "/api/v1/business-objects"),
             (Method::POST, "/api/v1/exports/{id}/park"),
-            (Method::GET, "/api/v1/exports"),
             (Method::GET, "/api/v1/users/{id}"),
             (Method::GET, "/id/{namespace}/{local}"),
         ] {

@@ -96,7 +96,7 @@ pub use mode::{parse_mode, parse_on_error};
 pub use penstock_config::Limits;
 pub use penstock_resources::ingestion::{BodyForm, Mode, OnError};
 pub use preview::{Preview, preview_ingestion};
-pub use record::{UpdateToRecord, list_records, read_record, store_update_record};
+pub use record::{UpdateToRecord, iter_records, list_records, read_record, store_update_record};
 pub(crate) use record::{new_record, store_record};
 pub use request::{Body, Request};
 pub use retry::missing_letter_error;

@@ -9,6 +9,7 @@ pub use objects::ExportObject;
 
 use crate::audit::change_event;
 use crate::gateway::Gateway;
+use crate::pages::{FoundPage, MAX_READ_ENTRIES, collect_matches};
 use objects::ObjectReader;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -61,15 +62,6 @@ pub struct ExportSearch {
     pub max_read: usize,
 }
 
-/// The result of a search for exports.
-#[derive(Debug, Default)]
-pub struct FoundExports {
-    /// The exports, newest first.
-    pub exports: Vec<Export>,
-    /// The id of the export after which the next search begins. `None` if there are no more exports.
-    pub next: Option<String>,
-}
-
 /// An export with the beginning of its file.
 #[derive(Debug)]
 pub struct ExportPreview {
@@ -93,17 +85,25 @@ impl ExportFilter {
     }
 }
 
-/// Lists exports, newest first, starting after the export with the id `after`. The exports that wait for spool capacity
-/// come first.
+/// Lists the exports that the caller may see, newest first, starting after the export with the id `after`. The exports
+/// that wait for spool capacity come first.
 ///
 /// # Errors
 /// `ErrorClass::Invalid` if there is no export with the id `after`.
 pub async fn list_exports(
     gateway: &Gateway,
+    by: &Authorized,
     after: Option<String>,
     limit: usize,
-) -> Result<Vec<Export>, GatewayError> {
-    gateway.read(move |gateway| gateway.exporter.list(after.as_deref(), limit)).await
+) -> Result<FoundPage<Export>, GatewayError> {
+    let by = by.clone();
+    gateway
+        .read(move |gateway| {
+            let is_visible = |entry: &Export| by.may_use(&entry.business_object);
+            let entries = gateway.exporter.iterate(after);
+            collect_matches(entries, is_visible, |entry| entry.id.as_str(), limit, MAX_READ_ENTRIES)
+        })
+        .await
 }
 
 /// Finds exports with a filter.
@@ -113,39 +113,15 @@ pub async fn list_exports(
 pub async fn find_exports(
     gateway: &Gateway,
     search: ExportSearch,
-) -> Result<FoundExports, GatewayError> {
+) -> Result<FoundPage<Export>, GatewayError> {
     let ExportSearch { filter, after, limit, max_read } = search;
     gateway
         .read(move |gateway| {
-            collect_matches(gateway.exporter.iterate(after), &filter, limit, max_read)
+            let entries = gateway.exporter.iterate(after);
+            let is_match = |entry: &Export| filter.is_match(entry);
+            collect_matches(entries, is_match, |entry| entry.id.as_str(), limit, max_read)
         })
         .await
-}
-
-fn collect_matches(
-    entries: impl Iterator<Item = Result<Export, GatewayError>>,
-    filter: &ExportFilter,
-    limit: usize,
-    max_read: usize,
-) -> Result<FoundExports, GatewayError> {
-    let mut exports: Vec<Export> = Vec::new();
-    // The last export that was read, unless it is the last of `exports`.
-    let mut skipped = None;
-    for (read_count, entry) in entries.enumerate() {
-        let entry = entry?;
-        let is_match = filter.is_match(&entry);
-        if read_count == max_read || is_match && exports.len() == limit {
-            let last = exports.last().map(|last| last.id.clone());
-            return Ok(FoundExports { next: skipped.or(last), exports });
-        }
-        if is_match {
-            skipped = None;
-            exports.push(entry);
-        } else {
-            skipped = Some(entry.id);
-        }
-    }
-    Ok(FoundExports { exports, next: None })
 }
 
 /// Finds the export with this id, or else those whose key contains the text in any case, among the newest ones, newest
@@ -444,9 +420,12 @@ mod tests {
         let (mut ids, mut pages, mut start) = (Vec::new(), 0, Some(0));
         while let Some(first) = start {
             let entries = all.iter().skip(first).cloned().map(Ok);
-            let found = collect_matches(entries, filter, limit, max_read).unwrap();
-            assert!(found.exports.len() <= limit);
-            ids.extend(found.exports.iter().map(|entry| entry.id.parse::<usize>().unwrap()));
+            let is_match = |entry: &Export| filter.is_match(entry);
+            let found =
+                collect_matches(entries, is_match, |entry| entry.id.as_str(), limit, max_read);
+            let found = found.unwrap();
+            assert!(found.items.len() <= limit);
+            ids.extend(found.items.iter().map(|entry| entry.id.parse::<usize>().unwrap()));
             start = found.next.map(|id| id.parse::<usize>().unwrap() + 1);
             pages += 1;
         }

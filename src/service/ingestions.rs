@@ -2,6 +2,7 @@
 use crate::audit::change_event;
 use crate::changes::submission_event;
 use crate::gateway::Gateway;
+use crate::pages::{FoundPage, MAX_READ_ENTRIES, collect_matches};
 use penstock_auth::audit::Event;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -317,16 +318,34 @@ pub(crate) fn find_compiled(
     ids.iter().filter_map(find).collect()
 }
 
-/// Lists the records of ingestions, newest first: those older than the one with the id `after`.
+/// Lists the records of ingestions that the caller may see, newest first: those older than the one with the id `after`.
 ///
 /// # Errors
 /// `ErrorClass::Malformed` if there is no record `after`, for example because it was removed.
 pub async fn list_ingestions(
     gateway: &Gateway,
+    by: &Authorized,
     after: Option<String>,
     limit: usize,
-) -> Result<Vec<IngestionRecord>, GatewayError> {
-    gateway.read(move |gateway| ingest::list_records(&gateway.store, after.as_deref(), limit)).await
+) -> Result<FoundPage<IngestionRecord>, GatewayError> {
+    let by = by.clone();
+    gateway
+        .read(move |gateway| {
+            // An update in SPARQL belongs to no Business Object.
+            let is_visible = |record: &IngestionRecord| match &record.business_object {
+                Some(id) => by.may_use(id),
+                None => by.business_objects().is_none(),
+            };
+            let records = ingest::iter_records(&gateway.store, after.as_deref())?;
+            collect_matches(
+                records,
+                is_visible,
+                |record| record.id.as_str(),
+                limit,
+                MAX_READ_ENTRIES,
+            )
+        })
+        .await
 }
 
 /// Returns the record of an ingestion.

@@ -23,6 +23,7 @@ pub mod ingestions;
 pub mod limits;
 pub mod namespaces;
 pub mod objects;
+mod pages;
 pub mod rdf;
 pub mod recovery;
 pub mod shapes_graphs;
@@ -34,3 +35,5 @@ mod testing;
 pub mod validations;
 pub mod views;
 pub mod webhooks;
+
+pub use pages::FoundPage;

@@ -184,16 +184,18 @@ pub fn start_validation(
     Ok(validation)
 }
 
-/// Lists at most `limit` validations, the newest first, starting after the one with the id `after`.
+/// Lists at most `limit` validations that the caller may see, the newest first, starting after the one with the id `after`.
 pub fn list_validations(
     gateway: &Gateway,
+    by: &Caller,
     business_object: Option<&str>,
     after: Option<&str>,
     limit: usize,
 ) -> Vec<Validation> {
     let queue = gateway.validations.lock();
     let of_page = queue.iter().filter(|one| {
-        business_object.is_none_or(|wanted| one.business_object == wanted)
+        by.may_use(&one.business_object)
+            && business_object.is_none_or(|wanted| one.business_object == wanted)
             && after.is_none_or(|after| one.id.as_str() < after)
     });
     of_page.take(limit).cloned().collect()

@@ -153,7 +153,6 @@ async fn a_key_for_several_business_objects_writes_each_of_them_and_nothing_else
         ("PUT", "/api/v1/business-objects/Pump"),
         ("DELETE", "/api/v1/business-objects/Pump"),
         ("POST", KEYS),
-        ("GET", "/api/v1/ingestions"),
         ("GET", "/api/v1/namespaces"),
         ("GET", STATUS),
     ] {
@@ -165,6 +164,39 @@ async fn a_key_for_several_business_objects_writes_each_of_them_and_nothing_else
     let query = json!({"query": "{ businessObjects { name } }"});
     let seen = caller.post("/graphql", &query).await.expect(200).json();
     assert_eq!(seen["data"]["businessObjects"], json!([{"name": "Boiler"}, {"name": "Pump"}]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_lists_the_ingestions_and_exports_of_its_business_objects() {
+    let server = TestApp::plain().await;
+    let pump = server.define().await;
+    define_like_pumps(&server, "Valve").await;
+    let new = json!({"name": "line", "role": "Contributor", "businessObject": "Pump"});
+    let made = server.post(KEYS, &new).await.expect(201).json();
+    let caller = server.caller_with(made["key"].text());
+    for name in ["Pump", "Valve", "Pump", "Valve"] {
+        let path = format!("/api/v1/business-objects/{name}");
+        server.post(&path, &json!({"data": [{"name": "x"}]})).await.expect(200);
+    }
+    for name in ["Pump", "Valve"] {
+        let path = format!("/api/v1/business-objects/{name}/push");
+        server.post_empty(&path).await.expect(202);
+    }
+
+    let first = caller.read("/api/v1/ingestions?limit=1").await;
+    let cursor = first["next"].text();
+    let second = caller.read(&format!("/api/v1/ingestions?limit=1&cursor={cursor}")).await;
+    assert_eq!(second["next"], Value::Null, "{second}");
+    for page in [&first, &second] {
+        assert_eq!(page["items"].list().len(), 1, "{page}");
+        assert_eq!(page["items"][0]["businessObject"], pump["id"]);
+    }
+    assert_ne!(first["items"][0]["id"], second["items"][0]["id"]);
+    assert_eq!(server.items("/api/v1/ingestions").await.len(), 4);
+    let exports = caller.items("/api/v1/exports").await;
+    assert!(!exports.is_empty() && exports.len() < server.items("/api/v1/exports").await.len());
+    assert!(exports.iter().all(|export| export["businessObject"] == pump["id"]), "{exports:?}");
+    assert_eq!(caller.items("/api/v1/validations").await.len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

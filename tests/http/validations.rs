@@ -131,7 +131,13 @@ async fn corrected_data_conforms_and_keys_for_others_see_nothing() {
     own.get(&path).await.expect(200);
     own.post_empty(START).await.expect(202);
     server.define_with(&json!({"name": "Other"})).await;
-    server.with_key(Role::Admin, Some("Other")).get(&path).await.problem(403);
+    let other = server.with_key(Role::Admin, Some("Other"));
+    other.get(&path).await.problem(403);
+    assert_eq!(own.items("/api/v1/validations").await.len(), 2);
+    for all_of in ["", "?businessObject=Pump"] {
+        let list = format!("/api/v1/validations{all_of}");
+        assert_eq!(json!(other.items(&list).await), json!([]));
+    }
     let without = server.post_empty("/api/v1/business-objects/Other/validation").await;
     without.refused(409, "`validation`");
 

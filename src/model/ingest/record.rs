@@ -20,6 +20,9 @@ pub(super) const RECORDS: Table<u64, (u64, AsJson<IngestionRecord>)> =
 /// The sequences, by id.
 const INGESTION_IDS: Table<String, u64> = Table::new(collections::INGESTION_IDS);
 
+/// The number of records that are read at once.
+const RECORDS_PER_READ: usize = 100;
+
 /// An update of quads to record: who sent it, and what it changed.
 #[derive(Debug, Clone, Copy)]
 pub struct UpdateToRecord<'a> {
@@ -170,25 +173,35 @@ pub fn read_record(store: &ReadStore, id: &str) -> Result<Option<IngestionRecord
     Ok(RECORDS.get(&read, sequence)?.map(|(_, record)| record))
 }
 
-/// Lists records, newest first: those older than the one with the id `after`.
+/// Lists records in the order of [`iter_records`].
 ///
 /// # Errors
-/// `ErrorClass::Malformed` if there is no record `after`, for example because it was removed.
+/// As [`iter_records`].
 pub fn list_records(
     store: &ReadStore,
     after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<IngestionRecord>, GatewayError> {
-    let read = store.read();
+    iter_records(store, after)?.take(limit).collect()
+}
+
+/// Iterates over the records, newest first: those older than the one with the id `after`.
+///
+/// # Errors
+/// `ErrorClass::Malformed` if there is no record `after`, for example because it was removed.
+pub fn iter_records(
+    store: &ReadStore,
+    after: Option<&str>,
+) -> Result<impl Iterator<Item = Result<IngestionRecord, GatewayError>>, GatewayError> {
     let after = match after {
         None => None,
-        Some(id) => Some(INGESTION_IDS.get(&read, id)?.ok_or_else(|| {
+        Some(id) => Some(INGESTION_IDS.get(&store.read(), id)?.ok_or_else(|| {
             GatewayError::new(
                 ErrorClass::Malformed,
                 "the cursor names an unknown ingestion, or one that is no longer recorded; start again without it",
             )
         })?),
     };
-    let rows = RECORDS.scan().after(after).reverse().read(&read, limit)?;
-    rows.iter().map(|row| Ok(row.value()?.1)).collect()
+    let rows = RECORDS.scan().after(after).reverse().pages(move || store.read(), RECORDS_PER_READ);
+    Ok(rows.map(|row| -> Result<IngestionRecord, GatewayError> { Ok(row?.value()?.1) }))
 }

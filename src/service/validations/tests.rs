@@ -66,11 +66,11 @@ async fn one_runs_and_sixteen_wait() {
     let waiting: Vec<_> = (0..16).map(|_| start(&gateway, &pumps).unwrap()).collect();
     let refused = start(&gateway, &pumps).unwrap_err();
     assert!(matches!(refused.class, ErrorClass::Unavailable(_)), "{refused}");
-    let listed = list_validations(&gateway, Some(&pumps.object.id), None, 100);
+    let listed = list_validations(&gateway, &Caller::local(), Some(&pumps.object.id), None, 100);
     assert_eq!((listed.len(), &listed[16].id), (17, &first.id), "the newest first");
-    let after = list_validations(&gateway, None, Some(&waiting[2].id), 2);
+    let after = list_validations(&gateway, &Caller::local(), None, Some(&waiting[2].id), 2);
     assert_eq!(after, [waiting[1].clone(), waiting[0].clone()]);
-    assert!(list_validations(&gateway, Some("other"), None, 100).is_empty());
+    assert!(list_validations(&gateway, &Caller::local(), Some("other"), None, 100).is_empty());
 
     // One that waits is kept as cancelled, and gives its place to another one.
     let cancelled = cancel(&gateway, &waiting[3].id).await.unwrap();
@@ -107,7 +107,7 @@ async fn what_waits_is_validated_and_what_ended_survives_a_restart() {
     drop(gateway);
 
     let gateway = open_gateway(dir.path(), &[]);
-    let listed = list_validations(&gateway, None, None, 100);
+    let listed = list_validations(&gateway, &Caller::local(), None, None, 100);
     assert_eq!((listed.len(), &listed[0]), (2, &ended));
     let report = find_validation(&gateway, &ids[1]).await.unwrap();
     assert_eq!((report.constraints.len(), report.constraints[0].count), (1, 2));
@@ -134,7 +134,7 @@ async fn reports_are_deleted_with_the_objects_of_their_business_object() {
     while files() > 0 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    assert!(list_validations(&gateway, None, None, 10).is_empty());
+    assert!(list_validations(&gateway, &Caller::local(), None, None, 10).is_empty());
     stop.send(true).unwrap();
     for worker in workers {
         worker.await.unwrap();
@@ -155,7 +155,7 @@ async fn no_report_is_left_when_the_last_commit_of_a_deletion_begins() {
     assert_eq!(wait_for_end(&gateway, &meanwhile.id).await.listed, 0);
     assert!(continue_deletions(&gateway).unwrap());
     assert!(gateway.catalogue.get("Pump").is_some(), "another commit follows");
-    assert!(list_validations(&gateway, None, None, 10).is_empty());
+    assert!(list_validations(&gateway, &Caller::local(), None, None, 10).is_empty());
     assert_eq!(std::fs::read_dir(dir.path().join("validations")).unwrap().count(), 0);
     stop.send(true).unwrap();
     worker.await.unwrap();

@@ -162,7 +162,7 @@ pub(crate) async fn list_exports(req: &mut Request, depot: &mut Depot) -> PageRe
         let (limit, max_read) = (ROWS_PER_PAGE, MAX_READ_EXPORTS);
         let search = ExportSearch { filter, after, limit, max_read };
         let found = exports::find_exports(&gateway, search).await?;
-        rows = found.exports.into_iter().map(|entry| (0, entry)).collect();
+        rows = found.items.into_iter().map(|entry| (0, entry)).collect();
         next = found.next.as_deref().map(cursor_after);
     }
     let states = STATES.iter().map(|(value, words, _)| (*value, *words));

@@ -6,6 +6,7 @@ use super::object::{find_distinct_label, object_link};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
+use penstock_auth::Caller;
 use penstock_base::Role;
 use penstock_base::error::ErrorClass;
 use penstock_http::caller::caller;
@@ -112,16 +113,17 @@ pub(crate) async fn list_validations(req: &mut Request, depot: &mut Depot) -> Pa
     let after = query.read_cursor::<UuidCursor>()?;
     let (gateway, frame) = (gateway(depot)?, Frame::new(req, depot, Section::Quality));
     let (wanted, after) = (query.get("businessObject"), after.as_deref());
-    let found = validations::list_validations(&gateway, wanted, after, ROWS_PER_PAGE + 1);
+    let (by, limit) = (caller(depot), ROWS_PER_PAGE + 1);
+    let found = validations::list_validations(&gateway, by, wanted, after, limit);
     let id = |one: &Validation| one.id.clone();
     let page = page_of(found, ROWS_PER_PAGE, id);
     let pager = Pager::for_query(&frame, "/admin/quality", &query, page.next.as_deref());
-    let business_objects = list_validated(&gateway);
+    let business_objects = list_validated(&gateway, by);
     Ok(PageReply::show(&List { frame, business_objects, rows: page.items, pager }))
 }
 
-fn list_validated(gateway: &Gateway) -> Vec<(Arc<Compiled>, Option<Validation>)> {
-    let all = validations::list_validations(gateway, None, None, MAX_VALIDATIONS);
+fn list_validated(gateway: &Gateway, by: &Caller) -> Vec<(Arc<Compiled>, Option<Validation>)> {
+    let all = validations::list_validations(gateway, by, None, None, MAX_VALIDATIONS);
     let last = |id: &str| all.iter().find(|one| one.business_object == id).cloned();
     let mut objects = gateway.catalogue.list();
     objects.retain(|one| {

@@ -91,22 +91,16 @@ impl Directory {
     pub(super) async fn test_access(&self) -> Result<Option<&'static str>, DeliveryFailure> {
         let directory = self.clone();
         let task = tokio::task::spawn_blocking(move || directory.check_access());
-        task.await.unwrap_or_else(|error| Err(to_failure(&io::Error::other(error))))
+        task.await.unwrap_or_else(|error| Err(to_failure(&self.root, &io::Error::other(error))))
     }
 
     fn check_access(&self) -> Result<Option<&'static str>, DeliveryFailure> {
-        let existing =
-            self.root.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
-        if !existing.is_dir() {
-            return Err(DeliveryFailure::of_gateway(
-                "the path of the directory is a file; remove it or change the target's `path`",
-            ));
-        }
-        self.open_root().map_err(|error| to_failure(&error))?;
+        let existing = find_existing_folder(&self.root)?;
+        self.open_root().map_err(|error| to_failure(&self.root, &error))?;
         access(existing, AccessFlags::W_OK | AccessFlags::X_OK)
-            .map_err(|errno| to_failure(&io::Error::from(errno)))?;
+            .map_err(|errno| to_failure(&self.root, &io::Error::from(errno)))?;
         if disk::free_bytes_of(existing) == Some(0) {
-            return Err(to_failure(&io::ErrorKind::StorageFull.into()));
+            return Err(to_failure(&self.root, &io::ErrorKind::StorageFull.into()));
         }
         let exists = existing == self.root;
         Ok((!exists).then_some("the directory does not exist yet; the first delivery creates it"))
@@ -141,7 +135,7 @@ impl Directory {
             }
             copying.copy_unless_stored(file)
         });
-        task.await.unwrap_or_else(|error| Err(to_failure(&io::Error::other(error))))
+        task.await.unwrap_or_else(|error| Err(to_failure(&self.root, &io::Error::other(error))))
     }
 }
 
@@ -160,7 +154,7 @@ impl Directory {
             let _guard = guard;
             replace_file(&directory, &key, text.as_bytes())
         });
-        written.await.map_err(|error| to_failure(&error))
+        written.await.map_err(|error| to_failure(&self.root, &error))
     }
 
     /// Checks that the key leads to a file below the root.
@@ -192,10 +186,30 @@ fn replace_file(directory: &Directory, key: &Path, bytes: &[u8]) -> io::Result<(
     temporary.rename_synced(name)
 }
 
-/// Converts an I/O error into a failure with a hint for the operator.
-fn to_failure(error: &io::Error) -> DeliveryFailure {
+/// Returns the folder that the path of a directory leads to, as far as it exists.
+///
+/// # Errors
+/// It is a file.
+fn find_existing_folder(root: &Path) -> Result<&Path, DeliveryFailure> {
+    let existing = root.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+    if existing.is_dir() {
+        return Ok(existing);
+    }
+    Err(DeliveryFailure::of_gateway(format!(
+        "the path of the directory is a file: {}; remove it or change the target's `path`",
+        existing.display()
+    )))
+}
+
+/// Converts an I/O error of the directory at `root` into a failure with a hint for the operator.
+fn to_failure(root: &Path, error: &io::Error) -> DeliveryFailure {
     if let Some(missing) = error.get_ref().and_then(|cause| cause.downcast_ref::<MissingRoot>()) {
         return DeliveryFailure::new(Cause::Bucket, missing.to_string());
+    }
+    if matches!(error.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists)
+        && let Err(failure) = find_existing_folder(root)
+    {
+        return failure;
     }
     let (class, hint) = match error.kind() {
         _ if UnexpectedFile::is_cause_of(error) => (Cause::Conflict, ""),
@@ -211,7 +225,8 @@ fn to_failure(error: &io::Error) -> DeliveryFailure {
         ),
         _ => (Cause::Broken, ""),
     };
-    DeliveryFailure::new(class, format!("writing to the directory failed: {error}{hint}"))
+    let root = root.display();
+    DeliveryFailure::new(class, format!("writing to the directory {root} failed: {error}{hint}"))
 }
 
 struct CancelOnDrop(Arc<AtomicBool>);
@@ -236,7 +251,7 @@ struct FileCopy {
 
 impl FileCopy {
     fn copy_unless_stored(self, source: Result<impl Read, String>) -> Result<(), DeliveryFailure> {
-        match self.find_existing().map_err(|error| to_failure(&error))? {
+        match self.find_existing().map_err(|error| to_failure(&self.root, &error))? {
             Some(true) => return Ok(()),
             Some(false) => return Err(self.conflict_failure()),
             None => {}
@@ -247,7 +262,7 @@ impl FileCopy {
             CopyError::Failed(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.conflict_failure()
             }
-            CopyError::Failed(error) => to_failure(&error),
+            CopyError::Failed(error) => to_failure(&self.root, &error),
             CopyError::Damaged => DeliveryFailure::of_gateway(delivery::DAMAGED_FILE),
         })
     }

@@ -32,7 +32,7 @@ for (const [exports, javaScriptEnabled] of [true, false].entries()) {
     await concern.getByRole('link', { name: 'Details and remedy' }).click();
     await state('blocked').waitFor();
     const failure = page.getByRole('region', { name: 'What failed' });
-    assert.match(await failure.textContent(), new RegExp(`Export ${exports + 1} of Pump was not delivered.*writing to the directory failed.*Remedy.*Check that the folder is there.*Settings to check.*historian\\.path.*mount/historian.*command line`, 's'));
+    assert.match(await failure.textContent(), new RegExp(`Export ${exports + 1} of Pump was not delivered.*the path of the directory is a file.*Remedy.*Check that the folder is there.*Settings to check.*historian\\.path.*mount/historian.*command line`, 's'));
     if (javaScriptEnabled) {
       await everyLook(page, 'blocked target');
       await page.setViewportSize({ width: 820, height: 1180 });

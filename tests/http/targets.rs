@@ -33,6 +33,19 @@ async fn a_test_of_a_target_writes_no_data() {
     // The export queue is not changed.
     let targets = server.items("/api/v1/targets").await;
     assert!(targets.iter().all(|target| target["reachable"].is_null()));
+
+    // A delivery says the same.
+    let cause = found["cause"].string();
+    assert!(cause.contains(&format!("is a file: {}; remove it", buckets.display())), "{cause}");
+    server.define_with(&json!({"pushTargets": [{"bucketName": "archive"}]})).await;
+    server.ingest("ADD", &json!([{"name": "P-1"}])).await.expect(200);
+    server.post_empty("/api/v1/business-objects/Pump/push").await.expect(202);
+    let archive = async || {
+        let targets = server.items("/api/v1/targets").await;
+        targets.into_iter().find(|target| target["name"] == "archive").unwrap()
+    };
+    until("the target is blocked", async || !archive().await["blocked"].is_null()).await;
+    archive().await.includes(&json!({"blocked": cause, "blockedBy": "gateway"}));
 }
 
 #[tokio::test(flavor = "multi_thread")]

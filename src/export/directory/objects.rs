@@ -21,7 +21,7 @@ impl Directory {
             let Some(folder) = open_folder(&directory, &key)? else { return Ok(None) };
             folder.open_file(split_key(&key).1)
         });
-        opened.await.map_err(|error| to_failure(&error))
+        opened.await.map_err(|error| to_failure(&self.root, &error))
     }
 
     /// Reads a small text. Returns `None` if it does not exist.
@@ -33,7 +33,7 @@ impl Directory {
             // Other bytes than UTF-8 are no document either way.
             Ok::<_, io::Error>(String::from_utf8_lossy(&bytes).into_owned())
         });
-        read.await.map(Some).map_err(|error| to_failure(&error))
+        read.await.map(Some).map_err(|error| to_failure(&self.root, &error))
     }
 
     /// Deletes a file if it exists.
@@ -44,7 +44,7 @@ impl Directory {
             Some(folder) => folder.remove_file(split_key(&key).1),
             None => Ok(()),
         });
-        removed.await.map_err(|error| to_failure(&error))
+        removed.await.map_err(|error| to_failure(&self.root, &error))
     }
 
     /// Lists the files below a folder, in the order of their keys.
@@ -57,7 +57,7 @@ impl Directory {
             objects.sort_unstable_by(|a, b| a.key.cmp(&b.key));
             Ok::<_, io::Error>(objects)
         });
-        let objects = listed.await.map_err(|error| to_failure(&error))?;
+        let objects = listed.await.map_err(|error| to_failure(&self.root, &error))?;
         Ok(ObjectPage { objects, next: None, date: Some(Timestamp::now()) })
     }
 }

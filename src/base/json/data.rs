@@ -53,6 +53,7 @@ pub fn parse_data(
 ) -> Result<DataBody, GatewayError> {
     let (mut findings, mut around) = (Vec::new(), DataBody::default());
     reader::read_text(decode_utf8(text)?, nesting, |cursor, text| {
+        cursor.remedy_for_objects = "to send one object a line, use application/x-ndjson";
         if cursor.peek() == Some(b'{') {
             return text.deserialize_map(BodyReader {
                 cursor,

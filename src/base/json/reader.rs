@@ -14,6 +14,12 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
+/// What to do with what follows the end of a value.
+const REMOVE: &str = "remove it";
+
+/// The maximum number of characters of an excerpt in an error.
+const MAX_EXCERPT_CHARS: usize = 20;
+
 /// The position in a text up to which `serde_json` has read it.
 #[derive(Debug)]
 pub(super) struct TextCursor<'de> {
@@ -22,6 +28,8 @@ pub(super) struct TextCursor<'de> {
     pub(super) offset: usize,
     depth: usize,
     nesting: usize,
+    /// What to do if more follows the end of the value and begins like an object.
+    pub(super) remedy_for_objects: &'static str,
     /// The error that stopped the reading, if `serde_json` did not cause it.
     error: Option<GatewayError>,
 }
@@ -40,8 +48,14 @@ pub(super) fn read_text<'de, T>(
                        the bytes EF BB BF";
         return Err(malformed_error(text, 0, message));
     }
-    let mut cursor =
-        TextCursor { text, offset: 0, depth: 0, nesting: nesting.min(MAX_NESTING), error: None };
+    let mut cursor = TextCursor {
+        text,
+        offset: 0,
+        depth: 0,
+        nesting: nesting.min(MAX_NESTING),
+        remedy_for_objects: REMOVE,
+        error: None,
+    };
     if cursor.peek().is_none() {
         return Err(malformed_error(
             text,
@@ -144,13 +158,62 @@ impl<'de> TextCursor<'de> {
         let message = error.to_string();
         let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
         if error.is_eof() {
-            let message = format!("{message}; the text may be cut short here");
+            let place = match message {
+                "EOF while parsing a list" => "inside an array",
+                "EOF while parsing an object" => "inside an object",
+                "EOF while parsing a string" => "inside a string",
+                _ => "before the end of a value",
+            };
+            let message = format!("the text ends {place}; it may be cut short here");
             return malformed_error(self.text, self.text.len(), &message);
         }
         let before = self.text.get(start..).unwrap_or_default().split_inclusive('\n');
         let before: usize = before.take(error.line().saturating_sub(1)).map(str::len).sum();
         let at = start + before + error.column().saturating_sub(1);
-        malformed_error(self.text, at, message)
+        malformed_error(self.text, at, &self.describe_error(at, message))
+    }
+
+    /// Describes an error of `serde_json` at this offset, with what is there and what to do.
+    fn describe_error(&self, at: usize, message: &str) -> String {
+        let text = self.text;
+        let before = text.get(..text.floor_char_boundary(at)).unwrap_or_default();
+        let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '+' | '-' | '.');
+        let rest = text.get(before.trim_end_matches(is_of_word).len()..).unwrap_or_default();
+        let length = rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}'));
+        let length = length.unwrap_or(rest.len()).max(1);
+        let excerpt = rest.get(..length).unwrap_or_default();
+        let excerpt: String = excerpt.chars().take(MAX_EXCERPT_CHARS).collect();
+        let word = excerpt.trim_start_matches(['+', '-']).to_ascii_lowercase();
+        match message {
+            "expected value" | "expected ident" | "invalid number"
+                if matches!(word.as_str(), "nan" | "infinity" | "inf") =>
+            {
+                format!("JSON has no {excerpt}: leave the field out")
+            }
+            "expected value" | "expected ident" => match word.as_str() {
+                "true" | "false" | "null" => {
+                    format!("{excerpt:?} is no JSON value; write `{word}`")
+                }
+                _ if excerpt.starts_with(|c: char| c.is_alphabetic() || c == '\'') => {
+                    format!("{excerpt:?} is no JSON value; a string is in double quotes")
+                }
+                _ => format!("a JSON value is expected, not {excerpt:?}"),
+            },
+            "unexpected end of hex escape" | "lone leading surrogate in hex escape" => {
+                let escapes = before.rmatch_indices("\\u").map(|(start, _)| start..start + 6);
+                let mut escapes = escapes.filter_map(|range| text.get(range));
+                let half =
+                    escapes.find(|escape| matches!(escape.as_bytes().get(2), Some(b'd' | b'D')));
+                let half = half.unwrap_or("the escape");
+                format!("{half} is half of a character: write both halves, or the character itself")
+            }
+            "trailing characters" => {
+                let is_object = excerpt.starts_with('{');
+                let remedy = if is_object { self.remedy_for_objects } else { REMOVE };
+                format!("{excerpt:?} follows the end of the JSON; {remedy}")
+            }
+            _ => message.to_owned(),
+        }
     }
 }
 

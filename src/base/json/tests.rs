@@ -66,9 +66,11 @@ fn refuses_text_that_is_not_a_number() {
     assert_malformed("1.", 1, 2, "invalid number");
     assert_malformed("[1.x]", 1, 4, "invalid number");
     assert_malformed("1e", 1, 2, "invalid number");
-    assert_malformed("+1", 1, 1, "expected value");
-    assert_malformed("NaN", 1, 1, "expected value");
-    assert_malformed(".5", 1, 1, "expected value");
+    assert_malformed("+1", 1, 1, "a JSON value is expected, not \"+1\"");
+    assert_malformed("NaN", 1, 1, "JSON has no NaN: leave the field out");
+    assert_malformed("[1, -Infinity]", 1, 6, "JSON has no -Infinity: leave the field out");
+    assert_malformed("[nan]", 1, 3, "JSON has no nan: leave the field out");
+    assert_malformed(".5", 1, 1, "a JSON value is expected, not \".5\"");
 }
 
 #[test]
@@ -172,52 +174,52 @@ fn truncated_text_is_refused() {
     assert_malformed("", 1, 1, "the text is empty");
     assert_malformed(" \n ", 2, 2, "the text is empty");
     for (text, column, words) in [
-        ("[1, 2", 6, "EOF while parsing a list"),
-        ("[1,", 4, "EOF while parsing a value"),
-        ("{\"a\": 1", 8, "EOF while parsing an object"),
-        ("{\"a\"", 5, "EOF while parsing an object"),
-        ("{", 2, "EOF while parsing an object"),
-        ("tru", 4, "EOF while parsing a value"),
-        ("\"\\", 3, "EOF while parsing a string"),
-        ("\"é", 3, "EOF while parsing a string"),
-        ("\"\\u12", 6, "EOF while parsing a string"),
+        ("[1, 2", 6, "the text ends inside an array"),
+        ("[1,", 4, "the text ends before the end of a value"),
+        ("{\"a\": 1", 8, "the text ends inside an object"),
+        ("{\"a\"", 5, "the text ends inside an object"),
+        ("{", 2, "the text ends inside an object"),
+        ("tru", 4, "the text ends before the end of a value"),
+        ("\"\\", 3, "the text ends inside a string"),
+        ("\"é", 3, "the text ends inside a string"),
+        ("\"\\u12", 6, "the text ends inside a string"),
     ] {
         assert_malformed(text, 1, column, words);
-        assert_malformed(text, 1, column, "the text may be cut short here");
+        assert_malformed(text, 1, column, "it may be cut short here");
     }
     assert_malformed("[\n\"abc\n", 2, 4, "control character");
     assert_malformed(
         "[\n\"abc\"\n",
         3,
         1,
-        "EOF while parsing a list; the text may be cut short here",
+        "the text ends inside an array; it may be cut short here",
     );
 }
 
 #[test]
 fn text_similar_to_json_is_refused_at_its_place() {
     assert_malformed("\u{feff}{}", 1, 1, "byte order mark");
-    assert_malformed("{} x", 1, 4, "trailing characters");
+    assert_malformed("{} x", 1, 4, "\"x\" follows the end of the JSON; remove it");
     assert_malformed("[1,]", 1, 4, "trailing comma");
-    assert_malformed("[1,,[2]]", 1, 4, "expected value");
-    assert_malformed("[,{}]", 1, 2, "expected value");
-    assert_malformed("{\"a\":,[]}", 1, 6, "expected value");
-    assert_malformed("{\"a\"::[]}", 1, 6, "expected value");
+    assert_malformed("[1,,[2]]", 1, 4, "a JSON value is expected, not \",\"");
+    assert_malformed("[,{}]", 1, 2, "a JSON value is expected");
+    assert_malformed("{\"a\":,[]}", 1, 6, "a JSON value is expected");
+    assert_malformed("{\"a\"::[]}", 1, 6, "a JSON value is expected");
     assert_malformed("{\"a\":1,}", 1, 8, "trailing comma");
     assert_malformed("{a: 1}", 1, 2, "key must be a string");
     assert_malformed("{\"a\" 1}", 1, 6, "expected `:`");
     assert_malformed("[\"é\" 2]", 1, 6, "expected `,` or `]`");
     assert_malformed("[1}", 1, 3, "expected `,` or `]`");
-    assert_malformed("True", 1, 1, "expected value");
-    assert_malformed("trap", 1, 3, "expected ident");
-    assert_malformed("['a']", 1, 2, "expected value");
+    assert_malformed("True", 1, 1, "\"True\" is no JSON value; write `true`");
+    assert_malformed("trap", 1, 3, "\"trap\" is no JSON value; a string is in double quotes");
+    assert_malformed("['a']", 1, 2, "\"'a'\" is no JSON value; a string is in double quotes");
     assert_malformed("\"a\tb\"", 1, 2, "control character");
     assert_malformed("\"\\x\"", 1, 3, "invalid escape");
     assert_malformed("\"\\u12g4\"", 1, 7, "invalid escape");
-    assert_malformed("\n\"ü\\ud800x\"", 2, 9, "unexpected end of hex escape");
-    assert_malformed("[0,\n \"\\udc00\"]", 2, 8, "surrogate");
-    assert_malformed("[\"\\ud800\"]", 1, 9, "unexpected end of hex escape");
-    assert_malformed("{\"é\": 0, \"\\ud800\\u0041\": 0}", 1, 22, "surrogate");
+    assert_malformed("\n\"ü\\ud800x\"", 2, 9, "\\ud800 is half of a character");
+    assert_malformed("[0,\n \"\\udc00\"]", 2, 8, "\\udc00 is half of a character");
+    assert_malformed("[\"\\ud800\"]", 1, 9, "\\ud800 is half of a character");
+    assert_malformed("{\"é\": 0, \"\\ud800\\u0041\": 0}", 1, 22, "\\ud800 is half of a character");
 }
 
 #[test]
@@ -336,7 +338,10 @@ fn data_twice_is_a_duplicate_and_errors_after_data_are_found() {
     };
     assert!(malformed("{\"data\": [], \"data\": []}").contains("column 14: the name \"data\""));
     assert!(malformed("{\"x\": 1, \"x\": []}").contains("\"x\" occurs twice"));
-    assert!(malformed("{\"data\": []} {}").contains("column 14: trailing characters"));
+    assert!(
+        malformed("{\"data\": []} {}").contains("column 14: \"{\" follows the end of the JSON")
+    );
+    assert!(malformed("{\"a\": 1}\n{\"a\": 2}\n").contains("use application/x-ndjson"));
     assert!(malformed("{\"data\": [{}]").contains("cut short"));
     assert!(malformed("").contains("empty"));
     assert!(malformed("[1, 2").contains("cut short"));

@@ -30,7 +30,14 @@ pub(super) fn read_lines(
         let number = numbers.next().copied();
         let json = json::parse(line, nesting).map_err(|error| {
             let lines_before = number.unwrap_or_default().saturating_sub(1);
-            name_object(with_line_offset(error, lines_before), first.map(|_| index))
+            let mut error = with_line_offset(error, lines_before);
+            let trimmed = line.trim_ascii();
+            if let [finding] = error.findings.as_mut_slice()
+                && !(trimmed.starts_with(b"{") && trimmed.ends_with(b"}"))
+            {
+                finding.message.push_str("; each line is one whole object");
+            }
+            name_object(error, first.map(|_| index))
         });
         each(ReadObject { index, line: number, range: begin..begin + line.len(), json })?;
         index += 1;

@@ -38,3 +38,16 @@ fn errors_name_object_and_line() {
     );
     assert_eq!(fixture.quads(), Vec::<String>::new());
 }
+
+#[test]
+fn a_line_that_is_part_of_an_object_says_that_each_is_whole() {
+    let fixture = Fixture::new(machine());
+    let text = b"{\n  \"name\": \"a\"\n}\n";
+    let lines = Body::Lines { text, first: 0, line_numbers: &[1, 2, 3] };
+    let broken = fixture.run(&fixture.request(Mode::Add, lines)).unwrap_err();
+    assert!(broken.detail.ends_with("cut short here; each line is one whole object"), "{broken}");
+    let text = b"{\"name\": NaN}\n";
+    let lines = Body::Lines { text, first: 0, line_numbers: &[1] };
+    let broken = fixture.run(&fixture.request(Mode::Add, lines)).unwrap_err();
+    assert!(broken.detail.ends_with("JSON has no NaN: leave the field out"), "{broken}");
+}

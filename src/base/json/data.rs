@@ -173,7 +173,7 @@ impl<'de> Visitor<'de> for BodyReader<'_, 'de> {
                 let message = if name == "data" {
                     format!("`data` is {kind}; expected an array of objects")
                 } else {
-                    format!("`{name}` is not known here; wrap the objects in {{\"data\": [...]}}")
+                    format!("`{name}` is not known beside `data`; remove it")
                 };
                 findings.push(Finding::at_pointer(pointer, message));
             }

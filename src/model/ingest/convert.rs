@@ -12,6 +12,7 @@ use crate::mapping::{
 };
 use crate::view::{find_owning_field, is_stored_absent};
 use oxrdf::Term;
+use oxrdf::vocab::xsd;
 use penstock_base::json::{Json, join_pointer, push_pointer};
 use penstock_rdf::number::NumberKey;
 use penstock_store::FastSet;
@@ -92,11 +93,11 @@ impl Converter<'_> {
         let key = shape.key_fields().map_or(&[][..], |key| &key.indexes);
         for given in node.given.iter().filter(|given| !key.contains(&given.field_index)) {
             let message = if key.is_empty() {
-                "DELETE takes only the uri, because it removes the whole object; to remove single values, use UPDATE, REPLACE or \
-                 MERGE"
+                "DELETE takes only the uri, because it removes the whole object; to remove the value of a field, send it as \
+                 `null` with MERGE"
             } else {
-                "DELETE takes only the uri or the fields of the key, because it removes the whole object; to remove single \
-                 values, use UPDATE, REPLACE or MERGE"
+                "DELETE takes only the uri or the fields of the key, because it removes the whole object; to remove the value \
+                 of a field, send it as `null` with MERGE"
             };
             if let Some(field) = shape.fields.get(given.field_index) {
                 self.findings.add_invalid(&field.pointer_in(&self.pointer), message);
@@ -503,9 +504,18 @@ fn find_repeated(values: &[(usize, GivenValue<'_>)]) -> FastSet<usize> {
     places
 }
 
-/// Formats a value for a message.
+/// Formats a value for a message, as the JSON has it.
 pub(super) fn format_value(term: &Term) -> String {
-    quote_excerpt(term_text(term))
+    let excerpt = quote_excerpt(term_text(term));
+    match term {
+        Term::Literal(literal)
+            if [xsd::INTEGER, xsd::DECIMAL, xsd::DOUBLE, xsd::BOOLEAN]
+                .contains(&literal.datatype()) =>
+        {
+            excerpt.replace('"', "")
+        }
+        _ => excerpt,
+    }
 }
 
 /// Formats two different values for a message. If their excerpts are equal, the texts show where the values differ.

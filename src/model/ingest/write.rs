@@ -269,8 +269,8 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         }
         if name.is_fixed && (changed || lacks_values) {
             let message = format!(
-                "an ordered array is one value, and its element {} has other values already; use UPDATE, REPLACE or MERGE to \
-                 change the array",
+                "an ordered array is one value, and its element {} has other values already; use UPDATE or MERGE to change \
+                 the array",
                 name.uri.as_str()
             );
             self.findings.add_conflict(&node.pointer, message);
@@ -402,7 +402,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                 None => "one value",
             };
             let message = format!(
-                "the field holds {holds}, and {} already has {has}, not {given}; use UPDATE, REPLACE or MERGE to change it",
+                "the field holds {holds}, and {} already has {has}, not {given}; use UPDATE or MERGE to change it",
                 target.name.uri.as_str(),
             );
             self.findings.add_conflict(&pointer, message);

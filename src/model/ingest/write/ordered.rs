@@ -56,7 +56,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             }
             if current.iter().any(|quad| is_value(property, &quad.object)) {
                 let message = format!(
-                    "an ordered array is one value, and {} already has another one; use UPDATE, REPLACE or MERGE to change it",
+                    "an ordered array is one value, and {} already has another one; use UPDATE or MERGE to change it",
                     target.name.uri.as_str()
                 );
                 self.findings.add_conflict(&field.pointer_in(target.pointer), message);

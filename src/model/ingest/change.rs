@@ -28,7 +28,7 @@ use crate::{change_feed, members};
 use oxrdf::{NamedNode, Quad, Term};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::Json;
-use penstock_resources::ingestion::{IngestedObject, IngestedStatus};
+use penstock_resources::ingestion::{BodyForm, IngestedObject, IngestedStatus};
 use penstock_store::{FastSet, Pattern, Read as _, SubjectFilter, Transaction};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -90,6 +90,7 @@ pub(super) fn apply_objects(
         _ if is_under_review => Identifiers::of_change(&[], &[]),
         _ => Identifiers::default(),
     };
+    let document = mapping.document.as_ref().filter(|_| request.form == BodyForm::Document);
     let mut writer = RequestWriter {
         moves,
         identifiers,
@@ -111,6 +112,7 @@ pub(super) fn apply_objects(
         claimed: FastSet::default(),
         named_by_key: RequestUris::default(),
         unlinked: Vec::new(),
+        outer: document.map(|document| document.outer.as_slice()).unwrap_or_default(),
         ignored_fields: (mapping.unknown_fields == UnknownFields::Ignore)
             .then(IgnoredFields::default),
         created_nested: FastSet::default(),

@@ -11,6 +11,9 @@ use penstock_rdf::MAX_IRI_BYTES;
 use penstock_resources::namespace::Generator;
 use penstock_store::Read as _;
 
+/// The maximum number of values of `absent` that an error shows.
+const MAX_SHOWN_ABSENT: usize = 5;
+
 /// The key that an object of the request gives.
 enum GivenKey {
     /// The values of all fields, as the URI of the key.
@@ -48,16 +51,47 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         if let Some(uri) = found {
             return Ok(Some(ObjectName::known(uri)));
         }
-        let names = node.shape.key_names();
-        if !names.is_empty() {
-            let message = format!(
-                "the object has neither a uri nor a value for each field of its key ({})",
-                names.join(", ")
-            );
+        if node.shape.key_fields().is_some() {
+            let message = self.describe_missing_key(node, parent.is_none());
             self.findings.add_invalid(&node.pointer, message);
             return Ok(None);
         }
         self.mint_name(node)
+    }
+
+    /// Describes which fields of its key an object without a uri lacks, and from where they get their values.
+    fn describe_missing_key(&self, node: &GivenObject<'m>, is_root: bool) -> String {
+        let has_value = |index: usize| {
+            node.given.iter().any(|given| given.field_index == index && !given.values.is_empty())
+        };
+        let describe = |index: usize| {
+            let field = node.shape.fields.get(index)?;
+            let mut sources = Vec::new();
+            if is_root && let Some((_, outer)) = self.outer.iter().find(|(of, _)| *of == index) {
+                sources.push(format!("`outer` is {outer}"));
+            }
+            let reading = field.property().and_then(|property| property.reading.as_ref());
+            if let Some(reading) = reading.filter(|reading| !reading.absent.is_empty()) {
+                let absent = reading.absent.iter().take(MAX_SHOWN_ABSENT);
+                let absent: Vec<String> = absent.map(|value| value.json().to_string()).collect();
+                sources.push(format!("`absent` is {}", absent.join(", ")));
+            }
+            Some(match sources.as_slice() {
+                [] => field.name.clone(),
+                sources => format!("{} ({})", field.name, sources.join("; ")),
+            })
+        };
+        let indexes = node.shape.key_fields().map_or(&[][..], |key| &key.indexes);
+        let missing = indexes.iter().copied().filter(|index| !has_value(*index));
+        let missing: Vec<String> = missing.filter_map(describe).collect();
+        if missing.is_empty() {
+            let names = node.shape.key_names().join(", ");
+            return format!("the object has no uri, and its key ({names}) has no usable value");
+        }
+        format!(
+            "the object has neither a uri nor a value for each field of its key; there is none for {}",
+            missing.join(", ")
+        )
     }
 
     /// Names an object by its URI. A member of a map that the request unlinked before is new.

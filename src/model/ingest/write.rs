@@ -20,7 +20,7 @@ use super::repeats::{Mention, RepeatedObjects};
 use super::request_uris::RequestUris;
 use super::resolve::keep_stored_value;
 use crate::list::ElementUris;
-use crate::mapping::{self, Field, Form, Property, Shape};
+use crate::mapping::{self, Field, Form, Outer, Property, Shape};
 use crate::namespace::moving::Rebase;
 use crate::view::find_owning_field;
 use crate::visible::VisibleObjects;
@@ -56,6 +56,8 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) named_by_key: RequestUris<NamedNode>,
     /// The links to nested objects that a MERGE removed, each with the field that had it.
     pub(super) unlinked: Vec<(String, Quad)>,
+    /// What fields of the objects of the request take from documents around them.
+    pub(super) outer: &'m [(usize, Outer)],
     /// The fields that the mapping does not have, if they are left out.
     pub(super) ignored_fields: Option<IgnoredFields>,
     /// The nested objects with given URIs that this request created. If they follow as objects of the request itself,

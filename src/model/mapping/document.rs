@@ -1,5 +1,6 @@
 //! The documents that senders send: where the objects are in them, and what these take from around them.
-use penstock_base::json::{Json, unescape_token};
+use penstock_base::json::{Json, push_pointer, unescape_token};
+use std::fmt;
 
 /// Where the objects are in a document, and what they take from around them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,21 @@ pub enum Outer {
     At(Vec<String>),
     /// The name of the member that a star of `items` matches; the first star is 0.
     Star(usize),
+}
+
+impl fmt::Display for Outer {
+    /// Writes it as in a mapping.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nearest(name) => f.write_str(name),
+            Self::At(names) => {
+                let mut pointer = String::new();
+                names.iter().for_each(|name| push_pointer(&mut pointer, name));
+                f.write_str(&pointer)
+            }
+            Self::Star(star) => write!(f, "*{}", star + 1),
+        }
+    }
 }
 
 /// Parses the text of `items`; `None` if it is no JSON Pointer to something in the document.

@@ -201,9 +201,25 @@ fn values_that_cannot_be_in_a_uri_are_refused() {
     }
     let error = gateway.send(&pumps, Mode::Add, r#"{"power": 1}"#).unwrap_err();
     assert!(
-        messages(&error).contains("neither a uri nor a value for each field of its key (tag)"),
+        messages(&error).ends_with("a value for each field of its key; there is none for tag"),
         "{error}"
     );
+}
+
+#[test]
+fn a_missing_key_names_the_fields_without_a_value_and_why() {
+    let config = "\
+type: object
+path: Pump:.
+key: [line, tag]
+fields:
+  line: {type: string, path: <http://e/line>, required: true}
+  tag: {type: string, path: <http://e/tag>, required: true, absent: [n/a, none]}
+";
+    let (gateway, pumps) = Gateway::with("Pumps", config);
+    let error = gateway.send(&pumps, Mode::Add, r#"{"line": "L9", "tag": "n/a"}"#).unwrap_err();
+    let words = r#"there is none for tag (`absent` is "n/a", "none")"#;
+    assert!(messages(&error).ends_with(words), "{error}");
 }
 
 #[test]

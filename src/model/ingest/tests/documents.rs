@@ -74,6 +74,14 @@ fn objects_take_what_is_around_them() {
 }
 
 #[test]
+fn a_missing_key_names_what_is_not_around_its_object() {
+    let fixture = fixture(READINGS);
+    let error = send(&fixture, r#"{"groups": {"g1": {"metrics": {"a": {}}}}}"#).unwrap_err();
+    let words = "field of its key; there is none for device (`outer` is /device/id)";
+    assert!(error.detail.ends_with(words), "{error}");
+}
+
+#[test]
 fn the_same_objects_in_data_and_in_documents_are_the_same_quads() {
     let bare = "type: object\npath: Readings:.\nfields: {name: {type: string, path: <urn:name>}, n: {type: number, path: <urn:n>}}";
     let objects = r#"{"uri": "urn:1", "name": "a\u00e4\n", "n": 1.50}, {"uri": "urn:2", "n": 1e3}"#;

@@ -384,7 +384,7 @@ impl Converter<'_> {
             }
             _ => json,
         };
-        let hint = self.suggest_decimal_comma(property, &json);
+        let hint = self.suggest_number_text(property, &json);
         let term = match (&property.value, &property.codes) {
             (mapping::Value::Object(shape), _) => {
                 let object = self.convert_object(shape, json);
@@ -399,8 +399,9 @@ impl Converter<'_> {
             Ok(term) if is_stored_absent(property, term.as_ref()) => Converted::Absent,
             Ok(term) => Converted::Value(GivenValue::Term(term)),
             Err(message) => {
-                let forms = property.reading.as_ref().map(|reading| reading.describe_forms());
-                self.report_invalid(message + hint + &forms.unwrap_or_default());
+                let forms = property.reading.as_ref().filter(|_| hint.is_empty());
+                let forms = forms.map(|reading| reading.describe_forms()).unwrap_or_default();
+                self.report_invalid(message + &hint + &forms);
                 Converted::Refused
             }
         }
@@ -422,24 +423,27 @@ impl Converter<'_> {
         }
     }
 
-    /// Returns a hint for a cell of CSV that is a number with a decimal comma, otherwise an empty text.
-    fn suggest_decimal_comma(&self, property: &Property, json: &Json) -> &'static str {
+    /// Returns a hint for a number in a text with another decimal separator than the field has: in a cell of CSV, or where
+    /// the field accepts texts. Otherwise it is empty.
+    fn suggest_number_text(&self, property: &Property, json: &Json) -> String {
         let kind = property.value.kind();
-        let has_forms = property.reading.as_ref().is_some_and(|reading| !reading.accept.is_empty());
+        let reading = property.reading.as_ref().filter(|reading| !reading.accept.is_empty());
         match json {
+            Json::String(text) if kind.form == Form::Number && reading.is_some() => {
+                let written = reading.and_then(|reading| reading.suggest_number_text(kind, text));
+                written.map_or_else(String::new, |written| format!("; write {written:?}"))
+            }
             Json::String(text)
-                if kind.form == Form::Number
-                    && self.findings.record_line.is_some()
-                    && !has_forms =>
+                if kind.form == Form::Number && self.findings.record_line.is_some() =>
             {
                 let number = text.replace(',', ".");
                 let is_number = number != *text
                     && !text.contains('.')
                     && NumberKey::parse(&number).is_some()
                     && (kind.check_text)(&number).is_ok();
-                if is_number { DECIMAL_COMMA_HINT } else { "" }
+                if is_number { DECIMAL_COMMA_HINT.to_owned() } else { String::new() }
             }
-            _ => "",
+            _ => String::new(),
         }
     }
 

@@ -115,6 +115,18 @@ impl Reading {
         forms.chain(self.absent.iter().filter_map(ListedValue::json_type)).collect()
     }
 
+    /// Returns the text for a number of this kind that was written with a decimal point; `None` if it is no such number, or if
+    /// no form has another separator.
+    pub(crate) fn suggest_number_text(&self, kind: &Kind, text: &str) -> Option<String> {
+        let number = number::read_number(text, '.', None)?;
+        let mut separators = self.accept.iter().filter_map(|form| match form {
+            AcceptedForm::Decimal { decimal, .. } => Some(decimal.to_string()),
+            _ => None,
+        });
+        let written = number.replace('.', &separators.next()?);
+        kind.accepts(&Json::Number(number)).then_some(written)
+    }
+
     /// Lists the forms for an error; empty without any.
     pub(crate) fn describe_forms(&self) -> String {
         let forms: Vec<String> = self.accept.iter().map(|form| format!("`{form}`")).collect();

@@ -84,6 +84,13 @@ fn an_error_names_what_the_field_accepts() {
 }
 
 #[test]
+fn a_number_with_another_separator_is_shown_as_it_is_written() {
+    let error = fixture().send(Mode::Add, r#"{"uri":"urn:p","flow":"3.5"}"#).unwrap_err();
+    let message = &error.findings[0].message;
+    assert_eq!(message, r#"a number is expected, not the string "3.5"; write "3,5""#);
+}
+
+#[test]
 fn local_times_get_the_offset_of_the_time_zone() {
     let fixture = fixture();
     let answer =

@@ -172,7 +172,8 @@ async fn what_does_not_fit_together_is_refused() {
     }
     for (query, words) in [
         ("?format=csv&fields=tga", "did you mean \"tag\"?"),
-        ("?format=csv&fields=parts", "an array of objects"),
+        ("?format=csv&fields=parts", "or use format=ndjson without `fields`"),
+        ("?format=csv&fields=tga,parts", "did you mean \"tag\"?; the field \"parts\" is"),
         ("?format=csv&fields=tag,tag", "twice"),
     ] {
         server.get(&format!("{objects}{query}")).await.refused(422, words);

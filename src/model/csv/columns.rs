@@ -269,7 +269,7 @@ impl<'n> TextField<'n> {
         match find_cell(&mapping.root, name) {
             Ok((path, kind)) => Ok(Self { path, kind }),
             Err(FieldError::Unknown(..)) => Ok(Self { path: vec![name], kind: CellKind::TEXT }),
-            Err(FieldError::Unusable(_)) => Err(describe_unusable(name)),
+            Err(_) => Err(describe_unusable(name)),
         }
     }
 
@@ -292,7 +292,7 @@ pub fn check_text_field(mapping: &Mapping, name: &str) -> Result<(), String> {
     match find_cell(&mapping.root, name) {
         Ok(_) => Ok(()),
         Err(FieldError::Unknown(shape, name)) => Err(describe_unknown(shape, name)),
-        Err(FieldError::Unusable(_)) => Err(describe_unusable(name)),
+        Err(_) => Err(describe_unusable(name)),
     }
 }
 
@@ -364,6 +364,8 @@ fn insert_cell<'m>(
 pub(super) enum FieldError<'s, 'n> {
     /// The shape has no field of this name.
     Unknown(&'s Shape, &'n str),
+    /// The field of this name is an array of objects.
+    ArrayOfObjects(String),
     Unusable(String),
 }
 
@@ -371,6 +373,9 @@ impl FieldError<'_, '_> {
     pub(super) fn describe(self) -> String {
         match self {
             Self::Unknown(shape, name) => describe_unknown(shape, name),
+            Self::ArrayOfObjects(name) => format!(
+                "the field {name:?} is an array of objects, which CSV cannot hold; send these objects as JSON"
+            ),
             Self::Unusable(why) => why,
         }
     }
@@ -388,7 +393,7 @@ pub(super) fn find_cell<'s: 'n, 'n>(
     if let Some((field, property)) = find_property(shape, name) {
         return match find_kind(property) {
             Some(kind) => Ok((field.path().collect(), kind)),
-            None => Err(FieldError::Unusable(describe_objects(name, property))),
+            None => Err(objects_error(name, property)),
         };
     }
     let mut error = None;
@@ -412,11 +417,11 @@ pub(super) fn find_cell<'s: 'n, 'n>(
             if let Some(kind) = find_text_kind(property, tag) {
                 return Ok((field.path().chain([tag]).collect(), kind));
             }
-            error = Some(FieldError::Unusable(describe_objects(parent, property)));
+            error = Some(objects_error(parent, property));
             continue;
         }
         let (Value::Object(shape), false) = (&property.value, property.is_array) else {
-            error = Some(FieldError::Unusable(describe_objects(parent, property)));
+            error = Some(objects_error(parent, property));
             continue;
         };
         match find_cell(shape, nested.unwrap_or_default()) {
@@ -435,7 +440,7 @@ fn find_member_cell<'s: 'n, 'n>(
     property: &'s Property,
     (name, rest): (&'n str, &'n str),
 ) -> Result<(Vec<&'n str>, CellKind<'s>), FieldError<'s, 'n>> {
-    let unusable = || FieldError::Unusable(describe_objects(name, property));
+    let unusable = || objects_error(name, property);
     let (shape, map) = property.map().ok_or_else(unusable)?;
     let (member, rest) = split_member(rest).ok_or_else(unusable)?;
     let (mut path, kind) = match (map.value, rest.strip_prefix('.')) {
@@ -475,8 +480,12 @@ fn find_kind(property: &Property) -> Option<CellKind<'_>> {
     })
 }
 
-fn describe_objects(name: &str, property: &Property) -> String {
-    match &property.value {
+/// Returns why a column of this name cannot hold the field.
+fn objects_error(name: &str, property: &Property) -> FieldError<'static, 'static> {
+    if property.is_array && property.map().is_none() && property.value.shape().is_some() {
+        return FieldError::ArrayOfObjects(name.to_owned());
+    }
+    FieldError::Unusable(match &property.value {
         Value::Object(_) if let Some((inner, map)) = property.map() => {
             let field = inner.fields.first().filter(|_| map.value.is_none());
             let field = field.map_or_else(String::new, |field| format!(".{}", field.name));
@@ -485,9 +494,6 @@ fn describe_objects(name: &str, property: &Property) -> String {
                  {name}[\"NAME\"]{field} if there is a dot in the name"
             )
         }
-        Value::Object(_) if property.is_array => format!(
-            "the field {name:?} is an array of objects, which CSV cannot hold; send these objects as JSON"
-        ),
         Value::Object(shape) => {
             let field = shape.fields.first().map_or("uri", |field| &field.name);
             format!("the field {name:?} is an object; name a field of it, such as {name}.{field}")
@@ -502,7 +508,7 @@ fn describe_objects(name: &str, property: &Property) -> String {
             }
             None => format!("the field {name:?} has values, and no fields of its own"),
         },
-    }
+    })
 }
 
 fn describe_unknown(shape: &Shape, name: &str) -> String {

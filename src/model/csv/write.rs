@@ -1,7 +1,7 @@
 //! Writes objects as records of CSV. Each cell is read again as an ingestion would read it, so that the text can be sent back,
 //! unless numbers have points whatever an ingestion reads.
 use super::CsvFormat;
-use super::columns::{CellKind, Columns, find_cell};
+use super::columns::{CellKind, Columns, FieldError, find_cell};
 use super::header::{CsvHeader, MAX_COLUMNS};
 use crate::mapping::{
     Field, FieldKind, Form, Mapping, Shape, Value, code_text, format_language_tag,
@@ -15,6 +15,9 @@ use penstock_rdf::number::NumberKey;
 const RECORD_END: &[u8] = b"\r\n";
 /// The characters with which spreadsheets begin formulas, and those that some drop before a formula.
 const FORMULA_STARTS: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\n'];
+
+/// The maximum number of wrong names in `fields` that an error shows.
+const MAX_SHOWN_ERRORS: usize = 20;
 
 /// How objects are written.
 #[derive(Debug, Clone, Default)]
@@ -229,15 +232,24 @@ fn describe_unwritable(text: &str) -> String {
 /// Finds the columns of these names.
 fn choose_columns<'m>(root: &'m Shape, text: &str) -> Result<Vec<WrittenColumn<'m>>, GatewayError> {
     let mut columns: Vec<WrittenColumn<'m>> = Vec::new();
+    let mut errors = Vec::new();
     for name in split_names(text) {
-        let column = WrittenColumn::find(root, name);
-        let column = column.map_err(|why| invalid_error(format!("`fields`: {why}")))?;
-        if columns.iter().any(|known| known.path == column.path) {
-            return Err(invalid_error(format!("`fields` has {name:?} twice")));
+        match WrittenColumn::find(root, name) {
+            Err(why) => errors.push(why),
+            Ok(column) if columns.iter().any(|known| known.path == column.path) => {
+                errors.push(format!("{name:?} is there twice"));
+            }
+            Ok(column) => columns.push(column),
         }
-        columns.push(column);
+        // A message can take a while: it looks for a similar name.
+        if errors.len() == MAX_SHOWN_ERRORS {
+            break;
+        }
     }
-    Ok(columns)
+    if errors.is_empty() {
+        return Ok(columns);
+    }
+    Err(invalid_error(format!("`fields`: {}", errors.join("; "))))
 }
 
 /// Splits names at the commas between them, but not within `["…"]`.
@@ -263,6 +275,12 @@ impl<'m> WrittenColumn<'m> {
     fn find(root: &'m Shape, name: &str) -> Result<Self, String> {
         let (path, kind) = match find_cell(root, name) {
             Ok((path, kind)) => (path, kind),
+            Err(FieldError::ArrayOfObjects(name)) => {
+                return Err(format!(
+                    "the field {name:?} is an array of objects, which CSV cannot hold; leave it out, or use format=ndjson \
+                     without `fields`"
+                ));
+            }
             Err(error) => return Err(error.describe()),
         };
         let mut path: Vec<String> = path.into_iter().map(str::to_owned).collect();

@@ -36,9 +36,9 @@ pub(super) fn load_settings_with(
             telemetry::log::start_logging("error", loaded.settings.log_format);
             Ok(loaded.settings)
         }
-        Err(mut errors) => {
-            errors.iter_mut().for_each(explain);
-            output::print_configuration_errors(&errors);
+        Err(mut invalid) => {
+            invalid.errors.iter_mut().for_each(explain);
+            output::print_invalid_configuration(&invalid);
             Err(output::STATUS_FAILED.into())
         }
     }

@@ -50,7 +50,7 @@ pub(super) fn run(given: &ArgMatches, settings: Vec<String>) -> ExitCode {
 
 fn run_demo(arguments: Vec<String>, exit: bool) -> Result<(), DemoError> {
     let loaded = config::load(&Sources::of_process(arguments))
-        .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
+        .map_err(|invalid| invalid.list_lines().join("\n"))?;
     let is_given = |value: &EffectiveValue| value.origin.starts_with("--");
     let effective = &loaded.settings.effective_values;
     let given = |name: &str| effective.iter().any(|value| value.name == name && is_given(value));

@@ -1,6 +1,6 @@
 //! The output of all commands, and their exit statuses.
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use penstock_config::ConfigError;
+use penstock_config::InvalidConfiguration;
 use serde_json::Value;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -132,14 +132,11 @@ pub(super) fn print_failure(why: &impl std::fmt::Display) -> ExitCode {
     STATUS_FAILED.into()
 }
 
-/// Writes all errors of the configuration to standard error.
-pub(super) fn print_configuration_errors(errors: &[ConfigError]) {
-    let count = format_count(errors.len() as u64, "error");
-    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    print_error_line(&format!(
-        "penstock: the configuration has {count}:\n  {}",
-        lines.join("\n  ")
-    ));
+/// Writes all errors and warnings of the configuration to standard error.
+pub(super) fn print_invalid_configuration(invalid: &InvalidConfiguration) {
+    let count = format_count(invalid.errors.len() as u64, "error");
+    let lines = invalid.list_lines().join("\n  ");
+    print_error_line(&format!("penstock: the configuration has {count}:\n  {lines}"));
 }
 
 /// Formats a count with its noun: `1 export`, `2 exports`.

@@ -10,7 +10,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::Memory;
 use penstock_base::telemetry;
 use penstock_base::telemetry::LogFormat;
-use penstock_config::{self as config, Loaded, Settings, Sources};
+use penstock_config::{self as config, InvalidConfiguration, Loaded, Settings, Sources};
 use penstock_service::blocking::MAX_BLOCKING_THREADS;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,14 +33,12 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
     let sources = Sources::of_process(arguments);
     let Loaded { settings, warnings } = match config::load(&sources) {
         Ok(loaded) => loaded,
-        Err(errors) => {
+        Err(invalid) => {
             if telemetry::log::is_journal() {
-                telemetry::log::start_logging("error", LogFormat::Text);
-                for error in &errors {
-                    tracing::error!("{error}");
-                }
+                telemetry::log::start_logging("warn", LogFormat::Text);
+                log_invalid_configuration(&invalid);
             } else {
-                output::print_configuration_errors(&errors);
+                output::print_invalid_configuration(&invalid);
             }
             return STATUS_CONFIGURATION.into();
         }
@@ -107,15 +105,22 @@ fn exit_status(error: &GatewayError) -> u8 {
 fn reload_settings(sources: &Sources) -> Option<Settings> {
     match config::load(sources) {
         Ok(loaded) => Some(loaded.settings),
-        Err(errors) => {
-            for error in &errors {
-                tracing::error!("{error}");
-            }
+        Err(invalid) => {
+            log_invalid_configuration(&invalid);
             tracing::error!(
                 "Reloading failed: the configuration has errors; the previous settings stay in use."
             );
             None
         }
+    }
+}
+
+fn log_invalid_configuration(InvalidConfiguration { errors, warnings }: &InvalidConfiguration) {
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    for error in errors {
+        tracing::error!("{error}");
     }
 }
 

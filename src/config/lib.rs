@@ -54,7 +54,7 @@ pub use key_template::{
     BACKUP_FOLDER, HEARTBEAT_FOLDER, KeyPart, KeyTemplate, KeyTemplateError, Placeholder,
 };
 pub use kind::Kind;
-pub use load::{CheckedFile, Loaded, check_file, load};
+pub use load::{CheckedFile, InvalidConfiguration, Loaded, check_file, load};
 pub use setting::Setting;
 pub use sources::Sources;
 pub use table::{

@@ -21,11 +21,28 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
+/// A configuration with errors.
+#[derive(Debug)]
+pub struct InvalidConfiguration {
+    /// Its errors.
+    pub errors: Vec<ConfigError>,
+    /// The warnings for the operator, a sentence each. A mistyped name is one, and can be the cause of an error.
+    pub warnings: Vec<String>,
+}
+
+impl InvalidConfiguration {
+    /// Returns the errors, then the warnings, as lines for a person.
+    pub fn list_lines(&self) -> Vec<String> {
+        let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
+        self.errors.iter().map(ToString::to_string).chain(warnings).collect()
+    }
+}
+
 /// Reads, merges and checks the configuration.
 ///
 /// # Errors
-/// Returns every error found.
-pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigError>> {
+/// Returns every error found, and the warnings.
+pub fn load(sources: &Sources) -> Result<Loaded, InvalidConfiguration> {
     let mut report = Report::default();
     let found = read_sources(sources, &mut report);
     let values = merge_values(found, sources, &mut report);
@@ -35,7 +52,9 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigError>> {
         checks::check_together(settings, &values, &mut report);
     }
     let Report { errors, warnings } = report;
-    let Some(mut settings) = read.filter(|_| errors.is_empty()) else { return Err(errors) };
+    let Some(mut settings) = read.filter(|_| errors.is_empty()) else {
+        return Err(InvalidConfiguration { errors, warnings });
+    };
     let effective = values.into_iter().map(|(name, entry)| EffectiveValue {
         name,
         value: entry.display_value(),

@@ -70,7 +70,8 @@ fn a_closed_pipe_is_not_an_error() {
 #[test]
 fn serve_reports_every_error_of_the_configuration_with_status_78() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("application.yaml"), "server.port: none\n").unwrap();
+    let file = "server.port: none\nserver.adress: 0.0.0.0\n";
+    std::fs::write(dir.path().join("application.yaml"), file).unwrap();
     let output = penstock(dir.path(), &["serve", "--security=oauth2", "--server.address=0.0.0.0"])
         .env("SERVICE_LIMITS_NESTING", "5000")
         .output()
@@ -83,6 +84,8 @@ fn serve_reports_every_error_of_the_configuration_with_status_78() {
         "service.limits.nesting = \"5000\" (from environment variable SERVICE_LIMITS_NESTING)",
         "security = \"oauth2\" (from --security): it needs the profile oauth2",
         "server.insecure-http=true",
+        // A mistyped name can be the cause of an error.
+        "warning: server.adress is not a known setting (from application.yaml, line 2); the nearest is server.address",
     ]);
 }
 

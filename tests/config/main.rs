@@ -26,14 +26,14 @@ fn in_dir(dir: &Path) -> Sources {
 /// Loads settings that must be valid.
 #[track_caller]
 fn loaded(sources: &Sources) -> Loaded {
-    penstock_config::load(sources).unwrap_or_else(|errors| panic!("{errors:#?}"))
+    penstock_config::load(sources).unwrap_or_else(|invalid| panic!("{invalid:#?}"))
 }
 
 /// Returns the errors of settings that must not be valid.
 #[track_caller]
 fn load_errors(sources: &Sources) -> Vec<String> {
     penstock_config::load(sources).map_or_else(
-        |errors| errors.iter().map(ToString::to_string).collect(),
+        |invalid| invalid.errors.iter().map(ToString::to_string).collect(),
         |loaded| panic!("it loaded: {loaded:#?}"),
     )
 }

@@ -80,7 +80,8 @@ fn a_gateway_has_at_most_32_webhooks() {
         penstock_config::load(&with_arguments(&arguments))
     };
     assert_eq!(load(32).unwrap().settings.webhooks.len(), 32);
-    let errors: Vec<String> = load(40).unwrap_err().iter().map(ToString::to_string).collect();
+    let errors: Vec<String> =
+        load(40).unwrap_err().errors.iter().map(ToString::to_string).collect();
     assert!(errors.len() == 1 && errors[0].contains("at most 32 webhooks"), "{errors:#?}");
 }
 

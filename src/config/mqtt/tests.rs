@@ -3,7 +3,7 @@ use crate::{Loaded, Sources, load};
 fn load_arguments(arguments: &[&str]) -> Result<Loaded, Vec<String>> {
     let arguments = arguments.iter().map(|one| format!("--service.sources.{one}")).collect();
     let sources = Sources { arguments, ..Sources::default() };
-    load(&sources).map_err(|errors| errors.iter().map(ToString::to_string).collect())
+    load(&sources).map_err(|invalid| invalid.errors.iter().map(ToString::to_string).collect())
 }
 
 fn load_error(arguments: &[&str]) -> String {

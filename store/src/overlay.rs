@@ -44,11 +44,13 @@ impl Terms {
         Self { numbers: FastMap::default(), stored: vec![default], scratch: Vec::new() }
     }
 
-    /// Returns the number of a term, if it has one.
+    /// Returns the number of a term, if it has one. No term has a name that is too long.
     pub(crate) fn find_number(&self, term: TermRef<'_>) -> Result<Option<u32>, Error> {
         let mut bytes = Vec::with_capacity(LOOKUP_BYTES);
-        term::encode(&mut bytes, term)?;
-        Ok(self.numbers.get(bytes.as_slice()).copied())
+        match term::encode(&mut bytes, term) {
+            Err(Error::TooLarge { .. }) => Ok(None),
+            encoded => encoded.map(|()| self.numbers.get(bytes.as_slice()).copied()),
+        }
     }
 
     fn add_term(&mut self, term: TermRef<'_>) -> Result<u32, Error> {

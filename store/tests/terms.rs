@@ -118,6 +118,11 @@ fn a_name_too_long_for_an_entry_is_refused() {
     let error =
         store.transact::<_, Error>(|change| change.insert(quad(65_537).as_ref())).unwrap_err();
     assert!(matches!(error, Error::TooLarge { bytes: 65_537, limit: 65_536 }), "{error}");
+    // A search for it finds nothing, within a change as outside of one.
+    let subject = quad(65_537).subject;
+    assert!(store.read().quads_about(&subject).unwrap().is_empty());
+    let (found, _) = store.transact::<_, Error>(|change| change.quads_about(&subject)).unwrap();
+    assert!(found.is_empty());
     drop(store);
     assert_eq!(open(dir.path()).read().quads_about(&quad(65_536).subject).unwrap(), [quad(65_536)]);
 }

@@ -235,6 +235,7 @@ fn a_key_with_a_too_long_uri_rejects_only_its_object() {
     }
     let answer = gateway.skip(&pumps, Mode::Add, &format!(r#"{long}, {{"tag": "P-1"}}"#));
     assert_eq!((uris(&answer), answer.rejected.len()), (vec!["Pump/P-1"], 1));
+    assert_eq!(gateway.send(&pumps, Mode::Delete, &long).unwrap().deleted, 0);
     // An object with a URI of its own does not need that of its key.
     let given = json!({"uri": "urn:p:1", "tag": tag, "power": 1}).to_string();
     gateway.send(&pumps, Mode::Add, &given).unwrap();

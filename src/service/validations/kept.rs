@@ -1,7 +1,7 @@
 //! The reports that are kept: one file each, within a number and a size. A report can have megabytes, is derived from
 //! the store, and is needed for some time. As a document of the store, it would be in each new base and in each backup.
 use super::report::read_header;
-use penstock_base::files::{create_folders, write_atomically};
+use penstock_base::files::{create_folders, sync_folder, write_atomically};
 use penstock_resources::validation::Validation;
 use std::collections::VecDeque;
 use std::fs;
@@ -58,13 +58,19 @@ impl KeptReports {
         self.reports.iter().any(has_file).then(|| report_path(&self.folder, id))
     }
 
-    /// Removes the reports of a Business Object.
+    /// Removes the reports of a Business Object. They do not come back after a power cut.
     pub(super) fn remove_all(&mut self, business_object: &str) {
         let is_removed = |kept: &(Validation, u64)| kept.0.business_object == business_object;
         for (gone, _) in self.reports.iter().filter(|kept| is_removed(kept)) {
             remove_file(&report_path(&self.folder, &gone.id));
         }
+        let count = self.reports.len();
         self.reports.retain(|kept| !is_removed(kept));
+        if self.reports.len() < count
+            && let Err(error) = sync_folder(&self.folder)
+        {
+            tracing::warn!(%error, "Syncing the folder of the reports of validations failed; after a power cut, removed ones may be there again.");
+        }
     }
 
     /// Returns the folder.

@@ -251,7 +251,7 @@ struct FileCopy {
 
 impl FileCopy {
     fn copy_unless_stored(self, source: Result<impl Read, String>) -> Result<(), DeliveryFailure> {
-        match self.find_existing().map_err(|error| to_failure(&self.root, &error))? {
+        match self.find_existing().map_err(|error| to_failure(&self.directory.root, &error))? {
             Some(true) => return Ok(()),
             Some(false) => return Err(self.conflict_failure()),
             None => {}
@@ -262,7 +262,7 @@ impl FileCopy {
             CopyError::Failed(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.conflict_failure()
             }
-            CopyError::Failed(error) => to_failure(&self.root, &error),
+            CopyError::Failed(error) => to_failure(&self.directory.root, &error),
             CopyError::Damaged => DeliveryFailure::of_gateway(delivery::DAMAGED_FILE),
         })
     }

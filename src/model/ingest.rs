@@ -86,7 +86,7 @@ pub use documents::measure_document;
 pub use dry_run::{DryRun, RenderedObject, dry_run_ingestion};
 pub(super) use empty::{RemovedMembers, is_kept, remove_next_members};
 pub use expire::{KeptObjects, remove_expired};
-pub(crate) use findings::{describe_unknown_field, quote_excerpt};
+pub(crate) use findings::describe_unknown_field;
 pub(crate) use idempotency::{ANSWERS, rewrite_stored_answer};
 pub use identifiers::MintedIdentifier;
 pub(crate) use literal::MAX_JSON_BYTES;

@@ -38,7 +38,9 @@ impl fmt::Display for Outer {
             Self::Nearest(name) => f.write_str(name),
             Self::At(names) => {
                 let mut pointer = String::new();
-                names.iter().for_each(|name| push_pointer(&mut pointer, name));
+                for name in names {
+                    push_pointer(&mut pointer, name);
+                }
                 f.write_str(&pointer)
             }
             Self::Star(star) => write!(f, "*{}", star + 1),

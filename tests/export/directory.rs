@@ -41,6 +41,7 @@ async fn a_push_delivers_a_file_to_the_directory() {
 
 /// What is written below the mount point of a disk that is not mounted does not reach the consumers.
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::disallowed_methods, reason = "the files need not outlive a power cut")]
 async fn a_folder_that_is_gone_blocks_the_target_until_it_is_back() {
     let (plant, out) = (Plant::with_pumps(0..3, 5), tempfile::tempdir().unwrap());
     let targets = ["plant-a", "plant-b"].map(|name| (name.to_owned(), directory(out.path())));

@@ -114,6 +114,7 @@ async fn a_complete_directory_passes_and_each_damage_is_found() {
 
 /// After a restore, a new Business Object begins at 1000001.
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::disallowed_methods, reason = "the files need not outlive a power cut")]
 async fn a_gap_before_a_full_export_is_a_note() {
     let plant = Plant::new();
     let entries = deliver(&plant, embedded(), 1).await;

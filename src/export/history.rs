@@ -1,12 +1,12 @@
 //! The history: delivered entries and their files are kept for reading and replay, up to a limit. The oldest
-//! are removed first.
+//! are removed first. Parked entries whose files are gone are removed once a full export replaces them.
 use super::queue::HistoryLimits;
 use super::record::{EXPORT_IDS, EXPORTS};
 use super::state::QueueState;
 use penstock_store::{Error, Transaction};
 
-/// The maximum number of entries that a delivery removes or changes. After a limit was lowered, later deliveries remove
-/// the rest.
+/// The maximum number of entries of the history that a delivery removes or changes, and of parked ones that it replaces.
+/// Later deliveries remove the rest.
 const MAX_REMOVALS: usize = 500;
 
 /// The entries and files that the next delivery removes from the history.
@@ -53,6 +53,11 @@ impl HistoryRemovals {
         removals
     }
 
+    /// Adds the parked records that the delivery replaces.
+    pub(super) fn add_replaced(&mut self, orders: Vec<u64>) {
+        self.records.extend(orders.into_iter().take(MAX_REMOVALS));
+    }
+
     /// Adds the removals to the commit.
     pub(super) fn add_to_commit(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Error> {
         for &order in &self.records {
@@ -77,6 +82,7 @@ impl HistoryRemovals {
     pub(super) fn apply_in_memory(self, state: &mut QueueState) -> Vec<String> {
         for order in self.records {
             state.delivered.remove(&order);
+            state.parked.remove(&order);
         }
         for order in self.files {
             state.delivered.insert(order, 0);

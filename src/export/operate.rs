@@ -22,6 +22,11 @@ impl ExportQueue {
                 self.commit_checked(check, |_| Ok(()))?;
             }
             ExportStatus::Parked => {
+                // Without its file it would only block the queue.
+                self.spool.open_file(&record.spool_file_name(), entry.bytes).map_err(|cause| {
+                    let remedy = "restore it, or push the Business Object for a full export";
+                    conflict_error(&entry, &format!("cannot be retried: {cause}; {remedy}"))
+                })?;
                 record.entry.status = ExportStatus::Queued;
                 self.commit_record(check, order, &record)?;
                 state.add_record(order, &record);

@@ -49,6 +49,11 @@ impl Spool {
         }
     }
 
+    /// Returns whether there is certainly no file with this name.
+    pub(super) fn is_missing(&self, name: &str) -> bool {
+        matches!(self.path(name).try_exists(), Ok(false))
+    }
+
     /// Removes a file that no entry needs. If that fails, the next start removes it.
     pub(super) fn remove(&self, name: &str) {
         match fs::remove_file(self.path(name)) {

@@ -49,12 +49,16 @@ fn exports_with_lost_files_report_it_and_can_be_parked() {
     let content = server.client.get(&format!("/api/v1/exports/{id}/content")).expect(404).json();
     assert!(content["detail"].has("missing"), "{content}");
 
-    // After parking it, the next export continues, with a sequence that was never used.
+    // After parking it, the next export continues, with a sequence that was never used. It replaces the parked one, which
+    // nobody can retry.
     server.client.post(&format!("/api/v1/exports/{waiting}/park"), "").expect(200);
+    let refused = server.client.post(&format!("/api/v1/exports/{waiting}/retry"), "").expect(409);
+    assert!(refused.json()["detail"].has("missing from the spool"));
+    assert_eq!(entry(&waiting)["status"], "parked");
     let next = push_and_wait(server.client, "Pump");
     let number = |entry: &Value| entry["sequence"].as_u64().unwrap();
     assert_eq!(number(&next), number(&blocked) + 1_000_001);
-    assert_eq!(entry(&waiting)["status"], "parked");
+    server.client.get(&format!("/api/v1/exports/{waiting}")).expect(404);
     server.stop();
 }
 

@@ -120,6 +120,9 @@ async fn an_entry_without_its_file_is_blocked_until_it_is_parked() {
     park(&exporter, &lost).await;
     until_delivered(&exporter, &whole).await;
     running.stop().await;
+    // The full export after it replaces it.
+    assert_eq!(exporter.get(&lost.id).unwrap(), None);
+    assert_eq!(exporter.spool_usage().parked, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

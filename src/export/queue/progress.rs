@@ -5,11 +5,11 @@ use crate::cause::{DeliveryFailure, DeliveryOutcome};
 use crate::history::HistoryRemovals;
 use crate::key::ExportExt as _;
 use crate::record::{EXPORT_DELIVERED, EXPORT_SEQUENCES, EXPORTS};
-use crate::state::FailingEntry;
+use crate::state::{FailingEntry, QueueState};
 use penstock_base::clock::Stamp;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::change_feed;
-use penstock_resources::export::{Export, ExportStatus};
+use penstock_resources::export::{Export, ExportKind, ExportStatus};
 use penstock_store::{Error, Transaction};
 use std::time::{Duration, Instant};
 
@@ -160,6 +160,7 @@ impl ExportQueue {
         }
         let mut removals =
             HistoryRemovals::find_removals(&state, self.limits, order, record.entry.bytes);
+        removals.add_replaced(self.find_replaced(&state, order, &record.entry)?);
         self.store.transact::<_, Error>(|t| {
             EXPORTS.put(t, order, &record)?;
             if record.entry.graph().is_some() {
@@ -181,6 +182,34 @@ impl ExportQueue {
         }
         self.capacity_freed.notify_one();
         Ok(record.entry)
+    }
+}
+
+impl ExportQueue {
+    /// Finds the parked exports that a full export replaces, which is delivered now: earlier ones whose files are gone, so
+    /// that no retry can deliver them.
+    fn find_replaced(
+        &self,
+        state: &QueueState,
+        order: u64,
+        full: &Export,
+    ) -> Result<Vec<u64>, Error> {
+        let mut replaced = Vec::new();
+        if full.kind != ExportKind::Full {
+            return Ok(replaced);
+        }
+        let read = self.store.read();
+        for (&parked, _) in state.parked.range(..order) {
+            let Some(record) = EXPORTS.get_or_log(&read, parked)? else { continue };
+            let entry = &record.entry;
+            if entry.target == full.target
+                && entry.business_object_name == full.business_object_name
+                && self.spool.is_missing(&record.spool_file_name())
+            {
+                replaced.push(parked);
+            }
+        }
+        Ok(replaced)
     }
 }
 

@@ -76,6 +76,20 @@ async fn a_folder_that_is_gone_blocks_the_target_until_it_is_back() {
     assert_eq!(files(&root).len(), 2);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_gone_is_missed_although_its_only_export_is_replayed() {
+    let (plant, out) = (Plant::with_pumps(0..3, 5), tempfile::tempdir().unwrap());
+    let exporter = plant.open(plant_a(directory(out.path())));
+    let entry = push_pump(&exporter);
+    run_until_delivered(&exporter, &entry).await;
+    exporter.replay(&NoClient, &entry.id).unwrap();
+    drop(exporter);
+    std::fs::remove_dir_all(out.path().join("plant-a")).unwrap();
+    let exporter = plant.open(plant_a(directory(out.path())));
+    let tested = exporter.test_target("plant-a").await.unwrap();
+    assert_eq!((tested.ok, tested.caused_by), (false, Some(Cause::Bucket)), "{tested:?}");
+}
+
 /// Nothing is lost with a folder that has no export yet.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_without_exports_is_created() {

@@ -4,7 +4,7 @@ use crate::backoff::{FailedAttempts, RetryRule};
 use crate::cause::{DeliveryFailure, DeliveryOutcome};
 use crate::history::HistoryRemovals;
 use crate::key::ExportExt as _;
-use crate::record::{EXPORT_DELIVERED, EXPORT_SEQUENCES, EXPORTS};
+use crate::record::{EXPORT_DELIVERED, EXPORT_SEQUENCES, EXPORTS, Record};
 use crate::state::{FailingEntry, QueueState};
 use penstock_base::clock::Stamp;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -110,12 +110,17 @@ impl ExportQueue {
         if target_queue.is_some_and(|target_queue| target_queue.last_delivery.is_some()) {
             return Ok(true);
         }
-        let mut undelivered =
-            target_queue.map_or(0, |target_queue| target_queue.waiting.len() as u64);
+        // A replay, which alone has another place than its order, was delivered before.
+        let mut undelivered = target_queue.map_or(0, |target_queue| {
+            let waiting = target_queue.waiting.iter();
+            waiting.filter(|(place, (order, _))| *place == order).count() as u64
+        });
         let read = self.store.read();
         for &order in state.parked.keys() {
+            let is_undelivered =
+                |record: &Record| record.entry.target == target && record.place == order;
             let record = EXPORTS.get_or_log(&read, order)?;
-            undelivered += u64::from(record.is_some_and(|record| record.entry.target == target));
+            undelivered += u64::from(record.as_ref().is_some_and(is_undelivered));
         }
         // A restore has moved where all sequences begin. No Business Object has an empty name.
         let begin = EXPORT_SEQUENCES.last_number(&read, (target, ""))?;

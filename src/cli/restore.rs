@@ -86,9 +86,8 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
     }
 }
 
-/// Creates the data directory if it is missing, and acts as its owner. Refuses one that has anything else than the store,
-/// the note and what `expected` names, which a restore that was interrupted has left. The store itself refuses a store
-/// folder that is not empty.
+/// Creates the data directory if it is missing, and acts as its owner. Refuses one that has a store, or anything else than
+/// the note, what `expected` names, and the folder of a store, which a restore that was interrupted has left.
 fn prepare_data_dir(dir: &Path, expected: &[&str]) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
     create_private_folder(dir).map_err(failed)?;
@@ -97,7 +96,9 @@ fn prepare_data_dir(dir: &Path, expected: &[&str]) -> Result<(), String> {
         let mut names = expected.iter().chain(&[NOTE_FILE]);
         path == store_path(dir) || names.any(|name| path == dir.join(name))
     };
-    if entries.flatten().any(|entry| !is_expected(&entry.path())) {
+    // Before the note is replaced: that of a restore that succeeded says what its first start has to do.
+    let has_store = store_path(dir).join("journal").exists();
+    if has_store || entries.flatten().any(|entry| !is_expected(&entry.path())) {
         return Err(format!(
             "{} is not empty; stop the service and its socket (systemctl stop penstock.socket penstock.service) \
              and move its content elsewhere, or choose another directory with --service.data-dir=DIR",

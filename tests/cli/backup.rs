@@ -208,6 +208,9 @@ fn what_a_restore_brings_back_is_listed_or_ended() {
     // With the option no key works, and a new one stays.
     let ended = ["restore", "monday", "--revoke-keys", "--sign-out", "--service.data-dir=ended"];
     run(dir, &ended).success();
+    // A second restore is refused, and leaves what the first start has to do.
+    let again = run(dir, &["restore", "monday", "--service.data-dir=ended"]);
+    again.fails(1, "ended is not empty");
     let service = serve(dir, "ended");
     for key in [&admin, &leaked] {
         service.client.with_key(key.clone()).get("/api/v1/status").expect(401);

@@ -122,6 +122,8 @@ impl Backups {
         folder.prepare().map_err(|error| state_error(&folder, &error))?;
         let (targets, name) = (&options.targets, settings.target.as_str());
         let (gateway, timings) = (options.gateway_id.as_str(), options.timings);
+        // It is opened once.
+        let _ = inner.backup_target.set(name.to_owned());
         // A command can have created the store before the target was set.
         let is_new = state == LocalState::default() && inner.queue.store.stats().quads == 0;
         if is_new && !is_checked {
@@ -294,6 +296,11 @@ fn store_take_over(
 /// The state of the backup cannot be read.
 pub fn retain_after(data_dir: &Path) -> Result<Option<u64>, GatewayError> {
     Ok(BackupFolder::of(data_dir).read_state()?.retain_after())
+}
+
+/// Returns whether a head of this data directory's backup was confirmed. Blocking.
+pub(crate) fn has_era(data_dir: &Path) -> Result<bool, GatewayError> {
+    Ok(BackupFolder::of(data_dir).read_state()?.era.is_some())
 }
 
 /// Returns why exports, sources and webhooks of this data directory stand still from the start on, if they do, and logs it.

@@ -2,6 +2,7 @@
 //! below its root are not followed, and only regular files count ([`SharedFolder`]).
 mod objects;
 
+use super::backup;
 use super::blocking::run_io;
 use super::cause::DeliveryFailure;
 use super::delivery::{self, Delivery, MetadataObject};
@@ -26,23 +27,37 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug, Clone)]
 pub(super) struct Directory {
     root: PathBuf,
-    /// The exports of the target, if the folder may be on a disk that is not mounted.
+    /// What was sent to the target, if the folder may be on a disk that is not mounted.
     history: Option<TargetHistory>,
 }
 
-/// What the queue knows of the exports of a target.
+/// What the gateway knows of what it has sent to a target.
 #[derive(Debug, Clone)]
 struct TargetHistory {
     queue: Shared<ExportQueue>,
     /// The bucketName.
     target: String,
+    /// The data directory, if the continuous backup is in the folder.
+    backup_of: Option<PathBuf>,
 }
 
-/// A root that does not exist although exports were delivered to it.
+impl TargetHistory {
+    /// Returns whether an export was delivered to the target, or the backup has begun there. Blocking.
+    fn has_content(&self) -> io::Result<bool> {
+        if let Some(data_dir) = &self.backup_of
+            && backup::has_era(data_dir).map_err(io::Error::other)?
+        {
+            return Ok(true);
+        }
+        self.queue.has_delivered(&self.target).map_err(io::Error::other)
+    }
+}
+
+/// A root that does not exist although exports or the backup were sent to it.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the directory is gone: the target's `path` has no folder `{target}`, although exports were delivered to it; mount \
-     its disk again, or create the folder if it may begin empty"
+    "the directory is gone: the target's `path` has no folder `{target}`, although exports or the backup were sent \
+     there; mount its disk again, or create the folder if it may begin empty"
 )]
 struct MissingRoot {
     target: String,
@@ -53,11 +68,17 @@ impl Directory {
         Self { root, history: None }
     }
 
-    /// Creates the root only as long as nothing was delivered to this target. Otherwise it may be on a disk that is not
-    /// mounted, and the files would not be where consumers read them.
-    pub(super) fn with_history(self, queue: Shared<ExportQueue>, bucket_name: &str) -> Self {
-        let target = bucket_name.to_owned();
-        Self { history: Some(TargetHistory { queue, target }), ..self }
+    /// Creates the root only as long as nothing was sent to this target. Otherwise it may be on a disk that is not mounted,
+    /// and the files would not be where somebody reads them. `backup_of` is the data directory whose continuous backup is
+    /// there, if any.
+    pub(super) fn with_history(
+        self,
+        queue: Shared<ExportQueue>,
+        bucket_name: &str,
+        backup_of: Option<&Path>,
+    ) -> Self {
+        let (target, backup_of) = (bucket_name.to_owned(), backup_of.map(Path::to_owned));
+        Self { history: Some(TargetHistory { queue, target, backup_of }), ..self }
     }
 
     /// Opens the root. Returns `None` if it may be created. Blocking.
@@ -67,10 +88,8 @@ impl Directory {
     fn open_root(&self) -> io::Result<Option<SharedFolder>> {
         match SharedFolder::open_root(&self.root) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => match &self.history {
-                Some(TargetHistory { queue, target })
-                    if queue.has_delivered(target).map_err(io::Error::other)? =>
-                {
-                    let target = target.clone();
+                Some(history) if history.has_content()? => {
+                    let target = history.target.clone();
                     Err(io::Error::new(error.kind(), MissingRoot { target }))
                 }
                 _ => Ok(None),

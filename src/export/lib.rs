@@ -103,8 +103,8 @@ use runs::EmptyRuns;
 use spool::Spool;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 use uplink::Uplink;
 use uploads::UploadFolder;
@@ -155,6 +155,8 @@ struct ExporterParts {
     pushes: PushLimiter,
     waiting: WaitingExports,
     empty_runs: EmptyRuns,
+    /// The bucketName of the continuous backup, once it is open.
+    backup_target: OnceLock<String>,
     /// Whether the gateway is stopping.
     stopping: AtomicBool,
 }
@@ -250,6 +252,7 @@ impl Exporter {
             pushes: PushLimiter::default(),
             waiting: WaitingExports::default(),
             empty_runs: EmptyRuns::default(),
+            backup_target: OnceLock::new(),
             stopping: AtomicBool::new(false),
         };
         Ok(Self { inner: Shared::new(inner) })

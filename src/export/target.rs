@@ -118,7 +118,9 @@ pub(super) fn open_directory(exporter: &ExporterParts, bucket_name: &str) -> Dir
     let directory = Directory::new(directory_path(data_dir, kind, bucket_name));
     match kind {
         Some(TargetKind::Directory { path: Some(_) }) => {
-            directory.with_history(exporter.queue.clone(), bucket_name)
+            let is_of_backup = exporter.backup_target.get().is_some_and(|name| name == bucket_name);
+            let backup_of = is_of_backup.then_some(data_dir.as_path());
+            directory.with_history(exporter.queue.clone(), bucket_name, backup_of)
         }
         _ => directory,
     }

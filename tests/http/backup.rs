@@ -77,6 +77,28 @@ async fn the_page_warns_of_a_target_in_the_data_directory() {
     server.stop().await;
 }
 
+/// What is written below the mount point of a disk that is not mounted is no backup.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_gone_blocks_the_backup() {
+    let vault = tempfile::tempdir().unwrap();
+    let server = TestApp::start(&lent(&backup_settings(vault.path()))).await;
+    server.define().await;
+    wait_until_sent(&server).await;
+    let root = vault.path().join("vault");
+    std::fs::rename(&root, vault.path().join("elsewhere")).unwrap();
+    server.ingest("ADD", &json!([{"name": "P-1"}])).await.expect(200);
+    let cause = until_some("the backup is blocked", async || {
+        let backup = server.read("/api/v1/status").await["backup"].take();
+        (backup["state"] == "blocked").then(|| backup["cause"].string())
+    })
+    .await;
+    assert!(cause.contains("has no folder `vault`"), "{cause}");
+    assert!(!root.exists());
+    let tested = server.post_empty("/api/v1/targets/vault/test").await.expect(200).json();
+    assert_eq!((&tested["ok"], &tested["causedBy"]), (&json!(false), &json!("bucket")), "{tested}");
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_takeover_begins_a_new_era() {
     let vault = tempfile::tempdir().unwrap();

@@ -202,7 +202,7 @@ pub fn parse_uri(text: &str) -> Result<NamedNode, GatewayError> {
     NamedNode::new(text).map_err(|error| {
         // An IRI has these characters only percent-encoded, and decoding a query decodes them.
         let is_decoded = text.contains(|c: char| c <= ' ' || "<>\"{}|\\^`".contains(c));
-        let hint = if is_decoded { "; in a query, write % as %25" } else { "" };
+        let hint = if is_decoded { "; in the query of a URL, write % as %25" } else { "" };
         GatewayError::new(ErrorClass::Malformed, format!("{text:?} is not an IRI: {error}{hint}"))
     })
 }

@@ -115,7 +115,7 @@ async fn errors_name_the_parameter() {
         ),
         ("orderBy=tags", 422, "cannot be ordered by tags"),
         ("orderBy=rating,serial", 422, "to order by; name only one field"),
-        ("uri=urn:p:L%201", 400, "in a query, write % as %25"),
+        ("uri=urn:p:L%201", 400, "in the query of a URL, write % as %25"),
         ("uri=urn:p:1&filter.serial=1", 400, "leave out filters and orderBy"),
         ("uri=urn:p:1&orderBy=serial", 400, "leave out filters and orderBy"),
         ("filters.serial=1", 400, "no query parameter"),

@@ -119,7 +119,7 @@ fn a_name_that_nothing_defines_is_shown_with_its_place() {
             "line 2, column 11: the prefix `v:` is not declared; add `PREFIX v: <IRI>`",
         ),
         (
-            format!("{prefix}start = {{ v:tag . ;\n w:tag [ 'x:y' _:a ] }}"),
+            format!("{prefix}start = {{ v:tag @_:a ;\n w:tag [ 'x:y' ] }}"),
             "line 3, column 2: the prefix `w:` is not declared",
         ),
         (

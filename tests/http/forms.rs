@@ -56,6 +56,39 @@ async fn a_name_that_is_taken_is_refused_by_the_form_of_each_kind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_form_of_a_deleted_definition_becomes_that_of_a_new_one() {
+    let server = TestApp::plain().await;
+    let config = "type: object\npath: Tank:.\nfields:\n  name: {type: string, path: <urn:name>}\n";
+    for (create, list, more) in [
+        (NEW, "/admin/namespaces", &[("uriBase", "https://plant.example/typed/")][..]),
+        ("/admin/new-group", "/admin/groups", &[("claimValues", "typed")]),
+        (
+            "/admin/business-objects/new",
+            "/admin/business-objects",
+            &[("config", config), ("validation", "off"), ("description", "typed")],
+        ),
+    ] {
+        let fields = [&[("name", "Tank")], more].concat();
+        let created = server.form(create, &fields).await.expect(303);
+        let (page, edit) = match created.header("location") {
+            to_list if to_list == list => (format!("{list}/Tank"), ""),
+            to_page => (to_page.to_owned(), "/edit"),
+        };
+        server.form(&format!("{page}/delete"), &[]).await.expect(303);
+        let sent = [&fields[..], &[("version", "1")]].concat();
+        let refused = server.form(&format!("{page}{edit}"), &sent).await.expect(409).text();
+        refused.has_all(&[
+            "Another user has deleted this",
+            &format!("action=\"{create}\""),
+            "name=\"name\" value=\"Tank\"",
+            "typed",
+        ]);
+        assert!(!refused.contains("name=\"version\""), "{refused}");
+        server.form(create, &fields).await.expect(303);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn errors_are_pages_for_browsers_and_problems_for_programs() {
     let server = TestApp::plain().await;
     let cookie = server.sign_in(Role::User);

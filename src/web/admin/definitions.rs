@@ -230,10 +230,16 @@ async fn save<K: DefinitionPages>(req: &Request, depot: &mut Depot) -> PageResul
             let next: &str = if K::SHOWS_LIST_AFTER_SAVING { K::PATH } else { &page };
             PageReply::redirect(next, words)
         }
-        Err(error) => {
-            let details = K::read_details(&view, name).await?;
-            show_form::<K>(view, Some(details), form, describe_refusal::<K>(error, false))
-        }
+        Err(error) => match K::read_details(&view, name).await {
+            Ok(details) => {
+                show_form::<K>(view, Some(details), form, describe_refusal::<K>(error, false))
+            }
+            Err(gone) if gone.class == ErrorClass::NotFound => {
+                let faults = FormErrors::from_error(deleted_error(K::KIND), &[]);
+                show_form::<K>(view, None, form.with_value("name", name), faults)
+            }
+            Err(error) => return Err(error.into()),
+        },
     })
 }
 
@@ -289,6 +295,16 @@ pub(super) fn taken_name_error(kind: DefinitionKind) -> GatewayError {
     let message = format!("this name is taken already; choose another one, or edit that {label}");
     let findings = vec![Finding::at_pointer("/name", message)];
     GatewayError::with_findings(ErrorClass::PreconditionFailed, NOT_SAVED, findings)
+}
+
+/// Returns the error of a form whose definition is deleted. The page then has the form of a new one, with what was typed.
+pub(super) fn deleted_error(kind: DefinitionKind) -> GatewayError {
+    let label = kind.label();
+    let detail = format!(
+        "Another user has deleted this {label} in the meantime. Your changes are not saved. Create it again, or copy what \
+         you want to keep."
+    );
+    GatewayError::new(ErrorClass::Conflict, detail)
 }
 
 /// Describes why a form was refused whose version is no longer the stored one. The form keeps its version, so that sending

@@ -1,7 +1,7 @@
 //! Creating and changing a Business Object.
 use super::business_objects::describe_updater;
 use super::check::{self, Checked};
-use super::definitions::taken_name_error;
+use super::definitions::{deleted_error, taken_name_error};
 use super::draft::{Draft, FIELDS};
 use super::form::{FormErrors, take_form};
 use super::frame::{Frame, PageReply, PageResult, Section};
@@ -204,30 +204,41 @@ pub(crate) async fn create_business_object(req: &mut Request, depot: &mut Depot)
 pub(crate) async fn save_business_object(req: &mut Request, depot: &mut Depot) -> PageResult {
     let form = take_form(depot);
     let (gateway, by) = (gateway(depot)?, caller(depot));
-    let mut there = find_business_object(&gateway, path_parameter(req, "id"))?;
+    let id = path_parameter(req, "id");
     let (only_checks, force) = (form.is_ticked("check"), form.is_ticked("force"));
     let if_match = form.if_match();
     let mut draft = Draft::from_form(&form);
     drop(form);
     let (mut refused, mut changed) = (None, None);
-    if !only_checks {
-        let replaced = Some(there.object.id.clone());
+    // Without it, somebody has deleted it since the form was loaded.
+    let mut there = gateway.catalogue.get(id);
+    if let Some(object) = there.as_ref().filter(|_| !only_checks) {
+        let replaced = Some(object.object.id.clone());
         let new = NewBusinessObject { new: draft.to_definition(), replaced, force };
         match save::<BusinessObjects>(&gateway, by, new, if_match.into()).await {
             Ok(put) => return Ok(redirect_saved(put.value(), "was saved")),
             Err(error) => {
-                there = find_business_object(&gateway, path_parameter(req, "id"))?;
-                if error.class == ErrorClass::PreconditionFailed {
-                    changed = Some(Changed::compare(&gateway, by, &there.object, &draft));
-                    draft.version = Some(there.object.version);
+                there = gateway.catalogue.get(id);
+                if let Some(now) = &there
+                    && error.class == ErrorClass::PreconditionFailed
+                {
+                    changed = Some(Changed::compare(&gateway, by, &now.object, &draft));
+                    draft.version = Some(now.object.version);
                 }
                 refused = Some(error);
             }
         }
     }
-    let check = DraftCheck::run(&gateway, by, &draft).await?;
-    let frame = frame_for_existing(req, depot, &there.object);
-    let page = Editor::for_existing(frame, &there.object, draft, check);
+    let page = if let Some(there) = there {
+        let check = DraftCheck::run(&gateway, by, &draft).await?;
+        let frame = frame_for_existing(req, depot, &there.object);
+        Editor::for_existing(frame, &there.object, draft, check)
+    } else {
+        refused = Some(deleted_error(DefinitionKind::BusinessObject));
+        let draft = Draft { id: String::new(), version: None, ..draft };
+        let check = DraftCheck::run(&gateway, by, &draft).await?;
+        Editor::for_new(Frame::new(req, depot, Section::BusinessObjects), draft, check)
+    };
     Ok(show_again(Editor { changed, ..page }, refused))
 }
 

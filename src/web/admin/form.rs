@@ -29,6 +29,12 @@ impl Form {
         Self(given.collect())
     }
 
+    /// Returns the form with this value in a field.
+    pub(super) fn with_value(mut self, name: &str, value: &str) -> Self {
+        self.0.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
     /// Returns a field with `\n` as line ends; browsers send `\r\n`.
     pub(super) fn text(&self, name: &str) -> String {
         self.0.get(name).map(|text| text.replace("\r\n", "\n")).unwrap_or_default()

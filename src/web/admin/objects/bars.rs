@@ -15,6 +15,7 @@ use penstock_resources::view::ViewFilter;
 use penstock_service::objects::{
     Histogram, HistogramBar, read_distribution, read_facets, read_histogram,
 };
+use std::collections::HashMap;
 
 /// The number of labels below the bars.
 const TICKS: usize = 5;
@@ -105,9 +106,9 @@ async fn draw_histogram(request: &PartRequest, time: &str) -> Result<Content, Pr
             let begins = bars.iter().map(|bar| bar.period.begin.clone());
             let last = bars.iter().next_back().map(|bar| bar.period.end.clone());
             let limits = begins.chain(last).collect();
-            let bars = bars.into_iter();
-            let bars =
-                bars.map(|HistogramBar { period, count }| (format_period(&period.name), count));
+            let names = bars.iter().map(|bar| bar.period.name.as_str());
+            let labels = format_periods(names).into_iter();
+            let bars = labels.zip(bars).map(|(label, HistogramBar { count, .. })| (label, count));
             let heading = format!("Objects per {unit}, by {time}");
             let what = "objects";
             let counted = Counted { heading, what, bars: bars.collect(), limits, without };
@@ -227,8 +228,27 @@ fn choose_ticks(bars: &[(String, u64)]) -> [String; TICKS] {
     })
 }
 
+/// Returns the names of the periods of an axis as labels. In the hour that the end of daylight saving time repeats, a label
+/// has the offset.
+pub(super) fn format_periods<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Vec<String> {
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for name in names.clone() {
+        *counts.entry(format_period(name)).or_insert(0) += 1;
+    }
+    let label = |name: &str| {
+        let label = format_period(name);
+        let is_repeated = counts.get(&label).is_some_and(|count| *count > 1);
+        let offset = name.split_once('T').and_then(|(_, time)| time.get(5..));
+        match offset.filter(|_| is_repeated) {
+            Some(offset) => format!("{label} {offset}"),
+            None => label,
+        }
+    };
+    names.map(label).collect()
+}
+
 /// Returns the name of a period as a label: `2024-03-31 14:00` without the offset and the `T`.
-pub(super) fn format_period(name: &str) -> String {
+fn format_period(name: &str) -> String {
     match name.split_once('T') {
         Some((date, time)) => format!("{date} {}", time.get(..5).unwrap_or(time)),
         None => name.to_owned(),
@@ -253,5 +273,14 @@ mod tests {
     fn a_period_is_named_in_local_time() {
         assert_eq!(format_period("2024-03-31T14:00+02:00"), "2024-03-31 14:00");
         assert_eq!(format_period("2024-W13"), "2024-W13");
+    }
+
+    #[test]
+    fn the_labels_of_a_repeated_hour_have_the_offset() {
+        let names = ["2024-10-27T01:00+02:00", "2024-10-27T02:00+02:00", "2024-10-27T02:00+01:00"];
+        assert_eq!(
+            format_periods(names.into_iter()),
+            ["2024-10-27 01:00", "2024-10-27 02:00 +02:00", "2024-10-27 02:00 +01:00"]
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! The chart of a number over time: its least, average and greatest value in each period, or its average for each value of a
 //! field.
-use super::bars::format_period;
+use super::bars::format_periods;
 use super::parts::{PartRequest, explain, skip_if_busy};
 use super::scale::{Scale, format_average, parse_number};
 use super::state::State;
@@ -8,7 +8,7 @@ use crate::admin::words::{format_count, name_text};
 use askama::Template;
 use penstock_http::problem::Problem;
 use penstock_model::mapping::Property;
-use penstock_model::search::{AxisPeriod, find_search_property};
+use penstock_model::search::find_search_property;
 use penstock_resources::view::{ViewChart, ViewFilter};
 use penstock_service::objects::{
     Chart, ChartLine, ChartPoint, ChartRequest, find_labels, read_chart,
@@ -123,7 +123,8 @@ impl Drawer<'_> {
         if is_single {
             heads = ["Least", "Average", "Greatest"].map(str::to_owned).to_vec();
         }
-        let rows = periods.iter().enumerate().filter_map(|(at, period)| {
+        let names = format_periods(periods.iter().map(|period| period.name.as_str()));
+        let rows = names.iter().enumerate().filter_map(|(at, name)| {
             let points: Vec<Option<&ChartPoint>> =
                 lines.iter().map(|line| line.points.get(at)?.as_ref()).collect();
             if points.iter().all(Option::is_none) {
@@ -140,13 +141,11 @@ impl Drawer<'_> {
                     .map(Option::unwrap_or_default)
                     .collect(),
             };
-            Some((format_period(&period.name), numbers))
+            Some((name.clone(), numbers))
         });
         let what = if is_single { "least, average and greatest" } else { "average" };
         let heading = format!("{number} per {unit}: {what}");
-        let tick = |period: Option<&AxisPeriod>| {
-            period.map(|period| format_period(&period.name)).unwrap_or_default()
-        };
+        let tick = |name: Option<&String>| name.cloned().unwrap_or_default();
         Drawing {
             words: format!(
                 "{heading}; between {} and {}; {}",
@@ -157,7 +156,7 @@ impl Drawer<'_> {
             heading,
             width: STEP * f64::from(u32::try_from(periods.len()).unwrap_or(u32::MAX)),
             axis: [1.0, 0.5, 0.0].map(|share| scale.label(share)),
-            ticks: [tick(periods.first()), tick(periods.last())],
+            ticks: [tick(names.first()), tick(names.last())],
             area,
             heads,
             rows: rows.collect(),
@@ -251,6 +250,7 @@ mod tests {
     use super::*;
     use penstock_base::time_zone::Zone;
     use penstock_model::mapping::compile;
+    use penstock_model::search::AxisPeriod;
 
     fn chart(lines: &[(Option<&str>, &[Option<&str>])]) -> Chart {
         let period = |day: usize| AxisPeriod {

@@ -77,7 +77,8 @@ struct List {
 struct TargetQueue {
     target: Target,
     rows: Vec<Row>,
-    more: usize,
+    /// The exports of the queue behind those that were read, in words; empty without any.
+    more: String,
 }
 
 /// One row of a list: the position in the queue, from 1, or 0 in other lists; and the export.
@@ -196,13 +197,26 @@ async fn list_queues(
             continue;
         }
         let (entries, total) = exports::list_queue(gateway, &target.name, MAX_QUEUE_ROWS).await?;
-        let more = total.saturating_sub(entries.len());
+        let more =
+            describe_more(total.saturating_sub(entries.len()), filter.business_object.is_some());
         let rows: Vec<_> = (1..).zip(entries).filter(|(_, entry)| filter.is_match(entry)).collect();
-        if !rows.is_empty() || more > 0 {
+        if !rows.is_empty() || !more.is_empty() {
             lines.push(TargetQueue { target: target.clone(), rows, more });
         }
     }
     Ok(lines)
+}
+
+/// Describes the exports of a queue behind those that were read: a filter has not seen them.
+fn describe_more(more: usize, is_filtered: bool) -> String {
+    match more {
+        0 => String::new(),
+        more if is_filtered => format!(
+            "Only the first {MAX_QUEUE_ROWS} exports of the queue were searched; {} behind them.",
+            words::format_count(more as u64, "more export is", "more exports are")
+        ),
+        more => format!("and {more} more"),
+    }
 }
 
 /// Shows one export.
@@ -282,5 +296,20 @@ impl ActionForm {
             Err(error) if error.class == ErrorClass::NotFound => Err(error.into()),
             Err(error) => Ok(PageReply::redirect_with_error(page, error.detail)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exports_behind_those_that_were_read_are_counted_as_not_searched() {
+        assert_eq!(describe_more(0, true), "");
+        assert_eq!(describe_more(7, false), "and 7 more");
+        assert_eq!(
+            describe_more(7, true),
+            "Only the first 100 exports of the queue were searched; 7 more exports are behind them."
+        );
     }
 }

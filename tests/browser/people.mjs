@@ -84,6 +84,8 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole('button', { name: 'Show' }).click();
     await page.getByRole('cell', { name: email }).waitFor();
     await counted(page.getByRole('rowheader', { name: 'account.created' }), 0);
+    // Each kind of definition can be chosen.
+    for (const kind of ['shapes-graph', 'group', 'view', 'change']) await page.getByLabel('Event').selectOption(kind);
 
     // A key is shown once, and works until it is revoked.
     await page.goto(`${gateway}/admin/keys`);

@@ -17,7 +17,7 @@ use salvo::{Depot, Request, handler};
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;
 /// The choices of the filter.
-const KINDS: [(&str, &str); 15] = [
+const KINDS: [(&str, &str); 19] = [
     ("", "Everything"),
     ("sign-in", "Sign-ins, including refused ones"),
     ("sign-in.refused", "Refused sign-ins"),
@@ -33,6 +33,10 @@ const KINDS: [(&str, &str); 15] = [
     ("data", "Backups, dumps, loads and restores"),
     ("business-object", "Business Objects: all changes"),
     ("namespace", "Namespaces: all changes"),
+    ("shapes-graph", "Shapes graphs: all changes"),
+    ("group", "Groups: all changes"),
+    ("view", "Saved views: all changes"),
+    ("change", "Changes under review: all steps"),
 ];
 
 #[derive(Template)]

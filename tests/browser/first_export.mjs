@@ -187,6 +187,11 @@ for (const [name, script] of [['Pump', true], ['Fan', false]]) {
     await page.getByRole('button', { name: 'Run' }).click();
     await page.locator('#result', { hasText: '"errors"' }).waitFor();
     if (script) {
+      const busy = { status: 503, contentType: 'application/problem+json', body: '{"detail":"busy"}' };
+      await page.route('**/graphql', (route) => route.fulfill(busy), { times: 1 });
+      await page.getByRole('button', { name: 'Run' }).click();
+      await page.getByText('The gateway answered with status 503').waitFor();
+      await page.locator('#result', { hasText: '"detail": "busy"' }).waitFor();
       await page.getByText('Types and fields').click();
       await page.locator('#sdl pre', { hasText: 'type Query' }).waitFor();
       await accessible(page, 'the query page');

@@ -34,7 +34,10 @@ async function runQuery() {
     const text = await answer.text();
     result.textContent = formatJson(text);
     const faults = /"errors":/.test(text) ? ', with errors' : '';
-    statusLine.textContent = answer.status === 401 ? 'Your session has ended; sign in again.' : `Completed in ${Math.round(performance.now() - begun)} ms${faults}.`;
+    // 400 is the answer to a query with errors.
+    if (answer.ok || answer.status === 400) statusLine.textContent = `Completed in ${Math.round(performance.now() - begun)} ms${faults}.`;
+    else if (answer.status === 401) statusLine.textContent = 'Your session has ended; sign in again.';
+    else statusLine.textContent = `The gateway answered with status ${answer.status}; the query was not completed.`;
   } catch (error) {
     if (error.name !== 'AbortError') statusLine.textContent = 'The gateway does not respond.';
   }

@@ -57,6 +57,15 @@ await browse({}, async (page, context) => {
   await context.setOffline(false);
   await refresh();
   await counted(page.locator('#stale'), 0);
+  // A stream of events that was refused begins again.
+  const events = (status) => page.waitForResponse((answer) => answer.url().includes('/api/v1/events') && answer.status() === status);
+  await page.route(/\/api\/v1\/events/, (route) => route.fulfill({ status: 503, body: '' }), { times: 1 });
+  const refused = events(503);
+  await page.reload();
+  await refused;
+  const begun = events(200);
+  await refresh();
+  await begun;
 });
 
 await browse({}, async (page) => {

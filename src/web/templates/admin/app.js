@@ -33,6 +33,7 @@ function refreshOnEvents(elements) {
       }
       current = last;
       showStale('');
+      listen();
       setTabStops();
     } catch {
       showStale('The gateway does not respond.');
@@ -88,11 +89,16 @@ function refreshOnEvents(elements) {
   }
 
   const types = new Set(elements.flatMap((id) => document.getElementById(id).dataset.live.split(',')));
-  if (types.size && document.querySelector('main [data-live]')) {
-    const events = new EventSource(`${prefix}/api/v1/events?types=${[...types].join(',')}`);
+  let events = null;
+  // A stream stays closed after a refusal, and on a page that the browser has kept, until the next refresh.
+  function listen() {
+    if (hasLeft || !types.size || !document.querySelector('main [data-live]') || (events && events.readyState !== EventSource.CLOSED)) return;
+    events = new EventSource(`${prefix}/api/v1/events?types=${[...types].join(',')}`);
     for (const type of [...types, 'penstock.events.lost']) events.addEventListener(type, refreshSoon);
-    addEventListener('pagehide', () => events.close());
   }
+  listen();
+  addEventListener('pagehide', () => events?.close());
+  addEventListener('pageshow', (event) => { if (event.persisted) refreshSoon(); });
   const clock = setInterval(() => { if (Date.now() - last >= MAX_INTERVAL) refreshSoon(); }, MAX_INTERVAL / 3);
   document.addEventListener('visibilitychange', refreshSoon);
 }

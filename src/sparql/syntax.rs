@@ -383,6 +383,11 @@ pub(crate) fn to_error(text: &str, error: &SparqlSyntaxError, kind: RequestKind)
         let start = start + (rest.len() - rest.trim_start().len());
         return syntax_error(text, start, describe_invalid(text, start, kind));
     }
+    // What the parser refuses after it has read it has a reason in words.
+    let is_reason = |word: &&&str| word.contains(' ') && !word.starts_with(['"', '[']);
+    if let Some(reason) = others.iter().find(is_reason) {
+        return syntax_error(text, at, (*reason).to_owned());
+    }
     let names = name_expected(others);
     let finding = if names.is_empty() {
         describe_invalid(text, at, kind)
@@ -509,6 +514,7 @@ mod tests {
             ("SELECT * { FILTER(foo > 1) }", 1, 19, "`foo > 1) }`"),
             ("PREFIX a: <http://a.example/vocabulary/>\nSELEC", 2, 1, "`SELEC`"),
             ("SELECT * { ?ä ?ö ?ü FILTR(?ä) }", 1, 21, "`FILTR(?ä) }`"),
+            ("SELECT * { ?s <relative> ?o }", 1, 25, "column 25: IRI parsing failed"),
             ("", 1, 1, "ends too early"),
         ] {
             let parsed = run_in_query_thread(|| Query::parse(text, &DatasetParameters::default()));

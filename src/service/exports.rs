@@ -425,6 +425,9 @@ mod tests {
                 collect_matches(entries, is_match, |entry| entry.id.as_str(), limit, max_read);
             let found = found.unwrap();
             assert!(found.items.len() <= limit);
+            if let (Some(next), Some(last)) = (&found.next, found.items.get(limit - 1)) {
+                assert_eq!(*next, last.id, "the cursor of a full page names its last entry");
+            }
             ids.extend(found.items.iter().map(|entry| entry.id.parse::<usize>().unwrap()));
             start = found.next.map(|id| id.parse::<usize>().unwrap() + 1);
             pages += 1;

@@ -1,4 +1,4 @@
-//! Pages of lists from which only some entries are wanted, such as those that the caller may see.
+//! Pages of the wanted entries of a list, such as the ones that the caller may see.
 use penstock_base::error::GatewayError;
 
 /// The maximum number of entries that are read for a page of an API key for certain Business Objects.
@@ -30,7 +30,9 @@ pub(crate) fn collect_matches<T>(
         let is_wanted = is_match(&entry);
         if read_count == max_read || is_wanted && items.len() == limit {
             let last = items.last().map(|last| id_of(last).to_owned());
-            return Ok(FoundPage { next: skipped.or(last), items });
+            // The entries after the last of a full page are read again, so that its cursor names none that is not wanted.
+            let next = if items.len() == limit { last } else { skipped.or(last) };
+            return Ok(FoundPage { items, next });
         }
         if is_wanted {
             skipped = None;

@@ -111,6 +111,7 @@ pub fn parse_message(
         Ok(())
     };
     let one = reader::read_text(decode_utf8(text)?, nesting, |cursor, text| {
+        cursor.remedy_for_objects = "send several objects as an array";
         if cursor.peek() != Some(b'[') {
             return ElementReader(cursor).deserialize(text).map(Some);
         }

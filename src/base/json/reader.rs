@@ -178,10 +178,15 @@ impl<'de> TextCursor<'de> {
         let text = self.text;
         let before = text.get(..text.floor_char_boundary(at)).unwrap_or_default();
         let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '+' | '-' | '.');
-        let rest = text.get(before.trim_end_matches(is_of_word).len()..).unwrap_or_default();
+        let start = match message {
+            // The word before is the value, or its end.
+            "trailing characters" => before.len(),
+            _ => before.trim_end_matches(is_of_word).len(),
+        };
+        let rest = text.get(start..).unwrap_or_default();
         let length = rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}'));
-        let length = length.unwrap_or(rest.len()).max(1);
-        let excerpt = rest.get(..length).unwrap_or_default();
+        let first = rest.chars().next().map_or(0, char::len_utf8);
+        let excerpt = rest.get(..length.unwrap_or(rest.len()).max(first)).unwrap_or_default();
         let excerpt: String = excerpt.chars().take(MAX_EXCERPT_CHARS).collect();
         let word = excerpt.trim_start_matches(['+', '-']).to_ascii_lowercase();
         match message {

@@ -200,6 +200,8 @@ fn truncated_text_is_refused() {
 fn text_similar_to_json_is_refused_at_its_place() {
     assert_malformed("\u{feff}{}", 1, 1, "byte order mark");
     assert_malformed("{} x", 1, 4, "\"x\" follows the end of the JSON; remove it");
+    assert_malformed("12kg", 1, 3, "\"kg\" follows the end of the JSON; remove it");
+    assert_malformed("[\u{a0}1]", 1, 2, r#"a JSON value is expected, not "\u{a0}""#);
     assert_malformed("[1,]", 1, 4, "trailing comma");
     assert_malformed("[1,,[2]]", 1, 4, "a JSON value is expected, not \",\"");
     assert_malformed("[,{}]", 1, 2, "a JSON value is expected");
@@ -342,6 +344,8 @@ fn data_twice_is_a_duplicate_and_errors_after_data_are_found() {
         malformed("{\"data\": []} {}").contains("column 14: \"{\" follows the end of the JSON")
     );
     assert!(malformed("{\"a\": 1}\n{\"a\": 2}\n").contains("use application/x-ndjson"));
+    let message = parse_message(b"{\"a\": 1}\n{\"a\": 2}\n", 9, 9).unwrap_err();
+    assert!(message.detail.ends_with("; send several objects as an array"), "{message}");
     assert!(malformed("{\"data\": [{}]").contains("cut short"));
     assert!(malformed("").contains("empty"));
     assert!(malformed("[1, 2").contains("cut short"));

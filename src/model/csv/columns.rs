@@ -514,7 +514,7 @@ fn objects_error(name: &str, property: &Property) -> FieldError<'static, 'static
 fn describe_unknown(shape: &Shape, name: &str) -> String {
     let named = shape.fields.iter().filter(|field| !field.is_nameless());
     let known: Vec<&str> = named.map(|field| field.name.as_str()).collect();
-    describe_unknown_field(name, "", &known)
+    describe_unknown_field(name, "", &known, true)
 }
 
 /// Suggests another delimiter if the only name of the header has one.

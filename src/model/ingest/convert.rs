@@ -130,6 +130,7 @@ impl Converter<'_> {
         level: Level<'m>,
         members: Vec<(String, Json)>,
     ) {
+        let is_only_member = members.len() == 1;
         for (name, value) in members {
             self.with_pointer(&name, |here| match level.find(&name) {
                 Some(Entry::Field(place, Field { kind: FieldKind::Property(property), .. })) => {
@@ -138,7 +139,12 @@ impl Converter<'_> {
                 Some(Entry::Field(..)) => here.convert_id(node, value),
                 Some(Entry::Group(inner)) => here.convert_group(node, inner, value),
                 None if level.is_object() && name == "uri" => here.convert_id(node, value),
-                None => here.report_unknown(&node.shape.namespace, level, (name.as_str(), &value)),
+                None => {
+                    let is_wrapper = is_only_member
+                        && name == "data"
+                        && matches!(value, Json::Array(_) | Json::Object(_));
+                    here.report_unknown(&node.shape.namespace, level, &name, is_wrapper);
+                }
             });
         }
     }
@@ -156,7 +162,8 @@ impl Converter<'_> {
         }
     }
 
-    fn report_unknown(&mut self, namespace: &str, level: Level<'_>, (name, value): (&str, &Json)) {
+    /// `is_wrapper` is whether it is perhaps a `data` around the object.
+    fn report_unknown(&mut self, namespace: &str, level: Level<'_>, name: &str, is_wrapper: bool) {
         if let Some(ignored) = &mut self.ignored_fields {
             if ignored.add(namespace, name) {
                 let name = quote_excerpt(name);
@@ -165,12 +172,7 @@ impl Converter<'_> {
             }
             return;
         }
-        // A message can take a while: it looks for a similar name.
-        if self.findings.is_full() {
-            return;
-        }
-        let is_wrapped = name == "data" && matches!(value, Json::Array(_) | Json::Object(_));
-        if is_wrapped && level.is_object() {
+        if is_wrapper && level.is_object() {
             self.report_invalid(
                 "the mapping has no field \"data\"; send the object without `data` around it",
             );
@@ -178,7 +180,8 @@ impl Converter<'_> {
         }
         let known: Vec<&str> = level.entries().map(|(name, _)| name).collect();
         let place = if level.is_object() { "" } else { " in this group" };
-        self.report_invalid(describe_unknown_field(name, place, &known));
+        let suggests = self.findings.may_suggest();
+        self.report_invalid(describe_unknown_field(name, place, &known, suggests));
     }
 
     fn convert_property<'m>(

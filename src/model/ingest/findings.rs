@@ -5,6 +5,10 @@ use penstock_base::nearest::find_nearest;
 /// The maximum number of findings in one answer. A request that reaches it is not read further.
 pub(super) const MAX_FINDINGS: usize = 100;
 
+/// The maximum number of unknown names of a request for which a similar one is looked for, which takes a while. A request
+/// that skips objects with errors can have any number of unknown names.
+const MAX_SUGGESTIONS: usize = 1000;
+
 /// The findings so far: values that do not fit the mapping, and values that contradict the stored data.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
@@ -12,6 +16,8 @@ pub(super) struct Findings {
     pub(super) record_line: Option<u64>,
     invalid: Vec<Finding>,
     conflicts: Vec<Finding>,
+    /// The number of suggestions so far.
+    suggestions: usize,
 }
 
 impl Findings {
@@ -56,6 +62,15 @@ impl Findings {
         self.invalid.len() + self.conflicts.len()
     }
 
+    /// Returns whether the next error may suggest a name, and counts it.
+    pub(super) fn may_suggest(&mut self) -> bool {
+        if self.is_full() || self.suggestions == MAX_SUGGESTIONS {
+            return false;
+        }
+        self.suggestions += 1;
+        true
+    }
+
     /// Returns whether the list of invalid values is full.
     pub(super) fn is_full(&self) -> bool {
         self.invalid.len() >= MAX_FINDINGS
@@ -78,11 +93,17 @@ impl Findings {
     }
 }
 
-/// Describes a field that the mapping does not have at `place`, with the name that was probably meant, or else with those
-/// that there are.
-pub(crate) fn describe_unknown_field(name: &str, place: &str, known: &[&str]) -> String {
+/// Describes a field that the mapping does not have at `place`: with the name that was probably meant if it `suggests` one,
+/// or else with the known names.
+pub(crate) fn describe_unknown_field(
+    name: &str,
+    place: &str,
+    known: &[&str],
+    suggests: bool,
+) -> String {
     const MAX_SHOWN: usize = 20;
-    let hint = if let Some(near) = find_nearest(name, known.iter().copied()) {
+    let near = suggests.then(|| find_nearest(name, known.iter().copied())).flatten();
+    let hint = if let Some(near) = near {
         format!("did you mean {near:?}?")
     } else {
         let (shown, others) = known.split_at(known.len().min(MAX_SHOWN));

@@ -38,6 +38,12 @@ fn an_unknown_field_is_answered_with_the_one_that_was_meant_or_all_there_are() {
     let far = refused(r#"{"pressure": "a"}"#);
     assert!(far.contains("; it has field00, field01, "), "{far}");
     assert!(far.ends_with("field18, field19 and 5 more"), "{far}");
+    // Looking for a similar name takes a while, so a request that skips objects does so for 1,000 of them.
+    let answer = fixture.skip(Mode::Add, &vec![r#"{"field24x": "a"}"#; 1001].join(",")).unwrap();
+    let messages = answer.rejected.iter().map(|rejected| rejected.errors[0].message.as_str());
+    let messages: Vec<&str> = messages.collect();
+    assert!(messages[999].ends_with("did you mean \"field24\"?"), "{}", messages[999]);
+    assert!(messages[1000].ends_with("field19 and 5 more"), "{}", messages[1000]);
 }
 
 #[test]
@@ -49,8 +55,10 @@ fn an_object_in_data_of_its_own_is_to_be_sent_without_it() {
     assert_eq!(pointers(&wrapped), ["/data/0/data"]);
     let message = "send the object without `data` around it";
     assert!(wrapped.detail.ends_with(message), "{wrapped}");
-    let text = fixture.send(Mode::Add, r#"{"data": "a"}"#).unwrap_err();
-    assert!(!text.detail.contains(message), "{text}");
+    for other in [r#"{"data": "a"}"#, r#"{"name": "a", "data": {"weight": 1}}"#] {
+        let text = fixture.send(Mode::Add, other).unwrap_err();
+        assert!(!text.detail.contains(message), "{text}");
+    }
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl From<IfMatch> for Preconditions {
 }
 
 /// Returns the version that follows `before`, or that of something new. A client that has read a version must not overwrite
-/// another content by its `ETag`. So in a restored store it is above all versions that the backup does not have, and that of
+/// another content by its `ETag`. So in a restored store it is above all versions that the backup does not have. That of
 /// something new is above those of the names that were freed ([`free_name`]).
 ///
 /// # Errors

@@ -37,7 +37,8 @@ pub struct ManagedDefinition {
 
 impl ManagedDefinition {
     /// Returns whether the stored definition with this fingerprint is the one that the file was applied to, perhaps changed
-    /// since. Otherwise that one was deleted, and another one created under its name. Of a namespace nobody can tell.
+    /// since. Otherwise that one was deleted, and another one created under its name. A namespace does not show which of both
+    /// it is.
     pub fn is_record_of(&self, fingerprint: &str) -> bool {
         // Behind the space is the version, before it what stays the same. Namespaces have no space.
         match (self.fingerprint.rsplit_once(' '), fingerprint.rsplit_once(' ')) {

@@ -540,7 +540,7 @@ pub fn check_untouched(
 }
 
 /// Checks that an ingestion touches no other Business Object that requires a review. Returns their names if `bypass` of the
-/// request overrides the check. Those that cannot be checked within `time` count as touched.
+/// request overrides the check. A Business Object that cannot be checked within `time` counts as touched.
 ///
 /// # Errors
 /// `ErrorClass::Conflict` with the name of the first one, if the credential of the request may know it.

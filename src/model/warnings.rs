@@ -179,8 +179,8 @@ impl<'k> WarningContext<'k> {
     }
 }
 
-/// Returns the warnings that depend on namespaces. `created` are those created with the definition, in a dry run those that
-/// saving it would create. `default_base` returns the base of a namespace without one.
+/// Returns the warnings that depend on namespaces. `created` are the ones that saving the definition created, or in a
+/// dry run would create. `default_base` returns the base of a namespace without one.
 pub fn check_namespaces(
     read: &impl Read,
     context: &WarningContext<'_>,

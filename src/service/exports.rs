@@ -241,8 +241,8 @@ fn fits_mapping(level: Level<'_>, content: OpenedExport) -> bool {
     }
 }
 
-/// Returns whether members of an object, or of a group in it, may show another object: those that are JSON objects, but no
-/// groups, language maps or `json` values. Of these, one with a `uri` may show another object of an earlier mapping.
+/// Returns whether members of an object, or of a group in it, may show another object: JSON objects, but no groups,
+/// language maps or `json` values. Of these, one with a `uri` may show another object of an earlier mapping.
 fn may_show_others(level: Level<'_>, members: &Map<String, Value>) -> bool {
     let is_other = |_: &Map<String, Value>| true;
     let has_uri = |object: &Map<String, Value>| object.contains_key("uri");

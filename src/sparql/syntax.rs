@@ -404,7 +404,7 @@ fn is_keyword(word: &str) -> bool {
 
 /// Names what the parser expects. It has a name for each first character of a term; one name for the term is enough.
 fn name_expected(mut expected: Vec<&str>) -> Vec<&str> {
-    // If all of the first are expected, the name stands for them and for the others.
+    // If all of the first are expected, the name replaces them and the others.
     let terms: [(&[&str], &[&str], &str); 4] = [
         (&[r#""?""#, r#""$""#], &[], "a variable"),
         (&[r#""<""#, r#"":""#], &[r#""<<""#, r#""<<(""#], "an IRI"),

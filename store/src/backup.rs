@@ -81,7 +81,7 @@ impl ReadStore {
         let out = LendingWriter { out, slot: &slot, is_last: before.was_poisoned };
         let mut parts = PartWriter::begin(out, Path::new("the backup"), &id, before.format)?;
         let exact = inner.write_state(&mut parts, &before)?;
-        // Without commits meanwhile nothing is read: a frame whose sync failed may be lost.
+        // Without commits meanwhile it reads no frames: one whose sync failed may be lost.
         if exact > before.from {
             journal::replay_synced(&folder, &id, before.from, exact, &mut |_, payload| {
                 inner.check_may_continue(&before)?;

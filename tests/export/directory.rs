@@ -90,7 +90,7 @@ async fn a_folder_that_is_gone_is_missed_although_its_only_export_is_replayed() 
     assert_eq!((tested.ok, tested.caused_by), (false, Some(Cause::Bucket)), "{tested:?}");
 }
 
-/// Nothing is lost with a folder that has no export yet.
+/// A folder that has no export yet may be gone without a loss.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_without_exports_is_created() {
     let (plant, out) = (Plant::with_pumps(0..3, 5), tempfile::tempdir().unwrap());

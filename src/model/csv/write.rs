@@ -13,7 +13,7 @@ use penstock_rdf::number::NumberKey;
 
 /// What ends a record (RFC 4180).
 const RECORD_END: &[u8] = b"\r\n";
-/// The characters with which spreadsheets begin formulas, and those that some drop before a formula.
+/// The characters with which spreadsheets begin formulas, and the ones that some drop before a formula.
 const FORMULA_STARTS: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\n'];
 
 /// The maximum number of wrong names in `fields` that an error shows.

@@ -346,7 +346,7 @@ async fn a_key_follows_a_renamed_business_object_and_loses_a_deleted_one() {
     };
     let mut renamed = definition();
     renamed["name"] = json!("Machine");
-    server.put("/api/v1/business-objects/Pump", &renamed).await.expect(200);
+    let renamed = server.put("/api/v1/business-objects/Pump", &renamed).await.expect(200).json();
     ingest("Machine", json!({"name": "m"})).await.expect(200);
     ingest("Boiler", json!({"uri": "urn:boiler", "name": "b"})).await.expect(200);
 
@@ -359,10 +359,16 @@ async fn a_key_follows_a_renamed_business_object_and_loses_a_deleted_one() {
     let again = define_like_pumps(&server, "Boiler").await;
     assert_ne!(again["id"], boiler["id"]);
     ingest("Boiler", json!({"name": "b"})).await.problem(403);
+    let data = json!({"data": [{"name": "b"}]});
+    server.post("/api/v1/business-objects/Boiler", &data).await.expect(200);
 
     // Without any of its Business Objects the key is for none, never for all.
     server.delete("/api/v1/business-objects/Machine").await.expect(204);
     ingest("Boiler", json!({"name": "b"})).await.problem(403);
+    let own = [renamed["id"].clone(), boiler["id"].clone()];
+    let listed = caller.items("/api/v1/ingestions").await;
+    assert_eq!(listed.len(), 3, "{listed:?}");
+    assert!(listed.iter().all(|record| own.contains(&record["businessObject"])), "{listed:?}");
     let kept = server.read(&path).await;
     assert_eq!(kept["businessObjects"].list().len(), 2, "{kept}");
 }

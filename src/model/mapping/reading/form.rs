@@ -190,6 +190,9 @@ impl AcceptedForm {
         };
         match (self, other) {
             (Self::Unix(one), Self::Unix(other)) => one != other,
+            (Self::Booleans { yes, no }, Self::Booleans { yes: other_yes, no: other_no }) => {
+                share_value(yes, other_no) || share_value(no, other_yes)
+            }
             _ => separator(self).zip(separator(other)).is_some_and(|(one, other)| one != other),
         }
     }
@@ -234,6 +237,11 @@ impl fmt::Display for AcceptedForm {
             Self::Pattern(pattern) => write!(f, "{pattern:?}"),
         }
     }
+}
+
+/// Returns whether both lists have the same value.
+fn share_value(one: &[ListedValue], other: &[ListedValue]) -> bool {
+    one.iter().any(|one| other.iter().any(|other| one.is_same(other)))
 }
 
 impl FormName {

@@ -426,6 +426,8 @@ f: {type: number, path: <http://e/p>, accept: {decimal: ',', grp: '.'}}
 ! 4 64 `accept` has the key `grp`
 f: {type: boolean, path: <http://e/p>, accept: {true: [1], false: [1.0]}}
 ! 4 50 `accept` has 1 for true and for false
+f: {type: boolean, path: <http://e/p>, accept: [{true: [1]}, {false: [1.0]}]}
+! 4 64 `accept` has `{true: [1], false: []}` and `{true: [], false: [1.0]}`, which give the same value different
 f: {type: boolean, path: <http://e/p>, accept: {true: [false]}}
 ! 4 50 always accepted
 f: {type: dateTime, path: <http://e/p>, accept: '%d.%m.%Y'}

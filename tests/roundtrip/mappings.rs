@@ -69,8 +69,13 @@ fn shape(depth: u32) -> BoxedStrategy<Shape> {
                 let predicate = NamedNode::new_unchecked(format!("http://p/{namespace}/{index}"));
                 let codes = codes::for_value(&value, number);
                 let is_array = many && are_elements(&value);
-                let reading = readings::for_value(&value, is_array, number);
-                let reading = reading.filter(|_| codes.is_none());
+                let mut reading = readings::for_value(&value, is_array, number);
+                if codes.is_some()
+                    && let Some(reading) = &mut reading
+                {
+                    // What a field without codes accepts can be another code.
+                    reading.accept.clear();
+                }
                 let property = Property::new(predicate, value);
                 let property = Property { is_array, codes, reading, ..property };
                 let field = Field::new(name, FieldKind::Property(property));

@@ -182,7 +182,8 @@ fn rewrite_value(property: &Property, value: &mut Json, seed: &mut u64) {
         return rewrite(shape, value, seed);
     }
     let Some(reading) = &property.reading else { return };
-    if draw(seed, 4) == 0 {
+    // A code is written only as it is.
+    if property.codes.is_some() || draw(seed, 4) == 0 {
         return;
     }
     let written = match (&property.value, &*value) {

@@ -260,13 +260,20 @@ impl<O: Objects> Reader<O> {
             check.report(self.keys.era_folder(era), cause);
         }
         let widest = objects.list_widest(limit);
-        let mut position = None;
-        for segment in objects.segments.keys().filter(|(_, last)| *last <= limit) {
+        let (mut position, mut end) = (None, None);
+        let counting = objects
+            .segments
+            .keys()
+            .filter(|segment| segment.1 <= limit || widest.binary_search(segment).is_ok());
+        for segment in counting {
             let is_widest = widest.binary_search(segment).is_ok();
             let before = position.filter(|_| is_widest);
-            let mut frames = 0;
-            let read = self.read_segment(era, *segment, before, &mut |_, _, _| {
+            let (mut frames, mut at_limit) = (0, None);
+            let read = self.read_segment(era, *segment, before, &mut |sequence, _, checksum| {
                 frames += 1;
+                if sequence == limit {
+                    at_limit = Some((sequence, checksum));
+                }
                 Ok(())
             });
             match read {
@@ -275,6 +282,7 @@ impl<O: Objects> Reader<O> {
                     check.checked.frames += frames;
                     if is_widest {
                         position = Some((segment.1, checksum));
+                        end = end.or(at_limit);
                     }
                 }
                 Err(ReadError::Missing(key)) => {
@@ -294,7 +302,7 @@ impl<O: Objects> Reader<O> {
             check.show_progress();
         }
         if let Some(known) = known
-            && let Err(error) = self.check_end(&known.last, position)
+            && let Err(error) = self.check_end(&known.last, end)
         {
             check.report(self.keys.era_folder(era), error.detail);
         }

@@ -56,7 +56,7 @@ pub(super) fn highest_number(listing: &Listing, keys: &BackupKeys) -> u64 {
 impl EraObjects {
     /// Returns the segments that have the frames after `after` up to `to`, in order and without a gap. Of several that
     /// begin in time, the one that reaches furthest counts: a merged one has the frames of those that it replaces.
-    /// Segments that end after `limit` do not count.
+    /// Frames after `limit` do not count. A segment that has some of them is chosen only where no other one reaches `limit`.
     pub(super) fn cover(
         &self,
         after: u64,
@@ -73,7 +73,11 @@ impl EraObjects {
                     best = Some((*first, *last));
                 }
             }
-            let Some(segment) = best.filter(|(_, last)| *last > covered) else {
+            let across = || {
+                let mut across = self.list_across(limit);
+                across.find(|(first, _)| to <= limit && *first <= covered + 1)
+            };
+            let Some(segment) = best.filter(|(_, last)| *last > covered).or_else(across) else {
                 let next = segments.peek().map_or(to, |(first, _)| first - 1);
                 return Err(MissingFrames { from: covered + 1, to: next.min(to) });
             };
@@ -83,7 +87,15 @@ impl EraObjects {
         Ok(chosen)
     }
 
-    /// Returns the segments up to `limit` whose frames no other one has, in order.
+    /// Returns the segments that have this frame and later ones, in order. A restore of an earlier moment can end within a
+    /// segment, and what it continues ends there too.
+    fn list_across(&self, frame: u64) -> impl DoubleEndedIterator<Item = Segment> {
+        let segments = self.segments.keys().copied();
+        segments.filter(move |(first, last)| *first <= frame && frame < *last)
+    }
+
+    /// Returns the segments up to `limit` whose frames no other one has, in order. If none of them reaches `limit`, one that
+    /// has it and later frames is among them.
     pub(super) fn list_widest(&self, limit: u64) -> Vec<Segment> {
         let mut segments: Vec<Segment> =
             self.segments.keys().filter(|(_, last)| *last <= limit).copied().collect();
@@ -94,6 +106,10 @@ impl EraObjects {
             reached = reached.max(*last);
             is_new
         });
+        if reached < limit {
+            segments.extend(self.list_across(limit).next_back());
+            segments.sort_unstable();
+        }
         segments
     }
 
@@ -260,6 +276,9 @@ mod tests {
         assert_eq!(objects.find_path(20, 40), Ok((20, Vec::new())));
         assert_eq!(objects.find_path(35, 40), Err(Some(MissingFrames { from: 31, to: 31 })));
         assert_eq!(objects.find_path(30, 29), Err(Some(MissingFrames { from: 23, to: 30 })));
+        // A restore ended within a segment.
+        assert_eq!(objects.find_path(25, 25), Ok((20, vec![(10, 22), (23, 30)])));
+        assert_eq!(objects.list_widest(25), [(1, 4), (5, 9), (10, 22), (23, 30)]);
         assert_eq!(objects.find_path(4, 40), Err(None));
         assert_eq!(objects.list_leftovers(30), [keys().segment("000001-aaaaaaaaaaaaaaaa", 32, 40)]);
         let widest = [(1, 4), (5, 9), (10, 22), (23, 30), (32, 40)];

@@ -68,7 +68,7 @@ struct Chosen {
     key: Option<String>,
     /// The last commit that counts, as far as is known.
     end: Option<LastFrame>,
-    /// Segments that end after this sequence do not count.
+    /// Frames after this sequence do not count.
     limit: u64,
     /// The commit to restore.
     target: u64,
@@ -156,7 +156,7 @@ impl<O: Objects> Reader<O> {
             report(last.min(chosen.target));
         }
         if let Some(end) = &chosen.end {
-            self.check_end(end, position)?;
+            self.check_end(end, reached.map(|checksum| (chosen.target, checksum)))?;
         }
         let new = store.finish().map_err(|error| store_error(&error))?;
         let continued = Self::describe_continued(&chosen, &base, reached);
@@ -357,9 +357,10 @@ impl<O: Objects> Reader<O> {
         let limit = self.find_limit(head, era, eras)?;
         let base = objects.bases.range(..=limit).next_back().map_or(0, |(sequence, _)| *sequence);
         let mut target = base;
-        for (_, last) in objects.segments.keys().filter(|(_, last)| *last <= limit) {
-            if *last > target && objects.cover(base, *last, limit).is_ok() {
-                target = *last;
+        for (_, last) in objects.segments.keys().filter(|(first, _)| *first <= limit) {
+            let end = limit.min(*last);
+            if end > target && objects.cover(base, end, limit).is_ok() {
+                target = end;
             }
         }
         Ok(Chosen {
@@ -425,6 +426,9 @@ impl<O: Objects> Reader<O> {
         let mut next = None;
         for segment in segments.get(low.saturating_sub(1)..).unwrap_or_default().iter().take(2) {
             for point in self.read_points(&chosen.era, *segment)? {
+                if point.sequence > chosen.limit {
+                    break;
+                }
                 if point.time.timestamp().is_some_and(|time| time <= at) {
                     if best.as_ref().is_none_or(|best| best.sequence < point.sequence) {
                         best = Some(point);

@@ -1,7 +1,7 @@
 //! What repairs itself after a failure: files, heads and eras, and what a check and a restore say about what does not.
 use super::bucket::{Fault, MemoryBucket};
 use super::machine::{Action, GATEWAY, Machine, Running, request};
-use super::{filled, machine_with_lost_frames, restore};
+use super::{commit_hours_ago, filled, machine_with_lost_frames, restore};
 use crate::backup::head::{Continued, EraRecord, time_of_system};
 use crate::backup::keys::new_era_id;
 use crate::backup::objects::Point;
@@ -13,6 +13,7 @@ use crate::backup::ship::Phase;
 use crate::backup::state::{BackupFolder, Hole, LocalState};
 use crate::backup::worker::{ShipWorker, Step};
 use crate::delivery_loop::DeliveryQueue as _;
+use jiff::{SignedDuration, Timestamp};
 use penstock_base::error::ErrorClass;
 use penstock_store::SEQUENCE_JUMP;
 use std::path::Path;
@@ -555,4 +556,34 @@ fn a_restore_that_fails_after_its_takeover_continues_the_same_era() {
     new.begin();
     assert_eq!(new.reader().read_head().unwrap().unwrap().head.era, head.era);
     new.check_restore();
+}
+
+#[test]
+fn a_moment_within_a_segment_is_restored_again_before_the_new_era_has_a_base() {
+    let bucket = MemoryBucket::default();
+    let mut machine = filled(&bucket, &generate_key());
+    let era = machine.running().shipper.state.era.clone().unwrap().id;
+    // Without a link for hours, one segment has both commits.
+    let sequence = commit_hours_ago(&mut machine, 50, -1);
+    commit_hours_ago(&mut machine, 51, -3);
+    machine.ship();
+    let lost = tempfile::tempdir().unwrap();
+    let at = Timestamp::now() + SignedDuration::from_hours(2);
+    let moment = RestoreRequest { at: Some(at), ..request(lost.path(), false) };
+    let restored = machine.reader().restore(&moment, &mut |_| {}).unwrap();
+    assert_eq!(restored.restored.backup.sequence, sequence);
+
+    // That machine is lost too, before its first base.
+    let findings = check(&machine);
+    assert!(findings.is_empty(), "{findings:?}");
+    let dir = tempfile::tempdir().unwrap();
+    let again = machine.reader().restore(&request(dir.path(), false), &mut |_| {}).unwrap();
+    assert_eq!(again.restored.backup.sequence, sequence);
+    let mut new = Machine::in_dir(dir, &bucket, &machine.key);
+    new.begin();
+    // What the new era continues is the end of the one before.
+    let look = tempfile::tempdir().unwrap();
+    let earlier = RestoreRequest { era: Some(&era), ..request(look.path(), true) };
+    let looked = new.reader().restore(&earlier, &mut |_| {}).unwrap();
+    assert_eq!(looked.restored.backup.sequence, sequence);
 }

@@ -438,6 +438,9 @@ impl<O: Objects> Reader<O> {
                 }
             }
         }
+        if best.is_none() {
+            best = self.find_begin(&chosen.era, objects, at)?;
+        }
         let Some(best) = best else { return Ok(None) };
         warn_of_clock(Some(&best.time), warnings);
         if best.time.clock.is_none() {
@@ -445,6 +448,21 @@ impl<O: Objects> Reader<O> {
         }
         chosen.time = Some(best.time);
         Ok(Some(best.sequence))
+    }
+
+    /// Returns the moment at which an era began, if that was not later and a base has the state of then: without commits
+    /// since, no segment has a time.
+    fn find_begin(
+        &self,
+        era: &str,
+        objects: &EraObjects,
+        at: Timestamp,
+    ) -> Result<Option<Point>, GatewayError> {
+        let Some(record) = self.read_era(era)? else { return Ok(None) };
+        let LastFrame { sequence, time, .. } = record.begin;
+        let has_begun = time.timestamp().is_some_and(|begun| begun <= at);
+        let has_state = objects.bases.contains_key(&sequence);
+        Ok((has_begun && has_state).then_some(Point { sequence, time }))
     }
 
     fn read_points(&self, era: &str, (first, last): Segment) -> Result<Vec<Point>, ReadError> {

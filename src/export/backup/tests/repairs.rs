@@ -18,6 +18,7 @@ use penstock_base::error::ErrorClass;
 use penstock_store::SEQUENCE_JUMP;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Loses the head of the next era on its way: the requests before it read the head, list, and write `era.json`.
 const HEAD_LOST: [Fault; 4] = [Fault::None, Fault::None, Fault::None, Fault::Lost];
@@ -586,4 +587,21 @@ fn a_moment_within_a_segment_is_restored_again_before_the_new_era_has_a_base() {
     let earlier = RestoreRequest { era: Some(&era), ..request(look.path(), true) };
     let looked = new.reader().restore(&earlier, &mut |_| {}).unwrap();
     assert_eq!(looked.restored.backup.sequence, sequence);
+}
+
+#[test]
+fn a_moment_before_the_first_commit_of_an_era_is_restored_from_its_base() {
+    let bucket = MemoryBucket::default();
+    let mut machine = Machine::new(&bucket, &generate_key().identity);
+    machine.commit(1);
+    machine.begin();
+    let sequence = machine.running().store.newest_durable();
+    let at = Timestamp::now();
+    std::thread::sleep(Duration::from_millis(15));
+    machine.commit(2);
+    machine.ship();
+    let dir = tempfile::tempdir().unwrap();
+    let moment = RestoreRequest { at: Some(at), ..request(dir.path(), true) };
+    let restored = machine.reader().restore(&moment, &mut |_| {}).unwrap();
+    assert_eq!(restored.restored.backup.sequence, sequence);
 }

@@ -60,6 +60,9 @@ impl<O: Objects> Shipper<O> {
         }
         let mut eras = sort_by_era(&listing, &self.parts.keys);
         let Some(own) = self.state.era.clone() else { return Ok(()) };
+        if eras.keys().all(|era| *era == own.id) {
+            self.forget_hole(own.begin.sequence).await?;
+        }
         let objects = eras.entry(own.id.clone()).or_default();
         let Some(known) = self.known.clone().filter(|known| known.is_confirmed) else {
             return self.end_check();
@@ -113,6 +116,16 @@ impl<O: Objects> Shipper<O> {
         self.deletable = retention.list_deletable(&eras).into();
         self.deletable.extend(retention.list_old_probes(&listing, &self.parts.keys));
         Ok(())
+    }
+
+    /// Forgets a hole before `begin`, with which the oldest era in the bucket begins: no earlier state is left.
+    async fn forget_hole(&mut self, begin: u64) -> Result<(), DeliveryFailure> {
+        if self.state.hole.is_none_or(|hole| hole.to > begin) {
+            return Ok(());
+        }
+        self.state.hole = None;
+        self.parts.report_hole(None);
+        self.write_state().await
     }
 
     /// Deletes some of what the last check found, for at most an interval: after a day of small segments it is much, and

@@ -223,6 +223,14 @@ fn a_hole_ends_where_the_next_era_begins() {
     let begin = state.era.unwrap().begin.sequence;
     assert_eq!(state.hole, Some(Hole { from: sent + 1, to: begin }));
     machine.check_restore();
+    // As long as the era before it can be restored.
+    assert!(machine.step(&Action::Check));
+    assert!(machine.running().shipper.parts.report().hole.is_some());
+    bucket.advance(31 * 24);
+    assert!(machine.step(&Action::Check) && machine.step(&Action::Check));
+    assert_eq!(machine.running().shipper.parts.report().hole, None);
+    assert_eq!(BackupFolder::of(machine.dir.path()).read_state().unwrap().hole, None);
+    machine.check_restore();
 }
 
 #[test]

@@ -137,6 +137,15 @@ impl Budget {
         }
     }
 
+    /// As [`Self::check`], for a term of a quad that was counted when it was read: a short query returns what it reads.
+    pub(crate) fn check_term(&self) {
+        if self.short.is_none() {
+            return self.check();
+        }
+        self.check_memory();
+        self.check_time();
+    }
+
     /// Aborts beyond the limit of memory, and before a table that is full moves to a block of twice its size and would
     /// exceed the limit too far: the evaluator asks nothing before it allocates that block.
     fn check_memory(&self) {

@@ -156,7 +156,7 @@ impl<'s> Dataset<'s> {
 
     /// Returns the term of an internal form.
     pub(crate) fn decode(&self, term: &InternalTerm) -> Term {
-        self.budget.check();
+        self.budget.check_term();
         match term {
             InternalTerm::Stored(code) => unwrap(self.codes.decode_code(code)),
             InternalTerm::Computed(number) => {
@@ -466,7 +466,7 @@ impl<'s> QueryableDataset<'s> for &'s Dataset<'s> {
 
     fn externalize_term(&self, term: InternalTerm) -> Result<Term, Infallible> {
         if let Some(returned) = self.returned.borrow_mut().as_mut() {
-            self.budget.check();
+            self.budget.check_term();
             returned.push(term);
             return Ok(BlankNode::new_from_unique_id(0).into());
         }

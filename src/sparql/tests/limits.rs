@@ -57,6 +57,9 @@ fn a_request_ends_at_each_limit() {
 fn a_query_is_short_that_reads_and_returns_little() {
     let store = Fixture::with_plant(3_000);
     assert!(store.is_short("SELECT * { <http://example.com/pump/7> ?p ?o }"));
+    let values: Vec<_> = (0..30).map(|n| format!("<a:s> <a:p> {n}")).collect();
+    store.update(&format!("INSERT DATA {{ {} }}", values.join(" . "))).unwrap();
+    assert!(store.is_short("SELECT * { <a:s> ?p ?o }"), "it reads 30 quads");
     assert!(!store.is_short("SELECT * { ?s ?p ?o }"), "it reads 15,000 quads");
     assert!(!store.is_short("SELECT * { SERVICE <http://127.0.0.1:1/> { ?s ?p ?o } }"));
     let doublings: Vec<_> =

@@ -23,6 +23,7 @@ use penstock_rdf::number::check_float;
 use penstock_store::{CodeReader, CodedQuad, CodedQuads, Error, TermCode};
 use spareval::{ExpressionTerm, InternalQuad, QuerySolution, QueryableDataset};
 use spargebra::term::NamedNodePattern;
+use statistics::Estimates;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -48,6 +49,7 @@ pub(crate) struct Dataset<'s> {
     computed: RefCell<Computed>,
     /// The conditions of patterns, by their number.
     conditions: RefCell<Vec<Rc<Conditions>>>,
+    estimates: Estimates,
     number_types: OnceCell<[(Option<TermCode>, NumberType); 3]>,
     /// Whether expressions see the form of literals, see [`Self::keep_forms`].
     keeps_forms: Cell<bool>,
@@ -71,6 +73,7 @@ impl<'s> Dataset<'s> {
             delta: None,
             computed: RefCell::default(),
             conditions: RefCell::default(),
+            estimates: Estimates::default(),
             number_types: OnceCell::new(),
             keeps_forms: Cell::new(false),
         }

@@ -354,6 +354,20 @@ fn a_join_begins_where_all_of_its_steps_take_least() {
 }
 
 #[test]
+fn a_pattern_that_a_request_has_twice_is_estimated_once() {
+    let store = Fixture::with_plant(3_000);
+    let count_checks = |group: &str| {
+        let before = crate::budget::CHECKS.get();
+        store.plan(group);
+        crate::budget::CHECKS.get() - before
+    };
+    let group = "{ ?s :line ?l ; :next ?n ; :type :Pump }";
+    let once = count_checks(group);
+    let twice = count_checks(&format!("{group} UNION {group}"));
+    assert!(once > 300 && twice < once + 100, "{once}, {twice}");
+}
+
+#[test]
 fn triples_are_counted_once_in_all_forms_of_a_count() {
     let store = Fixture::with(
         "INSERT DATA { <a:s> <a:p> 1 , <a:x> . <a:x> <a:p> <a:x> .

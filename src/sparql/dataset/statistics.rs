@@ -5,7 +5,9 @@ use crate::ranges::ValueSet;
 use oxrdf::{NamedNode, Term};
 use penstock_store::TermCode;
 use spareval::QueryableDataset as _;
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// What a lookup takes that reads another block of the index, in rows.
 pub(crate) const FAR_LOOKUP: f64 = 4.0;
@@ -28,11 +30,29 @@ pub(crate) struct Statistics {
     pub(crate) is_by_subject: bool,
 }
 
+/// What was estimated for a request. Each estimate reads many blocks, and several patterns, and the reading of a pattern after
+/// its planning, need the same one.
+#[derive(Default)]
+pub(super) struct Estimates {
+    /// By subject, predicate and object.
+    patterns: RefCell<HashMap<[Option<InternalTerm>; 3], Rc<Statistics>>>,
+    /// The number of quads of a property, in one graph or in all.
+    properties: RefCell<HashMap<(TermCode, Option<TermCode>), f64>>,
+}
+
 impl Dataset<'_> {
     /// Estimates the quads that have these terms as subject, predicate and object.
-    pub(crate) fn estimate(&self, terms: [Option<Term>; 3]) -> Statistics {
-        let [subject, predicate, object] = terms.map(|term| term.map(|term| self.encode(term)));
-        let (subject, predicate, object) = (subject.as_ref(), predicate.as_ref(), object.as_ref());
+    pub(crate) fn estimate(&self, terms: [Option<Term>; 3]) -> Rc<Statistics> {
+        let terms = terms.map(|term| term.map(|term| self.encode(term)));
+        let known = self.estimates.patterns.borrow().get(&terms).cloned();
+        known.unwrap_or_else(|| {
+            let statistics = Rc::new(self.sample(terms.each_ref().map(Option::as_ref)));
+            self.estimates.patterns.borrow_mut().insert(terms, statistics.clone());
+            statistics
+        })
+    }
+
+    fn sample(&self, [subject, predicate, object]: [Option<&InternalTerm>; 3]) -> Statistics {
         let (mut sample, added) = self.scan(subject, predicate, object, None);
         let mut rows = to_float(added.len());
         if sample.is_some() {
@@ -135,15 +155,28 @@ impl Dataset<'_> {
 
     /// Estimates the number of quads of a property, in one graph or in all.
     pub(super) fn estimate_property(&self, property: &TermCode, graph: Option<&TermCode>) -> f64 {
-        to_float(unwrap(self.codes.estimate_count([None, Some(property), None, graph])))
+        let key = (property.clone(), graph.cloned());
+        let known = self.estimates.properties.borrow().get(&key).copied();
+        known.unwrap_or_else(|| {
+            let pattern = [None, Some(property), None, graph];
+            let quads = to_float(unwrap(self.codes.estimate_count(pattern)));
+            self.estimates.properties.borrow_mut().insert(key, quads);
+            quads
+        })
     }
 
     fn estimate_stored(&self, terms: [Option<&InternalTerm>; 3]) -> f64 {
-        let [subject, predicate, object] = terms.map(|term| match term {
+        let codes = terms.map(|term| match term {
             Some(InternalTerm::Stored(code)) => Some(code),
             _ => None,
         });
-        to_float(unwrap(self.codes.estimate_count([subject, predicate, object, None])))
+        match codes {
+            [None, Some(property), None] => self.estimate_property(property, None),
+            [subject, predicate, object] => {
+                let pattern = [subject, predicate, object, None];
+                to_float(unwrap(self.codes.estimate_count(pattern)))
+            }
+        }
     }
 }
 

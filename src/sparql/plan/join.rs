@@ -12,6 +12,7 @@ use spargebra::algebra::GraphPattern;
 use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
 use std::cell::OnceCell;
 use std::collections::HashSet;
+use std::rc::Rc;
 
 /// The maximum number of parts of one join. Each is one more level of the evaluation.
 const MAX_JOINED_PARTS: usize = 500;
@@ -53,7 +54,7 @@ struct JoinOrder {
 }
 
 enum PartKind {
-    Triple(TriplePattern, OnceCell<Statistics>),
+    Triple(TriplePattern, OnceCell<Rc<Statistics>>),
     /// A path; it can be evaluated for each row of what comes before it.
     Path(GraphPattern),
     /// Rows that are computed apart.
@@ -320,7 +321,7 @@ impl Planner<'_, '_> {
     fn find_statistics<'p>(
         &self,
         triple: &TriplePattern,
-        known: &'p OnceCell<Statistics>,
+        known: &'p OnceCell<Rc<Statistics>>,
     ) -> &'p Statistics {
         known.get_or_init(|| self.dataset.estimate(find_constants(triple)))
     }

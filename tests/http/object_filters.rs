@@ -141,6 +141,19 @@ async fn what_a_key_may_not_see_is_no_value() {
     let limited = server.with_key(Role::User, Some("Pump"));
     assert_eq!(find(&limited, query).await, Vec::<String>::new());
     assert_eq!(find(&limited, "filter.readings.unit=C").await, ["urn:p:1"]);
+    // Nor is it one in summaries, downloads and GraphQL.
+    let filter = "{readings: {unit: {eq: \"secret\"}}}";
+    let graphql =
+        json!({"query": format!("{{ pumpConnection(where: {filter}) {{ nodes {{ uri }} }} }}")});
+    for (caller, is_seen) in [(&*server, true), (&limited, false)] {
+        let summary = "/api/v1/business-objects/Pump/summary?group=readings.unit";
+        let summary = caller.read(summary).await;
+        assert_eq!(summary.to_string().contains("secret"), is_seen, "{summary}");
+        let lines = caller.page(&format!("{OBJECTS}?format=ndjson")).await;
+        assert_eq!(lines.contains("secret"), is_seen, "{lines}");
+        let found = caller.post("/graphql", &graphql).await.expect(200).json();
+        assert_eq!(found.to_string().contains("urn:p:4"), is_seen, "{found}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

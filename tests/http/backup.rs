@@ -79,6 +79,7 @@ async fn the_page_warns_of_a_target_in_the_data_directory() {
 
 /// What is written below the mount point of a disk that is not mounted is no backup.
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::disallowed_methods, reason = "the files need not outlive a power cut")]
 async fn a_folder_that_is_gone_blocks_the_backup() {
     let vault = tempfile::tempdir().unwrap();
     let server = TestApp::start(&lent(&backup_settings(vault.path()))).await;

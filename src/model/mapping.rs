@@ -76,6 +76,7 @@ pub use compile::compile;
 pub(crate) use document::find_inner;
 pub use document::{DocumentForm, Outer, Step};
 pub use example::build_example;
+use group::FieldGroup;
 pub use group::{Entry, Level};
 pub(crate) use kind::find_kind;
 pub use kind::{
@@ -182,8 +183,8 @@ pub enum KeyScope {
 pub struct Field {
     /// The name in the JSON. That of a field in a group begins with the names of the groups, with a dot after each.
     pub name: String,
-    /// Where in `name` the names of the groups around the field end, from the outermost.
-    group_ends: Box<[u16]>,
+    /// The groups around the field, from the outermost.
+    groups: Box<[FieldGroup]>,
     /// Whether it is no member of the JSON: the name of a member of a map, or its value.
     is_nameless: bool,
     /// What the field contains.
@@ -525,7 +526,8 @@ impl Shape {
                 *rdf_type = NamedNode::new_unchecked(iri);
             }
         }
-        for Field { name: _, group_ends: _, is_nameless: _, kind } in fields {
+        for Field { name: _, groups, is_nameless: _, kind } in fields {
+            groups.iter_mut().for_each(|group| group.rewrite_iris(rewrite));
             let FieldKind::Property(property) = kind else { continue };
             let Property {
                 predicate,

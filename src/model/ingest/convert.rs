@@ -153,11 +153,12 @@ impl Converter<'_> {
     fn convert_group<'m>(&mut self, node: &mut GivenObject<'m>, level: Level<'m>, value: Json) {
         match value {
             Json::Object(members) => self.convert_members(node, level, members),
-            Json::Null if self.null_clears => {
-                let cleared = |place| GivenField::new(place, Vec::new());
-                node.given.extend(level.places().map(cleared));
+            value if value == Json::Null || level.is_absent(&value) => {
+                if self.null_clears {
+                    let cleared = |place| GivenField::new(place, Vec::new());
+                    node.given.extend(level.places().map(cleared));
+                }
             }
-            Json::Null => {}
             other => self.report_invalid(describe_mismatch("an object", &other)),
         }
     }

@@ -3,9 +3,31 @@
 //! A group (`type: group`) is a JSON object without a node of its own: its fields belong to the object around it. So they are
 //! in the list of the fields of that object, one after the other. The name of each begins with the names of its groups, with
 //! a dot after each: `limits.low`. Only what reads or writes JSON needs to know the groups.
-use super::{Field, FieldKind, Shape};
+use super::reading::contains_value;
+use super::{Field, FieldKind, ListedValue, Shape};
 use penstock_base::json::{Json, push_pointer};
 use std::ops::Range;
+use std::sync::Arc;
+
+/// A group around a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FieldGroup {
+    /// Where in the name of the field the name of the group ends.
+    end: u16,
+    /// The values that mean no value in place of the group.
+    absent: Arc<[ListedValue]>,
+}
+
+impl FieldGroup {
+    /// Replaces the texts that are IRIs for which `rewrite` returns another one.
+    pub(super) fn rewrite_iris(&mut self, rewrite: &impl Fn(&str) -> Option<String>) {
+        let mut absent = self.absent.to_vec();
+        for listed in &mut absent {
+            listed.rewrite_iri(rewrite);
+        }
+        self.absent = absent.into();
+    }
+}
 
 /// The members of a JSON object: of an object, or of a group in it.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +98,18 @@ impl<'s> Level<'s> {
         self.first..self.first + self.fields.len()
     }
 
+    /// Returns whether a value that is written in place of the group means no value.
+    pub(crate) fn is_absent(self, json: &Json) -> bool {
+        contains_value(self.absent(), json)
+    }
+
+    /// Returns the values that mean no value in place of the group.
+    pub(super) fn absent(self) -> &'s [ListedValue] {
+        let depth = self.depth.checked_sub(1);
+        let group = depth.and_then(|depth| self.fields.first()?.groups.get(depth));
+        group.map_or(&[][..], |group| &*group.absent)
+    }
+
     /// Returns whether a sender must give a field of the level, or of a group in it.
     pub(super) fn has_required(self) -> bool {
         self.fields.iter().any(Field::must_be_given)
@@ -87,12 +121,11 @@ impl<'s> Level<'s> {
         let field = rest.first()?;
         let name = field.member_at(self.depth);
         let first = self.first + index;
-        if field.group_ends.len() <= self.depth {
+        if field.groups.len() <= self.depth {
             return Some((name, Entry::Field(first, field)));
         }
-        let is_inside = |field: &&Field| {
-            field.group_ends.len() > self.depth && field.member_at(self.depth) == name
-        };
+        let is_inside =
+            |field: &&Field| field.groups.len() > self.depth && field.member_at(self.depth) == name;
         let count = rest.iter().take_while(is_inside).count();
         let fields = rest.get(..count)?;
         Some((name, Entry::Group(Level { fields, first, depth: self.depth + 1 })))
@@ -102,34 +135,44 @@ impl<'s> Level<'s> {
 impl Field {
     /// Creates a field outside groups.
     pub fn new(name: impl Into<String>, kind: FieldKind) -> Self {
-        Self { name: name.into(), group_ends: Box::default(), is_nameless: false, kind }
+        Self { name: name.into(), groups: Box::default(), is_nameless: false, kind }
     }
 
     /// Puts the field, with the groups that it is in, into a group.
     #[must_use]
     pub fn in_group(self, group: &str) -> Self {
-        let shift = |end: &u16| usize::from(*end) + group.len() + 1;
-        let ends = std::iter::once(group.len()).chain(self.group_ends.iter().map(shift));
+        self.in_group_with_absent(group, &Arc::<[ListedValue]>::default())
+    }
+
+    /// As [`Self::in_group`], with the values that mean no value in place of the group.
+    #[must_use]
+    pub(super) fn in_group_with_absent(self, group: &str, absent: &Arc<[ListedValue]>) -> Self {
         // The compiler limits the length of a name.
-        let group_ends = ends.map(|end| u16::try_from(end).unwrap_or(u16::MAX)).collect();
-        Self { name: format!("{group}.{}", self.name), group_ends, ..self }
+        let to_end = |end: usize| u16::try_from(end).unwrap_or(u16::MAX);
+        let outer = FieldGroup { end: to_end(group.len()), absent: Arc::clone(absent) };
+        let shift = |inner: &FieldGroup| FieldGroup {
+            end: to_end(usize::from(inner.end) + group.len() + 1),
+            absent: Arc::clone(&inner.absent),
+        };
+        let groups = std::iter::once(outer).chain(self.groups.iter().map(shift)).collect();
+        Self { name: format!("{group}.{}", self.name), groups, ..self }
     }
 
     /// Returns whether the field is in a group.
     pub fn is_grouped(&self) -> bool {
-        !self.group_ends.is_empty()
+        !self.groups.is_empty()
     }
 
     /// Returns the names of the members that lead from the object to the value: those of the groups, then the field's own. A
     /// name or value of a member of a map has none.
     pub fn path(&self) -> impl DoubleEndedIterator<Item = &str> {
-        let count = if self.is_nameless { 0 } else { self.group_ends.len() + 1 };
+        let count = if self.is_nameless { 0 } else { self.groups.len() + 1 };
         (0..count).map(move |depth| self.member_at(depth))
     }
 
     /// Returns the name of the member at this depth: of a group, or of the field itself in the innermost one.
     fn member_at(&self, depth: usize) -> &str {
-        let end_at = |depth: usize| self.group_ends.get(depth).map(|end| usize::from(*end));
+        let end_at = |depth: usize| self.groups.get(depth).map(|group| usize::from(group.end));
         let begin = depth.checked_sub(1).and_then(end_at).map_or(0, |end| end + 1);
         self.name.get(begin..end_at(depth).unwrap_or(self.name.len())).unwrap_or_default()
     }

@@ -8,10 +8,10 @@ mod time;
 
 pub use form::{AcceptedForm, FormName, UnixUnit};
 pub use listed::ListedValue;
+pub(super) use listed::contains_value;
 pub(super) use time::{PatternError, check_pattern};
 
 use super::Kind;
-use listed::contains_value;
 use penstock_base::json::Json;
 use penstock_base::time_zone::Zone;
 

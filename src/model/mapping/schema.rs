@@ -54,8 +54,12 @@ fn build_level(
         let schema = match entry {
             Entry::Field(_, field) => build_field_schema(shape, field, accepts_others),
             Entry::Group(inner) => {
+                let (mut kinds, must_be_given) = (vec!["object"], inner.has_required());
+                if !must_be_given {
+                    add_kinds(&mut kinds, inner.absent().iter().filter_map(ListedValue::json_type));
+                }
                 let mut schema = Map::new();
-                schema.insert("type".to_owned(), build_type(&["object"], inner.has_required()));
+                schema.insert("type".to_owned(), build_type(&kinds, must_be_given));
                 schema.append(&mut build_level(shape, inner, Map::new(), accepts_others));
                 add_required(&mut schema, inner);
                 Json::Object(schema)
@@ -461,6 +465,7 @@ fields:
   tags: {type: array, path: <urn:tag>, absent: '', elements: {type: integer, values: [1, 2]}}
   state: {type: string, path: <urn:state>, required: true, default: a, values: [a, b]}
   level: {type: integer, path: <urn:level>, values: [1, 2], accept: [text, {decimal: '.', group: ','}], absent: NA}
+  device: {type: group, absent: ['', false], fields: {serial: {type: string, path: <urn:serial>}}}
 ",
         )
         .unwrap();
@@ -479,6 +484,7 @@ fields:
         assert_eq!(level["enum"], Json::Null);
         assert_eq!(level["anyOf"], json!([{"enum": [1, 2, null, "NA"]}, {"type": ["string"]}]));
         assert_eq!(level["type"], json!(["integer", "string", "null"]));
+        assert_eq!(properties["device"]["type"], json!(["object", "string", "boolean", "null"]));
     }
 
     #[test]

@@ -152,6 +152,43 @@ fields:
 }
 
 #[test]
+fn an_absent_value_in_place_of_a_group_is_no_value() {
+    let mapping = "
+type: object
+path: Pump:.
+absent: ''
+fields:
+  name: {type: string, path: <urn:name>}
+  device:
+    type: group
+    fields:
+      serial: {type: string, path: <urn:serial>}
+      limits: {type: group, absent: [none, 0], fields: {low: {type: number, path: <urn:low>}}}
+";
+    let fixture = Fixture::new(compile(mapping).unwrap().root);
+    fixture.send(Mode::Add, r#"{"uri":"urn:q","name":"Q","device":""}"#).unwrap();
+    assert_eq!(fixture.view("urn:q"), r#"{"uri":"urn:q","name":"Q"}"#);
+    let whole = r#"{"uri":"urn:p","name":"P","device":{"serial":"S","limits":{"low":1}}}"#;
+    for (device, merged) in [
+        (r#""""#, r#"{"uri":"urn:p","name":"P"}"#),
+        (r#"{"limits":"none"}"#, r#"{"uri":"urn:p","name":"P","device":{"serial":"S"}}"#),
+        (r#"{"limits":0.0}"#, r#"{"uri":"urn:p","name":"P","device":{"serial":"S"}}"#),
+    ] {
+        fixture.send(Mode::Replace, whole).unwrap();
+        let sent = format!(r#"{{"uri":"urn:p","name":"P","device":{device}}}"#);
+        for mode in [Mode::Add, Mode::Update] {
+            assert_eq!(fixture.send(mode, &sent).unwrap().unchanged, 1, "{mode} {device}");
+        }
+        fixture.send(Mode::Merge, &sent).unwrap();
+        assert_eq!(fixture.view("urn:p"), merged, "{device}");
+    }
+    // The list of the inner group replaces that of the root.
+    let other = r#"{"uri":"urn:p","device":{"limits":""}}"#;
+    let refused = fixture.expect_refusal(Mode::Merge, other, ErrorClass::Invalid);
+    assert_eq!(refused, ["/data/0/device/limits"]);
+}
+
+#[test]
 fn a_default_is_checked_as_what_is_sent() {
     let mapping = "
 type: object

@@ -2,8 +2,9 @@
 use super::definition::Position;
 use super::{Checked, Compiler, MAX_NAME_CHARS};
 use crate::mapping::yaml::{Content, Location, Node};
-use crate::mapping::{Field, FieldKind};
+use crate::mapping::{Field, FieldKind, ListedValue};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// The `type` of a group.
 pub(super) const GROUP: &str = "group";
@@ -31,9 +32,14 @@ impl Compiler {
         fields: &mut Vec<(Location, Field)>,
     ) -> Checked<()> {
         let definition = self.read_definition(node, place)?;
-        self.check_keys(&definition, &["type", "fields"]);
+        self.check_keys(&definition, &["type", "fields", "absent"]);
+        let (absent, read) = match self.read_absent(&definition) {
+            Ok(own) => (own.unwrap_or_else(|| self.inherited.absent.clone()), Ok(())),
+            Err(reported) => (Vec::new(), Err(reported)),
+        };
+        let absent: Arc<[ListedValue]> = absent.into();
         let mut inner = Vec::new();
-        let mut result = self.read_fields(&definition, &mut inner);
+        let mut result = read.and(self.read_fields(&definition, &mut inner));
         let chars = name.chars().count();
         for (at, field) in inner {
             let inside = Position::Field(place, &field.name);
@@ -48,7 +54,7 @@ impl Compiler {
                 );
                 result = Err(self.report_error(at, &inside, message));
             } else {
-                fields.push((at, field.in_group(name)));
+                fields.push((at, field.in_group_with_absent(name, &absent)));
             }
         }
         result

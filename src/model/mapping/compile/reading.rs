@@ -11,7 +11,7 @@ use penstock_base::nearest::find_nearest;
 use penstock_base::time_zone::Zone;
 
 impl Compiler {
-    /// Reads `timeZone` and `absent` of the root, which the fields inherit.
+    /// Reads `timeZone` and `absent` of the root, which the fields and groups inherit.
     pub(super) fn read_root_reading(&mut self, root: &Definition<'_>) {
         // Errors are reported, and the fields are compiled without the value.
         self.inherited.time_zone = self.read_time_zone(root).unwrap_or_default();
@@ -64,7 +64,10 @@ impl Compiler {
     }
 
     /// Reads `absent`: a value, or a list of them.
-    fn read_absent(&mut self, definition: &Definition<'_>) -> Checked<Option<Vec<ListedValue>>> {
+    pub(super) fn read_absent(
+        &mut self,
+        definition: &Definition<'_>,
+    ) -> Checked<Option<Vec<ListedValue>>> {
         let Some((_, node)) = definition.get("absent") else { return Ok(None) };
         self.read_listed(node, "absent", definition.place).map(Some)
     }

@@ -50,7 +50,7 @@ impl ListedValue {
         }
     }
 
-    pub(super) fn rewrite_iri(&mut self, rewrite: &impl Fn(&str) -> Option<String>) {
+    pub(crate) fn rewrite_iri(&mut self, rewrite: &impl Fn(&str) -> Option<String>) {
         if let Json::String(text) = &mut self.json
             && let Some(iri) = rewrite(text)
         {
@@ -60,7 +60,7 @@ impl ListedValue {
 }
 
 /// Returns whether a list has this value.
-pub(super) fn contains_value(listed: &[ListedValue], json: &Json) -> bool {
+pub(crate) fn contains_value(listed: &[ListedValue], json: &Json) -> bool {
     match json {
         Json::Number(digits) => {
             let mut numbers = listed.iter().filter_map(|one| one.number.as_ref()).peekable();

@@ -4,15 +4,17 @@ mod texts;
 
 use super::answer::Warnings;
 use super::codes::{find_unlisted, to_coded_term};
-use super::findings::{Findings, describe_unknown_field, quote_excerpt};
+use super::findings::{Findings, MISSING_VALUE, describe_unknown_field, quote_excerpt};
 use super::literal::{describe_mismatch, to_iri, to_term};
 use super::node::{GivenField, GivenObject, GivenValue, Partial};
 use crate::mapping::{
-    self, Entry, Field, FieldKind, Form, Kind, Level, Property, ReadValue, Reading, Shape,
+    self, Entry, Field, FieldKind, Form, KeyFields, KeyScope, Kind, Level, Property, ReadValue,
+    Reading, Shape,
 };
 use crate::view::{find_owning_field, is_stored_absent};
 use oxrdf::Term;
 use oxrdf::vocab::xsd;
+use penstock_base::error::Finding;
 use penstock_base::json::{Json, join_pointer, push_pointer};
 use penstock_rdf::number::NumberKey;
 use penstock_store::FastSet;
@@ -465,7 +467,7 @@ impl Converter<'_> {
     }
 }
 
-/// Checks that an ingestion would accept this as the value of a field.
+/// Checks that an ingestion would accept this as the value of a field of a new object.
 ///
 /// # Errors
 /// Returns what is wrong with it.
@@ -485,15 +487,49 @@ pub(crate) fn check_value(property: &Property, json: Json) -> Result<(), String>
     if values.is_empty() {
         return Err("it is empty, `null`, or one of `absent`; leave it out".to_owned());
     }
-    let Some(codes) = &property.codes else { return Ok(()) };
-    let terms: Vec<Term> = values
-        .into_iter()
-        .filter_map(|value| match value {
-            GivenValue::Term(term) => Some(term),
-            GivenValue::Object(_) => None,
-        })
-        .collect();
-    find_unlisted(codes, &property.value, &terms, |_| false).map_or(Ok(()), Err)
+    find_refused(property, "", &values).map_or(Ok(()), |finding| Err(finding.to_string()))
+}
+
+/// Returns what every ingestion would refuse of values in a field of a new object: a value without a code, or a required field
+/// without a value in a nested object.
+fn find_refused(property: &Property, pointer: &str, values: &[GivenValue<'_>]) -> Option<Finding> {
+    let (mut terms, mut objects) = (Vec::new(), Vec::new());
+    for value in values {
+        match value {
+            GivenValue::Term(term) => terms.push(term.clone()),
+            GivenValue::Object(object) if !may_be_stored(object) => objects.push(object),
+            GivenValue::Object(_) => {}
+        }
+    }
+    let codes = property.codes.as_ref();
+    let unlisted = codes.and_then(|codes| find_unlisted(codes, &property.value, &terms, |_| false));
+    unlisted
+        .map(|message| Finding::at_pointer(pointer, message))
+        .or_else(|| objects.into_iter().find_map(find_refused_field))
+}
+
+fn find_refused_field(object: &GivenObject<'_>) -> Option<Finding> {
+    object.shape.iter_properties().find_map(|(place, field, property)| {
+        let pointer = field.pointer_in(&object.pointer);
+        match object.given.iter().find(|given| given.field_index == place) {
+            Some(given) if !given.values.is_empty() => {
+                find_refused(property, &pointer, &given.values)
+            }
+            _ => property.must_be_given().then(|| Finding::at_pointer(pointer, MISSING_VALUE)),
+        }
+    })
+}
+
+/// Returns whether an object can be stored already, and then have values that are not given here: it has a URI, or a key that
+/// counts in the whole namespace.
+fn may_be_stored(object: &GivenObject<'_>) -> bool {
+    let is_given = |index: &usize| {
+        let mut given = object.given.iter();
+        given.any(|given| given.field_index == *index && !given.values.is_empty())
+    };
+    let is_identified =
+        |key: &KeyFields| key.scope == KeyScope::Namespace && key.indexes.iter().all(is_given);
+    object.uri.is_some() || object.shape.key_fields().is_some_and(is_identified)
 }
 
 /// Returns the indexes of values that also occur at an earlier index.

@@ -5,6 +5,9 @@ use penstock_base::nearest::find_nearest;
 /// The maximum number of findings in one answer. A request that reaches it is not read further.
 pub(super) const MAX_FINDINGS: usize = 100;
 
+/// What is wrong with a required field without a value.
+pub(super) const MISSING_VALUE: &str = "the field is required and has no value";
+
 /// The maximum number of unknown names of a request for which a similar one is looked for, which takes a while. A request
 /// that skips objects with errors can have any number of unknown names.
 const MAX_SUGGESTIONS: usize = 1000;

@@ -11,7 +11,7 @@ use super::answer::Warnings;
 use super::codes::find_unlisted;
 use super::condition::ObjectCondition;
 use super::convert::{Converter, IgnoredFields, format_both, format_value};
-use super::findings::Findings;
+use super::findings::{Findings, MISSING_VALUE};
 use super::identifiers::Identifiers;
 use super::mapping_namespaces::MappingNamespaces;
 use super::node::{GivenField, GivenObject, GivenValue};
@@ -548,7 +548,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
 
     fn report_missing(&mut self, target: &WriteTarget<'_>, field: &Field) {
         let pointer = field.pointer_in(target.pointer);
-        self.findings.add_invalid(&pointer, "the field is required and has no value");
+        self.findings.add_invalid(&pointer, MISSING_VALUE);
     }
 
     /// Compares the field with an earlier mention of the same object in a REPLACE or UPDATE.

@@ -452,10 +452,28 @@ f: {type: integer, path: <http://e/p>, default: 1.5}
 ! 4 51 `default` is no value of the field: 1.5 is not an integer
 f: {type: string, path: <http://e/p>, absent: '', default: ''}
 ! 4 62 leave it out
+f: {type: object, path: <http://e/p>/P:., default: {a: x}, fields: {a: {type: string, path: <http://e/a>, values: [y]}}}
+! 4 54 `default` is no value of the field: /a: "x" is not a code of the field
+f: {type: array, path: <http://e/p>, default: [{b: z}], elements: {type: object, path: P:., fields: {a: {type: string, path: <http://e/a>, required: true}, b: {type: string, path: <http://e/b>}}}}
+! 4 49 `default` is no value of the field: /0/a: the field is required and has no value
+f: {type: map, path: <http://e/p>/P:., key: {path: <http://e/k>}, default: {m: x}, elements: {type: string, path: <http://e/a>, values: [y]}}
+! 4 78 `default` is no value of the field: /m: "x" is not a code of the field
 "#,
     );
     let key = "type: object\npath: Plant:.\nkey: a\nfields:\n  a: {type: string, path: <http://e/a>, required: true, default: x}\n";
     assert_errors(key, &[(3, 6, "it has a `default`")]);
+}
+
+#[test]
+fn a_default_may_name_an_object_that_is_stored_already() {
+    for default in ["{uri: 'urn:p', b: z}", "{k: 1, b: z}"] {
+        let fields = format!(
+            "f: {{type: object, path: <http://e/p>/P:., default: {default}, key: k, fields: {{k: {{type: integer, \
+             path: <http://e/k>, required: true}}, a: {{type: string, path: <http://e/a>, required: true}}, \
+             b: {{type: string, path: <http://e/b>}}}}}}"
+        );
+        assert!(compile(&with_fields(&fields)).is_ok(), "{default}");
+    }
 }
 
 #[test]

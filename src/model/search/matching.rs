@@ -3,8 +3,8 @@ use super::budget::SearchBudget;
 use super::filter::{Filter, ValueTest, find_property};
 use crate::list::Lists;
 use crate::mapping::{Shape, Value, format_language_tag};
-use crate::view::{FieldValues, NestingPath, ShownLiteral, ShownValues};
-use oxrdf::NamedNode;
+use crate::view::{FieldValues, NestingPath, ShownLiteral, ShownValues, shows_last_member};
+use oxrdf::{NamedNode, NamedNodeRef};
 use penstock_base::error::GatewayError;
 use penstock_rdf::compare::{SortKey, ValueOrder};
 use penstock_store::{ListedSubject, Read, SubjectQuads};
@@ -223,14 +223,31 @@ impl<R: Read> TestedObject<'_, R> {
                 else {
                     return Ok(false);
                 };
-                for uri in iris {
-                    if self.nested_object(shape, &uri.into_owned()).passes_filter(matcher, needs)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
+                self.has_passing(shape, &iris, |nested| nested.passes_filter(matcher, needs))
             }
         }
+    }
+
+    /// Returns whether one of these nested objects passes a test. Those that a map does not show do not count.
+    fn has_passing(
+        &self,
+        shape: &Shape,
+        uris: &[NamedNodeRef<'_>],
+        passes: impl Fn(&TestedObject<'_, R>) -> Result<bool, GatewayError>,
+    ) -> Result<bool, GatewayError> {
+        // The names of the members are read as far as the last one that passes.
+        let (mut names, mut named) = (HashSet::new(), 0);
+        for (index, uri) in uris.iter().enumerate() {
+            if !passes(&self.nested_object(shape, &uri.into_owned()))? {
+                continue;
+            }
+            let unnamed = uris.get(named..=index).unwrap_or_default();
+            if shows_last_member(self.read, shape, unnamed, &mut names)? {
+                return Ok(true);
+            }
+            named = index + 1;
+        }
+        Ok(false)
     }
 
     /// Returns an object that is nested in this one.

@@ -4,10 +4,11 @@ mod values;
 use super::*;
 use crate::ingest::{Body, Mode};
 use crate::mapping;
-use crate::testing::Fixture;
-use oxrdf::NamedNode;
+use crate::testing::{Fixture, insert_quad};
+use oxrdf::{Literal, NamedNode};
 use penstock_base::error::ErrorClass;
 use penstock_resources::namespace::Generator;
+use penstock_store::Options;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -472,4 +473,51 @@ fields:
     let is_two = ValueTest::In(vec!["2".to_owned()]);
     assert_eq!(find(&["levels", mapping::MEMBER_KEY], is_two), ["urn:p:2"]);
     assert_eq!(find(&["levels", "1"], ValueTest::Exists), ["urn:p:1"]);
+}
+
+#[test]
+fn filters_find_only_the_members_that_a_map_shows() {
+    let config = "
+type: object
+path: Pump:.
+fields:
+  levels: {type: map, path: <urn:level>/Level:., key: {path: <urn:code>}, elements: {type: number, path: <urn:value>}}
+";
+    for value_index in [false, true] {
+        let root = mapping::compile(config).unwrap().root;
+        let options = Options { value_index, ..Options::default() };
+        let fixture = Fixture::with_options(root, Generator::Uuid, options);
+        fixture.send(Mode::Add, r#"{"uri":"urn:p","levels":{"A":1}}"#).unwrap();
+        for (uri, name, value) in
+            [("urn:x", Some("A"), 7), ("urn:y", None, 8), ("urn:z", Some("B"), 9)]
+        {
+            let member = NamedNode::new_unchecked(uri);
+            insert_quad(&fixture.store, "urn:p", "urn:level", member, "http://x/Pump/");
+            insert_quad(&fixture.store, uri, "urn:value", Literal::from(value), "http://x/Level/");
+            if let Some(name) = name {
+                insert_quad(
+                    &fixture.store,
+                    uri,
+                    "urn:code",
+                    Literal::from(name),
+                    "http://x/Level/",
+                );
+            }
+        }
+        assert_eq!(fixture.view("urn:p"), r#"{"uri":"urn:p","levels":{"A":1,"B":9}}"#);
+        for (member, value, is_shown) in [
+            ("A", 1, true),
+            ("A", 7, false),
+            (ANY_MEMBER, 7, false),
+            (ANY_MEMBER, 8, false),
+            ("B", 9, true),
+            (ANY_MEMBER, 9, true),
+        ] {
+            let shape = &fixture.business_object.mapping.root;
+            let test = ValueTest::In(vec![value.to_string()]);
+            let filter = Filter::for_field(shape, &["levels", member], test).unwrap();
+            let found = fixture.search(&filter, Order::default(), 10);
+            assert_eq!(!found.is_empty(), is_shown, "{member} {value} {value_index}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use crate::mapping::{Property, Shape};
 use crate::natural_key::OnlyText;
 use oxrdf::{NamedNode, NamedNodeRef, Quad, TermRef};
 use penstock_store::{Error, Pattern, Read, SubjectQuads};
+use std::collections::HashSet;
 
 /// A member of a map, and its name.
 pub type NamedMember<'q> = (String, NamedNodeRef<'q>);
@@ -50,6 +51,26 @@ pub fn order_members<'q>(
         is_same
     });
     members
+}
+
+/// Reads the names of the next members of a map, in the order of their URIs, and adds them to those of the members before them.
+/// Returns whether the map shows the last one, because it is the first with its name. Other objects are always shown.
+///
+/// # Errors
+/// The errors of the store.
+pub(crate) fn shows_last_member(
+    read: &impl Read,
+    shape: &Shape,
+    uris: &[NamedNodeRef<'_>],
+    names: &mut HashSet<String>,
+) -> Result<bool, Error> {
+    let Some(map) = shape.map_member() else { return Ok(true) };
+    let mut is_shown = false;
+    for uri in uris {
+        let name = read_member_name(read, shape, map.key, *uri)?;
+        is_shown = name.is_some_and(|name| names.insert(name));
+    }
+    Ok(is_shown)
 }
 
 /// Returns the name of a member of a map with this shape, from the quads about it: the only value of its key. `None` if there is

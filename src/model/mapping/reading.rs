@@ -109,12 +109,6 @@ impl Reading {
         AcceptedForm::WholeNumber.read(&json).unwrap_or(json)
     }
 
-    /// Returns the types in JSON Schema of what senders may write besides the canonical form.
-    pub(super) fn json_types(&self) -> Vec<&'static str> {
-        let forms = self.accept.iter().flat_map(AcceptedForm::json_types);
-        forms.chain(self.absent.iter().filter_map(ListedValue::json_type)).collect()
-    }
-
     /// Returns the text for a number of this kind that was written with a decimal point; `None` if it is no such number, or if
     /// no form has another separator.
     pub(crate) fn suggest_number_text(&self, kind: &Kind, text: &str) -> Option<String> {

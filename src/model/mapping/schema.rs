@@ -128,7 +128,7 @@ fn build_field_schema(holder: &Shape, field: &Field, accepts_others: bool) -> Js
     let mut array_kinds = vec!["array"];
     let mut schema = Map::new();
     if let Some(reading) = &property.reading {
-        add_accepted(reading, &mut kinds, &mut value);
+        add_accepted(reading, property.is_ordered, &mut kinds, &mut value);
         add_kinds(&mut array_kinds, reading.absent.iter().filter_map(ListedValue::json_type));
         if let Some(default) = &reading.default {
             schema.insert("default".to_owned(), to_serde(default));
@@ -167,7 +167,7 @@ fn build_map_schema(
             forms.push(json!({"type": "null"}));
         }
         if let Some(reading) = &property.reading {
-            add_accepted(reading, &mut kinds, &mut member);
+            add_accepted(reading, false, &mut kinds, &mut member);
         }
         member.insert("type".to_owned(), build_type(&kinds, false));
         Json::Object(member)
@@ -192,19 +192,27 @@ fn build_map_schema(
     Json::Object(schema)
 }
 
-/// Adds what senders may write besides the canonical form to the types of a value and to its schema.
-fn add_accepted(reading: &Reading, kinds: &mut Vec<&'static str>, schema: &mut Map<String, Json>) {
-    let accepted = reading.json_types();
+/// Adds what senders may write besides the canonical form to the types of a value and to its schema. An element of an ordered
+/// array cannot be without a value.
+fn add_accepted(
+    reading: &Reading,
+    is_in_ordered: bool,
+    kinds: &mut Vec<&'static str>,
+    schema: &mut Map<String, Json>,
+) {
+    let listed = if is_in_ordered { &[][..] } else { reading.absent.as_slice() };
+    let mut forms = Vec::new();
+    add_kinds(&mut forms, reading.accept.iter().flat_map(AcceptedForm::json_types));
+    let mut accepted = forms.clone();
+    add_kinds(&mut accepted, listed.iter().filter_map(ListedValue::json_type));
     if accepted.contains(&"string") {
         schema.remove("format");
     }
     add_kinds(kinds, accepted);
-    let absent = || reading.absent.iter().map(|listed| to_serde(listed.json()));
+    let absent = || listed.iter().map(|listed| to_serde(listed.json()));
     if let Some(Json::Array(codes)) = schema.get_mut("enum") {
         codes.extend(absent());
     }
-    let mut forms = Vec::new();
-    add_kinds(&mut forms, reading.accept.iter().flat_map(AcceptedForm::json_types));
     // A code in another form is none of the listed values.
     if !forms.is_empty()
         && let Some(codes) = schema.remove("enum")
@@ -213,7 +221,7 @@ fn add_accepted(reading: &Reading, kinds: &mut Vec<&'static str>, schema: &mut M
         schema.insert("anyOf".to_owned(), codes);
         return;
     }
-    if reading.absent.is_empty() {
+    if listed.is_empty() {
         return;
     }
     if let Some(Json::Array(forms)) = schema.get_mut("anyOf") {
@@ -265,7 +273,7 @@ fn build_value_schema(
     let (kinds, format) = property.value.kind().json_schema;
     let mut more = Map::new();
     if let Some(map) = property.value.language_map() {
-        more = build_text_schemas(map, property.required);
+        more = build_text_schemas(map, property);
     }
     if let Some(format) = format {
         more.insert("format".to_owned(), json!(format));
@@ -289,11 +297,17 @@ fn build_value_schema(
 }
 
 /// Returns what the schema of a language map has for its texts.
-fn build_text_schemas(map: &LanguageMap, required: bool) -> Map<String, Json> {
+fn build_text_schemas(map: &LanguageMap, property: &Property) -> Map<String, Json> {
+    let listed = property.reading.iter().flat_map(|reading| &reading.absent);
+    let absent: Vec<&'static str> = listed.filter_map(ListedValue::json_type).collect();
+    let mut texts = vec!["string"];
+    add_kinds(&mut texts, absent.iter().copied());
     let text = if map.has_arrays {
-        json!({"type": ["array", "null"], "items": {"type": "string"}})
+        let mut arrays = vec!["array"];
+        add_kinds(&mut arrays, absent);
+        json!({"type": build_type(&arrays, false), "items": {"type": build_type(&texts, true)}})
     } else {
-        json!({"type": ["string", "null"]})
+        json!({"type": build_type(&texts, false)})
     };
     let mut schema = Map::new();
     if map.languages.is_empty() {
@@ -302,13 +316,29 @@ fn build_text_schemas(map: &LanguageMap, required: bool) -> Map<String, Json> {
     } else {
         let tags = map.languages.iter().map(|tag| format_language_tag(tag).into_owned());
         let properties: Map<String, Json> = tags.map(|tag| (tag, text.clone())).collect();
+        let patterns = map.languages.iter().map(|tag| build_tag_pattern(tag));
+        let patterns: Map<String, Json> = patterns.map(|tag| (tag, text.clone())).collect();
         schema.insert("properties".to_owned(), Json::Object(properties));
+        schema.insert("patternProperties".to_owned(), Json::Object(patterns));
         schema.insert("additionalProperties".to_owned(), json!(false));
     }
-    if required {
+    if property.required {
         schema.insert("minProperties".to_owned(), json!(1));
     }
     schema
+}
+
+/// Returns a regular expression (ECMA-262) that matches a language tag in any case.
+fn build_tag_pattern(tag: &str) -> String {
+    let any_case = |character: char| {
+        if character.is_ascii_alphabetic() {
+            format!("[{}{}]", character.to_ascii_uppercase(), character.to_ascii_lowercase())
+        } else {
+            character.to_string()
+        }
+    };
+    let letters: String = tag.chars().map(any_case).collect();
+    format!("^{letters}$")
 }
 
 /// Returns the types of a code, and the other members of its schema.
@@ -485,6 +515,43 @@ fields:
         assert_eq!(level["anyOf"], json!([{"enum": [1, 2, null, "NA"]}, {"type": ["string"]}]));
         assert_eq!(level["type"], json!(["integer", "string", "null"]));
         assert_eq!(properties["device"]["type"], json!(["object", "string", "boolean", "null"]));
+    }
+
+    #[test]
+    fn the_schema_of_texts_and_ordered_arrays_accepts_what_an_ingestion_accepts() {
+        let mapping = compile(
+            "
+type: object
+path: Plant:.
+absent: [false]
+fields:
+  title: {type: languageMap, path: <urn:title>, languages: [en, de-AT]}
+  notes: {type: languageMap, path: <urn:note>, elements: array}
+  steps: {type: array, ordered: true, path: <urn:step>, absent: ['', false], elements: {type: date, accept: unix}}
+  days: {type: array, path: <urn:day>, absent: '', elements: date}
+  codes: {type: array, ordered: true, path: <urn:code>, absent: 0, elements: {type: integer, values: [1, 2]}}
+",
+        )
+        .unwrap();
+        let schema = build_json_schema("Plants", &mapping);
+        let properties = &schema["properties"];
+        let text = json!({"type": ["string", "boolean", "null"]});
+        let title = &properties["title"];
+        assert_eq!(title["properties"], json!({"en": text, "de-AT": text}));
+        let patterns = json!({"^[Ee][Nn]$": text, "^[Dd][Ee]-[Aa][Tt]$": text});
+        assert_eq!(title["patternProperties"], patterns);
+        assert_eq!(title["additionalProperties"], json!(false));
+        let texts = json!({
+            "type": ["array", "boolean", "null"],
+            "items": {"type": ["string", "boolean"]},
+        });
+        assert_eq!(properties["notes"]["additionalProperties"], texts);
+        let steps = &properties["steps"];
+        assert_eq!(steps["type"], json!(["array", "string", "boolean", "null"]));
+        assert_eq!(steps["items"], json!({"type": ["string", "number"]}));
+        assert_eq!(properties["days"]["items"], json!({"type": "string"}));
+        let codes = &properties["codes"]["items"];
+        assert_eq!(*codes, json!({"type": "integer", "enum": [1, 2]}));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use penstock_export::ExportRequester;
 use penstock_graphql::{GraphqlService, Query};
 use penstock_model::ingest::Mode;
 use penstock_model::mapping::{
-    Entry, Field, FieldKind, Level, Literal, Property, Shape, Value, compile,
+    Entry, Field, FieldKind, LanguageMap, Level, Literal, Property, Shape, Value, compile,
 };
 use penstock_model::resource::Compiled;
 use penstock_model::testing::{ingest_body, list_members, put_definition, render_object};
@@ -299,8 +299,8 @@ fn selection(level: Level<'_>, type_name: &str, types: &Types) -> String {
             Entry::Group(inner) => Some(inner),
         };
         text += &inner.map_or_else(String::new, |inner| selection(inner, to, types));
-        if is_language_map(entry) {
-            text += " { language value }";
+        if find_language_map(entry).is_some() {
+            text += TEXT_SELECTION;
         }
     }
     text + " }"
@@ -312,6 +312,9 @@ fn find_map(entry: Entry<'_>) -> Option<&Property> {
     field.property().filter(|property| property.map().is_some())
 }
 
+/// Selects the texts of a language map.
+const TEXT_SELECTION: &str = " { language value }";
+
 /// Selects the names and the values of a map, whose type has these two fields.
 fn map_selection(property: &Property, type_name: &str, types: &Types) -> String {
     let (shape, map) = property.map().unwrap();
@@ -319,6 +322,7 @@ fn map_selection(property: &Property, type_name: &str, types: &Types) -> String 
     let inner = match map.value {
         None => selection(shape.level(), to, types),
         Some((_, inner)) if inner.map().is_some() => map_selection(inner, to, types),
+        Some((_, inner)) if inner.value.language_map().is_some() => TEXT_SELECTION.to_owned(),
         Some(_) => String::new(),
     };
     format!(" {{ key {value}{inner} }}")
@@ -338,28 +342,29 @@ fn viewed_map(property: &Property, nodes: &Json) -> Option<Json> {
         let value = match map.value {
             None => Some(viewed(shape.level(), value)),
             Some((_, inner)) if inner.map().is_some() => viewed_map(inner, value),
-            Some(_) => Some(value.clone()),
+            Some((_, inner)) => match (inner.value.language_map(), value) {
+                (Some(map), Json::Array(texts)) => viewed_texts(map, texts),
+                _ => Some(value.clone()),
+            },
         };
         members.extend(value.map(|value| (name, value)));
     }
     (!members.is_empty()).then_some(Json::Object(members))
 }
 
-fn is_language_map(entry: Entry<'_>) -> bool {
-    let Entry::Field(_, field) = entry else { return false };
-    field.property().is_some_and(|property| property.value.language_map().is_some())
+fn find_language_map(entry: Entry<'_>) -> Option<&LanguageMap> {
+    let Entry::Field(_, field) = entry else { return None };
+    field.property()?.value.language_map()
 }
 
 /// Converts the texts of a language map to the form of the view; `None` without texts.
-fn viewed_texts(entry: Entry<'_>, texts: &[Json]) -> Option<Json> {
-    let Entry::Field(_, field) = entry else { return None };
-    let has_arrays = field.property()?.value.language_map()?.has_arrays;
+fn viewed_texts(map: &LanguageMap, texts: &[Json]) -> Option<Json> {
     let mut members: Vec<(String, Json)> = Vec::new();
     for text in texts {
         let (language, value) = (string(get(text, "language")), get(text, "value").clone());
         match members.last_mut() {
             Some((last, Json::Array(values))) if *last == language => values.push(value),
-            _ if has_arrays => members.push((language, Json::Array(vec![value]))),
+            _ if map.has_arrays => members.push((language, Json::Array(vec![value]))),
             _ => members.push((language, value)),
         }
     }
@@ -384,18 +389,16 @@ fn viewed(level: Level<'_>, node: &Json) -> Json {
             members.extend(viewed_map(map, &value).map(|map| (member.to_owned(), map)));
             continue;
         }
+        if let (Some(map), Json::Array(texts)) = (find_language_map(entry), &value) {
+            members.extend(viewed_texts(map, texts).map(|map| (member.to_owned(), map)));
+            continue;
+        }
         let inner = match entry {
             Entry::Field(_, field) => field.shape().map(Shape::level),
             Entry::Group(inner) => Some(inner),
         };
         let value = match (inner, value) {
             (_, Json::Null) => continue,
-            (None, Json::Array(texts)) if is_language_map(entry) => {
-                match viewed_texts(entry, &texts) {
-                    Some(map) => map,
-                    None => continue,
-                }
-            }
             (Some(inner), Json::Array(nodes)) => {
                 Json::Array(nodes.iter().map(|node| viewed(inner, node)).collect())
             }

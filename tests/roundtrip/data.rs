@@ -155,22 +155,22 @@ pub(crate) fn root_object(
     shape: &Shape,
     generate: impl Fn(&Property) -> Option<BoxedStrategy<Json>>,
 ) -> BoxedStrategy<Json> {
-    let mut all = Just(vec![
+    let mut all = Just(Json::Object(vec![
         ("uri".to_owned(), Json::String(ROOT.to_owned())),
         ("name".to_owned(), Json::String("x".to_owned())),
-    ])
+    ]))
     .boxed();
     for (_, field, property) in shape.iter_properties() {
         let Some(value) = generate(property) else { continue };
-        let name = field.name.clone();
+        let field = field.clone();
         all = (all, value)
             .prop_map(move |(mut all, value)| {
-                all.push((name.clone(), value));
+                field.set_value(&mut all, Some(value));
                 all
             })
             .boxed();
     }
-    all.prop_map(|members| number(vec![Json::Object(members)]).pop().unwrap()).boxed()
+    all.prop_map(|object| number(vec![object]).pop().unwrap()).boxed()
 }
 
 /// Generates a value of a field.
@@ -310,14 +310,34 @@ fn first_value(shape: &Shape) -> Option<(&Field, Json)> {
     })
 }
 
+/// Returns whether something is stored for what a field has.
+pub(crate) fn is_value(property: &Property, json: &Json) -> bool {
+    match (json, property.map()) {
+        (Json::Null, _) => false,
+        (Json::Array(elements), _) if property.is_array => !elements.is_empty(),
+        (Json::Object(members), Some((_, map))) => {
+            members.iter().any(|(_, member)| match map.value {
+                Some((_, inner)) => is_value(inner, member),
+                None => *member != Json::Null,
+            })
+        }
+        _ => true,
+    }
+}
+
+/// Returns whether an object has a value.
+pub(crate) fn has_value(shape: &Shape, object: &Json) -> bool {
+    shape.iter_properties().any(|(_, field, property)| {
+        field.value_in(object).is_some_and(|value| is_value(property, value))
+    })
+}
+
 /// Gives a value to each empty root, and a unique URI to each object that needs one.
 fn fill(shape: &Shape, mut objects: Vec<Json>) -> Vec<Json> {
     for object in &mut objects {
-        let has_value = shape.iter_properties().any(|(_, field, _)| {
-            let value = field.value_in(object);
-            value.is_some_and(|value| *value != Json::Null && *value != Json::Array(Vec::new()))
-        });
-        if !has_value && let Some((field, value)) = first_value(shape) {
+        if !has_value(shape, object)
+            && let Some((field, value)) = first_value(shape)
+        {
             field.set_value(object, Some(value));
         }
     }

@@ -25,6 +25,17 @@ use penstock_resources::ingestion::IngestedStatus;
 use penstock_resources::namespace::Generator;
 use proptest::prelude::*;
 
+/// Generates mappings with every kind of field: trees with groups, maps, ordered arrays, and these below each other.
+fn any_shape() -> BoxedStrategy<Shape> {
+    prop_oneof![
+        3 => mappings::tree(),
+        1 => maps::simple(),
+        1 => lists::simple(),
+        1 => structures::object_with_structures("Root", 1),
+    ]
+    .boxed()
+}
+
 /// Creates a fixture with this mapping.
 fn fixture_of(shape: &Shape) -> Fixture {
     Fixture::with_generator(shape.clone(), Generator::Uuid)
@@ -87,7 +98,7 @@ proptest! {
 
     #[test]
     fn values_in_other_forms_give_the_same_graph(
-        (shape, objects) in data::with(mappings::tree(), data::named_objects),
+        (shape, objects) in data::with(any_shape(), data::named_objects),
         seed in any::<u64>(),
     ) {
         let (mut others, mut seed) = (objects.clone(), seed.max(1));

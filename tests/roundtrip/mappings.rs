@@ -36,6 +36,40 @@ fn are_elements(value: &Value) -> bool {
     !matches!(value, Value::Literal(Literal::Json | Literal::LanguageMap(_)))
 }
 
+/// The number of ways in which a field can have codes and other forms of its values.
+const VARIANTS: usize = 36;
+
+/// Returns the property of a field with values of this type. The number chooses their codes and their other forms.
+fn property_of(predicate: NamedNode, value: Value, many: bool, number: usize) -> Property {
+    let codes = codes::for_value(&value, number % 6);
+    let is_array = many && are_elements(&value);
+    let reading = readings::for_value(&value, codes.as_deref(), is_array, number / 6);
+    Property { is_array, codes, reading, ..Property::new(predicate, value) }
+}
+
+/// The predicate of generated properties, which their users replace.
+fn unnamed() -> NamedNode {
+    NamedNode::new_unchecked("urn:unnamed")
+}
+
+/// Generates fields of values of any type, with codes and other forms: single ones, arrays and ordered arrays.
+pub(crate) fn values() -> BoxedStrategy<Property> {
+    let values = (flat(), any::<bool>(), 0..VARIANTS);
+    let values =
+        values.prop_map(|(value, many, number)| property_of(unnamed(), value, many, number));
+    prop_oneof![3 => values, 1 => ordered_values()].boxed()
+}
+
+/// Generates ordered arrays of values of any type, with codes and other forms.
+pub(crate) fn ordered_values() -> BoxedStrategy<Property> {
+    (flat().prop_filter("elements of an array", are_elements), 0..VARIANTS)
+        .prop_map(|(value, number)| {
+            let property = property_of(unnamed(), value, true, number);
+            Property { is_ordered: true, ..property }
+        })
+        .boxed()
+}
+
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![3 => "[a-z]{1,8}", 1 => "[ -~äß水/~\"\\\\]{1,6}"]
 }
@@ -57,7 +91,7 @@ fn shape(depth: u32) -> BoxedStrategy<Shape> {
     };
     let groups = prop_oneof![3 => Just(0), 2 => Just(1), 1 => Just(2)];
     let id = prop_oneof![2 => Just(None), 1 => Just(Some("uri")), 1 => Just(Some("the id"))];
-    ("[A-C]", id, vec((name(), value, any::<bool>(), groups, 0..6_usize), 1..6), 0..5_usize)
+    ("[A-C]", id, vec((name(), value, any::<bool>(), groups, 0..VARIANTS), 1..6), 0..5_usize)
         .prop_map(|(namespace, id, values, place)| {
             let mut fields: Vec<Field> = Vec::new();
             let mut grouping = Grouping::default();
@@ -67,17 +101,7 @@ fn shape(depth: u32) -> BoxedStrategy<Shape> {
                     name.push('_');
                 }
                 let predicate = NamedNode::new_unchecked(format!("http://p/{namespace}/{index}"));
-                let codes = codes::for_value(&value, number);
-                let is_array = many && are_elements(&value);
-                let mut reading = readings::for_value(&value, is_array, number);
-                if codes.is_some()
-                    && let Some(reading) = &mut reading
-                {
-                    // What a field without codes accepts can be another code.
-                    reading.accept.clear();
-                }
-                let property = Property::new(predicate, value);
-                let property = Property { is_array, codes, reading, ..property };
+                let property = property_of(predicate, value, many, number);
                 let field = Field::new(name, FieldKind::Property(property));
                 let field = grouping.put_into_groups(field, groups);
                 if !fields.iter().any(|other| other.name == field.name) {
@@ -99,7 +123,7 @@ fn shape(depth: u32) -> BoxedStrategy<Shape> {
 
 /// Puts fields that follow each other into the same groups.
 #[derive(Default)]
-struct Grouping {
+pub(crate) struct Grouping {
     /// The number of groups around the last field.
     depth: usize,
     /// The numbers of groups so far: in objects, and in other groups.
@@ -108,7 +132,7 @@ struct Grouping {
 
 impl Grouping {
     /// Puts a field into no group, into one, or into one that is in another one.
-    fn put_into_groups(&mut self, mut field: Field, depth: usize) -> Field {
+    pub(crate) fn put_into_groups(&mut self, mut field: Field, depth: usize) -> Field {
         for (level, count) in self.counts.iter_mut().enumerate().take(depth).rev() {
             if self.depth <= level {
                 *count += 1;

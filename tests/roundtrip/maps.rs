@@ -15,27 +15,28 @@ use proptest::prelude::*;
 pub(crate) enum Members {
     /// Objects with the fields of this shape.
     Objects(Shape),
-    /// Values of this type, or arrays of them.
-    Values(Literal, bool),
+    /// Values of this field.
+    Values(Property),
     /// Maps of such values.
-    Maps(Literal),
+    Maps(Property),
 }
 
-fn literal() -> impl Strategy<Value = Literal> {
-    prop_oneof![
-        Just(Literal::String),
-        Just(Literal::Number),
-        Just(Literal::Boolean),
-        Just(Literal::Scalar)
-    ]
+/// Generates what can be the values of members, which have no default.
+fn values() -> impl Strategy<Value = Property> {
+    mappings::values().prop_map(|mut values| {
+        if let Some(reading) = &mut values.reading {
+            reading.default = None;
+        }
+        values
+    })
 }
 
 /// Generates an object with maps whose members are objects of `inner`, values or maps.
 fn object_with_maps(inner: BoxedStrategy<Shape>) -> BoxedStrategy<Shape> {
     let members = prop_oneof![
         2 => inner.prop_map(Members::Objects),
-        2 => (literal(), any::<bool>()).prop_map(|(kind, many)| Members::Values(kind, many)),
-        1 => literal().prop_map(Members::Maps),
+        2 => values().prop_map(Members::Values),
+        1 => values().prop_map(Members::Maps),
     ];
     vec((members, any::<bool>()), 1..4)
         .prop_map(|maps| {
@@ -66,15 +67,14 @@ fn node(name: &str) -> NamedNode {
 
 /// Returns the property of a map whose members are in this namespace.
 pub(crate) fn map_of(namespace: &str, members: Members, is_integer: bool) -> Property {
-    let value = |value, is_array| {
-        let property = Property::new(node(&format!("{namespace}/value")), value);
-        vec![Field::member_value(Property { is_array, ..property })]
-    };
     let mut fields = match members {
         Members::Objects(shape) => shape.fields,
-        Members::Values(kind, is_array) => value(Value::Literal(kind), is_array),
-        Members::Maps(kind) => {
-            let inner = map_of(&format!("{namespace}Inner"), Members::Values(kind, false), false);
+        Members::Values(values) => {
+            let predicate = node(&format!("{namespace}/value"));
+            vec![Field::member_value(Property { predicate, ..values })]
+        }
+        Members::Maps(values) => {
+            let inner = map_of(&format!("{namespace}Inner"), Members::Values(values), false);
             vec![Field::member_value(inner)]
         }
     };

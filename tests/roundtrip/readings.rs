@@ -1,18 +1,27 @@
 //! Generates other ways to write values, and writes values so.
-use crate::data::draw;
+use crate::codes::first_value;
+use crate::data::{self, draw};
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZoneDatabase};
 use penstock_base::json::{self, Json};
 use penstock_model::mapping::{
-    AcceptedForm, ListedValue, Literal, Property, Reading, Shape, UnixUnit, Value,
+    AcceptedForm, Codes, ListedValue, Literal, Property, Reading, Shape, UnixUnit, Value,
 };
 
 /// A text that no generated value is.
 const ABSENT: &str = "no value here";
 
-/// A time zone whose clocks are never changed, and its offset.
-const ZONE: (&str, &str) = ("Etc/GMT-2", "+02:00");
+/// A time zone with summer time, east of Greenwich.
+const ZONE: &str = "Europe/Berlin";
 
-/// Returns what senders may write in a field with values of this type; every third field takes nothing else.
-pub(crate) fn for_value(value: &Value, is_array: bool, number: usize) -> Option<Box<Reading>> {
+/// Returns what senders may write in a field with values of this type, and with these codes; every third field takes nothing
+/// else.
+pub(crate) fn for_value(
+    value: &Value,
+    codes: Option<&Codes>,
+    is_array: bool,
+    number: usize,
+) -> Option<Box<Reading>> {
     if number.is_multiple_of(3) {
         return None;
     }
@@ -37,12 +46,13 @@ pub(crate) fn for_value(value: &Value, is_array: bool, number: usize) -> Option<
     };
     let time_zone = match value {
         Value::Literal(Literal::Date | Literal::DateTime) if has_zone => {
-            Some(ZONE.0.parse().unwrap())
+            Some(ZONE.parse().unwrap())
         }
         _ => None,
     };
     let absent = std::iter::once(string(ABSENT)).chain(absent_value(value));
-    let default = default_value(value).filter(|_| has_zone && !is_even);
+    let default = codes.map(first_value).or_else(|| default_value(value));
+    let default = default.filter(|_| has_zone && !is_even);
     Some(Box::new(Reading {
         accept,
         time_zone,
@@ -122,18 +132,33 @@ pub(crate) fn to_canonical(property: &Property, json: Json) -> Json {
         (Value::Literal(Literal::DateTime), Json::String(text))
             if has_zone && !text[19..].contains(['Z', '+', '-']) =>
         {
-            Json::String(text + ZONE.1)
+            let offset = find_offset(&text).unwrap_or_else(|| "Z".to_owned());
+            Json::String(text + &offset)
         }
         (_, json) => json,
     }
 }
 
+/// Returns the offset in the time zone at the local time that a text begins with; `None` if the clocks skip or repeat the
+/// time, or if the offset has seconds, as before 1893.
+fn find_offset(text: &str) -> Option<String> {
+    let local: DateTime = text.get(..19)?.parse().ok()?;
+    let zone = TimeZoneDatabase::bundled().get(ZONE).unwrap();
+    let AmbiguousOffset::Unambiguous { offset } = zone.to_ambiguous_timestamp(local).offset()
+    else {
+        return None;
+    };
+    let seconds = offset.seconds();
+    (seconds % 60 == 0).then(|| format!("+{:02}:{:02}", seconds / 3600, seconds / 60 % 60))
+}
+
 /// Writes some values of an object in other ways.
 pub(crate) fn rewrite(shape: &Shape, object: &mut Json, seed: &mut u64) {
-    let is_value = |json: &Json| !matches!(json, Json::Null) && *json != Json::Array(Vec::new());
     // An object of only a URI would be a reference, which gets no defaults.
     let has_others = shape.iter_properties().any(|(_, field, property)| {
-        property.default_value().is_none() && field.value_in(object).is_some_and(is_value)
+        let value = field.value_in(object).filter(|_| !field.is_nameless());
+        property.default_value().is_none()
+            && value.is_some_and(|value| data::is_value(property, value))
     });
     for (_, field, property) in shape.iter_properties() {
         let Some(value) = field.value_mut(object) else { continue };
@@ -145,6 +170,15 @@ pub(crate) fn rewrite(shape: &Shape, object: &mut Json, seed: &mut u64) {
 }
 
 fn rewrite_field(property: &Property, value: &mut Json, seed: &mut u64) {
+    if let (Json::Object(members), Some((shape, map))) = (&mut *value, property.map()) {
+        for (_, value) in members {
+            match map.value {
+                Some((_, inner)) => rewrite_field(inner, value, seed),
+                None => rewrite(shape, value, seed),
+            }
+        }
+        return;
+    }
     let has_reading = property.reading.is_some();
     match value {
         // In place of an array, only the canonical form means no value.
@@ -155,7 +189,8 @@ fn rewrite_field(property: &Property, value: &mut Json, seed: &mut u64) {
             for element in elements.iter_mut() {
                 rewrite_value(property, element, seed);
             }
-            if has_reading {
+            // Each element of an ordered array is a value.
+            if has_reading && !property.is_ordered {
                 let place = draw(seed, elements.len() + 1);
                 elements.insert(place, write_absent(property, true, seed));
             }
@@ -182,8 +217,7 @@ fn rewrite_value(property: &Property, value: &mut Json, seed: &mut u64) {
         return rewrite(shape, value, seed);
     }
     let Some(reading) = &property.reading else { return };
-    // A code is written only as it is.
-    if property.codes.is_some() || draw(seed, 4) == 0 {
+    if draw(seed, 4) == 0 {
         return;
     }
     let written = match (&property.value, &*value) {
@@ -225,14 +259,19 @@ fn rewrite_value(property: &Property, value: &mut Json, seed: &mut u64) {
         }
         _ => return,
     };
-    *value = written;
+    let codes = property.codes.as_deref().and_then(Codes::list);
+    // A form that is a code itself means the value of that code.
+    if codes.is_none_or(|codes| codes.iter().all(|(code, _)| *code != written)) {
+        *value = written;
+    }
 }
 
 /// Returns the other ways to write a time whose canonical form is this text.
 fn list_time_forms(reading: &Reading, text: &str) -> Vec<Json> {
     let mut forms = Vec::new();
     if reading.time_zone.is_some() {
-        forms.extend(text.strip_suffix(ZONE.1).map(string));
+        let offset = find_offset(text);
+        forms.extend(offset.and_then(|offset| text.strip_suffix(&offset)).map(string));
     }
     // The canonical form keeps zeros at the end of a fraction, and the sign of an offset of zero.
     let has_zeros = text.contains('.') && text.trim_end_matches('Z').ends_with('0');

@@ -1,5 +1,6 @@
-//! Maps and ordered arrays round-trip through the view below nested objects, arrays of objects, members of maps and each
-//! other.
+//! Maps and ordered arrays round-trip through the view below nested objects, arrays of objects, members of maps, groups and
+//! each other.
+use crate::mappings::Grouping;
 use crate::maps::{Members, map_of};
 use crate::{check_round_trip, data};
 use oxrdf::NamedNode;
@@ -11,19 +12,23 @@ fn node(name: &str) -> NamedNode {
     NamedNode::new_unchecked(format!("http://s/{name}"))
 }
 
-/// Generates an object with a name and two structures, each of objects with two more, to this depth. The innermost have
-/// numbers. The namespace is part of the names of all namespaces and properties below it.
-fn object_with_structures(namespace: &str, depth: u32) -> BoxedStrategy<Shape> {
+/// Generates an object with a name and two structures, perhaps in groups, each of objects with two more, to this depth. The
+/// innermost have numbers. The namespace is part of the names of all namespaces and properties below it.
+pub(crate) fn object_with_structures(namespace: &str, depth: u32) -> BoxedStrategy<Shape> {
     let structures = ["A", "B"].map(|name| {
         let property = structure(&format!("{namespace}{name}"), depth);
-        property.prop_map(move |property| Field::new(name, FieldKind::Property(property)))
+        let field =
+            property.prop_map(move |property| Field::new(name, FieldKind::Property(property)));
+        (field, 0..3_usize)
     });
     let namespace = namespace.to_owned();
     structures
         .prop_map(move |structures| {
             let name = Property::new(node("name"), Value::Literal(Literal::String));
             let mut fields = vec![Field::new("name", FieldKind::Property(name))];
-            fields.extend(structures);
+            let mut grouping = Grouping::default();
+            let grouped = structures.map(|(field, groups)| grouping.put_into_groups(field, groups));
+            fields.extend(grouped);
             Shape::new(namespace.clone(), fields)
         })
         .boxed()
@@ -41,7 +46,7 @@ fn structure(namespace: &str, depth: u32) -> BoxedStrategy<Property> {
     let map = move |members| map_of(&map_namespace, members, false);
     if depth == 0 {
         return prop_oneof![
-            Just(map(Members::Values(Literal::Number, false))),
+            Just(map(Members::Values(property(Value::Literal(Literal::Number), false, false)))),
             Just(property(Value::Literal(Literal::Number), true, true)),
         ]
         .boxed();

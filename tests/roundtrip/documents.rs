@@ -1,12 +1,13 @@
 //! Objects in documents, with values around them, are the same objects as in `data`.
 use super::{data, fixture_of, mappings, text};
-use penstock_base::json::{self, Json, MAX_NESTING};
+use penstock_base::json::Json;
 use penstock_model::ingest::{Body, BodyForm, Mode, Request};
 use penstock_model::mapping::{DocumentForm, Outer, Shape, Step};
+use penstock_model::testing::Fixture;
 use proptest::prelude::*;
 
 /// Returns the form of documents in which each field of the root can be beside its object.
-fn form_of(shape: &Shape) -> DocumentForm {
+pub(crate) fn form_of(shape: &Shape) -> DocumentForm {
     let name = |name: &str| Step::Name(name.to_owned());
     let fields = shape.fields.iter().enumerate();
     let outer = fields
@@ -33,6 +34,21 @@ fn wrap(shape: &Shape, form: &DocumentForm, object: Json) -> Json {
     Json::Object(around)
 }
 
+/// Writes a document with these objects, and with values around them.
+pub(crate) fn write(shape: &Shape, form: &DocumentForm, objects: &[Json]) -> String {
+    let list = objects.iter().map(|object| wrap(shape, form, object.clone())).collect();
+    Json::Object(vec![("the list".to_owned(), Json::Array(list))]).to_string()
+}
+
+/// Sends objects in a document.
+pub(crate) fn send(fixture: &mut Fixture, shape: &Shape, mode: Mode, objects: &[Json]) {
+    let form = form_of(shape);
+    let document = write(shape, &form, objects);
+    fixture.business_object.mapping.document = Some(Box::new(form));
+    let request = fixture.request(mode, Body::Json(document.as_bytes()));
+    fixture.run(&Request { form: BodyForm::Document, ..request }).unwrap();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
@@ -40,20 +56,9 @@ proptest! {
     fn objects_of_documents_are_those_of_data(
         (shape, objects) in data::with(mappings::tree(), data::named_objects),
     ) {
-        let elements = text::elements(&objects);
-        let plain = fixture_of(&shape);
-        plain.send(Mode::Add, &elements).unwrap();
-
-        let mut fixture = fixture_of(&shape);
-        let form = form_of(&shape);
-        let list = json::parse(format!("[{elements}]").as_bytes(), MAX_NESTING).unwrap();
-        let Json::Array(list) = list else { panic!("{list}") };
-        let list = list.into_iter().map(|object| wrap(&shape, &form, object)).collect();
-        let document = Json::Object(vec![("the list".to_owned(), Json::Array(list))]).to_string();
-        fixture.business_object.mapping.document = Some(Box::new(form));
-        let body = Body::Json(document.as_bytes());
-        let request = fixture.request(Mode::Add, body);
-        fixture.run(&Request { form: BodyForm::Document, ..request }).unwrap();
+        let (plain, mut fixture) = (fixture_of(&shape), fixture_of(&shape));
+        plain.send(Mode::Add, &text::elements(&objects)).unwrap();
+        send(&mut fixture, &shape, Mode::Add, &objects);
         prop_assert_eq!(fixture.quads(), plain.quads());
     }
 }

@@ -9,6 +9,7 @@ mod documents;
 mod lists;
 mod mappings;
 mod maps;
+mod merges;
 mod readings;
 mod recipes;
 mod shapes;

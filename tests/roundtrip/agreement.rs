@@ -58,7 +58,12 @@ proptest! {
     }
 }
 
-fn agree(shape: &Shape, objects: &[Json]) {
+/// Runs `work` with a gateway that has a Business Object with this mapping, which may export its changes.
+pub(crate) fn with_gateway(
+    shape: &Shape,
+    exports_changes: bool,
+    work: impl FnOnce(&Runtime, &Gateway, &Compiled),
+) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let arguments = vec![format!("--service.data-dir={}", dir.path().display())];
@@ -72,32 +77,49 @@ fn agree(shape: &Shape, objects: &[Json]) {
         "name": "Any Thing",
         "config": config,
         "pushTargets": [{"bucketName": "bucket"}],
+        "exportOnChange": exports_changes,
+        "debounce": "1ms",
     });
     let business_object = put_definition(&gateway.catalogue, &definition);
-    let body = format!("{{\"data\":[{}]}}", text::elements(objects));
-    let watch = gateway.catalogue.watch();
-    ingest_body(&gateway.store, watch, &business_object, Mode::Add, &body).unwrap();
+    work(&runtime, &gateway, &business_object);
+}
 
-    let uris = list_members(&gateway.store.read(), &business_object);
-    let view = |uri: &String| {
-        let (json, warnings) = render_object(&gateway.store.read(), &business_object, uri);
+/// Sends the elements of `data`, separated by commas.
+pub(crate) fn send(gateway: &Gateway, business_object: &Compiled, mode: Mode, elements: &str) {
+    let body = format!("{{\"data\":[{elements}]}}");
+    let watch = gateway.catalogue.watch();
+    ingest_body(&gateway.store, watch, business_object, mode, &body).unwrap();
+}
+
+/// Returns what the view shows of each object, with its URI.
+pub(crate) fn view_all(gateway: &Gateway, business_object: &Compiled) -> Vec<(String, String)> {
+    let view = |uri: String| {
+        let (json, warnings) = render_object(&gateway.store.read(), business_object, &uri);
         assert_eq!(warnings, Vec::<String>::new());
-        json
+        (uri, json)
     };
-    let views: Vec<String> = uris.iter().map(view).collect();
-    assert_eq!(exported(&gateway, &business_object), format!("[{}]", views.join(",")));
-    let graphql = GraphqlService::new(&gateway);
-    let client = GraphqlClient { graphql: &graphql, runtime: &runtime };
-    assert_eq!(client.pages(shape), views);
-    for (uri, view) in uris.iter().zip(&views) {
-        assert_eq!(&client.one(shape, uri), view);
-    }
+    list_members(&gateway.store.read(), business_object).into_iter().map(view).collect()
+}
+
+fn agree(shape: &Shape, objects: &[Json]) {
+    with_gateway(shape, false, |runtime, gateway, business_object| {
+        send(gateway, business_object, Mode::Add, &text::elements(objects));
+        let (uris, views): (Vec<String>, Vec<String>) =
+            view_all(gateway, business_object).into_iter().unzip();
+        let push = gateway.exporter.push(business_object, ExportRequester::gateway()).unwrap();
+        let exported = read_data(gateway, &push.exports.first().unwrap().id);
+        assert_eq!(exported, format!("[{}]", views.join(",")));
+        let graphql = GraphqlService::new(gateway);
+        let client = GraphqlClient { graphql: &graphql, runtime };
+        assert_eq!(client.pages(shape), views);
+        for (uri, view) in uris.iter().zip(&views) {
+            assert_eq!(&client.one(shape, uri), view);
+        }
+    });
 }
 
 /// Returns the `data` of an export.
-fn exported(gateway: &Gateway, business_object: &Compiled) -> String {
-    let push = gateway.exporter.push(business_object, ExportRequester::gateway()).unwrap();
-    let id = &push.exports.first().unwrap().id;
+pub(crate) fn read_data(gateway: &Gateway, id: &str) -> String {
     let mut file = String::new();
     gateway.exporter.open_content(id).unwrap().file.read_to_string(&mut file).unwrap();
     let (_, data) = file.split_once("\"data\":").unwrap();
@@ -257,12 +279,12 @@ impl GraphqlClient<'_> {
     }
 }
 
-fn get<'j>(json: &'j Json, name: &str) -> &'j Json {
+pub(crate) fn get<'j>(json: &'j Json, name: &str) -> &'j Json {
     let Json::Object(members) = json else { panic!("{json} has no {name}") };
     members.iter().find(|(member, _)| member == name).map(|(_, value)| value).unwrap()
 }
 
-fn string(json: &Json) -> String {
+pub(crate) fn string(json: &Json) -> String {
     let Json::String(text) = json else { panic!("{json} is no string") };
     text.clone()
 }

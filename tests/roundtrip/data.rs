@@ -56,6 +56,32 @@ pub(crate) fn linked_objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> 
     })
 }
 
+/// Generates two versions of the same objects, whose nested objects have no URIs.
+pub(crate) fn unnamed_versions(shape: &Shape) -> impl Strategy<Value = [Vec<Json>; 2]> + use<> {
+    versions(shape).prop_map(|mut versions| {
+        for object in versions.iter_mut().flatten() {
+            let Json::Object(members) = object else { continue };
+            for (_, value) in members {
+                remove_uris(value);
+            }
+        }
+        versions
+    })
+}
+
+fn remove_uris(json: &mut Json) {
+    match json {
+        Json::Array(elements) => elements.iter_mut().for_each(remove_uris),
+        Json::Object(members) => {
+            members.retain(|(name, _)| name != "uri");
+            for (_, value) in members {
+                remove_uris(value);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Generates two versions of the same objects, whose nested objects differ.
 pub(crate) fn versions(shape: &Shape) -> impl Strategy<Value = [Vec<Json>; 2]> + use<> {
     (named_objects(shape), named_objects(shape)).prop_map(|(mut old, mut new)| {

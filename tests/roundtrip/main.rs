@@ -6,6 +6,7 @@ mod codes;
 mod data;
 mod derive;
 mod documents;
+mod incremental;
 mod lists;
 mod mappings;
 mod maps;

@@ -94,7 +94,15 @@ fn members(
             Entry::Group(inner) => {
                 let given = given.unwrap_or(&Json::Null);
                 let group = members(inner, given, &pointer, outcome, uri);
-                if group.iter().any(|(_, value)| *value != Json::Array(Vec::new())) {
+                let is_array = |name: &str| {
+                    let Some(Entry::Field(_, field)) = inner.find(name) else { return false };
+                    field.property().is_some_and(|property| property.is_array)
+                };
+                // An empty array of a field of the type `json` is a value.
+                let is_empty = |(name, value): &(String, Json)| {
+                    *value == Json::Array(Vec::new()) && is_array(name)
+                };
+                if !group.iter().all(is_empty) {
                     shown.push((name.to_owned(), Json::Object(group)));
                 }
                 continue;

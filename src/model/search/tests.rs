@@ -504,7 +504,9 @@ fields:
                 );
             }
         }
-        assert_eq!(fixture.view("urn:p"), r#"{"uri":"urn:p","levels":{"A":1,"B":9}}"#);
+        let (shown, left_out) = fixture.view_with_warnings("urn:p");
+        assert_eq!(shown, r#"{"uri":"urn:p","levels":{"A":1,"B":9}}"#);
+        assert_eq!(left_out.len(), 2, "{left_out:?}");
         for (member, value, is_shown) in [
             ("A", 1, true),
             ("A", 7, false),

@@ -99,7 +99,7 @@ impl<'s> Level<'s> {
     }
 
     /// Returns whether a value that is written in place of the group means no value.
-    pub(crate) fn is_absent(self, json: &Json) -> bool {
+    pub fn is_absent(self, json: &Json) -> bool {
         contains_value(self.absent(), json)
     }
 

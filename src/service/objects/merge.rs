@@ -27,7 +27,9 @@ fn merge_members(level: Level<'_>, versions: [Option<&Json>; 3]) -> Vec<(String,
             Entry::Field(_, Field { kind: FieldKind::Property(property), .. }) => {
                 merge_values(property, base, draft, current)
             }
-            Entry::Group(_) if draft.is_some_and(|draft| !is_members(draft)) => draft.cloned(),
+            Entry::Group(inner) if draft.is_some_and(|draft| !is_members(inner, draft)) => {
+                draft.cloned()
+            }
             Entry::Group(inner) => {
                 let inner = merge_members(inner, [base, draft, current]);
                 (!inner.is_empty()).then_some(Json::Object(inner))

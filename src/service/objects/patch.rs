@@ -90,7 +90,7 @@ impl PatchBuilder<'_> {
             let here = join_pointer(pointer, name);
             let value = match (entry, member.after) {
                 // The ingestion refuses it.
-                (Entry::Group(_), Some(after)) if !is_members(after) => after.clone(),
+                (Entry::Group(inner), Some(after)) if !is_members(inner, after) => after.clone(),
                 (Entry::Group(inner), _) => {
                     let mut changed = Vec::new();
                     self.collect_changes(inner, member, &here, &mut changed);
@@ -237,9 +237,9 @@ pub(super) fn list_unknown(
     new.cloned().collect()
 }
 
-/// Returns whether a group can have this value: its members, or `null`.
-pub(super) fn is_members(value: &Json) -> bool {
-    matches!(value, Json::Object(_) | Json::Null)
+/// Returns whether a group can have this value: its members, or what means no value.
+pub(super) fn is_members(group: Level<'_>, value: &Json) -> bool {
+    matches!(value, Json::Object(_) | Json::Null) || group.is_absent(value)
 }
 
 /// Returns what a MERGE sends for a language map that changes: the languages that differ, with `null` for those without a text.
@@ -367,6 +367,17 @@ fields:
         assert_eq!(patch(&both, BASE), sent(r#"{"low":null,"high":null}"#));
         assert_eq!(patch(BASE, &with(r#"{"low":1,"lwo":2}"#)), sent(r#"{"low":1,"lwo":2}"#));
         assert_eq!(patch(BASE, &with("7")), sent("7"));
+        // A value that means no value removes each of them, but no locked one.
+        let mapping = MAPPING.replace("{type: group,", "{type: group, absent: '',");
+        let shape = compile(&mapping).unwrap().root;
+        let build = |locked: &LockedFields| {
+            build_merge_patch(&shape, locked, &parse(&both), &parse(&with(r#""""#)))
+        };
+        let removed = build(&none).unwrap().map(|json| json.to_string());
+        assert_eq!(removed, sent(r#"{"low":null,"high":null}"#));
+        let mut locked = LockedFields::default();
+        locked.lock("u:1", "limits.low", LockReason::SeveralValues);
+        assert_eq!(build(&locked).unwrap_err().class, ErrorClass::Conflict);
     }
 
     #[test]

@@ -44,7 +44,8 @@ for (const [name, script] of [['Pump', true], ['Fan', false]]) {
     await counted(rows, 1);
     await add('flow', 'after', 'many');
     await page.getByRole('alert').waitFor();
-    await page.getByRole('link', { name: 'Remove all' }).click();
+    assert.equal(await filter.getByLabel('Value').inputValue(), 'many');
+    await page.getByRole('link', { name: 'Remove the filter parts.label contains shaft' }).click();
     await counted(rows, 2);
     await add('flow', 'after', '12');
     await page.getByRole('link', { name: /^Remove the filter flow/ }).waitFor();

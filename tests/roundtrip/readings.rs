@@ -154,6 +154,10 @@ fn find_offset(text: &str) -> Option<String> {
 
 /// Writes some values of an object in other ways.
 pub(crate) fn rewrite(shape: &Shape, object: &mut Json, seed: &mut u64) {
+    // A field without a name would be written in place of a missing map.
+    if *object == Json::Null {
+        return;
+    }
     // An object of only a URI would be a reference, which gets no defaults.
     let has_others = shape.iter_properties().any(|(_, field, property)| {
         let value = field.value_in(object).filter(|_| !field.is_nameless());

@@ -174,7 +174,8 @@ impl DeliveryWorker {
         let (order, id) = (job.order, job.entry.business_object.clone());
         let recorded = run_blocking(&self.inner, move |inner| {
             let outcome = inner.complete_outcome(outcome, &id);
-            let entry = inner.queue.record_delivery(order, inner.current_stamp(), &outcome)?;
+            let at = inner.current_stamp();
+            let entry = inner.queue.record_delivery(order, at, &outcome, &inner.uploads)?;
             if outcome.needs_full {
                 inner.options.catalogue.watch().mark(&entry.business_object);
             }

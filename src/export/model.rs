@@ -7,6 +7,7 @@ use super::key::FileSettings;
 use super::queue::{ExportQueue, HistoryLimits, NewExport, NewExports, QueueTarget, TargetFile};
 use super::record::file_name;
 use super::spool::Spool;
+use super::uploads::UploadFolder;
 use super::{DeliveryTimings, ExportRequester};
 use penstock_base::clock::Stamp;
 use penstock_base::commit::NoClient;
@@ -154,6 +155,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store"), penstock_store::Options::default(), &mut |_| ()).unwrap();
         let mut queue = open_queue(&store, dir.path());
+        let uploads = UploadFolder::new(dir.path().join("uploads"));
         let mut model = Model::default();
         let finished = FinishedFile { objects: 1, bytes: BYTES, data_checksum: String::new(), sha256: String::new() };
         for action in actions {
@@ -212,7 +214,7 @@ proptest! {
                     let Some(job) = job else { continue };
                     prop_assert!(queue.park(&NoClient, &job.entry.id).is_err());
                     if matches!(action, TestAction::Deliver { .. }) {
-                        queue.record_delivery(job.order, Stamp::of_system(), &DeliveryOutcome::default()).unwrap();
+                        queue.record_delivery(job.order, Stamp::of_system(), &DeliveryOutcome::default(), &uploads).unwrap();
                         model.deliver_entry(job.order);
                     } else {
                         let failure = DeliveryFailure::new(Cause::Unreachable, "the target is unreachable");

@@ -51,7 +51,7 @@ pub(super) async fn run_cleanup(inner: Shared<ExporterParts>) {
 pub(super) struct AbandonedUpload {
     id: String,
     record: UploadRecord,
-    delivered: bool,
+    pub(super) delivered: bool,
 }
 
 /// Returns the uploads to clean up: none while exports are held, because the bucket may be that of another machine.
@@ -74,7 +74,7 @@ pub(super) fn find_abandoned(
         }
         inner.uploads.remove_compressed_file(&id);
         if let Some((begun, _)) = inner.uploads.read_upload(&id) {
-            // An entry that was removed from the history was delivered.
+            // An export without an entry was delivered: a parked one keeps its entry until its upload is cleaned up.
             abandoned.push(AbandonedUpload {
                 id,
                 record: begun,

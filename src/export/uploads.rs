@@ -10,6 +10,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 const RECORD_EXTENSION: &str = ".upload";
+/// The `upload` in the record of a parked export whose staging graphs in a SPARQL store are dropped.
+pub(super) const DROPPED: &str = "dropped";
 
 /// The folder of the records.
 #[derive(Debug, Clone)]
@@ -75,6 +77,11 @@ impl UploadFolder {
         parts.sort_by_key(|part| part.number);
         parts.dedup_by_key(|part| part.number);
         Some((record, parts))
+    }
+
+    /// Returns whether a target may still have parts or staging graphs of this export.
+    pub(super) fn needs_cleanup(&self, id: &str) -> bool {
+        self.read_upload(id).is_some_and(|(record, _)| record.upload != DROPPED)
     }
 
     /// Records an upload. Once this returns, a crash does not lose the id of the upload.

@@ -157,9 +157,10 @@ impl Fixture {
     }
 
     pub(super) fn deliver_with_outcome(&mut self, target: &str, outcome: &DeliveryOutcome) -> bool {
-        let queue = &self.exporter.inner.queue;
+        let ExporterParts { queue, uploads, .. } = &*self.exporter.inner;
         let Some(job) = queue.begin_delivery(target).unwrap() else { return false };
-        let entry = queue.record_delivery(job.order, Stamp::of_system(), outcome).unwrap();
+        let at = Stamp::of_system();
+        let entry = queue.record_delivery(job.order, at, outcome, uploads).unwrap();
         if outcome.needs_full {
             self.catalogue.watch().mark(&entry.business_object);
         }

@@ -1,6 +1,6 @@
 //! Tests what follows a restore: full exports replace those whose files are gone, and the old machine changes nothing.
 use super::*;
-use crate::uploads::UploadRecord;
+use crate::uploads::{DROPPED, UploadRecord};
 use crate::{backup, lost, sweep};
 use penstock_store::{Error, Transaction};
 use std::fs;
@@ -74,20 +74,57 @@ fn only_files_that_a_restore_did_not_lose_are_errors_at_the_start() {
     }
 }
 
-#[test]
-fn a_machine_that_was_replaced_cleans_up_no_uploads() {
-    let fixture = Fixture::new();
-    let inner = &fixture.exporter.inner;
+/// Records that an upload of this export has begun.
+fn record_upload(fixture: &Fixture, export_id: &str, upload: &str) {
     let record = UploadRecord {
         target: "north".to_owned(),
         place: "https://s3.example/plant".to_owned(),
         key: "Plant/1.json".to_owned(),
-        upload: "1".to_owned(),
+        upload: upload.to_owned(),
         part_size: 1,
         length: 1,
         sha256: String::new(),
     };
-    inner.uploads.record_upload("0199c1d2-7d3e-7000-8000-000000000001", &record).unwrap();
+    fixture.exporter.inner.uploads.record_upload(export_id, &record).unwrap();
+}
+
+#[test]
+fn a_parked_export_without_its_file_ends_once_its_upload_is_cleaned_up() {
+    for (upload, is_open) in [("2~abc", true), (DROPPED, false)] {
+        let mut fixture = Fixture::new();
+        fixture.define_object(0, &pushed(true));
+        fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+        let object = fixture.catalogue.get(NAMES[0]).unwrap();
+        let push = |fixture: &Fixture| {
+            let pushed = fixture.exporter.push(&object, ExportRequester::gateway()).unwrap();
+            pushed.exports[0].id.clone()
+        };
+        let lost = push(&fixture);
+        record_upload(&fixture, &lost, upload);
+        fixture.exporter.park(&NoClient, &lost).unwrap();
+        lose_files(&fixture);
+
+        push(&fixture);
+        assert!(fixture.deliver_next(TARGETS[0]));
+        assert_eq!(fixture.exporter.get(&lost).unwrap().is_some(), is_open);
+        if is_open {
+            // It was never delivered, so its upload is aborted, not completed.
+            let abandoned = sweep::find_abandoned(&fixture.exporter.inner).unwrap();
+            let delivered: Vec<bool> = abandoned.iter().map(|one| one.delivered).collect();
+            assert_eq!(delivered, [false]);
+            fixture.exporter.inner.uploads.remove_record(&lost);
+            push(&fixture);
+            assert!(fixture.deliver_next(TARGETS[0]));
+            assert_eq!(fixture.exporter.get(&lost).unwrap(), None);
+        }
+    }
+}
+
+#[test]
+fn a_machine_that_was_replaced_cleans_up_no_uploads() {
+    let fixture = Fixture::new();
+    let inner = &fixture.exporter.inner;
+    record_upload(&fixture, "0199c1d2-7d3e-7000-8000-000000000001", "1");
     let count = || sweep::find_abandoned(inner).unwrap().len();
     assert_eq!(count(), 1);
     inner.uplink.hold("replaced".to_owned());

@@ -6,6 +6,7 @@ use crate::history::HistoryRemovals;
 use crate::key::ExportExt as _;
 use crate::record::{EXPORT_DELIVERED, EXPORT_SEQUENCES, EXPORTS, Record};
 use crate::state::{FailingEntry, QueueState};
+use crate::uploads::UploadFolder;
 use penstock_base::clock::Stamp;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::change_feed;
@@ -145,6 +146,7 @@ impl ExportQueue {
         order: u64,
         at: Stamp,
         outcome: &DeliveryOutcome,
+        uploads: &UploadFolder,
     ) -> Result<Export, GatewayError> {
         let mut state = self.lock_state();
         let Some(mut record) = EXPORTS.get_or_log(&self.store.read(), order)? else {
@@ -165,7 +167,7 @@ impl ExportQueue {
         }
         let mut removals =
             HistoryRemovals::find_removals(&state, self.limits, order, record.entry.bytes);
-        removals.add_replaced(self.find_replaced(&state, order, &record.entry)?);
+        removals.add_replaced(self.find_replaced(&state, order, &record.entry, uploads)?);
         self.store.transact::<_, Error>(|t| {
             EXPORTS.put(t, order, &record)?;
             if record.entry.graph().is_some() {
@@ -192,12 +194,14 @@ impl ExportQueue {
 
 impl ExportQueue {
     /// Finds the parked exports that a full export replaces, which is delivered now: earlier ones whose files are gone, so
-    /// that no retry can deliver them.
+    /// that no retry can deliver them. An upload is cleaned up first, because the cleanup takes an export without an entry
+    /// for a delivered one. A later full export replaces such an entry.
     fn find_replaced(
         &self,
         state: &QueueState,
         order: u64,
         full: &Export,
+        uploads: &UploadFolder,
     ) -> Result<Vec<u64>, Error> {
         let mut replaced = Vec::new();
         if full.kind != ExportKind::Full {
@@ -210,6 +214,7 @@ impl ExportQueue {
             if entry.target == full.target
                 && entry.business_object_name == full.business_object_name
                 && self.spool.is_missing(&record.spool_file_name())
+                && !uploads.needs_cleanup(&entry.id)
             {
                 replaced.push(parked);
             }

@@ -6,7 +6,7 @@ use crate::blocking::run_io;
 use crate::cause::{DeliveryFailure, unreadable_file_failure};
 use crate::delivery::{DAMAGED_FILE, ObjectContent};
 use crate::uplink::Uplink;
-use crate::uploads::{UploadFolder, UploadRecord};
+use crate::uploads::{DROPPED, UploadFolder, UploadRecord};
 use penstock_config::SparqlProtocol;
 use penstock_resources::export::{Export, ExportKind};
 use std::io;
@@ -21,8 +21,6 @@ pub(super) const MAX_LINES: usize = 10_000;
 const MAX_LINES_OF_LIMITED_STORE: usize = 400;
 /// The `upload` in the record of an export whose staging graphs are being dropped because it was parked.
 const DROPPING: &str = "dropping";
-/// The `upload` in the record of a parked export without staging graphs.
-const DROPPED: &str = "dropped";
 
 /// Returns the name of the staging graphs of an export. Each attempt after parking has graphs of its own, so that a
 /// request which drops earlier ones late does no harm.

@@ -79,7 +79,7 @@ async fn get_export(call: Call<'_>) -> ReplyResult {
 }
 
 async fn get_export_content(call: Call<'_>) -> ReplyResult {
-    let OpenedExport { entry, file, length } =
+    let OpenedExport { entry, file, length, .. } =
         exports::open_export(&call.gateway()?, call.caller(), call.path("id")).await?;
     // A key may have any character, a quoted file name may not.
     let name = entry.file_name();

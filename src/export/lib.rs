@@ -227,6 +227,9 @@ pub struct OpenedExport {
     pub file: std::fs::File,
     /// Its length in bytes.
     pub length: u64,
+    /// The version of the Business Object that the file was rendered with. `None` if an earlier version of the gateway
+    /// queued it.
+    pub schema_version: Option<u64>,
 }
 
 impl Exporter {
@@ -387,8 +390,7 @@ impl Exporter {
     /// # Errors
     /// `ErrorClass::NotFound` if there is no such entry, or if its file is no longer kept.
     pub fn open_content(&self, id: &str) -> Result<OpenedExport, GatewayError> {
-        let (entry, file) = self.inner.queue.open_content(id)?;
-        Ok(OpenedExport { length: entry.bytes, entry, file })
+        self.inner.queue.open_content(id)
     }
 
     /// Retries the target of a queued entry now, or queues a parked entry again at its original place.

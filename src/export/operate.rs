@@ -1,4 +1,5 @@
 //! Operator actions on an entry: retry, park, replay, and reading its file.
+use super::OpenedExport;
 use super::queue::ExportQueue;
 use super::record::{EXPORTS, Record};
 use super::state::QueueState;
@@ -6,7 +7,6 @@ use penstock_base::commit::{CommitCheck, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_resources::export::{Export, ExportStatus};
 use penstock_store::{Error, Transaction};
-use std::fs::File;
 
 impl ExportQueue {
     /// Retries the target of a queued entry now, or queues a parked entry again at its original place.
@@ -97,7 +97,7 @@ impl ExportQueue {
     }
 
     /// Returns the entry and its open file.
-    pub(super) fn open_content(&self, id: &str) -> Result<(Export, File), GatewayError> {
+    pub(super) fn open_content(&self, id: &str) -> Result<OpenedExport, GatewayError> {
         let state = self.lock_state();
         let (_, record, entry) = self.find_required(&state, id)?;
         let no_content = |cause: &str| {
@@ -113,7 +113,8 @@ impl ExportQueue {
             .spool
             .open_file(&record.spool_file_name(), entry.bytes)
             .map_err(|cause| no_content(&cause))?;
-        Ok((entry, file))
+        let schema_version = record.schema_version;
+        Ok(OpenedExport { length: entry.bytes, entry, file, schema_version })
     }
 
     fn find_required(

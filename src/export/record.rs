@@ -55,6 +55,10 @@ pub(super) struct Record {
     /// (`json`). It is stored, so that a repeated delivery has the same bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) metadata: Option<String>,
+    /// The version of the Business Object that the file was rendered with. Absent if an earlier version of the gateway
+    /// queued it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) schema_version: Option<u64>,
 }
 
 impl Record {

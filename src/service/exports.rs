@@ -195,7 +195,7 @@ pub async fn open_export(
         .read(move |gateway| {
             let opened = gateway.exporter.open_content(&id)?;
             if is_limited {
-                check_shows_no_others(gateway, &opened.entry)?;
+                check_shows_no_others(gateway, &opened)?;
             }
             Ok(opened)
         })
@@ -204,16 +204,18 @@ pub async fn open_export(
 
 /// Checks that the file of an export cannot show objects of other Business Objects. It shows nested objects in full to
 /// every reader.
-fn check_shows_no_others(gateway: &Gateway, entry: &Export) -> Result<(), GatewayError> {
+fn check_shows_no_others(gateway: &Gateway, opened: &OpenedExport) -> Result<(), GatewayError> {
+    let entry = &opened.entry;
     let shows_no_others = match gateway.catalogue.get(&entry.business_object) {
         None => false,
         Some(compiled) => {
             let root = &compiled.mapping.root;
             let nests_objects = root.fields.iter().any(Field::contains_objects);
-            // An earlier mapping may have nested objects, so its file is read.
-            let may_be_older = compiled.object.updated_at >= entry.created_at;
+            // An earlier mapping may have nested objects, so its file is read. Times do not show which mapping it was:
+            // an export that is rendered before a change of the definition can be queued after it.
+            let is_of_mapping = opened.schema_version == Some(compiled.object.version);
             !nests_objects
-                && (!may_be_older
+                && (is_of_mapping
                     || fits_mapping(root.level(), gateway.exporter.open_content(&entry.id)?))
         }
     };

@@ -1,4 +1,8 @@
 //! API keys: they have at most the role of their creator, are shown once, and can be revoked.
+use penstock_base::commit::NoClient;
+use penstock_base::error::GatewayError;
+use penstock_export::ExportRequester;
+use penstock_store::{DocumentRange, Read as _, Transaction};
 use penstock_test_support::prelude::*;
 
 const KEYS: &str = "/api/v1/api-keys";
@@ -291,6 +295,17 @@ async fn a_key_sees_only_the_uri_of_a_nested_object_of_others() {
     assert!(change.contains("urn:staff-1") && !change.contains("secret"), "{change}");
 }
 
+/// Removes what earlier versions of the gateway did not record about exports.
+fn forget_schema_versions(transaction: &mut Transaction<'_>) -> Result<(), GatewayError> {
+    let all = DocumentRange { limit: 100, ..DocumentRange::default() };
+    for (key, stored) in transaction.read_documents("exports", all)? {
+        let mut record: Value = serde_json::from_slice(&stored).unwrap();
+        assert!(record.as_object_mut().unwrap().remove("schema_version").is_some());
+        transaction.put_document("exports", &key, record.to_string().as_bytes())?;
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_reads_no_file_from_when_the_mapping_nested_objects() {
     let server = TestApp::plain().await;
@@ -329,6 +344,23 @@ async fn a_key_reads_no_file_from_when_the_mapping_nested_objects() {
     assert!(caller.page(&of_flat).await.contains("R1"));
     server.put(objects, &define(flat, "third")).await.expect(200);
     assert!(caller.page(&of_flat).await.contains("R1"));
+
+    // An export whose rendering began before the definition was changed is queued after it.
+    server.put(objects, &define(&nesting, "fourth")).await.expect(200);
+    let earlier = server.gateway().catalogue.get("Pumps").unwrap();
+    server.put(objects, &define(flat, "fifth")).await.expect(200);
+    let pushed = server.gateway().exporter.push(&earlier, ExportRequester::gateway()).unwrap();
+    let late = format!("/api/v1/exports/{}/content", pushed.exports[0].id);
+    let last = server.deliver("Pumps").await;
+    let last = format!("/api/v1/exports/{}/content", last["id"].text());
+    for is_of_earlier_gateway in [false, true] {
+        if is_of_earlier_gateway {
+            server.gateway().store.commit(&NoClient, forget_schema_versions).unwrap();
+        }
+        caller.get(&late).await.problem(403);
+        assert!(server.page(&late).await.contains("secret"));
+        assert!(caller.page(&last).await.contains("R1"));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -226,6 +226,7 @@ impl NewExports<'_> {
             covers: self.covers,
             made_for: to.place.clone(),
             metadata,
+            schema_version: Some(source.schema_version),
         })
     }
 }

@@ -94,6 +94,7 @@ mod tests {
             covers: None,
             made_for: None,
             metadata: None,
+            schema_version: None,
         }
     }
 
@@ -161,6 +162,7 @@ mod tests {
         record.covers = Some((4, 5));
         record.made_for = Some("https://s3.example/plant".to_owned());
         record.metadata = Some("{\"metadata\":{}}".to_owned());
+        record.schema_version = Some(6);
         let text = [
             BEFORE_KIND,
             r#""kind":"full","status":"delivered","#,
@@ -168,7 +170,8 @@ mod tests {
             r#""clock":"behind","commit":41,"deliveredAt":"2026-03-01T12:00:01.000Z","attempts":2,"#,
             r#""lastError":"connection refused","pushedBy":"an account","traceparent":"00-a-b-01","#,
             r#""warnings":["a \"warning\""]},"place":9,"kept":false,"covers":[4,5],"#,
-            r#""made_for":"https://s3.example/plant","metadata":"{\"metadata\":{}}"}"#,
+            r#""made_for":"https://s3.example/plant","metadata":"{\"metadata\":{}}","#,
+            r#""schema_version":6}"#,
         ];
         assert_stored_form(&text.concat(), &record);
     }

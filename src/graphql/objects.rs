@@ -167,9 +167,9 @@ impl<'d> Execution<'d> {
         let mut shown = Vec::new();
         for (_, uri) in order_members(named, &mut |_, _| {}) {
             let node = NamedNode::from(uri);
+            let member = NestingPath { uri: &node, above: Some(path) };
             let is_shown = map.value.is_none()
-                || !path.contains_uri(&node)
-                    && shows_member(self.snapshot()?, shape, &quads.values_of(shape, &node))?;
+                || shows_member(self.snapshot()?, shape, &member, &quads.values_of(shape, &node))?;
             if is_shown {
                 shown.push(uri);
             }
@@ -301,7 +301,7 @@ impl<'d> Execution<'d> {
     ) -> Result<ResultValue, GatewayError> {
         self.count_object()?;
         // An object nested in itself shows only its URI.
-        let within_itself = path.above.is_some_and(|above| above.contains_uri(path.uri));
+        let within_itself = path.is_within_itself();
         let owned = if within_itself {
             FieldValues::from_quads(shape, &[])
         } else {

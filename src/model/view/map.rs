@@ -1,4 +1,5 @@
 //! The members of a map: which ones are shown, and in which order.
+use super::object::NestingPath;
 use super::values::FieldValues;
 use crate::list::Lists;
 use crate::mapping::{Property, Shape};
@@ -107,28 +108,36 @@ fn read_member_name(
     Ok(name.into_usable())
 }
 
-/// Returns whether a map shows a member with a name and these values. If its members are values, it shows only those that have
-/// one.
+/// Returns whether a map shows a member with a name and these values, the last object of a path. If its members are values, it
+/// shows only those that have one and are not inside themselves. Other objects are always shown.
 ///
 /// # Errors
 /// The errors of the store.
 pub fn shows_member(
     read: &impl Read,
     shape: &Shape,
+    path: &NestingPath<'_>,
     values: &FieldValues<'_>,
 ) -> Result<bool, Error> {
     let Some((place, property)) = shape.map_member().and_then(|map| map.value) else {
         return Ok(true);
     };
+    if path.is_within_itself() {
+        return Ok(false);
+    }
     let shown = values.collect_shown(place, property);
     let Some((inner, _)) = property.map() else { return Ok(shown.texts().next().is_some()) };
-    let uris: Vec<NamedNodeRef<'_>> = shown.iris().collect();
-    for (_, uri) in read_members(read, inner, &uris, &mut |_, _| {})? {
+    let mut names = HashSet::new();
+    for uri in shown.iris() {
+        if !shows_last_member(read, inner, &[uri], &mut names)? {
+            continue;
+        }
         let mut about = SubjectQuads::default();
         read.read_subject(uri.into(), &mut about)?;
         let lists = Lists::of_object(read, inner, about.iter())?;
         let values = FieldValues::from_subject(inner, &about).with_lists(&lists);
-        if shows_member(read, inner, &values)? {
+        let path = NestingPath { uri: &uri.into_owned(), above: Some(path) };
+        if shows_member(read, inner, &path, &values)? {
             return Ok(true);
         }
     }

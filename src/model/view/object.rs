@@ -126,6 +126,11 @@ impl NestingPath<'_> {
     pub fn contains_uri(&self, uri: &NamedNode) -> bool {
         std::iter::successors(Some(self), |path| path.above).any(|path| path.uri == uri)
     }
+
+    /// Returns whether the last object of this path is nested in itself.
+    pub fn is_within_itself(&self) -> bool {
+        self.above.is_some_and(|above| above.contains_uri(self.uri))
+    }
 }
 
 impl<'w, R: Read> ObjectWriter<'w, R> {

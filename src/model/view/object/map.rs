@@ -73,12 +73,12 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
             self.warn_left_out("a member of the map without a value", uri.as_ref().into(), path);
             return Ok(());
         }
+        let inner = NestingPath { uri: &uri, above: Some(path) };
         // A member that is left out is not reported either.
-        let is_reported = self.shown.is_some() && shows_member(self.read, shape, &owned)?;
+        let is_reported = self.shown.is_some() && shows_member(self.read, shape, &inner, &owned)?;
         let unused = if is_reported { None } else { self.shown.take() };
         self.report_value(path, property, uri.as_ref().into())?;
         let containing = self.begin_reported(shape, &uri, &about)?;
-        let inner = NestingPath { uri: &uri, above: Some(path) };
         let (length, was_first) = (self.out.len(), *first);
         self.write_field((place, member), value, &owned, &inner, first)?;
         self.warn_of_unowned(shape, place, value, &owned, &inner);

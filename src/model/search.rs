@@ -11,8 +11,8 @@
 //! groups, for `facets` and the `distribution` of numbers, and for the `columns` of a table. `extreme` has the least and the
 //! greatest of values. `suggest` completes a value, and `sparql` writes a search as a query.
 //!
-//! Values are compared as the view shows them. Of a field that is not an array, only the first value counts. An object
-//! that is nested in itself counts only as its URI.
+//! Values are compared as the view shows them. Of a field that is not an array, only the first value counts, and of a map,
+//! only the members that the view shows. An object that is nested in itself counts only as its URI.
 //!
 //! # What an index answers
 //! The indexes answer, also below nested objects at any depth:

@@ -323,21 +323,15 @@ impl Branch {
         else {
             return Ok(Vec::new());
         };
-        let mut elements = Vec::with_capacity(iris.len());
-        for uri in iris {
-            let uri = uri.into_owned();
-            let nested = object.nested_object(shape, &uri);
-            elements.extend(nested.with_values(&self.needs, |values| {
-                if let (Some(name), Some(map)) = (&step.member, shape.map_member()) {
-                    let names = values.collect_shown(map.key_index, map.key);
-                    if !names.texts().any(|text| text == name) {
-                        return Ok(None);
-                    }
+        object.find_nested((shape, iris.as_slice()), &self.needs, usize::MAX, |nested, values| {
+            if let (Some(name), Some(map)) = (&step.member, shape.map_member()) {
+                let names = values.collect_shown(map.key_index, map.key);
+                if !names.texts().any(|text| text == name) {
+                    return Ok(None);
                 }
-                Ok(Some(self.read_element(&nested, values)?.into_owned()))
-            })?);
-        }
-        Ok(elements)
+            }
+            Ok(Some(self.read_element(nested, values)?.into_owned()))
+        })
     }
 }
 

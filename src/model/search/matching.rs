@@ -3,7 +3,9 @@ use super::budget::SearchBudget;
 use super::filter::{Filter, ValueTest, find_property};
 use crate::list::Lists;
 use crate::mapping::{Shape, Value, format_language_tag};
-use crate::view::{FieldValues, NestingPath, ShownLiteral, ShownValues, shows_last_member};
+use crate::view::{
+    FieldValues, NestingPath, ShownLiteral, ShownValues, shows_last_member, shows_member,
+};
 use oxrdf::{NamedNode, NamedNodeRef};
 use penstock_base::error::GatewayError;
 use penstock_rdf::compare::{SortKey, ValueOrder};
@@ -34,9 +36,12 @@ pub(super) struct RequiredQuads {
 }
 
 impl RequiredQuads {
-    /// Returns what must be read for the fields at these indexes.
+    /// Returns what must be read for the fields at these indexes. Of a member of a map, this includes its value, without which
+    /// the map does not show it.
     pub(super) fn for_fields(shape: &Shape, fields: impl IntoIterator<Item = usize>) -> Self {
-        let properties = fields.into_iter().filter_map(|field| shape.property_at(field));
+        let value = shape.map_member().and_then(|map| map.value);
+        let fields = fields.into_iter().chain(value.map(|(index, _)| index));
+        let properties = fields.filter_map(|field| shape.property_at(field));
         Self::for_predicates(properties.map(|property| property.predicate.clone()).collect())
     }
 
@@ -147,8 +152,7 @@ impl<R: Read> TestedObject<'_, R> {
         needs: &RequiredQuads,
         visit: impl FnOnce(&FieldValues<'_>) -> Result<T, GatewayError>,
     ) -> Result<T, GatewayError> {
-        let is_repeated = || self.path.above.is_some_and(|above| above.contains_uri(self.path.uri));
-        if needs.predicates.is_empty() || is_repeated() {
+        if needs.predicates.is_empty() || self.path.is_within_itself() {
             return visit(&FieldValues::from_quads(self.shape, &[]));
         }
         if self.path.above.is_some() {
@@ -223,46 +227,53 @@ impl<R: Read> TestedObject<'_, R> {
                 else {
                     return Ok(false);
                 };
-                self.has_passing(shape, &iris, |nested| nested.passes_filter(matcher, needs))
+                let found =
+                    self.find_nested((shape, iris.as_slice()), needs, 1, |nested, values| {
+                        Ok(nested.passes_with_values(matcher, values)?.then_some(()))
+                    })?;
+                Ok(!found.is_empty())
             }
         }
     }
 
-    /// Returns whether one of these nested objects passes a test. Those that a map does not show do not count.
-    fn has_passing(
+    /// Reads these nested objects in order. Returns what `test` finds, until it has found something in `limit` of them. Those
+    /// that a map does not show do not count.
+    pub(super) fn find_nested<T>(
         &self,
-        shape: &Shape,
-        uris: &[NamedNodeRef<'_>],
-        passes: impl Fn(&TestedObject<'_, R>) -> Result<bool, GatewayError>,
-    ) -> Result<bool, GatewayError> {
-        // The names of the members are read as far as the last one that passes.
+        (shape, uris): (&Shape, &[NamedNodeRef<'_>]),
+        needs: &RequiredQuads,
+        limit: usize,
+        test: impl Fn(&TestedObject<'_, R>, &FieldValues<'_>) -> Result<Option<T>, GatewayError>,
+    ) -> Result<Vec<T>, GatewayError> {
+        let mut found = Vec::new();
+        // The names of the members are read as far as the last one in which something is found.
         let (mut names, mut named) = (HashSet::new(), 0);
         for (index, uri) in uris.iter().enumerate() {
-            if !passes(&self.nested_object(shape, &uri.into_owned()))? {
-                continue;
+            if found.len() >= limit {
+                break;
             }
+            let uri = uri.into_owned();
+            let nested = TestedObject {
+                read: self.read,
+                shape,
+                path: NestingPath { uri: &uri, above: Some(&self.path) },
+                listed: None,
+                budget: self.budget,
+            };
+            let one = nested.with_values(needs, |values| {
+                let one = test(&nested, values)?;
+                let is_shown =
+                    one.is_some() && shows_member(self.read, shape, &nested.path, values)?;
+                Ok(one.filter(|_| is_shown))
+            })?;
+            let Some(one) = one else { continue };
             let unnamed = uris.get(named..=index).unwrap_or_default();
-            if shows_last_member(self.read, shape, unnamed, &mut names)? {
-                return Ok(true);
-            }
             named = index + 1;
+            if shows_last_member(self.read, shape, unnamed, &mut names)? {
+                found.push(one);
+            }
         }
-        Ok(false)
-    }
-
-    /// Returns an object that is nested in this one.
-    pub(super) fn nested_object<'n>(
-        &'n self,
-        shape: &'n Shape,
-        uri: &'n NamedNode,
-    ) -> TestedObject<'n, R> {
-        TestedObject {
-            read: self.read,
-            shape,
-            path: NestingPath { uri, above: Some(&self.path) },
-            listed: None,
-            budget: self.budget,
-        }
+        Ok(found)
     }
 }
 

@@ -6,9 +6,9 @@ use crate::ingest::{Body, Mode};
 use crate::mapping;
 use crate::testing::{Fixture, insert_quad};
 use oxrdf::{Literal, NamedNode};
-use penstock_base::error::ErrorClass;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_resources::namespace::Generator;
-use penstock_store::Options;
+use penstock_store::{Options, Read};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -71,6 +71,23 @@ impl Fixture {
                 return found;
             }
         }
+    }
+
+    /// Returns a summary of the objects that pass a filter.
+    fn read_summary(
+        &self,
+        read: &impl Read,
+        filter: Option<&Filter>,
+        groups: &[&str],
+        measures: &str,
+    ) -> Result<Summary, GatewayError> {
+        let request = SummaryRequest {
+            groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+            measures: Some(measures.to_owned()),
+            timezone: None,
+        };
+        let plan = SummaryPlan::new(&self.business_object, &request).unwrap();
+        summarize(read, &self.business_object, filter, &plan, &bounds())
     }
 }
 
@@ -475,51 +492,125 @@ fields:
     assert_eq!(find(&["levels", "1"], ValueTest::Exists), ["urn:p:1"]);
 }
 
-#[test]
-fn filters_find_only_the_members_that_a_map_shows() {
+/// Creates a fixture with two objects whose views leave out members of maps. `urn:w` has no value, `urn:x` the name of another
+/// one, and `urn:y` no name. Of the members that are maps, `urn:plan:1` has only one without a value, and `urn:plan:3` itself.
+fn fixture_with_hidden_members(value_index: bool) -> Fixture {
     let config = "
 type: object
 path: Pump:.
 fields:
   levels: {type: map, path: <urn:level>/Level:., key: {path: <urn:code>}, elements: {type: number, path: <urn:value>}}
+  plans:
+    type: map
+    path: <urn:plan>/Plan:.
+    key: {path: <urn:code>}
+    elements: {type: map, path: <urn:step>/Step:., key: {path: <urn:code>}, elements: {type: number, path: <urn:value>}}
 ";
-    for value_index in [false, true] {
-        let root = mapping::compile(config).unwrap().root;
-        let options = Options { value_index, ..Options::default() };
-        let fixture = Fixture::with_options(root, Generator::Uuid, options);
-        fixture.send(Mode::Add, r#"{"uri":"urn:p","levels":{"A":1}}"#).unwrap();
-        for (uri, name, value) in
-            [("urn:x", Some("A"), 7), ("urn:y", None, 8), ("urn:z", Some("B"), 9)]
-        {
-            let member = NamedNode::new_unchecked(uri);
-            insert_quad(&fixture.store, "urn:p", "urn:level", member, "http://x/Pump/");
-            insert_quad(&fixture.store, uri, "urn:value", Literal::from(value), "http://x/Level/");
-            if let Some(name) = name {
-                insert_quad(
-                    &fixture.store,
-                    uri,
-                    "urn:code",
-                    Literal::from(name),
-                    "http://x/Level/",
-                );
-            }
+    let root = mapping::compile(config).unwrap().root;
+    let options = Options { value_index, ..Options::default() };
+    let fixture = Fixture::with_options(root, Generator::Uuid, options);
+    fixture.send(Mode::Add, r#"{"uri":"urn:p","levels":{"A":1}}"#).unwrap();
+    for (subject, link, member, namespace) in [
+        ("urn:p", "urn:level", "urn:w", "Pump"),
+        ("urn:p", "urn:level", "urn:x", "Pump"),
+        ("urn:p", "urn:level", "urn:y", "Pump"),
+        ("urn:p", "urn:level", "urn:z", "Pump"),
+        ("urn:q", "urn:level", "urn:w", "Pump"),
+        ("urn:p", "urn:plan", "urn:plan:1", "Pump"),
+        ("urn:p", "urn:plan", "urn:plan:2", "Pump"),
+        ("urn:p", "urn:plan", "urn:plan:3", "Pump"),
+        ("urn:plan:1", "urn:step", "urn:step:1", "Plan"),
+        ("urn:plan:2", "urn:step", "urn:step:2", "Plan"),
+        ("urn:plan:3", "urn:step", "urn:plan:3", "Plan"),
+    ] {
+        let member = NamedNode::new_unchecked(member);
+        insert_quad(&fixture.store, subject, link, member, &format!("http://x/{namespace}/"));
+    }
+    for (member, namespace, name, value) in [
+        ("urn:w", "Level", Some("C"), None),
+        ("urn:x", "Level", Some("A"), Some(7)),
+        ("urn:y", "Level", None, Some(8)),
+        ("urn:z", "Level", Some("B"), Some(9)),
+        ("urn:plan:1", "Plan", Some("P"), None),
+        ("urn:plan:2", "Plan", Some("Q"), None),
+        ("urn:plan:3", "Plan", Some("R"), None),
+        ("urn:step:1", "Step", Some("S"), None),
+        ("urn:step:2", "Step", Some("S"), Some(5)),
+        ("urn:plan:3", "Step", Some("R"), Some(6)),
+    ] {
+        let graph = format!("http://x/{namespace}/");
+        if let Some(name) = name {
+            insert_quad(&fixture.store, member, "urn:code", Literal::from(name), &graph);
         }
-        let (shown, left_out) = fixture.view_with_warnings("urn:p");
-        assert_eq!(shown, r#"{"uri":"urn:p","levels":{"A":1,"B":9}}"#);
-        assert_eq!(left_out.len(), 2, "{left_out:?}");
-        for (member, value, is_shown) in [
-            ("A", 1, true),
-            ("A", 7, false),
-            (ANY_MEMBER, 7, false),
-            (ANY_MEMBER, 8, false),
-            ("B", 9, true),
-            (ANY_MEMBER, 9, true),
-        ] {
-            let shape = &fixture.business_object.mapping.root;
-            let test = ValueTest::In(vec![value.to_string()]);
-            let filter = Filter::for_field(shape, &["levels", member], test).unwrap();
-            let found = fixture.search(&filter, Order::default(), 10);
-            assert_eq!(!found.is_empty(), is_shown, "{member} {value} {value_index}");
+        if let Some(value) = value {
+            insert_quad(&fixture.store, member, "urn:value", Literal::from(value), &graph);
         }
     }
+    fixture
+}
+
+#[test]
+fn filters_find_only_the_members_that_a_map_shows() {
+    for value_index in [false, true] {
+        let fixture = fixture_with_hidden_members(value_index);
+        let (shown, left_out) = fixture.view_with_warnings("urn:p");
+        assert_eq!(shown, r#"{"uri":"urn:p","levels":{"A":1,"B":9},"plans":{"Q":{"S":5}}}"#);
+        assert_eq!(left_out.len(), 5, "{left_out:?}");
+        assert_eq!(fixture.view_with_warnings("urn:q").0, r#"{"uri":"urn:q"}"#);
+        let is = |text: &str| ValueTest::In(vec![text.to_owned()]);
+        for (path, test, is_shown) in [
+            (&["levels", "A"][..], is("1"), true),
+            (&["levels", "A"], is("7"), false),
+            (&["levels", ANY_MEMBER], is("7"), false),
+            (&["levels", ANY_MEMBER], is("8"), false),
+            (&["levels", "B"], is("9"), true),
+            (&["levels", ANY_MEMBER], is("9"), true),
+            (&["levels", mapping::MEMBER_KEY], is("B"), true),
+            (&["levels", mapping::MEMBER_KEY], is("C"), false),
+            (&["levels"], ValueTest::Exists, true),
+            (&["plans", mapping::MEMBER_KEY], is("P"), false),
+            (&["plans", mapping::MEMBER_KEY], is("Q"), true),
+            (&["plans", mapping::MEMBER_KEY], is("R"), false),
+            (&["plans", "Q"], ValueTest::Exists, true),
+            (&["plans", "R"], ValueTest::Exists, false),
+        ] {
+            let shape = &fixture.business_object.mapping.root;
+            let filter = Filter::for_field(shape, path, test).unwrap();
+            let found = fixture.search(&filter, Order::default(), 10);
+            let expected: &[&str] = if is_shown { &["urn:p"] } else { &[] };
+            assert_eq!(found, expected, "{filter:?} {value_index}");
+        }
+        // What has no value has no other value either.
+        let other = Filter::Not(Box::new(Filter::Field { field: 0, test: is("9") }));
+        let other = Filter::Nested { field: 0, filter: Box::new(other) };
+        assert_eq!(fixture.search(&other, Order::default(), 10), ["urn:p"], "{value_index}");
+    }
+}
+
+#[test]
+fn counts_have_only_the_members_that_a_map_shows() {
+    let fixture = fixture_with_hidden_members(false);
+    let (read, business_object) = (fixture.store.read(), &fixture.business_object);
+    let fields = ["levels.@key", "levels.*", "plans.@key", "plans.*.@key"].map(str::to_owned);
+    let facets = count_facets(&read, business_object, None, &fields, &bounds()).unwrap();
+    let facets: Vec<_> = facets.into_iter().map(|facet| (facet.content, facet.without)).collect();
+    let names = |names: &[&str]| {
+        let names = names.iter().map(|name| FacetValue { text: (*name).to_owned(), count: 1 });
+        FacetContent::Values(names.collect(), 0)
+    };
+    let range = FacetContent::Range("1".to_owned(), "9".to_owned());
+    let expected = [(names(&["A", "B"]), 1), (range, 1), (names(&["Q"]), 1), (names(&["S"]), 1)];
+    assert_eq!(facets, expected);
+    let summary = fixture.read_summary(&read, None, &["levels.@key"], "sum(levels.*)").unwrap();
+    let rows = summary.rows.iter();
+    let rows = rows.map(|row| (row.group[0].as_str(), row.count, row.measures[0].as_deref()));
+    let expected = [("\"A\"", 1, Some("1")), ("\"B\"", 1, Some("9")), ("null", 1, None)];
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
+    for (field, count) in [("levels.*", 2), ("levels.A", 1)] {
+        let numbers = count_distribution(&read, business_object, None, field, &bounds()).unwrap();
+        let counts = numbers.ranges.iter().map(|range| range.count);
+        assert_eq!((counts.sum::<u64>(), numbers.without), (count, 1), "{field}");
+    }
+    let names = suggest_values(&read, business_object, ("levels.@key", ""), 9, &bounds());
+    assert_eq!(names.unwrap(), ["A", "B"]);
 }

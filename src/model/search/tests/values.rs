@@ -1,12 +1,13 @@
 //! Property tests: with the index of values, a search finds what it finds without it, and in whatever order it reads objects.
+//! Of maps, it finds and counts what the view shows.
 use super::*;
 use crate::visible::VisibleObjects;
 use crate::write_scope::WriteScope;
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNodeRef, Quad, Term};
-use penstock_base::error::GatewayError;
-use penstock_store::{Error, Options, Read};
-use proptest::sample::Index;
+use penstock_store::Error;
+use proptest::sample::{Index, select};
+use std::collections::BTreeMap;
 
 const CONFIG: &str = "
 type: object
@@ -83,9 +84,6 @@ struct StoredValues {
 
 impl StoredValues {
     fn fixture(&self, value_index: bool) -> Fixture {
-        let shape = mapping::compile(CONFIG).unwrap().root;
-        let options = Options { value_index, ..Options::default() };
-        let fixture = Fixture::with_options(shape, Generator::Uuid, options);
         let pool = literals();
         let node = |iri: String| NamedNode::new_unchecked(iri);
         let value = |kind: &str, (object, property, literal): &StoredValue| {
@@ -100,17 +98,25 @@ impl StoredValues {
             let subject = node(format!("urn:Root:{object:02}"));
             Quad::new(subject, node("urn:p:inner".into()), nested, node("http://x/Root/".into()))
         }));
-        fixture
-            .store
-            .transact::<_, Error>(|transaction| {
-                for quad in &quads {
-                    transaction.insert(quad.as_ref())?;
-                }
-                Ok(())
-            })
-            .unwrap();
-        fixture
+        fixture_with_quads(CONFIG, value_index, &quads)
     }
+}
+
+/// Creates a fixture with this mapping and these quads.
+fn fixture_with_quads(config: &str, value_index: bool, quads: &[Quad]) -> Fixture {
+    let shape = mapping::compile(config).unwrap().root;
+    let options = Options { value_index, ..Options::default() };
+    let fixture = Fixture::with_options(shape, Generator::Uuid, options);
+    fixture
+        .store
+        .transact::<_, Error>(|transaction| {
+            for quad in quads {
+                transaction.insert(quad.as_ref())?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    fixture
 }
 
 impl Fixture {
@@ -145,13 +151,7 @@ impl Fixture {
         let facets = count_facets(read, business_object, filter, &fields, &bounds());
         let numbers = count_distribution(read, business_object, filter, "inner.v", &bounds());
         let summarize = |groups: &[&str], measures: &str| {
-            let request = SummaryRequest {
-                groups: groups.iter().map(|group| (*group).to_owned()).collect(),
-                measures: Some(measures.to_owned()),
-                timezone: None,
-            };
-            let plan = SummaryPlan::new(business_object, &request).unwrap();
-            let summary = summarize(read, business_object, filter, &plan, &bounds());
+            let summary = self.read_summary(read, filter, groups, measures);
             summary.map(|summary| format!("{summary:?}"))
         };
         vec![
@@ -193,7 +193,7 @@ fn value_test() -> impl Strategy<Value = ValueTest> {
 
 fn value_filter() -> impl Strategy<Value = Filter> {
     let languages = ["en", "de", "de-\u{e9}12"].map(str::to_owned).to_vec();
-    let language = proptest::option::of(proptest::sample::select(languages));
+    let language = proptest::option::of(select(languages));
     let leaf = prop_oneof![
         6 => (0..FIELDS - 1, value_test()).prop_map(|(field, test)| Filter::Field { field, test }),
         1 => (language, value_test())
@@ -214,8 +214,139 @@ fn value_filter() -> impl Strategy<Value = Filter> {
     })
 }
 
+const MAP_CONFIG: &str = "
+type: object
+path: Root:.
+fields:
+  levels: {type: map, path: '<urn:p:level>/Level:.', key: {path: <urn:p:key>}, elements: {type: number, path: <urn:p:value>}}
+";
+/// Texts of the property with the names of members. The last one can be no name.
+const MEMBER_NAMES: [&str; 4] = ["A", "B", "C", "."];
+
+/// What is stored of maps: the links from objects to members, and the names and the values of members, each with the number
+/// of its member. The value 0 is not a literal.
+#[derive(Debug, Clone)]
+struct StoredMaps {
+    links: Vec<(usize, usize)>,
+    names: Vec<(usize, &'static str)>,
+    values: Vec<(usize, i32)>,
+}
+
+impl StoredMaps {
+    fn fixture(&self, value_index: bool) -> Fixture {
+        let node = |iri: &str| NamedNode::new_unchecked(iri);
+        let member = |number: &usize| node(&format!("urn:Level:{number}"));
+        let links = self.links.iter().map(|(object, to)| {
+            let object = node(&format!("urn:Root:{object}"));
+            Quad::new(object, node("urn:p:level"), member(to), node("http://x/Root/"))
+        });
+        let names = self.names.iter().map(|(of, name)| {
+            let name = Literal::from(*name);
+            Quad::new(member(of), node("urn:p:key"), name, node("http://x/Level/"))
+        });
+        let values = self.values.iter().map(|(of, value)| {
+            let value = match *value {
+                0 => Term::from(node("urn:none")),
+                number => Literal::from(number).into(),
+            };
+            Quad::new(member(of), node("urn:p:value"), value, node("http://x/Level/"))
+        });
+        let quads: Vec<Quad> = links.chain(names).chain(values).collect();
+        fixture_with_quads(MAP_CONFIG, value_index, &quads)
+    }
+}
+
+fn stored_maps() -> impl Strategy<Value = StoredMaps> {
+    let links = vec((0..4_usize, 0..6_usize), 1..12);
+    let names = vec((0..6_usize, select(MEMBER_NAMES.to_vec())), 0..9);
+    let values = vec((0..6_usize, 0..3_i32), 0..9);
+    (links, names, values).prop_map(|(links, names, values)| StoredMaps { links, names, values })
+}
+
+fn member_filter() -> impl Strategy<Value = Filter> {
+    let name = select(MEMBER_NAMES.to_vec()).prop_map(str::to_owned);
+    let name_test = prop_oneof![vec(name, 1..3).prop_map(ValueTest::In), Just(ValueTest::Exists)];
+    let number_test = prop_oneof![
+        Just(ValueTest::In(vec!["1".to_owned()])),
+        Just(ValueTest::After("1".to_owned())),
+        Just(ValueTest::Exists),
+    ];
+    let leaf = prop_oneof![
+        2 => number_test.prop_map(|test| Filter::Field { field: 0, test }),
+        2 => name_test.prop_map(|test| Filter::Field { field: 1, test }),
+        1 => Just(Filter::All(Vec::new())),
+    ];
+    leaf.prop_recursive(2, 6, 2, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..3).prop_map(Filter::All),
+            vec(inner.clone(), 0..3).prop_map(Filter::Any),
+            inner.prop_map(|filter| Filter::Not(Box::new(filter))),
+        ]
+    })
+}
+
+/// Returns whether a member of a map passes the filter, with its name and its value as the view shows them.
+fn member_passes(filter: &Filter, name: &str, value: &Value) -> bool {
+    match filter {
+        Filter::All(filters) => filters.iter().all(|filter| member_passes(filter, name, value)),
+        Filter::Any(filters) => filters.iter().any(|filter| member_passes(filter, name, value)),
+        Filter::Not(filter) => !member_passes(filter, name, value),
+        Filter::Field { field: 0, test } => holds(test, value),
+        Filter::Field { field: _, test } => holds(test, &json!(name)),
+        other => unreachable!("{other:?}"),
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn of_maps_a_search_finds_and_counts_what_the_view_shows(
+        stored in stored_maps(),
+        filters in vec(member_filter(), 10),
+    ) {
+        for value_index in [true, false] {
+            let fixture = stored.fixture(value_index);
+            let views = fixture.members().into_iter().map(|uri| {
+                let view: Value = serde_json::from_str(&fixture.view_with_warnings(&uri).0).unwrap();
+                (uri, view["levels"].as_object().cloned().unwrap_or_default())
+            });
+            let views: Vec<_> = views.collect();
+            for filter in &filters {
+                let expected: Vec<String> = views
+                    .iter()
+                    .filter(|(_, map)| map.iter().any(|(name, value)| member_passes(filter, name, value)))
+                    .map(|(uri, _)| uri.clone())
+                    .collect();
+                let filter = Filter::Nested { field: 0, filter: Box::new(filter.clone()) };
+                let found = fixture.search(&filter, Order::default(), 3);
+                prop_assert_eq!(found, expected, "{:?} {}", filter, value_index);
+            }
+            let (mut rows, mut count) = (BTreeMap::<String, (u64, i64)>::new(), 0);
+            for (_, map) in &views {
+                if map.is_empty() {
+                    rows.entry("null".to_owned()).or_default().0 += 1;
+                }
+                for (name, value) in map {
+                    let row = rows.entry(json!(name).to_string()).or_default();
+                    *row = (row.0 + 1, row.1 + value.as_i64().unwrap());
+                    count += 1;
+                }
+            }
+            let read = fixture.store.read();
+            let summary = fixture.read_summary(&read, None, &["levels.@key"], "sum(levels.*)").unwrap();
+            let found = summary.rows.into_iter().map(|row| {
+                let sum = row.measures[0].as_ref().map_or(0, |sum| sum.parse().unwrap());
+                (row.group.join("\n"), (row.count, sum))
+            });
+            prop_assert_eq!(found.collect::<BTreeMap<_, _>>(), rows);
+            let numbers = count_distribution(&read, &fixture.business_object, None, "levels.*", &bounds());
+            let numbers = numbers.unwrap();
+            let without = views.iter().filter(|(_, map)| map.is_empty()).count() as u64;
+            let found: u64 = numbers.ranges.iter().map(|range| range.count).sum();
+            prop_assert_eq!((found, numbers.without), (count, without));
+        }
+    }
 
     #[test]
     fn the_index_of_values_changes_no_answer(

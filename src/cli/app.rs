@@ -40,11 +40,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// The time that running requests and deliveries get when the service stops. The checkpoint follows; the whole
 /// shutdown takes at most 10 s.
 const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(8);
+/// The part of that time after which the backup sends the last commits although something still runs. It takes at most
+/// the other 5 s.
+const MAX_WAIT_FOR_LAST_COMMIT: Duration = Duration::from_secs(3);
 /// The interval at which sources are stopped or started because of a takeover.
 const HOLD_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -158,7 +161,8 @@ async fn serve_opened(
         tokio::spawn(gateway.memory.clone().relieve_pressure(ReadStore::clone(&gateway.store)));
     let deletions = tokio::spawn(run_deletions(gateway.clone(), stopped.clone()));
     let validations = tokio::spawn(run_validations(gateway.clone(), stopped.clone()));
-    let backups = tokio::spawn(run_backups(gateway.clone(), stopped.clone()));
+    let (stop_backups, backups_stopped) = watch::channel(false);
+    let backups = tokio::spawn(run_backups(gateway.clone(), backups_stopped));
     // All wait together, so that they begin at once and one warning says why they waited.
     let cleared = wait_until_cleared(gateway.clone(), stopped.clone()).boxed().shared();
     let sources = run_sources(gateway.clone(), stopped.clone());
@@ -176,7 +180,8 @@ async fn serve_opened(
     stop.await;
     systemd::notify_stopping();
     tracing::info!("The shutdown began; running requests and deliveries are finished first.");
-    let deadline = Instant::now() + SHUTDOWN_GRACE_PERIOD;
+    let begun = Instant::now();
+    let deadline = begun + SHUTDOWN_GRACE_PERIOD;
     state.stop();
     gateway.exporter.stop_rendering();
     reopening.abort();
@@ -191,6 +196,13 @@ async fn serve_opened(
     }
     // Sending fails if the workers have ended already. Then there is nothing to stop.
     let _ = stop_workers.send(true);
+    let stop_backups_late = tokio::spawn({
+        let stop_backups = stop_backups.clone();
+        async move {
+            sleep_until(begun + MAX_WAIT_FOR_LAST_COMMIT).await;
+            stop_backups.send_replace(true);
+        }
+    });
     servers.stop_all(deadline).await;
     match timeout_at(deadline, exports).await {
         Ok(Ok(())) => {}
@@ -205,10 +217,6 @@ async fn serve_opened(
         (
             sources,
             "A source did not stop in time; its broker sends the messages again that it did not acknowledge.",
-        ),
-        (
-            backups,
-            "The backup was interrupted; it continues after the next start, and nothing is lost.",
         ),
         (
             webhooks,
@@ -232,12 +240,24 @@ async fn serve_opened(
     {
         tracing::warn!(%error, "Removing the control socket failed.");
     }
-    let close = move || {
-        gateway.auth.flush_deferred();
-        gateway.clock.save_at_shutdown();
-        gateway.store.checkpoint()
+    let last_commits = {
+        let gateway = gateway.clone();
+        move || {
+            gateway.auth.flush_deferred();
+            gateway.clock.save_at_shutdown();
+        }
     };
-    match tokio::task::spawn_blocking(close).await {
+    if let Err(error) = tokio::task::spawn_blocking(last_commits).await {
+        tracing::error!(%error, "The last commits of the shutdown ended unexpectedly.");
+    }
+    stop_backups_late.abort();
+    stop_backups.send_replace(true);
+    if timeout_at(deadline, backups).await.is_err() {
+        tracing::warn!(
+            "The backup did not end in time; the gateway sends the last commits after the next start."
+        );
+    }
+    match tokio::task::spawn_blocking(move || gateway.store.checkpoint()).await {
         Ok(Ok(())) => tracing::info!("The gateway stopped."),
         // The journal has everything; only the next start takes longer.
         Ok(Err(error)) => {
@@ -250,10 +270,10 @@ async fn serve_opened(
     Ok(())
 }
 
-/// Sends the journal to the bucket of the backup until `stop` becomes true, if there is one.
+/// Sends the journal to the bucket of the backup until `stop` becomes true, and then the last commits, if there is one.
 async fn run_backups(gateway: Gateway, stop: watch::Receiver<bool>) {
     if let Some(backups) = &gateway.backups {
-        Box::pin(backups.run(stop)).await;
+        backups.run(stop).await;
     }
 }
 

@@ -59,10 +59,9 @@ pub use restore::{RestoreProgress, RestoreRequest, RestoredBackup};
 pub use secrecy::{GeneratedKey, generate_key};
 
 use crate::Exporter;
-use crate::delivery_loop::deliver_queue;
+use crate::delivery_loop::SHUTDOWN_GRACE;
 use crate::target;
 use crate::uplink::Traffic;
-use base::BaseWorker;
 use keys::BackupKeys;
 use parking_lot::Mutex;
 use parts::{BaseWork, Parts};
@@ -79,7 +78,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use worker::ShipWorker;
+use worker::run_workers;
 
 /// How long exports, sources and webhooks wait at the start for the bucket to accept a head. Then they run without it.
 const MAX_CLEARANCE_WAIT: Duration = Duration::from_secs(30);
@@ -155,11 +154,10 @@ impl Backups {
         Ok(Self { parts: Arc::new(parts), state: Arc::new(state) })
     }
 
-    /// Sends commits and bases until `stop` becomes true.
+    /// Sends commits and bases until `stop` becomes true. Then sends the last commits, for at most 5 s.
     pub async fn run(&self, stop: watch::Receiver<bool>) {
-        let ship = ShipWorker::new(Arc::clone(&self.parts), LocalState::clone(&self.state));
-        let base = BaseWorker::new(Arc::clone(&self.parts));
-        tokio::join!(deliver_queue(ship, stop.clone()), deliver_queue(base, stop));
+        let state = LocalState::clone(&self.state);
+        Box::pin(run_workers(&self.parts, state, stop, SHUTDOWN_GRACE)).await;
     }
 
     /// Waits until the head says that this gateway may export, or that it may not ([`Exporter::hold_reason`]), for at most

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 /// The time that a delivery in progress has to finish when the gateway stops.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+pub(super) const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// A queue with one receiver.
 pub(super) trait DeliveryQueue: Send {
@@ -29,7 +29,7 @@ pub(super) trait DeliveryQueue: Send {
         sent: Option<Self::Sent>,
     ) -> impl Future<Output = Next> + Send;
 
-    /// Stores what is not stored yet, because the gateway stops.
+    /// Stores or sends what is left, because the gateway stops.
     fn finish(&mut self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
@@ -84,7 +84,7 @@ pub(super) async fn deliver_queue(mut queue: impl DeliveryQueue, mut stop: watch
                 let sent = if is_stopping {
                     None
                 } else {
-                    finish_within_grace(queue.send(&mut head), &mut stop).await
+                    finish_within(SHUTDOWN_GRACE, queue.send(&mut head), &mut stop).await
                 };
                 queue.record(head, sent).await
             }
@@ -104,14 +104,15 @@ pub(super) async fn deliver_queue(mut queue: impl DeliveryQueue, mut stop: watch
     queue.finish().await;
 }
 
-/// Runs an attempt. Returns `None` if the gateway stops and the attempt takes too long.
-async fn finish_within_grace<T>(
+/// Runs an attempt. Returns `None` if the gateway stops and the attempt takes longer than `grace` after that.
+pub(super) async fn finish_within<T>(
+    grace: Duration,
     attempt: impl Future<Output = T>,
     stop: &mut watch::Receiver<bool>,
 ) -> Option<T> {
     let grace_end = async {
         let _ = stop.wait_for(|stop| *stop).await;
-        tokio::time::sleep(SHUTDOWN_GRACE).await;
+        tokio::time::sleep(grace).await;
     };
     tokio::select! {
         sent = attempt => Some(sent),

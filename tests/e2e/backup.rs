@@ -75,6 +75,25 @@ fn a_new_machine_continues(site: &Site) {
     server.stop();
 }
 
+#[test]
+fn an_orderly_stop_sends_the_last_commits() {
+    let site = Site::with_directory();
+    let server = site.start("old");
+    let client = server.client;
+    define_wells(client);
+    until_shipped(client);
+    add_well(client, 1);
+    let expected = wells(client);
+    server.stop();
+    let (_, newest) = quads(&site.data("old"));
+    assert_eq!(site.place.head()["last"]["sequence"], newest);
+    site.lose("old");
+    site.restore("new", &[]).success();
+    let server = site.start("new");
+    assert_eq!(wells(server.client), expected);
+    server.stop();
+}
+
 /// Runs `penstock serve` to its end, which it must reach soon.
 fn serve(site: &Site, machine: &str) -> Output {
     site.command(machine, &["serve", "--server.port=0"]).output().unwrap()

@@ -37,6 +37,16 @@ impl<O: Objects> Parts<O> {
         report
     }
 
+    /// Returns the number of commits that this gateway has not sent yet. Blocking.
+    pub(super) fn count_unsent(&self) -> u64 {
+        let newest = self.store.newest_durable();
+        let reported = self.reported.lock();
+        match reported.report.state {
+            BackupState::Replaced | BackupState::Copy => 0,
+            _ => newest.saturating_sub(reported.report.last_sequence.unwrap_or(0)),
+        }
+    }
+
     /// Returns the age in seconds of the oldest commit after `last`, by the gateway's clock and exact to the interval.
     fn age_after(&self, last: u64) -> u64 {
         let oldest = self.folder.read_points(last, 1);

@@ -16,7 +16,7 @@ use super::restore::RestoreRequest;
 use super::secrecy::{BackupKey, GeneratedKey, generate_key};
 use super::ship::Phase;
 use super::state::{BackupFolder, LocalState};
-use super::worker::{ShipWorker, Step};
+use super::worker::{ShipWorker, Step, run_workers};
 use crate::delivery_loop::DeliveryQueue as _;
 use bucket::{Fault, MemoryBucket};
 use jiff::{SignedDuration, Timestamp};
@@ -29,6 +29,7 @@ use sha2::{Digest as _, Sha256};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 fn actions() -> impl Strategy<Value = Vec<Action>> {
     let fault = prop_oneof![
@@ -537,6 +538,39 @@ fn times_are_recorded_while_the_head_cannot_be_read() {
     let report = parts.report();
     assert_eq!(report.state, BackupState::Blocked);
     assert!(report.restorable && report.lag_bytes > 0, "{report:?}");
+}
+
+/// Stops a gateway that has just started. The backup gets at most `grace`.
+fn stop(machine: &mut Machine, grace: Duration) {
+    let parts = Arc::clone(&machine.running().shipper.parts);
+    let state = BackupFolder::of(machine.dir.path()).read_state().unwrap();
+    let (_stop, stopped) = watch::channel(true);
+    machine.runtime.block_on(run_workers(&parts, state, stopped, grace));
+}
+
+#[test]
+fn a_stop_sends_the_last_commits() {
+    let bucket = MemoryBucket::default();
+    let mut machine = filled(&bucket, &generate_key());
+    machine.commit(50);
+    machine.restart();
+    let newest = machine.running().store.newest_durable();
+    stop(&mut machine, Duration::from_hours(1));
+    assert_eq!(machine.check_restore(), Some(newest));
+    assert_eq!(machine.running().shipper.parts.count_unsent(), 0);
+}
+
+#[test]
+fn a_stop_ends_although_the_bucket_hangs() {
+    let bucket = MemoryBucket::default();
+    let mut machine = filled(&bucket, &generate_key());
+    machine.commit(50);
+    machine.restart();
+    let sent = machine.check_restore();
+    bucket.0.lock().hanging_uploads = Some(".segment");
+    stop(&mut machine, Duration::from_millis(100));
+    assert_eq!(machine.check_restore(), sent);
+    assert!(machine.running().shipper.parts.count_unsent() > 0);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The worker that ships: it decides what is due, and retries after failures.
+//! The workers until the gateway stops, and the one that ships: it decides what is due, and retries after failures.
+use super::base::BaseWorker;
 use super::parts::Parts;
 use super::place::Objects;
 use super::report::BackupState;
@@ -6,15 +7,34 @@ use super::ship::{Phase, Shipper};
 use super::state::LocalState;
 use crate::backoff::{FailedAttempts, FailureLogLimit, RetryRule};
 use crate::cause::DeliveryFailure;
-use crate::delivery_loop::{DeliveryQueue, Next};
+use crate::delivery_loop::{DeliveryQueue, Next, deliver_queue, finish_within};
 use penstock_base::time;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// The interval of merges.
 const MERGE_INTERVAL: Duration = Duration::from_hours(1);
 /// The interval at which the era is listed.
 const CHECK_INTERVAL: Duration = Duration::from_hours(24);
+
+/// Sends commits and bases until `stop` becomes true. Then sends the last commits, for at most `grace`.
+pub(super) async fn run_workers<O: Objects>(
+    parts: &Arc<Parts<O>>,
+    state: LocalState,
+    mut stop: watch::Receiver<bool>,
+    grace: Duration,
+) {
+    let ship = deliver_queue(ShipWorker::new(Arc::clone(parts), state), stop.clone());
+    let base = deliver_queue(BaseWorker::new(Arc::clone(parts)), stop.clone());
+    finish_within(grace, async { tokio::join!(ship, base) }, &mut stop).await;
+    if let Ok(commits @ 1..) = parts.run(|parts| Ok(parts.count_unsent())).await {
+        tracing::warn!(
+            commits,
+            "The backup does not have the last commits; the gateway sends them after the next start."
+        );
+    }
+}
 
 /// What the worker does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,6 +249,20 @@ impl<O: Objects> DeliveryQueue for ShipWorker<O> {
         self.not_before = Instant::now() + attempts.delay;
         self.attempts = Some(attempts);
         Next::Continue
+    }
+
+    /// Sends the last commits. What fails is not retried before the next start.
+    async fn finish(&mut self) {
+        self.next_ship = Instant::now();
+        while let Some(mut step) = self.due_step(Instant::now()) {
+            let sent = self.send(&mut step).await;
+            let has_failed = sent.is_err();
+            self.record(step, Some(sent)).await;
+            let has_more = step != Step::Ship || self.next_ship <= Instant::now();
+            if has_failed || !has_more {
+                break;
+            }
+        }
     }
 }
 

@@ -25,7 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from bucket import Abort, Bucket  # noqa: E402
-from gateway import CutOff, Penstock, wait_for  # noqa: E402
+from gateway import CutOff, Penstock, make_backup_settings, wait_for  # noqa: E402
 from mosquitto import Broker, Proxy, Publisher, make_settings  # noqa: E402
 
 READINGS = """type: object
@@ -78,15 +78,11 @@ def main():
 
 
 def make_all_settings(arguments, bucket, proxy, exported):
-    new_key = subprocess.run([arguments.binary, "offsite-backup", "new-key"], check=True, capture_output=True, text=True)
     return {
         **make_settings(proxy.port, "readings/#"),
+        **make_backup_settings(arguments.binary, arguments.interval),
         **bucket.settings("backups"),
-        "service.gateway-id": "edge-1",
         "service.log.level": "warn",
-        "service.backup.target": "backups",
-        "service.backup.interval": f"{arguments.interval}s",
-        "service.backup.key": re.search("AGE-SECRET-KEY-1[A-Z0-9]+", new_key.stdout)[0],
         "service.export.targets.exports.type": "directory",
         "service.export.targets.exports.path": exported,
     }

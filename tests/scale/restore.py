@@ -9,7 +9,6 @@ gateway does not have the same quads.
 import argparse
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +17,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from gateway import Penstock, wait_for  # noqa: E402
+from gateway import Penstock, make_backup_settings, wait_for  # noqa: E402
 
 QUADS_PER_PUMP = 10
 PUMPS_PER_CHUNK = 1000
@@ -32,11 +31,8 @@ def main():
     parser.add_argument("--bound", type=int, default=128, help="MiB of resident memory")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        new_key = subprocess.run([arguments.binary, "offsite-backup", "new-key"], check=True, capture_output=True, text=True)
         settings = {
-            "service.gateway-id": "edge-1",
-            "service.backup.target": "backups",
-            "service.backup.key": re.search("AGE-SECRET-KEY-1[A-Z0-9]+", new_key.stdout)[0],
+            **make_backup_settings(arguments.binary),
             "service.export.targets.backups.type": "directory",
             "service.export.targets.backups.path": folder,
         }

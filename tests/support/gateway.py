@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -25,6 +26,17 @@ def wait_for(what, condition, seconds=300, pause=0.05):
             raise SystemExit(f"gave up waiting until {what}")
         time.sleep(pause)
     return found
+
+
+def make_backup_settings(binary, interval_seconds=10):
+    """Returns the settings of a continuous backup of `edge-1` to the target `backups`, with a new key."""
+    new_key = subprocess.run([binary, "offsite-backup", "new-key"], check=True, capture_output=True, text=True)
+    return {
+        "service.gateway-id": "edge-1",
+        "service.backup.target": "backups",
+        "service.backup.interval": f"{interval_seconds}s",
+        "service.backup.key": re.search("AGE-SECRET-KEY-1[A-Z0-9]+", new_key.stdout)[0],
+    }
 
 
 class CutOff(Exception):

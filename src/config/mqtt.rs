@@ -34,6 +34,12 @@ impl Source {
         id
     }
 
+    /// Returns whether this is the client id of a session of the source with this name, for any Business Object.
+    pub fn is_session_client_id(&self, gateway_id: &str, source: &str, client_id: &str) -> bool {
+        let parts = client_id.rsplit_once('-');
+        parts.is_some_and(|(common, _)| common == self.common_client_id(gateway_id, source))
+    }
+
     /// Returns the part that the client ids of all sessions begin with.
     pub fn common_client_id(&self, gateway_id: &str, source: &str) -> String {
         self.client_id.clone().unwrap_or_else(|| format!("penstock-{gateway_id}-{source}"))

@@ -173,7 +173,7 @@ async fn end_removed_sessions(
     }
 }
 
-/// Ends all of these sessions that it can.
+/// Ends those of the stored sessions that are not current and have the client ids of this gateway, as far as it can.
 ///
 /// # Errors
 /// Why one is left.
@@ -192,6 +192,11 @@ async fn try_end_removed_sessions(
         }
         // Without the source there is no broker to connect to. It drops the session when that expires.
         if let Some(source) = gateway.settings.sources.get(&id.source) {
+            if !source.is_session_client_id(&gateway.gateway_id, &id.source, &id.client_id) {
+                // It has an earlier client id, or belongs to the gateway that this one is a copy of. Ending it would drop
+                // the messages that the broker keeps for that gateway.
+                continue;
+            }
             let endpoint = create_passing_endpoint(&gateway.settings, source, &id.client_id);
             match endpoint.open(false).await {
                 Ok(opened) => opened.close().await,

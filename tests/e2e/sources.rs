@@ -234,13 +234,13 @@ fn has_session(port: u16, client_id: &str) -> bool {
 fn the_session_of_a_removed_business_object_is_ended_at_the_broker() {
     let [dir, broker_dir] = [0, 1].map(|_| tempfile::tempdir().unwrap());
     let broker = Broker::start(broker_dir.path(), None);
-    let start = |business_objects: &[&str]| {
+    let start = |client_id: &str, business_objects: &[&str]| {
         let source = "--service.sources.plant";
         let mut arguments = vec![
             "--service.data-dir=data".to_owned(),
             format!("{source}.type=mqtt"),
             format!("{source}.url=mqtt://127.0.0.1:{}", broker.port),
-            format!("{source}.client-id=gateway"),
+            format!("{source}.client-id={client_id}"),
         ];
         for (index, name) in business_objects.iter().enumerate() {
             arguments.push(format!("{source}.subscriptions[{index}].topic={name}/#"));
@@ -248,19 +248,28 @@ fn the_session_of_a_removed_business_object_is_ended_at_the_broker() {
         }
         TestProcess::start(dir.path(), &lent(&arguments))
     };
-    let server = start(&["Readings", "Removed"]);
-    wait_for("both sessions are subscribed", || {
-        let source = server.client.read("/api/v1/sources/plant");
-        let connections = source["connections"].list().to_vec();
-        connections.len() == 2 && connections.iter().all(|one| one["state"] == "connected")
-    });
+    let wait_for_sessions = |client: Client, count: usize| {
+        wait_for("all sessions are subscribed", || {
+            let source = client.read("/api/v1/sources/plant");
+            let connections = source["connections"].list().to_vec();
+            connections.len() == count && connections.iter().all(|one| one["state"] == "connected")
+        });
+    };
+    // With this client id they are those of another gateway, whose data directory was copied.
+    let server = start("another", &["Readings"]);
+    wait_for_sessions(server.client, 1);
+    server.stop();
+    let server = start("gateway", &["Readings", "Removed"]);
+    wait_for_sessions(server.client, 2);
     server.stop();
     broker.publish("Removed/1", readings(0, 10));
-    let server = start(&["Readings"]);
+    let server = start("gateway", &["Readings"]);
     wait_until_connected(server.client);
     // A connection with the client id would keep the session from being ended, so this asks only afterwards.
     wait_for("the removed session is ended", || server.log().contains("was ended"));
     assert!(!has_session(broker.port, "gateway-Removed"));
+    // Its turn came before.
+    assert!(has_session(broker.port, "another-Readings"));
     server.stop();
 }
 

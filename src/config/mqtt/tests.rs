@@ -37,6 +37,12 @@ fn a_source_has_defaults() {
     assert_eq!(pumps.fields.get("site").map(String::as_str), Some("{2}"));
     let id = source.session_client_id("g", "plant", "Wärme-1");
     assert_eq!(id, "penstock-g-plant-W_c3_a4rme_2d1");
+    assert!(source.is_session_client_id("g", "plant", &id));
+    assert!(source.is_session_client_id("g", "plant", "penstock-g-plant-Removed"));
+    for other in ["penstock-copy-plant-Pumps", "penstock-g-plant", "penstock-g-plant-x-Pumps", "g"]
+    {
+        assert!(!source.is_session_client_id("g", "plant", other), "{other}");
+    }
     assert_eq!(loaded.settings.limits.source_bytes, 8 << 20);
 }
 

@@ -2,8 +2,11 @@
 //!
 //! Each session has a small share that only it uses, so that a session whose messages cannot be stored does not stop
 //! the others. The rest is a pool for all. A session that needs more than there is waits, and does not read from its
-//! socket meanwhile. One message takes at most half of the pool, so that no broker gets all of it for one.
+//! socket meanwhile. One message takes at most half of the pool, so that no broker gets all of it for one. A session whose
+//! messages cannot be stored gives its part of the pool back only while another one waits, because its broker has to send
+//! them again.
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The maximum share of a session in bytes.
@@ -14,8 +17,6 @@ const SHARES_DIVISOR: usize = 4;
 const MESSAGE_DIVISOR: usize = 2;
 /// The maximum number of batches that are stored at once. They wait for the disk on threads that HTTP needs too.
 const MAX_CONCURRENT_STORES: usize = 4;
-/// The pool is scarce if less than this part of it is free.
-const SCARCE_DIVISOR: usize = 4;
 
 /// The capacity of all sessions.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ pub(crate) struct Capacity {
     pool_bytes: usize,
     share_bytes: usize,
     stores: Arc<Semaphore>,
+    /// The number of messages that wait for the pool.
+    waiting: Arc<AtomicUsize>,
 }
 
 impl Capacity {
@@ -35,7 +38,8 @@ impl Capacity {
         let share_bytes = (total / SHARES_DIVISOR / sessions).min(MAX_SHARE_BYTES);
         let pool_bytes = total - share_bytes * sessions;
         let stores = Arc::new(Semaphore::new(MAX_CONCURRENT_STORES));
-        Self { pool: Arc::new(Semaphore::new(pool_bytes)), pool_bytes, share_bytes, stores }
+        let (pool, waiting) = (Arc::new(Semaphore::new(pool_bytes)), Arc::default());
+        Self { pool, pool_bytes, share_bytes, stores, waiting }
     }
 
     /// Returns the maximum bytes of one message.
@@ -49,6 +53,7 @@ impl Capacity {
             all: self.clone(),
             share: Arc::new(Semaphore::new(self.share_bytes)),
             messages: Arc::new(Semaphore::new(usize::from(max_messages).max(1))),
+            waiting: Arc::default(),
         }
     }
 }
@@ -59,6 +64,26 @@ pub(crate) struct SessionCapacity {
     all: Capacity,
     share: Arc<Semaphore>,
     messages: Arc<Semaphore>,
+    /// The number of its messages that wait for the pool.
+    waiting: Arc<AtomicUsize>,
+}
+
+/// A message that waits for the pool, until this is dropped.
+struct PoolWait<'c>(&'c SessionCapacity);
+
+impl<'c> PoolWait<'c> {
+    fn begin(capacity: &'c SessionCapacity) -> Self {
+        capacity.all.waiting.fetch_add(1, Ordering::SeqCst);
+        capacity.waiting.fetch_add(1, Ordering::SeqCst);
+        Self(capacity)
+    }
+}
+
+impl Drop for PoolWait<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.0.all.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// The right to hold one message. Dropping it frees the capacity.
@@ -76,7 +101,10 @@ impl SessionCapacity {
         let permits = u32::try_from(bytes).expect("the total is below 2 GiB");
         let message = self.messages.clone().acquire_owned().await;
         let share = self.share.clone().acquire_many_owned(permits);
-        let pool = self.all.pool.clone().acquire_many_owned(permits);
+        let pool = async {
+            let _waiting = PoolWait::begin(self);
+            self.all.pool.clone().acquire_many_owned(permits).await
+        };
         let (permit, is_from_pool) = if bytes > self.all.share_bytes {
             (pool.await, true)
         } else {
@@ -99,9 +127,9 @@ impl SessionCapacity {
         permit.expect("the semaphore is never closed")
     }
 
-    /// Returns whether other sessions may soon wait for the pool.
-    pub(crate) fn is_pool_scarce(&self) -> bool {
-        self.all.pool.available_permits() < self.all.pool_bytes / SCARCE_DIVISOR
+    /// Returns whether another session waits for the pool.
+    pub(crate) fn is_pool_needed(&self) -> bool {
+        self.all.waiting.load(Ordering::SeqCst) > self.waiting.load(Ordering::SeqCst)
     }
 }
 
@@ -136,13 +164,29 @@ mod tests {
             std::iter::from_fn(|| try_reserve(&greedy, 10_000)).take(1_000).collect();
         let from_pool = held.iter().filter(|one| one.is_from_pool()).count();
         assert!(from_pool > 70 && held.len() < 105, "{from_pool} of {}", held.len());
-        assert!(greedy.is_pool_scarce());
         let own = try_reserve(&other, 10_000).expect("its share is free");
         assert!(!own.is_from_pool());
         assert!(try_reserve(&other, 100_000).is_none());
         drop(held);
-        assert!(!other.is_pool_scarce());
         assert!(try_reserve(&other, 100_000).expect("the pool is free").is_from_pool());
+    }
+
+    #[test]
+    fn the_pool_is_needed_while_another_session_waits_for_it() {
+        let capacity = Capacity::new(1 << 20, 2);
+        let (holder, other) = (capacity.for_session(10), capacity.for_session(10));
+        let held = try_reserve(&holder, capacity.pool_bytes).unwrap();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut own = pin!(holder.reserve(100_000));
+        assert!(own.as_mut().poll(&mut context).is_pending());
+        assert!(!holder.is_pool_needed());
+        let mut waiting = pin!(other.reserve(100_000));
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        assert!(holder.is_pool_needed());
+        drop(held);
+        assert!(own.as_mut().poll(&mut context).is_ready());
+        assert!(waiting.as_mut().poll(&mut context).is_ready());
+        assert!(!holder.is_pool_needed() && !other.is_pool_needed());
     }
 
     #[test]

@@ -265,9 +265,13 @@ impl<'a> Connection<'a> {
     fn postpone(&mut self, batch: Batch, error: NotStored) -> Result<(), String> {
         let capacity = &self.session.endpoint.capacity;
         let is_holding_pool = batch.is_from_pool() || self.gathered.is_from_pool();
-        if error.code == NotStoredCode::ReviewRequired
-            || (is_holding_pool && capacity.is_pool_scarce())
-        {
+        let must_end = match error.code {
+            NotStoredCode::ReviewRequired => true,
+            // The others cannot store messages either.
+            NotStoredCode::DiskFull => false,
+            _ => is_holding_pool && capacity.is_pool_needed(),
+        };
+        if must_end {
             return Err(error.message);
         }
         self.failures += 1;

@@ -250,7 +250,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             self.discard(whole_bytes - kept_bytes).await?;
             Ok(payload)
         };
-        let is_needed = || reservation.is_from_pool() && capacity.is_pool_scarce();
+        let is_needed = || reservation.is_from_pool() && capacity.is_pool_needed();
         let payload = read_unless_needed(read, limit, is_needed).await?;
         let truncated = is_too_long.then_some(whole_bytes as u64);
         Ok(Publish { topic, packet_id, payload, truncated, reservation })

@@ -4,6 +4,7 @@ use crate::capacity::Capacity;
 use rmqtt_codec::types::{Publish as Sent, QoS};
 use rmqtt_codec::{v3, v5};
 use std::io::Cursor;
+use std::task::{Context, Waker};
 use tokio::io::AsyncWriteExt as _;
 use tokio_util::codec::Encoder as _;
 
@@ -77,28 +78,30 @@ async fn a_message_that_is_too_long_is_cut_and_the_next_one_is_whole() {
 #[tokio::test]
 async fn a_slow_message_holds_capacity_only_while_nobody_needs_it() {
     // The share of a session is smaller than the message.
-    let session = Capacity::new(1 << 20, 64).for_session(10);
+    let capacity = Capacity::new(1 << 20, 64);
+    let (session, other) = (capacity.for_session(10), capacity.for_session(10));
     let sent = encode(Protocol::V311, "slow", Some(1), &[b'x'; 10_000]);
+    let (before, rest) = sent.split_at(100);
     for is_needed in [false, true] {
         let (mut broker, stream) = tokio::io::duplex(64 << 10);
         let mut reader = Reader::new(stream, Protocol::V311, 1 << 20);
         reader.payload_timeout = Duration::ZERO;
-        let other = session.reserve(if is_needed { 700_000 } else { 1 }).await;
-        let (before, rest) = sent.split_at(100);
         broker.write_all(before).await.unwrap();
-        let reading = reader.read_frame(&session);
+        let mut reading = pin!(reader.read_frame(&session));
+        // It waits for the rest of the message, and holds the capacity for all of it.
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(reading.as_mut().poll(&mut context).is_pending());
+        let all = capacity.max_message_bytes() * 2;
+        let mut waiting = pin!(other.reserve(all));
         if is_needed {
+            assert!(waiting.as_mut().poll(&mut context).is_pending());
             let read = reading.await;
             assert!(matches!(read, Err(ReadError::TooSlow)), "{read:?}");
         } else {
-            let writing = async {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-                broker.write_all(rest).await.unwrap();
-            };
-            let (read, ()) = tokio::join!(reading, writing);
+            broker.write_all(rest).await.unwrap();
+            let read = reading.await;
             assert!(read.is_ok(), "{read:?}");
         }
-        drop(other);
     }
 }
 

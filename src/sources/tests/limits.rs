@@ -4,6 +4,7 @@ use super::fixture::{FakeStore, Setup, unavailable};
 use super::publisher::Publisher;
 use crate::capacity::Capacity;
 use crate::reader::TRUNCATED_BYTES;
+use penstock_service::sources::{NotStored, NotStoredCode};
 use std::sync::Arc;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -112,4 +113,74 @@ async fn a_session_that_cannot_store_leaves_the_capacity_to_another_one() {
     stuck_store.wait_for(100).await;
     running.stop().await;
     stuck.stop().await;
+}
+
+/// Publishes this number of different messages of 10,000 bytes.
+async fn publish_large(publisher: &mut Publisher, topic: &str, count: usize) {
+    for number in 0..count {
+        let payload = format!("{number:05}").repeat(2_000);
+        publisher.send_message(topic, payload.as_bytes(), false).await;
+    }
+    publisher.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_stored_is_sent_once_while_no_other_session_waits_for_the_capacity() {
+    const LIMIT_BYTES: u64 = 512 << 10;
+    let broker = Broker::start();
+    let mut setup = Setup::new(broker.port, &["plant/#"]);
+    setup.capacity = Capacity::new(LIMIT_BYTES, 1);
+    let store = Arc::new(FakeStore::default());
+    let running = setup.run_subscribed(&store).await;
+    store.with(|state| state.failure = Some(unavailable()));
+    let mut publisher = Publisher::connect(broker.port, "publisher").await;
+    publish_large(&mut publisher, "plant/1", 100).await;
+    let is_full =
+        |state: &super::fixture::FakeState| state.connection.waiting_bytes > LIMIT_BYTES - 30_000;
+    store.wait_until("the limit is reached", is_full).await;
+    let failed = store.with(|state| state.failed);
+    store.wait_until("storing fails again", |state| state.failed > failed + 2).await;
+    store.with(|state| state.failure = None);
+    store.wait_for(100).await;
+    running.stop().await;
+    assert_eq!(store.with(|state| (state.connection.received, state.causes.len())), (100, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_disk_is_full_no_session_gives_its_messages_back() {
+    const LIMIT_BYTES: u64 = 256 << 10;
+    let broker = Broker::start();
+    let capacity = Capacity::new(LIMIT_BYTES, 2);
+    let disk_full =
+        NotStored { code: NotStoredCode::DiskFull, message: "the disk is full".to_owned() };
+    let stores = [(); 2].map(|()| Arc::new(FakeStore::default()));
+    let mut sessions = Vec::new();
+    let mut publisher = Publisher::connect(broker.port, "publisher").await;
+    for (topic, store) in ["a", "b"].into_iter().zip(&stores) {
+        let mut setup = Setup::new(broker.port, &[topic]);
+        setup.client_id = topic.to_owned();
+        setup.capacity = capacity.clone();
+        sessions.push(setup.run_subscribed(store).await);
+        store.with(|state| state.failure = Some(disk_full.clone()));
+        publish_large(&mut publisher, topic, 100).await;
+    }
+    let [first, second] = &stores;
+    let waiting_bytes = || second.with(|state| state.connection.waiting_bytes);
+    let is_full = |state: &super::fixture::FakeState| {
+        state.connection.waiting_bytes + waiting_bytes() > LIMIT_BYTES - 30_000
+    };
+    first.wait_until("the limit is reached", is_full).await;
+    for store in &stores {
+        let failed = store.with(|state| state.failed);
+        store.wait_until("storing fails again", |state| state.failed > failed + 2).await;
+    }
+    for store in &stores {
+        store.with(|state| state.failure = None);
+    }
+    for (store, session) in stores.iter().zip(sessions) {
+        store.wait_for(100).await;
+        session.stop().await;
+        let received = store.with(|state| (state.connection.received, state.causes.len()));
+        assert_eq!(received, (100, 0));
+    }
 }

@@ -9,13 +9,17 @@ use std::fmt::Display;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 /// The permits for lookups of host names.
 static LOOKUPS: Semaphore = Semaphore::const_new(2);
+/// The time in which an address of a host must accept a connection, unless it is the last one.
+const ADDRESS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A stream to a broker.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -74,7 +78,25 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
         addresses
     });
     let addresses = lookup.await.map_err(io::Error::other)??;
-    TcpStream::connect(addresses.as_slice()).await
+    connect_to_any(&addresses, ADDRESS_TIMEOUT, TcpStream::connect).await
+}
+
+/// Connects to the first address that accepts a connection. Each but the last one has only the time `limit`: the kernel waits
+/// for minutes, longer than the whole handshake may take.
+async fn connect_to_any<T, F: Future<Output = io::Result<T>>>(
+    addresses: &[SocketAddr],
+    limit: Duration,
+    connect: impl Fn(SocketAddr) -> F,
+) -> io::Result<T> {
+    let Some((last, others)) = addresses.split_last() else {
+        return Err(io::Error::other("the name of the host has no address"));
+    };
+    for address in others {
+        if let Ok(Ok(connected)) = timeout(limit, connect(*address)).await {
+            return Ok(connected);
+        }
+    }
+    connect(*last).await
 }
 
 /// Reads the certificates that are trusted for a source. Blocking.
@@ -134,6 +156,27 @@ fn unusable(setting: &str, why: impl Display) -> String {
 mod tests {
     use super::*;
     use crate::tests::{Setup, write_authority};
+
+    #[tokio::test]
+    async fn an_address_that_does_not_answer_does_not_hide_the_others() {
+        let [silent, refusing, listening] =
+            ["[2001:db8::1]:1883", "192.0.2.1:1883", "192.0.2.2:1883"]
+                .map(|text| text.parse::<SocketAddr>().unwrap());
+        let connect = |address: SocketAddr| async move {
+            if address == silent {
+                std::future::pending::<()>().await;
+            }
+            if address == refusing {
+                return Err(io::Error::from(io::ErrorKind::ConnectionRefused));
+            }
+            Ok(address)
+        };
+        let addresses = [silent, refusing, listening];
+        let connected = connect_to_any(&addresses, Duration::ZERO, connect).await;
+        assert_eq!(connected.unwrap(), listening);
+        assert!(connect_to_any(&addresses[1..2], Duration::ZERO, connect).await.is_err());
+        assert!(connect_to_any(&[], Duration::ZERO, connect).await.is_err());
+    }
 
     #[test]
     fn a_ca_file_is_trusted_instead_of_the_certificates_of_the_system() {

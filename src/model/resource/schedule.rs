@@ -119,17 +119,18 @@ impl Schedule {
             let local = self.zone.local_time_at(from);
             let next = self.next_local(local, inclusive)?;
             let at = from + (next - local);
-            if at - from > OFFSET_SEARCH_SPAN {
+            // The clocks may be set back soon after `from`, to local times before the one that is searched from.
+            let near = at.min(from + OFFSET_SEARCH_SPAN);
+            if let Some(change) = self.find_offset_change(from, near) {
+                (from, inclusive) = (change, true);
+            } else if near == at {
+                return Some(at);
+            } else {
                 (from, inclusive) = (at - OFFSET_SEARCH_SPAN / 2, true);
                 // There is no run in between, because all local times up to there were searched.
                 if self.zone.local_time_at(from) > next {
                     return Some(at);
                 }
-                continue;
-            }
-            match self.find_offset_change(from, at) {
-                Some(change) => (from, inclusive) = (change, true),
-                None => return Some(at),
             }
         }
         None
@@ -335,6 +336,17 @@ mod tests {
                 "10-25T01:00:00",
                 "10-25T01:30:00",
                 "10-26T01:00:00"
+            ]
+        );
+        // The next day of a run is a week later.
+        assert_eq!(
+            berlin("*/30 2 * * SUN", "2026-10-24T23:45:00Z", 5),
+            [
+                "10-25T00:00:00",
+                "10-25T00:30:00",
+                "10-25T01:00:00",
+                "10-25T01:30:00",
+                "11-01T01:00:00"
             ]
         );
         assert_eq!(

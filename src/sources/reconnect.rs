@@ -20,7 +20,10 @@ impl Session {
         let mut has_mqtt_5 = false;
         loop {
             let ended = self.connect_once(&mut has_mqtt_5).await;
-            let Err((cause, lasted)) = ended else { return };
+            let Err((cause, lasted)) = ended else {
+                // While another machine has taken over, the gateway runs on and shows its sources.
+                return self.store.update_state(&mut |state| state.connected_since = None);
+            };
             if lasted >= STABLE_CONNECTION {
                 failures = 0;
             }

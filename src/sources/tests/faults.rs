@@ -3,6 +3,7 @@ use super::broker::Broker;
 use super::fixture::{FakeStore, Running, Setup, unavailable};
 use super::proxy::{OldBroker, Plan, Proxy, split_packets};
 use super::publisher::Publisher;
+use jiff::Timestamp;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -197,10 +198,12 @@ async fn a_stop_acknowledges_the_running_batch_and_closes_the_connection_in_orde
     store.wait_until("a batch is being stored", |state| state.is_waiting).await;
     publisher.publish("plant/1", "gathered").await;
     store.wait_until("both are received", |state| state.connection.received == 2).await;
+    store.with(|state| state.connection.connected_since = Some(Timestamp::now()));
     let stopped = running.stop();
     store.with(|state| state.is_closed = false);
     stopped.await;
     assert_eq!(store.payloads(), ["running"]);
+    assert_eq!(store.with(|state| state.connection.connected_since), None);
     // The proxy may still read what was sent.
     let begun = Instant::now();
     let sent = loop {

@@ -8,7 +8,7 @@ use super::setting::Values;
 use super::table::{Settings, TlsSettings, Webhook};
 use super::targets::{TARGET_PREFIX, warn_about_shared_graphs};
 use super::types::{ForwardHeaders, Tls};
-use super::valid::is_on_loopback;
+use super::valid::{is_on_loopback, is_plain_http};
 use penstock_base::bucket_name::check_bucket_name;
 use std::collections::BTreeSet;
 
@@ -151,7 +151,7 @@ impl Build for Webhook {
     type Value = Option<Self>;
 
     fn build(self, scope: &mut Scope<'_>) -> Option<Self> {
-        let is_plain = self.url.starts_with("http://");
+        let is_plain = is_plain_http(&self.url);
         if is_plain && !is_on_loopback(&self.url) && !self.is_insecure {
             let message = "the events would go over the network in the clear; use https://, or set insecure=true beside it";
             scope.error("url", message);

@@ -3,7 +3,7 @@ use super::section::{Build, Part, Scope, Section};
 use super::setting::Setting;
 use super::table::{DefaultTarget, SETTINGS, TargetSettings, Targets, WindowSettings};
 use super::types::{DeliveryWindow, SparqlLogin, SparqlStore, Target, TargetKind};
-use super::valid::is_on_loopback;
+use super::valid::{is_on_loopback, is_plain_http};
 
 /// What the names of the settings of a target begin with.
 pub(super) const TARGET_PREFIX: &str = "service.export.targets.<bucketName>.";
@@ -110,7 +110,7 @@ fn build_login(settings: &TargetSettings, scope: &mut Scope<'_>) -> SparqlLogin 
             return refuse("bearer-token", message);
         }
     };
-    if endpoint.as_ref().is_some_and(|url| url.starts_with("http://") && !is_on_loopback(url)) {
+    if endpoint.as_ref().is_some_and(|url| is_plain_http(url) && !is_on_loopback(url)) {
         let name = scope.name("endpoint");
         scope.report.warnings.push(format!(
             "{name} is plain HTTP: the credentials and the data go over the network in the clear"

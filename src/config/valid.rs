@@ -75,6 +75,11 @@ pub(super) fn is_loopback_host(host: &str) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
+/// Whether this is a URL of plain HTTP. The case of a scheme does not matter (RFC 3986, 3.1).
+pub(super) fn is_plain_http(url: &str) -> bool {
+    reqwest::Url::parse(url).is_ok_and(|url| url.scheme() == "http")
+}
+
 /// Whether the host of this URL is this machine.
 pub(super) fn is_on_loopback(url: &str) -> bool {
     let url = reqwest::Url::parse(url).ok();

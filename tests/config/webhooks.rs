@@ -48,6 +48,7 @@ fn each_mistake_in_a_webhook_is_reported_once() {
         (&[url, secret, "events=penstock.events.lost"][..], "penstock.target.blocked"),
         (&["url=ftp://a.example", secret, "events=*"][..], "an http or https URL"),
         (&["url=http://a.example", secret, "events=*"][..], "insecure=true"),
+        (&["url=HTTP://a.example", secret, "events=*"][..], "insecure=true"),
         (&["url=http://localhost", secret, "events=*", "ca-file=/x"][..], "no effect without TLS"),
         (&[url, secret, "events=*", "ca-file=/no/such"][..], "cannot be read"),
     ] {

@@ -86,10 +86,10 @@ impl StoreInner {
         synced.check_writable()?;
         synced.begin_packing();
         let check = || self.closing.check_not_closing().and_then(|()| synced.check_writable());
-        let packed =
-            journal::pack_segments(&self.journal_folder(), &check, &mut |before, after| {
-                synced.record_packed(before, after);
-            });
+        let (folder, current) = (self.journal_folder(), synced.current_segment());
+        let packed = journal::pack_segments(&folder, &current, &check, &mut |before, after| {
+            synced.record_packed(before, after);
+        });
         packed.inspect_err(|_| synced.record_packing_failure())
     }
 }

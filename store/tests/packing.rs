@@ -129,6 +129,25 @@ fn a_packed_segment_is_never_appended_to() {
 }
 
 #[test]
+fn the_current_segment_is_not_packed_while_the_creation_of_the_next_one_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    fill(&store, 0..200);
+    let current = segments(dir.path()).pop().unwrap();
+    // A new segment has its name before the folder is synced, and loses it if that fails.
+    let first = store.stats().sequence + 1;
+    let failing = dir.path().join(format!("journal/{first:020}.journal"));
+    fs::write(&failing, b"").unwrap();
+    store.pack_segments().unwrap();
+    assert!(!is_packed(&current));
+    fs::remove_file(failing).unwrap();
+    fill(&store, 200..210);
+    let model = of(&store);
+    drop(store);
+    assert_eq!(of(&open(dir.path())), model);
+}
+
+#[test]
 fn a_cut_or_damaged_packed_segment_is_refused_with_its_position() {
     let (dir, model) = packed();
     let path = segments(dir.path()).remove(1);

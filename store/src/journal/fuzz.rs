@@ -45,8 +45,8 @@ fn segments_and_bases() {
     }
     fs::write(&path, &whole).unwrap();
     let next = 1 + payloads().len() as u64;
-    segment::create_segment(dir.path(), &[1; 16], next, Format::V3).unwrap();
-    super::pack_segments(dir.path(), &|| Ok(()), &mut |_, _| {}).unwrap();
+    let (_, current) = segment::create_segment(dir.path(), &[1; 16], next, Format::V3).unwrap();
+    super::pack_segments(dir.path(), &current, &|| Ok(()), &mut |_, _| {}).unwrap();
     let packed = fs::read(&path).unwrap();
     let headers = [&whole, &packed].map(|segment| segment.get(..40).unwrap().to_vec());
     run(&[whole, packed], &mut |random, bytes| {

@@ -17,18 +17,20 @@ pub(super) fn packed_bytes(segments: &[(u64, PathBuf)]) -> Result<u64, Error> {
     Ok(bytes)
 }
 
-/// Packs the full segments, the oldest first. Calls `report` for each with its size before and after, in
-/// bytes. An error of `check` ends it. Segments that a base replaces but that could not be removed are skipped.
+/// Packs the full segments, the oldest first: those before `current`, to which frames are appended. Calls `report`
+/// for each with its size before and after, in bytes. An error of `check` ends it. Segments that a base replaces but
+/// that could not be removed are skipped.
 pub(crate) fn pack_segments(
     folder: &Path,
+    current: &Path,
     check: &dyn Fn() -> Result<(), Error>,
     report: &mut dyn FnMut(u64, u64),
 ) -> Result<(), Error> {
     let names = JournalFiles::list_folder(folder, false)?;
     let from = names.bases.last().map_or(0, |(from, _)| *from);
     let (_, mut segments) = split_segments_at(names.segments, from);
-    // Frames are appended to the newest segment. Those before it are synced.
-    segments.pop();
+    // The newest name can be that of a segment whose creation fails. Then frames continue in the one before it.
+    segments.retain(|(_, path)| path.as_path() < current);
     let plain = count_packed(&segments)?;
     for (_, path) in segments.iter().skip(plain) {
         check()?;

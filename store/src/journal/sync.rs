@@ -136,6 +136,11 @@ impl SyncState {
         state.needs_packing = true;
     }
 
+    /// Returns the segment to which frames are appended. All earlier segments are full and synced.
+    pub(crate) fn current_segment(&self) -> PathBuf {
+        self.lock_state().path.clone()
+    }
+
     /// Returns the newest frame that is known to be synced.
     pub(crate) fn newest_synced(&self) -> u64 {
         self.lock_state().synced

@@ -122,6 +122,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns whether bytes on the medium are damaged or cannot be read. A bad sector is an I/O error.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Corrupt(_) | Self::Io { action: "reading", .. })
+    }
+
     /// Returns whether disk space was missing. The operation may succeed when some is free.
     pub fn is_disk_full(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, StorageFull};

@@ -65,10 +65,10 @@ impl StoreInner {
 
     fn run_maintenance(&self) -> Result<(), Error> {
         match self.pack_segments() {
-            Err(Error::Corrupt(place)) => {
-                tracing::error!(%place,
-                    "A segment of the journal is damaged. Replacing it by a new base from the index, which has all \
-                     of its content.");
+            Err(cause) if cause.is_unreadable() => {
+                tracing::error!(%cause,
+                    "A segment of the journal is damaged or cannot be read. Replacing it by a new base from the \
+                     index, which has all of its content.");
                 self.compact_journal()?;
                 // If the medium keeps failing, bases must not fill it.
                 self.closing.wait_for_closing(RETRY_DELAY);

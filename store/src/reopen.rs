@@ -30,7 +30,9 @@ impl ReadStore {
                 (inner.sync_state().newest_synced(), || inner.closing.check_not_closing());
             match journal::read_synced(&inner.journal_folder(), &id, newest, &check) {
                 // The index still answers some reads, and it is the only copy of that data.
-                Err(Error::Corrupt(_)) if inner.sync_state().check_writable().is_err() => {
+                Err(error)
+                    if error.is_unreadable() && inner.sync_state().check_writable().is_err() =>
+                {
                     damage = None;
                 }
                 read => read?,
@@ -129,6 +131,34 @@ mod tests {
         assert_eq!(put(&store, 3).unwrap().1.sequence, 2);
         drop(store);
         assert_eq!(value(&open())[0], 3);
+    }
+
+    #[test]
+    fn a_poisoned_store_is_reopened_with_a_damaged_index_and_an_unreadable_segment() {
+        let dir = tempfile::tempdir().unwrap();
+        let faults = Faults::inject_below(dir.path());
+        let options =
+            Options { segment_bytes: 100, background_maintenance: false, ..Options::default() };
+        let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
+        let put = |value: u8| {
+            store.transact::<_, Error>(|change| change.put_document("d", b"key", &[value; 200]))
+        };
+        for value in 1..=2 {
+            put(value).unwrap();
+        }
+        let segment = dir.path().join("journal/00000000000000000001.journal");
+        std::fs::remove_file(&segment).unwrap();
+        // Reading a folder fails, as reading a bad sector does.
+        std::fs::create_dir_all(segment.join("x".repeat(100))).unwrap();
+        store.inner().lock_index().record_damage(&Error::Index("damaged".into()));
+        assert!(store.reopen(&mut |_| {}).unwrap_err().is_unreadable());
+        assert_eq!(store.poison_cause(), None);
+        faults.fail_nth_of(Operation::Sync, 1, Failure::Io);
+        assert!(put(3).is_err() && store.poison_cause().is_some());
+        store.reopen(&mut |_| {}).unwrap();
+        assert_eq!(store.poison_cause(), None);
+        put(4).unwrap();
+        assert_eq!(store.read().read_document("d", b"key").unwrap().unwrap(), [4; 200]);
     }
 
     #[test]

@@ -215,6 +215,30 @@ fn a_damaged_full_segment_is_replaced_by_a_base_from_the_index() {
 }
 
 #[test]
+fn a_full_segment_that_cannot_be_read_is_replaced_by_a_base_from_the_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    fill(&store, 0..200);
+    let model = of(&store);
+    drop(store);
+    let path = segments(dir.path()).remove(1);
+    fs::remove_file(&path).unwrap();
+    // Reading a folder fails, as reading a bad sector does.
+    fs::create_dir_all(path.join("x".repeat(100))).unwrap();
+    let store = Store::open(dir.path(), options(true), &mut |_| {}).unwrap();
+    while store.stats().base_bytes == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(of(&store), model);
+    drop(store);
+    // The store can remove a file that cannot be read, but no folder.
+    fs::remove_dir_all(&path).unwrap();
+    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().damage, [""; 0]);
+    fs::remove_dir_all(dir.path().join("index")).unwrap();
+    assert_eq!(of(&open(dir.path())), model);
+}
+
+#[test]
 fn an_index_is_kept_if_the_journal_is_damaged_when_its_values_are_switched() {
     let (dir, model) = packed();
     let path = segments(dir.path()).remove(1);

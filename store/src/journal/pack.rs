@@ -56,10 +56,10 @@ fn count_packed(segments: &[(u64, PathBuf)]) -> Result<usize, Error> {
     for (at, (_, path)) in segments.iter().enumerate().rev() {
         match SegmentReader::open(path) {
             Ok(segment) if segment.is_packed() => break,
+            Err(error) if !error.is_unreadable() => return Err(error),
             // Damage is not reported here: a read of the segment reports it with its position, and an open that
             // does not read the segment continues.
-            Ok(_) | Err(Error::Corrupt(_)) => first = at,
-            Err(error) => return Err(error),
+            Ok(_) | Err(_) => first = at,
         }
     }
     Ok(first)

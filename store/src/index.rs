@@ -173,12 +173,16 @@ impl Index {
     /// Releases the files, so that they can be reopened. Reads fail afterwards.
     pub(crate) fn close(&mut self) {
         self.closed = true;
-        self.damage = OnceLock::new();
         self.blocks.close();
         self.runs.close();
         if let Some(values) = &mut self.values {
             values.close();
         }
+    }
+
+    /// Forgets the damage that was found, once the damaged files are discarded.
+    pub(crate) fn forget_damage(&mut self) {
+        self.damage = OnceLock::new();
     }
 
     /// Returns whether the medium may be newer than this state, so that it must be read again.

@@ -68,6 +68,8 @@ impl ReadStore {
             if is_rebuilt {
                 // Opening the index does not detect all kinds of damage.
                 index::discard_index(&inner.dir)?;
+                // Not before: if that fails, the next attempt must discard the index too.
+                inner.lock_index_mut().forget_damage();
             }
             let (options, steps) = (&inner.options, &inner.steps);
             let index = index::open_index(&inner.dir, id, options.value_index)?;
@@ -173,6 +175,24 @@ mod tests {
         let mut total = 0;
         store.reopen(&mut |progress| total = progress.total).unwrap();
         assert_eq!((total, store.stats().quads), (1, 1));
+        assert_eq!((store.index_damage(), store.poison_cause()), (None, None));
+    }
+
+    #[test]
+    fn a_damaged_index_is_rebuilt_although_the_first_attempt_found_no_disk_space() {
+        let dir = tempfile::tempdir().unwrap();
+        let faults = Faults::inject_below(dir.path());
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        store.transact::<_, Error>(|change| change.put_document("d", b"key", b"value")).unwrap();
+        store.checkpoint().unwrap();
+        store.inner().lock_index().record_damage(&Error::Index("another value".into()));
+        // The first file that is opened for writing is the newest segment.
+        faults.fail_nth_of(Operation::Create, 2, Failure::DiskFull);
+        assert!(store.reopen(&mut |_| {}).unwrap_err().is_disk_full());
+        assert!(faults.first_failure().unwrap().1.ends_with("checkpoint-open"));
+        let mut total = 0;
+        store.reopen(&mut |progress| total = progress.total).unwrap();
+        assert_eq!(total, 1, "the index was not rebuilt");
         assert_eq!((store.index_damage(), store.poison_cause()), (None, None));
     }
 }

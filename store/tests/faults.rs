@@ -175,6 +175,54 @@ fn applying_any_commit_may_fail() {
 }
 
 #[test]
+fn an_open_syncs_the_names_that_a_killed_process_may_have_left() {
+    let dir = folder();
+    let faults = Faults::inject_below(dir.path());
+    let store = dir.path().join("store");
+    drop(open(&store).unwrap());
+    let mut synced = Vec::new();
+    for nth in 1.. {
+        faults.fail_nth_of(Operation::Sync, nth, Failure::Io);
+        let opened = open(&store);
+        let Some((_, path)) = faults.first_failure() else {
+            drop(opened.unwrap());
+            break;
+        };
+        synced.push(path);
+    }
+    for folder in [store.join("journal"), store] {
+        assert!(synced.contains(&folder), "{}: {synced:?}", folder.display());
+    }
+}
+
+#[test]
+fn what_a_base_replaces_stays_until_the_name_of_the_base_is_durable() {
+    for nth in 1.. {
+        let dir = folder();
+        let faults = Faults::inject_below(dir.path());
+        let store = open(dir.path()).unwrap();
+        for n in 0..9 {
+            model::add(&store, &[quad(&format!("s{n}"), "p", text(&"value ".repeat(10)))]);
+        }
+        faults.fail_nth_of(Operation::Sync, nth, Failure::Io);
+        let failed = store.compact_journal();
+        let files = model::segments(dir.path());
+        let is_base = |path: &PathBuf| path.extension().is_some_and(|end| end == "base");
+        if !files.iter().any(is_base) {
+            continue;
+        }
+        failed.unwrap_err();
+        // Its name is there, but its sync failed.
+        faults.fail_nth_of(Operation::Sync, 1, Failure::Io);
+        store.retain_frames_after(None).unwrap_err();
+        assert_eq!(model::segments(dir.path()), files);
+        store.retain_frames_after(None).unwrap();
+        assert!(model::segments(dir.path()).len() < files.len());
+        return;
+    }
+}
+
+#[test]
 fn after_a_checkpoint_failed_at_any_operation_the_next_one_is_complete() {
     for nth in 1.. {
         let dir = folder();

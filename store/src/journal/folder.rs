@@ -70,8 +70,13 @@ pub(crate) fn remove_obsolete(
 ) -> Result<(), Error> {
     let mut names = JournalFiles::list_folder(folder, false)?;
     let Some((from, _)) = names.bases.pop() else { return Ok(()) };
-    let (old, _) = split_segments_at(names.segments, from.min(retained));
-    for (_, old) in old.into_iter().chain(names.bases) {
+    let (mut old, _) = split_segments_at(names.segments, from.min(retained));
+    old.append(&mut names.bases);
+    if !old.is_empty() {
+        // The name of the base must be durable first. It is not if an earlier sync failed.
+        files::sync_folder(folder)?;
+    }
+    for (_, old) in old {
         let bytes = fs::metadata(&old).map_or(0, |data| data.len());
         files::remove_durably(&old, folder)?;
         *removed += bytes;

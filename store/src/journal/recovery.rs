@@ -151,6 +151,10 @@ impl Recovery {
         write_again(&file, &path, rewrite_from, length)
             .map_err(files::io_error("writing", &path))?;
         files::sync_file(&file, &path)?;
+        // A process that was killed may have left names that are not durable: of the segment, or of the folder.
+        for folder in std::iter::once(&*self.folder).chain(self.folder.parent()) {
+            files::sync_folder(folder)?;
+        }
         Ok(SettledJournal { newest: segment.next - 1, recovery: self, file, path, length, packed })
     }
 }

@@ -244,6 +244,7 @@ impl<O: Objects> Shipper<O> {
             });
             match read {
                 Err(Error::FramesReplaced { .. }) => return Ok(None),
+                Err(error) if error.is_unreadable() => return Ok(None),
                 read => read.map_err(|error| store_failure(&error))?,
             }
             let (path, place) =

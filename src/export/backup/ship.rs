@@ -81,6 +81,8 @@ enum Built {
     Nothing,
     Segment(Box<PendingSegment>),
     FramesGone(Hole),
+    /// Frames cannot be read. A base of the journal has replaced them.
+    Unreadable(Hole, Error),
 }
 
 impl<O: Objects> Shipper<O> {
@@ -309,6 +311,11 @@ impl<O: Objects> Shipper<O> {
                 Err(Error::FramesReplaced { sequence, .. }) => {
                     return Ok(Built::FramesGone(Hole { from: sequence, to: newest }));
                 }
+                Err(cause) if cause.is_unreadable() => {
+                    // The next frames are in another segment then, which can be read.
+                    parts.store.compact_journal().map_err(|error| store_failure(&error))?;
+                    return Ok(Built::Unreadable(Hole { from: after + 1, to: newest }, cause));
+                }
                 read => read.map_err(|error| store_failure(&error))?,
             }
             let points = choose_points(points, (after, segment.last()), &stamp);
@@ -329,6 +336,11 @@ impl<O: Objects> Shipper<O> {
                               service.backup.target was not set";
                 self.give_up_frames(hole, reason).await?;
                 Err(DeliveryFailure::interrupt("frames that were not sent are gone"))
+            }
+            Built::Unreadable(hole, cause) => {
+                self.give_up_frames(hole, &cause.to_string()).await?;
+                // With a delay, in case the next frames cannot be read either.
+                Err(store_failure(&cause))
             }
         }
     }

@@ -140,6 +140,7 @@ impl<O: Objects> Shipper<O> {
             match read {
                 Ok(()) => Ok(Some(checksum == last.checksum)),
                 Err(Error::FramesReplaced { .. }) => Ok(None),
+                Err(error) if error.is_unreadable() => Ok(None),
                 Err(error) => Err(store_failure(&error)),
             }
         });

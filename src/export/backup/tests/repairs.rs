@@ -16,6 +16,7 @@ use crate::delivery_loop::DeliveryQueue as _;
 use jiff::{SignedDuration, Timestamp};
 use penstock_base::error::ErrorClass;
 use penstock_store::SEQUENCE_JUMP;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -230,6 +231,59 @@ fn a_hole_ends_where_the_next_era_begins() {
     assert!(machine.step(&Action::Check) && machine.step(&Action::Check));
     assert_eq!(machine.running().shipper.parts.report().hole, None);
     assert_eq!(BackupFolder::of(machine.dir.path()).read_state().unwrap().hole, None);
+    machine.check_restore();
+}
+
+/// Damages the segment of the journal that has this frame.
+fn damage_segment_of(machine: &Machine, sequence: u64) {
+    let name = format!("{sequence:020}.journal");
+    let journal = std::fs::read_dir(machine.dir.path().join("store/journal")).unwrap();
+    let segments = journal.map(|entry| entry.unwrap().path());
+    let begun = segments.filter(|path| path.file_name().unwrap() <= OsStr::new(&name));
+    let path = begun.max().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    // In its first frame.
+    bytes[60] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+}
+
+#[test]
+fn frames_that_cannot_be_read_are_a_hole() {
+    let bucket = MemoryBucket::default();
+    let mut machine = filled(&bucket, &generate_key());
+    let sent = machine.running().shipper.last().unwrap().sequence;
+    (60..64).for_each(|number| machine.commit(number));
+    // The newest segment, to which the frames of the next era would be appended.
+    let newest = machine.running().store.newest_durable();
+    damage_segment_of(&machine, newest);
+    assert!(!machine.step(&Action::Ship));
+    machine.begin();
+    let state = machine.running().shipper.state.clone();
+    let begin = state.era.unwrap().begin.sequence;
+    assert_eq!(state.hole, Some(Hole { from: sent + 1, to: begin }));
+    machine.commit(64);
+    machine.ship();
+    assert_eq!(machine.running().shipper.last().unwrap().sequence, begin + 1);
+    machine.check_restore();
+}
+
+#[test]
+fn a_start_that_cannot_read_the_frames_of_the_head_begins_a_new_era() {
+    let bucket = MemoryBucket::default();
+    let mut machine = filled(&bucket, &generate_key());
+    (60..80).for_each(|number| machine.commit(number));
+    machine.ship();
+    let sent = machine.running().shipper.last().unwrap().sequence;
+    // Several segments, so that the store opens.
+    (80..100).for_each(|number| machine.commit(number));
+    machine.running = None;
+    damage_segment_of(&machine, sent);
+    machine.restart();
+    machine.begin();
+    assert_eq!(machine.reader().read_head().unwrap().unwrap().head.number, 2);
+    machine.check_restore();
+    machine.commit(100);
+    machine.ship();
     machine.check_restore();
 }
 

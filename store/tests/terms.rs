@@ -123,6 +123,13 @@ fn a_name_too_long_for_an_entry_is_refused() {
     assert!(store.read().quads_about(&subject).unwrap().is_empty());
     let (found, _) = store.transact::<_, Error>(|change| change.quads_about(&subject)).unwrap();
     assert!(found.is_empty());
+    for literal in [
+        Literal::new_typed_literal("value ".repeat(40), NamedNode::new_unchecked(name(65_537))),
+        Literal::new_language_tagged_literal_unchecked("value", "x".repeat(65_537)),
+    ] {
+        let pattern = Pattern { object: Some(literal.into()), ..Pattern::default() };
+        assert!(!store.read().any(&pattern).unwrap());
+    }
     drop(store);
     assert_eq!(open(dir.path()).read().quads_about(&quad(65_536).subject).unwrap(), [quad(65_536)]);
 }

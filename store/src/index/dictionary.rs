@@ -26,7 +26,11 @@ impl View<'_> {
             TermRef::BlankNode(node) => self.find_named(kind::BLANK, node.as_str()),
             TermRef::Literal(literal) => {
                 if is_long(literal) {
-                    return Ok(self.find_long(literal)?.1);
+                    return match self.find_long(literal) {
+                        // No quad has a language tag or datatype that is too long.
+                        Err(Error::TooLarge { .. }) => Ok(None),
+                        found => found.map(|(_, code)| code),
+                    };
                 }
                 let datatype = match split_literal(literal) {
                     LiteralParts::Typed(iri, _) => match self.find_code(iri.into())? {

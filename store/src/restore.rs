@@ -60,13 +60,20 @@ impl Drop for UnfinishedFolder {
     fn drop(&mut self) {
         if !self.is_kept {
             // Best effort: no open accepts an unfinished restore, and the first error is the one to report.
-            for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
-                let path = entry.path();
-                let _ =
-                    if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-            }
+            let _ = empty_folder(&self.path);
         }
     }
+}
+
+/// Removes the content of a folder, which itself exists at every moment.
+fn empty_folder(folder: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(folder).map_err(files::io_error("reading", folder))? {
+        let path = entry.map_err(files::io_error("reading", folder))?.path();
+        let removed =
+            if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        removed.map_err(files::io_error("removing", &path))?;
+    }
+    Ok(())
 }
 
 /// Locks an empty directory, and creates the folder of an unfinished restore in it.
@@ -81,7 +88,9 @@ fn prepare(dir: &Path) -> Result<(DirLock, UnfinishedFolder), Error> {
     }
     let path = dir.join(UNFINISHED_FOLDER);
     if path.exists() {
-        fs::remove_dir_all(&path).map_err(files::io_error("removing", &path))?;
+        // Without the folder, an open would begin an empty store. The process that created it may not have synced it.
+        files::sync_folder(dir)?;
+        empty_folder(&path)?;
     }
     files::create_folder(&path)?;
     Ok((lock, UnfinishedFolder { path, is_kept: false }))

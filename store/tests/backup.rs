@@ -264,36 +264,44 @@ fn a_restore_interrupted_at_any_operation_is_refused_until_it_is_repeated() {
     let (backup, to) = (written(dir.path(), &bytes), dir.path().join("restored"));
     let expected = jumped(of(&store));
     let mut refused = 0;
-    for nth in 1.. {
-        let ended = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child", "--test-threads=1"])
-            .env(CHILD_DIR, dir.path())
-            .env(CHILD_ENDS_AT, nth.to_string())
-            .output()
-            .unwrap();
-        let is_whole = ended.status.success();
-        assert!(is_whole || ended.status.code() == Some(EXIT_STATUS), "{ended:?}");
-        let begun = fs::read_dir(&to)
-            .is_ok_and(|names| names.flatten().any(|entry| entry.file_name() != "lock"));
-        match Store::open(&to, Options::default(), &mut |_| {}) {
-            Ok(store) if begun => assert!(of(&store) == expected, "operation {nth}"),
-            // Nothing of the restore exists yet.
-            Ok(_) => {}
-            Err(Error::UnfinishedRestore { path }) => {
-                assert_eq!(path, to);
-                assert!(matches!(
-                    verify_store(&to, &mut |_| {}),
-                    Err(Error::UnfinishedRestore { .. })
-                ));
-                refused += 1;
-                restore(&to, &backup, &["counters"]).unwrap();
-                assert!(of(&open(&to)) == expected, "operation {nth}: repeated restore");
+    for is_repeated in [false, true] {
+        for nth in 1.. {
+            if is_repeated {
+                let left = to.join("journal.new");
+                fs::create_dir_all(&left).unwrap();
+                fs::write(left.join("00000000000000000001.journal"), b"of another attempt")
+                    .unwrap();
             }
-            Err(error) => panic!("operation {nth}: {error}"),
-        }
-        fs::remove_dir_all(&to).unwrap();
-        if is_whole {
-            break;
+            let ended = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "child", "--test-threads=1"])
+                .env(CHILD_DIR, dir.path())
+                .env(CHILD_ENDS_AT, nth.to_string())
+                .output()
+                .unwrap();
+            let is_whole = ended.status.success();
+            assert!(is_whole || ended.status.code() == Some(EXIT_STATUS), "{ended:?}");
+            let begun = fs::read_dir(&to)
+                .is_ok_and(|names| names.flatten().any(|entry| entry.file_name() != "lock"));
+            match Store::open(&to, Options::default(), &mut |_| {}) {
+                Ok(store) if begun => assert!(of(&store) == expected, "operation {nth}"),
+                // Nothing of the restore exists yet.
+                Ok(_) => assert!(!is_repeated, "operation {nth}: an empty store in its place"),
+                Err(Error::UnfinishedRestore { path }) => {
+                    assert_eq!(path, to);
+                    assert!(matches!(
+                        verify_store(&to, &mut |_| {}),
+                        Err(Error::UnfinishedRestore { .. })
+                    ));
+                    refused += 1;
+                    restore(&to, &backup, &["counters"]).unwrap();
+                    assert!(of(&open(&to)) == expected, "operation {nth}: repeated restore");
+                }
+                Err(error) => panic!("operation {nth}: {error}"),
+            }
+            fs::remove_dir_all(&to).unwrap();
+            if is_whole {
+                break;
+            }
         }
     }
     assert!(refused > 8, "only {refused} operations: too few for this test");

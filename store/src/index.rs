@@ -47,7 +47,8 @@ pub(crate) use block::{Block, Name};
 pub(crate) use block_source::{BlockSource, Reading};
 pub(crate) use build::{build_index, is_worthwhile as is_build_worthwhile, remove_scratch};
 pub(crate) use checkpoint::{
-    InspectedIndex, LOADING_SEQUENCE, discard_index, index_exists, inspect_index, open_index,
+    FoundIndex, InspectedIndex, LOADING_SEQUENCE, discard_index, find_index, index_exists,
+    inspect_index, open_index,
 };
 use dictionary::DatatypeCodes;
 pub use engine::panic_is_caught;

@@ -72,8 +72,9 @@ impl ReadStore {
                 inner.lock_index_mut().forget_damage();
             }
             let (options, steps) = (&inner.options, &inner.steps);
-            let index = index::open_index(&inner.dir, id, options.value_index)?;
-            let index = catch_up(&inner.dir, index, &journal, options, steps, progress)?;
+            let from = journal.base().map_or(0, |base| base.end.from);
+            let found = index::find_index(&inner.dir, id, from, options.value_index)?;
+            let index = catch_up(&inner.dir, found, &journal, options, steps, progress)?;
             *inner.lock_index_mut() = index;
         }
         journal.remove_obsolete(inner.retained.after())?;

@@ -1,28 +1,35 @@
 //! Bringing an index up to the journal: replays the frames that it lacks, or rebuilds it.
 use crate::frame::Change;
-use crate::index::{self, Index, LOADING_SEQUENCE};
+use crate::index::{self, FoundIndex, Index, LOADING_SEQUENCE};
 use crate::journal::{self, ApplyFrame, Base, SettledJournal, StoreId};
 use crate::steps::WriterSteps;
 use crate::{Error, Options, Progress};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
-/// Replays the journal into an index. Rebuilds the index if it is unusable, or if the index of values was switched on or off.
+/// Replays the journal into an index. Rebuilds the index if it is unusable, or if the index of values was switched on or
+/// off, but only after all of the journal was read: until then, the index may be the only copy of some data.
 pub(crate) fn catch_up(
     dir: &Path,
-    index: Index,
+    found: FoundIndex,
     journal: &SettledJournal,
     options: &Options,
     steps: &WriterSteps,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Index, Error> {
-    let id = journal.id();
-    let mut index =
-        discard_if_unfit(dir, index, id, journal.base().map_or(0, |base| base.end.from))?;
-    let value_index = options.value_index;
-    if index.has_values() != value_index && can_rebuild(dir, &index, journal, progress)? {
+    let (id, value_index) = (journal.id(), options.value_index);
+    let mut index = match found {
+        FoundIndex::Usable(index) => *index,
+        FoundIndex::Unusable { cause, .. } => {
+            warn_of_rebuild(&cause);
+            read_journal(dir, journal, steps, progress)?;
+            replace_index(dir, id, value_index)?
+        }
+    };
+    if index.has_values() != value_index && can_rebuild(dir, &index, journal, steps, progress)? {
         tracing::info!(value_index, "Rebuilding the quad index from the journal.");
-        index = replace_index(dir, index, id, value_index)?;
+        drop(index);
+        index = replace_index(dir, id, value_index)?;
     }
     if let Some(base) = journal.base()
         && index::is_build_worthwhile(dir, &index, base)
@@ -31,8 +38,10 @@ pub(crate) fn catch_up(
     }
     match replay_journal(&mut index, journal, options, steps, progress) {
         Err(Error::Index(cause)) => {
-            tracing::warn!(cause, "The quad index was unusable; rebuilding it from the journal.");
-            index = replace_index(dir, index, id, options.value_index)?;
+            warn_of_rebuild(&cause);
+            read_journal(dir, journal, steps, progress)?;
+            drop(index);
+            index = replace_index(dir, id, value_index)?;
             replay_journal(&mut index, journal, options, steps, progress)?;
         }
         done => done?,
@@ -41,27 +50,42 @@ pub(crate) fn catch_up(
     Ok(index)
 }
 
-/// Returns whether the whole journal can be read. If it cannot, an index that works is the only copy of the data. `progress`
-/// is called meanwhile, because a start without progress is ended.
+fn warn_of_rebuild(cause: &str) {
+    tracing::warn!(cause, "The quad index was unusable; rebuilding it from the journal.");
+}
+
+/// Reads the whole journal, so that the index can be rebuilt from it. Meanwhile `progress` is called and steps are
+/// counted, because a process without progress is ended.
+fn read_journal(
+    dir: &Path,
+    journal: &SettledJournal,
+    steps: &WriterSteps,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Error> {
+    let (parts, from) = journal.base().map_or((0, 0), |base| (base.end.parts, base.end.from));
+    let total = parts + journal.newest.saturating_sub(from);
+    let (done, progress) = (Cell::new(0), RefCell::new(progress));
+    let folder = dir.join("journal");
+    journal::read_synced(&folder, &journal.id(), journal.newest, &|| {
+        done.set(done.get() + 1);
+        (*progress.borrow_mut())(Progress { done: done.get(), total });
+        steps.count_step();
+        Ok(())
+    })
+}
+
+/// Returns whether the whole journal can be read. If it cannot, an index that works is the only copy of the data.
 fn can_rebuild(
     dir: &Path,
     index: &Index,
     journal: &SettledJournal,
+    steps: &WriterSteps,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<bool, Error> {
     if index.checkpointed_sequence() == 0 {
         return Ok(true);
     }
-    let (parts, from) = journal.base().map_or((0, 0), |base| (base.end.parts, base.end.from));
-    let total = parts + journal.newest.saturating_sub(from);
-    let (done, progress) = (Cell::new(0), RefCell::new(progress));
-    let folder = dir.join("journal");
-    let read = journal::read_synced(&folder, &journal.id(), journal.newest, &|| {
-        done.set(done.get() + 1);
-        (*progress.borrow_mut())(Progress { done: done.get(), total });
-        Ok(())
-    });
-    match read {
+    match read_journal(dir, journal, steps, progress) {
         // A bad sector is an I/O error.
         Err(cause @ (Error::Corrupt(_) | Error::Io { .. })) => {
             tracing::error!(%cause,
@@ -89,35 +113,14 @@ fn build_sorted(
     match built {
         Err(error) if error.is_disk_full() || matches!(error, Error::Index(_)) => {
             tracing::warn!(%error, "The quad index could not be built in sorted order; replaying the journal.");
-            index::discard_index(dir)?;
-            index::open_index(dir, id, has_values)
+            replace_index(dir, id, has_values)
         }
         built => built,
     }
 }
 
-/// Returns the index, or an empty one if it is unfinished or lacks frames that the base replaced.
-pub(crate) fn discard_if_unfit(
-    dir: &Path,
-    index: Index,
-    id: StoreId,
-    from: u64,
-) -> Result<Index, Error> {
-    if index.checkpointed_sequence() >= LOADING_SEQUENCE
-        || (index.checkpointed_sequence() < from && index.checkpointed_sequence() > 0)
-    {
-        tracing::warn!(
-            "The quad index was unfinished or too old; rebuilding it from the journal's base."
-        );
-        let has_values = index.has_values();
-        return replace_index(dir, index, id, has_values);
-    }
-    Ok(index)
-}
-
-/// Replaces an index by an empty one.
-fn replace_index(dir: &Path, index: Index, id: StoreId, has_values: bool) -> Result<Index, Error> {
-    drop(index);
+/// Replaces an index, which is closed, by an empty one.
+fn replace_index(dir: &Path, id: StoreId, has_values: bool) -> Result<Index, Error> {
     index::discard_index(dir)?;
     index::open_index(dir, id, has_values)
 }

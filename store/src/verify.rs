@@ -53,19 +53,16 @@ pub fn verify_store(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Ve
     let _lock = lock_data_dir(dir)?;
     discard_scratch(dir)?;
     let mut verified = Verified::default();
-    let mut unfinished = None;
-    let index = match index::inspect_index(dir)? {
+    let (found, noted) = index::inspect_index(dir)?;
+    let index = match found {
         InspectedIndex::None => add_note(
             &mut verified,
             "there is no quad index, or it is empty; the next open builds it",
         ),
-        InspectedIndex::Unfinished(noted) => {
-            unfinished = noted;
-            add_note(
-                &mut verified,
-                "a checkpoint was interrupted; the next open finishes it, or rebuilds the quad index",
-            )
-        }
+        InspectedIndex::Unfinished => add_note(
+            &mut verified,
+            "a checkpoint was interrupted; the next open finishes it, or rebuilds the quad index",
+        ),
         InspectedIndex::Unusable(cause) => {
             verified.damage.push(format!("{cause}; the next open rebuilds the quad index"));
             None
@@ -75,10 +72,6 @@ pub fn verify_store(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Ve
         }
         InspectedIndex::Open(index) => Some(*index),
     };
-    let noted = index
-        .as_ref()
-        .map(|index| (index.store_id(), index.checkpointed_sequence()))
-        .or(unfinished);
     let checked = journal::check_journal(&folder, noted)?;
     verified.notes.extend(checked.leftovers.iter().cloned());
     verified.damage.extend(checked.damage.iter().map(ToString::to_string));
@@ -264,7 +257,7 @@ mod tests {
         }
         assert_eq!(store.read().any(&Pattern::default()).unwrap(), quads > 0);
         drop(store);
-        match index::inspect_index(dir).unwrap() {
+        match index::inspect_index(dir).unwrap().0 {
             InspectedIndex::Open(index) => *index,
             _ => panic!("the index is unusable"),
         }

@@ -4,7 +4,7 @@
 mod model;
 
 use model::{Model, add, copy, iri, newest_segment, open, quad, text};
-use penstock_store::faults::{Failure, Faults};
+use penstock_store::faults::{Failure, Faults, Operation};
 use penstock_store::{Error, Options, Pattern, Read as _, Store, verify_store};
 use std::fs;
 use std::io::Write as _;
@@ -181,4 +181,70 @@ fn a_poisoned_store_with_a_damaged_index_accepts_commits_again_even_if_the_journ
     assert_eq!(store.read().read_document("d", b"key").unwrap(), Some(vec![59; 100]));
     store.transact::<_, Error>(|change| change.put_document("d", b"key", b"value")).unwrap();
     assert!(Model::of(&store.read(), &[]) == model, "undamaged data must be readable");
+}
+
+/// Returns whether the index has runs, as it has none once it was discarded.
+fn has_runs(dir: &Path) -> bool {
+    files_below(&dir.join("index")).iter().any(|path| path.extension().is_some_and(|e| e == "run"))
+}
+
+#[test]
+fn an_unusable_index_is_kept_until_the_journal_is_complete_and_intact() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = store_in(dir.path());
+    harm(dir.path(), ".run");
+    let segment = newest_segment(dir.path());
+    let sound = fs::read(&segment).unwrap();
+    let mut damaged = sound.clone();
+    damaged[sound.len() / 2] ^= 4;
+    // The second one ends after its header, and only the note of the index says that frames are missing.
+    for harmed in [&damaged[..], &sound[..40]] {
+        fs::write(&segment, harmed).unwrap();
+        let place = match Store::open(dir.path(), Options::default(), &mut |_| {}) {
+            Err(Error::Corrupt(place)) => place,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(place.path, segment, "{place}");
+        assert!(has_runs(dir.path()), "the index was discarded");
+        let found = verify_store(dir.path(), &mut |_| {}).unwrap().damage;
+        assert!(found.contains(&place.to_string()), "{found:?}");
+    }
+    fs::write(&segment, sound).unwrap();
+    assert!(Model::of(&open(dir.path()).read(), &[]) == model);
+}
+
+#[test]
+fn an_unusable_index_is_kept_when_a_store_with_a_damaged_journal_is_reopened() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = store_in(dir.path());
+    let faults = Faults::inject_below(dir.path());
+    let options =
+        Options { segment_bytes: 4_000, background_maintenance: false, ..Options::default() };
+    let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
+    let first = newest_segment(dir.path());
+    let put =
+        |n: u8| store.transact::<_, Error>(|change| change.put_document("d", b"key", &[n; 100]));
+    for n in 0..60 {
+        put(n).unwrap();
+    }
+    assert_ne!(newest_segment(dir.path()), first);
+    faults.fail_nth_of(Operation::Apply, 1, Failure::Io);
+    put(60).unwrap_err();
+    assert!(store.poison_cause().is_some());
+    harm(dir.path(), ".run");
+    let mut bytes = fs::read(&first).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    fs::write(&first, &bytes).unwrap();
+    for _ in 0..2 {
+        let error = store.reopen(&mut |_| {}).unwrap_err();
+        assert!(matches!(&error, Error::Corrupt(place) if place.path == first), "{error}");
+        assert!(has_runs(dir.path()), "the index was discarded");
+    }
+    bytes[middle] ^= 4;
+    fs::write(&first, &bytes).unwrap();
+    store.reopen(&mut |_| {}).unwrap();
+    assert_eq!((store.index_damage(), store.poison_cause()), (None, None));
+    assert!(Model::of(&store.read(), &[]) == model);
+    assert_eq!(store.read().read_document("d", b"key").unwrap(), Some(vec![59; 100]));
 }

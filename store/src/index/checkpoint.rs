@@ -9,13 +9,14 @@ use super::blocks::{self, Blocks, WrittenImages};
 use super::engine::Engine;
 use super::images::{self, ImagesEnd, NewImages};
 use super::key::{Shape, damaged_entry, tree};
-use super::note::Note;
+use super::note::{Note, NoteHead};
 use super::run_files::WrittenRuns;
 use super::runs::{self, NAMES, Runs};
 use super::values::{self, Values};
 use super::{Health as _, Index, preserved};
 use crate::steps::WriterSteps;
 use crate::{DiskFull, Error, files};
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -71,22 +72,73 @@ pub(crate) fn index_exists(dir: &Path) -> bool {
     index_folder(dir).exists()
 }
 
-/// Opens the index, or creates an empty one. Finishes an interrupted checkpoint. Discards an index that
-/// cannot be opened or that belongs to another journal. An index that exists keeps its index of values, or has none;
-/// `has_values` is for a new one.
-pub(crate) fn open_index(dir: &Path, store_id: [u8; 16], has_values: bool) -> Result<Index, Error> {
+/// The index of a data directory.
+pub(crate) enum FoundIndex {
+    Usable(Box<Index>),
+    /// It must be rebuilt, but its files stay until the journal is known to be intact.
+    Unusable {
+        cause: String,
+        /// The newest frame that it has; 0 if that is unknown.
+        checkpointed_sequence: u64,
+    },
+}
+
+impl FoundIndex {
+    /// Returns the newest frame that the index has on the medium, so that it was synced once.
+    pub(crate) fn checkpointed_sequence(&self) -> u64 {
+        match self {
+            Self::Usable(index) => index.checkpointed_sequence(),
+            Self::Unusable { checkpointed_sequence, .. } => *checkpointed_sequence,
+        }
+    }
+}
+
+/// Opens the index, or creates an empty one. Finishes an interrupted checkpoint. An index is unusable if it cannot be
+/// opened, belongs to another journal, is unfinished, or lacks frames up to `from`, which the base replaced. An index
+/// that exists keeps its index of values, or has none; `has_values` is for a new one.
+pub(crate) fn find_index(
+    dir: &Path,
+    store_id: [u8; 16],
+    from: u64,
+    has_values: bool,
+) -> Result<FoundIndex, Error> {
     files::remove_durably(&new_images_path(dir), dir)?;
     files::remove_durably(&preserved::file_path(dir), dir)?;
-    let new = Note::new(store_id, has_values);
-    let found = match try_open(dir, &new, Trust::Sealed) {
-        Ok(index) if index.store_id() == store_id => return Ok(index),
-        Ok(_) => Error::Index("the index belongs to another journal".into()),
+    let head = Cell::new(None);
+    let cause = match try_open(dir, &Note::new(store_id, has_values), Trust::Sealed, &head) {
+        Ok(index) => {
+            let newest = index.checkpointed_sequence();
+            if index.store_id() != store_id {
+                "it belongs to another journal".to_owned()
+            } else if newest >= LOADING_SEQUENCE {
+                "it is unfinished".to_owned()
+            } else if newest > 0 && newest < from {
+                "it is older than the base of the journal".to_owned()
+            } else {
+                return Ok(FoundIndex::Usable(Box::new(index)));
+            }
+        }
         Err(error @ Error::Io { .. }) => return Err(error),
-        Err(error) => error,
+        Err(error) => error.to_string(),
     };
-    tracing::warn!(cause = %found, "The quad index was unusable; rebuilding it from the journal.");
-    discard_index(dir)?;
-    try_open(dir, &new, Trust::Sealed)
+    let noted = newest_frame(head.get()).filter(|(id, _)| *id == store_id);
+    Ok(FoundIndex::Unusable { cause, checkpointed_sequence: noted.map_or(0, |(_, newest)| newest) })
+}
+
+/// Opens an index that was just created or built, as [`find_index`] does.
+pub(crate) fn open_index(dir: &Path, store_id: [u8; 16], has_values: bool) -> Result<Index, Error> {
+    match find_index(dir, store_id, 0, has_values)? {
+        FoundIndex::Usable(index) => Ok(*index),
+        FoundIndex::Unusable { cause, .. } => Err(Error::Index(cause)),
+    }
+}
+
+/// The store id and the newest frame of a finished index, if they are known.
+pub(crate) type NewestFrame = Option<([u8; 16], u64)>;
+
+fn newest_frame(head: Option<NoteHead>) -> NewestFrame {
+    let head = head.filter(|head| head.sequence < LOADING_SEQUENCE)?;
+    Some((head.store_id, head.sequence))
 }
 
 /// The store id that an inspection passes to [`try_open`]. Only an empty index gets it.
@@ -96,34 +148,33 @@ const NO_STORE_ID: [u8; 16] = [0; 16];
 pub(crate) enum InspectedIndex {
     /// There is no index.
     None,
-    /// A checkpoint was interrupted. If it can be finished: its store id and newest frame.
-    Unfinished(Option<([u8; 16], u64)>),
+    /// A checkpoint was interrupted.
+    Unfinished,
     /// The index is damaged; the text says how.
     Unusable(String),
     Open(Box<Index>),
 }
 
-/// Opens the index of the data directory without changing it.
-pub(crate) fn inspect_index(dir: &Path) -> Result<InspectedIndex, Error> {
+/// Opens the index of the data directory without changing it. After an interrupted checkpoint, the newest frame is the
+/// one that the index has once the checkpoint is finished.
+pub(crate) fn inspect_index(dir: &Path) -> Result<(InspectedIndex, NewestFrame), Error> {
     if !index_exists(dir) {
-        return Ok(InspectedIndex::None);
+        return Ok((InspectedIndex::None, None));
     }
-    let mark = mark_path(dir);
-    if mark.exists() {
-        let note = images::read_images(&mark, &mut |_| Ok(()))
-            .ok()
-            .and_then(|end| Note::decode(&end.note));
-        let noted = note.map(|(note, _)| (note.store_id, note.sequence));
-        return Ok(InspectedIndex::Unfinished(
-            noted.filter(|(_, noted)| *noted < LOADING_SEQUENCE),
-        ));
-    }
-    match try_open(dir, &Note::new(NO_STORE_ID, false), Trust::Nothing) {
-        Ok(index) if index.store_id() == NO_STORE_ID => Ok(InspectedIndex::None),
-        Ok(index) => Ok(InspectedIndex::Open(Box::new(index))),
-        Err(Error::Index(cause)) => Ok(InspectedIndex::Unusable(cause)),
-        Err(error) => Err(error),
-    }
+    let (mark, head) = (mark_path(dir), Cell::new(None));
+    let found = if mark.exists() {
+        let end = images::read_images(&mark, &mut |_| Ok(()));
+        head.set(end.ok().and_then(|end| NoteHead::decode(&end.note)));
+        InspectedIndex::Unfinished
+    } else {
+        match try_open(dir, &Note::new(NO_STORE_ID, false), Trust::Nothing, &head) {
+            Ok(index) if index.store_id() == NO_STORE_ID => InspectedIndex::None,
+            Ok(index) => InspectedIndex::Open(Box::new(index)),
+            Err(Error::Index(cause)) => InspectedIndex::Unusable(cause),
+            Err(error) => return Err(error),
+        }
+    };
+    Ok((found, newest_frame(head.get())))
 }
 
 /// Whether the data of the engine can be trusted.
@@ -135,8 +186,14 @@ enum Trust {
     Nothing,
 }
 
-/// Opens an index. A new one gets this note.
-fn try_open(dir: &Path, new: &Note, trust: Trust) -> Result<Index, Error> {
+/// Opens an index. A new one gets this note. `head` gets the beginning of the note of another one, also if that cannot
+/// be used.
+fn try_open(
+    dir: &Path,
+    new: &Note,
+    trust: Trust,
+    head: &Cell<Option<NoteHead>>,
+) -> Result<Index, Error> {
     let name = [tree::NOTE];
     let mark = mark_path(dir);
     let interrupted = mark.exists();
@@ -149,10 +206,13 @@ fn try_open(dir: &Path, new: &Note, trust: Trust) -> Result<Index, Error> {
             if interrupted {
                 blocks::apply_images(engine, &mark, &name, &WriterSteps::default())?;
             }
-            let (note, is_counted) = match engine.get(&name, Note::decode)? {
+            let decode = |bytes: &[u8]| (NoteHead::decode(bytes), Note::decode(bytes));
+            let (note, is_counted) = match engine.get(&name, decode)? {
                 None => (new.clone(), true),
-                Some(None) => return Err(damaged_entry("the note", &name)),
-                Some(Some(decoded)) => decoded,
+                Some((found, decoded)) => {
+                    head.set(found);
+                    decoded.ok_or_else(|| damaged_entry("the note", &name))?
+                }
             };
             let is_trusted = sealed && !interrupted && trust == Trust::Sealed;
             if !is_trusted && engine.checksum_sum_except(&name)? != note.checksum_sum {

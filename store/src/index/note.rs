@@ -9,6 +9,26 @@ const FORMAT_WITHOUT_VALUES: u64 = 5;
 /// The version that also lacks a count of documents.
 const FORMAT_WITHOUT_DOCUMENT_COUNT: u64 = 4;
 
+/// The beginning of a note, which is the same in all versions. It says how far an index is, also if that cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NoteHead {
+    format: u64,
+    pub(super) store_id: [u8; 16],
+    pub(super) sequence: u64,
+}
+
+impl NoteHead {
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        Self::read(&mut Input::new(bytes))
+    }
+
+    fn read(input: &mut Input<'_>) -> Option<Self> {
+        let format = input.read_number()?;
+        let store_id = input.take(16)?.try_into().ok()?;
+        Some(Self { format, store_id, sequence: input.read_number()? })
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Note {
     /// The id of the store from whose journal it was built.
@@ -60,14 +80,14 @@ impl Note {
     /// Decodes a note. Also returns whether it has the number of documents.
     pub(super) fn decode(bytes: &[u8]) -> Option<(Self, bool)> {
         let mut input = Input::new(bytes);
-        let format = input.read_number()?;
+        let NoteHead { format, store_id, sequence } = NoteHead::read(&mut input)?;
         if !(FORMAT_WITHOUT_DOCUMENT_COUNT..=INDEX_FORMAT).contains(&format) {
             return None;
         }
         let is_counted = format > FORMAT_WITHOUT_DOCUMENT_COUNT;
         let mut note = Self {
-            store_id: input.take(16)?.try_into().ok()?,
-            sequence: input.read_number()?,
+            store_id,
+            sequence,
             next_id: input.read_number()?,
             next_long: input.read_number()?,
             quads: input.read_number()?,

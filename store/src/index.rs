@@ -72,7 +72,6 @@ use crate::{Error, SnapshotLimits, files};
 use blocks::Blocks;
 use note::Note;
 use runs::Runs;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -148,17 +147,6 @@ impl Index {
     /// Returns the number of documents.
     pub(crate) fn document_count(&self) -> u64 {
         self.note.documents
-    }
-
-    /// Counts the documents, for an index whose format does not store their number.
-    fn count_documents(&mut self) -> Result<(), Error> {
-        let mut counted = 0;
-        self.view().visit_document_page(&Vec::new(), &mut |_, _, _| {
-            counted += 1;
-            Ok(ControlFlow::Continue(()))
-        })?;
-        self.note.documents = counted;
-        Ok(())
     }
 
     pub(crate) fn dirty_bytes(&self) -> usize {

@@ -63,6 +63,10 @@ pub fn verify_store(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Ve
             &mut verified,
             "a checkpoint was interrupted; the next open finishes it, or rebuilds the quad index",
         ),
+        InspectedIndex::OtherVersion => add_note(
+            &mut verified,
+            "the quad index is of another version; the next open rebuilds it",
+        ),
         InspectedIndex::Unusable(cause) => {
             verified.damage.push(format!("{cause}; the next open rebuilds the quad index"));
             None

@@ -1,7 +1,6 @@
 //! A store of every format opens with all of its data. `fixtures/v1` has a base, a later segment, and a term of
 //! every kind. `fixtures/v2` and those of later formats also have a packed segment before the last. They contain
-//! no index, because it is rebuilt. But `fixtures/index-4` has one of version 4. It has no values, and is used as it is if
-//! they are not wanted.
+//! no index, because it is rebuilt. But `fixtures/index-4` has one of version 4, which is rebuilt too.
 //!
 //! For a new format, add it to [`Format::ALL`] and to FORMAT.md, and write its fixture:
 //! `UPDATE=1 cargo test -p penstock-store --test format`. That never changes an existing one.
@@ -10,7 +9,7 @@ mod model;
 
 use model::{Model, blank, copy, iri, open, quad, text};
 use oxrdf::vocab::xsd;
-use oxrdf::{GraphName, Literal, Quad};
+use oxrdf::{GraphName, Literal, NamedOrBlankNode, Quad};
 use penstock_store::{Error, Format, Options, Store, ValueRange, verify_store};
 use std::path::{Path, PathBuf};
 
@@ -145,44 +144,47 @@ fn a_store_of_every_format_is_read() {
 }
 
 #[test]
-fn an_index_of_version_4_is_used_and_its_documents_are_counted() {
-    let dir = tempfile::tempdir().unwrap();
-    copy(&fixture("index-4"), dir.path());
-    let mut is_rebuilt = false;
-    let options =
-        Options { background_maintenance: false, value_index: false, ..Options::default() };
-    let store = Store::open(dir.path(), options.clone(), &mut |_| is_rebuilt = true).unwrap();
-    assert!(!is_rebuilt);
-    assert!(
-        Model::of(&store.read(), &COLLECTIONS) == expected(),
-        "the content differs from the fixture's"
-    );
-    // A compaction compares the number of documents.
-    model::add(&store, &[quad("new", "p", text("value"))]);
-    store.compact_journal().unwrap();
-    drop(store);
-    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().damage, [""; 0]);
-    let store = Store::open(dir.path(), options, &mut |_| is_rebuilt = true).unwrap();
-    assert!(!is_rebuilt);
-    store.compact_journal().unwrap();
+fn an_index_of_an_earlier_version_is_rebuilt() {
+    for value_index in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        copy(&fixture("index-4"), dir.path());
+        let verified = verify_store(dir.path(), &mut |_| {}).unwrap();
+        assert_eq!(verified.damage, [""; 0]);
+        assert!(verified.notes.iter().any(|note| note.contains("another version")), "{verified:?}");
+        let options = Options { value_index, background_maintenance: false, ..Options::default() };
+        let mut totals = Vec::new();
+        let store =
+            Store::open(dir.path(), options, &mut |progress| totals.push(progress.total)).unwrap();
+        assert!(totals.iter().all(|total| *total > 0) && !totals.is_empty());
+        let read = store.snapshot().unwrap();
+        assert!(Model::of(&read, &COLLECTIONS) == expected());
+        let numbers = ValueRange::equal_to(Literal::from(1).as_ref());
+        let found = model::read_values(&read, &iri("number"), &numbers);
+        assert_eq!(found.is_some(), value_index);
+        let subjects: Vec<_> = found.into_iter().flatten().flat_map(|(_, found)| found).collect();
+        assert_eq!(subjects, vec![NamedOrBlankNode::from(iri("s")); usize::from(value_index)]);
+    }
 }
 
 #[test]
-fn an_index_of_version_4_is_rebuilt_with_values() {
+fn an_index_of_an_earlier_version_shows_that_its_journal_ends_too_early() {
     let dir = tempfile::tempdir().unwrap();
     copy(&fixture("index-4"), dir.path());
-    let mut totals = Vec::new();
-    let store =
-        Store::open(dir.path(), Options::default(), &mut |progress| totals.push(progress.total));
-    let read = store.unwrap().snapshot().unwrap();
-    assert!(totals.iter().all(|total| *total > 0) && !totals.is_empty());
-    assert!(Model::of(&read, &COLLECTIONS) == expected());
-    let numbers = ValueRange::equal_to(Literal::from(1).as_ref());
-    let found = model::read_values(&read, &iri("number"), &numbers).unwrap();
-    assert_eq!(
-        found.into_iter().map(|(_, subjects)| subjects).collect::<Vec<_>>(),
-        [[iri("s").into()]]
-    );
+    let newest = model::newest_segment(dir.path());
+    let whole = std::fs::read(&newest).unwrap();
+    // Only its header is left.
+    std::fs::write(&newest, &whole[..40]).unwrap();
+    for _ in 0..2 {
+        let place = match Store::open(dir.path(), Options::default(), &mut |_| {}) {
+            Err(Error::Corrupt(place)) => place,
+            other => panic!("{other:?}"),
+        };
+        assert!(place.what.contains("put the missing part"), "{place}");
+        let found = verify_store(dir.path(), &mut |_| {}).unwrap().damage;
+        assert_eq!(found, [place.to_string()]);
+    }
+    std::fs::write(&newest, whole).unwrap();
+    assert!(Model::of(&open(dir.path()).read(), &COLLECTIONS) == expected());
 }
 
 fn is_read(version: &str, files: usize, format: Format) {

@@ -9,7 +9,7 @@ use super::blocks::{self, Blocks, WrittenImages};
 use super::engine::Engine;
 use super::images::{self, ImagesEnd, NewImages};
 use super::key::{Shape, damaged_entry, tree};
-use super::note::{Note, NoteHead};
+use super::note::{INDEX_FORMAT, Note, NoteHead};
 use super::run_files::WrittenRuns;
 use super::runs::{self, NAMES, Runs};
 use super::values::{self, Values};
@@ -119,6 +119,7 @@ pub(crate) fn find_index(
             }
         }
         Err(error @ Error::Io { .. }) => return Err(error),
+        Err(Error::Index(cause)) => cause,
         Err(error) => error.to_string(),
     };
     let noted = newest_frame(head.get()).filter(|(id, _)| *id == store_id);
@@ -150,6 +151,8 @@ pub(crate) enum InspectedIndex {
     None,
     /// A checkpoint was interrupted.
     Unfinished,
+    /// The index is of another version.
+    OtherVersion,
     /// The index is damaged; the text says how.
     Unusable(String),
     Open(Box<Index>),
@@ -170,6 +173,9 @@ pub(crate) fn inspect_index(dir: &Path) -> Result<(InspectedIndex, NewestFrame),
         match try_open(dir, &Note::new(NO_STORE_ID, false), Trust::Nothing, &head) {
             Ok(index) if index.store_id() == NO_STORE_ID => InspectedIndex::None,
             Ok(index) => InspectedIndex::Open(Box::new(index)),
+            Err(Error::Index(_)) if head.get().is_some_and(|head| head.format != INDEX_FORMAT) => {
+                InspectedIndex::OtherVersion
+            }
             Err(Error::Index(cause)) => InspectedIndex::Unusable(cause),
             Err(error) => return Err(error),
         }
@@ -201,33 +207,37 @@ fn try_open(
         tracing::warn!("Found an interrupted checkpoint; finishing it.");
     }
     // Damage in the engine's files may go unnoticed, and make it return older data.
-    let (engine, (note, is_counted, runs, values)) =
-        Engine::open(&index_folder(dir), |engine, sealed| {
-            if interrupted {
-                blocks::apply_images(engine, &mark, &name, &WriterSteps::default())?;
-            }
-            let decode = |bytes: &[u8]| (NoteHead::decode(bytes), Note::decode(bytes));
-            let (note, is_counted) = match engine.get(&name, decode)? {
-                None => (new.clone(), true),
-                Some((found, decoded)) => {
-                    head.set(found);
-                    decoded.ok_or_else(|| damaged_entry("the note", &name))?
+    let (engine, (note, runs, values)) = Engine::open(&index_folder(dir), |engine, sealed| {
+        if interrupted {
+            blocks::apply_images(engine, &mark, &name, &WriterSteps::default())?;
+        }
+        let decode = |bytes: &[u8]| (NoteHead::decode(bytes), Note::decode(bytes));
+        let note = match engine.get(&name, decode)? {
+            None => new.clone(),
+            Some((found, decoded)) => {
+                head.set(found);
+                match found {
+                    Some(NoteHead { format, .. }) if format != INDEX_FORMAT => {
+                        let what = format!("it has version {format} in place of {INDEX_FORMAT}");
+                        return Err(Error::Index(what));
+                    }
+                    _ => decoded.ok_or_else(|| damaged_entry("the note", &name))?,
                 }
-            };
-            let is_trusted = sealed && !interrupted && trust == Trust::Sealed;
-            if !is_trusted && engine.checksum_sum_except(&name)? != note.checksum_sum {
-                return Err(Error::Index("the checksum of the index's blocks is wrong".into()));
             }
-            let runs = Runs::open(index_folder(dir).join(runs::FOLDER), &NAMES, &note.runs)?;
-            let values = note.values.as_deref();
-            let values =
-                values.map(|runs| Values::open(index_folder(dir).join(values::FOLDER), runs));
-            Ok((note, is_counted, runs, values.transpose()?))
-        })?;
+        };
+        let is_trusted = sealed && !interrupted && trust == Trust::Sealed;
+        if !is_trusted && engine.checksum_sum_except(&name)? != note.checksum_sum {
+            return Err(Error::Index("the checksum of the index's blocks is wrong".into()));
+        }
+        let runs = Runs::open(index_folder(dir).join(runs::FOLDER), &NAMES, &note.runs)?;
+        let values = note.values.as_deref();
+        let values = values.map(|runs| Values::open(index_folder(dir).join(values::FOLDER), runs));
+        Ok((note, runs, values.transpose()?))
+    })?;
     if interrupted {
         files::remove_durably(&mark, dir)?;
     }
-    let mut index = Index {
+    Ok(Index {
         instance: INSTANCES.fetch_add(1, Ordering::Relaxed),
         checkpointed_sequence: note.sequence,
         note,
@@ -240,11 +250,7 @@ fn try_open(
         damage: OnceLock::new(),
         is_behind: AtomicBool::new(false),
         closed: false,
-    };
-    if !is_counted {
-        index.count_documents()?;
-    }
-    Ok(index)
+    })
 }
 
 /// The number of indexes opened by this process.

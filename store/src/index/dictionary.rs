@@ -1,12 +1,15 @@
 //! Terms and their codes. IRIs and blank nodes have ids, in the order in which they first appear. Short
 //! literals are stored inline. Long literals are stored in parts, with a reference count.
 use super::block_source::ReadEntries as _;
-use super::key::{Code, build_key, build_numbered_key, damaged_entry, object, tree};
+use super::key::{
+    Code, LONG_HASH_BYTES, build_key, build_numbered_key, damaged_entry, object, tree,
+};
 use super::{Index, TermCode, View};
 use crate::term::{self, LiteralParts, kind, split_literal};
 use crate::varint::{self, Input};
 use crate::{Error, FastMap};
 use oxrdf::{LiteralRef, NamedOrBlankNodeRef, Term, TermRef};
+use sha2::{Digest as _, Sha256};
 use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 
@@ -26,10 +29,10 @@ impl View<'_> {
             TermRef::BlankNode(node) => self.find_named(kind::BLANK, node.as_str()),
             TermRef::Literal(literal) => {
                 if is_long(literal) {
-                    return match self.find_long(literal) {
+                    return match LongLiteral::new(literal) {
                         // No quad has a language tag or datatype that is too long.
                         Err(Error::TooLarge { .. }) => Ok(None),
-                        found => found.map(|(_, code)| code),
+                        long => self.find_long(&long?),
                     };
                 }
                 let datatype = match split_literal(literal) {
@@ -66,22 +69,20 @@ impl View<'_> {
         self.names.ids.cache_id(&key, id);
     }
 
-    /// Returns the bytes of a long literal, and its code if the index has it.
-    fn find_long(&self, literal: LiteralRef<'_>) -> Result<(Vec<u8>, Option<Code>), Error> {
-        let mut bytes = Vec::new();
-        term::encode(&mut bytes, literal.into())?;
-        let prefix = build_key(tree::LONG, &[&literal_fingerprint(&bytes)]);
+    /// Returns the code of a long literal if the index has it.
+    fn find_long(&self, literal: &LongLiteral) -> Result<Option<Code>, Error> {
+        let LongLiteral { bytes, prefix } = literal;
         let mut found = None;
-        self.blocks.scan_prefix(&prefix, &mut |key, _| {
+        self.blocks.scan_prefix(prefix, &mut |key, _| {
             let id = key.get(prefix.len()..).and_then(|rest| Input::new(rest).read_number());
             let id = id.ok_or_else(|| damaged_entry("a long literal", key))?;
-            if self.read_long(id)? != bytes {
+            if self.read_long(id)? != *bytes {
                 return Ok(ControlFlow::Continue(()));
             }
             found = Some(long_code(key));
             Ok(ControlFlow::Break(()))
         })?;
-        Ok((bytes, found))
+        Ok(found)
     }
 
     fn read_long(&self, id: u64) -> Result<Vec<u8>, Error> {
@@ -159,10 +160,11 @@ impl Index {
             TermRef::NamedNode(iri) => self.find_or_add_named(kind::IRI, iri.as_str()),
             TermRef::BlankNode(node) => self.find_or_add_named(kind::BLANK, node.as_str()),
             TermRef::Literal(literal) if is_long(literal) => {
-                let (bytes, known) = self.view().find_long(literal)?;
+                let literal = LongLiteral::new(literal)?;
+                let known = self.view().find_long(&literal)?;
                 match known {
                     Some(code) => Ok(code),
-                    None => self.add_long(&bytes),
+                    None => self.add_long(literal),
                 }
             }
             TermRef::Literal(literal) => {
@@ -198,10 +200,10 @@ impl Index {
         Ok(code)
     }
 
-    fn add_long(&mut self, bytes: &[u8]) -> Result<Code, Error> {
+    fn add_long(&mut self, literal: LongLiteral) -> Result<Code, Error> {
         let id = self.note.next_long;
         self.note.next_long += 1;
-        let mut key = build_key(tree::LONG, &[&literal_fingerprint(bytes)]);
+        let LongLiteral { bytes, prefix: mut key } = literal;
         varint::write_number(&mut key, id);
         self.blocks.insert(&key, &[0])?;
         for (part, bytes) in (0..).zip(bytes.chunks(VALUE_PART_BYTES)) {
@@ -269,9 +271,26 @@ pub(super) fn inline_code(literal: LiteralRef<'_>, datatype: Option<&Code>) -> C
     Code(bytes)
 }
 
-/// Returns the checksum and length of a long literal. Different literals can share them.
+/// A long literal that is looked up or added.
+struct LongLiteral {
+    bytes: Vec<u8>,
+    /// Its key in [`tree::LONG`] up to its id.
+    prefix: Vec<u8>,
+}
+
+impl LongLiteral {
+    fn new(literal: LiteralRef<'_>) -> Result<Self, Error> {
+        let mut bytes = Vec::new();
+        term::encode(&mut bytes, literal.into())?;
+        let prefix = build_key(tree::LONG, &[&literal_fingerprint(&bytes)]);
+        Ok(Self { bytes, prefix })
+    }
+}
+
+/// Returns the hash and length of a long literal. Different literals can share them, but a lookup reads all that do.
+/// So the hash must be one for which clients cannot find many such literals, unlike a CRC.
 pub(super) fn literal_fingerprint(bytes: &[u8]) -> Vec<u8> {
-    let mut out = crc32c::crc32c(bytes).to_be_bytes().to_vec();
+    let mut out: Vec<u8> = Sha256::digest(bytes).iter().take(LONG_HASH_BYTES).copied().collect();
     varint::write_length(&mut out, bytes.len());
     out
 }
@@ -285,7 +304,82 @@ fn long_code(key: &[u8]) -> Code {
 
 /// Returns the id of a long literal, from its code or its key in [`tree::LONG`].
 pub(super) fn long_id(code: &[u8]) -> Option<u64> {
-    let mut input = Input::new(code.get(5..)?);
+    let mut input = Input::new(code.get(1 + LONG_HASH_BYTES..)?);
     input.read_number()?;
     input.read_number()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Store};
+    use oxrdf::{GraphName, Literal, NamedNode, Quad};
+
+    /// Returns texts with the same length and CRC32C. A CRC is linear, so there are sets of characters whose changes
+    /// cancel each other out.
+    fn colliding_texts() -> Vec<String> {
+        let text = |changed: u64| -> String {
+            let is_changed = |at: u32| at < u64::BITS && (changed >> at) & 1 == 1;
+            (0..300).map(|at| if is_changed(at) { 'b' } else { 'a' }).collect()
+        };
+        let crc = |changed: u64| crc32c::crc32c(text(changed).as_bytes());
+        // Sets of changes with their effects on the CRC, whose highest bits differ.
+        let mut independent: Vec<(u32, u64)> = Vec::new();
+        let mut texts = vec![text(0)];
+        for at in 0..u64::BITS {
+            let mut changed = 1_u64 << at;
+            let mut effect = crc(changed) ^ crc(0);
+            for (other_effect, other) in &independent {
+                if (effect ^ other_effect) < effect {
+                    effect ^= other_effect;
+                    changed ^= other;
+                }
+            }
+            if effect == 0 {
+                texts.push(text(changed));
+            } else {
+                independent.push((effect, changed));
+            }
+        }
+        texts
+    }
+
+    #[test]
+    fn finding_a_long_literal_reads_no_others_with_its_length_and_crc() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let texts = colliding_texts();
+        assert!(texts.len() > 30);
+        let name = NamedNode::new_unchecked("https://example.org/name");
+        let quad = |text: &String| {
+            let literal = Literal::new_simple_literal(text);
+            Quad::new(name.clone(), name.clone(), literal, GraphName::DefaultGraph)
+        };
+        store
+            .transact::<_, Error>(|change| {
+                for text in &texts {
+                    assert!(change.insert(quad(text).as_ref())?);
+                }
+                Ok(())
+            })
+            .unwrap();
+        let index = store.inner().lock_index();
+        let view = index.view();
+        let long = |text| LongLiteral::new(LiteralRef::new_simple_literal(text)).unwrap();
+        let first = long(texts[0].as_str());
+        for text in &texts {
+            let literal = long(text.as_str());
+            assert_eq!(literal.bytes.len(), first.bytes.len());
+            assert_eq!(crc32c::crc32c(&literal.bytes), crc32c::crc32c(&first.bytes));
+            let mut count = 0;
+            let visit = &mut |_: &[u8], _: &[u8]| {
+                count += 1;
+                Ok(ControlFlow::Continue(()))
+            };
+            view.blocks.scan_prefix(&literal.prefix, visit).unwrap();
+            assert_eq!(count, 1, "the literals that a lookup reads");
+            let code = view.find_long(&literal).unwrap().unwrap();
+            assert_eq!(view.decode_term(&code.0).unwrap(), quad(text).object);
+        }
+    }
 }

@@ -42,7 +42,7 @@ pub(crate) mod tree {
     pub(crate) const OP: u8 = 5;
     /// Graph, subject: the number of quads.
     pub(crate) const GS: u8 = 6;
-    /// Checksum, length, id of a long literal: the number of quads.
+    /// Hash, length, id of a long literal: the number of quads.
     pub(crate) const LONG: u8 = 7;
     /// Id of a long literal, part: bytes.
     pub(crate) const LONG_PART: u8 = 8;
@@ -72,11 +72,14 @@ pub(crate) mod object {
     pub(crate) const LANGUAGE: u8 = 2;
     /// The id of a datatype and a string follow.
     pub(crate) const TYPED: u8 = 3;
-    /// The checksum, length and id of a long literal follow.
+    /// The hash, length and id of a long literal follow.
     pub(crate) const LONG: u8 = 4;
     /// In [`super::tree::POSG`], the placeholder for all literals of a predicate and subject.
     pub(crate) const ANY_LITERAL: u8 = 1;
 }
+
+/// The length of the hash of a long literal.
+pub(super) const LONG_HASH_BYTES: usize = 8;
 
 /// The id of the default graph.
 pub(crate) const DEFAULT_GRAPH: u64 = 0;
@@ -242,7 +245,7 @@ pub(crate) fn read_code_bytes<'a>(input: &mut Input<'a>) -> Option<&'a [u8]> {
             input.read_bytes()?;
         }
         object::LONG => {
-            input.take(4)?;
+            input.take(LONG_HASH_BYTES)?;
             input.read_number()?;
             input.read_number()?;
         }

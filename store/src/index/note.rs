@@ -2,17 +2,13 @@
 use super::run::RunNote;
 use crate::varint::{self, Input};
 
-/// The version of the index format. An index of another version is discarded and rebuilt, except for those below.
-const INDEX_FORMAT: u64 = 6;
-/// The version without an index of values.
-const FORMAT_WITHOUT_VALUES: u64 = 5;
-/// The version that also lacks a count of documents.
-const FORMAT_WITHOUT_DOCUMENT_COUNT: u64 = 4;
+/// The version of the index format. An index of another version is rebuilt.
+pub(super) const INDEX_FORMAT: u64 = 7;
 
 /// The beginning of a note, which is the same in all versions. It says how far an index is, also if that cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NoteHead {
-    format: u64,
+    pub(super) format: u64,
     pub(super) store_id: [u8; 16],
     pub(super) sequence: u64,
 }
@@ -77,21 +73,20 @@ impl Note {
         out
     }
 
-    /// Decodes a note. Also returns whether it has the number of documents.
-    pub(super) fn decode(bytes: &[u8]) -> Option<(Self, bool)> {
+    /// Decodes a note of this version.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut input = Input::new(bytes);
         let NoteHead { format, store_id, sequence } = NoteHead::read(&mut input)?;
-        if !(FORMAT_WITHOUT_DOCUMENT_COUNT..=INDEX_FORMAT).contains(&format) {
+        if format != INDEX_FORMAT {
             return None;
         }
-        let is_counted = format > FORMAT_WITHOUT_DOCUMENT_COUNT;
         let mut note = Self {
             store_id,
             sequence,
             next_id: input.read_number()?,
             next_long: input.read_number()?,
             quads: input.read_number()?,
-            documents: if is_counted { input.read_number()? } else { 0 },
+            documents: input.read_number()?,
             checksum_sum: u64::from_le_bytes(input.take(8)?.try_into().ok()?),
             runs: Vec::new(),
             values: None,
@@ -99,15 +94,13 @@ impl Note {
         for _ in 0..input.read_length()? {
             note.runs.push(RunNote::decode(&mut input)?);
         }
-        if format > FORMAT_WITHOUT_VALUES
-            && let Some(count) = input.read_length()?.checked_sub(1)
-        {
+        if let Some(count) = input.read_length()?.checked_sub(1) {
             let mut values = Vec::new();
             for _ in 0..count {
                 values.push(RunNote::decode(&mut input)?);
             }
             note.values = Some(values);
         }
-        input.is_empty().then_some((note, is_counted))
+        input.is_empty().then_some(note)
     }
 }

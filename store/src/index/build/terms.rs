@@ -4,7 +4,9 @@ use super::trees::TreeBuilder;
 use crate::Error;
 use crate::frame::Change;
 use crate::index::dictionary::{inline_code, is_long, literal_fingerprint};
-use crate::index::key::{self, Code, build_key, build_numbered_key, damaged_entry, object, tree};
+use crate::index::key::{
+    self, Code, LONG_HASH_BYTES, build_key, build_numbered_key, damaged_entry, object, tree,
+};
 use crate::index::run::NewRun;
 use crate::index::sorter::{Merge, SortedRecords, Sorter};
 use crate::journal::Base;
@@ -107,7 +109,7 @@ impl Builder<'_> {
 /// Splits the key of a long literal that is sorted into its fingerprint and its bytes.
 pub(super) fn split_long_key(key: &[u8]) -> Result<(&[u8], &[u8]), Error> {
     let mut input = Input::new(key);
-    let is_whole = input.take(4).is_some() && input.read_number().is_some();
+    let is_whole = input.take(LONG_HASH_BYTES).is_some() && input.read_number().is_some();
     // The key may have megabytes.
     let fingerprint_bytes = is_whole.then(|| key.len() - input.len());
     fingerprint_bytes

@@ -48,9 +48,9 @@ impl<'m> Orphans<'m> {
         self.suspects.entry(uri).or_default().push(shape);
     }
 
-    /// Examines a member of a map that the request gives, if it lost a link before. So it keeps nothing of what it had, as if the
-    /// two were separate requests.
-    pub(super) fn examine_member(
+    /// Examines an object that the request gives, if it lost a link before. So it keeps nothing of what it had, as if the two were
+    /// separate requests.
+    pub(super) fn examine_suspect(
         &mut self,
         transaction: &mut Transaction<'_>,
         scope: &WriteScope<'_>,

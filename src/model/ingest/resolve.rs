@@ -3,7 +3,7 @@ use super::Mode;
 use super::mapping_namespaces::MappingNamespaces;
 use super::node::{GivenObject, GivenValue};
 use super::write::{ObjectName, RequestWriter};
-use crate::mapping::{Field, Property, Shape};
+use crate::mapping::{Field, KeyScope, Property, Shape};
 use crate::natural_key::{self, KeyMatch};
 use oxrdf::{NamedNode, NamedNodeRef, Quad, Term};
 use penstock_base::error::GatewayError;
@@ -31,9 +31,10 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         &mut self,
         node: &GivenObject<'m>,
         found: Option<NamedNode>,
-        parent: Option<NamedNodeRef<'_>>,
+        parent: Option<&ObjectName>,
     ) -> Result<Option<ObjectName>, GatewayError> {
-        let key_uri = match self.read_given_key(node, parent) {
+        let parent_uri = parent.map(|parent| parent.uri.as_ref());
+        let key_uri = match self.read_given_key(node, parent_uri) {
             GivenKey::Invalid => return Ok(None),
             GivenKey::Incomplete => None,
             GivenKey::Complete(uri) => Some(uri),
@@ -42,11 +43,11 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             if !self.check_given_uri(node, uri, key_uri)? {
                 return Ok(None);
             }
-            return self.name_keyed(node.shape, uri.clone()).map(Some);
+            return self.name_keyed(node, parent, uri.clone()).map(Some);
         }
         if let Some(key_uri) = key_uri {
             let uri = self.find_by_key(node, key_uri, parent.is_some())?;
-            return uri.map(|uri| self.name_keyed(node.shape, uri)).transpose();
+            return uri.map(|uri| self.name_keyed(node, parent, uri)).transpose();
         }
         if let Some(uri) = found {
             return Ok(Some(ObjectName::known(uri)));
@@ -94,10 +95,19 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         )
     }
 
-    /// Names an object by its URI. A member of a map that the request unlinked before is new.
-    fn name_keyed(&mut self, shape: &Shape, uri: NamedNode) -> Result<ObjectName, GatewayError> {
-        if shape.map_member().is_some() {
-            self.orphans.examine_member(self.transaction, self.scope, &uri)?;
+    /// Names an object by its URI. If the request unlinked it before, it is new: a member of a map, and an object with a
+    /// key in a new parent, which has the URI of an earlier element of an ordered array.
+    fn name_keyed(
+        &mut self,
+        node: &GivenObject<'m>,
+        parent: Option<&ObjectName>,
+        uri: NamedNode,
+    ) -> Result<ObjectName, GatewayError> {
+        let is_in_new = node.uri.is_none()
+            && is_keyed_in_parent(node.shape)
+            && parent.is_some_and(|parent| parent.minted);
+        if is_in_new || node.shape.map_member().is_some() {
+            self.orphans.examine_suspect(self.transaction, self.scope, &uri)?;
         }
         Ok(ObjectName::known(uri))
     }
@@ -322,6 +332,11 @@ pub(super) fn find_key_uri<'m>(
         texts.push(text);
     }
     Ok(Some(key.build_uri(parent, &texts)))
+}
+
+/// Returns whether the key of such objects counts only in their parent, whose URI is part of theirs.
+fn is_keyed_in_parent(shape: &Shape) -> bool {
+    shape.key_fields().is_some_and(|key| key.scope == KeyScope::Parent)
 }
 
 fn describe_several(found: &[NamedNode]) -> String {

@@ -369,8 +369,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                 GivenValue::Object(node) if mention == Mention::Same && node.uri.is_none() => {}
                 GivenValue::Object(node) => {
                     let found = if property.is_array { None } else { find_linked_object(current) };
-                    let parent = Some(target.name.uri.as_ref());
-                    if let Some(name) = self.resolve_name(&node, found, parent)? {
+                    if let Some(name) = self.resolve_name(&node, found, Some(target.name))? {
                         wanted.push(name.uri.clone().into());
                         children.push((node, name));
                     }

@@ -273,6 +273,42 @@ fields:
 }
 
 #[test]
+fn an_element_takes_nothing_from_the_one_that_had_its_place() {
+    let mapping = "
+type: object
+path: Recipe:.
+fields:
+  steps:
+    type: array
+    ordered: true
+    path: <urn:step>/Step:.
+    elements:
+      type: object
+      fields:
+        name: {type: string, path: <urn:name>}
+        tool: {type: object, path: <urn:tool>/Tool:., key: no, keyScope: parent, fields: {no: {type: integer, path: <urn:no>, required: true}, size: {type: integer, path: <urn:size>}}}
+        parts:
+          type: array
+          path: <urn:part>/Part:.
+          elements:
+            type: object
+            key: no
+            keyScope: parent
+            fields: {no: {type: integer, path: <urn:no>, required: true}, size: {type: integer, path: <urn:size>}, hue: {type: string, path: <urn:hue>}}
+";
+    let new_fixture = || Fixture::with_generator(compile(mapping).unwrap().root, Generator::Uuid);
+    let first = r#"{"name":"a","tool":{"no":1,"size":7},"parts":[{"no":1,"hue":"red"}]}"#;
+    let second = r#"{"name":"b","tool":{"no":1},"parts":[{"no":1,"size":5}]}"#;
+    for mode in [Mode::Update, Mode::Replace, Mode::Merge] {
+        let (fixture, fresh) = (new_fixture(), new_fixture());
+        send(&fixture, Mode::Add, &format!(r#""steps":[{first},{second}]"#)).unwrap();
+        send(&fixture, mode, &format!(r#""steps":[{second}]"#)).unwrap();
+        send(&fresh, Mode::Add, &format!(r#""steps":[{second}]"#)).unwrap();
+        assert_eq!(fixture.quads(), fresh.quads(), "{mode:?}");
+    }
+}
+
+#[test]
 fn what_changes_a_list_changes_its_object() {
     let fixture = fixture();
     send(&fixture, Mode::Add, r#""marks":["a","b"],"steps":[{"uri":"urn:s","name":"x"}]"#).unwrap();

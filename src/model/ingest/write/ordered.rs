@@ -133,7 +133,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                         self.create_element(&node, uri)?
                     }
                 },
-                _ => self.resolve_name(&node, None, Some(target.name.uri.as_ref()))?,
+                _ => self.resolve_name(&node, None, Some(target.name))?,
             };
             match name {
                 Some(name) => {

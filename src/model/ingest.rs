@@ -41,6 +41,7 @@ mod condition;
 mod convert;
 mod delete;
 mod dependents;
+mod derived_iris;
 mod documents;
 mod dry_run;
 mod empty;

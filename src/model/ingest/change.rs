@@ -2,6 +2,7 @@
 use super::answer::Warnings;
 use super::convert::{Converter, IgnoredFields, format_value};
 use super::delete::Deletion;
+use super::derived_iris::DerivedIris;
 use super::findings::Findings;
 use super::identifiers::{Identifiers, MintedIdentifier};
 use super::mapping_namespaces::MappingNamespaces;
@@ -110,6 +111,7 @@ pub(super) fn apply_objects(
         repeats: RepeatedObjects::default(),
         minted: RequestUris::default(),
         claimed: FastSet::default(),
+        derived_iris: DerivedIris::new(limits.values),
         named_by_key: RequestUris::default(),
         unlinked: Vec::new(),
         outer: document.map(|document| document.outer.as_slice()).unwrap_or_default(),

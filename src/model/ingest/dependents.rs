@@ -6,12 +6,13 @@
 //! as a request, because what becomes of it must not depend on the messages that happen to be in its batch.
 use super::answer::Warnings;
 use super::convert::{Converter, IgnoredFields};
+use super::derived_iris::DerivedIris;
 use super::findings::Findings;
 use super::mapping_namespaces::MappingNamespaces;
 use super::node::{GivenField, GivenObject, GivenValue};
 use super::objects::{ObjectReader, read_objects};
 use super::rejections::{Rejection, Rejections};
-use super::resolve::find_key_uri;
+use super::resolve::{find_key_uri, is_keyed_in_parent};
 use super::{Limits, Mode, Request};
 use crate::dead_letters::keep_error;
 use crate::mapping::Shape;
@@ -125,12 +126,13 @@ fn find_new(
     namespaces: &MappingNamespaces,
 ) -> Result<Vec<(NamedNode, usize, Option<usize>)>, GatewayError> {
     let reader = ObjectReader::new(request, limits)?;
+    let root = &request.business_object.mapping.root;
+    let mut mentions = MentionReader::new(limits, root, namespaces);
     let mut new = Vec::new();
     for (index, rejection) in rejections.iter() {
         let Ok(json) = reader.read(rejection.range.clone()) else { continue };
-        let root = &request.business_object.mapping.root;
         let message = request.body.find_message(rejection.range.start);
-        for uri in collect_mentions(root, index, json, namespaces).given {
+        for uri in mentions.read(index, json).given {
             if !is_stored(&transaction.prior_state(), &uri)? {
                 new.push((uri, index, message));
             }
@@ -152,12 +154,13 @@ fn collect_accepted(
     namespaces: &MappingNamespaces,
 ) -> Result<Vec<Accepted>, GatewayError> {
     let mut accepted = Vec::new();
+    let root = &request.business_object.mapping.root;
+    let mut reader = MentionReader::new(limits, root, namespaces);
     read_objects(request, limits, &mut |object| {
         if let Ok(json) = object.json
             && !rejections.contains(object.index)
         {
-            let root = &request.business_object.mapping.root;
-            let mentions = collect_mentions(root, object.index, json, namespaces);
+            let mentions = reader.read(object.index, json);
             let (index, line, range) = (object.index, object.line, object.range);
             accepted.push(Accepted { index, line, range, mentions });
         }
@@ -166,46 +169,59 @@ fn collect_accepted(
     Ok(accepted)
 }
 
-fn collect_mentions(
-    shape: &Shape,
-    index: usize,
-    json: Json,
-    namespaces: &MappingNamespaces,
-) -> Mentions {
-    let mut converter = Converter {
-        findings: &mut Findings::default(),
-        warnings: &mut Warnings::default(),
-        ignored_fields: Some(&mut IgnoredFields::default()),
-        null_clears: false,
-        pointer: format!("/data/{index}"),
-    };
-    let mut mentions = Mentions::default();
-    if let Some(node) = converter.convert_object(shape, json) {
-        mentions.add_object(&node, None, namespaces);
-    }
-    mentions
+/// Reads the URIs that objects of a request mention.
+struct MentionReader<'r> {
+    shape: &'r Shape,
+    namespaces: &'r MappingNamespaces,
+    derived_iris: DerivedIris,
 }
 
-impl Mentions {
+impl<'r> MentionReader<'r> {
+    fn new(limits: &Limits, shape: &'r Shape, namespaces: &'r MappingNamespaces) -> Self {
+        Self { shape, namespaces, derived_iris: DerivedIris::new(limits.values) }
+    }
+
+    /// Reads what the object with this index mentions.
+    fn read(&mut self, index: usize, json: Json) -> Mentions {
+        let mut converter = Converter {
+            findings: &mut Findings::default(),
+            warnings: &mut Warnings::default(),
+            ignored_fields: Some(&mut IgnoredFields::default()),
+            null_clears: false,
+            pointer: format!("/data/{index}"),
+        };
+        let mut mentions = Mentions::default();
+        if let Some(node) = converter.convert_object(self.shape, json) {
+            self.add_object(&node, None, &mut mentions);
+        }
+        mentions
+    }
+
     fn add_object(
         &mut self,
         node: &GivenObject<'_>,
         parent: Option<&NamedNode>,
-        namespaces: &MappingNamespaces,
+        mentions: &mut Mentions,
     ) {
         let by_key =
-            || find_key_uri(namespaces, node, parent.map(NamedNode::as_ref)).ok().flatten();
+            || find_key_uri(self.namespaces, node, parent.map(NamedNode::as_ref)).ok().flatten();
         let uri = node.uri.clone().or_else(by_key);
-        self.given.extend(uri.clone());
+        let is_derived = node.uri.is_none() && is_keyed_in_parent(node.shape);
+        let derived = uri.as_ref().filter(|_| is_derived).map_or(0, |uri| uri.as_str().len());
+        if self.derived_iris.add(derived).is_err() {
+            // Such an object is rejected.
+            return;
+        }
+        mentions.given.extend(uri.clone());
         for GivenField { field_index, values, .. } in &node.given {
             for value in values {
                 match value {
                     GivenValue::Object(nested) if nested.is_reference() => {
                         let uri = nested.uri.clone();
-                        self.referred.extend(uri.map(|uri| (uri, nested.pointer.clone())));
+                        mentions.referred.extend(uri.map(|uri| (uri, nested.pointer.clone())));
                     }
                     GivenValue::Object(nested) => {
-                        self.add_object(nested, uri.as_ref(), namespaces);
+                        self.add_object(nested, uri.as_ref(), mentions);
                     }
                     GivenValue::Term(Term::NamedNode(uri)) => {
                         let field = node.shape.fields.get(*field_index);
@@ -213,7 +229,7 @@ impl Mentions {
                             || node.pointer.clone(),
                             |field| field.pointer_in(&node.pointer),
                         );
-                        self.referred.push((uri.clone(), pointer));
+                        mentions.referred.push((uri.clone(), pointer));
                     }
                     GivenValue::Term(_) => {}
                 }

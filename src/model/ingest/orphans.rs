@@ -48,8 +48,8 @@ impl<'m> Orphans<'m> {
         self.suspects.entry(uri).or_default().push(shape);
     }
 
-    /// Examines an object that the request gives, if it lost a link before. So it keeps nothing of what it had, as if the two were
-    /// separate requests.
+    /// Examines an object that the request gives, if it lost a link before. So it keeps nothing of what it had, as if
+    /// the two were separate requests.
     pub(super) fn examine_suspect(
         &mut self,
         transaction: &mut Transaction<'_>,

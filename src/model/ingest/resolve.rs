@@ -140,7 +140,17 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         parent: Option<NamedNodeRef<'_>>,
     ) -> GivenKey {
         match find_key_uri(self.namespaces, node, parent) {
-            Ok(Some(uri)) => GivenKey::Complete(uri),
+            Ok(Some(uri)) => {
+                let is_derived = is_keyed_in_parent(node.shape);
+                let bytes = if is_derived { uri.as_str().len() } else { 0 };
+                match self.derived_iris.add(bytes) {
+                    Ok(()) => GivenKey::Complete(uri),
+                    Err(message) => {
+                        self.findings.add_invalid(&node.pointer, message);
+                        GivenKey::Invalid
+                    }
+                }
+            }
             Ok(None) => GivenKey::Incomplete,
             Err((field, why)) => {
                 let message = format!("the value cannot be in the key of the object: {why}");
@@ -335,7 +345,7 @@ pub(super) fn find_key_uri<'m>(
 }
 
 /// Returns whether the key of such objects counts only in their parent, whose URI is part of theirs.
-fn is_keyed_in_parent(shape: &Shape) -> bool {
+pub(super) fn is_keyed_in_parent(shape: &Shape) -> bool {
     shape.key_fields().is_some_and(|key| key.scope == KeyScope::Parent)
 }
 

@@ -11,6 +11,7 @@ use super::answer::Warnings;
 use super::codes::find_unlisted;
 use super::condition::ObjectCondition;
 use super::convert::{Converter, IgnoredFields, format_both, format_value};
+use super::derived_iris::DerivedIris;
 use super::findings::{Findings, MISSING_VALUE};
 use super::identifiers::Identifiers;
 use super::mapping_namespaces::MappingNamespaces;
@@ -52,6 +53,8 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) minted: RequestUris<()>,
     /// The URIs given in this request, perhaps not written yet, which counters must skip.
     pub(super) claimed: FastSet<NamedNode>,
+    /// The bytes of the IRIs that contain the URI of an object.
+    pub(super) derived_iris: DerivedIris,
     /// For the URI of a key: the object of this request that has it, if it has another URI or may not be written yet.
     pub(super) named_by_key: RequestUris<NamedNode>,
     /// The links to nested objects that a MERGE removed, each with the field that had it.

@@ -477,6 +477,21 @@ fn nodes_with_too_long_iris_are_refused() {
 }
 
 #[test]
+fn the_iris_of_nodes_are_limited_together() {
+    let mut fixture = fixture();
+    fixture.limits.values = 100;
+    let uri = format!("urn:{}", "x".repeat(1_000));
+    let object = |count: usize| {
+        format!(r#"{{"uri":"{uri}","marks":[{}]}}"#, vec![r#""a""#; count].join(","))
+    };
+    fixture.send(Mode::Add, &object(10)).unwrap();
+    let before = fixture.quads();
+    let error = fixture.send(Mode::Update, &object(40)).unwrap_err();
+    assert!(error.findings[0].to_string().contains("more than 25600 bytes together"), "{error}");
+    assert_eq!(fixture.quads(), before);
+}
+
+#[test]
 fn long_lists_of_other_software_are_no_value() {
     let fixture = fixture();
     let inserted = fixture.store.transact::<_, GatewayError>(|transaction| {

@@ -254,6 +254,26 @@ fn the_last_member_of_a_required_map_stays() {
 }
 
 #[test]
+fn the_uris_of_members_are_limited_together() {
+    let mut fixture = fixture();
+    fixture.limits.values = 100;
+    let pump = format!("urn:{}", "x".repeat(1_000));
+    let object = |count: u32| {
+        let levels: Vec<String> = (0..count).map(|name| format!("\"{name}\":1")).collect();
+        format!(r#"{{"uri":"{pump}","levels":{{{}}}}}"#, levels.join(","))
+    };
+    fixture.send(Mode::Add, &object(10)).unwrap();
+    let error = fixture.send(Mode::Merge, &object(40)).unwrap_err();
+    assert!(error.findings[0].to_string().contains("more than 25600 bytes together"), "{error}");
+    // A request that leaves it out stores the others.
+    let body = format!(r#"{{"data":[{},{{"uri":"{PUMP}","name":"Feed"}}]}}"#, object(40));
+    let request = fixture.request(Mode::Merge, Body::Json(body.as_bytes()));
+    let answer = fixture.run(&Request { on_error: OnError::Skip, ..request }).unwrap();
+    assert_eq!((answer.created, answer.rejected.len()), (1, 1));
+    assert!(fixture.view(&pump).contains(r#""9":1}"#), "it is as it was");
+}
+
+#[test]
 fn a_member_takes_nothing_from_a_hidden_one_with_its_uri() {
     for mode in [Mode::Update, Mode::Replace] {
         let fixture = fixture();

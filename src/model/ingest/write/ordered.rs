@@ -223,6 +223,10 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             self.findings.add_invalid(&field.pointer_in(target.pointer), message);
             return Ok(false);
         }
+        if let Err(message) = self.derived_iris.add(bytes.saturating_mul(wanted.len())) {
+            self.findings.add_invalid(&field.pointer_in(target.pointer), message);
+            return Ok(false);
+        }
         let head = (!wanted.is_empty()).then(|| Term::from(place.node_at(0)));
         let mut changed = false;
         let mut unlinked = Vec::new();

@@ -246,11 +246,13 @@ impl ChangedQuads {
         &self,
         pattern: [Option<u32>; 4],
     ) -> impl Iterator<Item = (QuadNumbers, bool)> + '_ {
-        let range = match pattern {
-            [Some(subject), ..] => all_beginning_with(subject),
-            _ => [0; 4]..=[u32::MAX; 4],
-        };
-        let changes = self.changes.range(range);
+        // Up to its first gap, the pattern says where the quads are.
+        let (mut from, mut to) = ([0; 4], [u32::MAX; 4]);
+        let known = pattern.into_iter().map_while(|number| number);
+        for ((from, to), number) in from.iter_mut().zip(&mut to).zip(known) {
+            (*from, *to) = (number, number);
+        }
+        let changes = self.changes.range(from..=to);
         changes
             .filter(move |(quad, _)| is_match(quad, pattern))
             .map(|(quad, is_added)| (*quad, *is_added))

@@ -32,6 +32,7 @@ use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
 use penstock_resources::ingestion::{IngestedObject, IngestedStatus, NestedObject};
 use penstock_store::{FastSet, Read as _, Transaction};
+use std::collections::BTreeSet;
 use stored::{find_conflict, find_linked_object, has_fewer_values, is_same_json, is_value};
 
 /// Writes the objects of one request.
@@ -264,13 +265,19 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                 graph.as_ref(),
             ))?;
         }
+        let mut emptied = BTreeSet::new();
         for (child, name) in children {
             let value = child.find_partial_value();
             let child_shape = child.shape;
             changed |= self.write_object(child, &name, false)?.changed;
             if let Some(value) = value {
-                changed |= self.unlink_emptied(&target, shape, (child_shape, value), &name.uri)?;
+                let map = self.unlink_emptied(&target, shape, (child_shape, value), &name.uri)?;
+                changed |= map.is_some();
+                emptied.extend(map);
             }
+        }
+        for map in emptied {
+            self.check_members_left(&target, shape, map)?;
         }
         if name.is_fixed && (changed || lacks_values) {
             let message = format!(

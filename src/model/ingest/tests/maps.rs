@@ -254,6 +254,24 @@ fn the_last_member_of_a_required_map_stays() {
 }
 
 #[test]
+fn the_work_of_a_merge_grows_only_with_its_members() {
+    let count_steps = |count: usize| {
+        let fixture = fixture();
+        let lines = |text: &str| {
+            let line = |name: usize| format!(r#""{name}":{{"1":{{"en":{text}}}}}"#);
+            let lines: Vec<String> = (0..count).map(line).collect();
+            format!(r#""name":"Feed","lines":{{{}}}"#, lines.join(","))
+        };
+        send(&fixture, Mode::Add, &lines(r#""one""#)).unwrap();
+        let before = fixture.store.step_count();
+        send(&fixture, Mode::Merge, &lines("null")).unwrap();
+        assert_eq!(view(&fixture), r#""name":"Feed"}"#);
+        fixture.store.step_count() - before
+    };
+    assert!(count_steps(800) < 20 * count_steps(50));
+}
+
+#[test]
 fn the_uris_of_members_are_limited_together() {
     let mut fixture = fixture();
     fixture.limits.values = 100;

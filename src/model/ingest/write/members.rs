@@ -7,6 +7,7 @@ use oxrdf::{NamedNode, NamedNodeRef, Quad, Term};
 use penstock_base::error::GatewayError;
 use penstock_store::{Pattern, Read as _};
 use std::collections::{BTreeSet, HashSet};
+use std::ops::ControlFlow;
 
 impl<'m> RequestWriter<'_, '_, 'm> {
     /// Finds the stored objects of the members that a MERGE removes from a map. Leaves out those without a stored object of which
@@ -56,44 +57,74 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         Ok(links.iter().copied().partition(|quad| hidden.contains(&quad.object.as_ref())))
     }
 
-    /// Unlinks a member of a map if a MERGE has removed everything in it. A required map needs another one.
+    /// Unlinks a member of a map if a MERGE has removed everything in it. Returns the index of the map if it lost a link.
     pub(super) fn unlink_emptied(
         &mut self,
         target: &WriteTarget<'_>,
         parent: &'m Shape,
         (shape, value): (&'m Shape, &Property),
         uri: &NamedNode,
-    ) -> Result<bool, GatewayError> {
+    ) -> Result<Option<usize>, GatewayError> {
         let values = Pattern {
             subject: Some(uri.clone().into()),
             predicate: Some(value.predicate.clone()),
             ..Pattern::default()
         };
         if self.transaction.any(&values)? {
-            return Ok(false);
+            return Ok(None);
         }
         let is_map =
             |map: &Property| map.value.shape().is_some_and(|members| std::ptr::eq(members, shape));
         let Some((place, field, map)) = parent.iter_properties().find(|(.., map)| is_map(map))
         else {
-            return Ok(false);
+            return Ok(None);
         };
-        let mut links = self.transaction.quads_about(&target.subject)?;
-        links.retain(|quad| {
-            quad.predicate == map.predicate
-                && find_owning_field(parent, quad.predicate.as_ref(), quad.object.as_ref())
-                    == Some(place)
-        });
-        let (links, others): (Vec<Quad>, Vec<Quad>) = links.into_iter().partition(|quad| {
-            quad.object.as_ref() == uri.as_ref().into() && self.scope.contains(quad)
-        });
+        // A map can have many members, so only the links to this one are read.
+        let pattern = Pattern {
+            subject: Some(target.subject.clone()),
+            predicate: Some(map.predicate.clone()),
+            object: Some(uri.clone().into()),
+            graph: None,
+        };
+        let mut links = Vec::new();
+        self.transaction.for_each(&pattern, &mut |quad| {
+            links.push(quad);
+            ControlFlow::Continue(())
+        })?;
+        links.retain(|quad| self.scope.contains(quad));
+        if links.is_empty() {
+            return Ok(None);
+        }
         for quad in &links {
             self.transaction.remove(quad.as_ref())?;
         }
         self.suspect(target, (field, map), uri);
-        if map.required && others.is_empty() {
+        Ok(Some(place))
+    }
+
+    /// Reports the map at this index of the object, which lost members, if it is required and has no other one.
+    pub(super) fn check_members_left(
+        &mut self,
+        target: &WriteTarget<'_>,
+        parent: &Shape,
+        place: usize,
+    ) -> Result<(), GatewayError> {
+        let Some(field) = parent.fields.get(place) else { return Ok(()) };
+        let Some(map) = field.property().filter(|map| map.required) else { return Ok(()) };
+        let links = Pattern {
+            subject: Some(target.subject.clone()),
+            predicate: Some(map.predicate.clone()),
+            ..Pattern::default()
+        };
+        let mut is_left = false;
+        self.transaction.for_each(&links, &mut |quad| {
+            let owner = find_owning_field(parent, quad.predicate.as_ref(), quad.object.as_ref());
+            is_left = owner == Some(place);
+            if is_left { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        if !is_left {
             self.report_missing(target, field);
         }
-        Ok(!links.is_empty())
+        Ok(())
     }
 }

@@ -187,7 +187,7 @@ pub fn remove_at(shape: &Shape, draft: &mut Json, pointer: &str) {
 pub fn remove_empty(shape: &Shape, object: &mut Json) {
     for (_, field, property) in shape.iter_properties() {
         // What is empty in a value of type `json` belongs to it.
-        if property.value.kind().form == Form::Json {
+        if holds_json(property) {
             continue;
         }
         let Some(value) = field.value_mut(object) else { continue };
@@ -197,40 +197,51 @@ pub fn remove_empty(shape: &Shape, object: &mut Json) {
                     remove_empty(inner, member);
                 }
             }
-            if is_empty(value) {
+            let is_json = map.value.is_some_and(|(_, one)| holds_json(one));
+            if is_empty(value, &|_| is_json) {
                 field.set_value(object, None);
             }
             continue;
         }
         let inner = property.value.shape();
+        let is_json = |name: &str| {
+            let field = inner.and_then(|inner| inner.find_field(name));
+            field.and_then(Field::property).is_some_and(holds_json)
+        };
         if let Json::Array(elements) = value {
             for element in elements.iter_mut() {
                 if let Some(inner) = inner {
                     remove_empty(inner, element);
                 }
             }
-            elements.retain(|element| !is_empty(element));
+            elements.retain(|element| !is_empty(element, &is_json));
         } else {
             if let Some(inner) = inner {
                 remove_empty(inner, value);
             }
-            if is_empty(value) {
+            if is_empty(value, &is_json) {
                 field.set_value(object, None);
             }
         }
     }
 }
 
-fn is_empty(value: &Json) -> bool {
+/// Returns whether a value is none. `is_json` says which members of an object are of type `json`, so that an empty array is
+/// a value.
+fn is_empty(value: &Json, is_json: &dyn Fn(&str) -> bool) -> bool {
     match value {
         Json::Null => true,
-        Json::Object(members) => members.iter().all(|(_, value)| match value {
+        Json::Object(members) => members.iter().all(|(name, value)| match value {
             Json::Null => true,
-            Json::Array(elements) => elements.is_empty(),
+            Json::Array(elements) => elements.is_empty() && !is_json(name),
             _ => false,
         }),
         _ => false,
     }
+}
+
+fn holds_json(property: &Property) -> bool {
+    property.value.kind().form == Form::Json
 }
 
 /// Returns the field at a JSON Pointer, its property, and the object that has it.
@@ -320,6 +331,28 @@ fields:
         let nested = r#"{"state":[null,{"a":null},[]]}"#;
         assert_eq!(send(nested, "j/other", ""), nested);
         assert_eq!(send(nested, "j/state", " "), "{}");
+    }
+
+    #[test]
+    fn an_empty_array_of_json_is_a_value() {
+        let mapping = "
+type: object
+path: Pump:.
+fields:
+  curves: {type: map, path: <urn:curve>/Curve:., key: {path: <urn:code>}, elements: {type: json, path: <urn:points>}}
+  place: {type: object, path: <urn:place>/Place:., fields: {areas: {type: json, path: <urn:area>}, doors: {type: array, path: <urn:door>}}}
+";
+        let shape = compile(mapping).unwrap().root;
+        let remove = |object: &str| {
+            let mut draft = parse(object);
+            remove_empty(&shape, &mut draft);
+            draft.to_string()
+        };
+        for kept in [r#"{"curves":{"a":[],"b":null}}"#, r#"{"place":{"areas":[],"doors":[]}}"#] {
+            assert_eq!(remove(kept), kept);
+        }
+        let empty = r#"{"curves":{"a":null},"place":{"areas":null,"doors":[]}}"#;
+        assert_eq!(remove(empty), "{}");
     }
 
     #[test]

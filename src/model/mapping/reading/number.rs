@@ -26,13 +26,14 @@ pub(super) fn read_number(text: &str, decimal: char, group: Option<char>) -> Opt
     to_json_number(&number).map(Into::into)
 }
 
-/// Removes the separators of groups, if all groups but the first have three digits.
+/// Removes the separators of groups, if all groups but the first have three digits. No number with groups begins with a
+/// zero: the `.` in `0.500` is rather a decimal point.
 fn join_groups(whole: &str, group: char) -> Option<String> {
     let mut groups = whole.split(group);
     let first = groups.next()?;
     let digits = first.trim_start_matches(['+', '-']);
     let fits = |part: &str| part.len() == 3 && part.bytes().all(|byte| byte.is_ascii_digit());
-    if !(1..=3).contains(&digits.len()) || !groups.clone().all(fits) {
+    if !(1..=3).contains(&digits.len()) || digits.starts_with('0') || !groups.clone().all(fits) {
         return None;
     }
     Some(std::iter::once(first).chain(groups).collect())
@@ -82,6 +83,9 @@ mod tests {
             ("1234.567", None),
             ("12.5", None),
             (".123", None),
+            ("0.500", None),
+            ("-01.234,5", None),
+            ("0,500", Some("0.500")),
             ("1,5,0", None),
             ("1,234.5", None),
             ("1..234", None),

@@ -3,6 +3,7 @@ use super::{Converter, GivenValue, describe_mismatch, format_value, quote_excerp
 use crate::mapping::{LanguageMap, Property, Shape, format_language_tag};
 use oxrdf::{Literal, Term};
 use penstock_base::json::Json;
+use penstock_rdf::MAX_IRI_BYTES;
 use std::collections::HashSet;
 
 impl Converter<'_> {
@@ -80,6 +81,13 @@ impl Converter<'_> {
                 return None;
             }
         };
+        if tag.len() > MAX_IRI_BYTES {
+            let (length, tag) = (tag.len(), quote_excerpt(tag));
+            self.report_invalid(format!(
+                "{tag} is a language tag of {length} bytes; the maximum is {MAX_IRI_BYTES}"
+            ));
+            return None;
+        }
         match Literal::new_language_tagged_literal(text, tag) {
             Ok(literal) => Some(literal.into()),
             Err(error) => {

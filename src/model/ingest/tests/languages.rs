@@ -53,6 +53,20 @@ fn texts_have_their_language_and_the_view_is_ordered_by_it() {
 }
 
 #[test]
+fn only_the_object_with_a_too_long_language_tag_is_rejected() {
+    let fixture = fixture();
+    let tag = format!("en-x{}", "-abcdefgh".repeat(8_000));
+    let body = format!(
+        r#"{{"data":[{{"uri":"urn:p","name":{{"en":"Pump"}}}},{{"uri":"urn:q","name":{{"{tag}":"x"}}}}]}}"#
+    );
+    let request = fixture.request(Mode::Add, Body::Json(body.as_bytes()));
+    let answer = fixture.run(&Request { on_error: OnError::Skip, ..request }).unwrap();
+    assert_eq!((answer.created, answer.rejected.len()), (1, 1));
+    let error = &answer.rejected[0].errors[0].message;
+    assert!(error.contains("72004 bytes; the maximum is 65536"), "{error}");
+}
+
+#[test]
 fn each_language_counts_as_a_field() {
     let fixture = fixture();
     send(&fixture, Mode::Add, r#""name":{"en":"Pump"},"notes":{"en":["a"]}"#).unwrap();

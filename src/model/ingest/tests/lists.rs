@@ -394,6 +394,13 @@ fn an_element_that_something_refers_to_stays() {
         send(&fixture, mode, &steps("c")).unwrap();
         assert_eq!(fixture.quads(), quads, "{mode:?}");
         assert_eq!(send(&fixture, Mode::Add, &steps("c")).unwrap().unchanged, 1, "{mode:?}");
+        // An array that ADD creates takes nothing from it either.
+        send(&fixture, Mode::Merge, r#""name":"x","steps":null"#).unwrap();
+        send(&fixture, Mode::Add, &steps("d")).unwrap();
+        assert!(
+            view_from(&fixture, "steps").contains(&format!(r#"[{{"uri":"{moved}","name":"d""#))
+        );
+        assert_eq!(send(&fixture, Mode::Add, &steps("d")).unwrap().unchanged, 1, "{mode:?}");
     }
 }
 

@@ -102,8 +102,11 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             let object = self.namespaces.split_iri(&target.name.uri);
             ElementUris::new(&prefix, object, self.namespaces.split_iri(&property.predicate))
         });
-        let stored = stored.first().filter(|_| self.adds());
+        let adds = self.adds();
+        let stored = stored.first().filter(|_| adds);
         let stored: Vec<&Term> = stored.into_iter().flat_map(List::values).collect();
+        // ADD only gives a stored array again, whose elements have their URIs.
+        let is_new = !adds || stored.is_empty();
         let mut next_free = values.len();
         let mut is_complete = true;
         let mut wanted = Vec::with_capacity(values.len());
@@ -126,7 +129,9 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                     }
                     _ => {
                         let mut uri = uris.at(position);
-                        while given.contains(&uri) || self.is_taken(target, property, &uri)? {
+                        while given.contains(&uri)
+                            || is_new && self.is_taken(target, property, &uri)?
+                        {
                             uri = uris.at(next_free);
                             next_free += 1;
                         }
@@ -154,9 +159,6 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         property: &Property,
         uri: &NamedNode,
     ) -> Result<bool, GatewayError> {
-        if self.adds() {
-            return Ok(false);
-        }
         let links = Pattern { object: Some(uri.clone().into()), ..Pattern::default() };
         let is_own = |quad: &Quad| {
             let NamedOrBlankNode::NamedNode(subject) = &quad.subject else { return false };

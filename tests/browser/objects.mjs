@@ -2,7 +2,7 @@
 // changed meanwhile, and deletes an object, with script and without.
 import assert from 'node:assert/strict';
 import { accessible, api, everyLook, furnish, people, reachable, signIn } from './admin.mjs';
-import { browse, gateway } from './browser.mjs';
+import { browse, counted, gateway } from './browser.mjs';
 
 const config = `type: object
 path: "Sensor:."
@@ -85,6 +85,7 @@ for (const javaScriptEnabled of [true, false]) {
     await screen.getByRole('button', { name: 'Add to marks' }).click();
     await screen.getByLabel('marks 3', { exact: true }).fill('checked');
     await screen.getByRole('button', { name: 'Remove marks 1' }).click();
+    await counted(screen.getByLabel('marks 3', { exact: true }), 0);
     await screen.getByLabel('marks 2', { exact: true }).waitFor();
     // The Enter key shows the difference, too.
     await screen.getByLabel('limit').press('Enter');

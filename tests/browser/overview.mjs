@@ -49,7 +49,19 @@ await browse({}, async (page, context) => {
   await end();
   await page.getByText('sent again unchanged: 4').first().waitFor();
   await counted(page.locator(':focus', { hasText: 'Change it' }), 1);
-  await page.getByRole('link', { name: 'Last 24 hours' }).click();
+  // An update that arrives while somebody presses a link does not take the link away.
+  let answer;
+  const held = new Promise((go) => { answer = go; });
+  await page.route(`${gateway}/admin`, (route) => held.then(() => route.continue()), { times: 1 });
+  const asked = page.waitForRequest(`${gateway}/admin`);
+  await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+  const update = (await asked).response();
+  await page.getByRole('link', { name: 'Last 24 hours' }).hover();
+  await page.mouse.down();
+  answer();
+  await (await update).finished();
+  await page.evaluate(() => new Promise(requestAnimationFrame));
+  await page.mouse.up();
   await page.getByRole('img', { name: /^Objects per hour: changed: 4 in total, sent again unchanged: 4 in total/ }).waitFor();
   await page.getByRole('img', { name: /^Memory: in use: \d/ }).waitFor();
   await other.close();

@@ -15,11 +15,15 @@ function refreshOnEvents(elements) {
   let current = last;
   let hasLeft = false;
 
+  // An element in which the user is typing, choosing or pressing something is not replaced, nor a page that nobody sees.
+  function isKept() {
+    return document.hidden || elements.some((id) => document.getElementById(id)?.querySelector('form :focus, :active, dialog[open]'));
+  }
+
   async function refresh() {
     timer = 0;
     last = Date.now();
-    // An element in which the user is typing or choosing is not replaced.
-    if (document.hidden || elements.some((id) => document.getElementById(id)?.querySelector('form :focus, dialog[open]'))) return;
+    if (isKept()) return;
     const from = elements.map((id) => document.getElementById(id)?.dataset.from);
     // The page itself has all of them.
     const addresses = from.includes(undefined) ? [location.href] : new Set(from);
@@ -29,6 +33,7 @@ function refreshOnEvents(elements) {
         const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
         if (answer.redirected || [401, 404].includes(answer.status)) return leave(answer.status !== 404);
         if (!answer.ok) return showStale(`The gateway answered with status ${answer.status}.`);
+        if (isKept()) return refreshSoon();
         for (const id of elements) replaceContent(document.getElementById(id), page.getElementById(id));
       }
       current = last;

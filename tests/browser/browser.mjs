@@ -4,20 +4,25 @@ import { chromium } from 'playwright-core';
 
 export const gateway = process.env.GATEWAY;
 
-// With PENSTOCK_TEST_LATE=700 the style sheet and the scripts of a page arrive 700 ms after it, as on a slow machine.
-// A test that does not wait for them then always fails, instead of sometimes.
+// With PENSTOCK_TEST_LATE=700 every response arrives 700 ms later, and so the style sheet and the scripts of a page
+// 700 ms after it, as on a slow machine. A test that does not wait for them then always fails, instead of sometimes.
 const late = Number(process.env.PENSTOCK_TEST_LATE ?? 0);
+
+// The timeout of a step in milliseconds. It is long, because CI runs many tests at once on a few slow cores.
+export const stepTimeout = 60_000;
 
 // Runs `test` with a page of a new browser, whose context has these options.
 export async function browse(options, test) {
   const root = process.getuid?.() === 0;
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: root ? ['--no-sandbox'] : [] });
   try {
-    const context = await browser.newContext(options);
+    // In another time zone, Explore reloads its first page.
+    const context = await browser.newContext({ timezoneId: 'UTC', ...options });
+    context.setDefaultTimeout(stepTimeout);
     const faults = [];
     // The provider's pages load fonts from other servers. Blocking them saves the time.
     await context.route((url) => url.hostname !== '127.0.0.1', (route) => route.abort());
-    if (late) await context.route(`${gateway}/**/*.{css,js}`, (route) => setTimeout(() => route.continue().catch(() => {}), late));
+    if (late) await context.route(`${gateway}/**`, (route) => setTimeout(() => route.continue().catch(() => {}), late));
     context.on('page', (page) => {
       page.on('console', (message) => {
         // Statuses of responses are no errors here, nor is a network that a test takes away: tests assert them where they matter.
@@ -31,7 +36,7 @@ export async function browse(options, test) {
       });
     });
     const page = await context.newPage();
-    page.setDefaultTimeout(60_000);
+    makeStepsWait(Object.getPrototypeOf(page.locator('html')));
     await test(page, context);
     assert.deepEqual(faults, []);
   } finally {
@@ -39,17 +44,71 @@ export async function browse(options, test) {
   }
 }
 
-// Waits until the locator finds this many elements. A click returns before the next page is loaded and its script
-// has run.
-export async function counted(locator, many) {
-  const end = Date.now() + 60_000;
-  let found;
-  while ((found = await locator.count().catch(() => -1)) !== many && Date.now() < end) await new Promise((go) => setTimeout(go, 50));
-  assert.equal(found, many, String(locator));
+// Makes these steps of Playwright wait until the page that they lead to is loaded. They return when it begins to load:
+// then parts of it are missing or have no style, and its script may move the focus while a field is filled. With
+// script, a form is sent only some time after the click, so a test has to wait for something that the page with the
+// form does not have.
+let doStepsWait = false;
+function makeStepsWait(prototype) {
+  if (doStepsWait) return;
+  doStepsWait = true;
+  for (const step of ['click', 'press', 'waitFor']) {
+    const original = prototype[step];
+    prototype[step] = async function waiting(...options) {
+      await original.apply(this, options);
+      await styled(this.page());
+    };
+  }
 }
 
-// Waits until the page has its style. Its elements can be found before that.
-export const styled = (page) => page.waitForLoadState('load');
+// Waits until `isTrue` returns true. Fails with what `what` returns.
+export async function until(isTrue, what = () => String(isTrue)) {
+  for (const end = Date.now() + stepTimeout; !(await isTrue()); await new Promise((go) => setTimeout(go, 50))) {
+    assert.ok(Date.now() < end, what());
+  }
+}
+
+// Waits until the locator finds this many elements in a complete page.
+export async function counted(locator, many) {
+  let found;
+  const isFound = async () => (found = await locator.count().catch(() => -1)) === many;
+  await until(async () => {
+    if (!(await isFound())) return false;
+    await styled(locator.page());
+    return isFound();
+  }, () => `${locator} found ${found} elements instead of ${many}`);
+}
+
+// Waits until the page is complete, has its style, has run its scripts, and has loaded its parts. Its elements can be
+// found before that.
+export async function styled(page) {
+  await page.waitForLoadState('load');
+  const busy = page.locator('[aria-busy="true"]');
+  await until(async () => (await busy.count().catch(() => 1)) === 0);
+}
+
+// Changes the size of the screen, and waits until the script of the page knows.
+export async function resize(page, width, height) {
+  await page.setViewportSize({ width, height });
+  await page.evaluate(() => new Promise((go) => {
+    // Without script there are no frames to wait for.
+    if (matchMedia('(scripting: none)').matches) go();
+    else requestAnimationFrame(() => requestAnimationFrame(go));
+  }));
+}
+
+// Runs `check` while a live page is not updated, because it is hidden.
+export async function withoutUpdates(page, check) {
+  await page.evaluate(() => Object.defineProperty(document, 'hidden', { value: true, configurable: true }));
+  try {
+    return await check();
+  } finally {
+    await page.evaluate(() => {
+      delete document.hidden;
+      document.dispatchEvent(new Event('visibilitychange'));
+    });
+  }
+}
 
 // Asserts what must hold for every page of the gateway.
 export async function wellMade(page) {

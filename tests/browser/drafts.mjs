@@ -7,7 +7,6 @@ await furnish();
 const { ask, close } = await api(people.Admin);
 const [{ id }] = (await ask('GET', '/api/v1/business-objects')).items;
 await close();
-const answers = (page, path) => page.waitForResponse((answer) => answer.url().includes(path));
 
 // A form is not sent without the gateway or the session, so the page and its text stay.
 await browse({}, async (page, context) => {
@@ -59,9 +58,11 @@ await browse({}, async (page, context) => {
   await counted(page.locator('#stale'), 0);
   // A stream of events that was refused begins again.
   const events = (status) => page.waitForResponse((answer) => answer.url().includes('/api/v1/events') && answer.status() === status);
+  // The page before asks for no stream any more.
+  await page.goto('about:blank');
   await page.route(/\/api\/v1\/events/, (route) => route.fulfill({ status: 503, body: '' }), { times: 1 });
   const refused = events(503);
-  await page.reload();
+  await page.goto(`${gateway}/admin/exports`);
   await refused;
   const begun = events(200);
   await refresh();
@@ -73,11 +74,10 @@ await browse({}, async (page) => {
   await page.getByText('The mapping is valid').waitFor();
   // The verdict about an earlier text does not stay when a check fails, and the check is repeated.
   const sample = page.getByLabel('Sample data');
-  await page.route('**/business-objects/check', (route) => route.fulfill({ status: 503, body: '' }), { times: 1 });
-  const checked = answers(page, '/check');
+  await page.route('**/business-objects/check', (route) => route.fulfill({ status: 503, body: '' }));
   await sample.fill('{"name": "P-9"}');
-  await checked;
   await page.getByRole('status').getByText('The gateway answered with status 503. The check continues when it can.').waitFor();
+  await page.unroute('**/business-objects/check');
   await page.getByText('The sample matches').waitFor();
   // A form that was refused is still unsaved.
   await page.getByLabel('Schedule').fill('every day');

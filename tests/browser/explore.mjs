@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { accessible, api, everyLook, furnish, people, reachable, signIn } from './admin.mjs';
-import { browse, counted, gateway, wellMade } from './browser.mjs';
+import { browse, counted, gateway, resize, wellMade } from './browser.mjs';
 
 const config = `type: object
 path: "Reading:."
@@ -41,6 +41,8 @@ for (const javaScriptEnabled of [true, false]) {
     await page.goto(`${gateway}/admin/business-objects`);
     await page.getByRole('link', { name: 'Explore Reading', exact: true }).click();
     await page.getByRole('heading', { level: 1, name: 'Explore Reading' }).waitFor();
+    // The page learns the time zone of the browser.
+    await page.getByText(javaScriptEnabled ? 'Times in Europe/Vienna.' : 'Times in UTC.').waitFor();
     const rows = page.getByRole('region', { name: 'Objects', exact: true }).locator('tbody tr');
     await counted(rows, 50);
     const parts = async () => {
@@ -53,7 +55,7 @@ for (const javaScriptEnabled of [true, false]) {
     await parts();
     if (javaScriptEnabled) {
       await everyLook(page, 'explore');
-      await page.setViewportSize({ width: 820, height: 1180 });
+      await resize(page, 820, 1180);
     }
 
     // The sensor over its limit: by the value of a facet, then by a value of the table.
@@ -76,7 +78,7 @@ for (const javaScriptEnabled of [true, false]) {
     if (javaScriptEnabled) {
       await everyLook(page, 'explore with a chart');
       await reachable(page, 'explore with a chart');
-      await page.setViewportSize({ width: 820, height: 1180 });
+      await resize(page, 820, 1180);
     }
 
     // A line for each value of a field.
@@ -87,7 +89,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole('img', { name: /^value per day: average; / }).waitFor();
     if (javaScriptEnabled) {
       await everyLook(page, 'explore with lines');
-      await page.setViewportSize({ width: 820, height: 1180 });
+      await resize(page, 820, 1180);
     }
 
     // The shift: with script by dragging over the bars, otherwise by two dates.
@@ -101,8 +103,6 @@ for (const javaScriptEnabled of [true, false]) {
       await page.getByRole('link', { name: /^Remove the filter at is at least 2026-03-0/ }).waitFor();
       const address = page.url();
       assert.match(address, /filter\.at\.atLeast=2026.*filter\.at\.before=2026/);
-      // The page learns the time zone of the browser.
-      await page.getByText('Times in Europe/Vienna.').waitFor();
       await page.goto(`${gateway}/admin/objects/${id}?filter.sensor=TE-3`);
     }
     await parts();
@@ -112,9 +112,9 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByText('12 objects match').waitFor();
     // The labels of its hours are longer than those of days, also on a phone.
     await parts();
-    await page.setViewportSize({ width: 360, height: 800 });
+    await resize(page, 360, 800);
     await wellMade(page);
-    await page.setViewportSize({ width: 820, height: 1180 });
+    await resize(page, 820, 1180);
 
     // The download has just these objects, and sending it back changes nothing.
     const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'CSV', exact: true }).click()]);
@@ -131,7 +131,7 @@ for (const javaScriptEnabled of [true, false]) {
     if (javaScriptEnabled) await everyLook(page, 'requests');
 
     // Columns are kept, and a filter that hides everything says so.
-    await page.setViewportSize({ width: 820, height: 1180 });
+    await resize(page, 820, 1180);
     await page.goto(`${gateway}/admin/objects/${id}`);
     await page.getByText('Columns', { exact: true }).click();
     await page.getByLabel('Further column').selectOption('pump');

@@ -16,7 +16,7 @@ for (const [name, script] of [['Pump', true], ['Fan', false]]) {
       await page.getByLabel('New password', { exact: true }).fill(secret);
       await page.getByLabel('Confirm new password').fill(secret);
       await page.getByRole('button', { name: 'Change password' }).click();
-      await page.locator('.notice').waitFor();
+      await notice(page, 'Your password was changed');
       admin.password = secret;
     }
     await derive(page, name, { script });

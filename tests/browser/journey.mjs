@@ -90,6 +90,7 @@ export async function send(page, name) {
   await page.getByLabel('Role').selectOption('Contributor');
   await page.getByRole('group', { name: 'Business Objects' }).getByLabel(name, { exact: true }).check();
   await page.getByRole('button', { name: 'Create key' }).click();
+  await page.locator('#key').waitFor();
   const key = (await page.locator('#key').textContent()).trim();
   const plant = await request.newContext({ extraHTTPHeaders: { Authorization: `Bearer ${key}` } });
   const answer = await plant.post(address, { data: { data: sampleOf(name) } });

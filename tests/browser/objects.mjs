@@ -2,7 +2,7 @@
 // changed meanwhile, and deletes an object, with script and without.
 import assert from 'node:assert/strict';
 import { accessible, api, everyLook, furnish, people, reachable, signIn } from './admin.mjs';
-import { browse, counted, gateway } from './browser.mjs';
+import { browse, counted, gateway, resize } from './browser.mjs';
 
 const config = `type: object
 path: "Sensor:."
@@ -95,7 +95,7 @@ for (const javaScriptEnabled of [true, false]) {
     if (javaScriptEnabled) {
       await everyLook(screen, 'difference of an object');
       await reachable(screen, 'difference of an object');
-      await screen.setViewportSize({ width: 820, height: 1180 });
+      await resize(screen, 820, 1180);
     }
     await screen.getByRole('button', { name: 'Back to the form' }).click();
     assert.equal(await screen.getByLabel('limit').inputValue(), String(limit));
@@ -116,11 +116,11 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await screen.getByLabel('limit').inputValue(), '3');
     if (javaScriptEnabled) await accessible(screen, 'form of an object that has changed');
     await screen.getByRole('link', { name: 'Cancel' }).click();
-    await screen.getByRole('heading', { level: 1, name: 'TE-7' }).waitFor();
+    await screen.getByRole('heading', { level: 1, name: 'TE-7', exact: true }).waitFor();
     await ask('POST', '/api/v1/business-objects/Sensor?mode=MERGE', { data: [{ uri, pump }] });
 
     // The drawing leads from object to object, on a phone too.
-    await screen.setViewportSize({ width: 360, height: 800 });
+    await resize(screen, 360, 800);
     await screen.getByRole('link', { name: 'Graph', exact: true }).click();
     await screen.locator('svg.narrow').getByRole('link', { name: /^P-[12]/ }).click();
     await screen.getByRole('heading', { level: 1, name: /^P-[12]$/ }).waitFor();

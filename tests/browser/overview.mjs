@@ -1,7 +1,7 @@
 // The overview: how many bytes a first visit transfers, live updates in two browsers, and the page without script.
 import assert from 'node:assert/strict';
 import { accessible, api, furnish, people, signIn } from './admin.mjs';
-import { browse, counted, gateway } from './browser.mjs';
+import { browse, counted, gateway, stepTimeout } from './browser.mjs';
 
 await furnish();
 
@@ -24,17 +24,15 @@ await browse({}, async (page, context) => {
   await signIn(page, people.Admin);
   await page.getByText('The initial password is still in use.').waitFor();
   const other = await context.browser().newContext();
+  other.setDefaultTimeout(stepTimeout);
   const theirs = await other.newPage();
   await signIn(theirs, people.Contributor);
-  const objects = (of) => of.locator('figure').first().locator('figcaption').textContent();
-  const before = [await objects(page), await objects(theirs)];
+  const objects = (of, count) => of.locator('figure').first().locator('figcaption', { hasText: `changed: ${count} in total` });
+  for (const watched of [page, theirs]) await objects(watched, 2).waitFor();
   const { ask, close } = await api(people.Contributor);
   await ask('POST', '/api/v1/business-objects/Pump', { data: [{ name: 'P-3' }] });
   await close();
-  for (const [at, watched] of [page, theirs].entries()) {
-    await watched.waitForFunction((was) => document.querySelector('figure figcaption').textContent !== was, before[at]);
-    assert.match(await objects(watched), /changed: 3/);
-  }
+  for (const watched of [page, theirs]) await objects(watched, 3).waitFor();
   // An update keeps the focus.
   const link = page.getByRole('link', { name: 'Change it' });
   await link.focus();

@@ -51,7 +51,7 @@ for (const javaScriptEnabled of [true, false]) {
     await twin.goto(page.url());
     await twin.getByLabel('Family name').fill('Byron');
     await twin.getByRole('button', { name: 'Save' }).click();
-    await twin.locator('.notice').waitFor();
+    await twin.locator('.notice', { hasText: 'was changed' }).waitFor();
     await twin.close();
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByRole('alert').waitFor();
@@ -97,6 +97,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByLabel('Last day').fill('');
     await page.getByRole('group', { name: 'Business Objects' }).getByLabel('Pump', { exact: true }).check();
     await page.getByRole('button', { name: 'Create key' }).click();
+    await page.locator('#key').waitFor();
     const key = (await page.locator('#key').textContent()).trim();
     assert.match(key, /^penstock_/);
     await counted(page.getByRole('button', { name: 'Copy key' }), javaScriptEnabled ? 1 : 0);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { accessible, api, everyLook, people, pump, signIn } from './admin.mjs';
-import { browse, counted, gateway } from './browser.mjs';
+import { browse, counted, gateway, resize, until } from './browser.mjs';
 
 // The target `historian` writes into a folder below this one, which is a file instead.
 const mount = `${process.env.DIR}/mount`;
@@ -15,11 +15,11 @@ for (const [exports, javaScriptEnabled] of [true, false].entries()) {
   await rm(mount, { recursive: true, force: true });
   await writeFile(mount, 'not a folder');
   await ask('POST', '/api/v1/business-objects/Pump/push');
-  while (!(await ask('GET', '/api/v1/targets')).items.some(({ name, blocked }) => name === 'historian' && blocked)) await new Promise((go) => setTimeout(go, 50));
+  await until(async () => (await ask('GET', '/api/v1/targets')).items.some(({ name, blocked }) => name === 'historian' && blocked));
 
   await browse({ javaScriptEnabled, viewport: { width: 820, height: 1180 } }, async (page) => {
     const state = (words) => page.locator('h1 .state', { hasText: words });
-    const until = async (locator) => {
+    const shows = async (locator) => {
       while (!javaScriptEnabled && (await locator.count()) === 0) await page.reload();
       await locator.first().waitFor();
     };
@@ -35,7 +35,7 @@ for (const [exports, javaScriptEnabled] of [true, false].entries()) {
     assert.match(await failure.textContent(), new RegExp(`Export ${exports + 1} of Pump was not delivered.*the path of the directory is a file.*Remedy.*Check that the folder is there.*Settings to check.*historian\\.path.*mount/historian.*command line`, 's'));
     if (javaScriptEnabled) {
       await everyLook(page, 'blocked target');
-      await page.setViewportSize({ width: 820, height: 1180 });
+      await resize(page, 820, 1180);
     }
     // The test says the same before the repair, and retrying does not help yet.
     await page.getByRole('button', { name: 'Test connection to historian' }).click();
@@ -43,7 +43,7 @@ for (const [exports, javaScriptEnabled] of [true, false].entries()) {
     await failure.getByRole('button', { name: 'Retry now' }).click();
     await page.getByRole('status').filter({ hasText: 'The export is retried now.' }).waitFor();
     await page.getByRole('link', { name: 'historian', exact: true }).click();
-    await until(state('blocked'));
+    await shows(state('blocked'));
 
     await rm(mount);
     // A folder that exports were delivered to is not created again: its disk could be missing.
@@ -52,9 +52,9 @@ for (const [exports, javaScriptEnabled] of [true, false].entries()) {
     await page.getByRole('status').filter({ hasText: 'nothing was found that would prevent a delivery' }).waitFor();
     // The gateway may have retried meanwhile.
     const retry = page.getByRole('button', { name: 'Retry now' });
-    if ((await retry.count()) > 0) await Promise.all([page.waitForURL(/\/admin\/exports\//, { timeout: 10_000 }), retry.click({ timeout: 10_000 })]).catch(() => {});
+    if ((await retry.count()) > 0) await retry.click({ timeout: 10_000 }).catch(() => {});
     await page.goto(`${gateway}/admin/targets/historian`);
-    await until(state('reachable'));
+    await shows(state('reachable'));
     await counted(page.getByRole('region', { name: 'What failed' }), 0);
     assert.equal((await readdir(`${mount}/historian/historian/Pump`)).filter((name) => name.endsWith('.json')).length, 1);
     await page.goto(`${gateway}/admin`);

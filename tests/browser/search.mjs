@@ -2,7 +2,7 @@
 // turns the key off, on a phone and on a wide screen, with script and without.
 import assert from 'node:assert/strict';
 import { accessible, api, everyLook, furnish, people, reachable, signIn } from './admin.mjs';
-import { browse, counted, gateway } from './browser.mjs';
+import { browse, counted, gateway, resize } from './browser.mjs';
 
 await furnish();
 const { ask, close } = await api(people.Admin);
@@ -23,7 +23,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByText('Save view').click();
     await page.getByLabel('Name', { exact: true }).fill(javaScriptEnabled ? 'Feed pumps' : long);
     if (javaScriptEnabled) await everyLook(page, 'form that saves a view');
-    await page.setViewportSize({ width: 1440, height: 900 });
+    await resize(page, 1440, 900);
     await page.getByLabel('Share it with all').check();
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.locator('.notice', { hasText: 'was saved' }).waitFor();
@@ -38,7 +38,7 @@ for (const javaScriptEnabled of [true, false]) {
     }
 
     // On a phone, the field is above every page, and the view in the menu.
-    await page.setViewportSize({ width: 360, height: 800 });
+    await resize(page, 360, 800);
     await page.goto(`${gateway}/admin`);
     await page.getByRole('button', { name: 'Menu' }).click();
     await menu.getByRole('link', { name: javaScriptEnabled ? 'Feed pumps' : long }).waitFor();

@@ -2,7 +2,7 @@
 // not sufficient.
 import assert from 'node:assert/strict';
 import { accessible, api, assess, everyLook, furnish, people, propose, reachable, signIn } from './admin.mjs';
-import { browse, gateway } from './browser.mjs';
+import { browse, gateway, resize } from './browser.mjs';
 import { identify, pages } from './pages.mjs';
 
 await furnish();
@@ -38,7 +38,7 @@ for (const role of roles) {
       if (role !== 'Admin') continue;
       await everyLook(page, name);
       await reachable(page, name);
-      await page.setViewportSize({ width: 360, height: 800 });
+      await resize(page, 360, 800);
       await reachable(page, `${name}, narrow`);
     }
     await page.goto(`${gateway}/admin/nothing`);
@@ -46,7 +46,7 @@ for (const role of roles) {
     if (role === 'User') await everyLook(page, 'error page');
 
     // The navigation has only pages that the role may see. The keyboard opens and closes the menu.
-    await page.setViewportSize({ width: 360, height: 800 });
+    await resize(page, 360, 800);
     await page.goto(`${gateway}/admin`);
     await page.getByRole('button', { name: 'Menu' }).press('Enter');
     const links = page.getByRole('navigation', { name: 'Main' }).locator('li a');

@@ -20,8 +20,15 @@ pub(crate) fn catch_up(
     let (id, value_index) = (journal.id(), options.value_index);
     let mut index = match found {
         FoundIndex::Usable(index) => *index,
-        FoundIndex::Unusable { cause, .. } => {
-            warn_of_rebuild(&cause);
+        FoundIndex::Unusable { cause, is_of_other_version, .. } => {
+            if is_of_other_version {
+                tracing::info!(
+                    cause,
+                    "The quad index is of another version; rebuilding it from the journal."
+                );
+            } else {
+                warn_of_rebuild(&cause);
+            }
             read_journal(dir, journal, steps, progress)?;
             replace_index(dir, id, value_index)?
         }

@@ -9,7 +9,7 @@ use super::blocks::{self, Blocks, WrittenImages};
 use super::engine::Engine;
 use super::images::{self, ImagesEnd, NewImages};
 use super::key::{Shape, damaged_entry, tree};
-use super::note::{INDEX_FORMAT, Note, NoteHead};
+use super::note::{Note, NoteHead};
 use super::run_files::WrittenRuns;
 use super::runs::{self, NAMES, Runs};
 use super::values::{self, Values};
@@ -78,6 +78,8 @@ pub(crate) enum FoundIndex {
     /// It must be rebuilt, but its files stay until the journal is known to be intact.
     Unusable {
         cause: String,
+        /// Whether only its version is the cause, as at the first start after an upgrade.
+        is_of_other_version: bool,
         /// The newest frame that it has; 0 if that is unknown.
         checkpointed_sequence: u64,
     },
@@ -123,7 +125,11 @@ pub(crate) fn find_index(
         Err(error) => error.to_string(),
     };
     let noted = newest_frame(head.get()).filter(|(id, _)| *id == store_id);
-    Ok(FoundIndex::Unusable { cause, checkpointed_sequence: noted.map_or(0, |(_, newest)| newest) })
+    Ok(FoundIndex::Unusable {
+        cause,
+        is_of_other_version: is_of_other_version(head.get()),
+        checkpointed_sequence: noted.map_or(0, |(_, newest)| newest),
+    })
 }
 
 /// Opens an index that was just created or built, as [`find_index`] does.
@@ -140,6 +146,10 @@ pub(crate) type NewestFrame = Option<([u8; 16], u64)>;
 fn newest_frame(head: Option<NoteHead>) -> NewestFrame {
     let head = head.filter(|head| head.sequence < LOADING_SEQUENCE)?;
     Some((head.store_id, head.sequence))
+}
+
+fn is_of_other_version(head: Option<NoteHead>) -> bool {
+    head.and_then(NoteHead::describe_other_version).is_some()
 }
 
 /// The store id that an inspection passes to [`try_open`]. Only an empty index gets it.
@@ -173,9 +183,7 @@ pub(crate) fn inspect_index(dir: &Path) -> Result<(InspectedIndex, NewestFrame),
         match try_open(dir, &Note::new(NO_STORE_ID, false), Trust::Nothing, &head) {
             Ok(index) if index.store_id() == NO_STORE_ID => InspectedIndex::None,
             Ok(index) => InspectedIndex::Open(Box::new(index)),
-            Err(Error::Index(_)) if head.get().is_some_and(|head| head.format != INDEX_FORMAT) => {
-                InspectedIndex::OtherVersion
-            }
+            Err(Error::Index(_)) if is_of_other_version(head.get()) => InspectedIndex::OtherVersion,
             Err(Error::Index(cause)) => InspectedIndex::Unusable(cause),
             Err(error) => return Err(error),
         }
@@ -216,13 +224,10 @@ fn try_open(
             None => new.clone(),
             Some((found, decoded)) => {
                 head.set(found);
-                match found {
-                    Some(NoteHead { format, .. }) if format != INDEX_FORMAT => {
-                        let what = format!("it has version {format} in place of {INDEX_FORMAT}");
-                        return Err(Error::Index(what));
-                    }
-                    _ => decoded.ok_or_else(|| damaged_entry("the note", &name))?,
+                if let Some(what) = found.and_then(NoteHead::describe_other_version) {
+                    return Err(Error::Index(what));
                 }
+                decoded.ok_or_else(|| damaged_entry("the note", &name))?
             }
         };
         let is_trusted = sealed && !interrupted && trust == Trust::Sealed;
@@ -363,6 +368,7 @@ impl Index {
 mod tests {
     use super::super::images::Image;
     use super::*;
+    use crate::journal::Recovery;
     use crate::{Options, Pattern, Read as _, Store};
     use oxrdf::{GraphName, Literal, NamedNode, Quad};
     use std::collections::HashSet;
@@ -422,6 +428,23 @@ mod tests {
                 Ok(())
             })
             .unwrap();
+    }
+
+    #[test]
+    fn an_index_that_was_only_written_by_another_version_is_not_reported_as_damaged() {
+        let dir = tempfile::tempdir().unwrap();
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/index-4"), dir.path());
+        let id = Recovery::find_or_create(&dir.path().join("journal"), true).unwrap().id;
+        let find = || match find_index(dir.path(), id, 0, true).unwrap() {
+            FoundIndex::Unusable { cause, is_of_other_version, checkpointed_sequence } => {
+                (cause, is_of_other_version, checkpointed_sequence)
+            }
+            FoundIndex::Usable(_) => panic!("it is of version 4"),
+        };
+        assert_eq!(find(), ("it has version 4 in place of 7".to_owned(), true, 5));
+        fs::write(mark_path(dir.path()), b"no images").unwrap();
+        let (cause, is_of_other_version, _) = find();
+        assert!(!is_of_other_version, "{cause}");
     }
 
     #[test]

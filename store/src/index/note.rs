@@ -3,12 +3,12 @@ use super::run::RunNote;
 use crate::varint::{self, Input};
 
 /// The version of the index format. An index of another version is rebuilt.
-pub(super) const INDEX_FORMAT: u64 = 7;
+const INDEX_FORMAT: u64 = 7;
 
 /// The beginning of a note, which is the same in all versions. It says how far an index is, also if that cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NoteHead {
-    pub(super) format: u64,
+    format: u64,
     pub(super) store_id: [u8; 16],
     pub(super) sequence: u64,
 }
@@ -16,6 +16,13 @@ pub(super) struct NoteHead {
 impl NoteHead {
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         Self::read(&mut Input::new(bytes))
+    }
+
+    /// Returns why an index with this note cannot be used, if it is of another version.
+    pub(super) fn describe_other_version(self) -> Option<String> {
+        let Self { format, .. } = self;
+        (format != INDEX_FORMAT)
+            .then(|| format!("it has version {format} in place of {INDEX_FORMAT}"))
     }
 
     fn read(input: &mut Input<'_>) -> Option<Self> {

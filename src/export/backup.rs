@@ -160,6 +160,17 @@ impl Backups {
         Box::pin(run_workers(&self.parts, state, stop, SHUTDOWN_GRACE)).await;
     }
 
+    /// Logs how many commits the bucket lacks. Call it after the last commit of a shutdown. Blocking.
+    pub fn log_unsent(&self) {
+        let commits = self.parts.count_unsent();
+        if commits > 0 {
+            tracing::warn!(
+                commits,
+                "The backup does not have the last commits; the gateway sends them after the next start."
+            );
+        }
+    }
+
     /// Waits until the head says that this gateway may export, or that it may not ([`Exporter::hold_reason`]), for at most
     /// 30 s.
     pub async fn wait_until_cleared(&self) {

@@ -94,6 +94,20 @@ fn an_orderly_stop_sends_the_last_commits() {
     server.stop();
 }
 
+#[test]
+fn a_stop_says_that_the_backup_lacks_commits() {
+    let site = Site::with_directory();
+    let mut server = site.start("old");
+    define_wells(server.client);
+    until_shipped(server.client);
+    // Without its folder a directory is blocked.
+    std::fs::remove_dir_all(site.dir().join("buckets/backups")).unwrap();
+    add_well(server.client, 1);
+    signal(server.id(), "TERM");
+    wait_for("the gateway has stopped", || server.has_ended());
+    server.wait_for_log("The backup does not have the last commits");
+}
+
 /// Runs `penstock serve` to its end, which it must reach soon.
 fn serve(site: &Site, machine: &str) -> Output {
     site.command(machine, &["serve", "--server.port=0"]).output().unwrap()

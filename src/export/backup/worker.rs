@@ -28,12 +28,6 @@ pub(super) async fn run_workers<O: Objects>(
     let ship = deliver_queue(ShipWorker::new(Arc::clone(parts), state), stop.clone());
     let base = deliver_queue(BaseWorker::new(Arc::clone(parts)), stop.clone());
     finish_within(grace, async { tokio::join!(ship, base) }, &mut stop).await;
-    if let Ok(commits @ 1..) = parts.run(|parts| Ok(parts.count_unsent())).await {
-        tracing::warn!(
-            commits,
-            "The backup does not have the last commits; the gateway sends them after the next start."
-        );
-    }
 }
 
 /// What the worker does next.

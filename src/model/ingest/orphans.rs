@@ -33,8 +33,6 @@ pub(super) struct Orphans<'m> {
     named: FastSet<NamedNode>,
     /// The filters of the objects that stay even if nothing refers to them.
     kept: &'m [SubjectFilter],
-    /// What became of those that were examined before the others.
-    examined: RemovedOrphans,
 }
 
 impl<'m> Orphans<'m> {
@@ -48,20 +46,36 @@ impl<'m> Orphans<'m> {
         self.suspects.entry(uri).or_default().push(shape);
     }
 
-    /// Examines an object that the request gives, if it lost a link before. So it keeps nothing of what it had, as if
-    /// the two were separate requests.
-    pub(super) fn examine_suspect(
+    /// Removes what is stored about an object that the request gives, if it lost a link before and is an orphan now. So
+    /// it keeps nothing of what it had, as if the two were separate requests. The objects nested in it lose their links;
+    /// whether they are orphans is decided at the end, because the request may refer to them. Returns whether the object
+    /// was removed.
+    pub(super) fn remove_given(
         &mut self,
         transaction: &mut Transaction<'_>,
         scope: &WriteScope<'_>,
         uri: &NamedNode,
-    ) -> Result<(), GatewayError> {
-        let Some(suspect) = self.suspects.remove_entry(uri) else { return Ok(()) };
-        let suspects = std::iter::once(suspect).collect();
-        let RemovedOrphans { removed, kept } = self.remove(transaction, scope, suspects)?;
-        self.examined.removed.extend(removed);
-        self.examined.kept.extend(kept.into_iter().filter(|kept| kept != uri));
-        Ok(())
+    ) -> Result<bool, GatewayError> {
+        let Some(shapes) = self.suspects.get(uri).cloned() else { return Ok(false) };
+        let suspect: FastMap<_, _> = std::iter::once((uri.clone(), shapes.clone())).collect();
+        let links = Pattern { object: Some(uri.clone().into()), ..Pattern::default() };
+        // What refers to it may be nested in it.
+        let reached = if transaction.any(&links)? {
+            collect_reachable(transaction, suspect)?
+        } else {
+            suspect
+        };
+        let (alive, _) = self.find_living(transaction, scope, &reached)?;
+        if alive.contains(uri) {
+            return Ok(false);
+        }
+        let mut quads = transaction.quads_about(&uri.clone().into())?;
+        quads.retain(|quad| scope.contains(quad));
+        for shape in shapes {
+            self.suspect_all(&*transaction, shape, &quads)?;
+        }
+        remove_quads(transaction, &quads)?;
+        Ok(true)
     }
 
     /// Records that each nested object that these quads link to lost a link, those in an ordered array too. The quads are
@@ -107,62 +121,12 @@ impl<'m> Orphans<'m> {
         scope: &WriteScope<'_>,
     ) -> Result<RemovedOrphans, GatewayError> {
         let suspects = std::mem::take(&mut self.suspects);
-        let mut found = self.remove(transaction, scope, suspects)?;
-        for uri in self.examined.removed {
-            let about = Pattern { subject: Some(uri.clone().into()), ..Pattern::default() };
-            // The request may have created it again.
-            if !transaction.any(&about)? {
-                found.removed.push(uri);
-            }
-        }
-        found.kept.append(&mut self.examined.kept);
-        // The order of a map would differ from run to run.
-        for uris in [&mut found.removed, &mut found.kept] {
-            uris.sort_unstable();
-            uris.dedup();
-        }
-        Ok(found)
-    }
-
-    /// Removes those of these objects, and of the objects nested in them, that are orphans.
-    fn remove(
-        &self,
-        transaction: &mut Transaction<'_>,
-        scope: &WriteScope<'_>,
-        suspects: FastMap<NamedNode, Vec<&'m Shape>>,
-    ) -> Result<RemovedOrphans, GatewayError> {
-        let Self { named, kept: filters, .. } = self;
-        let mut found = RemovedOrphans::default();
         if suspects.is_empty() {
-            return Ok(found);
+            return Ok(RemovedOrphans::default());
         }
         let reached = collect_reachable(transaction, suspects)?;
-        let mut living: Vec<NamedNode> = Vec::new();
-        for uri in reached.keys() {
-            if named.contains(uri)
-                || is_referred_from_outside(transaction, uri, &reached, scope)?
-                || scope.is_foreign(transaction, uri)?
-            {
-                living.push(uri.clone());
-            } else if satisfies_any(transaction, filters, uri)? {
-                living.push(uri.clone());
-                found.kept.push(uri.clone());
-            }
-        }
-        let mut alive: FastSet<NamedNode> = FastSet::default();
-        while let Some(uri) = living.pop() {
-            if !alive.insert(uri.clone()) {
-                continue;
-            }
-            for quad in transaction.quads_about(&uri.into())? {
-                if let Term::NamedNode(object) = quad.object
-                    && reached.contains_key(&object)
-                    && !alive.contains(&object)
-                {
-                    living.push(object);
-                }
-            }
-        }
+        let (alive, kept) = self.find_living(transaction, scope, &reached)?;
+        let mut found = RemovedOrphans { removed: Vec::new(), kept };
         for uri in reached.into_keys().filter(|uri| !alive.contains(uri)) {
             let mut quads = transaction.quads_about(&uri.clone().into())?;
             quads.retain(|quad| scope.contains(quad));
@@ -171,7 +135,46 @@ impl<'m> Orphans<'m> {
                 found.removed.push(uri);
             }
         }
+        // The order of a map would differ from run to run.
+        found.removed.sort_unstable();
+        found.kept.sort_unstable();
         Ok(found)
+    }
+
+    /// Returns which of these objects are alive, and which of them only because they satisfy a filter.
+    fn find_living(
+        &self,
+        read: &impl Read,
+        scope: &WriteScope<'_>,
+        reached: &FastMap<NamedNode, Vec<&Shape>>,
+    ) -> Result<(FastSet<NamedNode>, Vec<NamedNode>), GatewayError> {
+        let (mut living, mut kept) = (Vec::new(), Vec::new());
+        for uri in reached.keys() {
+            if self.named.contains(uri)
+                || is_referred_from_outside(read, uri, reached, scope)?
+                || scope.is_foreign(read, uri)?
+            {
+                living.push(uri.clone());
+            } else if satisfies_any(read, self.kept, uri)? {
+                living.push(uri.clone());
+                kept.push(uri.clone());
+            }
+        }
+        let mut alive: FastSet<NamedNode> = FastSet::default();
+        while let Some(uri) = living.pop() {
+            if !alive.insert(uri.clone()) {
+                continue;
+            }
+            for quad in read.quads_about(&uri.into())? {
+                if let Term::NamedNode(object) = quad.object
+                    && reached.contains_key(&object)
+                    && !alive.contains(&object)
+                {
+                    living.push(object);
+                }
+            }
+        }
+        Ok((alive, kept))
     }
 }
 

@@ -105,11 +105,13 @@ impl<'m> RequestWriter<'_, '_, 'm> {
     ) -> Result<ObjectName, GatewayError> {
         let is_in_new = node.uri.is_none()
             && is_keyed_in_parent(node.shape)
-            && parent.is_some_and(|parent| parent.minted);
-        if is_in_new || node.shape.map_member().is_some() {
-            self.orphans.examine_suspect(self.transaction, self.scope, &uri)?;
-        }
-        Ok(ObjectName::known(uri))
+            && parent.is_some_and(|parent| parent.minted || parent.is_emptied);
+        let may_be_new = is_in_new || node.shape.map_member().is_some();
+        let is_emptied =
+            may_be_new && self.orphans.remove_given(self.transaction, self.scope, &uri)?;
+        let mut name = ObjectName::known(uri);
+        name.is_emptied = is_emptied;
+        Ok(name)
     }
 
     fn mint_name(&mut self, node: &GivenObject<'m>) -> Result<Option<ObjectName>, GatewayError> {

@@ -75,6 +75,8 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
 pub(super) struct ObjectName {
     pub(super) uri: NamedNode,
     pub(super) minted: bool,
+    /// Whether this request removed what was stored about it.
+    pub(super) is_emptied: bool,
     /// Whether it is an element of a stored ordered array, which ADD does not change.
     is_fixed: bool,
 }
@@ -82,12 +84,12 @@ pub(super) struct ObjectName {
 impl ObjectName {
     /// Creates the name of an object whose URI is given or was found.
     pub(super) fn known(uri: NamedNode) -> Self {
-        Self { uri, minted: false, is_fixed: false }
+        Self { uri, minted: false, is_emptied: false, is_fixed: false }
     }
 
     /// Creates the name of an object about which nothing is stored.
     pub(super) fn new(uri: NamedNode) -> Self {
-        Self { uri, minted: true, is_fixed: false }
+        Self { uri, minted: true, is_emptied: false, is_fixed: false }
     }
 }
 

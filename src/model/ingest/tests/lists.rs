@@ -286,7 +286,16 @@ fields:
       type: object
       fields:
         name: {type: string, path: <urn:name>}
-        tool: {type: object, path: <urn:tool>/Tool:., key: no, keyScope: parent, fields: {no: {type: integer, path: <urn:no>, required: true}, size: {type: integer, path: <urn:size>}}}
+        tool:
+          type: object
+          path: <urn:tool>/Tool:.
+          key: no
+          keyScope: parent
+          fields:
+            no: {type: integer, path: <urn:no>, required: true}
+            size: {type: integer, path: <urn:size>}
+            maker: {type: object, path: <urn:maker>/Maker:., fields: {name: {type: string, path: <urn:name>}}}
+            bolt: {type: object, path: <urn:bolt>/Bolt:., key: no, keyScope: parent, fields: {no: {type: integer, path: <urn:no>, required: true}, size: {type: integer, path: <urn:size>}}}
         parts:
           type: array
           path: <urn:part>/Part:.
@@ -297,14 +306,21 @@ fields:
             fields: {no: {type: integer, path: <urn:no>, required: true}, size: {type: integer, path: <urn:size>}, hue: {type: string, path: <urn:hue>}}
 ";
     let new_fixture = || Fixture::with_generator(compile(mapping).unwrap().root, Generator::Uuid);
-    let first = r#"{"name":"a","tool":{"no":1,"size":7},"parts":[{"no":1,"hue":"red"}]}"#;
-    let second = r#"{"name":"b","tool":{"no":1},"parts":[{"no":1,"size":5}]}"#;
+    let tool =
+        r#""tool":{"no":1,"size":7,"maker":{"uri":"urn:m","name":"M"},"bolt":{"no":1,"size":3}}"#;
+    let first = format!(r#"{{"name":"a",{tool},"parts":[{{"no":1,"hue":"red"}}]}}"#);
+    let second = r#"{"name":"b","tool":{"no":1,"bolt":{"no":1}},"parts":[{"no":1,"size":5}]}"#;
     for mode in [Mode::Update, Mode::Replace, Mode::Merge] {
         let (fixture, fresh) = (new_fixture(), new_fixture());
         send(&fixture, Mode::Add, &format!(r#""steps":[{first},{second}]"#)).unwrap();
         send(&fixture, mode, &format!(r#""steps":[{second}]"#)).unwrap();
         send(&fresh, Mode::Add, &format!(r#""steps":[{second}]"#)).unwrap();
         assert_eq!(fixture.quads(), fresh.quads(), "{mode:?}");
+        // What the request refers to keeps its values.
+        send(&fixture, Mode::Replace, &format!(r#""steps":[{first}]"#)).unwrap();
+        send(&fixture, mode, r#""steps":[{"tool":{"no":1,"maker":{"uri":"urn:m"}}}]"#).unwrap();
+        let shown = view_from(&fixture, "steps");
+        assert!(shown.contains(r#""no":1,"maker":{"uri":"urn:m","name":"M"}}"#), "{shown}");
     }
 }
 

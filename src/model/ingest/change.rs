@@ -17,7 +17,7 @@ use super::review::is_under_review;
 use super::shared_keys::find_shared_keys;
 use super::violations::{PlacedViolation, Places, withhold_values};
 use super::write::RequestWriter;
-use super::{Answer, Limits, Mode, Request, ReviewStep};
+use super::{Answer, Body, Limits, Mode, Request, ReviewStep};
 use crate::dead_letters::{MAX_LISTED_ERRORS, keep_error, list_first_errors};
 use crate::list::remove_unlinked_lists;
 use crate::mapping::{Shape, UnknownFields};
@@ -143,6 +143,14 @@ pub(super) fn apply_objects(
             Some(rejections) => apply_or_reject(&mut writer, &mapping.root, object, rejections)?,
             None => apply_object(&mut writer, &mapping.root, object.index, object.json?)?,
         };
+        if let Body::Messages(batch) = request.body
+            && batch.messages.len() > 1
+            && writer.derived_iris.is_exceeded()
+        {
+            // What becomes of a message must not depend on the others in its batch, so the source sends fewer.
+            let message = "the messages of the batch have too many bytes of IRIs together";
+            return Err(GatewayError::new(ErrorClass::TooLarge, message));
+        }
         if let Some(outcome) = outcome {
             answer.push(outcome);
         }

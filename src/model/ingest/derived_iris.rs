@@ -9,12 +9,19 @@ const BYTES_PER_VALUE: usize = 256;
 pub(super) struct DerivedIris {
     bytes: usize,
     max_bytes: usize,
+    is_exceeded: bool,
 }
 
 impl DerivedIris {
     /// Creates the count of a request that may have this many JSON values (`service.limits.values`).
     pub(super) fn new(max_values: usize) -> Self {
-        Self { bytes: 0, max_bytes: max_values.saturating_mul(BYTES_PER_VALUE) }
+        let max_bytes = max_values.saturating_mul(BYTES_PER_VALUE);
+        Self { bytes: 0, max_bytes, is_exceeded: false }
+    }
+
+    /// Returns whether some did not fit.
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.is_exceeded
     }
 
     /// Adds IRIs with this many bytes together. Those that do not fit are not counted.
@@ -24,6 +31,7 @@ impl DerivedIris {
     pub(super) fn add(&mut self, bytes: usize) -> Result<(), String> {
         let total = self.bytes.saturating_add(bytes);
         if total > self.max_bytes {
+            self.is_exceeded = true;
             return Err(format!(
                 "the IRIs of list nodes and of nested objects with a key contain the URI of the object around \
                  them, and those of the request would have more than {} bytes together ({BYTES_PER_VALUE} for \

@@ -43,6 +43,30 @@ fn send(fixture: &Fixture, mode: Mode, members: &str) -> Result<Answer, GatewayE
     fixture.send(mode, &format!(r#"{{"uri":"{PUMP}",{members}}}"#))
 }
 
+/// Sends messages of a source in one batch.
+fn send_messages(
+    fixture: &Fixture,
+    mode: Mode,
+    payloads: &[String],
+) -> Result<Answer, GatewayError> {
+    let (mut text, mut messages) = (String::new(), Vec::new());
+    for payload in payloads {
+        let start = text.len();
+        text.push_str(payload);
+        messages.push(BatchedMessage {
+            range: start..text.len(),
+            topic: String::new(),
+            fields: BTreeMap::new(),
+            whole_bytes: None,
+            error: None,
+        });
+        text.push('\n');
+    }
+    let batch = MessageBatch { source: "plant", text: text.as_bytes(), messages: &messages };
+    let request = fixture.request(mode, Body::Messages(batch));
+    fixture.run(&Request { on_error: OnError::Skip, ..request })
+}
+
 /// Returns the view of the pump without its URI, and without those of its sensors.
 fn view(fixture: &Fixture) -> String {
     let view = fixture.view(PUMP);
@@ -205,19 +229,7 @@ fn a_member_that_was_removed_comes_back_without_its_fields() {
         send(&fixture, Mode::Add, r#""sensors":{"T1":{"value":1,"unit":"K"},"T2":{}}"#).unwrap();
         let again = r#""sensors":{"T1":{"value":2},"T2":{}}"#;
         let texts = [without, again].map(|members| format!(r#"{{"uri":"{PUMP}",{members}}}"#));
-        let [first, second] = texts.each_ref().map(String::len);
-        let message = |range| BatchedMessage {
-            range,
-            topic: String::new(),
-            fields: BTreeMap::new(),
-            whole_bytes: None,
-            error: None,
-        };
-        let messages = [message(0..first), message(first + 1..first + 1 + second)];
-        let text = texts.join("\n");
-        let batch = MessageBatch { source: "plant", text: text.as_bytes(), messages: &messages };
-        let request = fixture.request(mode, Body::Messages(batch));
-        fixture.run(&Request { on_error: OnError::Skip, ..request }).unwrap();
+        send_messages(&fixture, mode, &texts).unwrap();
         assert_eq!(view(&fixture), r#""sensors":{"T1":{"value":2},"T2":{}}}"#, "{mode:?}");
     }
 }
@@ -289,6 +301,24 @@ fn the_uris_of_members_are_limited_together() {
     let answer = fixture.run(&Request { on_error: OnError::Skip, ..request }).unwrap();
     assert_eq!((answer.created, answer.rejected.len()), (1, 1));
     assert!(fixture.view(&pump).contains(r#""9":1}"#), "it is as it was");
+}
+
+#[test]
+fn messages_are_not_rejected_for_the_uris_of_others_in_their_batch() {
+    let mut fixture = fixture();
+    fixture.limits.values = 100;
+    let message = |pump: &str, count: u32| {
+        let levels: Vec<String> = (0..count).map(|name| format!("\"{name}\":1")).collect();
+        format!(r#"{{"uri":"urn:{pump}:{}","levels":{{{}}}}}"#, "x".repeat(1_000), levels.join(","))
+    };
+    let messages = ["a", "b", "c"].map(|pump| message(pump, 10));
+    let error = send_messages(&fixture, Mode::Add, &messages).unwrap_err();
+    assert_eq!(error.class, ErrorClass::TooLarge, "{error}");
+    assert_eq!(fixture.quads(), Vec::<String>::new());
+    // The source halves such a batch.
+    assert_eq!(send_messages(&fixture, Mode::Add, &messages[..2]).unwrap().created, 2);
+    let answer = send_messages(&fixture, Mode::Add, &[message("d", 40)]).unwrap();
+    assert_eq!((answer.created, answer.rejected.len()), (0, 1));
 }
 
 #[test]

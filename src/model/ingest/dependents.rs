@@ -197,20 +197,21 @@ impl<'r> MentionReader<'r> {
         mentions
     }
 
+    /// Adds what an object and the objects nested in it mention. Returns false at an object whose URI is past the limit:
+    /// the object of the request is rejected, and the rest of it is not read.
     fn add_object(
         &mut self,
         node: &GivenObject<'_>,
         parent: Option<&NamedNode>,
         mentions: &mut Mentions,
-    ) {
+    ) -> bool {
         let by_key =
             || find_key_uri(self.namespaces, node, parent.map(NamedNode::as_ref)).ok().flatten();
         let uri = node.uri.clone().or_else(by_key);
         let is_derived = node.uri.is_none() && is_keyed_in_parent(node.shape);
         let derived = uri.as_ref().filter(|_| is_derived).map_or(0, |uri| uri.as_str().len());
         if self.derived_iris.add(derived).is_err() {
-            // Such an object is rejected.
-            return;
+            return false;
         }
         mentions.given.extend(uri.clone());
         for GivenField { field_index, values, .. } in &node.given {
@@ -221,7 +222,9 @@ impl<'r> MentionReader<'r> {
                         mentions.referred.extend(uri.map(|uri| (uri, nested.pointer.clone())));
                     }
                     GivenValue::Object(nested) => {
-                        self.add_object(nested, uri.as_ref(), mentions);
+                        if !self.add_object(nested, uri.as_ref(), mentions) {
+                            return false;
+                        }
                     }
                     GivenValue::Term(Term::NamedNode(uri)) => {
                         let field = node.shape.fields.get(*field_index);
@@ -235,5 +238,6 @@ impl<'r> MentionReader<'r> {
                 }
             }
         }
+        true
     }
 }

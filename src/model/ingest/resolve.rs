@@ -141,6 +141,10 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         node: &GivenObject<'m>,
         parent: Option<NamedNodeRef<'_>>,
     ) -> GivenKey {
+        // The object is rejected anyway, and thousands of long URIs would take seconds.
+        if self.findings.is_full() {
+            return GivenKey::Invalid;
+        }
         match find_key_uri(self.namespaces, node, parent) {
             Ok(Some(uri)) => {
                 let is_derived = is_keyed_in_parent(node.shape);

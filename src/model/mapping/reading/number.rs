@@ -12,6 +12,7 @@ pub(super) fn read_number(text: &str, decimal: char, group: Option<char>) -> Opt
         None => (text, ""),
     };
     let whole = match group {
+        Some(group) if rest.is_empty() && may_be_decimal(whole, group) => return None,
         Some(group) if whole.contains(group) => join_groups(whole, group)?,
         _ => whole.to_owned(),
     };
@@ -26,14 +27,19 @@ pub(super) fn read_number(text: &str, decimal: char, group: Option<char>) -> Opt
     to_json_number(&number).map(Into::into)
 }
 
-/// Removes the separators of groups, if all groups but the first have three digits. No number with groups begins with a
-/// zero: the `.` in `0.500` is rather a decimal point.
+/// Returns whether the separator of groups is rather a decimal point, as in `0.500`: it is the only one, after a zero.
+fn may_be_decimal(whole: &str, group: char) -> bool {
+    let digits = whole.trim_start_matches(['+', '-']);
+    matches!(group, '.' | ',') && digits.starts_with('0') && digits.matches(group).count() == 1
+}
+
+/// Removes the separators of groups, if all groups but the first have three digits.
 fn join_groups(whole: &str, group: char) -> Option<String> {
     let mut groups = whole.split(group);
     let first = groups.next()?;
     let digits = first.trim_start_matches(['+', '-']);
     let fits = |part: &str| part.len() == 3 && part.bytes().all(|byte| byte.is_ascii_digit());
-    if !(1..=3).contains(&digits.len()) || digits.starts_with('0') || !groups.clone().all(fits) {
+    if !(1..=3).contains(&digits.len()) || !groups.clone().all(fits) {
         return None;
     }
     Some(std::iter::once(first).chain(groups).collect())
@@ -84,7 +90,9 @@ mod tests {
             ("12.5", None),
             (".123", None),
             ("0.500", None),
-            ("-01.234,5", None),
+            ("-012.345", None),
+            ("-01.234,5", Some("-1234.5")),
+            ("000.123.456", Some("123456")),
             ("0,500", Some("0.500")),
             ("1,5,0", None),
             ("1,234.5", None),
@@ -93,6 +101,7 @@ mod tests {
             assert_eq!(read_number(text, ',', Some('.')).as_deref(), expected, "{text}");
         }
         assert_eq!(read_number("1.5", ',', None), None);
+        assert_eq!(read_number("0'500", '.', Some('\'')).as_deref(), Some("500"));
         assert_eq!(read_number("1,234.5", '.', Some(',')).as_deref(), Some("1234.5"));
         assert_eq!(read_number("1\u{a0}234,5", ',', Some('\u{a0}')).as_deref(), Some("1234.5"));
     }

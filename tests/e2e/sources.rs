@@ -3,7 +3,7 @@
 use crate::full_disk::{DISK, fill, on_a_small_disk};
 use penstock_test_support::prelude::*;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::Child;
 
 pub(crate) const READINGS: &str = "\
@@ -33,8 +33,7 @@ impl Broker {
 
     /// Starts it with these settings, and with a listener for the tests.
     fn start_with(dir: &Path, port: Option<u16>, settings: &str) -> Self {
-        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let port = port.unwrap_or_else(free);
+        let port = port.unwrap_or_else(free_port);
         let file = dir.join("mosquitto.conf");
         let text =
             format!("listener {port} 127.0.0.1\nallow_anonymous true\nuser root\n{settings}\n");

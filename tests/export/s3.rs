@@ -147,9 +147,8 @@ async fn an_unreachable_server_blocks_until_it_is_reachable() {
     let name = new_name();
     create(&name).await;
     let server = ceph();
-    // The port was bound and released, so no server listens there.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let away = targets(&server.at(&format!("http://{free}")), &name);
+    // No server listens there.
+    let away = targets(&server.at("http://127.0.0.1:9"), &name);
     blocks_until_corrected(away, &name, "cannot be reached", &server.secret).await;
 }
 

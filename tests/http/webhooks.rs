@@ -305,7 +305,7 @@ async fn a_blocked_target_is_reported() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blocked_target_is_reported_again_when_the_cause_is_another_one() {
     let receiver = Receiver::start();
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = format!("127.0.0.1:{}", free_port());
     let mut settings = receiver.settings("ops", "penstock.target.blocked");
     settings.extend(s3_settings("plant-exports", &format!("http://{address}"), "secret"));
     let server = start(&settings).await;

@@ -10,7 +10,6 @@ answered by a line of JSON:
 import http.cookiejar
 import json
 import pathlib
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -18,10 +17,11 @@ import time
 import urllib.error
 import urllib.request
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from ports import find_free_port  # noqa: E402
+
 folder = pathlib.Path(sys.argv[1])
-with socket.socket() as free:
-    free.bind(("127.0.0.1", 0))
-    port = free.getsockname()[1]
+port = find_free_port()
 base = f"http://127.0.0.1:{port}"
 
 tables = pathlib.Path("/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3").read_text()
@@ -79,7 +79,7 @@ def openssl(*arguments, given=None):
 
 try:
     admin = somebody()
-    for attempt in range(300):
+    for attempt in range(1200):
         try:
             call(admin, "POST", "/api/auth/", {"username": "admin", "password": "password"})
             break

@@ -4,18 +4,13 @@ import http.client
 import json
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-
-def find_free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+from ports import find_free_port
 
 
 def wait_for(what, condition, seconds=300, pause=0.05):

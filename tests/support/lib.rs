@@ -40,7 +40,7 @@ pub use wait::{TEST_TIMEOUT, until, until_some, wait_for};
 pub mod prelude {
     pub use crate::issuer::Issuer;
     pub use crate::process::{
-        admin_key, binary, create_key, penstock, push_and_wait, quads, signal,
+        admin_key, binary, create_key, free_port, penstock, push_and_wait, quads, signal,
     };
     pub use crate::provider::Provider;
     pub use crate::receiver::Receiver;

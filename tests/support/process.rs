@@ -4,6 +4,7 @@ use penstock_model::testing::list_quads;
 use penstock_store::{Options, Store};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -59,9 +60,7 @@ impl TestProcess {
 
     /// Starts `penstock serve` as [`Self::start`] does, but waits for nothing.
     pub fn start_without_waiting(dir: &Path, arguments: &[&str]) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let address = free.local_addr().expect("the listener has an address");
-        drop(free);
+        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let port = format!("--server.port={}", address.port());
         Self::launch(penstock(dir).args(["serve", &port]).args(arguments), address).0
     }
@@ -164,6 +163,15 @@ pub fn penstock(dir: &Path) -> Command {
     let mut command = Command::new(binary());
     command.current_dir(dir).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
+}
+
+/// Returns a port of 127.0.0.1 that no one listens on, for a server that cannot choose one itself. It is below the ports
+/// that the system gives to connections and to such servers, so that none of them takes it before the server does.
+pub fn free_port() -> u16 {
+    let random = RandomState::new();
+    let port = |attempt: u64| 20_000 + u16::try_from(random.hash_one(attempt) % 12_000).unwrap();
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    (0..1_000).map(port).find(is_free).expect("a port is free")
 }
 
 /// Returns an API key with the role Admin for the server with this data argument. If an earlier server in this

@@ -1,4 +1,5 @@
 //! A mosquitto on a free port of 127.0.0.1.
+use rand::Rng as _;
 use std::fs::write;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The time in which mosquitto must accept connections.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A running broker. It ends with this value.
 pub(super) struct Broker {
@@ -25,7 +26,7 @@ impl Broker {
     /// Starts a broker with these lines in its configuration; `configure` may create files in its folder.
     pub(super) fn start_with(configure: impl FnOnce(&Path) -> String) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let path = folder.path().display();
         let lines = configure(folder.path());
         // As root, mosquitto would switch to a user who cannot write into the folder.
@@ -81,6 +82,17 @@ impl Broker {
 impl Drop for Broker {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// Returns a port that no one listens on. It is below the ports that the system gives to connections and to listeners
+/// without a port of their own, so that none of them takes it before the broker does.
+pub(super) fn free_port() -> u16 {
+    loop {
+        let port = rand::rng().random_range(20_000_u16..32_000);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
     }
 }
 

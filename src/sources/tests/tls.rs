@@ -1,5 +1,5 @@
 //! TLS: certificates of the broker and of the client.
-use super::broker::Broker;
+use super::broker::{Broker, free_port};
 use super::fixture::{FakeStore, Setup};
 use super::publisher::Publisher;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -41,7 +41,7 @@ pub(crate) fn write_authority(folder: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_that_requires_a_client_certificate_gets_it() {
-    let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let plain = free_port();
     let broker = Broker::start_with(|folder| {
         let authority = Authority::create(folder);
         authority.issue("server", "127.0.0.1");

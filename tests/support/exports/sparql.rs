@@ -1,12 +1,12 @@
 //! Oxigraph's server as a SPARQL store.
 use super::plant_a;
+use crate::process::free_port;
 use crate::until;
 use penstock_config::{
     ExportFormat, GraphTemplate, KeyTemplate, SparqlLogin, SparqlProtocol, SparqlStore, Target,
     TargetKind, Targets,
 };
 use std::collections::BTreeSet;
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 /// A running server with an empty store in memory.
@@ -30,8 +30,7 @@ impl SparqlServer {
                  set PENSTOCK_TEST_OXIGRAPH to the path of the program `oxigraph`"
             )
         });
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let address = format!("127.0.0.1:{port}");
+        let address = format!("127.0.0.1:{}", free_port());
         let process = Command::new(binary)
             .args(["serve", "--bind", &address])
             .stdout(Stdio::null())

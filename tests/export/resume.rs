@@ -18,11 +18,6 @@ async fn plant_with_long_export(server: &Server, bucket: &str) -> (Plant, Link, 
     (plant, link, targets)
 }
 
-/// Waits until the gateway has sent `bytes` bytes.
-async fn until_sent(link: &Link, bytes: u64) {
-    until("the bytes are sent", async || link.sent() >= bytes).await;
-}
-
 async fn until_no_uploads(server: &Server, bucket: &str) {
     until("no uploads are left", async || server.uploads(bucket).await == 0).await;
 }
@@ -40,9 +35,8 @@ async fn an_upload_continues_after_a_restart_with_the_missing_parts() {
         let exporter = plant.quick(targets.clone());
         let entry = push_pump(&exporter);
         assert!(entry.bytes > 5 * PART);
+        link.set_after(3 * PART + PART / 2, Fault::Reset);
         let running = run(&exporter);
-        until_sent(&link, 3 * PART + PART / 2).await;
-        link.set(Fault::Reset);
         until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
         running.stop().await;
         drop(exporter);
@@ -70,9 +64,8 @@ async fn a_parked_upload_leaves_no_parts_and_starts_again() {
     let (plant, link, targets) = plant_with_long_export(&server, &bucket).await;
     let exporter = plant.quick(targets);
     let entry = push_pump(&exporter);
+    link.set_after(2 * PART, Fault::SlowDown);
     let running = run(&exporter);
-    until_sent(&link, 2 * PART).await;
-    link.set(Fault::SlowDown);
     until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
     assert_eq!(server.uploads(&bucket).await, 1);
     park(&exporter, &entry).await;
@@ -133,9 +126,8 @@ async fn an_upload_that_the_server_lost_starts_again() {
     let (plant, link, targets) = plant_with_long_export(&server, &bucket).await;
     let exporter = plant.quick(targets);
     let entry = push_pump(&exporter);
+    link.set_after(2 * PART, Fault::SlowDown);
     let running = run(&exporter);
-    until_sent(&link, 2 * PART).await;
-    link.set(Fault::SlowDown);
     until_status(&exporter, &entry.id, ExportStatus::Blocked).await;
     let record = plant.dir.path().join(format!("uploads/{}.upload", entry.id));
     let record = std::fs::read_to_string(record).unwrap();

@@ -117,7 +117,14 @@ impl Link {
 
     /// Applies this fault to all requests from now on.
     pub fn set(&self, fault: Fault) {
-        *self.choose.lock().unwrap() = Box::new(move || fault);
+        self.set_after(0, fault);
+    }
+
+    /// Applies this fault to all requests that start once the client has sent this many bytes.
+    pub fn set_after(&self, bytes: u64, fault: Fault) {
+        let sent = Arc::clone(&self.sent);
+        let choose = move || if sent.load(Ordering::Relaxed) < bytes { Fault::Pass } else { fault };
+        *self.choose.lock().unwrap() = Box::new(choose);
     }
 }
 

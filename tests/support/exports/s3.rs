@@ -18,7 +18,7 @@ pub struct Server {
     pub key: String,
     pub secret: String,
     /// The number of files in a bucket that it may have stored a second time, with the same content. Under load, Swift can
-    /// store a file later than the settle time of a test, when it was sent again.
+    /// store a file later than the settle time, when it was sent again.
     pub max_late_copies: usize,
 }
 
@@ -40,17 +40,15 @@ pub fn swift() -> Server {
     Server { max_late_copies: 1, ..Server::of(&said("PENSTOCK_TEST_SWIFT"), "us-east-1") }
 }
 
-/// Returns timings for tests: milliseconds instead of minutes.
+/// Returns timings for tests: short delays, and the timeouts of the product, because the server may be slow.
 pub fn quick() -> DeliveryTimings {
     DeliveryTimings {
         first_delay: Duration::from_millis(10),
         first_delay_if_operator_needed: Duration::from_millis(50),
         max_delay: Duration::from_millis(300),
-        connect_timeout: Duration::from_millis(1500),
-        idle_timeout: Duration::from_secs(2),
         probe_interval: Duration::from_millis(100),
-        settle_time: Duration::from_secs(2),
         cleanup_interval: Duration::from_millis(500),
+        ..DeliveryTimings::default()
     }
 }
 
@@ -322,14 +320,17 @@ pub fn admin(arguments: &[&str]) {
 
 /// Waits until the target is blocked with this class and with a cause that contains `words` and no secret.
 pub async fn blocked(exporter: &Exporter, entry: &Export, class: Cause, words: &str) {
-    let has_cause =
-        |entry: &Export| entry.last_error.as_ref().is_some_and(|cause| cause.contains(words));
-    let entry = until_entry(exporter, &entry.id, has_cause).await;
+    let is_named = |cause: Option<&String>| cause.is_some_and(|cause| cause.contains(words));
+    let is_blocked = |entry: &Export| {
+        let target = find_target(exporter, &entry.target);
+        is_named(entry.last_error.as_ref())
+            && is_named(target.blocked.as_ref())
+            && target.blocked_by == Some(class)
+            && target.blocked_since.is_some()
+            && target.attempts > 0
+    };
+    let entry = until_entry(exporter, &entry.id, is_blocked).await;
     assert!(!entry.last_error.unwrap().contains("SECRET"));
-    let target = find_target(exporter, &entry.target);
-    assert!(target.blocked.as_deref().unwrap().contains(words), "{target:?}");
-    assert_eq!(target.blocked_by, Some(class), "{target:?}");
-    assert!(target.blocked_since.is_some() && target.attempts > 0, "{target:?}");
 }
 
 impl Plant {

@@ -67,22 +67,24 @@ async fn everything_arrives(server: Server, deliveries: u64) {
     let options = ExportOptions {
         history: 1_000_000,
         spool: 1 << 40,
-        timings: DeliveryTimings { idle_timeout: Duration::from_millis(500), ..quick() },
+        timings: DeliveryTimings { idle_timeout: Duration::from_secs(1), ..quick() },
         ..plant.options(targets)
     };
     let exporter = Exporter::open(plant.store.clone(), options).unwrap();
     let every: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
     let business_object = pump("Pump ü", &every);
     let running = run(&exporter);
-    let mut last = Vec::new();
+    let mut pushed = Vec::new();
     for number in 0..deliveries.div_ceil(TARGETS) {
         if number % 16 == 0 {
             let number = u32::try_from(number).unwrap();
             plant.pumps(number..number + 1, 1 + (number as usize * 37) % 3000);
         }
-        last = exporter.push(&business_object, ExportRequester::gateway()).unwrap().exports;
+        let push = exporter.push(&business_object, ExportRequester::gateway()).unwrap();
+        pushed.extend(push.exports);
     }
-    for entry in &last {
+    // The time limit is for each of them.
+    for entry in &pushed {
         until_delivered(&exporter, entry).await;
     }
     running.stop().await;
@@ -117,12 +119,16 @@ async fn late_file_arrives_once(server: Server) {
     let link = Link::to(&server.endpoint, move || {
         requests += 1;
         // The first request is the query, the second stores the file.
-        if requests == 2 { Fault::Late(1_200) } else { Fault::Pass }
+        if requests == 2 { Fault::Late(4_000) } else { Fault::Pass }
     })
     .await;
     let plant = Plant::with_pumps(0..3, 10);
     let options = ExportOptions {
-        timings: DeliveryTimings { idle_timeout: Duration::from_millis(300), ..quick() },
+        timings: DeliveryTimings {
+            idle_timeout: Duration::from_secs(2),
+            settle_time: Duration::from_secs(30),
+            ..quick()
+        },
         ..plant.options(server.at(&link.endpoint).target(&bucket))
     };
     let exporter = Exporter::open(plant.store.clone(), options).unwrap();

@@ -68,8 +68,10 @@ fn sigkill_at_any_moment_misses_no_change() {
     let mut server = TestProcess::start(dir.path(), &[DATA, URL]);
     let body = definition(&json!({ "exportOnChange": true, "debounce": "20ms" }));
     server.client.put("/api/v1/business-objects", &body).expect(201);
-    let mut level = 0;
-    for _ in 0..6 {
+    let (mut level, mut rounds) = (0, 0);
+    // On a slow machine the first rounds may end before any export.
+    while rounds < 6 || (rounds < 60 && exports(server.client).len() <= 6) {
+        rounds += 1;
         let client = server.client;
         let first = level;
         let load = std::thread::spawn(move || {
@@ -91,7 +93,7 @@ fn sigkill_at_any_moment_misses_no_change() {
             }
             unreachable!("the server was killed")
         });
-        std::thread::sleep(Duration::from_millis(rand::random_range(100..700)));
+        std::thread::sleep(Duration::from_millis(rand::random_range(100..600 + 100 * rounds)));
         server.kill();
         level = load.join().unwrap();
         server = TestProcess::start(dir.path(), &[DATA, URL]);
@@ -111,7 +113,7 @@ fn a_clock_that_jumps_by_a_year_neither_floods_nor_stops_a_schedule() {
     let Some(clock) = Clock::at(dir.path(), "+0") else { return };
     let server = clock.start(dir.path(), &[DATA, URL]);
     let client = server.client;
-    let body = definition(&json!({ "schedule": "*/2 * * * * *", "timezone": "Europe/Berlin" }));
+    let body = definition(&json!({ "schedule": "*/4 * * * * *", "timezone": "Europe/Berlin" }));
     client.put("/api/v1/business-objects", &body).expect(201);
     let tank = json!({ "data": [{ "uri": uri(1), "level": 1 }] }).to_string();
     client.post("/api/v1/business-objects/Tanks?mode=ADD", tank).expect(200);
@@ -124,13 +126,13 @@ fn a_clock_that_jumps_by_a_year_neither_floods_nor_stops_a_schedule() {
     let exports = exports(client);
     let mut dates: Vec<&str> = exports.iter().map(|export| export["key"].text()).collect();
     assert_eq!(&consume(&dir.path().join("data/buckets/tanks"), &exports), &shown(client));
-    // `Tanks/Tanks-20260301T120000Z-...`: runs are due at even seconds, and each jump causes one late run.
-    let is_odd = |export: &&Value| {
-        let second = export["key"].text()[26..27].parse::<u32>().unwrap();
-        export["clock"] != "behind" && !second.is_multiple_of(2)
+    // `Tanks/Tanks-20260301T120000Z-...`: runs are due every four seconds, and each jump causes one late run.
+    let is_late = |export: &&Value| {
+        let second = export["key"].text()[25..27].parse::<u32>().unwrap();
+        export["clock"] != "behind" && second % 4 >= 2
     };
-    let odd = exports.iter().filter(is_odd).count();
-    assert!(odd <= 4, "{dates:?}");
+    let late = exports.iter().filter(is_late).count();
+    assert!(late <= 4, "{dates:?}");
     for key in &mut dates {
         *key = &key[12..27];
     }
@@ -143,7 +145,7 @@ fn a_clock_that_jumps_by_a_year_neither_floods_nor_stops_a_schedule() {
     let runs = unmarked.len();
     unmarked.dedup();
     assert_eq!(unmarked.len(), runs, "two runs in one second");
-    assert!(exports.len() as u64 <= begun.elapsed().as_secs() / 2 + 8, "{}", exports.len());
+    assert!(exports.len() as u64 <= begun.elapsed().as_secs() / 4 + 8, "{}", exports.len());
     server.stop();
 }
 

@@ -77,10 +77,12 @@ fn curl_receives_events_and_the_loss_after_a_kill() {
 
     // Once the bucket's folder can be created, the export continues, and there is an event about the target.
     std::fs::remove_file(dir.path().join("data/buckets/plant-exports")).unwrap();
-    // The gateway expects that this takes somebody a while, so its own attempt comes later.
+    // The gateway expects that this takes somebody a while, so its own attempt comes later. On a slow machine it may
+    // have come first.
     let exports = server.client.read("/api/v1/exports");
     let retry = format!("/api/v1/exports/{}/retry", exports["items"][0]["id"].text());
-    server.client.post(&retry, "").expect(200);
+    let answer = server.client.post(&retry, "");
+    assert!(matches!(answer.status, 200 | 409), "{}", answer.json());
     let mut types = Vec::new();
     while !types.contains(&json!("penstock.target.changed")) {
         types.push(curl.next()["type"].clone());

@@ -59,7 +59,7 @@ fn a_window_that_closes_interrupts_an_upload_and_the_next_window_continues_it() 
     };
     let mut arguments = arguments(&account);
     arguments.push(format!("--service.export.window={}-{}", at(-10), at(5)));
-    arguments.push("--service.export.bandwidth=6MiB".to_owned());
+    arguments.push("--service.export.bandwidth=3MiB".to_owned());
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let server = clock.start(dir.path(), &arguments);
     let client = server.client;
@@ -98,7 +98,7 @@ fn a_window_that_closes_interrupts_an_upload_and_the_next_window_continues_it() 
     );
 
     clock.set("+0");
-    let mut last = String::new();
+    let mut last = before.clone();
     wait_for("the export is delivered in the next window", || {
         last = std::fs::read_to_string(&record_file).unwrap_or(std::mem::take(&mut last));
         client.read(&format!("/api/v1/exports/{id}"))["status"] == "delivered"

@@ -8,8 +8,6 @@ use std::io::Read as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// An open stream of events.
 pub(crate) struct EventStream {
     response: Response<Incoming>,
@@ -61,7 +59,7 @@ impl EventStream {
                 }
                 return Some(block);
             }
-            let frame = timeout(PATIENCE, self.response.frame()).await.unwrap()?.unwrap();
+            let frame = timeout(TEST_TIMEOUT, self.response.frame()).await.unwrap()?.unwrap();
             self.text.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap());
         }
     }
@@ -140,7 +138,8 @@ async fn a_compressed_stream_has_each_event_at_once() {
         server.ingest("ADD", &pump).await.expect(200);
         let mut packed = Vec::new();
         loop {
-            let frame = timeout(PATIENCE, stream.response.frame()).await.unwrap().unwrap().unwrap();
+            let frame =
+                timeout(TEST_TIMEOUT, stream.response.frame()).await.unwrap().unwrap().unwrap();
             packed.extend_from_slice(&frame.into_data().unwrap());
             // The stream has not ended, so only what is flushed can be read.
             let mut text = Vec::new();
@@ -161,11 +160,9 @@ async fn lost_events_are_reported_across_a_restart() {
     server.define().await;
     let mut listening = EventStream::start(&server, "/api/v1/events", &[]).await;
     let first = listening.block().await.unwrap().id;
-    for _ in 0..5 {
-        server.ingest("ADD", &json!([{"name": "one"}])).await.expect(200);
-    }
     let mut ids = Vec::new();
     for _ in 0..5 {
+        server.ingest("ADD", &json!([{"name": "one"}])).await.expect(200);
         ids.push(listening.event().await.id);
     }
     let path = "/api/v1/events?types=penstock.target.changed";

@@ -152,7 +152,10 @@ async fn parts_that_wait_too_long_leave_the_rest_of_the_page() {
         "cursor=urn%3Aa\">Retry</a>",
     ]);
     drop(held);
-    assert!(!plant.page(query).await.contains("This part is missing"));
+    until("every part is there", async || {
+        !plant.page(query).await.contains("This part is missing")
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,8 @@ async fn it_recovers_automatically_with_the_disk() {
     };
     server.ingest("ADD", &pump("before")).await.expect(200);
 
+    // Another commit, such as that of the key's last use, would take the fault.
+    tokio::task::block_in_place(|| server.gateway().auth.flush_deferred());
     let faults = Faults::inject_below(&server.dir().join("data/store"));
     // The frame is written. Its sync fails, and so do all later attempts.
     faults.fail_nth(2, Failure::Io, true);

@@ -64,7 +64,7 @@ async fn concurrent_pushes_are_bounded() {
     let end = Instant::now() + LONG;
     let mut next = Box::pin(push(&server));
     // Waiting pushes have no answer.
-    while timeout(Duration::from_millis(300), &mut next).await == Ok(503) {
+    while timeout(Duration::from_secs(3), &mut next).await == Ok(503) {
         assert!(Instant::now() < end, "no permit is free again");
         sleep(Duration::from_millis(20)).await;
         next = Box::pin(push(&server));

@@ -47,20 +47,24 @@ async fn a_push_a_dump_and_a_query_show_one_commit() {
         number
     });
 
-    let mut seen = BTreeSet::new();
-    let mut check = |what: &str, [first, last]: [Value; 2]| {
+    let check = |seen: &mut BTreeSet<String>, what: &str, [first, last]: [Value; 2]| {
         assert!(first.is_number(), "{what}: the objects are missing");
         assert_eq!(first, last, "{what}");
         seen.insert(first.to_string());
     };
-    for _ in 0..6 {
+    let mut seen = BTreeSet::new();
+    let mut rounds = 0;
+    let end = Instant::now() + TEST_TIMEOUT;
+    // If the disk is slow, several answers show the same commit.
+    while rounds < 6 || (seen.len() <= 6 && Instant::now() < end) {
+        rounds += 1;
         let query = "{ first: pumpConnection(first: 100) { nodes { uri flow } } \
                      last: pump(uri: \"https://plant.example/p/0600\") { uri flow } }";
         let answer = server.post("/graphql", &json!({"query": query})).await.expect(200);
         let data = &answer.json()["data"];
         let mut nodes = data["first"]["nodes"].list().to_vec();
         nodes.push(data["last"].clone());
-        check("GraphQL", read_pair(&nodes));
+        check(&mut seen, "GraphQL", read_pair(&nodes));
 
         let dump = server.control("GET", "/control/dump?format=nq", &[], "").await.expect(200);
         let dump = dump.text();
@@ -69,13 +73,13 @@ async fn a_push_a_dump_and_a_query_show_one_commit() {
             let (_, rest) = dump.split_once(&subject).unwrap();
             json!(rest.split('"').next().unwrap().parse::<u64>().unwrap())
         };
-        check("dump", [flow(0), flow(OBJECTS)]);
+        check(&mut seen, "dump", [flow(0), flow(OBJECTS)]);
 
         let path = "/api/v1/business-objects/Pump/push";
         let pushed = server.post_empty(path).await.expect(202).json();
         let id = pushed["exports"][0]["id"].text();
         let content = server.read(&format!("/api/v1/exports/{id}/content")).await;
-        check("push", read_pair(content["data"].list()));
+        check(&mut seen, "push", read_pair(content["data"].list()));
     }
     is_over.store(true, Ordering::Relaxed);
     let written = writer.await.unwrap();

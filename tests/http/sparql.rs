@@ -478,7 +478,7 @@ async fn a_client_that_reads_nothing_is_disconnected_at_the_limit() {
         many.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    let ended = timeout(Duration::from_secs(30), async {
+    let ended = timeout(TEST_TIMEOUT, async {
         // The other end refuses what is sent to it once it is closed.
         while stream.write_all(b"x").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -11,7 +11,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Number of kills; the environment variable `PENSTOCK_CRASH_ROUNDS` overrides it.
@@ -106,8 +106,8 @@ fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS] {
         .spawn()
         .unwrap();
     let stdout = BufReader::new(child.stdout.take().unwrap());
-    let begun = Arc::new(AtomicBool::new(false));
-    let has_begun = begun.clone();
+    let commits = Arc::new(AtomicU64::new(0));
+    let counted = commits.clone();
     let lines = std::thread::spawn(move || {
         let mut acknowledged = [0; THREADS];
         for line in stdout.lines().map_while(Result::ok) {
@@ -116,14 +116,14 @@ fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS] {
             let Some((thread, n)) = said.split_once(' ') else { continue };
             if let (Ok(thread), Ok(n)) = (thread.parse::<usize>(), n.parse()) {
                 acknowledged[thread] = n;
-                has_begun.store(true, Ordering::SeqCst);
+                counted.fetch_add(1, Ordering::SeqCst);
             }
         }
         acknowledged
     });
-    // Some are killed while they open; the others reach a commit, even on a slow machine.
-    let most = Instant::now() + Duration::from_secs(20);
-    while !round.is_multiple_of(4) && !begun.load(Ordering::SeqCst) && Instant::now() < most {
+    // Some are killed while they open; the others reach some commits, even on a slow machine.
+    let most = Instant::now() + Duration::from_mins(2);
+    while !round.is_multiple_of(4) && commits.load(Ordering::SeqCst) < 3 && Instant::now() < most {
         std::thread::sleep(Duration::from_millis(2));
     }
     let pause = RandomState::new().hash_one(round) % 160;

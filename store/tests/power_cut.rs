@@ -14,16 +14,18 @@ mod model;
 use model::{Model, iri, quad, text};
 use oxrdf::Quad;
 use penstock_store::{Error, Format, Options, Read, Store};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 const CUTS: u64 = 32;
 /// Cuts after which the process is restarted on an empty file system.
 const CUTS_OF_A_RUN: u64 = 8;
+/// The number of commits before each cut, at least.
+const COMMITS_OF_A_CUT: u64 = 13;
+/// How long a process may need for these commits, or to stop.
+const LIMIT: Duration = Duration::from_mins(2);
 /// The number of commits in each store of [`raising_child`].
 const COMMITS_OF_A_STORE: u64 = 4;
 /// In the commits that require a newer format.
@@ -140,7 +142,7 @@ impl<'a> Mounted<'a> {
 
 impl Drop for Mounted<'_> {
     fn drop(&mut self) {
-        for _ in 0..50 {
+        for _ in 0..600 {
             if run("umount", &[self.0.to_str().unwrap()]).is_ok() {
                 return;
             }
@@ -149,31 +151,57 @@ impl Drop for Mounted<'_> {
     }
 }
 
-/// A process that commits, and the commits that it has acknowledged.
+/// A process that commits, and the file with the commits that it has acknowledged.
 struct Writing {
     child: Child,
-    acknowledged: Arc<AtomicU64>,
+    output: PathBuf,
 }
 
 impl Writing {
-    fn start(child: &str, dir: &Path) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+    fn start(child: &str, dir: &Path, output: PathBuf) -> Self {
+        let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", child, "--nocapture", "--test-threads=1"])
             .env(DIR, dir)
-            .stdout(Stdio::piped())
+            .stdout(std::fs::File::create(&output).unwrap())
             .spawn()
             .unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let acknowledged = Arc::new(AtomicU64::new(0));
-        let last_done = acknowledged.clone();
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                if let Some((_, n)) = line.split_once("done ") {
-                    last_done.store(n.parse().unwrap(), Ordering::SeqCst);
-                }
-            }
-        });
-        Self { child, acknowledged }
+        Self { child, output }
+    }
+
+    /// Returns the number of commits that the process has acknowledged.
+    fn acknowledged(&self) -> u64 {
+        let output = std::fs::read_to_string(&self.output).unwrap();
+        // The last line may lack its end.
+        let lines = output.rsplit_once('\n').map_or("", |(lines, _)| lines);
+        let last = lines.lines().rev().find_map(|line| line.split_once("done "));
+        last.map_or(0, |(_, n)| n.parse().unwrap())
+    }
+
+    /// Waits until the process has acknowledged this many commits, or until the limit.
+    fn wait_for(&self, commits: u64) {
+        let end = Instant::now() + LIMIT;
+        while self.acknowledged() < commits && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Stops every thread of the process. One that is in a system call ends that first.
+    fn stop(&self) {
+        self.signal("STOP");
+        let end = Instant::now() + LIMIT;
+        while !self.is_stopped() {
+            assert!(Instant::now() < end, "the process does not stop");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        // The state of a thread is after its name, which is in parentheses (proc(5)).
+        threads.flatten().all(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T'))
+        })
     }
 
     fn signal(&self, name: &str) {
@@ -242,16 +270,16 @@ fn cuts(work: &Path, child: &str, check: impl Fn(&Path, u64)) -> Result<u64, Str
         let lazy = "lazy_itable_init=0,lazy_journal_init=0";
         run("mkfs.ext4", &["-q", "-F", "-E", lazy, "-J", "size=4", image.to_str().unwrap()])?;
         let mounted = Mounted::new(&image, &live)?;
-        let writing = Writing::start(child, &live.join("store"));
+        let output = work.join(format!("output-{round}"));
+        let writing = Writing::start(child, &live.join("store"), output);
         for cut_number in 0..CUTS_OF_A_RUN {
+            writing.wait_for((cut_number + 1) * COMMITS_OF_A_CUT);
             let pause = 60 + (round * CUTS_OF_A_RUN + cut_number) * 71 % 397;
             std::thread::sleep(Duration::from_millis(pause));
             // The copy must contain what was acknowledged before it begins. The process is stopped meanwhile;
             // otherwise the copy could have later writes without earlier ones.
-            writing.signal("STOP");
-            // The last line of the process is still in the pipe.
-            std::thread::sleep(Duration::from_millis(10));
-            let acknowledged = writing.acknowledged.load(Ordering::SeqCst);
+            writing.stop();
+            let acknowledged = writing.acknowledged();
             // Each copy needs its own name. If another mount namespace was created meanwhile, the previous
             // copy is still mounted there, and a file with the same name would be mistaken for it.
             let copy = work.join(format!("cut-{round}-{cut_number}.img"));
@@ -267,7 +295,7 @@ fn cuts(work: &Path, child: &str, check: impl Fn(&Path, u64)) -> Result<u64, Str
             drop(mounted);
             std::fs::remove_file(&copy).unwrap();
         }
-        assert!(writing.acknowledged.load(Ordering::SeqCst) > 100, "too few commits for this test");
+        assert!(writing.acknowledged() > 100, "too few commits for this test");
         drop(writing);
         drop(mounted);
     }

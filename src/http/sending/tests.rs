@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-const SHORT: Duration = Duration::from_secs(1);
+const SHORT: Duration = Duration::from_secs(3);
 const LONG: usize = 1 << 20;
 
 #[handler]

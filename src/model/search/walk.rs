@@ -224,7 +224,7 @@ fields:
         fixture.send(Mode::Add, &objects.join(",")).unwrap();
         let shape = &fixture.business_object.mapping.root;
         let order = Order::by_field(shape, "uri", true).unwrap();
-        let time = Duration::from_secs(1);
+        let time = Duration::from_secs(3);
         let mut found = 0;
         for_each_selected(
             &fixture.store.snapshot().unwrap(),

@@ -1,7 +1,7 @@
 //! The broker and the connection fail, and nothing is lost.
 use super::broker::Broker;
-use super::fixture::{FakeStore, Running, Setup, unavailable};
-use super::proxy::{OldBroker, Plan, Proxy, split_packets};
+use super::fixture::{FakeStore, Running, Setup, TIMEOUT, unavailable};
+use super::proxy::{OldBroker, Plan, Proxy, Recorded, split_packets};
 use super::publisher::Publisher;
 use jiff::Timestamp;
 use std::collections::HashSet;
@@ -42,6 +42,20 @@ fn packet_ids(bytes: &[u8], packet_type: u8) -> Vec<u16> {
             u16::from_be_bytes([body[at], body[at + 1]])
         })
         .collect()
+}
+
+/// Returns what has passed through the last connection, which the gateway has closed. The proxy may still read it.
+async fn until_disconnected(proxy: &Proxy) -> Recorded {
+    let begun = Instant::now();
+    loop {
+        let recorded = proxy.recorded().pop().unwrap();
+        let last = split_packets(&recorded.from_client).last().map(|(first, _)| first >> 4);
+        if last == Some(DISCONNECT) {
+            return recorded;
+        }
+        assert!(begun.elapsed() < TIMEOUT, "no DISCONNECT was sent");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,7 +175,7 @@ async fn nothing_is_acknowledged_before_it_is_stored_and_the_order_is_that_of_re
     let all_acknowledged = |state: &super::fixture::FakeState| state.connection.acknowledged == 500;
     store.wait_until("all are acknowledged", all_acknowledged).await;
     running.stop().await;
-    let after = proxy.recorded().pop().unwrap();
+    let after = until_disconnected(&proxy).await;
     assert_eq!(packet_ids(&after.from_client, PUBACK), received);
     assert_eq!(store.payloads(), (0..500).map(|n| format!("{n:06}")).collect::<Vec<_>>());
     store.with(|state| {
@@ -184,7 +198,7 @@ async fn the_stored_part_of_a_batch_is_acknowledged_and_only_the_rest_is_stored_
     running.stop().await;
     assert_eq!(store.payloads(), (0..20).map(|n| format!("{n:06}")).collect::<Vec<_>>());
     assert!(store.with(|state| state.batches.iter().all(|batch| *batch <= 3)));
-    let recorded = proxy.recorded().pop().unwrap();
+    let recorded = until_disconnected(&proxy).await;
     let received = packet_ids(&recorded.from_broker, PUBLISH);
     assert_eq!(packet_ids(&recorded.from_client, PUBACK), received);
 }
@@ -204,16 +218,7 @@ async fn a_stop_acknowledges_the_running_batch_and_closes_the_connection_in_orde
     stopped.await;
     assert_eq!(store.payloads(), ["running"]);
     assert_eq!(store.with(|state| state.connection.connected_since), None);
-    // The proxy may still read what was sent.
-    let begun = Instant::now();
-    let sent = loop {
-        let sent = proxy.recorded().pop().unwrap().from_client;
-        if split_packets(&sent).last().map(|(first, _)| first >> 4) == Some(DISCONNECT) {
-            break sent;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(20), "no DISCONNECT was sent");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    };
+    let sent = until_disconnected(&proxy).await.from_client;
     assert_eq!(packet_ids(&sent, PUBACK).len(), 1);
     // Only the gathered message comes again.
     let running = setup.run(&store);

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// The time in which anything that a test waits for must happen, also on a loaded machine.
-const TIMEOUT: Duration = Duration::from_mins(2);
+pub(super) const TIMEOUT: Duration = Duration::from_mins(2);
 /// The Business Object of all sessions.
 const BUSINESS_OBJECT: &str = "Pumps";
 

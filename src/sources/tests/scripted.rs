@@ -57,7 +57,10 @@ impl ScriptedBroker {
         let broker = Self::start(script).await;
         let store = Arc::new(FakeStore::default());
         let mut setup = Setup::new(broker.port, &["plant/#"]);
-        setup.subscribe_timeout = Duration::from_secs(1);
+        // Only a script without another packet waits for it.
+        if script.last().is_some_and(|packet| packet.is_empty()) {
+            setup.subscribe_timeout = Duration::from_secs(1);
+        }
         let running = setup.run(&store);
         store.wait_until("the connection ends", |state| !state.causes.is_empty()).await;
         running.stop().await;

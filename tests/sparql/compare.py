@@ -209,7 +209,9 @@ def main():
     print(f"seed {options.seed}: {options.queries} queries, {options.updates} updates", flush=True)
     tally = Tally(options.verbose)
     started = time.monotonic()
-    server = open_server(options.binary) if options.binary else None
+    # A loaded machine may need longer than the default limit.
+    settings = {"service.limits.sparql.time": "2m"}
+    server = open_server(options.binary, settings) if options.binary else None
     try:
         compare_queries(options, tally, Endpoint(server) if server else None)
         if server and options.only is None:

@@ -114,7 +114,8 @@ def lose_data(store, link, deck):
     deck.is_busy = True
     wait_until("no request is under way", lambda: not link.pending)
     if graphs := list_graphs(store):
-        answer = store.update(" ;\n".join(f"DROP SILENT GRAPH <{graph}>" for graph in graphs), method="form")
+        drops = " ;\n".join(f"DROP SILENT GRAPH <{graph}>" for graph in graphs)
+        answer = store.update(drops, method="form", timeout=300)
         assert answer.status < 300 and not list_graphs(store), answer
     deck.is_busy = False
 
@@ -348,9 +349,9 @@ def run(binary, name, protocol, seed, rounds):
             for number in range(rounds):
                 act(gateway, store, link, operator, rng, number)
                 if number % 10 == 9 and number < rounds - 1 and protocol == "update":
-                    check_without_faults(gateway, store, deck, operator, rng, f"in round {number}")
+                    check_without_faults(gateway, store, link, operator, rng, f"in round {number}")
             wait_until("each fault occurs", lambda: act_until_dealt(gateway, deck, rng))
-            check_without_faults(gateway, store, deck, operator, rng, "after the faults")
+            check_without_faults(gateway, store, link, operator, rng, "after the faults")
             deck.is_open = False
             uris = [{"uri": pump["uri"]} for pump in gateway.view("Pumps")]
             for start in range(0, len(uris), 500):
@@ -391,12 +392,14 @@ def act_until_dealt(gateway, deck, rng):
     return False
 
 
-def check_without_faults(gateway, store, deck, operator, rng, when):
+def check_without_faults(gateway, store, link, operator, rng, when):
     """Compares after a change that was delivered without a fault. A store that lost data shows so only then."""
+    deck = operator.deck
     deck.is_open = False
     operator.retry_all()
-    # A late request arrives within two seconds.
+    # A late request is sent within two seconds.
     time.sleep(1.6)
+    wait_until("no request is under way", lambda: not link.pending)
     for number in range(5):
         # An export drops what earlier ones have staged. One that is retried leaves its own staging graphs to the next.
         pump = make_pump(rng, 0) | {"bearings": [], "maker": f"https://makers.example/{when}/{number}".replace(" ", "-")}

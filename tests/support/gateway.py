@@ -114,7 +114,7 @@ class Server:
     def __exit__(self, *_):
         self.stop()
 
-    def request(self, method, path, body=None, headers=None, timeout=60):
+    def request(self, method, path, body=None, headers=None, timeout=120):
         """Sends a request. An answer that breaks off is a `CutOff`."""
         connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=timeout)
         body_parts = []
@@ -135,7 +135,7 @@ class Server:
         finally:
             connection.close()
 
-    def query(self, text, accept="application/sparql-results+json", parameters=(), method="POST", timeout=60):
+    def query(self, text, accept="application/sparql-results+json", parameters=(), method="POST", timeout=120):
         """Sends a query in one of the ways of the protocol: GET, POST of a form, or `direct` POST of the query."""
         headers = {"Accept": accept}
         path = self.paths["query"]
@@ -148,7 +148,7 @@ class Server:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
         return self.request("POST", path, urlencode([("query", text), *parameters]), headers, timeout)
 
-    def update(self, text, parameters=(), method="direct", timeout=60):
+    def update(self, text, parameters=(), method="direct", timeout=120):
         path = self.paths["update"]
         if method == "direct":
             path += "?" + urlencode(parameters) if parameters else ""

@@ -15,7 +15,8 @@ class Link:
         self.upstream, self.choose = upstream, choose
         self.seen = {}
         self.sizes = []
-        # The number of requests that the server has not answered yet, late ones included.
+        # The number of requests that are under way, late ones included. One counts before its fault is chosen, so that
+        # a choice made now holds for every request that does not count yet.
         self.pending = 0
         self.lock = threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -48,9 +49,15 @@ class Link:
         if not head:
             return False
         self.sizes.append(len(body))
+        self._count(1)
+        try:
+            return self._forward(client, _close_connection(head) + body)
+        finally:
+            self._count(-1)
+
+    def _forward(self, client, request):
         fault = self.choose()
         self.seen[fault] = self.seen.get(fault, 0) + 1
-        request = _close_connection(head) + body
         if fault == "reset":
             return _reset(client)
         if fault == "busy":
@@ -62,7 +69,7 @@ class Link:
             return _reset(client)
         if fault == "slow":
             time.sleep(0.3)
-        answer = self._ask(request)
+        answer = self._send(request)
         if fault == "late twice":
             # The same request arrives again, while the gateway continues.
             for delay in (0.4, 1.5):
@@ -79,13 +86,6 @@ class Link:
     def _count(self, change):
         with self.lock:
             self.pending += change
-
-    def _ask(self, request):
-        self._count(1)
-        try:
-            return self._send(request)
-        finally:
-            self._count(-1)
 
     def _send(self, request):
         with socket.create_connection(self.upstream, 60) as server:

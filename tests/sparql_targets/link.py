@@ -19,6 +19,10 @@ class Link:
         # a choice made now holds for every request that does not count yet.
         self.pending = 0
         self.lock = threading.Lock()
+        # Held by a late request. Only one that the server is working on already runs at the same time: in a store without
+        # conflict detection, a late request that lasts as long as several others leaves a staging graph that is not
+        # registered any more.
+        self.late = threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -69,6 +73,8 @@ class Link:
             return _reset(client)
         if fault == "slow":
             time.sleep(0.3)
+        with self.late:
+            pass
         answer = self._send(request)
         if fault == "late twice":
             # The same request arrives again, while the gateway continues.
@@ -100,7 +106,8 @@ class Link:
 
     def _ask_late(self, request):
         try:
-            self._send(request)
+            with self.late:
+                self._send(request)
         except OSError:
             pass
         finally:

@@ -1,6 +1,7 @@
 //! The objects of a request after the check against the mapping, ready to be written.
 use crate::mapping::{Property, Shape};
 use oxrdf::{NamedNode, Term};
+use penstock_store::FastSet;
 use std::collections::HashSet;
 
 /// One object of the request, top-level or nested.
@@ -27,8 +28,8 @@ pub(super) struct GivenField<'m> {
 /// The part of a field that a MERGE replaces. The other stored values stay.
 #[derive(Debug)]
 pub(super) enum Partial<'m> {
-    /// The texts of a language map in these languages.
-    Languages(Vec<String>),
+    /// The texts of a language map in these languages, in lower case.
+    Languages(FastSet<String>),
     /// The members that it removes from a map.
     Members(RemovedMembers<'m>),
 }
@@ -74,11 +75,10 @@ impl<'m> GivenField<'m> {
         match (self.partial.as_deref(), stored) {
             (None, _) => false,
             (Some(Partial::Members(removed)), Term::NamedNode(uri)) => !removed.uris.contains(uri),
-            (Some(Partial::Languages(languages)), Term::Literal(literal)) => {
-                let is_given = |tag| languages.iter().any(|one| one.eq_ignore_ascii_case(tag));
-                !literal.language().is_some_and(is_given)
+            (Some(Partial::Languages(languages)), stored) => {
+                find_language(stored).is_none_or(|language| !languages.contains(&language))
             }
-            (Some(_), _) => true,
+            (Some(Partial::Members(_)), _) => true,
         }
     }
 
@@ -89,6 +89,12 @@ impl<'m> GivenField<'m> {
             GivenValue::Object(object) => !object.only_removes(),
         })
     }
+}
+
+/// Returns the language of a text in lower case, because tags are equal whatever their case. Other terms have none.
+pub(super) fn find_language(term: &Term) -> Option<String> {
+    let Term::Literal(literal) = term else { return None };
+    literal.language().map(str::to_ascii_lowercase)
 }
 
 impl<'m> GivenObject<'m> {

@@ -4,7 +4,7 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{Json, join_pointer};
 use penstock_model::ingest::{LockReason, LockedFields};
 use penstock_model::mapping::{Entry, Level, Property, Shape, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The member with the URI of an object.
 pub const URI: &str = "uri";
@@ -247,11 +247,12 @@ fn describe_texts(before: Option<&Json>, after: &Json) -> Json {
     let (Some(Json::Object(old)), Json::Object(new)) = (before, after) else {
         return after.clone();
     };
-    let is_removed = |tag: &str| !new.iter().any(|(other, _)| other.eq_ignore_ascii_case(tag));
-    let removed = old.iter().filter(|(tag, _)| is_removed(tag));
+    let kept: HashSet<String> = new.iter().map(|(tag, _)| tag.to_ascii_lowercase()).collect();
+    let removed = old.iter().filter(|(tag, _)| !kept.contains(&tag.to_ascii_lowercase()));
     let removed = removed.map(|(tag, _)| (tag.clone(), Json::Null));
-    let changed = new.iter().filter(|text| !old.contains(text)).cloned();
-    Json::Object(changed.chain(removed).collect())
+    let shown = before.map(index_members).unwrap_or_default();
+    let changed = new.iter().filter(|(tag, text)| shown.get(tag.as_str()) != Some(&text));
+    Json::Object(changed.cloned().chain(removed).collect())
 }
 
 pub(super) fn index_members(value: &Json) -> HashMap<&str, &Json> {
@@ -394,6 +395,8 @@ fields:
         assert_eq!(patch(both, both), None);
         let changed = patch(both, r#","name":{"de":"Pumpen","fr":"Pompe"}"#);
         assert_eq!(changed, sent(r#""name":{"de":"Pumpen","fr":"Pompe","en":null}"#));
+        let in_capitals = patch(both, r#","name":{"DE":"Pumpe","en":"Pump"}"#);
+        assert_eq!(in_capitals, sent(r#""name":{"DE":"Pumpe"}"#));
         assert_eq!(patch(both, ""), sent(r#""name":null"#));
         assert_eq!(patch("", r#","name":{}"#), None);
         assert_eq!(patch("", r#","state":[]"#), sent(r#""state":[]"#));

@@ -1,9 +1,10 @@
 //! Converts language maps: JSON objects whose names are language tags.
 use super::{Converter, GivenValue, describe_mismatch, format_value, quote_excerpt};
-use crate::mapping::{LanguageMap, Property, Shape, format_language_tag};
+use crate::mapping::{Field, LanguageMap, Property, Shape, format_language_tag};
 use oxrdf::{Literal, Term};
 use penstock_base::json::Json;
 use penstock_rdf::MAX_IRI_BYTES;
+use penstock_store::{FastMap, FastSet};
 use std::collections::HashSet;
 
 impl Converter<'_> {
@@ -105,12 +106,18 @@ impl Converter<'_> {
         let (Some(_), Json::Object(members)) = (property.value.language_map(), json) else {
             return;
         };
+        let others = shape.iter_properties();
+        let others = others.filter(|(_, _, other)| other.predicate == property.predicate);
+        let owners: FastMap<String, &Field> = others
+            .filter_map(|(_, field, other)| {
+                Some((other.value.language()?.to_ascii_lowercase(), field))
+            })
+            .collect();
+        if owners.is_empty() {
+            return;
+        }
         for (tag, _) in members {
-            let owner = shape.iter_properties().find(|(_, _, other)| {
-                other.predicate == property.predicate
-                    && other.value.language().is_some_and(|own| own.eq_ignore_ascii_case(tag))
-            });
-            if let Some((_, owner, _)) = owner {
+            if let Some(owner) = owners.get(&tag.to_ascii_lowercase()) {
                 let (tag_text, owner) = (quote_excerpt(tag), quote_excerpt(&owner.name));
                 let message = format!(
                     "{tag_text} is the language of the field {owner}, which has the same property; send the text there"
@@ -120,12 +127,17 @@ impl Converter<'_> {
         }
     }
 
-    /// Returns the languages that a MERGE gives of a language map; `None` for other fields and modes.
-    pub(super) fn list_languages(&self, property: &Property, json: &Json) -> Option<Vec<String>> {
+    /// Returns the languages that a MERGE gives of a language map, in lower case; `None` for other fields and modes.
+    pub(super) fn list_languages(
+        &self,
+        property: &Property,
+        json: &Json,
+    ) -> Option<FastSet<String>> {
         let (Some(_), Json::Object(members)) = (property.value.language_map(), json) else {
             return None;
         };
-        self.null_clears.then(|| members.iter().map(|(tag, _)| tag.clone()).collect())
+        let languages = members.iter().map(|(tag, _)| tag.to_ascii_lowercase());
+        self.null_clears.then(|| languages.collect())
     }
 }
 

@@ -88,6 +88,29 @@ fn each_language_counts_as_a_field() {
 }
 
 #[test]
+fn languages_are_equal_whatever_their_case() {
+    let fixture = fixture();
+    send(&fixture, Mode::Add, r#""name":{"en":"Pump","de":"Pumpe"}"#).unwrap();
+    let spanish = Literal::new_language_tagged_literal_unchecked("Bomba", "ES");
+    insert_quad(&fixture.store, "urn:p", "urn:name", spanish, "http://x/Pump/");
+    for (given, stored) in [
+        (r#""name":{"it":"Pompa","DE":"Rad","EN":"Fan"}"#, r#"has "Pumpe", not "Rad""#),
+        (r#""name":{"en":"Pump","eS":"Rueda"}"#, r#"has "Bomba", not "Rueda""#),
+    ] {
+        let error = send(&fixture, Mode::Add, given).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Conflict);
+        let found = error.findings[0].to_string();
+        assert!(found.starts_with("/data/0/name: ") && found.contains(stored), "{found}");
+    }
+    let refused = refusal(&fixture, Mode::Merge, r#""name":{"de":null,"FR":"Pompe"}"#);
+    assert!(refused.starts_with("/data/0/name/FR: "), "{refused}");
+    let refused = refusal(&fixture, Mode::Merge, r#""name":{"it":null,"de":"x","De":"y"}"#);
+    assert!(refused.starts_with("/data/0/name/De: "), "{refused}");
+    send(&fixture, Mode::Merge, r#""name":{"dE":null,"es":"Rueda"}"#).unwrap();
+    assert_eq!(view(&fixture), r#""name":{"en":"Pump","es":"Rueda"}}"#);
+}
+
+#[test]
 fn a_required_map_keeps_a_text() {
     let config = "type: object\npath: Pump:.\nfields:\n  name: {type: languageMap, path: <urn:name>, required: true}\n";
     let fixture = Fixture::new(compile(config).unwrap().root);

@@ -1,10 +1,11 @@
 //! Compares the values of a field with the stored ones.
-use crate::ingest::node::GivenField;
+use crate::ingest::node::{GivenField, find_language};
 use crate::list::is_list_node;
 use crate::mapping::Property;
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, Quad, Term, TermRef};
 use penstock_base::json;
+use penstock_store::{FastMap, FastSet};
 use std::collections::HashSet;
 
 /// Returns whether a stored term is a value. The empty list is none.
@@ -44,25 +45,26 @@ pub(super) fn find_conflict<'t>(
     current: &[&'t Quad],
     wanted: &'t [Term],
 ) -> Option<(&'t Term, &'t Term)> {
-    let map = property.value.language_map();
-    if map.map_or(property.is_array, |map| map.has_arrays) {
+    let stored = || current.iter().copied().map(|quad| &quad.object);
+    let Some(map) = property.value.language_map() else {
+        let first = stored().next().filter(|_| !property.is_array)?;
+        let other = wanted.iter().find(|term| stored().all(|one| one != *term))?;
+        return Some((first, other));
+    };
+    if map.has_arrays {
         return None;
     }
+    let mut first_texts: FastMap<String, &Term> = FastMap::default();
+    for term in stored() {
+        if let Some(language) = find_language(term) {
+            first_texts.entry(language).or_insert(term);
+        }
+    }
+    let terms: FastSet<&Term> = stored().collect();
     wanted.iter().find_map(|term| {
-        let stored = current.iter().copied().map(|quad| &quad.object);
-        let mut stored = stored.filter(|stored| map.is_none() || has_same_language(stored, term));
-        let first = stored.next()?;
-        let is_stored = first == term || stored.any(|stored| stored == term);
-        (!is_stored).then_some((first, term))
+        let first = first_texts.get(&find_language(term)?)?;
+        (!terms.contains(term)).then_some((*first, term))
     })
-}
-
-fn has_same_language(one: &Term, other: &Term) -> bool {
-    let [one, other] = [one, other].map(|term| match term {
-        Term::Literal(literal) => literal.language(),
-        _ => None,
-    });
-    one.zip(other).is_some_and(|(one, other)| one.eq_ignore_ascii_case(other))
 }
 
 /// Returns the object that a single nested object without a URI refers to: the one that its parent links to.

@@ -4,6 +4,7 @@ use super::literal::{describe_mismatch, to_iri, to_term};
 use crate::mapping::{CodeList, Codes, Form, Value, code_text, expand_code};
 use oxrdf::Term;
 use penstock_base::json::Json;
+use penstock_store::FastSet;
 
 /// The maximum number of codes that an error names.
 const MAX_NAMED_CODES: usize = 20;
@@ -43,16 +44,19 @@ pub(super) fn to_coded_term(codes: &Codes, value: &Value, json: Json) -> Result<
     }
 }
 
-/// Returns the message for the first of these values that is neither listed nor stored already.
-pub(super) fn find_unlisted(
+/// Returns the message for the first of these values that is neither listed nor among those in `stored`.
+pub(super) fn find_unlisted<'t>(
     codes: &Codes,
     value: &Value,
     terms: &[Term],
-    is_stored: impl Fn(&Term) -> bool,
+    stored: impl IntoIterator<Item = &'t Term>,
 ) -> Option<String> {
     let list = codes.list()?;
     let is_listed = |term: &&Term| list.find_code(value, term.as_ref()).is_some();
-    let unlisted = terms.iter().find(|term| !is_listed(term) && !is_stored(term))?;
+    let mut unlisted = terms.iter().filter(|term| !is_listed(term)).peekable();
+    unlisted.peek()?;
+    let stored: FastSet<&Term> = stored.into_iter().collect();
+    let unlisted = unlisted.find(|term| !stored.contains(term))?;
     let json = match unlisted {
         Term::Literal(literal) if value.kind().form == Form::Number => {
             Json::Number(literal.value().to_owned())
@@ -184,6 +188,20 @@ fields:
         }
         let other = r#"{"uri":"urn:q","valve":"jammed"}"#;
         assert!(errors(&fixture, Mode::Add, other)[0].contains("is not a code of the field"));
+    }
+
+    #[test]
+    fn of_several_values_without_a_code_only_stored_ones_are_accepted() {
+        let fixture = fixture();
+        for mark in ["x", "y"] {
+            insert_quad(&fixture.store, "urn:p", "urn:mark", Literal::from(mark), "http://x/Pump/");
+        }
+        for mode in [Mode::Add, Mode::Merge, Mode::Update, Mode::Replace] {
+            fixture.send(mode, r#"{"uri":"urn:p","marks":["y","a","x"]}"#).unwrap();
+            assert_eq!(fixture.view("urn:p"), r#"{"uri":"urn:p","marks":["a","x","y"]}"#);
+            let found = errors(&fixture, mode, r#"{"uri":"urn:p","marks":["y","z","w"]}"#);
+            assert!(found.len() == 1 && found[0].contains("\"z\" is not a code"), "{found:?}");
+        }
     }
 
     #[test]

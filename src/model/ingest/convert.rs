@@ -502,7 +502,7 @@ fn find_refused(property: &Property, pointer: &str, values: &[GivenValue<'_>]) -
         }
     }
     let codes = property.codes.as_ref();
-    let unlisted = codes.and_then(|codes| find_unlisted(codes, &property.value, &terms, |_| false));
+    let unlisted = codes.and_then(|codes| find_unlisted(codes, &property.value, &terms, []));
     unlisted
         .map(|message| Finding::at_pointer(pointer, message))
         .or_else(|| objects.into_iter().find_map(find_refused_field))

@@ -392,8 +392,8 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             return Ok(false);
         }
         if let Some(codes) = &property.codes {
-            let is_stored = |term: &Term| current.iter().any(|quad| quad.object == *term);
-            if let Some(message) = find_unlisted(codes, &property.value, &wanted, is_stored) {
+            let stored = current.iter().map(|quad| &quad.object);
+            if let Some(message) = find_unlisted(codes, &property.value, &wanted, stored) {
                 self.findings.add_invalid(&field.pointer_in(target.pointer), message);
                 return Ok(false);
             }

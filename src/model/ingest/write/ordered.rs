@@ -37,9 +37,8 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             return Ok(false);
         }
         if let Some(codes) = &property.codes {
-            let is_stored =
-                |term: &Term| stored.iter().flat_map(List::values).any(|stored| stored == term);
-            if let Some(message) = find_unlisted(codes, &property.value, &wanted, is_stored) {
+            let stored = stored.iter().flat_map(List::values);
+            if let Some(message) = find_unlisted(codes, &property.value, &wanted, stored) {
                 self.findings.add_invalid(&field.pointer_in(target.pointer), message);
                 return Ok(false);
             }

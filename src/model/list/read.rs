@@ -23,11 +23,20 @@ impl List {
         read: &impl Read,
         head: NamedNode,
     ) -> Result<Result<Self, &'static str>, Error> {
+        Self::read_beginning(read, head, usize::MAX)
+    }
+
+    /// As [`Self::read`], but at most this many nodes. What follows them is not looked at.
+    pub(crate) fn read_beginning(
+        read: &impl Read,
+        head: NamedNode,
+        max_nodes: usize,
+    ) -> Result<Result<Self, &'static str>, Error> {
         let mut list = Self::default();
         let mut seen = HashSet::new();
         let mut foreign_nodes = 0;
         let mut node = head;
-        while node != rdf::NIL {
+        while node != rdf::NIL && list.nodes.len() < max_nodes {
             if !seen.insert(node.clone()) {
                 return Ok(Err("a cyclic list"));
             }

@@ -445,6 +445,22 @@ fn add_of_an_array_with_other_elements_is_a_conflict() {
 }
 
 #[test]
+fn the_work_of_add_grows_only_with_the_given_array() {
+    let count_steps = |count: usize, marks: &str| {
+        let fixture = fixture();
+        let stored = vec![r#""a""#; count].join(",");
+        send(&fixture, Mode::Add, &format!(r#""marks":[{stored}]"#)).unwrap();
+        let before = fixture.store.step_count();
+        let sent = send(&fixture, Mode::Add, &format!(r#""marks":[{marks}]"#));
+        assert_eq!(sent.is_ok(), marks.is_empty());
+        fixture.store.step_count() - before
+    };
+    for marks in ["", r#""a","a""#] {
+        assert!(count_steps(1_600, marks) < 2 * count_steps(100, marks), "{marks}");
+    }
+}
+
+#[test]
 fn a_field_that_is_not_ordered_leaves_out_the_link_to_a_list() {
     let mapping = "
 type: object

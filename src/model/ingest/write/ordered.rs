@@ -26,8 +26,18 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         children: &mut Vec<(GivenObject<'m>, ObjectName)>,
     ) -> Result<bool, GatewayError> {
         let adds = self.adds();
-        let reads_stored = adds || property.codes.is_some() || property.value.shape().is_some();
-        let stored = if reads_stored { self.read_stored_lists(current)? } else { Vec::new() };
+        if adds && values.is_empty() {
+            return Ok(false);
+        }
+        let reads_all = property.codes.is_some() || !adds && property.value.shape().is_some();
+        let stored = if reads_all {
+            self.read_stored_lists(current, usize::MAX)?
+        } else if adds {
+            // A list with one node more than the array has elements is another one.
+            self.read_stored_lists(current, values.len() + 1)?
+        } else {
+            Vec::new()
+        };
         let first_child = children.len();
         let given = (values, mention);
         let Some(wanted) = self.name_elements(target, property, given, &stored, children)? else {
@@ -44,9 +54,6 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             }
         }
         if adds {
-            if wanted.is_empty() {
-                return Ok(false);
-            }
             if stored.iter().any(|list| is_same_array(list, &wanted)) {
                 for (node, name) in children.iter_mut().skip(first_child) {
                     name.is_fixed = is_placed(node);
@@ -194,12 +201,17 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         Ok(Some(ObjectName::new(uri)))
     }
 
-    /// Reads the lists that these quads link to. Links to other values have none.
-    fn read_stored_lists(&self, links: &[&Quad]) -> Result<Vec<List>, GatewayError> {
+    /// Reads the lists that these quads link to, up to this many nodes of each. Links to other values have none.
+    fn read_stored_lists(
+        &self,
+        links: &[&Quad],
+        max_nodes: usize,
+    ) -> Result<Vec<List>, GatewayError> {
         let mut lists = Vec::new();
         for quad in links {
             if let Term::NamedNode(head) = &quad.object {
-                lists.extend(List::read(&*self.transaction, head.clone())?.ok());
+                let list = List::read_beginning(&*self.transaction, head.clone(), max_nodes)?;
+                lists.extend(list.ok());
             }
         }
         Ok(lists)

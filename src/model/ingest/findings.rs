@@ -74,9 +74,9 @@ impl Findings {
         true
     }
 
-    /// Returns whether the list of invalid values is full.
+    /// Returns whether the list of invalid values, or that of conflicts, is full.
     pub(super) fn is_full(&self) -> bool {
-        self.invalid.len() >= MAX_FINDINGS
+        self.invalid.len() >= MAX_FINDINGS || self.conflicts.len() >= MAX_FINDINGS
     }
 
     /// Takes the findings as one error. Invalid values have priority over conflicts.

@@ -192,6 +192,10 @@ impl<'m> RequestWriter<'_, '_, 'm> {
     ) -> Result<ObjectChange, GatewayError> {
         let subject: NamedOrBlankNode = name.uri.clone().into();
         if !root {
+            // The object that it is nested in is rejected anyway.
+            if self.findings.is_full() {
+                return Ok(ObjectChange { new: false, changed: false });
+            }
             self.nested.push(NestedObject {
                 pointer: node.pointer.clone(),
                 uri: name.uri.as_str().to_owned(),

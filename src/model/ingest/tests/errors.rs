@@ -69,6 +69,15 @@ fn the_findings_are_bounded() {
 }
 
 #[test]
+fn a_request_with_many_conflicts_is_not_read_further() {
+    let fixture = Fixture::new(machine());
+    fixture.add(r#"{"uri": "urn:m", "name": "x"}"#);
+    let conflicts = vec![r#"{"uri": "urn:m", "name": "y"}"#; 100].join(",");
+    let data = format!(r#"{conflicts}, {{"name": 1}}"#);
+    assert_eq!(fixture.expect_refusal(Mode::Add, &data, ErrorClass::Conflict).len(), 100);
+}
+
+#[test]
 fn invalid_values_have_priority_over_conflicts() {
     let fixture = Fixture::new(machine());
     fixture.add(r#"{"uri": "urn:m", "name": "x"}"#);

@@ -106,9 +106,13 @@ pub trait Read {
     /// Returns the quads of a subject in all graphs, without duplicates, ordered by predicate, object and
     /// graph.
     fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
+        self.matching_quads(&Pattern { subject: Some(subject.clone()), ..Pattern::default() })
+    }
+
+    /// Returns the quads that match a pattern, without duplicates, ordered by predicate, object and graph.
+    fn matching_quads(&self, pattern: &Pattern) -> Result<Vec<Quad>, Error> {
         let mut found = Vec::new();
-        let pattern = Pattern { subject: Some(subject.clone()), ..Pattern::default() };
-        self.for_each(&pattern, &mut |quad| {
+        self.for_each(pattern, &mut |quad| {
             found.push(quad);
             ControlFlow::Continue(())
         })?;

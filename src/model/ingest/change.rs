@@ -111,12 +111,14 @@ pub(super) fn apply_objects(
         repeats: RepeatedObjects::default(),
         minted: RequestUris::default(),
         claimed: FastSet::default(),
+        read_objects: FastSet::default(),
         derived_iris: DerivedIris::new(limits.values),
         named_by_key: RequestUris::default(),
         unlinked: Vec::new(),
         outer: document.map(|document| document.outer.as_slice()).unwrap_or_default(),
         ignored_fields: (mapping.unknown_fields == UnknownFields::Ignore)
             .then(IgnoredFields::default),
+        absent: FastSet::default(),
         created_nested: FastSet::default(),
         nested: Vec::new(),
     };
@@ -361,10 +363,20 @@ fn apply_object<'m>(
             },
         };
         writer.check_condition(shape, &uri)?;
-        let RequestWriter { transaction, orphans, scope, warnings, .. } = writer;
+        if writer.absent.contains(&uri) {
+            // Looking again at an object with many removed quads takes a while.
+            let (uri, status) = (uri.into_string(), IngestedStatus::Absent);
+            return Ok(Some(IngestedObject { index, uri, status, nested: Vec::new() }));
+        }
+        let RequestWriter { transaction, orphans, scope, warnings, absent, .. } = writer;
         let mut deletion = Deletion { transaction, orphans, scope, warnings };
         return match deletion.delete(shape, index, uri)? {
-            Ok(outcome) => Ok(Some(outcome)),
+            Ok(outcome) => {
+                if outcome.status == IngestedStatus::Absent {
+                    absent.insert(NamedNode::new_unchecked(&outcome.uri));
+                }
+                Ok(Some(outcome))
+            }
             Err(why) => {
                 writer.findings.add_invalid(&format!("/data/{index}"), why);
                 Ok(None)

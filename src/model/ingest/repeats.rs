@@ -36,11 +36,7 @@ impl RepeatedObjects {
         property: &Property,
         given: Option<&[GivenValue<'_>]>,
     ) -> Mention {
-        let place = self.compute_digest(|state| {
-            uri.as_str().hash(state);
-            property.predicate.as_str().hash(state);
-            hash_kind(&property.value, state);
-        });
+        let place = self.digest_place(uri, property);
         let content = match given {
             None => self.compute_digest(|state| false.hash(state)),
             Some(values) => self.digest_values(property, values),
@@ -58,6 +54,11 @@ impl RepeatedObjects {
         }
     }
 
+    /// Returns whether a mention of this property of this object was recorded.
+    pub(super) fn has_mention(&self, uri: &NamedNode, property: &Property) -> bool {
+        self.given.contains_key(&self.digest_place(uri, property))
+    }
+
     pub(super) fn set_savepoint(&mut self) {
         self.since_savepoint.get_or_insert_default().clear();
     }
@@ -67,6 +68,15 @@ impl RepeatedObjects {
         for place in self.since_savepoint.take().into_iter().flatten() {
             self.given.remove(&place);
         }
+    }
+
+    /// Returns the digest of a property of an object.
+    fn digest_place(&self, uri: &NamedNode, property: &Property) -> u128 {
+        self.compute_digest(|state| {
+            uri.as_str().hash(state);
+            property.predicate.as_str().hash(state);
+            hash_kind(&property.value, state);
+        })
     }
 
     /// Returns the digest of a set of values, regardless of their order unless the array is ordered.

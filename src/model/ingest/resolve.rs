@@ -221,7 +221,10 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         match self.match_key(node.shape, &key_uri)? {
             KeyMatch::One(uri) => Ok(Some(uri)),
             // An object with this URI that lost its key values is not the one that is meant.
-            KeyMatch::None if self.transaction.quads_about(&key_uri.clone().into())?.is_empty() => {
+            KeyMatch::None
+                if self.absent.contains(&key_uri)
+                    || self.transaction.quads_about(&key_uri.clone().into())?.is_empty() =>
+            {
                 Ok(Some(key_uri))
             }
             KeyMatch::Several(found) => {

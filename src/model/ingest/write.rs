@@ -2,6 +2,7 @@
 //!
 //! An object's own quads, including its links, are written before its nested objects. Each object is read again before
 //! it is written. So several mentions of one object in a request see each other, as if they were separate requests.
+mod existing;
 mod members;
 mod ordered;
 mod stored;
@@ -26,12 +27,13 @@ use crate::namespace::moving::Rebase;
 use crate::view::find_owning_field;
 use crate::visible::VisibleObjects;
 use crate::write_scope::WriteScope;
+use existing::Existing;
 use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term};
 use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
 use penstock_resources::ingestion::{IngestedObject, IngestedStatus, NestedObject};
-use penstock_store::{FastSet, Read as _, Transaction};
+use penstock_store::{FastSet, Transaction};
 use std::collections::BTreeSet;
 use stored::{find_conflict, find_linked_object, has_fewer_values, is_same_json, is_value};
 
@@ -54,6 +56,8 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) minted: RequestUris<()>,
     /// The URIs given in this request, perhaps not written yet, which counters must skip.
     pub(super) claimed: FastSet<NamedNode>,
+    /// The objects with many quads that the request has read and may change.
+    pub(super) read_objects: FastSet<NamedNode>,
     /// The bytes of the IRIs that contain the URI of an object.
     pub(super) derived_iris: DerivedIris,
     /// For the URI of a key: the object of this request that has it, if it has another URI or may not be written yet.
@@ -64,6 +68,8 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) outer: &'m [(usize, Outer)],
     /// The fields that the mapping does not have, if they are left out.
     pub(super) ignored_fields: Option<IgnoredFields>,
+    /// The objects that DELETE has found absent.
+    pub(super) absent: FastSet<NamedNode>,
     /// The nested objects with given URIs that this request created. If they follow as objects of the request itself,
     /// they count as created too.
     pub(super) created_nested: FastSet<NamedNode>,
@@ -206,15 +212,13 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             }
         }
         let is_reference = !root && node.is_reference();
-        let existing =
-            if name.minted { Vec::new() } else { self.transaction.quads_about(&subject)? };
-        if !name.minted
-            && let Some(why) = self.scope.refusal_reason(self.transaction, &name.uri, &existing)?
-        {
-            self.findings.add_invalid(&node.pointer, why);
-            return Ok(ObjectChange { new: false, changed: false });
-        }
-        let is_empty = existing.is_empty();
+        let (existing, is_empty) = match self.read_existing(&node, name)? {
+            Ok(Existing { quads, is_empty }) => (quads, is_empty),
+            Err(why) => {
+                self.findings.add_invalid(&node.pointer, why);
+                return Ok(ObjectChange { new: false, changed: false });
+            }
+        };
         let mut new = is_empty;
         // The view shows a reference as an object without a value, so that gets no defaults.
         let is_bare = is_empty && node.uri.is_some() && !node.has_values();

@@ -50,6 +50,21 @@ fn an_unreferenced_ring_is_removed() {
 }
 
 #[test]
+fn an_object_that_is_gone_costs_nothing_again() {
+    let count_steps = |count: usize| {
+        let fixture = Fixture::new(machine());
+        fixture.add(r#"{"uri": "urn:m", "name": "m"}"#);
+        let before = fixture.store.step_count();
+        let data = vec![r#"{"uri": "urn:m"}"#; count].join(",");
+        let answer = fixture.send(Mode::Delete, &data).unwrap();
+        assert_eq!((answer.deleted, answer.objects.len()), (1, count));
+        assert_eq!(answer.objects[count - 1].status, IngestedStatus::Absent);
+        fixture.store.step_count() - before
+    };
+    assert!(count_steps(3_200) < 2 * count_steps(50));
+}
+
+#[test]
 fn only_the_uri_is_accepted() {
     let fixture = Fixture::new(machine());
     fixture.add(r#"{"uri": "urn:m", "name": "m"}"#);

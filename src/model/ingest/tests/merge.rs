@@ -141,6 +141,59 @@ fn the_last_mention_of_an_object_wins() {
     assert!(fixture.view("urn:m").contains(r#""name":"b""#));
 }
 
+/// Creates a machine with this many tags.
+fn machine_with_tags(count: usize) -> Fixture {
+    let fixture = Fixture::new(machine());
+    let tags: Vec<String> = (0..count).map(|tag| format!("\"{tag}\"")).collect();
+    let tags = tags.join(",");
+    fixture.add(&format!(r#"{{"uri": "urn:m", "name": "a", "tags": [{tags}]}}"#));
+    fixture
+}
+
+#[test]
+fn the_work_of_repeated_objects_grows_only_with_what_is_given() {
+    let count_steps = |mode, object: &str, count: usize| {
+        let fixture = machine_with_tags(count);
+        let before = fixture.store.step_count();
+        fixture.send(mode, &vec![object; count].join(",")).unwrap();
+        fixture.store.step_count() - before
+    };
+    for (mode, object) in [
+        (Mode::Add, r#"{"uri": "urn:m", "name": "a", "tags": ["0"]}"#),
+        (Mode::Update, r#"{"uri": "urn:m", "name": "b"}"#),
+        (Mode::Merge, r#"{"uri": "urn:m", "name": "b"}"#),
+    ] {
+        let (few, many) = (count_steps(mode, object, 200), count_steps(mode, object, 1_600));
+        assert!(many < 20 * few, "{mode}: {few}, {many}");
+    }
+}
+
+#[test]
+fn repeated_objects_are_written_alike_with_few_and_with_many_values() {
+    let send = |count: usize, mode, objects: &[&str]| {
+        let fixture = machine_with_tags(count);
+        let objects = objects.iter().map(|members| format!(r#"{{"uri": "urn:m", {members}}}"#));
+        fixture.send(mode, &objects.collect::<Vec<_>>().join(",")).map(|answer| {
+            let view = fixture.view("urn:m");
+            let (_, shown) = view.split_once(r#""id":"urn:m","#).unwrap();
+            ((answer.updated, answer.unchanged), shown.to_owned())
+        })
+    };
+    for count in [1, 200] {
+        let merged = [r#""weight": 1"#, r#""weight": 2, "tags": ["x"]"#, r#""name": null"#];
+        let shown = r#""weight":2,"tags":["x"],"parts":[]}"#.to_owned();
+        assert_eq!(send(count, Mode::Merge, &merged), Ok(((3, 0), shown)));
+        let shown = r#""name":"a","weight":1,"tags":["x"],"parts":[]}"#.to_owned();
+        let updated = [r#""weight": 1, "tags": ["x"]"#; 3];
+        assert_eq!(send(count, Mode::Update, &updated), Ok(((1, 2), shown)));
+        let shown = r#""weight":1,"tags":[],"parts":[]}"#.to_owned();
+        assert_eq!(send(count, Mode::Replace, &[r#""weight": 1"#; 3]), Ok(((1, 2), shown)));
+        let added = [r#""tags": ["0"]"#, r#""tags": [], "weight": 1"#, r#""weight": 2"#];
+        let error = send(count, Mode::Add, &added).unwrap_err();
+        assert_eq!(pointers(&error), ["/data/2/weight"], "{error}");
+    }
+}
+
 #[test]
 fn types_are_written_with_an_object_and_removed_with_it() {
     let typed = "type: object\npath: Pump:.\ntypes: [brick:Pump, <urn:Asset>]\nfields: {name: {type: string, path: <urn:name>}}";

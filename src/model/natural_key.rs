@@ -26,6 +26,7 @@ use crate::mapping::Value;
 use crate::namespace::{Namespace, encode_segment};
 use oxrdf::{GraphName, NamedNode, NamedNodeRef, NamedOrBlankNode, Term, TermRef};
 use penstock_store::{Error, Pattern, Read};
+use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -165,6 +166,55 @@ impl NaturalKey {
             }
         }
         Ok(uris)
+    }
+
+    /// Returns whether a stored object has the key with this URI. It can have many parents, so only the one in the URI
+    /// is looked for.
+    fn has_key_uri(
+        &self,
+        read: &impl Read,
+        uri: &NamedNode,
+        key_uri: &NamedNode,
+    ) -> Result<bool, Error> {
+        let Some(texts) = self.read_texts(read, uri)? else { return Ok(false) };
+        let Some(KeyParent { links, has_lists, .. }) = &self.parent else {
+            return Ok(self.build_uri(None, texts) == *key_uri);
+        };
+        let Some(parent) = self.find_parent(key_uri) else { return Ok(false) };
+        if self.build_uri(Some(parent.as_ref()), texts) != *key_uri {
+            return Ok(false);
+        }
+        for link in links {
+            let pattern = Pattern {
+                subject: Some(parent.clone().into()),
+                predicate: Some(link.clone()),
+                object: Some(uri.clone().into()),
+                graph: None,
+            };
+            let mut is_linked = read.any(&pattern)?;
+            if *has_lists && !is_linked {
+                find_element_owners(read, link, &uri.clone().into(), &mut |owner| {
+                    is_linked = owner.as_ref() == Some(&parent);
+                    if is_linked { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                })?;
+            }
+            if is_linked {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns the parent in the URI of a key that is unique only in the parent.
+    fn find_parent(&self, key_uri: &NamedNode) -> Option<NamedNode> {
+        let parents = self.parent.as_ref()?;
+        let (segment, _) = key_uri.as_str().strip_prefix(&self.prefix)?.split_once('/')?;
+        let (prefix, segment) = match segment.strip_prefix(OUTSIDE_PARENT) {
+            Some(outside) => ("", outside),
+            None => (parents.prefix.as_str(), segment),
+        };
+        let local = percent_decode_str(segment).decode_utf8().ok()?;
+        Some(NamedNode::new_unchecked(format!("{prefix}{local}")))
     }
 
     /// Returns whether the graph of the namespace has a quad about this object.

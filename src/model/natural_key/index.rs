@@ -58,7 +58,7 @@ impl NaturalKey {
             found.push(key_uri.clone());
         }
         if let Some(earlier) = self.earlier_uri(key_uri)
-            && self.read_key_uris(read, &earlier)?.contains(key_uri)
+            && self.has_key_uri(read, &earlier, key_uri)?
         {
             found.push(earlier);
         }
@@ -88,7 +88,7 @@ impl NaturalKey {
             }
             let Ok((_, _, uri)) = row?.key() else { continue };
             let uri = NamedNode::new_unchecked(uri);
-            if !found.contains(&uri) && self.read_key_uris(read, &uri)?.contains(key_uri) {
+            if !found.contains(&uri) && self.has_key_uri(read, &uri, key_uri)? {
                 found.push(uri);
             }
         }

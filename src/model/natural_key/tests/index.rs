@@ -78,6 +78,24 @@ fn a_changed_parent_costs_the_same_with_any_number_of_parts() {
     assert_eq!(count_steps(1), count_steps(2));
 }
 
+#[test]
+fn a_part_of_many_parents_costs_the_same_in_each() {
+    let count_steps = |count: usize| {
+        let (gateway, pumps) = Gateway::with("Pumps", PUMP);
+        let send = |part: &Value| {
+            let pump = |number: usize| json!({"site": "N", "number": number, "parts": [part]});
+            let objects: Vec<String> = (0..count).map(|number| pump(number).to_string()).collect();
+            gateway.send(&pumps, Mode::Merge, &objects.join(",")).unwrap()
+        };
+        send(&json!({"uri": "urn:part", "position": "1"}));
+        let before = gateway.store.step_count();
+        assert_eq!(send(&json!({"position": "1"})).unchanged, count as u64);
+        gateway.store.step_count() - before
+    };
+    let (few, many) = (count_steps(100), count_steps(800));
+    assert!(many < 20 * few, "{few}, {many}");
+}
+
 /// A change of the graph beside ingestion.
 #[derive(Debug, Clone)]
 enum RawChange {

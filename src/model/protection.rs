@@ -61,7 +61,7 @@ pub(crate) struct FoundViolation {
     /// Whether it prevents the commit.
     pub(crate) is_refused: bool,
     /// The validated objects that make its focus node a target, if that is none of them.
-    pub(crate) holders: Vec<Holder>,
+    pub(crate) holders: Arc<[Holder]>,
 }
 
 /// An object that has a value of `sh:targetObjectsOf`.
@@ -357,6 +357,9 @@ impl Protection {
         // What the commit deletes is never refused.
         let (scope, holders) =
             build_scope(transaction, &self.links, members.clone(), &targets, limits)?;
+        // A value can have many holders, and many violations.
+        let holders: HashMap<Term, Arc<[Holder]>> =
+            holders.into_iter().map(|(value, holders)| (value, holders.into())).collect();
         let mut found = Vec::new();
         for graph in usable {
             let triples = StoredTriples(transaction);
@@ -377,8 +380,9 @@ impl Protection {
             let before = lend_triples(&StoredTriples(&prior), |lent| {
                 graph.validate(&Data::new(lent, limits.clone()), &validated_before)
             })?;
+            let before: HashSet<_> = before.iter().map(Violation::identity).collect();
             found.extend(now.into_iter().map(|violation| {
-                let is_old = before.iter().any(|earlier| earlier.is_same(&violation));
+                let is_old = before.contains(&violation.identity());
                 FoundViolation {
                     is_refused: self.mode == ValidationMode::Reject
                         && violation.severity == Severity::Violation

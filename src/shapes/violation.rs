@@ -51,14 +51,10 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// Returns whether this is the same violation as one of another state of the data: the same focus node, path, shape,
-    /// constraint and value.
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.focus_node == other.focus_node
-            && self.path == other.path
-            && self.source_shape == other.source_shape
-            && self.constraint == other.constraint
-            && self.value == other.value
+    /// Returns what the same violation has in another state of the data: focus node, path, shape, constraint and value.
+    pub fn identity(&self) -> (&Term, Option<&str>, &Term, &NamedNode, Option<&Term>) {
+        let (path, value) = (self.path.as_deref(), self.value.as_ref());
+        (&self.focus_node, path, &self.source_shape, &self.constraint, value)
     }
 
     /// Returns the message in the first of these languages that it has, or else without a language or in English. `de`

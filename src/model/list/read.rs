@@ -195,6 +195,9 @@ pub(crate) fn find_element_owners(
             flow = visit(owner);
             flow
         })?;
+        if flow.is_break() {
+            break;
+        }
         visit_subjects(read, rdf::REST, &node, &mut |before| {
             waiting.extend(before);
             flow = visit(None);

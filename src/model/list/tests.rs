@@ -93,6 +93,18 @@ fn lists_of_others_are_read_or_refused() {
     };
     find_element_owners(&store.read(), &node("urn:other"), &text("same"), visit).unwrap();
     assert_eq!(places, 2);
+    // Nothing is visited after the end, not even the node before a list that is also the rest of another one.
+    add("urn:g", rdf::REST, node("urn:h").into());
+    add("urn:h", rdf::FIRST, text("tail"));
+    add("urn:p:3", node("urn:step").as_ref(), node("urn:h").into());
+    let mut visited = Vec::new();
+    let visit = &mut |owner: Option<NamedNode>| {
+        let is_found = owner.is_some();
+        visited.push(owner);
+        if is_found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    find_element_owners(&store.read(), &node("urn:step"), &text("tail"), visit).unwrap();
+    assert_eq!(visited, [None, Some(node("urn:p:3"))]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::namespace::{KnownNamespaces, Namespace};
 use super::resource::Compiled;
 use oxrdf::{GraphName, NamedNode, Quad};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{Error, Read, SubjectFilter};
+use penstock_store::{Error, Pattern, Read, SubjectFilter};
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -101,6 +101,18 @@ impl<'r> WriteScope<'r> {
                 .or(why),
         };
         Ok(why.map(|why| limited.refusal_message(&format!("{} {why}", uri.as_str()))))
+    }
+
+    /// Returns whether a quad about an object is in the scope.
+    pub(crate) fn has_part_of(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
+        let Some(limited) = &self.0 else { return Ok(true) };
+        for graph in &limited.graphs {
+            let (subject, graph) = (Some(uri.clone().into()), Some(graph.clone()));
+            if read.any(&Pattern { subject, graph, ..Pattern::default() })? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns whether the request may not change an existing object.

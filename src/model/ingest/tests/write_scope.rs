@@ -113,6 +113,21 @@ fn own_objects_are_changed_as_with_any_key() {
     assert_eq!(fixture.quads(), left);
 }
 
+#[test]
+fn an_object_that_a_request_leaves_outside_the_scope_is_not_changed_again() {
+    for count in [1, 200] {
+        let fixture = Fixture::new(machine());
+        send(&fixture, false, Mode::Add, r#"{"uri": "urn:m", "name": "m"}"#).unwrap();
+        for tag in 0..count {
+            let tag = Literal::from(tag.to_string());
+            fixture.insert("urn:m", "http://p/tags", tag, "http://x/Elsewhere/");
+        }
+        let data = r#"{"uri": "urn:m", "name": null}, {"uri": "urn:m", "name": "n"}"#;
+        let error = send(&fixture, true, Mode::Merge, data).unwrap_err();
+        assert_eq!(pointers(&error), ["/data/1"], "{error}");
+    }
+}
+
 /// Defines the boilers' namespace, which the mapping does not name, and one whose base contains all others.
 fn define_others(fixture: &Fixture) {
     for (name, base) in [("Boiler", "http://x/Boiler/"), ("Everything", "http://x")] {

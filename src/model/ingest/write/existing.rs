@@ -34,8 +34,10 @@ impl RequestWriter<'_, '_, '_> {
             return Ok(Ok(Existing { quads: Vec::new(), is_empty: true }));
         }
         let subject = NamedOrBlankNode::from(name.uri.clone());
-        // The request may change an object that it has changed before.
-        if self.read_objects.contains(&name.uri) {
+        // The request may change it, and adds no quad that makes it foreign. But it may have removed what made it its own.
+        if self.read_objects.contains(&name.uri)
+            && self.scope.has_part_of(self.transaction, &name.uri)?
+        {
             let quads = self.read_needed(node, name, &subject)?;
             let about = Pattern { subject: Some(subject), ..Pattern::default() };
             let is_empty = quads.is_empty() && !self.transaction.any(&about)?;

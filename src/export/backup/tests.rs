@@ -5,6 +5,7 @@
 mod bucket;
 mod machine;
 mod repairs;
+mod restores;
 
 use super::head::MarkedTime;
 use super::objects::Point;

@@ -7,6 +7,15 @@ use crate::reader::TRUNCATED_BYTES;
 use penstock_service::sources::{NotStored, NotStoredCode};
 use std::sync::Arc;
 
+/// Publishes this number of different messages of 10,000 bytes.
+async fn publish_large(publisher: &mut Publisher, topic: &str, count: usize) {
+    for number in 0..count {
+        let payload = format!("{number:05}").repeat(2_000);
+        publisher.send_message(topic, payload.as_bytes(), false).await;
+    }
+    publisher.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_is_too_long_is_cut_and_acknowledged_and_its_neighbours_are_whole() {
     let broker = Broker::start();
@@ -42,11 +51,7 @@ async fn while_nothing_can_be_stored_the_gateway_holds_at_most_its_limit() {
     let running = setup.run_subscribed(&store).await;
     store.with(|state| state.is_closed = true);
     let mut publisher = Publisher::connect(broker.port, "publisher").await;
-    for number in 0..200 {
-        let payload = format!("{number:06}").repeat(1_667);
-        publisher.send_message("plant/1", payload.as_bytes(), false).await;
-    }
-    publisher.finish().await;
+    publish_large(&mut publisher, "plant/1", 200).await;
     let is_full =
         |state: &super::fixture::FakeState| state.connection.waiting_bytes > LIMIT_BYTES - 30_000;
     store.wait_until("the limit is reached", is_full).await;
@@ -113,15 +118,6 @@ async fn a_session_that_cannot_store_leaves_the_capacity_to_another_one() {
     stuck_store.wait_for(100).await;
     running.stop().await;
     stuck.stop().await;
-}
-
-/// Publishes this number of different messages of 10,000 bytes.
-async fn publish_large(publisher: &mut Publisher, topic: &str, count: usize) {
-    for number in 0..count {
-        let payload = format!("{number:05}").repeat(2_000);
-        publisher.send_message(topic, payload.as_bytes(), false).await;
-    }
-    publisher.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -26,6 +26,10 @@ pub struct SubjectFilter {
     pub graph: Option<GraphName>,
     /// For each pair, some graph has the quad (subject, predicate, object).
     pub having: Vec<(NamedNode, Term)>,
+    /// If there are any, the index of values has the subject under one of these properties and ranges. A listing can also have
+    /// other subjects: those that a transaction has changed, and all if too many have such a value, or there is no index of
+    /// values.
+    pub having_values: Vec<(NamedNode, ValueRange)>,
     /// After this time a listing fails with [`Error::TimedOut`]. It may test many subjects that do not match before it finds one
     /// that does.
     pub deadline: Option<Instant>,

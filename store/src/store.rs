@@ -190,7 +190,7 @@ impl ReadStore {
                 .inner()
                 .lock_index()
                 .view()
-                .continue_listing(&mut listing, after, visit)?
+                .continue_listing(&mut listing, visit)?
                 .is_continue()
             {}
             Ok(())

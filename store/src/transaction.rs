@@ -487,8 +487,7 @@ impl Read for Transaction<'_> {
         if limit > 0
             && let Some(mut listing) = self.index.view().begin_listing(filter, after)?
         {
-            while self.index.view().continue_listing(&mut listing, after, &mut visit)?.is_continue()
-            {
+            while self.index.view().continue_listing(&mut listing, &mut visit)?.is_continue() {
                 self.steps.count_step();
             }
         }

@@ -26,6 +26,8 @@ const NUMBER_BYTES: usize = 8;
 const TEXT_END: u8 = 0;
 /// Follows a zero byte of a text, to tell it from the end.
 pub(crate) const ESCAPED_ZERO: u8 = 0xff;
+/// Follows the subject of a value that its key does not say.
+const ROUNDED: u8 = 1;
 
 /// What kinds of values a literal of a datatype has. Values of one class are in one order; those of different classes are
 /// not compared.
@@ -67,6 +69,11 @@ impl ValueClass {
 
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
+    }
+
+    /// Returns whether a key may be a number or a moment near the value.
+    pub fn has_rounded_values(self) -> bool {
+        matches!(self, Self::Number | Self::Time | Self::Date)
     }
 
     fn is_text(self) -> bool {
@@ -138,6 +145,13 @@ impl ValueKey {
         Self::from_bytes(&(moment.cast_unsigned() ^ (1 << 63)).to_be_bytes())
     }
 
+    /// Returns the key of a literal if it says the value: all literals of the class with this key have the same value, except
+    /// those in [`ValueRange::rounded_only`].
+    pub fn of_exact(literal: LiteralRef<'_>) -> Option<Self> {
+        let (class, key) = Self::of(literal);
+        Remainder::of(literal, class, &key).is_none().then_some(key)
+    }
+
     /// Returns whether the key of a text may be only its beginning. Then the index also has a checksum of the text.
     pub fn is_cut(&self, class: ValueClass) -> bool {
         class.is_text() && usize::from(self.length) == MAX_TEXT_BYTES
@@ -201,26 +215,51 @@ fn escape_text(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What the index has of a literal in addition to its key: a checksum of a text of which the key may be only the beginning.
-/// So it tells texts with the same beginning apart, without reading them.
+/// What the index has of a literal in addition to its key, if the key does not say the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TextChecksum([u8; 2]);
+pub(crate) enum Remainder {
+    /// A checksum of a text of which the key may be only the beginning. So it tells texts with the same beginning apart,
+    /// without reading them.
+    Checksum([u8; 2]),
+    /// The key is a number or a moment near the value.
+    Rounded,
+}
 
-impl TextChecksum {
-    /// Returns the checksum of a literal with this class and key.
+impl Remainder {
+    /// Returns the remainder of a literal with this class and key.
     pub(crate) fn of(literal: LiteralRef<'_>, class: ValueClass, key: &ValueKey) -> Option<Self> {
-        key.is_cut(class).then(|| {
+        if key.is_cut(class) {
             let [.., high, low] = crc32c::crc32c(literal.value().as_bytes()).to_be_bytes();
-            Self([high, low])
-        })
+            return Some(Self::Checksum([high, low]));
+        }
+        is_rounded(literal, class).then_some(Self::Rounded)
     }
 
     pub(crate) fn encode(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
+        match self {
+            Self::Checksum(bytes) => out.extend_from_slice(&bytes),
+            Self::Rounded => out.push(ROUNDED),
+        }
     }
 
-    pub(crate) fn decode(input: &mut Input<'_>) -> Option<Self> {
-        Some(Self(input.take(2)?.try_into().ok()?))
+    /// Reads what follows the subject of an entry, to the end.
+    pub(crate) fn decode(class: ValueClass, key: &ValueKey, rest: &[u8]) -> Option<Option<Self>> {
+        match rest {
+            [] if !key.is_cut(class) => Some(None),
+            [ROUNDED] if !class.is_text() => Some(Some(Self::Rounded)),
+            [high, low] if key.is_cut(class) => Some(Some(Self::Checksum([*high, *low]))),
+            _ => None,
+        }
+    }
+}
+
+/// Returns whether the key of a number or a moment does not say its value: literals of one class and key have equal values,
+/// except those for which this is true.
+fn is_rounded(literal: LiteralRef<'_>, class: ValueClass) -> bool {
+    match class {
+        ValueClass::Number => number::is_rounded(literal.value(), literal.datatype()),
+        ValueClass::Time | ValueClass::Date => moment::is_rounded(literal.value()),
+        _ => false,
     }
 }
 
@@ -329,6 +368,56 @@ mod tests {
             (&numbers[0], &numbers[3]),
         ] {
             assert_eq!(ValueKey::of(one.as_ref()).1, ValueKey::of(other.as_ref()).1);
+        }
+    }
+
+    #[test]
+    fn only_keys_that_say_the_value_are_exact() {
+        for (text, datatype, is_exact) in [
+            ("123456789012345", xsd::INTEGER, true),
+            ("9007199254740993", xsd::INTEGER, false),
+            ("-1000000000000000000000", xsd::INTEGER, true),
+            ("0.300000000000000", xsd::DECIMAL, true),
+            ("0.30000000000000004", xsd::DOUBLE, false),
+            ("00.10", xsd::DECIMAL, true),
+            ("-0.0", xsd::DOUBLE, true),
+            ("1.5e300", xsd::DOUBLE, false),
+            ("1E-301", xsd::DOUBLE, false),
+            ("1e-400", xsd::DOUBLE, false),
+            ("INF", xsd::DOUBLE, false),
+            ("NaN", xsd::FLOAT, false),
+            ("0.5", xsd::FLOAT, true),
+            ("0.1", xsd::FLOAT, false),
+            ("16777217", xsd::FLOAT, false),
+            ("2024-01-01T00:00:00.123456000Z", xsd::DATE_TIME, true),
+            ("2024-01-01T00:00:00.1234560001+01:00", xsd::DATE_TIME, false),
+            ("2024-01-01T24:00:00", xsd::DATE_TIME, true),
+            ("-0044-01-01T00:00:00Z", xsd::DATE_TIME, false),
+            ("400000-01-01T00:00:00Z", xsd::DATE_TIME, false),
+            ("2024-02-29+14:00", xsd::DATE, true),
+            ("short", xsd::STRING, true),
+            ("a text of at least 24 bytes", xsd::STRING, false),
+            ("true", xsd::BOOLEAN, true),
+        ] {
+            let literal = typed(text, datatype);
+            let key = is_exact.then(|| ValueKey::of(literal.as_ref()).1);
+            assert_eq!(ValueKey::of_exact(literal.as_ref()), key, "{text} {datatype}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn different_numbers_with_exact_keys_have_different_keys(
+            digits in 1_u64..999_999_999_999_999,
+            step in 1_u64..3,
+            exponent in -314_i32..285,
+        ) {
+            let number = |digits: u64| typed(&format!("{digits}E{exponent}"), xsd::DOUBLE);
+            let [one, other] = [number(digits), number(digits.saturating_sub(step))];
+            let keys = [&one, &other].map(|literal| ValueKey::of_exact(literal.as_ref()));
+            if let [Some(one), Some(other)] = keys {
+                prop_assert!(one > other);
+            }
         }
     }
 

@@ -39,9 +39,9 @@ pub(super) enum IndexClue {
 /// Values that the index lists.
 pub(super) struct ValueClue {
     /// Properties, each with a range of its values.
-    ranges: Vec<(NamedNode, ValueRange)>,
+    pub(super) ranges: Vec<(NamedNode, ValueRange)>,
     /// About how many values the ranges have.
-    estimate: u64,
+    pub(super) estimate: u64,
 }
 
 impl IndexClue {
@@ -280,8 +280,8 @@ impl<R: Read> ClueFinder<'_, R> {
     ) -> Result<Option<BTreeSet<String>>, GatewayError> {
         let mut gathered = BTreeSet::new();
         for having in each {
-            let filter =
-                SubjectFilter { graph: None, having, deadline: Some(self.budget.deadline()) };
+            let deadline = Some(self.budget.deadline());
+            let filter = SubjectFilter { having, deadline, ..SubjectFilter::default() };
             let mut after: Option<String> = None;
             loop {
                 self.budget.check_time()?;

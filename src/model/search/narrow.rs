@@ -2,7 +2,7 @@
 //!
 //! A source never leaves out an object that passes. It may contain objects that do not, so each candidate is tested.
 use super::budget::SearchBudget;
-use super::clue::{ClueFinder, IndexClue};
+use super::clue::{ClueFinder, IndexClue, ValueClue};
 use super::filter::{Filter, ValueTest};
 use crate::mapping::Shape;
 use crate::members;
@@ -11,6 +11,11 @@ use penstock_base::error::GatewayError;
 use penstock_store::{ListedSubject, Read, SubjectFilter};
 use std::collections::BTreeSet;
 use std::time::Instant;
+
+/// The number of values up to which the subjects are collected by their names.
+const MAX_NAMED_SUBJECTS: u64 = if cfg!(test) { 2 } else { 64 };
+/// The maximum number of ranges that are read again for each page of a listing.
+const MAX_LISTED_RANGES: usize = 16;
 
 /// The source of the candidates, in the order of their URIs.
 #[derive(Debug, Clone)]
@@ -37,8 +42,15 @@ impl CandidateSource {
     ) -> Result<Self, GatewayError> {
         let Some(filter) = filter else { return Ok(Self::Listing(all.clone())) };
         let narrow = ClueFinder { read, budget: bounds };
+        let mut having_values = Vec::new();
         let having = match narrow.find_clue(shape, filter)? {
             IndexClue::Set(set) => return Ok(Self::from_set(set)),
+            IndexClue::Values(ValueClue { ranges, estimate })
+                if estimate > MAX_NAMED_SUBJECTS && ranges.len() <= MAX_LISTED_RANGES =>
+            {
+                having_values = ranges;
+                Vec::new()
+            }
             IndexClue::Values(values) => match narrow.collect_values(&values)? {
                 Some(set) => return Ok(Self::from_set(set)),
                 None => Vec::new(),
@@ -50,7 +62,7 @@ impl CandidateSource {
             }
             IndexClue::None => Vec::new(),
         };
-        let listing = all.clone().with_conditions(having);
+        let listing = SubjectFilter { having_values, ..all.clone().with_conditions(having) };
         Ok(match find_uri_prefix(filter) {
             Some(prefix) => Self::Prefixed(listing, prefix.to_owned()),
             None => Self::Listing(listing),

@@ -2,23 +2,27 @@
 //!
 //! The index does not have exactly the order of the listing: its keys do not tell all values apart, and it has values that a
 //! field does not show. So each object is read, and gets its position in the listing. No object that is still to come
-//! has an earlier position once the keys are past that of the last one of the page. If no value with its key comes before its
-//! own, only objects with earlier URIs are read of those with that key.
+//! has an earlier position once the keys are past that of the last one of the page. Objects with the same value are in the
+//! order of their URIs. So if a key has many, they are listed in this order, and only those of the page are read.
 use super::order::{ListPosition, Order};
 use super::page::{FirstPositions, OrderField, PageSearch};
-use super::values::{
-    find_ordered_class, is_first_of_key, list_literals_of, list_unordered_ranges, with_related,
-};
+use super::values::{find_ordered_class, list_literals_of, list_unordered_ranges, with_related};
+use crate::members::list_filtered;
 use oxrdf::{Literal, NamedNode, NamedOrBlankNode};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_rdf::compare::SortKey;
 use penstock_store::{Read, ValueClass, ValueKey, ValueRange};
-use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-/// The maximum number of values that are visited. With more, all objects are read. Tests have few objects.
-const MAX_VISITED_VALUES: usize = if cfg!(test) { 40 } else { 10_000 };
+/// The maximum number of objects that are visited. With more, all are read. Tests have few objects.
+const MAX_VISITED_OBJECTS: usize = if cfg!(test) { 40 } else { 10_000 };
+/// The number of values with the same key that are visited in the order of the index. If there are more, objects are visited
+/// in the order of their URIs.
+const MAX_VISITED_OF_KEY: usize = if cfg!(test) { 3 } else { 64 };
+/// The numbers of objects that are listed at a time.
+const MIN_LISTED_OBJECTS: usize = if cfg!(test) { 2 } else { 32 };
+const MAX_LISTED_OBJECTS: usize = 1_000;
 /// The maximum number of values that are not in the order of the index. All of them are visited.
 const MAX_UNORDERED_VALUES: u64 = if cfg!(test) { 10 } else { 1_000 };
 /// The maximum number of objects that are read in the order of their URIs to find those without a value.
@@ -49,6 +53,8 @@ impl<R: Read> PageSearch<'_, R> {
             search: self,
             field,
             class,
+            after,
+            descending: order.descending,
             first: FirstPositions::new(after, limit),
             seen: HashSet::new(),
             visited: 0,
@@ -56,8 +62,7 @@ impl<R: Read> PageSearch<'_, R> {
         // Those without a value come last.
         let has_values = after.is_none_or(|after| after.value.is_some());
         let examined = self.budget.examined();
-        let walked =
-            if has_values { walk.run(&unordered, after, order.descending) } else { Ok(true) };
+        let walked = if has_values { walk.run(&unordered) } else { Ok(true) };
         match walked {
             Ok(true) => {}
             Ok(false) => {
@@ -117,6 +122,8 @@ struct ValueWalk<'w, 'r, R> {
     field: OrderField<'w>,
     /// The class whose values are in order.
     class: ValueClass,
+    after: Option<&'w ListPosition>,
+    descending: bool,
     /// The first positions with a value.
     first: FirstPositions<'w>,
     /// The objects that were visited.
@@ -126,65 +133,80 @@ struct ValueWalk<'w, 'r, R> {
 
 impl<R: Read> ValueWalk<'_, '_, R> {
     /// Visits the values until the first positions are known. Returns false if there are too many.
-    fn run(
-        &mut self,
-        unordered: &[ValueRange],
-        after: Option<&ListPosition>,
-        descending: bool,
-    ) -> Result<bool, GatewayError> {
+    fn run(&mut self, unordered: &[ValueRange]) -> Result<bool, GatewayError> {
         for range in unordered {
-            if !self.visit_range(range, descending, &|_, _| Ordering::Less)? {
+            if !self.visit_all(range)? {
                 return Ok(false);
             }
         }
-        let class = self.class;
-        let from = after.map_or_else(Vec::new, |after| list_bounds(class, after));
+        let from = self.after.map_or_else(Vec::new, |after| list_bounds(self.class, after));
         let range = match from.first() {
-            Some(from) if descending => ValueRange::at_most(from.as_ref()),
+            Some(from) if self.descending => ValueRange::at_most(from.as_ref()),
             Some(from) => ValueRange::at_least(from.as_ref()),
-            None => ValueRange::of_class(class),
-        };
-        let compare = |key: &ValueKey, last: &ListPosition| {
-            let bounds = list_bounds(class, last);
-            let bounds = bounds.iter().map(|bound| {
-                let (_, bound) = ValueKey::of(bound.as_ref());
-                if descending { bound.cmp(key) } else { key.cmp(&bound) }
-            });
-            match (bounds.min(), &last.value) {
-                (Some(Ordering::Equal), Some((text, _)))
-                    if is_first_of_key(class, key, text, descending) =>
-                {
-                    Ordering::Equal
-                }
-                (Some(Ordering::Greater), _) => Ordering::Greater,
-                _ => Ordering::Less,
-            }
+            None => ValueRange::of_class(self.class),
         };
         for range in with_related(vec![range]) {
-            if !self.visit_range(&range, descending, &compare)? {
+            if !self.visit_in_order(range)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
+    /// Visits all values in a range. Returns false if there are too many.
+    fn visit_all(&mut self, range: &ValueRange) -> Result<bool, GatewayError> {
+        self.visit_range(range, &mut |_, _| ControlFlow::Continue(()))
+    }
+
     /// Visits the values in a range until a key is past the last one of the first positions. Returns false if there are too
-    /// many. `compare` says whether values with a key may come before a position (less), only have an equal value or come
-    /// later (equal), or come later (greater).
+    /// many.
+    fn visit_in_order(&mut self, range: ValueRange) -> Result<bool, GatewayError> {
+        let class = range.class();
+        let mut rest = Some(range);
+        while let Some(range) = rest.take() {
+            let (mut current, mut many) = (None, None);
+            let is_complete = self.visit_range(&range, &mut |walk, key| {
+                if walk.first.last().is_some_and(|last| walk.is_past(key, last)) {
+                    return ControlFlow::Break(());
+                }
+                let (known, count) = current.get_or_insert((*key, 0));
+                if *known != *key {
+                    (*known, *count) = (*key, 0);
+                }
+                *count += 1;
+                if *count > MAX_VISITED_OF_KEY && !key.is_cut(class) {
+                    many = Some(*key);
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
+            })?;
+            if !is_complete {
+                return Ok(false);
+            }
+            if let Some(key) = many {
+                if !self.visit_key(class, &key)? {
+                    return Ok(false);
+                }
+                rest = range.beyond(&key, self.descending);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Visits the values in a range as long as `accept` says, which is called before each. Returns false if there are too many.
     fn visit_range(
         &mut self,
         range: &ValueRange,
-        descending: bool,
-        compare: &dyn Fn(&ValueKey, &ListPosition) -> Ordering,
+        accept: &mut dyn FnMut(&Self, &ValueKey) -> ControlFlow<()>,
     ) -> Result<bool, GatewayError> {
         let (read, property) = (self.search.read, self.field.property);
+        let descending = self.descending;
         let mut outcome = Ok(true);
         let mut visit = |key: &ValueKey, subject| {
-            let order = self.first.last().map_or(Ordering::Less, |last| compare(key, last));
-            if order.is_gt() {
-                return ControlFlow::Break(());
+            accept(self, key)?;
+            if let NamedOrBlankNode::NamedNode(uri) = subject {
+                outcome = self.visit_object(uri);
             }
-            outcome = self.visit_subject(subject, order.is_eq());
             if matches!(outcome, Ok(true)) {
                 ControlFlow::Continue(())
             } else {
@@ -196,26 +218,45 @@ impl<R: Read> ValueWalk<'_, '_, R> {
         outcome.map(|is_complete| is_complete && is_indexed)
     }
 
-    /// Adds the position of an object. Returns false if too many values were visited. With `is_decided_by_uri`, no value of the
-    /// object comes before that of the last one of the first positions, so one with a later URI is not read.
-    fn visit_subject(
-        &mut self,
-        subject: NamedOrBlankNode,
-        is_decided_by_uri: bool,
-    ) -> Result<bool, GatewayError> {
-        self.visited += 1;
-        if self.visited > MAX_VISITED_VALUES {
+    /// Visits the objects that may have a value with a key, in the order of their URIs, until no other can be among the first.
+    /// All values with the key are equal, except for rounded ones, whose objects are visited before. Returns false if there
+    /// are too many.
+    fn visit_key(&mut self, class: ValueClass, key: &ValueKey) -> Result<bool, GatewayError> {
+        let range = ValueRange::of_key(class, key);
+        if class.has_rounded_values() && !self.visit_all(&range.clone().rounded_only())? {
             return Ok(false);
         }
-        let NamedOrBlankNode::NamedNode(uri) = subject else { return Ok(true) };
+        let members = self.search.members_with_value(self.field.property, range)?;
+        let tied = self.after.filter(|after| has_value_of(after, class, key));
+        let mut after = tied.map(|after| after.uri.clone());
+        let mut limit = MIN_LISTED_OBJECTS;
+        loop {
+            let page = list_filtered(self.search.read, &members, after.as_deref(), limit)?;
+            let Some(last) = page.last() else { return Ok(true) };
+            after = Some(last.as_str().to_owned());
+            for uri in page {
+                let is_done = self.first.last().is_some_and(|last| {
+                    has_value_of(last, class, key) && uri.as_str() > last.uri.as_str()
+                });
+                if is_done {
+                    return Ok(true);
+                }
+                if !self.visit_object(uri)? {
+                    return Ok(false);
+                }
+            }
+            limit = (limit * 2).min(MAX_LISTED_OBJECTS);
+        }
+    }
+
+    /// Adds the position of an object. Returns false if too many objects were visited.
+    fn visit_object(&mut self, uri: NamedNode) -> Result<bool, GatewayError> {
         if self.seen.contains(&uri) {
             return Ok(true);
         }
-        if is_decided_by_uri
-            && self.first.last().is_some_and(|last| uri.as_str() > last.uri.as_str())
-        {
-            self.search.budget.check_time()?;
-            return Ok(true);
+        self.visited += 1;
+        if self.visited > MAX_VISITED_OBJECTS {
+            return Ok(false);
         }
         self.search.budget.count_examined(1)?;
         if self.search.is_member(&uri)?
@@ -227,6 +268,20 @@ impl<R: Read> ValueWalk<'_, '_, R> {
         self.seen.insert(uri);
         Ok(true)
     }
+
+    /// Returns whether no value with this key, or after it, comes before a position.
+    fn is_past(&self, key: &ValueKey, last: &ListPosition) -> bool {
+        let bounds = list_bounds(self.class, last);
+        let mut keys = bounds.iter().map(|bound| ValueKey::of(bound.as_ref()).1);
+        let is_past = |bound: ValueKey| if self.descending { bound > *key } else { *key > bound };
+        !bounds.is_empty() && keys.all(is_past)
+    }
+}
+
+/// Returns whether a position has the value that a key says.
+fn has_value_of(position: &ListPosition, class: ValueClass, key: &ValueKey) -> bool {
+    let bounds = list_bounds(class, position);
+    bounds.iter().any(|literal| ValueKey::of_exact(literal.as_ref()) == Some(*key))
 }
 
 /// Returns the literals of a class with the value of a position; none if the value is not in the order of the class.

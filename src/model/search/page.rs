@@ -11,13 +11,16 @@ use crate::resource::Compiled;
 use crate::view::{FieldValues, NestingPath};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{ListedSubject, Read, SubjectFilter};
+use penstock_store::{ListedSubject, Read, SubjectFilter, ValueRange};
 use std::collections::BTreeSet;
 
 /// The maximum number of candidates that are listed at a time.
 const MAX_LISTED_CANDIDATES: usize = 1_000;
 /// The minimum number of candidates that are listed at a time.
 const MIN_LISTED_CANDIDATES: usize = 32;
+
+/// The maximum number of values that are looked for in a listing of members.
+const MAX_SELECTED_VALUES: u64 = if cfg!(test) { 10 } else { 10_000 };
 
 /// The parameters of a search.
 #[derive(Debug, Clone, Copy, Default)]
@@ -281,6 +284,20 @@ impl<'r, R: Read> PageSearch<'r, R> {
     /// Returns whether an object is a member.
     pub(super) fn is_member(&self, uri: &NamedNode) -> Result<bool, GatewayError> {
         Ok(members::satisfies_filter(self.read, &self.members, uri)?)
+    }
+
+    /// Returns the filter of the members that may have a value in a range. It lets all pass if many have.
+    pub(super) fn members_with_value(
+        &self,
+        Property { predicate, .. }: &Property,
+        range: ValueRange,
+    ) -> Result<SubjectFilter, GatewayError> {
+        let count = self.read.estimate_values(predicate.as_ref(), &range)?;
+        let is_selective = count.is_some_and(|count| count <= MAX_SELECTED_VALUES);
+        let having_values =
+            if is_selective { vec![(predicate.clone(), range)] } else { Vec::new() };
+        let deadline = Some(self.budget.deadline());
+        Ok(SubjectFilter { having_values, deadline, ..self.members.clone() })
     }
 
     /// Returns whether a member passes the filter.

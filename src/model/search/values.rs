@@ -195,28 +195,3 @@ pub(super) fn list_literals_of(class: ValueClass, text: &str) -> impl Iterator<I
         found == class || related_class(found) == Some(class)
     })
 }
-
-/// Returns whether no literal with the key of a value comes before it in the order of a listing. `text` is the value as the
-/// view shows it.
-pub(super) fn is_first_of_key(
-    class: ValueClass,
-    key: &ValueKey,
-    text: &str,
-    descending: bool,
-) -> bool {
-    match class {
-        // The key is the text.
-        ValueClass::Text | ValueClass::LanguageText | ValueClass::Other => !key.is_cut(class),
-        // The key is the microsecond, rounded down. Far away, in years of more digits, moments have the key of the last one.
-        ValueClass::Time | ValueClass::Date => {
-            !descending && text.as_bytes().get(4) == Some(&b'-') && is_whole_microsecond(text)
-        }
-        // Other numbers are rounded to the same one.
-        ValueClass::Boolean | ValueClass::Number => false,
-    }
-}
-
-fn is_whole_microsecond(text: &str) -> bool {
-    let (_, fraction) = text.split_once('.').unwrap_or_default();
-    fraction.bytes().take_while(u8::is_ascii_digit).skip(6).all(|digit| digit == b'0')
-}

@@ -441,7 +441,7 @@ mod tests {
             }
             FoundIndex::Usable(_) => panic!("it is of version 4"),
         };
-        assert_eq!(find(), ("it has version 4 in place of 7".to_owned(), true, 5));
+        assert_eq!(find(), ("it has version 4 in place of 8".to_owned(), true, 5));
         fs::write(mark_path(dir.path()), b"no images").unwrap();
         let (cause, is_of_other_version, _) = find();
         assert!(!is_of_other_version, "{cause}");

@@ -3,7 +3,7 @@ use super::run::RunNote;
 use crate::varint::{self, Input};
 
 /// The version of the index format. An index of another version is rebuilt.
-const INDEX_FORMAT: u64 = 7;
+const INDEX_FORMAT: u64 = 8;
 
 /// The beginning of a note, which is the same in all versions. It says how far an index is, also if that cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,12 +3,11 @@
 //! The ids of few subjects that match some part of the filter are collected. Otherwise they are those of a named object, or
 //! of the graph. A filter by literals that many subjects have is answered in the order of IRIs, as is one without parts.
 use super::block_source::ReadEntries as _;
-use super::key::{Code, KeyBuffer, build_key, damaged_entry, tree};
+use super::key::{Code, KeyBuffer, build_key, tree};
 use super::quad_scan::KeyScan;
 use super::subjects::CompiledFilter;
 use super::{BlockHint, View};
 use crate::read::collect_first;
-use crate::varint::Input;
 use crate::{Error, ListedSubject, SubjectFilter, term};
 use oxrdf::NamedNode;
 
@@ -37,13 +36,8 @@ impl View<'_> {
                 None => 0,
             };
             if let Some(ids) = self.collect_rare(&rest)? {
-                let mut ids = ids.range(Code::from_id(next).id().to_vec()..);
-                return self.list_ids(&rest, limit, &mut || {
-                    let id = |id: &Vec<u8>| Input::new(id).read_number();
-                    ids.next()
-                        .map(|bytes| id(bytes).ok_or_else(|| damaged_entry("an id", bytes)))
-                        .transpose()
-                });
+                let mut ids = ids.range(next..);
+                return self.list_ids(&rest, limit, &mut || Ok(ids.next().copied()));
             }
             let Some(mut prefix) = take_prefix(&mut rest) else {
                 return self.list_by_iri(filter, after.map(|after| after.iri.as_str()), limit);
@@ -185,6 +179,7 @@ mod tests {
             graph: Some(iri("g").into()),
             having: having.into(),
             deadline: Some(Instant::now()),
+            ..SubjectFilter::default()
         };
         let snapshot = store.snapshot().unwrap();
         let listed = [

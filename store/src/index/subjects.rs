@@ -1,9 +1,9 @@
 //! Listing subjects in the order of their IRIs: a page at a time, and a page in stretches.
 //!
-//! If few subjects match some part of the filter, these are collected, named, sorted and tested. Otherwise the
-//! subjects of the graph, or without a graph all names, are walked from the start of the page. They are stored
-//! in the order of IRIs. Either way may test many subjects that do not match. A caller that must not delay
-//! commits therefore releases the index between stretches.
+//! The subjects of the graph, or without a graph all names, are walked from the start of the page. They are stored
+//! in the order of IRIs. If few subjects match some part of the filter, their ids are collected, and only they are tested. If
+//! the walk takes longer than it takes to name all of them, they are named and sorted. Either way may test many subjects that
+//! do not match. A caller that must not delay commits therefore releases the index between stretches.
 use super::View;
 use super::block_source::ReadEntries as _;
 use super::key::{Code, build_key, damaged_entry, object, tree};
@@ -17,6 +17,8 @@ use std::time::Instant;
 
 /// The maximum number of subjects that are collected and sorted for a page.
 const MAX_COLLECTED_SUBJECTS: usize = 10_000;
+/// The number of collected subjects up to which they are named at once.
+const FEW_SUBJECTS: usize = if cfg!(test) { 4 } else { 32 };
 /// The cost limit of a stretch. Listing a subject without any lookup costs 1.
 const MAX_STRETCH_COST: usize = if cfg!(test) { 40 } else { 4_096 };
 /// The number of names that a listing reads at once at its beginning. It doubles, because short pages are frequent.
@@ -27,6 +29,8 @@ const LOOKUP_COST: usize = 32;
 pub(super) struct CompiledFilter {
     pub(super) graph: Option<Vec<u8>>,
     pub(super) having: Vec<Having>,
+    /// The ids of properties, each with a range of values.
+    values: Vec<(u64, ValueRange)>,
     deadline: Option<Instant>,
 }
 
@@ -56,17 +60,24 @@ pub(crate) struct Listing {
 }
 
 enum ListingStage {
-    /// Collected subjects whose names are being read.
-    Naming { ids: BTreeSet<Vec<u8>>, named: Vec<(NamedNode, Vec<u8>)> },
+    /// Collected subjects whose names are being read, as far as they come after an IRI.
+    Naming { ids: BTreeSet<u64>, named: Vec<(NamedNode, u64)>, after: Option<String> },
     /// Collected subjects that are being tested.
-    Testing(std::vec::IntoIter<(NamedNode, Vec<u8>)>),
+    Testing(std::vec::IntoIter<(NamedNode, u64)>),
     /// Subjects are walked and tested.
-    Walking {
-        /// The last IRI.
-        after: Option<String>,
-        /// The number of names that are read at once.
-        batch: usize,
-    },
+    Walking(Walk),
+}
+
+/// A walk through names.
+struct Walk {
+    /// The last IRI.
+    after: Option<String>,
+    /// The number of names that are read at once.
+    batch: usize,
+    /// The collected subjects, of which the others are none.
+    among: Option<BTreeSet<u64>>,
+    /// The number of names that were passed.
+    passed: usize,
 }
 
 /// The callback for each matching subject, with its IRI and id.
@@ -82,7 +93,7 @@ impl View<'_> {
         visit: &mut VisitIri<'_>,
     ) -> Result<(), Error> {
         if let Some(mut listing) = self.begin_listing(filter, after)? {
-            while self.continue_listing(&mut listing, after, visit)?.is_continue() {}
+            while self.continue_listing(&mut listing, visit)?.is_continue() {}
         }
         Ok(())
     }
@@ -96,10 +107,13 @@ impl View<'_> {
     ) -> Result<Option<Listing>, Error> {
         self.track_damage(|| {
             let Some(wanted) = self.compile_filter(filter)? else { return Ok(None) };
+            let after = after.map(str::to_owned);
             let stage = match self.collect_rare(&wanted)? {
-                Some(ids) => ListingStage::Naming { ids, named: Vec::new() },
-                None => {
-                    ListingStage::Walking { after: after.map(str::to_owned), batch: FIRST_BATCH }
+                Some(ids) if ids.len() <= FEW_SUBJECTS => {
+                    ListingStage::Naming { ids, named: Vec::new(), after }
+                }
+                among => {
+                    ListingStage::Walking(Walk { after, batch: FIRST_BATCH, among, passed: 0 })
                 }
             };
             Ok(Some(Listing { filter: wanted, stage, instance: self.instance }))
@@ -110,7 +124,6 @@ impl View<'_> {
     pub(crate) fn continue_listing(
         &self,
         listing: &mut Listing,
-        after: Option<&str>,
         visit: &mut VisitIri<'_>,
     ) -> Result<ControlFlow<()>, Error> {
         self.track_damage(|| {
@@ -119,29 +132,26 @@ impl View<'_> {
             }
             listing.filter.check_time()?;
             match &mut listing.stage {
-                ListingStage::Naming { ids, named } => {
+                ListingStage::Naming { ids, named, after } => {
                     for _ in 0..MAX_STRETCH_COST / LOOKUP_COST {
-                        let Some(subject) = ids.pop_first() else {
+                        let Some(id) = ids.pop_first() else {
                             named.sort_unstable_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
                             listing.stage =
                                 ListingStage::Testing(std::mem::take(named).into_iter());
                             break;
                         };
-                        let id = Input::new(&subject).read_number();
-                        let id = id.ok_or_else(|| damaged_entry("an id", &subject))?;
                         if let Some(iri) = term::to_predicate(self.load_name(id)?)
-                            && after.is_none_or(|after| iri.as_str() > after)
+                            && after.as_deref().is_none_or(|after| iri.as_str() > after)
                         {
-                            named.push((iri, subject));
+                            named.push((iri, id));
                         }
                     }
                     Ok(ControlFlow::Continue(()))
                 }
                 ListingStage::Testing(named) => {
-                    for (iri, subject) in named.take(MAX_STRETCH_COST / LOOKUP_COST) {
-                        let id = Input::new(&subject).read_number();
-                        let id = id.ok_or_else(|| damaged_entry("an id", &subject))?;
-                        if self.satisfies_filter(&listing.filter, &subject)?
+                    for (iri, id) in named.take(MAX_STRETCH_COST / LOOKUP_COST) {
+                        let subject = Code::from_id(id);
+                        if self.satisfies_filter(&listing.filter, subject.id())?
                             && visit(iri.as_str(), id).is_break()
                         {
                             return Ok(ControlFlow::Break(()));
@@ -150,8 +160,16 @@ impl View<'_> {
                     let done = named.as_slice().is_empty();
                     Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
                 }
-                ListingStage::Walking { after, batch } => {
-                    self.walk_names(&listing.filter, after, batch, visit)
+                ListingStage::Walking(walk) => {
+                    let flow = self.walk_names(&listing.filter, walk, visit)?;
+                    if let Some(among) = &mut walk.among
+                        && walk.passed > among.len() * LOOKUP_COST
+                    {
+                        let (ids, after) = (std::mem::take(among), walk.after.take());
+                        let named = Vec::new();
+                        listing.stage = ListingStage::Naming { ids, named, after };
+                    }
+                    Ok(flow)
                 }
             }
         })
@@ -161,8 +179,12 @@ impl View<'_> {
         &self,
         filter: &SubjectFilter,
     ) -> Result<Option<CompiledFilter>, Error> {
-        let mut wanted =
-            CompiledFilter { graph: None, having: Vec::new(), deadline: filter.deadline };
+        let mut wanted = CompiledFilter {
+            graph: None,
+            having: Vec::new(),
+            values: Vec::new(),
+            deadline: filter.deadline,
+        };
         if let Some(graph) = &filter.graph {
             let Some(code) = self.graph_code(graph)? else { return Ok(None) };
             wanted.graph = Some(code.id().to_vec());
@@ -179,7 +201,13 @@ impl View<'_> {
             let predicate = predicate.id().to_vec();
             wanted.having.push(Having { predicate, object: code, values });
         }
-        Ok(Some(wanted))
+        for (property, range) in &filter.having_values {
+            let code = self.find_code(property.as_ref().into())?;
+            let number = code.and_then(|code| code.to_number());
+            wanted.values.extend(number.map(|number| (number, range.clone())));
+        }
+        let is_unknown = wanted.values.is_empty() && !filter.having_values.is_empty();
+        Ok((!is_unknown || self.values.is_none()).then_some(wanted))
     }
 
     /// Returns whether the subject satisfies the filter apart from its graph.
@@ -210,12 +238,15 @@ impl View<'_> {
     pub(super) fn collect_rare(
         &self,
         wanted: &CompiledFilter,
-    ) -> Result<Option<BTreeSet<Vec<u8>>>, Error> {
-        let mut narrowest: Option<BTreeSet<Vec<u8>>> = None;
+    ) -> Result<Option<BTreeSet<u64>>, Error> {
+        let mut narrowest = self.collect_valued(&wanted.values)?;
         for having in &wanted.having {
             let most = narrowest.as_ref().map_or(MAX_COLLECTED_SUBJECTS, BTreeSet::len);
             if let Some(values) = self.scan_having(having)? {
-                narrowest = collect_values(values, most)?.or(narrowest);
+                let mut found = BTreeSet::new();
+                if collect_values(values, most, &mut found)? {
+                    narrowest = Some(found);
+                }
                 continue;
             }
             let is_named = having.object.is_named();
@@ -231,8 +262,8 @@ impl View<'_> {
                     return Ok(ControlFlow::Break(()));
                 }
                 let rest = key.get(prefix.len()..).unwrap_or_default();
-                let subject = super::key::read_number_bytes(&mut Input::new(rest));
-                found.insert(subject.ok_or_else(|| damaged_entry("a subject", key))?.to_vec());
+                let subject = Input::new(rest).read_number();
+                found.insert(subject.ok_or_else(|| damaged_entry("a subject", key))?);
                 Ok(ControlFlow::Continue(()))
             })?;
             if whole {
@@ -242,6 +273,18 @@ impl View<'_> {
         Ok(narrowest)
     }
 
+    /// Returns the ids of all subjects with a value in one of these ranges, if they are few and there is a range.
+    fn collect_valued(&self, values: &[(u64, ValueRange)]) -> Result<Option<BTreeSet<u64>>, Error> {
+        let mut found = BTreeSet::new();
+        for (property, range) in values {
+            let Some(scan) = self.scan_values(*property, range, false)? else { return Ok(None) };
+            if !collect_values(scan, MAX_COLLECTED_SUBJECTS, &mut found)? {
+                return Ok(None);
+            }
+        }
+        Ok((!values.is_empty()).then_some(found))
+    }
+
     /// Begins to read the subjects that may have a literal. `None` for another object, or without an index of values.
     fn scan_having(&self, having: &Having) -> Result<Option<ValueScan<'_>>, Error> {
         let predicate = Input::new(&having.predicate).read_number();
@@ -249,12 +292,11 @@ impl View<'_> {
         self.scan_values(predicate, values, false)
     }
 
-    /// Continues a walk after an IRI, which is updated to the last one visited.
+    /// Continues a walk by a stretch.
     fn walk_names(
         &self,
         wanted: &CompiledFilter,
-        after: &mut Option<String>,
-        batch: &mut usize,
+        walk: &mut Walk,
         visit: &mut VisitIri<'_>,
     ) -> Result<ControlFlow<()>, Error> {
         let prefix = match &wanted.graph {
@@ -266,52 +308,62 @@ impl View<'_> {
             None => (1 + wanted.having.len()) * LOOKUP_COST,
         };
         let mut start = prefix.clone();
-        if let Some(after) = &after {
+        if let Some(after) = &walk.after {
             start.extend_from_slice(after.as_bytes());
             // The first name that sorts after it.
             start.push(0);
         }
-        let most = MAX_STRETCH_COST.div_ceil(cost).min(*batch);
-        *batch = batch.saturating_mul(2);
+        let cost_of_all = if walk.among.is_some() { 1 } else { cost };
+        let most = MAX_STRETCH_COST.div_ceil(cost_of_all).min(walk.batch);
+        walk.batch = walk.batch.saturating_mul(2);
         let names = self.runs.list_names(&prefix, &start, most)?;
-        let is_end = names.len() < most;
-        for (key, id) in &names {
+        let mut is_end = names.len() < most;
+        let mut left = MAX_STRETCH_COST;
+        for (at, (key, id)) in names.iter().enumerate() {
             let name = key.get(prefix.len()..).unwrap_or_default();
             let iri = std::str::from_utf8(name).map_err(|_| damaged_entry("an IRI", name))?;
+            walk.passed += 1;
+            let is_sought = walk.among.as_ref().is_none_or(|among| among.contains(id));
             let subject = Code::from_id(*id);
-            let there = match &wanted.graph {
-                Some(_) => self.has_all_values(wanted, subject.id())?,
-                None => self.satisfies_filter(wanted, subject.id())?,
-            };
-            *after = Some(iri.to_owned());
+            let there = is_sought
+                && match &wanted.graph {
+                    Some(_) => self.has_all_values(wanted, subject.id())?,
+                    None => self.satisfies_filter(wanted, subject.id())?,
+                };
             if there && visit(iri, *id).is_break() {
                 return Ok(ControlFlow::Break(()));
+            }
+            left = left.saturating_sub(if is_sought { cost } else { 1 });
+            if left == 0 || at + 1 == names.len() {
+                walk.after = Some(iri.to_owned());
+                is_end &= at + 1 == names.len();
+                break;
             }
         }
         Ok(if is_end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 }
 
-/// Returns the ids of the subjects if they are not more than `most`.
+/// Adds the ids of the subjects. Returns false if there are more than `most`.
 fn collect_values(
     mut values: ValueScan<'_>,
     most: usize,
-) -> Result<Option<BTreeSet<Vec<u8>>>, Error> {
-    let mut found = BTreeSet::new();
+    found: &mut BTreeSet<u64>,
+) -> Result<bool, Error> {
     while let Some((_, subject)) = values.next_entry()? {
         if found.len() == most {
-            return Ok(None);
+            return Ok(false);
         }
-        found.insert(Code::from_id(subject).id().to_vec());
+        found.insert(subject);
     }
-    Ok(Some(found))
+    Ok(true)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, Store};
-    use oxrdf::{GraphName, Quad};
+    use crate::{Options, Read as _, Store};
+    use oxrdf::{GraphName, Literal, Quad};
 
     fn iri(name: &str) -> NamedNode {
         NamedNode::new_unchecked(format!("https://example.org/{name}"))
@@ -340,6 +392,64 @@ mod tests {
         let mut found: Vec<_> = (0..subjects).filter(|n| belongs(*n)).map(subject).collect();
         found.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
         found
+    }
+
+    #[test]
+    fn subjects_with_a_value_are_listed_by_iri_however_many_there_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let graph = GraphName::from(iri("g"));
+        let add_values = |subjects: std::ops::Range<u32>| {
+            store
+                .transact::<_, Error>(|change| {
+                    for n in subjects {
+                        let graph = if n % 2 == 0 { graph.clone() } else { iri("h").into() };
+                        let quad = |property: &str, value: u32| {
+                            let value = Literal::from(i64::from(value));
+                            Quad::new(subject(n), iri(property), value, graph.clone())
+                        };
+                        change.insert(quad("level", n % 5).as_ref())?;
+                        change.insert(quad("rare", n % 300).as_ref())?;
+                    }
+                    Ok(())
+                })
+                .unwrap();
+        };
+        add_values(0..1_000);
+        store.checkpoint().unwrap();
+        add_values(1_000..2_000);
+        let equal = |value: i64| ValueRange::equal_to(Literal::from(value).as_ref());
+        let levels = vec![(iri("level"), equal(3)), (iri("level"), equal(4))];
+        let rare = vec![(iri("rare"), equal(8))];
+        let unknown = vec![(iri("unknown"), equal(8)), (iri("level"), equal(7))];
+        type Belongs = fn(u32) -> bool;
+        for (having_values, belongs) in
+            [(levels, (|n| n % 5 >= 3) as Belongs), (rare, |n| n % 300 == 8), (unknown, |_| false)]
+        {
+            for graph in [None, Some(graph.clone())] {
+                let expected = expected(2_000, |n| belongs(n) && (graph.is_none() || n % 2 == 0));
+                let having_values = having_values.clone();
+                let filter = SubjectFilter { graph, having_values, ..SubjectFilter::default() };
+                let snapshot = store.snapshot().unwrap();
+                for limit in [2, 70] {
+                    let (mut found, mut after) = (Vec::new(), None::<String>);
+                    loop {
+                        let page = store.list_subjects(&filter, after.as_deref(), limit).unwrap();
+                        assert_eq!(
+                            page,
+                            snapshot.list_subjects(&filter, after.as_deref(), limit).unwrap()
+                        );
+                        let Some(last) = page.last() else { break };
+                        after = Some(last.as_str().to_owned());
+                        found.extend(page);
+                    }
+                    assert_eq!(found, expected);
+                }
+                let mut to_read = snapshot.list_to_read(&filter, None, 2_000).unwrap();
+                to_read.sort_by(|a, b| a.iri.as_str().cmp(b.iri.as_str()));
+                assert_eq!(to_read.into_iter().map(|one| one.iri).collect::<Vec<_>>(), expected);
+            }
+        }
     }
 
     #[test]
@@ -384,13 +494,10 @@ mod tests {
         let index = || store.inner().lock_index();
         let mut listing =
             index().view().begin_listing(&SubjectFilter::default(), None).unwrap().unwrap();
-        assert!(
-            index().view().continue_listing(&mut listing, None, &mut visit).unwrap().is_continue()
-        );
+        assert!(index().view().continue_listing(&mut listing, &mut visit).unwrap().is_continue());
         let mut stretches = 1;
         add(&store, 2_000..4_000);
-        while index().view().continue_listing(&mut listing, None, &mut visit).unwrap().is_continue()
-        {
+        while index().view().continue_listing(&mut listing, &mut visit).unwrap().is_continue() {
             stretches += 1;
         }
         assert!(

@@ -5,7 +5,7 @@ use super::key::damaged_entry;
 use super::value_cursor::{KeyRange, RangeKeys};
 use super::values::{FrozenValues, class_bounds};
 use super::view::Health;
-use crate::value::{ESCAPED_ZERO, Interval, TextChecksum, ValueClass, ValueKey, ValueRange};
+use crate::value::{ESCAPED_ZERO, Interval, Remainder, ValueClass, ValueKey, ValueRange};
 use crate::varint::Input;
 use crate::{Error, VisitValue, term};
 use oxrdf::{NamedNodeRef, NamedOrBlankNode};
@@ -36,7 +36,7 @@ struct IntervalScan<'a> {
     class: ValueClass,
     /// The beginning of all keys of the class, and what follows them.
     bounds: (Vec<u8>, Vec<u8>),
-    checksum: Option<TextChecksum>,
+    remainder: Option<Remainder>,
     /// `None` before the first interval.
     keys: Option<RangeKeys<'a>>,
     /// Where the interval begins.
@@ -61,7 +61,7 @@ impl<'a> IntervalScan<'a> {
             values,
             class: range.class(),
             bounds: class_bounds(property, range.class()),
-            checksum: range.checksum(),
+            remainder: range.remainder(),
             keys: None,
             from: Vec::new(),
             last: None,
@@ -80,10 +80,11 @@ impl<'a> IntervalScan<'a> {
     fn next_entry(&mut self) -> Result<Option<ValueEntry>, Error> {
         let Some(keys) = &mut self.keys else { return Ok(None) };
         while let Some(key) = keys.next_key()? {
-            let (entry, checksum) = parse_entry(self.class, self.bounds.0.len(), key)
+            let (entry, remainder) = parse_entry(self.class, self.bounds.0.len(), key)
                 .ok_or_else(|| damaged_entry("a value", key))?;
-            // Several texts of a subject may have the same key.
-            if (self.checksum.is_none() || self.checksum == checksum) && self.last != Some(entry) {
+            // Several values of a subject may have the same key.
+            let is_meant = self.remainder.is_none() || self.remainder == remainder;
+            if is_meant && self.last != Some(entry) {
                 self.last = Some(entry);
                 return Ok(self.last);
             }
@@ -192,13 +193,12 @@ fn parse_entry(
     class: ValueClass,
     prefix_bytes: usize,
     key: &[u8],
-) -> Option<(ValueEntry, Option<TextChecksum>)> {
+) -> Option<(ValueEntry, Option<Remainder>)> {
     let mut input = Input::new(key.get(prefix_bytes..)?);
     let value = ValueKey::decode(class, &mut input)?;
     let subject = input.read_number()?;
-    let has_checksum = value.is_cut(class);
-    let checksum = if has_checksum { Some(TextChecksum::decode(&mut input)?) } else { None };
-    input.is_empty().then_some(((value, subject), checksum))
+    let remainder = Remainder::decode(class, &value, input.rest())?;
+    Some(((value, subject), remainder))
 }
 
 impl<'a> View<'a> {

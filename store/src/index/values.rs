@@ -13,7 +13,7 @@ use super::run::{Run, RunKind, RunNote};
 use super::run_files::{RunFiles, RunReader, WrittenRuns};
 use crate::Error;
 use crate::steps::WriterSteps;
-use crate::value::{TextChecksum, ValueClass, ValueKey};
+use crate::value::{Remainder, ValueClass, ValueKey};
 use crate::varint::{self, Input};
 use oxrdf::LiteralRef;
 use std::path::PathBuf;
@@ -163,8 +163,8 @@ pub(super) fn value_key(property: &[u8], literal: LiteralRef<'_>, subject: &[u8]
     write_class(property, class, &mut key);
     value.encode(class, &mut key);
     key.extend_from_slice(subject);
-    if let Some(checksum) = TextChecksum::of(literal, class, &value) {
-        checksum.encode(&mut key);
+    if let Some(remainder) = Remainder::of(literal, class, &value) {
+        remainder.encode(&mut key);
     }
     key
 }

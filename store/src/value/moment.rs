@@ -17,6 +17,14 @@ pub(super) fn parse_moment(text: &str, datatype: NamedNodeRef<'_>) -> Option<i64
     parse_usual_moment(text, datatype).or_else(|| parse_any_moment(text, datatype))
 }
 
+/// Returns whether the moment of a valid text is not one of whole microseconds, or may be too far away to be told from others.
+pub(super) fn is_rounded(text: &str) -> bool {
+    let is_usual_year = matches!(text.as_bytes(), [b'0'..=b'9', _, _, _, b'-', ..]);
+    let (_, fraction) = text.split_once('.').unwrap_or_default();
+    let mut digits = fraction.bytes().take_while(u8::is_ascii_digit).skip(6);
+    !is_usual_year || digits.any(|digit| digit != b'0')
+}
+
 /// Returns the moment of an `xsd:date`, or with another datatype of an `xsd:dateTime`, in microseconds since 1970, rounded
 /// down. Without a time zone it is in UTC.
 ///

@@ -2,6 +2,7 @@
 //! types (SPARQL 1.1, section 17.3).
 use oxrdf::NamedNodeRef;
 use oxrdf::vocab::xsd;
+use std::ops::RangeInclusive;
 
 /// A number as near as its key has it.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +53,26 @@ impl Number {
             }
         }
     }
+}
+
+/// The number of decimal digits up to which different numbers have different doubles.
+const MAX_EXACT_DIGITS: usize = 15;
+/// The numbers, without their sign, of which each double has as many digits. Zero is exact too.
+const EXACT_RANGE: RangeInclusive<f64> = 1e-300..=1e300;
+
+/// Returns whether other numbers may have the same key as the number of this text, which is valid for the datatype.
+pub(super) fn is_rounded(text: &str, datatype: NamedNodeRef<'_>) -> bool {
+    let Ok(double) = text.parse::<f64>() else { return true };
+    let (mantissa, _) = text.split_once(['e', 'E']).unwrap_or((text, ""));
+    let digits = mantissa.bytes().filter(u8::is_ascii_digit);
+    let mut digits = digits.skip_while(|digit| *digit == b'0');
+    let significant = digits.by_ref().take(MAX_EXACT_DIGITS).count();
+    if significant == 0 {
+        // INF and NaN have no digits either.
+        return double != 0.0;
+    }
+    let key = Number::parse(text, datatype).map(Number::to_double);
+    !EXACT_RANGE.contains(&double.abs()) || key != Some(double) || digits.any(|digit| digit != b'0')
 }
 
 /// Returns bits that compare as the numbers do. Zeros are equal, and every NaN is the last number.

@@ -1,6 +1,6 @@
 //! Ranges of values, as intervals of the keys in the index.
 use super::number::Number;
-use super::{ESCAPED_ZERO, MAX_TEXT_BYTES, TextChecksum, ValueClass, ValueKey, escape_text};
+use super::{ESCAPED_ZERO, MAX_TEXT_BYTES, Remainder, ValueClass, ValueKey, escape_text};
 use oxrdf::LiteralRef;
 
 /// A range of values of one class. It may select more literals than it says (long texts count by a prefix, numbers by their
@@ -13,8 +13,8 @@ pub struct ValueRange {
     class: ValueClass,
     /// In ascending order, without overlaps; not empty.
     intervals: Vec<Interval>,
-    /// The checksum of the only text that is meant, if its key may be only its beginning.
-    checksum: Option<TextChecksum>,
+    /// What the entries have in addition to their keys. That of a text that may be cut is of the only text that is meant.
+    remainder: Option<Remainder>,
 }
 
 /// Encoded keys from one on up to another, exclusive; `None` is the end of the class.
@@ -85,7 +85,7 @@ impl ValueRange {
                 _ => merged.push(interval),
             }
         }
-        Self { class, intervals: merged, checksum: None }
+        Self { class, intervals: merged, remainder: None }
     }
 
     /// Returns all values of a class.
@@ -97,15 +97,41 @@ impl ValueRange {
     pub fn equal_to(literal: LiteralRef<'_>) -> Self {
         match number_of(literal) {
             Some(number) => Self::new(ValueClass::Number, list_number_keys(number)),
-            None => Self::with_key_of(literal),
+            None => {
+                let mut range = Self::with_key_of(literal);
+                // Moments can be equal though only one of them is in the usual form.
+                range.remainder = range.remainder.filter(|_| range.class.is_text());
+                range
+            }
         }
+    }
+
+    /// Returns the values of a class with a key.
+    pub fn of_key(class: ValueClass, key: &ValueKey) -> Self {
+        Self::new(class, vec![Interval::between(class, key, key)])
+    }
+
+    /// Returns the numbers or moments that are not what their key says.
+    #[must_use]
+    pub fn rounded_only(self) -> Self {
+        Self { remainder: Some(Remainder::Rounded), ..self }
+    }
+
+    /// Returns what comes after a key, or before it if `reverse`; `None` if that is nothing.
+    pub fn beyond(&self, key: &ValueKey, reverse: bool) -> Option<Self> {
+        let interval = if reverse {
+            Interval { from: Vec::new(), to: Some(encoded(self.class, key)) }
+        } else {
+            Interval { from: past(self.class, key), to: None }
+        };
+        self.intersect(&Self::new(self.class, vec![interval]))
     }
 
     /// Returns the values that may be the same literal.
     pub(crate) fn with_key_of(literal: LiteralRef<'_>) -> Self {
         let (class, key) = ValueKey::of(literal);
-        let checksum = TextChecksum::of(literal, class, &key);
-        Self { class, intervals: vec![Interval::between(class, &key, &key)], checksum }
+        let remainder = Remainder::of(literal, class, &key);
+        Self { class, intervals: vec![Interval::between(class, &key, &key)], remainder }
     }
 
     /// Returns the strings that begin with this one.
@@ -135,9 +161,9 @@ impl ValueRange {
 
     /// Returns what is in both; `None` if they are of different classes or have nothing in common.
     pub fn intersect(&self, other: &Self) -> Option<Self> {
-        let is_other_text =
-            self.checksum.zip(other.checksum).is_some_and(|(one, other)| one != other);
-        if self.class != other.class || is_other_text {
+        let is_other_value =
+            self.remainder.zip(other.remainder).is_some_and(|(one, other)| one != other);
+        if self.class != other.class || is_other_value {
             return None;
         }
         let mut ones = self.intervals.iter().peekable();
@@ -152,8 +178,8 @@ impl ValueRange {
                 others.next();
             }
         }
-        let checksum = self.checksum.or(other.checksum);
-        (!intervals.is_empty()).then_some(Self { class: self.class, intervals, checksum })
+        let remainder = self.remainder.or(other.remainder);
+        (!intervals.is_empty()).then_some(Self { class: self.class, intervals, remainder })
     }
 
     /// Returns what is in one of both; `None` if they are of different classes.
@@ -178,8 +204,8 @@ impl ValueRange {
         &self.intervals
     }
 
-    pub(crate) fn checksum(&self) -> Option<TextChecksum> {
-        self.checksum
+    pub(crate) fn remainder(&self) -> Option<Remainder> {
+        self.remainder
     }
 }
 
@@ -232,9 +258,9 @@ mod tests {
         fn contains(&self, literal: &Literal) -> bool {
             let (class, key) = ValueKey::of(literal.as_ref());
             let bytes = encoded(class, &key);
-            let checksum = TextChecksum::of(literal.as_ref(), class, &key);
+            let remainder = Remainder::of(literal.as_ref(), class, &key);
             class == self.class
-                && (self.checksum.is_none() || self.checksum == checksum)
+                && (self.remainder.is_none() || self.remainder == remainder)
                 && self.intervals.iter().any(|interval| {
                     interval.from <= bytes && interval.to.as_ref().is_none_or(|to| *to > bytes)
                 })

@@ -123,7 +123,7 @@ impl ExportQueue {
             Ok(())
         })?;
         for (order, record) in &parked {
-            let Export { id, target, business_object_name, bytes, .. } = &record.entry;
+            let Export { id, target, business_object_name, .. } = &record.entry;
             tracing::warn!(
                 export_id = id,
                 target_name = target,
@@ -131,7 +131,8 @@ impl ExportQueue {
                 "An export was parked: {LOST_FILE}."
             );
             state.queues.entry(target.clone()).or_default().remove(*order, record);
-            state.parked.insert(*order, *bytes);
+            let bytes = self.spool.used_bytes(&record.spool_file_name(), record.entry.bytes);
+            state.parked.insert(*order, bytes);
             self.publish_entry(&record.entry);
         }
         Ok(lost)

@@ -63,7 +63,8 @@ impl ExportQueue {
         let target_queue = state.queues.entry(record.entry.target.clone()).or_default();
         target_queue.remove(order, &record);
         target_queue.wake.notify_one();
-        state.parked.insert(order, record.entry.bytes);
+        let bytes = self.spool.used_bytes(&record.spool_file_name(), record.entry.bytes);
+        state.parked.insert(order, bytes);
         self.publish_entry(&record.entry);
         Ok(record.entry)
     }

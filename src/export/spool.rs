@@ -54,6 +54,11 @@ impl Spool {
         matches!(self.path(name).try_exists(), Ok(false))
     }
 
+    /// Returns the bytes that a file of an entry takes: `bytes`, or 0 if it is certainly gone.
+    pub(super) fn used_bytes(&self, name: &str, bytes: u64) -> u64 {
+        if self.is_missing(name) { 0 } else { bytes }
+    }
+
     /// Removes a file that no entry needs. If that fails, the next start removes it.
     pub(super) fn remove(&self, name: &str) {
         match fs::remove_file(self.path(name)) {

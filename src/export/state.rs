@@ -20,7 +20,8 @@ pub(super) struct QueueState {
     pub(super) next_order: u64,
     /// Delivered entries by order: the size of the file in bytes, 0 if it is not kept.
     pub(super) delivered: BTreeMap<u64, u64>,
-    /// Parked entries by order: the size of the file in bytes.
+    /// Parked entries by order: the size of the file in bytes, 0 if it is gone. Otherwise a spool could be full of lost files,
+    /// so that the full export which replaces them is never created.
     pub(super) parked: BTreeMap<u64, u64>,
     /// Whether there are unreadable records, which none of the fields above contains.
     pub(super) has_unreadable: bool,

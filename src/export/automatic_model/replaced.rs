@@ -1,5 +1,6 @@
 //! Tests what follows a restore: full exports replace those whose files are gone, and the old machine changes nothing.
 use super::*;
+use crate::automatic::{ExportPlan, run_due_exports};
 use crate::uploads::{DROPPED, UploadRecord};
 use crate::{backup, lost, sweep};
 use penstock_store::{Error, Transaction};
@@ -71,6 +72,37 @@ fn only_files_that_a_restore_did_not_lose_are_errors_at_the_start() {
         let (_, lines) = capture_log(|| fixture.restart());
         let log = format!("{lines:?}");
         assert!(log.contains("the gateway delivers them"), "{log}");
+    }
+}
+
+#[test]
+fn exports_whose_files_are_gone_take_no_capacity() {
+    for is_restored in [true, false] {
+        let mut fixture = Fixture::new();
+        fixture.define_object(0, &TestDefinition::exporting_to(&[0]));
+        fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+        let object = fixture.catalogue.get(NAMES[0]).unwrap();
+        let mut pushed = Vec::new();
+        while let Ok(one) = fixture.exporter.push(&object, ExportRequester::gateway()) {
+            pushed.extend(one.exports);
+        }
+        lose_files(&fixture);
+        if is_restored {
+            fixture = fixture.restart();
+            assert!(lost::replace_all(&fixture.exporter.inner).unwrap());
+        } else {
+            for entry in &pushed {
+                fixture.exporter.park(&NoClient, &entry.id).unwrap();
+            }
+        }
+        let usage = fixture.exporter.spool_usage();
+        assert_eq!((usage.parked, usage.waiting), (pushed.len() as u64, 0));
+        let fixture = fixture.restart();
+        assert_eq!(fixture.exporter.spool_usage().waiting, 0, "also after a restart");
+        // What replaces them can be created.
+        fixture.ingest_objects(0, Mode::Add, &[(1, 1, vec![])]);
+        run_due_exports(&fixture.exporter_inner(), &mut ExportPlan::default());
+        assert_eq!(queued_names(&fixture), [NAMES[0]]);
     }
 }
 

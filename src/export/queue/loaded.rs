@@ -35,7 +35,9 @@ impl LoadedRecords {
         }
         let file = record.spool_file_name();
         let status = record.entry.status;
-        if !matches!(status, ExportStatus::Delivered | ExportStatus::Parked) {
+        if status == ExportStatus::Parked {
+            self.state.parked.insert(order, spool.used_bytes(&file, record.entry.bytes));
+        } else if status != ExportStatus::Delivered {
             let cause = spool.open_file(&file, record.entry.bytes).err();
             if cause.is_some() || status != ExportStatus::Queued {
                 record.entry.status =

@@ -2,8 +2,9 @@
 //! parked, and a full export of their Business Object replaces them.
 use super::ExporterParts;
 use super::blocking::run_blocking;
-use super::queue::{ExportQueue, RECORDS_PER_READ};
+use super::queue::{ExportQueue, RECORDS_PER_COMMIT, RECORDS_PER_READ};
 use super::record::{EXPORTS, Record};
+use super::state::QueueState;
 use super::{ExportRequester, backup, make};
 use penstock_base::error::GatewayError;
 use penstock_base::shared::Shared;
@@ -93,8 +94,23 @@ impl ExportQueue {
     fn park_lost(&self) -> Result<LostExports, GatewayError> {
         let mut state = self.lock_state();
         let mut lost = LostExports::new();
+        let orders = state.readable_undelivered_orders();
+        for orders in orders.chunks(RECORDS_PER_COMMIT) {
+            self.park_lost_of(&mut state, orders, &mut lost)?;
+        }
+        Ok(lost)
+    }
+
+    /// Parks those of these exports whose files are gone, in one commit. Adds them to `lost`, with those that were parked
+    /// so before.
+    fn park_lost_of(
+        &self,
+        state: &mut QueueState,
+        orders: &[u64],
+        lost: &mut LostExports,
+    ) -> Result<(), GatewayError> {
         let mut parked: Vec<(u64, Record)> = Vec::new();
-        for order in state.readable_undelivered_orders() {
+        for &order in orders {
             let Some(mut record) = EXPORTS.get_or_log(&self.store.read(), order)? else { continue };
             let entry = &record.entry;
             let was_parked = entry.last_error.as_deref() == Some(LOST_FILE);
@@ -113,7 +129,7 @@ impl ExportQueue {
             }
         }
         if parked.is_empty() {
-            return Ok(lost);
+            return Ok(());
         }
         self.store.transact::<_, Error>(|t: &mut Transaction<'_>| {
             for (order, record) in &parked {
@@ -135,7 +151,7 @@ impl ExportQueue {
             state.parked.insert(*order, bytes);
             self.publish_entry(&record.entry);
         }
-        Ok(lost)
+        Ok(())
     }
 
     /// Removes those that were replaced already, by an attempt before or by a push.

@@ -31,6 +31,9 @@ use tokio::sync::Notify;
 
 /// The number of records that are read at a time.
 pub(super) const RECORDS_PER_READ: usize = 200;
+/// The number of records that one commit corrects. After a restore, the files of all queued exports are gone, and the memory
+/// must not depend on their number.
+pub(super) const RECORDS_PER_COMMIT: usize = if cfg!(test) { 4 } else { 1_000 };
 
 /// The queues of all targets.
 #[derive(Debug)]
@@ -65,16 +68,16 @@ impl ExportQueue {
         events: EventBus,
         parks_lost: bool,
     ) -> Result<Self, GatewayError> {
-        let mut loaded = LoadedRecords::default();
+        let mut loaded = LoadedRecords::new(!parks_lost);
         for row in EXPORTS.scan().pages(|| store.read(), RECORDS_PER_READ) {
             let row = row?;
             let Some(order) = row.key_or_log() else { continue };
             loaded.add(order, row.value_or_log(), &spool);
+            if loaded.has_many_corrections() {
+                loaded.store_corrections(&store)?;
+            }
         }
         loaded.store_corrections(&store)?;
-        if !parks_lost {
-            loaded.log_missing_files();
-        }
         loaded.clean_up_spool(&spool)?;
         loaded.expect_interrupted_deliveries();
         let queue = Self {

@@ -106,6 +106,35 @@ fn exports_whose_files_are_gone_take_no_capacity() {
     }
 }
 
+/// Restarts, and returns the number of commits of the start.
+fn count_commits_of_start(fixture: Fixture) -> (Fixture, u64) {
+    let before = fixture.store().stats().sequence;
+    let fixture = fixture.restart();
+    let count = fixture.store().stats().sequence - before;
+    (fixture, count)
+}
+
+#[test]
+fn many_exports_without_files_are_corrected_and_parked_in_small_commits() {
+    let mut fixture = Fixture::new();
+    fixture.define_object(0, &TestDefinition::exporting_to(&[0, 1]));
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+    let object = fixture.catalogue.get(NAMES[0]).unwrap();
+    for _ in 0..3 {
+        fixture.exporter.push(&object, ExportRequester::gateway()).unwrap();
+    }
+    let (fixture, _) = count_commits_of_start(fixture);
+    let (fixture, usual) = count_commits_of_start(fixture);
+    lose_files(&fixture);
+    let (fixture, count) = count_commits_of_start(fixture);
+    // One has at most four of the six.
+    assert_eq!(count - usual, 2, "the corrections");
+    let before = fixture.store().stats().sequence;
+    assert!(lost::replace_all(&fixture.exporter.inner).unwrap());
+    assert_eq!(fixture.exporter.spool_usage().parked, 6);
+    assert_eq!(fixture.store().stats().sequence - before, 2, "the parking");
+}
+
 /// Records that an upload of this export has begun.
 fn record_upload(fixture: &Fixture, export_id: &str, upload: &str) {
     let record = UploadRecord {

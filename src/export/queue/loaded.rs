@@ -1,4 +1,5 @@
 //! Opening the queue: the records of the store, compared with the files of the spool.
+use super::RECORDS_PER_COMMIT;
 use crate::record::{EXPORTS, Record};
 use crate::spool::Spool;
 use crate::state::QueueState;
@@ -14,13 +15,21 @@ pub(super) struct LoadedRecords {
     pub(super) state: QueueState,
     /// The files that the spool must keep.
     files: HashSet<String>,
-    /// Records whose status differs from the stored one, with their orders.
+    /// Records whose status differs from the stored one, with their orders, until they are stored.
     corrections: Vec<(u64, Record)>,
+    /// The orders of undelivered exports whose file is missing or damaged.
+    missing: HashSet<u64>,
+    /// Whether such exports are errors in the log.
+    logs_missing: bool,
     /// The number of records that could not be read.
     unread: u64,
 }
 
 impl LoadedRecords {
+    pub(super) fn new(logs_missing: bool) -> Self {
+        Self { logs_missing, ..Self::default() }
+    }
+
     /// Adds a record. It is corrected if its file is missing, or if the gateway stopped during its delivery.
     pub(super) fn add(&mut self, order: u64, record: Option<Record>, spool: &Spool) {
         let Some(mut record) = record else {
@@ -39,6 +48,12 @@ impl LoadedRecords {
             self.state.parked.insert(order, spool.used_bytes(&file, record.entry.bytes));
         } else if status != ExportStatus::Delivered {
             let cause = spool.open_file(&file, record.entry.bytes).err();
+            if let Some(cause) = &cause {
+                self.missing.insert(order);
+                if self.logs_missing {
+                    log_missing_file(&record.entry, cause);
+                }
+            }
             if cause.is_some() || status != ExportStatus::Queued {
                 record.entry.status =
                     if cause.is_some() { ExportStatus::Blocked } else { ExportStatus::Queued };
@@ -49,29 +64,19 @@ impl LoadedRecords {
         self.files.insert(file);
     }
 
-    /// Logs the exports whose file is missing or damaged.
-    pub(super) fn log_missing_files(&self) {
-        for (_, record) in &self.corrections {
-            if let Some(cause) = &record.entry.last_error {
-                let Export { id, target, business_object_name, .. } = &record.entry;
-                tracing::error!(
-                    export_id = id,
-                    target_name = target,
-                    business_object = business_object_name,
-                    cause,
-                    "The file of an export is missing or damaged; restore it, or park the export."
-                );
-            }
-        }
+    /// Returns whether enough corrections wait for a commit.
+    pub(super) fn has_many_corrections(&self) -> bool {
+        self.corrections.len() >= RECORDS_PER_COMMIT
     }
 
     /// Stores the corrected records.
-    pub(super) fn store_corrections(&self, store: &Store) -> Result<(), Error> {
-        if self.corrections.is_empty() {
+    pub(super) fn store_corrections(&mut self, store: &Store) -> Result<(), Error> {
+        let corrections = std::mem::take(&mut self.corrections);
+        if corrections.is_empty() {
             return Ok(());
         }
         store.transact::<_, Error>(|t| {
-            let mut corrections = self.corrections.iter();
+            let mut corrections = corrections.iter();
             corrections.try_for_each(|(order, record)| EXPORTS.put(t, *order, record))
         })?;
         Ok(())
@@ -79,9 +84,7 @@ impl LoadedRecords {
 
     /// Marks the head of each queue as possibly stored: the gateway may have stopped during its delivery.
     pub(super) fn expect_interrupted_deliveries(&mut self) {
-        let missing =
-            self.corrections.iter().filter(|(_, record)| record.entry.last_error.is_some());
-        let missing: HashSet<u64> = missing.map(|(order, _)| *order).collect();
+        let missing = &self.missing;
         for (target, target_queue) in &mut self.state.queues {
             let Some((_, &(head, _))) = target_queue.waiting.first_key_value() else { continue };
             target_queue.unclear_since.insert(head, Instant::now());
@@ -117,4 +120,16 @@ impl LoadedRecords {
         }
         Ok(())
     }
+}
+
+/// Logs that the file of an export is missing or damaged.
+fn log_missing_file(entry: &Export, cause: &str) {
+    let Export { id, target, business_object_name, .. } = entry;
+    tracing::error!(
+        export_id = id,
+        target_name = target,
+        business_object = business_object_name,
+        cause,
+        "The file of an export is missing or damaged; restore it, or park the export."
+    );
 }

@@ -1,5 +1,5 @@
 //! The delivery of the first entry of a target's queue.
-use super::ExportQueue;
+use super::{ExportQueue, RECORDS_PER_READ};
 use crate::backoff::{FailedAttempts, RetryRule};
 use crate::cause::{DeliveryFailure, DeliveryOutcome};
 use crate::history::HistoryRemovals;
@@ -207,16 +207,20 @@ impl ExportQueue {
         if full.kind != ExportKind::Full {
             return Ok(replaced);
         }
-        let read = self.store.read();
-        for (&parked, _) in state.parked.range(..order) {
-            let Some(record) = EXPORTS.get_or_log(&read, parked)? else { continue };
-            let entry = &record.entry;
-            if entry.target == full.target
-                && entry.business_object_name == full.business_object_name
-                && self.spool.is_missing(&record.spool_file_name())
-                && !uploads.needs_cleanup(&entry.id)
-            {
-                replaced.push(parked);
+        let parked: Vec<u64> = state.parked.range(..order).map(|(order, _)| *order).collect();
+        for orders in parked.chunks(RECORDS_PER_READ) {
+            // Commits wait while it exists.
+            let read = self.store.read();
+            for &parked in orders {
+                let Some(record) = EXPORTS.get_or_log(&read, parked)? else { continue };
+                let entry = &record.entry;
+                if entry.target == full.target
+                    && entry.business_object_name == full.business_object_name
+                    && self.spool.is_missing(&record.spool_file_name())
+                    && !uploads.needs_cleanup(&entry.id)
+                {
+                    replaced.push(parked);
+                }
             }
         }
         Ok(replaced)

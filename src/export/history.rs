@@ -5,9 +5,10 @@ use super::record::{EXPORT_IDS, EXPORTS};
 use super::state::QueueState;
 use penstock_store::{Error, Transaction};
 
-/// The maximum number of entries of the history that a delivery removes or changes, and of parked ones that it replaces.
-/// Later deliveries remove the rest.
+/// The maximum number of entries of the history that a delivery removes or changes. Later deliveries remove the rest.
 const MAX_REMOVALS: usize = 500;
+/// The maximum number of parked entries that one commit removes because a delivery replaces them.
+pub(super) const MAX_REPLACED_PER_COMMIT: usize = if cfg!(test) { 2 } else { 500 };
 
 /// The entries and files that the next delivery removes from the history.
 #[derive(Debug, Default)]
@@ -53,9 +54,9 @@ impl HistoryRemovals {
         removals
     }
 
-    /// Adds the parked records that the delivery replaces.
-    pub(super) fn add_replaced(&mut self, orders: Vec<u64>) {
-        self.records.extend(orders.into_iter().take(MAX_REMOVALS));
+    /// Adds parked records that the delivery replaces.
+    pub(super) fn add_replaced(&mut self, orders: &[u64]) {
+        self.records.extend_from_slice(orders);
     }
 
     /// Adds the removals to the commit.

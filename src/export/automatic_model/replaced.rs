@@ -1,6 +1,7 @@
 //! Tests what follows a restore: full exports replace those whose files are gone, and the old machine changes nothing.
 use super::*;
 use crate::automatic::{ExportPlan, run_due_exports};
+use crate::history::MAX_REPLACED_PER_COMMIT;
 use crate::uploads::{DROPPED, UploadRecord};
 use crate::{backup, lost, sweep};
 use penstock_store::{Error, Transaction};
@@ -179,6 +180,32 @@ fn a_parked_export_without_its_file_ends_once_its_upload_is_cleaned_up() {
             assert_eq!(fixture.exporter.get(&lost).unwrap(), None);
         }
     }
+}
+
+#[test]
+fn a_full_export_replaces_all_parked_ones_without_files() {
+    let mut fixture = Fixture::new();
+    fixture.define_object(0, &pushed(true));
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+    let object = fixture.catalogue.get(NAMES[0]).unwrap();
+    let push = |fixture: &Fixture| {
+        fixture.exporter.push(&object, ExportRequester::gateway()).unwrap().exports
+    };
+    // More than one commit removes.
+    let lost: Vec<_> = (0..=MAX_REPLACED_PER_COMMIT).flat_map(|_| push(&fixture)).collect();
+    lose_files(&fixture);
+    for entry in &lost {
+        fixture.exporter.park(&NoClient, &entry.id).unwrap();
+    }
+    let full = push(&fixture);
+    assert!(fixture.deliver_next(TARGETS[0]));
+    let is_left = |fixture: &Fixture| {
+        let listed = fixture.exporter.list(None, 100).unwrap();
+        listed.into_iter().map(|entry| entry.id).collect::<Vec<_>>() == [full[0].id.clone()]
+    };
+    assert!(is_left(&fixture));
+    assert_eq!(fixture.exporter.spool_usage().parked, 0);
+    assert!(is_left(&fixture.restart()));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 use super::{ExportQueue, RECORDS_PER_READ};
 use crate::backoff::{FailedAttempts, RetryRule};
 use crate::cause::{DeliveryFailure, DeliveryOutcome};
-use crate::history::HistoryRemovals;
+use crate::history::{HistoryRemovals, MAX_REPLACED_PER_COMMIT};
 use crate::key::ExportExt as _;
 use crate::record::{EXPORT_DELIVERED, EXPORT_SEQUENCES, EXPORTS, Record};
 use crate::state::{FailingEntry, QueueState};
@@ -167,7 +167,9 @@ impl ExportQueue {
         }
         let mut removals =
             HistoryRemovals::find_removals(&state, self.limits, order, record.entry.bytes);
-        removals.add_replaced(self.find_replaced(&state, order, &record.entry, uploads)?);
+        let replaced = self.find_replaced(&state, order, &record.entry, uploads)?;
+        let mut replaced = replaced.chunks(MAX_REPLACED_PER_COMMIT);
+        removals.add_replaced(replaced.next().unwrap_or_default());
         self.store.transact::<_, Error>(|t| {
             EXPORTS.put(t, order, &record)?;
             if record.entry.graph().is_some() {
@@ -186,6 +188,10 @@ impl ExportQueue {
         self.publish_entry(&record.entry);
         for file in removals.apply_in_memory(&mut state) {
             self.spool.remove(&file);
+        }
+        if let Err(error) = replaced.try_for_each(|orders| self.remove_replaced(&mut state, orders))
+        {
+            tracing::warn!(%error, "Some parked exports that a full export replaces were not removed; the next one removes them.");
         }
         self.capacity_freed.notify_one();
         Ok(record.entry)
@@ -224,6 +230,15 @@ impl ExportQueue {
             }
         }
         Ok(replaced)
+    }
+
+    /// Removes more of the parked exports that a delivered one replaces. Their files are gone.
+    fn remove_replaced(&self, state: &mut QueueState, orders: &[u64]) -> Result<(), Error> {
+        let mut removals = HistoryRemovals::default();
+        removals.add_replaced(orders);
+        self.store.transact::<_, Error>(|t| removals.add_to_commit(t))?;
+        removals.apply_in_memory(state);
+        Ok(())
     }
 }
 

@@ -430,6 +430,9 @@ impl<'a> ExportBuilder<'a> {
         });
         if !added.as_ref().is_err_and(|error| self.is_surely_not_committed(error)) {
             self.files.names.clear();
+            if added.is_err() {
+                queue.lock_state().unconfirmed.extend(self.ids.iter().flatten().cloned());
+            }
         }
         let entries = added?;
         report_queued_exports(self.source.object_type, &exports, &entries, started);

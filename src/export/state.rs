@@ -25,6 +25,9 @@ pub(super) struct QueueState {
     pub(super) parked: BTreeMap<u64, u64>,
     /// Whether there are unreadable records, which none of the fields above contains.
     pub(super) has_unreadable: bool,
+    /// The ids of exports whose commit failed. Until the store is reopened it is unknown whether it exists, so their files
+    /// stay.
+    pub(super) unconfirmed: Vec<String>,
 }
 
 /// One target's queue.

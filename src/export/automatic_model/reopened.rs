@@ -49,6 +49,34 @@ fn an_export_that_may_contain_a_lost_commit_is_not_queued() {
 }
 
 #[test]
+fn the_files_of_an_export_whose_commit_was_cut_off_do_not_stay() {
+    let fixture = Fixture::new();
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![0])]);
+    let (inner, plant) = (fixture.exporter_inner(), fixture.catalogue.get(NAMES[0]).unwrap());
+    let targets = all_targets(&plant);
+    let faults = Faults::inject_below(&fixture.dir.path().join("store"));
+    let queue = |fails: bool| {
+        let mut builder = ExportBuilder::new(&inner, &plant, &targets);
+        let path = builder.add_file();
+        let rendered = builder.render_full(&path).unwrap();
+        if fails {
+            faults.fail_nth_of(Operation::Sync, 1, Failure::Io);
+        }
+        builder.enqueue(
+            vec![(ExportKind::Full, rendered)],
+            None,
+            &mut |_, _| Ok(()),
+            Instant::now(),
+        )
+    };
+    let spooled = || std::fs::read_dir(fixture.exporter.spool_folder()).unwrap().count();
+    queue(true).unwrap_err();
+    assert_eq!(spooled(), 2, "the next start may find the commit");
+    fixture.store().reopen(&mut |_| {}).unwrap();
+    assert_eq!((queue(false).unwrap().len(), spooled()), (2, 2));
+}
+
+#[test]
 fn objects_are_not_removed_if_the_delivery_commit_may_be_lost() {
     let mut fixture = Fixture::new();
     let mut definition = TestDefinition::exporting_to(&[0, 1]).to_json(0);

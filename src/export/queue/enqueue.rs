@@ -3,7 +3,10 @@ use super::ExportQueue;
 use crate::ExportRequester;
 use crate::file::{FinishedFile, MetadataSource};
 use crate::key::{ExportExt as _, FileSettings, KeyValues};
-use crate::record::{EXPORT_IDS, EXPORT_OBJECT_COUNTS, EXPORT_SEQUENCES, EXPORTS, Record};
+use crate::record::{
+    EXPORT_IDS, EXPORT_OBJECT_COUNTS, EXPORT_SEQUENCES, EXPORTS, Record, file_name,
+};
+use crate::state::QueueState;
 use penstock_base::clock::Stamp;
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -111,9 +114,20 @@ impl ExportQueue {
             state.add_record(*order, record);
             self.publish_entry(&record.entry);
         }
+        self.remove_unconfirmed(&mut state);
         // This does not end the backoff of a blocked target, because only the head of its queue is delivered.
         self.entry_added.notify_one();
         Ok(records.into_iter().map(|(_, record)| record.entry).collect())
+    }
+
+    /// Removes the files of exports whose commit failed before. A commit has succeeded since, so the store was reopened, which
+    /// cut the failed one off.
+    fn remove_unconfirmed(&self, state: &mut QueueState) {
+        for id in std::mem::take(&mut state.unconfirmed) {
+            if matches!(EXPORT_IDS.contains(&self.store.read(), &id), Ok(false)) {
+                self.spool.remove(&file_name(&id));
+            }
+        }
     }
 
     /// Returns whether the consumers of one of these targets may have objects of this Business Object.

@@ -3,7 +3,6 @@ use super::{output, owner, serve};
 use penstock_auth::audit::{self, Event};
 use penstock_base::commit::GuardedStore;
 use penstock_base::error::GatewayError;
-use penstock_base::files::sync_folder;
 use penstock_base::telemetry;
 use penstock_config::{self as config, ConfigError, Settings, Sources};
 use penstock_model::namespace::moving::find_pending_move;
@@ -59,14 +58,18 @@ pub(super) fn check_exists(settings: &Settings) -> Result<(), String> {
 }
 
 /// Creates the file, passes it to `write`, and syncs it. Removes it if that fails: a partial file must not look complete.
+/// `write` may change this process to another user, who has no rights in the folder of the file.
 ///
 /// # Errors
-/// The file exists already, or the errors of `write`, of syncing and of the folder.
+/// The file exists already, or the errors of `write`, of syncing and of the folder. If the file could not be removed, the
+/// error says so, and the file is empty.
 pub(super) fn write_new_file<T>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, String>,
 ) -> Result<T, String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(failed)?;
     let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
     let mut file = file.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
@@ -75,21 +78,17 @@ pub(super) fn write_new_file<T>(
         _ => failed(error),
     })?;
     let written = write(&mut file).and_then(|written| {
-        file.sync_all().map_err(failed)?;
+        file.sync_all().and_then(|()| folder.sync_all()).map_err(failed)?;
         Ok(written)
     });
-    match written {
-        Ok(written) => {
-            let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            sync_folder(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-            Ok(written)
+    written.map_err(|why| match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            // The first error is the one to report.
+            let _ = file.set_len(0);
+            format!("{why}; removing the incomplete file {} failed: {error}", path.display())
         }
-        Err(why) => {
-            // If it cannot be removed, the error says that it is not complete.
-            let _ = fs::remove_file(path);
-            Err(why)
-        }
-    }
+        _ => why,
+    })
 }
 
 /// Fails if a move of a namespace was interrupted: its URIs are not the same everywhere.

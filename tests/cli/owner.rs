@@ -1,6 +1,6 @@
 //! Which users' files a command trusts, and which user owns the files that it creates. If root runs a command and no
 //! service runs, the command acts as the owner of the data directory.
-use crate::penstock;
+use crate::{DATA, penstock};
 use penstock_test_support::prelude::*;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt as _;
@@ -26,6 +26,33 @@ fn root_leaves_no_file_of_its_own_in_the_data_directory() {
     for file in files {
         assert_eq!(file.metadata().unwrap().uid(), NOBODY, "{}", file.path().display());
     }
+}
+
+#[test]
+fn root_writes_a_file_into_a_folder_that_the_owner_of_the_data_cannot_open() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can change to another user");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (data, private) = (dir.path().join("data"), dir.path().join("private"));
+    for (folder, mode) in [(dir.path(), 0o755), (data.as_path(), 0o700), (private.as_path(), 0o700)]
+    {
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(mode)).unwrap();
+    }
+    chown(&data, Some(NOBODY), Some(NOBODY)).unwrap();
+    penstock(dir.path(), &["export", "list", DATA]).succeed();
+    for arguments in [["backup", "private/monday", DATA], ["dump", "private/all.nq", DATA]] {
+        penstock(dir.path(), &arguments).succeed();
+    }
+    let length = |name: &str| std::fs::metadata(private.join(name)).unwrap().len();
+    assert!(length("monday") > 0);
+    // Opening the store fails as the owner, who cannot remove the file either.
+    std::fs::set_permissions(data.join("store"), PermissionsExt::from_mode(0)).unwrap();
+    let failed = penstock(dir.path(), &["backup", "private/tuesday", DATA]).output().unwrap();
+    failed.fails(1, "removing the incomplete file private/tuesday failed: Permission denied");
+    assert_eq!(length("tuesday"), 0);
 }
 
 #[test]

@@ -23,7 +23,7 @@ use penstock_base::telemetry;
 use penstock_config::Settings;
 use penstock_http::state::State;
 use penstock_service::blocking::run_blocking;
-use penstock_service::definitions::{FolderRun, apply_service_folder};
+use penstock_service::definitions::{FolderRun, apply_service_folder, retry_service_folder};
 use penstock_service::deletions::run_deletions;
 use penstock_service::gateway::Gateway;
 use penstock_service::gateway::levels::record_levels;
@@ -149,6 +149,7 @@ async fn serve_opened(
     let run = gateway.definition_files.begin_run();
     state.set_gateway(gateway.clone());
     let definitions = tokio::spawn(apply_definitions(gateway.clone(), run));
+    let definition_retries = tokio::spawn(retry_service_folder(gateway.clone()));
     let control = servers.start_control(&settings.data_dir, &state).await;
     let (stop_workers, stopped) = watch::channel(false);
     let reopening = tokio::spawn(recovery::reopen_when_needed(ReadStore::clone(&gateway.store)));
@@ -185,6 +186,7 @@ async fn serve_opened(
     state.stop();
     gateway.exporter.stop_rendering();
     reopening.abort();
+    definition_retries.abort();
     letter_cleanup.abort();
     change_cleanup.abort();
     measurements.abort();

@@ -61,7 +61,9 @@ pub use kind::{FindVersion, Kind, Result, delete, find, list, save};
 pub(crate) use resources::{Content, invalid_error, take_member};
 pub(crate) use run::Run;
 pub use run::apply_files;
-pub use service_folder::{FolderOutcome, FolderRun, FolderState, apply_service_folder};
+pub use service_folder::{
+    FolderOutcome, FolderRun, FolderState, apply_service_folder, retry_service_folder,
+};
 
 use penstock_resources::definitions::{ApplyDefinitions, DefinitionId};
 

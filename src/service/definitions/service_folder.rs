@@ -1,10 +1,11 @@
 //! Applies the folder `service.definitions.dir`, at the start and at SIGHUP. An error stops neither: the definitions of the
-//! last good run stay. The gateway serves requests meanwhile.
+//! last good run stay. The gateway serves requests meanwhile. If the disk or the store was the cause, it tries again.
 use super::{ApplyOptions, apply_files, read_folder};
 use crate::gateway::Gateway;
 use parking_lot::Mutex;
 use penstock_auth::Authorized;
-use penstock_base::error::{Finding, GatewayError};
+use penstock_base::backoff::exponential_delay;
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::list_managed;
 use penstock_base::time;
 use penstock_resources::definitions::AppliedDefinitions;
@@ -12,9 +13,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// The maximum number of errors, and of warnings, in the status. `penstock apply --dry-run` shows all.
 const MAX_LISTED: usize = 20;
+/// The delay before the files are applied again after a failure of the disk or the store. It doubles with each failure.
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 60_000 });
+/// The maximum of this delay.
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(10);
 
 /// The runs of `service.definitions.dir`. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +52,8 @@ pub struct FolderOutcome {
     pub warning_count: usize,
     /// `errors` without what only Admins see.
     public_errors: Vec<String>,
+    /// Whether the disk or the store was the cause, and not the files.
+    is_temporary: bool,
 }
 
 impl FolderOutcome {
@@ -67,6 +75,10 @@ impl FolderOutcome {
             errors: all.iter().take(MAX_LISTED).map(ToString::to_string).collect(),
             public_errors: all.iter().take(MAX_LISTED).map(public).collect(),
             error_count: all.len(),
+            is_temporary: matches!(
+                error.class,
+                ErrorClass::InsufficientStorage | ErrorClass::Unavailable(_) | ErrorClass::Internal
+            ),
             ..Self::default()
         }
     }
@@ -86,6 +98,11 @@ impl FolderState {
     pub fn outcome(&self) -> FolderOutcome {
         let last = self.0.last.lock().clone();
         FolderOutcome { is_running: self.0.unfinished.load(Ordering::Acquire) > 0, ..last }
+    }
+
+    /// Whether the disk or the store kept the last run from applying the files.
+    pub(super) fn must_retry(&self) -> bool {
+        self.0.last.lock().is_temporary
     }
 
     /// Shows a run in the status from now on, also while it waits for a thread.
@@ -124,15 +141,47 @@ pub fn apply_service_folder(gateway: &Gateway, by: &Authorized) {
             FolderOutcome::of_report(report)
         }
         Err(error) => {
-            tracing::error!(
-                %error,
-                "The files of service.definitions.dir were not applied; the definitions of the last good run stay."
-            );
-            FolderOutcome::of_error(&error)
+            let outcome = FolderOutcome::of_error(&error);
+            if !outcome.is_temporary {
+                tracing::error!(
+                    %error,
+                    "The files of service.definitions.dir were not applied; the definitions of the last good run stay."
+                );
+            } else if !gateway.definition_files.must_retry() {
+                // Once, however often the gateway tries again.
+                tracing::error!(
+                    %error,
+                    "The files of service.definitions.dir were not applied; the definitions of the last good run stay, and \
+                     the gateway tries again."
+                );
+            }
+            outcome
         }
     };
     let applied_at = Some(time::now_rfc3339());
     *runs.last.lock() = FolderOutcome { applied_at, ..outcome };
+}
+
+/// Applies the files again, at growing intervals, while the disk or the store keeps them from being applied, until this
+/// future is dropped.
+pub async fn retry_service_folder(gateway: Gateway) {
+    let mut failures = 0;
+    loop {
+        let delay = exponential_delay(FIRST_RETRY_DELAY, failures, MAX_RETRY_DELAY);
+        tokio::time::sleep(delay).await;
+        if !gateway.definition_files.must_retry() {
+            failures = 0;
+            continue;
+        }
+        failures += 1;
+        let applied = gateway.read(|gateway| {
+            apply_service_folder(gateway, &Authorized::local());
+            Ok(())
+        });
+        if let Err(error) = applied.await {
+            tracing::error!(%error, "Applying the files of service.definitions.dir ended unexpectedly.");
+        }
+    }
 }
 
 /// Returns whether there are definitions of an earlier folder.

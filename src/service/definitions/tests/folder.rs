@@ -1,4 +1,6 @@
 use super::*;
+use penstock_store::faults::{Failure, Faults};
+use std::time::Duration;
 
 /// A folder for `service.definitions.dir` with the files of the plant.
 fn write_folder(dir: &Path, files: &[DefinitionFile]) -> String {
@@ -110,6 +112,38 @@ fn a_bad_file_keeps_the_definitions_of_the_last_good_run() {
     apply_service_folder(&gateway, &by);
     assert!(!gateway.definition_files.outcome().errors.is_empty());
     assert_eq!(find_drift(&gateway).unwrap().0, 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_applied_again_after_a_full_disk_and_not_after_an_error_in_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let setting = write_folder(dir.path(), &plant_files());
+    let gateway = open_gateway(dir.path(), std::slice::from_ref(&setting));
+    let by = Authorized::local();
+    let faults = Faults::inject_below(dir.path());
+    faults.fail_nth(1, Failure::DiskFull, true);
+    apply_service_folder(&gateway, &by);
+    assert_eq!(gateway.definition_files.outcome().error_count, 1);
+    assert!(gateway.catalogue.get("Pumps").is_none());
+    let retrying = tokio::spawn(retry_service_folder(gateway.clone()));
+    faults.clear_plan();
+    while gateway.definition_files.must_retry() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        // The gateway does this every few seconds.
+        if gateway.store.poison_cause().is_some() {
+            gateway.store.reopen(&mut |_| {}).unwrap();
+        }
+    }
+    retrying.abort();
+    assert_eq!(gateway.definition_files.outcome().errors, Vec::<String>::new());
+    assert!(gateway.catalogue.get("Pumps").is_some());
+
+    let mut bad = plant_files();
+    replace(&mut bad, "a.yaml", "type: string", "type: strong");
+    write_folder(dir.path(), &bad);
+    apply_service_folder(&gateway, &by);
+    assert_eq!(gateway.definition_files.outcome().error_count, 1);
+    assert!(!gateway.definition_files.must_retry());
 }
 
 #[test]

@@ -411,6 +411,11 @@ fn is_doubtful(now: i64, reading: &Reading) -> bool {
     reading.synchronised == Some(false) || now < EARLIEST_PLAUSIBLE_MS
 }
 
+/// Whether a clock that shows this time may be right: it is not before this version.
+pub fn is_plausible(now: Timestamp) -> bool {
+    now.as_millisecond() >= EARLIEST_PLAUSIBLE_MS
+}
+
 /// Whether the system's clock is synchronised; `None` if unknown.
 pub fn is_synchronised() -> Option<bool> {
     check_synchronised(Path::new(SYNCHRONISED_FILE), Timestamp::now().as_millisecond())

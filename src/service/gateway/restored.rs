@@ -6,6 +6,7 @@ use super::Gateway;
 use super::data_events::build_event;
 use jiff::{SignedDuration, Timestamp};
 use penstock_auth::{Auth, Caller, audit};
+use penstock_base::clock::is_plausible;
 use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::files::write_atomically;
@@ -158,8 +159,25 @@ pub(super) fn finish_restore(
     if let Err(cause) = recorded.and_then(|()| remove_note(data_dir)) {
         tracing::warn!(%cause, "Adding the restore to the audit log failed; the next start tries again.");
     }
+    if let Err(cause) = correct_time(store, Timestamp::now()) {
+        tracing::warn!(%cause, "Correcting the time of the last restore failed; the next start tries again.");
+    }
     if let Some(warning) = describe_restored(store, auth)? {
         tracing::warn!("{warning}");
+    }
+    Ok(())
+}
+
+/// Replaces the time of a restore that was recorded while the clock was wrong, so that the list is shown for a month from
+/// now.
+fn correct_time(store: &Store, now: Timestamp) -> Result<(), GatewayError> {
+    let Some(mut state) = read_state(store)? else { return Ok(()) };
+    let is_wrong = |at: Timestamp| !is_plausible(at) || at > now;
+    if is_plausible(now) && state.at.parse::<Timestamp>().is_ok_and(is_wrong) {
+        state.at = time::format_rfc3339(now);
+        store.transact::<_, GatewayError>(|transaction: &mut Transaction<'_>| {
+            Ok(RESTORED.put(transaction, DOCUMENT_KEY, &state)?)
+        })?;
     }
     Ok(())
 }
@@ -219,9 +237,7 @@ fn read_state(store: &ReadStore) -> Result<Option<RestoredState>, GatewayError> 
 /// Describes what the last restore may have brought back and nobody has dealt with yet; `None` if there is nothing.
 fn describe_restored(store: &ReadStore, auth: &Auth) -> Result<Option<String>, GatewayError> {
     let Some(state) = read_state(store)? else { return Ok(None) };
-    let age = state.at.parse::<Timestamp>().map(|at| Timestamp::now().duration_since(at));
-    let is_old = age.is_ok_and(|age| age > SHOWN_FOR);
-    if is_old {
+    if is_old(&state.at, Timestamp::now()) {
         return Ok(None);
     }
     let by = Caller::local();
@@ -254,6 +270,12 @@ fn describe_restored(store: &ReadStore, auth: &Auth) -> Result<Option<String>, G
     )))
 }
 
+/// Whether a restore that was recorded at this time is no longer shown. A time that cannot be right says nothing about that.
+fn is_old(at: &str, now: Timestamp) -> bool {
+    let at = at.parse::<Timestamp>();
+    at.is_ok_and(|at| is_plausible(at) && now.duration_since(at) > SHOWN_FOR)
+}
+
 fn list_named(what: &str, names: &[String], more: usize) -> String {
     let count = names.len() + more;
     let plural = if count == 1 { "" } else { "s" };
@@ -277,7 +299,39 @@ mod tests {
     use super::*;
     use crate::sources::{SessionId, StoredSession, load_session, store_session};
     use crate::testing::open_gateway;
+    use penstock_store::Options;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn a_restore_that_was_recorded_with_a_wrong_clock_is_shown_for_a_month_from_the_correct_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let now: Timestamp = "2026-11-28T12:00:00Z".parse().unwrap();
+        let corrected = time::format_rfc3339(now);
+        for (at, old, expected) in [
+            ("1970-01-01T00:01:00.000Z", false, corrected.as_str()),
+            ("2036-11-28T12:00:00.000Z", false, corrected.as_str()),
+            ("2026-11-01T12:00:00.000Z", false, "2026-11-01T12:00:00.000Z"),
+            ("2026-10-01T12:00:00.000Z", true, "2026-10-01T12:00:00.000Z"),
+        ] {
+            assert_eq!(is_old(at, now), old, "{at}");
+            let state = RestoredState {
+                at: at.to_owned(),
+                detail: String::new(),
+                api_keys: Vec::new(),
+                accounts: BTreeMap::new(),
+                key_count: 0,
+                account_count: 0,
+            };
+            let put = |change: &mut Transaction<'_>| RESTORED.put(change, DOCUMENT_KEY, &state);
+            store.transact::<_, penstock_store::Error>(put).unwrap();
+            // A clock that is wrong itself corrects nothing.
+            correct_time(&store, Timestamp::UNIX_EPOCH).unwrap();
+            assert_eq!(read_state(&store).unwrap().unwrap().at, at);
+            correct_time(&store, now).unwrap();
+            assert_eq!(read_state(&store).unwrap().unwrap().at, expected);
+        }
+    }
 
     #[test]
     fn a_restored_gateway_repeats_no_epoch_and_trusts_no_subscription() {

@@ -39,8 +39,14 @@ pub fn find_gateway_id(settings: &Settings) -> Option<String> {
     if let Some(id) = &settings.gateway_id {
         return Some(id.clone());
     }
-    let text = std::fs::read_to_string(settings.data_dir.join(GATEWAY_ID_FILE)).ok()?;
-    Some(text.trim().to_owned()).filter(|id| !id.is_empty())
+    parse_id(std::fs::read(settings.data_dir.join(GATEWAY_ID_FILE)).ok()?)
+}
+
+/// Returns the identifier in the bytes of its file; `None` if a failed disk has left nothing of it.
+fn parse_id(bytes: Vec<u8>) -> Option<String> {
+    let text = String::from_utf8(bytes).ok()?;
+    let id = text.trim();
+    (!id.is_empty() && !id.contains(char::is_control)).then(|| id.to_owned())
 }
 
 /// Writes the identifier into a new data directory.
@@ -78,23 +84,30 @@ pub(super) fn load_or_create_id(dir: &Path, store: &Store) -> Result<String, Gat
 
 fn read_or_create_id_file(dir: &Path, copy: Option<&str>) -> Result<String, GatewayError> {
     let path = dir.join(GATEWAY_ID_FILE);
-    match std::fs::read_to_string(&path) {
-        Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
-        // URIs were minted with the lost identifier. Silently generating another would split the gateway's data.
-        Ok(_) => Err(GatewayError::new(
-            ErrorClass::Internal,
-            format!(
-                "{} is empty; write the gateway's identifier into it, or set service.gateway-id",
-                path.display()
+    match std::fs::read(&path) {
+        Ok(bytes) => match (parse_id(bytes), copy) {
+            (Some(id), _) => return Ok(id),
+            (None, Some(_)) => tracing::warn!(
+                file = %path.display(),
+                "The file with the gateway's identifier is empty or damaged; it is written again from the copy in the store."
             ),
-        )),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let id = copy.map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned);
-            write_gateway_id(dir, &id).map_err(|error| disk_error(&error, "writing", &path))?;
-            Ok(id)
-        }
-        Err(error) => Err(disk_error(&error, "reading", &path)),
+            // URIs were minted with the lost identifier. Silently generating another would split the gateway's data.
+            (None, None) => {
+                return Err(GatewayError::new(
+                    ErrorClass::Internal,
+                    format!(
+                        "{} is empty or damaged; write the gateway's identifier into it, or set service.gateway-id",
+                        path.display()
+                    ),
+                ));
+            }
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(disk_error(&error, "reading", &path)),
     }
+    let id = copy.map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned);
+    write_gateway_id(dir, &id).map_err(|error| disk_error(&error, "writing", &path))?;
+    Ok(id)
 }
 
 /// Converts an I/O error at the start into an error for the operator. It names the path, unlike the error of a request.
@@ -212,13 +225,22 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_identifier_is_never_replaced() {
+    fn a_damaged_identifier_is_replaced_only_by_its_copy() {
         let (folder, store) = open_store();
-        std::fs::write(folder.path().join(GATEWAY_ID_FILE), "").unwrap();
-        assert_eq!(
-            load_or_create_id(folder.path(), &store).unwrap_err().class,
-            ErrorClass::Internal
-        );
+        let path = folder.path().join(GATEWAY_ID_FILE);
+        let damaged: [&[u8]; 4] = [b"", b" \n", &[0; 37], &[0xff; 37]];
+        for bytes in damaged {
+            std::fs::write(&path, bytes).unwrap();
+            let refused = load_or_create_id(folder.path(), &store).unwrap_err();
+            assert_eq!(refused.class, ErrorClass::Internal);
+        }
+        std::fs::write(&path, "mine\n").unwrap();
+        assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), "mine");
+        for bytes in damaged {
+            std::fs::write(&path, bytes).unwrap();
+            assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), "mine");
+            assert_eq!(std::fs::read(&path).unwrap(), b"mine\n");
+        }
     }
 
     #[test]

@@ -51,8 +51,9 @@ pub fn load(sources: &Sources) -> Result<Loaded, InvalidConfiguration> {
     if let Some(settings) = &read {
         checks::check_together(settings, &values, &mut report);
     }
-    let Report { errors, warnings } = report;
+    let Report { errors, mut warnings } = report;
     let Some(mut settings) = read.filter(|_| errors.is_empty()) else {
+        warnings.extend(sources::describe_unread_credentials(sources, &errors));
         return Err(InvalidConfiguration { errors, warnings });
     };
     let effective = values.into_iter().map(|(name, entry)| EffectiveValue {

@@ -11,6 +11,9 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// The folder in the second directory from which systemd loads the credentials of the service.
+const CREDENTIALS_FOLDER: &str = "credentials";
+
 /// The sources of the configuration. The caller provides them, so that loading does not depend on the state of the
 /// process.
 #[derive(Clone, Default)]
@@ -51,7 +54,7 @@ impl Sources {
         let credentials_dir = environment
             .get("CREDENTIALS_DIRECTORY")
             .map(PathBuf::from)
-            .or_else(|| geteuid().is_root().then(|| system_dir.join("credentials")));
+            .or_else(|| geteuid().is_root().then(|| system_dir.join(CREDENTIALS_FOLDER)));
         Self {
             working_dir: PathBuf::from("."),
             system_dir,
@@ -204,6 +207,22 @@ pub(super) fn read_credentials(
         }
     }
     found
+}
+
+/// Returns a warning if values are missing that may be in the folder of credentials, which this process does not read.
+pub(super) fn describe_unread_credentials(
+    sources: &Sources,
+    errors: &[ConfigError],
+) -> Option<String> {
+    let folder = sources.system_dir.join(CREDENTIALS_FOLDER);
+    let is_unread = sources.credentials_dir.is_none() && folder.is_dir();
+    let is_missing = |error: &ConfigError| error.name.is_some() && error.value.is_none();
+    (is_unread && errors.iter().any(is_missing)).then(|| {
+        format!(
+            "the secrets in {} were not read, because only root and the service can read them; run the command as root",
+            folder.display()
+        )
+    })
 }
 
 /// Reads all environment variables. Those of other programs may have any bytes.

@@ -49,6 +49,25 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
+fn credentials_that_were_not_read_are_named_if_a_value_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("credentials");
+    std::fs::create_dir(&folder).unwrap();
+    let target = ["type=s3", "endpoint=https://s3.example", "access-key-id=a"];
+    let target = target.map(|value| format!("--service.export.targets.plant.{value}"));
+    let is_named = |arguments: &[String], credentials_dir| {
+        let arguments = arguments.to_vec();
+        let sources = Sources { arguments, credentials_dir, ..in_dir(dir.path()) };
+        let warnings = penstock_config::load(&sources).unwrap_err().warnings;
+        let expected = format!("the secrets in {} were not read", folder.display());
+        warnings.iter().any(|warning| warning.starts_with(&expected))
+    };
+    assert!(is_named(&target, None));
+    assert!(!is_named(&target, Some(folder.clone())));
+    assert!(!is_named(&["--server.port=x".to_owned()], None));
+}
+
+#[test]
 fn a_secret_is_never_shown() {
     let secret = "tip\u{7}top-secret";
     let found = load_errors(&with_arguments(&[

@@ -4,17 +4,24 @@ use crate::store::StoreInner;
 use crate::{Error, files, journal};
 use std::time::Duration;
 
-/// The delay before a failed attempt is retried.
+/// The delay before a failed attempt is retried. It doubles with each failure, because an attempt can write the whole state
+/// before it fails.
 const RETRY_DELAY: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 60_000 });
+/// The maximum delay, in multiples of the first one.
+const MAX_RETRY_DELAYS: u32 = 60;
 /// The number of delays after which a compaction that the disk had no space for is retried, even if no more is free.
 const MAX_DELAYS_WITHOUT_SPACE: u32 = if cfg!(test) { 6_000 } else { 60 };
 
 impl StoreInner {
     /// Maintains the journal while there is something to do and the store is not closing.
     pub(crate) fn maintain(&self) {
+        let mut failures = 0;
         while self.needs_maintenance() && self.closing.check_not_closing().is_ok() {
             let free = files::free_bytes(&self.dir).unwrap_or_default();
-            let Err(cause) = self.run_maintenance() else { continue };
+            let Err(cause) = self.run_maintenance() else {
+                failures = 0;
+                continue;
+            };
             if matches!(cause, Error::Closing) {
                 return;
             }
@@ -24,9 +31,11 @@ impl StoreInner {
                      is free, and in an hour.");
                 self.wait_for_space(free);
             } else {
-                tracing::warn!(%cause,
-                    "Packing or compacting the journal failed; nothing is lost. The store retries in 60 s.");
-                self.closing.wait_for_closing(RETRY_DELAY);
+                failures += 1;
+                let delay = retry_delay(failures);
+                tracing::warn!(%cause, delay_seconds = delay.as_secs(),
+                    "Packing or compacting the journal failed; nothing is lost. The store retries after this delay.");
+                self.closing.wait_for_closing(delay);
             }
         }
     }
@@ -96,6 +105,12 @@ impl StoreInner {
     }
 }
 
+/// Returns the delay after this number of failures in a row.
+fn retry_delay(failures: u32) -> Duration {
+    let doublings = failures.saturating_sub(1).min(MAX_RETRY_DELAYS.ilog2() + 1);
+    RETRY_DELAY * (1_u32 << doublings).min(MAX_RETRY_DELAYS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +134,12 @@ mod tests {
         });
         assert!(faults.first_failure().is_some());
         base_bytes > 0
+    }
+
+    #[test]
+    fn failed_attempts_are_retried_at_growing_intervals() {
+        let delays = [1, 2, 3, 6, 7, u32::MAX].map(|failures| retry_delay(failures) / 10);
+        assert_eq!(delays.map(|delay| delay.as_millis()), [1, 2, 4, 32, 60, 60]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The client of a running service's control socket: `<data-dir>/control.sock`, HTTP/1.1.
-use super::owner;
+use super::{output, owner};
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::combinators::BoxBody;
@@ -8,14 +8,18 @@ use hyper::body::{Frame, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use penstock_service::gateway::store_path;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
 
 /// Bytes of an upload that are read at once.
 const UPLOAD_CHUNK_BYTES: usize = 64 << 10;
@@ -25,6 +29,12 @@ pub(super) const FULL_OUTPUT_REMEDY: &str = "free space there, or choose a file 
 
 /// The trailer with a warning about a response.
 const WARNING_TRAILER: &str = "penstock-warning";
+
+/// How long a command waits for a service that has the store open and does not answer yet.
+const MAX_WAIT: Duration = Duration::from_mins(1);
+const WAIT_INTERVAL: Duration = Duration::from_millis(250);
+/// The time after which the command says that it waits.
+const REPORT_AFTER: Duration = Duration::from_secs(1);
 
 /// The maximum number of items on a page of a list.
 const MAX_PAGE_ITEMS: usize = 100;
@@ -257,20 +267,7 @@ struct ServiceConnection {
 /// Connects to the service; `None` if none runs.
 async fn connect_to_service(data_dir: &Path) -> Result<Option<ServiceConnection>, String> {
     let socket = data_dir.join("control.sock");
-    let stream = match UnixStream::connect(&socket).await {
-        Ok(stream) => stream,
-        Err(error)
-            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
-        {
-            return Ok(None);
-        }
-        Err(error) => {
-            return Err(format!(
-                "{}: {error}; only root and the user that the service runs as may connect to it",
-                socket.display()
-            ));
-        }
-    };
+    let Some(stream) = open_stream(data_dir, &socket).await? else { return Ok(None) };
     let peer = stream.peer_cred().map_err(|error| format!("{}: {error}", socket.display()))?;
     owner::check_peer(data_dir, &socket, peer.uid())?;
     let failed = |error: hyper::Error| format!("{}: {error}", socket.display());
@@ -279,6 +276,40 @@ async fn connect_to_service(data_dir: &Path) -> Result<Option<ServiceConnection>
     // The task ends with the sender; its error shows in the response too.
     tokio::spawn(connection);
     Ok(Some(ServiceConnection { sender, socket }))
+}
+
+/// Opens a stream to the service; `None` if none runs. A service that starts, or stops, has the store open and no socket:
+/// waits until it answers or has ended.
+async fn open_stream(data_dir: &Path, socket: &Path) -> Result<Option<UnixStream>, String> {
+    let (begun, mut is_reported) = (Instant::now(), false);
+    loop {
+        match UnixStream::connect(socket).await {
+            Ok(stream) => return Ok(Some(stream)),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {}
+            Err(error) => {
+                return Err(format!(
+                    "{}: {error}; only root and the user that the service runs as may connect to it",
+                    socket.display()
+                ));
+            }
+        }
+        if begun.elapsed() >= MAX_WAIT || !is_store_in_use(data_dir) {
+            return Ok(None);
+        }
+        if begun.elapsed() >= REPORT_AFTER && !std::mem::replace(&mut is_reported, true) {
+            output::print_error_line(
+                "penstock: waiting for the process that has the store open, such as a service that starts",
+            );
+        }
+        sleep(WAIT_INTERVAL).await;
+    }
+}
+
+/// Whether another process has the store open.
+fn is_store_in_use(data_dir: &Path) -> bool {
+    let folder = File::open(store_path(data_dir));
+    folder.is_ok_and(|folder| matches!(folder.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 impl ServiceConnection {

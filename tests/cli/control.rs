@@ -1,7 +1,8 @@
 //! `penstock export` asks the running service through its control socket.
-use crate::penstock;
+use crate::{DATA, penstock};
+use penstock_store::{Options, Store};
 use penstock_test_support::prelude::*;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixListener;
 use std::process::Output;
 
@@ -58,4 +59,19 @@ fn an_id_is_escaped_in_the_path() {
     assert_eq!(service.join().unwrap(), ["POST /api/v1/exports/%2E%2E%2Fx/park HTTP/1.1"]);
     output.fails(1, "there is no export ../x");
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no export ../x"));
+}
+
+#[test]
+fn a_command_waits_for_the_process_that_has_the_store_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("data/store");
+    let store = Store::open(&store, Options::default(), &mut |_| {}).unwrap();
+    let mut command = penstock(dir.path(), &["export", "list", DATA]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("waiting for the process that has the store open"), "{line}");
+    drop(store);
+    let output = child.wait_with_output().unwrap().success();
+    assert_eq!(output.out(), "There are no exports.\n");
 }

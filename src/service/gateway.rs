@@ -195,7 +195,7 @@ impl Gateway {
         let views = Views::open(&store)?;
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve_bytes);
         let is_restored = RestoreNote::find_unrecorded(dir, &store)?.is_some();
-        let epoch = next_event_epoch(&store, is_restored);
+        let epoch = next_event_epoch(&store, is_restored)?;
         let memory = Memory::new(settings.limits.memory_bytes);
         let events = EventBus::new(events::EventOptions {
             source: settings
@@ -305,25 +305,39 @@ fn raise_stamps(clock: &Clock, store: &Store, exporter: &Exporter) -> Result<(),
 
 /// Returns an epoch for event identifiers that is greater than that of any earlier start, even if the clock went back, and
 /// after a restore than those since the backup.
-fn next_event_epoch(store: &Store, is_restored: bool) -> u32 {
+fn next_event_epoch(store: &Store, is_restored: bool) -> Result<u32, penstock_store::Error> {
     let step = if is_restored { SEQUENCE_JUMP } else { 1 };
-    let next = |change: &mut Transaction<'_>| -> Result<u32, penstock_store::Error> {
-        let kept = EVENT_EPOCH.get_readable(change, EVENT_EPOCH_KEY)?.unwrap_or(0);
-        let epoch = u32::try_from(u64::from(kept) + step).unwrap_or(u32::MAX);
-        let epoch = epoch.max(seconds_since_1970());
-        EVENT_EPOCH.put(change, EVENT_EPOCH_KEY, epoch)?;
-        Ok(epoch)
-    };
-    match store.transact(next) {
-        Ok((epoch, _)) => epoch,
-        Err(error) => {
-            tracing::warn!(%error, "Storing the epoch of events failed; event identifiers are based on the clock.");
-            seconds_since_1970()
-        }
+    let kept = EVENT_EPOCH.get_readable(&store.read(), EVENT_EPOCH_KEY)?.unwrap_or(0);
+    let epoch = u32::try_from(u64::from(kept) + step).unwrap_or(u32::MAX);
+    let epoch = epoch.max(seconds_since_1970());
+    let put = |change: &mut Transaction<'_>| EVENT_EPOCH.put(change, EVENT_EPOCH_KEY, epoch);
+    if let Err(error) = store.transact::<_, penstock_store::Error>(put) {
+        tracing::warn!(%error, "Storing the epoch of events failed; without a clock the next start may repeat identifiers of events.");
     }
+    Ok(epoch)
 }
 
 /// Returns the seconds since 1970; they fit until 2106.
 fn seconds_since_1970() -> u32 {
     u32::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_store::faults::{Failure, Faults};
+
+    #[test]
+    fn a_full_disk_and_a_clock_that_went_back_do_not_lower_the_epoch() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let far = 4_000_000_000;
+        let put = |change: &mut Transaction<'_>| EVENT_EPOCH.put(change, EVENT_EPOCH_KEY, far);
+        store.transact::<_, penstock_store::Error>(put).unwrap();
+        assert_eq!(next_event_epoch(&store, false).unwrap(), far + 1);
+        let faults = Faults::inject_below(dir.path());
+        faults.fail_nth(1, Failure::DiskFull, true);
+        assert_eq!(next_event_epoch(&store, false).unwrap(), far + 2);
+        assert_eq!(next_event_epoch(&store, true).unwrap(), far + 1_000_001);
+    }
 }

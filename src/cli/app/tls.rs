@@ -3,6 +3,7 @@ mod validity;
 
 use futures_util::stream::{self, Stream};
 use jiff::Timestamp;
+use nix::errno::Errno;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::files::{self, create_folders, write_atomically};
 use penstock_base::telemetry::metrics;
@@ -15,7 +16,8 @@ use rustls::{RootCertStore, crypto};
 use salvo::conn::IntoConfigStream;
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -65,24 +67,14 @@ impl IntoConfigStream<ServerConfig> for ServerConfigs {
 /// # Errors
 /// `ErrorClass::Invalid` when a configured file or value is not usable; the error names the setting.
 pub(super) fn load_server_config(tls: &Tls, data_dir: &Path) -> Result<ServerConfig, GatewayError> {
-    let (certificate, private_key) = match &tls.certificate {
-        Some((certificate, private_key)) => {
-            (read_pem("server.ssl.certificate", certificate)?, read_pem(PRIVATE_KEY, private_key)?)
-        }
+    let (key, end) = match &tls.certificate {
+        Some((certificate, private_key)) => parse_pair(
+            &read_pem("server.ssl.certificate", certificate)?,
+            &read_pem(PRIVATE_KEY, private_key)?,
+        )?,
         None => load_self_signed(&data_dir.join(TLS_FOLDER))?,
     };
-    let chain = parse_certificates("server.ssl.certificate", &certificate)?;
-    let end = chain.first().and_then(|first| validity::not_after(first));
-    let private_key = PrivateKeyDer::from_pem_slice(&private_key).map_err(|error| {
-        invalid_setting(PRIVATE_KEY, format!("it has no private key in PEM format: {error}"))
-    })?;
     let provider = Arc::new(crypto::ring::default_provider());
-    let key = CertifiedKey::from_der(chain, private_key, &provider).map_err(|error| {
-        invalid_setting(
-            PRIVATE_KEY,
-            format!("it does not match the first certificate of server.ssl.certificate: {error}"),
-        )
-    })?;
     let verifier = match &tls.client_authorities {
         None => WebPkiClientVerifier::no_client_auth(),
         Some(given) => {
@@ -110,6 +102,26 @@ pub(super) fn load_server_config(tls: &Tls, data_dir: &Path) -> Result<ServerCon
     metrics::set_certificate_expiry(end.map(Timestamp::as_second));
     log_expiry(end);
     Ok(config)
+}
+
+/// Parses a certificate and its private key. Returns them with the time when the certificate expires.
+fn parse_pair(
+    certificate: &[u8],
+    private_key: &[u8],
+) -> Result<(CertifiedKey, Option<Timestamp>), GatewayError> {
+    let chain = parse_certificates("server.ssl.certificate", certificate)?;
+    let end = chain.first().and_then(|first| validity::not_after(first));
+    let private_key = PrivateKeyDer::from_pem_slice(private_key).map_err(|error| {
+        invalid_setting(PRIVATE_KEY, format!("it has no private key in PEM format: {error}"))
+    })?;
+    let provider = crypto::ring::default_provider();
+    let key = CertifiedKey::from_der(chain, private_key, &provider).map_err(|error| {
+        invalid_setting(
+            PRIVATE_KEY,
+            format!("it does not match the first certificate of server.ssl.certificate: {error}"),
+        )
+    })?;
+    Ok((key, end))
 }
 
 /// Logs that the certificate has expired or expires soon; the log may be the only place where an operator sees it.
@@ -149,37 +161,53 @@ fn invalid_setting(name: &str, why: impl Display) -> GatewayError {
     GatewayError::new(ErrorClass::Invalid, format!("{name}: {why}"))
 }
 
-/// Returns the self-signed certificate and its private key. They are created once and kept, so that clients that
-/// trust the certificate continue to trust it.
-fn load_self_signed(folder: &Path) -> Result<(Pem<'static>, Pem<'static>), GatewayError> {
+/// Returns the self-signed certificate with its private key, and when it expires. They are created once and kept, so that
+/// clients that trust the certificate continue to trust it. A disk that damages them must not stop the gateway for good, so
+/// they are created again then.
+fn load_self_signed(folder: &Path) -> Result<(CertifiedKey, Option<Timestamp>), GatewayError> {
     let (certificate, private_key) = (folder.join(CERTIFICATE_FILE), folder.join(PRIVATE_KEY_FILE));
-    let failed = |action: &str, path: &PathBuf, why: String| {
+    let failed = |action: &str, path: &Path, why: &dyn Display| {
         GatewayError::new(
             ErrorClass::Internal,
             format!("server.ssl.self-signed: {action} {} failed: {why}", path.display()),
         )
     };
-    // The private key is written first, so that an existing certificate always has its key.
-    if !certificate.exists() {
-        let (made, key) = create_certificate()
-            .map_err(|error| failed("creating", &certificate, error.to_string()))?;
-        create_folders(folder)
-            .map_err(|error| failed("creating", &certificate, error.to_string()))?;
-        for (path, text) in [(&private_key, key), (&certificate, made)] {
-            write_atomically(path, text.as_bytes())
-                .map_err(|error| failed("writing", path, error.to_string()))?;
-        }
-        tracing::info!(
-            certificate = %certificate.display(),
-            "Created a self-signed certificate for HTTPS; clients need this file to trust the gateway."
+    if certificate.exists() {
+        let cause = match (std::fs::read(&certificate), std::fs::read(&private_key)) {
+            (Ok(certificate), Ok(private_key)) => match parse_pair(&certificate, &private_key) {
+                Ok(pair) => return Ok(pair),
+                Err(error) => error.detail,
+            },
+            (Err(error), _) if !is_lost(&error) => {
+                return Err(failed("reading", &certificate, &error));
+            }
+            (_, Err(error)) if !is_lost(&error) => {
+                return Err(failed("reading", &private_key, &error));
+            }
+            (Err(error), _) | (_, Err(error)) => error.to_string(),
+        };
+        tracing::error!(
+            cause,
+            "The self-signed certificate for HTTPS or its private key is damaged; a new one is created, which clients have to trust."
         );
     }
-    let read = |path: &PathBuf| {
-        std::fs::read(path)
-            .map(Cow::Owned)
-            .map_err(|error| failed("reading", path, error.to_string()))
-    };
-    Ok((read(&certificate)?, read(&private_key)?))
+    let (made, key) =
+        create_certificate().map_err(|error| failed("creating", &certificate, &error))?;
+    create_folders(folder).map_err(|error| failed("creating", &certificate, &error))?;
+    // The private key is written first, so that a certificate of the first start always has its key.
+    for (path, text) in [(&private_key, &key), (&certificate, &made)] {
+        write_atomically(path, text.as_bytes()).map_err(|error| failed("writing", path, &error))?;
+    }
+    tracing::info!(
+        certificate = %certificate.display(),
+        "Created a self-signed certificate for HTTPS; clients need this file to trust the gateway."
+    );
+    parse_pair(made.as_bytes(), key.as_bytes())
+}
+
+/// Whether a file is gone for good: it does not exist, or the medium cannot read it.
+fn is_lost(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::EIO as i32)
 }
 
 /// Creates a certificate for this host's name and for loopback. It is valid from 2020 on, because the clock may be
@@ -226,6 +254,37 @@ mod tests {
         assert_eq!(mode & 0o077, 0, "{mode:o}");
         load_server_config(&tls_settings(None), dir.path()).unwrap();
         assert_eq!(std::fs::read(file(CERTIFICATE_FILE)).unwrap(), first);
+    }
+
+    #[test]
+    fn a_damaged_self_signed_certificate_is_created_again() {
+        let dir = tempfile::tempdir().unwrap();
+        load_server_config(&tls_settings(None), dir.path()).unwrap();
+        let file = |name| dir.path().join(TLS_FOLDER).join(name);
+        let (_, other_key) = create_certificate().unwrap();
+        let damages: [(&str, Option<&[u8]>); 4] = [
+            (CERTIFICATE_FILE, Some(&[0; 600])),
+            (PRIVATE_KEY_FILE, Some(b"")),
+            (PRIVATE_KEY_FILE, Some(other_key.as_bytes())),
+            (PRIVATE_KEY_FILE, None),
+        ];
+        for (name, bytes) in damages {
+            let before = std::fs::read(file(CERTIFICATE_FILE)).unwrap();
+            match bytes {
+                Some(bytes) => std::fs::write(file(name), bytes).unwrap(),
+                None => std::fs::remove_file(file(name)).unwrap(),
+            }
+            load_server_config(&tls_settings(None), dir.path()).unwrap();
+            let after = std::fs::read(file(CERTIFICATE_FILE)).unwrap();
+            assert_ne!(after, before, "{name}");
+            // The new one is kept.
+            load_server_config(&tls_settings(None), dir.path()).unwrap();
+            assert_eq!(std::fs::read(file(CERTIFICATE_FILE)).unwrap(), after);
+        }
+        // A certificate of an operator is never replaced.
+        let (certificate, _) = create_certificate().unwrap();
+        let mine = tls_settings(Some((&certificate, &other_key)));
+        load_server_config(&mine, dir.path()).unwrap_err();
     }
 
     #[test]

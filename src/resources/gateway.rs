@@ -138,8 +138,8 @@ pub struct Status {
     /// The certificate of HTTPS; null without HTTPS.
     pub certificate: Option<CertificateStatus>,
     /// Warnings of the configuration at the start, and current conditions that need attention: memory that is
-    /// low or short, a disk that is full up to its reserve, times of records that are ahead of the clock, Business
-    /// Objects without a GraphQL type.
+    /// low or short, a disk that is full up to its reserve, times of records that are ahead of the clock, a certificate
+    /// that expires soon, Business Objects without a GraphQL type.
     pub warnings: Vec<String>,
     /// Recent warnings and errors of the log, newest first.
     pub last_errors: Vec<LoggedError>,

@@ -2,7 +2,7 @@
 use super::Gateway;
 use crate::definitions::{FolderOutcome, find_drift};
 use crate::sources;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use penstock_auth::{Authorized, Role};
 use penstock_base::disk;
 use penstock_base::error::GatewayError;
@@ -22,6 +22,9 @@ const MAX_DEFINITION_WARNINGS: usize = 20;
 /// The maximum number of definitions that are listed as not being as their files define them.
 const MAX_LISTED_DRIFT: usize = 20;
 
+/// The time before the end of a certificate in which the status warns.
+const CERTIFICATE_WARNING_TIME: SignedDuration = SignedDuration::from_hours(21 * 24);
+
 /// The maximum number of warnings about sources. `GET /api/v1/sources` has all.
 const MAX_SOURCE_WARNINGS: usize = 20;
 
@@ -36,6 +39,9 @@ impl Gateway {
         status.warnings.extend(describe_level(&status.memory));
         status.warnings.extend(self.disk.describe_shortage());
         status.warnings.extend(self.clock.describe_repeated_time());
+        let certificate = status.certificate.as_ref();
+        let of_certificate = certificate.and_then(|one| describe_end(one, Timestamp::now()));
+        status.warnings.extend(of_certificate);
         let of_sources = status.sources.iter().flat_map(|source| source.warnings.iter().cloned());
         let of_sources: Vec<_> = of_sources.take(MAX_SOURCE_WARNINGS).collect();
         status.warnings.extend(of_sources);
@@ -212,4 +218,40 @@ fn describe_level(memory: &MemoryStatus) -> Option<String> {
 fn format_certificate_end() -> Option<String> {
     let end = Timestamp::from_second(metrics::certificate_expiry()?).ok()?;
     Some(time::format_rfc3339(end))
+}
+
+/// Describes that the certificate has expired, or expires soon.
+fn describe_end(certificate: &CertificateStatus, now: Timestamp) -> Option<String> {
+    let ends = certificate.expires_at.as_ref()?;
+    let left = ends.parse::<Timestamp>().ok()?.duration_since(now);
+    let state = if left <= SignedDuration::ZERO {
+        "has expired, or the clock is wrong, so clients refuse to connect"
+    } else if left < CERTIFICATE_WARNING_TIME {
+        "expires soon"
+    } else {
+        return None;
+    };
+    Some(format!(
+        "the HTTPS certificate {state} ({ends}); install a new one, and reload the gateway (SIGHUP)"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_a_warning_three_weeks_before_its_end() {
+        let describe = |ends: Option<&str>| {
+            let certificate =
+                CertificateStatus { self_signed: false, expires_at: ends.map(str::to_owned) };
+            describe_end(&certificate, "2026-11-28T12:00:00Z".parse().unwrap()).unwrap_or_default()
+        };
+        assert_eq!(describe(None), "");
+        assert_eq!(describe(Some("2026-12-20T12:00:00.000Z")), "");
+        let soon = describe(Some("2026-12-19T11:00:00.000Z"));
+        assert!(soon.contains("expires soon (2026-12-19T11:00:00.000Z); install"), "{soon}");
+        let over = describe(Some("2026-11-28T12:00:00.000Z"));
+        assert!(over.contains("has expired"), "{over}");
+    }
 }

@@ -1,10 +1,16 @@
 //! Reopens the store automatically after a failed write to the disk or damage of its index, and logs the progress of a
 //! replay.
+use penstock_base::backoff::exponential_delay;
 use penstock_store::{Progress, ReadStore};
 use std::time::{Duration, Instant};
 
 /// The interval between two checks of the store.
 const CHECK_INTERVAL: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 5_000 });
+/// A store that refuses commits again within this time after it was reopened has a disk that still fails. Reads fail while it
+/// is reopened, so it is reopened less and less often.
+const RELAPSE_TIME: Duration = Duration::from_secs(15);
+/// The maximum delay of a reopening.
+const MAX_DELAY: Duration = Duration::from_mins(1);
 /// The minimum time between two reopenings because of a damaged index. Otherwise a medium that keeps failing would keep
 /// the store closed.
 const MIN_REPAIR_INTERVAL: Duration = Duration::from_hours(1);
@@ -16,10 +22,15 @@ const LOG_INTERVAL: Duration = Duration::from_secs(5);
 pub async fn reopen_when_needed(store: ReadStore) {
     let mut logged_cause = None;
     let mut last = None;
+    let mut pace = Pace::default();
     loop {
         tokio::time::sleep(CHECK_INTERVAL).await;
-        let is_damaged = || store.index_damage().is_some();
-        if store.poison_cause().is_none() && !is_repair_due(&mut last, Instant::now(), is_damaged) {
+        let (now, is_damaged) = (Instant::now(), || store.index_damage().is_some());
+        let is_due = match store.poison_cause() {
+            Some(_) => pace.is_due(now),
+            None => is_repair_due(&mut last, now, is_damaged),
+        };
+        if !is_due {
             continue;
         }
         let store = store.clone();
@@ -30,6 +41,7 @@ pub async fn reopen_when_needed(store: ReadStore) {
         let cause = match opening.await {
             Ok(Ok(())) => {
                 logged_cause = None;
+                pace.record_reopening(Instant::now());
                 continue;
             }
             Ok(Err(error)) => error.to_string(),
@@ -40,6 +52,39 @@ pub async fn reopen_when_needed(store: ReadStore) {
             tracing::warn!(cause, "Reopening the store failed; the gateway retries every 5 s.");
             logged_cause = Some(cause);
         }
+    }
+}
+
+/// How often a store is reopened that refuses commits.
+#[derive(Debug, Default)]
+struct Pace {
+    /// When it was reopened last.
+    reopened_at: Option<Instant>,
+    /// When it was found to refuse commits, since then.
+    refused_at: Option<Instant>,
+    /// How often in a row it refused commits soon after it was reopened.
+    relapses: u64,
+}
+
+impl Pace {
+    /// Whether to reopen the store, which refuses commits.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let refused_at = self.refused_at.unwrap_or(now);
+        if self.refused_at.is_none() {
+            let is_relapse = |at: Instant| now.saturating_duration_since(at) < RELAPSE_TIME;
+            let is_relapse = self.reopened_at.is_some_and(is_relapse);
+            self.relapses = if is_relapse { self.relapses + 1 } else { 0 };
+            self.refused_at = Some(now);
+        }
+        let delay = match self.relapses {
+            0 => Duration::ZERO,
+            relapses => exponential_delay(CHECK_INTERVAL, relapses, MAX_DELAY),
+        };
+        now.saturating_duration_since(refused_at) >= delay
+    }
+
+    fn record_reopening(&mut self, now: Instant) {
+        (self.reopened_at, self.refused_at) = (Some(now), None);
     }
 }
 
@@ -106,6 +151,28 @@ mod tests {
         }
         assert_eq!(about(&store).unwrap(), [quad]);
         reopening.abort();
+    }
+
+    #[test]
+    fn a_disk_that_keeps_failing_is_tried_less_and_less_often() {
+        let (mut pace, mut now) = (Pace::default(), Instant::now());
+        // Returns how long the store waits until it is reopened, and fails again a second later.
+        let mut wait = |good_for: Duration| {
+            now += good_for;
+            let begun = now;
+            while !pace.is_due(now) {
+                now += CHECK_INTERVAL;
+            }
+            pace.record_reopening(now);
+            (now - begun).as_millis() / CHECK_INTERVAL.as_millis()
+        };
+        let second = Duration::from_secs(1);
+        assert_eq!([(); 5].map(|()| wait(second)), [0, 1, 2, 4, 8]);
+        assert_eq!([RELAPSE_TIME, second].map(&mut wait), [0, 1]);
+        for _ in 0..20 {
+            wait(second);
+        }
+        assert_eq!(wait(second), MAX_DELAY.as_millis() / CHECK_INTERVAL.as_millis());
     }
 
     #[test]

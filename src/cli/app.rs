@@ -93,7 +93,7 @@ pub async fn serve_until(
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), GatewayError> {
     let hangups = listen_for(SignalKind::hangup())?;
-    let bound = listen::bind_or_take_socket(&settings.server).await?;
+    let bound = listen::bind_or_take_socket(&settings).await?;
     let address = bound.address;
     let state = State::new(settings.clone());
     let mut servers = Servers::default();

@@ -1,7 +1,7 @@
 //! Binds the listening socket, or takes the one that systemd holds for the service.
 use listenfd::ListenFd;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_config::Server;
+use penstock_config::{EffectiveValue, Settings};
 use salvo::conn::Listener;
 use salvo::conn::tcp::TcpAcceptor;
 use socket2::SockRef;
@@ -17,7 +17,8 @@ pub(super) struct BoundSocket {
 
 /// Takes the socket that systemd passes (`sd_listen_fds(3)`), in which connections wait while the service restarts.
 /// Without one, binds `server.address` and `server.port`.
-pub(super) async fn bind_or_take_socket(server: &Server) -> Result<BoundSocket, GatewayError> {
+pub(super) async fn bind_or_take_socket(settings: &Settings) -> Result<BoundSocket, GatewayError> {
+    let server = &settings.server;
     let mut sockets = ListenFd::from_env();
     let passed = sockets.take_tcp_listener(0).map_err(|error| {
         GatewayError::new(
@@ -26,6 +27,7 @@ pub(super) async fn bind_or_take_socket(server: &Server) -> Result<BoundSocket, 
         )
     })?;
     let wanted = SocketAddr::new(server.address, server.port);
+    let is_passed = passed.is_some();
     let listener = match passed {
         Some(socket) => socket.set_nonblocking(true).and_then(|()| TcpListener::from_std(socket)),
         None => TcpListener::bind(wanted).await,
@@ -44,6 +46,14 @@ pub(super) async fn bind_or_take_socket(server: &Server) -> Result<BoundSocket, 
             format!("the socket that systemd passed is bound to {address}: {why}"),
         )
     })?;
+    for EffectiveValue { name, value, origin, .. } in list_ignored(settings, address) {
+        if is_passed {
+            tracing::warn!(
+                "{name} = {value} (from {origin}) has no effect, because systemd passed a socket that is bound to {address}; \
+                 change ListenStream= of penstock.socket (systemctl edit penstock.socket), or remove the setting."
+            );
+        }
+    }
     if sockets.len() > 1 {
         tracing::warn!(
             %address,
@@ -52,6 +62,20 @@ pub(super) async fn bind_or_take_socket(server: &Server) -> Result<BoundSocket, 
         );
     }
     Ok(BoundSocket { address, listener })
+}
+
+/// Lists the settings of the address that were given and are not those of the bound address.
+fn list_ignored(settings: &Settings, bound: SocketAddr) -> impl Iterator<Item = &EffectiveValue> {
+    let (has_address, has_port) =
+        (bound.ip() == settings.server.address, bound.port() == settings.server.port);
+    settings.effective_values.iter().filter(move |value| {
+        let differs = match value.name.as_str() {
+            "server.address" => !has_address,
+            "server.port" => !has_port,
+            _ => false,
+        };
+        differs && value.origin != "default"
+    })
 }
 
 impl Listener for BoundSocket {
@@ -79,4 +103,27 @@ pub(super) fn bind_error(error: &std::io::Error, address: SocketAddr) -> Gateway
         _ => (ErrorClass::Internal, "check server.address and server.port"),
     };
     GatewayError::new(kind, format!("cannot listen on {address}: {error}; {remedy}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_config::Sources;
+
+    #[test]
+    fn a_given_port_that_is_not_that_of_the_socket_is_found() {
+        let ignored = |arguments: &[&str], bound: &str| -> Vec<String> {
+            let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+            let sources = Sources { arguments, ..Sources::default() };
+            let settings = penstock_config::load(&sources).unwrap().settings;
+            let found = list_ignored(&settings, bound.parse().unwrap());
+            found.map(|value| value.name.clone()).collect()
+        };
+        assert_eq!(ignored(&[], "[::]:8443"), [""; 0]);
+        assert_eq!(ignored(&["--server.port=9000"], "[::]:8443"), ["server.port"]);
+        assert_eq!(ignored(&["--server.port=8443"], "[::]:8443"), [""; 0]);
+        let both = ["--server.address=127.0.0.2", "--server.port=9000"];
+        assert_eq!(ignored(&both, "127.0.0.1:8443"), ["server.address", "server.port"]);
+        assert_eq!(ignored(&both, "127.0.0.2:9000"), [""; 0]);
+    }
 }

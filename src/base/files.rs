@@ -18,6 +18,16 @@ pub fn read_pem(given: &str) -> io::Result<Cow<'_, [u8]>> {
     fs::read(given).map(Cow::Owned)
 }
 
+/// Returns what to do about a configured file that cannot be read, to follow the error; empty if that is not known.
+pub fn remedy_of_unreadable(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "; let this user read it, and enter its folders",
+        io::ErrorKind::NotFound => "; put the file there, or correct the path",
+        io::ErrorKind::IsADirectory => "; name a file in this folder",
+        _ => "",
+    }
+}
+
 /// Syncs a folder, so that names created, renamed or removed in it are durable.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()

@@ -3,8 +3,10 @@ use super::error::ConfigError;
 use super::kind::{Kind, PEM, RawValue};
 use super::name_parts::fill_name;
 use super::setting::{RawSetting, Setting, Values};
-use penstock_base::files::is_pem;
+use penstock_base::files::{is_pem, remedy_of_unreadable};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
 use std::marker::PhantomData;
 
 /// Declares sections. A field has its type, the key that follows the prefix of its section, what it is read from, and the
@@ -131,10 +133,17 @@ impl<'a> Scope<'a> {
         let Some(entry) = self.find(key) else { return };
         let path = entry.raw.to_string();
         let is_text = entry.setting.kind.expected == PEM && is_pem(&path);
-        if !is_text && let Err(error) = std::fs::File::open(path.trim()) {
-            self.error(key, format!("it cannot be read: {error}"));
+        if !is_text && let Err(error) = open_file(path.trim()) {
+            let remedy = remedy_of_unreadable(&error);
+            self.error(key, format!("it cannot be read: {error}{remedy}"));
         }
     }
+}
+
+/// Opens a file, which must not be a folder.
+fn open_file(path: &str) -> io::Result<()> {
+    let metadata = File::open(path)?.metadata()?;
+    if metadata.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(()) }
 }
 
 /// A setting that is read into a field of its kind.

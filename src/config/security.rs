@@ -2,6 +2,7 @@
 use super::section::{Build, Scope, Section};
 use super::table::{Oidc, ResourceServer, Security};
 use penstock_base::Role;
+use penstock_base::files::remedy_of_unreadable;
 
 /// The profiles that turn on sign-in (specification, 5.1 and 5.6).
 pub(super) const SIGN_IN_PROFILES: [&str; 2] = ["oauth2", AZUREAD_PROFILE];
@@ -269,7 +270,7 @@ fn check_ca_file(security: &Security, scope: &mut Scope<'_>) {
     let message = match std::fs::read(path).map(|pem| reqwest::Certificate::from_pem_bundle(&pem)) {
         Ok(Ok(certificates)) if !certificates.is_empty() => return,
         Ok(_) => "it contains no PEM certificate".to_owned(),
-        Err(error) => format!("it cannot be read: {error}"),
+        Err(error) => format!("it cannot be read: {error}{}", remedy_of_unreadable(&error)),
     };
     scope.error("service.security.ca-file", message);
 }

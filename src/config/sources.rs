@@ -5,6 +5,7 @@ use super::section::Report;
 use super::setting::SourceKind;
 use super::{properties, yaml};
 use nix::unistd::geteuid;
+use penstock_base::files::remedy_of_unreadable;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
@@ -330,7 +331,7 @@ fn check_root_owned(metadata: &Metadata, what: &str) -> Result<(), ReadError> {
 fn describe_read_error(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
-        _ => format!("it cannot be read: {error}"),
+        _ => format!("it cannot be read: {error}{}", remedy_of_unreadable(error)),
     }
 }
 

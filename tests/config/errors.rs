@@ -128,6 +128,25 @@ fn an_s3_target_needs_its_endpoint_and_keys() {
 }
 
 #[test]
+fn a_file_that_a_setting_names_and_that_cannot_be_read_has_a_remedy() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, remedy) in [
+        ("", "is a directory; name a file in this folder"),
+        ("missing.pem", "(os error 2); put the file there, or correct the path"),
+    ] {
+        let path = dir.path().join(name);
+        for setting in ["service.export.targets.plant.ca-file", "service.security.ca-file"] {
+            let file = format!("--{setting}={}", path.display());
+            let found =
+                load_errors(&with_arguments(&["--service.export.targets.plant.type=s3", &file]));
+            let error = found.iter().find(|error| error.starts_with(setting)).unwrap();
+            let error = error.to_lowercase().replace(" (os error 21)", "");
+            assert!(error.ends_with(remedy), "{error}");
+        }
+    }
+}
+
+#[test]
 fn an_invalid_bucket_name_is_reported_once() {
     let found = load_errors(&with_arguments(&[
         "--service.export.targets[../etc].type=directory",

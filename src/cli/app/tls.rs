@@ -140,7 +140,8 @@ fn read_pem<'a>(name: &str, given: &'a str) -> Result<Pem<'a>, GatewayError> {
     files::read_pem(given).map_err(|error| {
         // The value may be a key in another form than PEM, which must not be in the log.
         let file = if name == PRIVATE_KEY { "the file that it names" } else { given };
-        invalid_setting(name, format!("reading {file} failed: {error}"))
+        let remedy = files::remedy_of_unreadable(&error);
+        invalid_setting(name, format!("reading {file} failed: {error}{remedy}"))
     })
 }
 
@@ -299,7 +300,8 @@ mod tests {
         let refused =
             load_server_config(&tls_settings(Some(("/nowhere", &other))), dir.path()).unwrap_err();
         assert!(
-            refused.detail.starts_with("server.ssl.certificate: reading /nowhere"),
+            refused.detail.starts_with("server.ssl.certificate: reading /nowhere")
+                && refused.detail.ends_with("; put the file there, or correct the path"),
             "{refused}"
         );
         let not_pem = tls_settings(Some((&certificate, "MIIEvSecret")));

@@ -72,6 +72,11 @@ impl ErrorClass {
             Self::Internal | Self::Damaged => 500,
         }
     }
+
+    /// Whether the same may succeed later without a change by anybody: the disk or the store is the cause.
+    pub fn is_temporary(self) -> bool {
+        matches!(self, Self::InsufficientStorage | Self::Unavailable(_) | Self::Internal)
+    }
 }
 
 /// One finding and its place.

@@ -311,9 +311,10 @@ impl Exporter {
 
     /// Delivers exports and creates automatic exports until `stop` becomes true, then shuts down gracefully.
     pub async fn run(&self, stop: watch::Receiver<bool>) {
-        lost::replace_lost_exports(&self.inner).await;
+        let must_retry = lost::replace_lost_exports(&self.inner).await;
+        let retries = lost::retry_lost_exports(&self.inner, must_retry, stop.clone());
         let automatic = automatic::run_automatic_exports(self.inner.clone(), stop.clone());
-        tokio::join!(automatic, deliver::run_deliveries(self.inner.clone(), stop));
+        tokio::join!(automatic, deliver::run_deliveries(self.inner.clone(), stop), retries);
     }
 
     /// Returns why exports, events, heartbeats and sources stand still, if they do: another machine has taken over, or the

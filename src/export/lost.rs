@@ -6,11 +6,19 @@ use super::queue::{ExportQueue, RECORDS_PER_COMMIT, RECORDS_PER_READ};
 use super::record::{EXPORTS, Record};
 use super::state::QueueState;
 use super::{ExportRequester, backup, make};
+use penstock_base::backoff::exponential_delay;
 use penstock_base::error::GatewayError;
 use penstock_base::shared::Shared;
 use penstock_resources::export::{Export, ExportKind, ExportStatus};
 use penstock_store::{Error, Transaction};
 use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The delay before lost exports are replaced again after a failure of the disk or the store. It doubles with each failure.
+const FIRST_RETRY_DELAY: Duration = Duration::from_mins(1);
+/// The maximum of this delay.
+const MAX_RETRY_DELAY: Duration = Duration::from_hours(1);
 
 /// Why such an export was parked.
 const LOST_FILE: &str = "its file was lost with the machine that rendered it; a full export of the Business Object, which \
@@ -19,52 +27,94 @@ const LOST_FILE: &str = "its file was lost with the machine that rendered it; a 
 /// Lost exports: by Business Object and target, the order of the last one.
 type LostExports = BTreeMap<String, BTreeMap<String, u64>>;
 
-/// Replaces lost exports once after a restore. What fails is tried again at the next start.
-pub(super) async fn replace_lost_exports(inner: &Shared<ExporterParts>) {
+/// What became of the lost exports. The last one counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Outcome {
+    /// All are replaced.
+    Replaced,
+    /// Somebody has to push a Business Object, or to change it or the configuration.
+    NeedsPerson,
+    /// The disk or the store failed, or one is being delivered.
+    Failed,
+}
+
+/// Replaces lost exports once after a restore. Returns whether to try again; what needs a person is tried again at the next
+/// start.
+pub(super) async fn replace_lost_exports(inner: &Shared<ExporterParts>) -> bool {
     let replaced = run_blocking(inner, |inner| {
         let data_dir = &inner.options.data_dir;
-        if backup::has_lost_exports(data_dir) && replace_all(inner)? {
+        if !backup::has_lost_exports(data_dir) {
+            return Ok(false);
+        }
+        let outcome = replace_all(inner)?;
+        if outcome == Outcome::Replaced {
             backup::record_lost_exports(data_dir, false)?;
         }
-        Ok(())
+        Ok(outcome == Outcome::Failed)
     });
-    if let Err(error) = replaced.await {
-        tracing::error!(%error, "Exports whose files are gone could not be replaced; the next start tries again.");
+    replaced.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "Exports whose files are gone could not be replaced; the gateway tries again.");
+        true
+    })
+}
+
+/// Replaces lost exports again, at growing intervals, as long as `must_retry`, until `stop` becomes true.
+pub(super) async fn retry_lost_exports(
+    inner: &Shared<ExporterParts>,
+    mut must_retry: bool,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut failures = 0;
+    while must_retry {
+        failures += 1;
+        let delay = exponential_delay(FIRST_RETRY_DELAY, failures, MAX_RETRY_DELAY);
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+        must_retry = replace_lost_exports(inner).await;
     }
 }
 
-/// Parks and replaces all lost exports. Returns false if some could not be replaced. Blocking.
-pub(super) fn replace_all(inner: &ExporterParts) -> Result<bool, GatewayError> {
-    let lost = inner.queue.park_lost()?;
-    let mut are_replaced = true;
+/// Parks and replaces all lost exports. Blocking.
+pub(super) fn replace_all(inner: &ExporterParts) -> Result<Outcome, GatewayError> {
+    let (lost, mut outcome) = inner.queue.park_lost()?;
     for (business_object, targets) in &inner.queue.without_replaced(lost)? {
-        are_replaced &= replace_exports(inner, business_object, targets).unwrap_or_else(|error| {
+        let replaced = replace_exports(inner, business_object, targets).unwrap_or_else(|error| {
+            let is_temporary = error.class.is_temporary();
+            let then = if is_temporary {
+                "the gateway tries again"
+            } else {
+                "push it, or restart the gateway once it can be exported"
+            };
             tracing::error!(
                 business_object,
                 %error,
-                "Exports of a Business Object whose files are gone could not be replaced; push it, or restart the \
-                 gateway once it can be exported."
+                "Exports of a Business Object whose files are gone could not be replaced; {then}."
             );
-            false
+            if is_temporary { Outcome::Failed } else { Outcome::NeedsPerson }
         });
+        outcome = outcome.max(replaced);
     }
-    Ok(are_replaced)
+    Ok(outcome)
 }
 
 /// Creates a full export for these targets, unless the next automatic one is full anyway: after a restore no target is
-/// known to have the current sequence. Returns false if the Business Object is disabled.
+/// known to have the current sequence.
 fn replace_exports(
     inner: &ExporterParts,
     business_object: &str,
     targets: &BTreeMap<String, u64>,
-) -> Result<bool, GatewayError> {
-    let Some(compiled) = inner.options.catalogue.get(business_object) else { return Ok(true) };
+) -> Result<Outcome, GatewayError> {
+    let Some(compiled) = inner.options.catalogue.get(business_object) else {
+        return Ok(Outcome::Replaced);
+    };
     let current = make::all_targets(&compiled);
     let targets: Vec<String> =
         current.into_iter().filter(|target| targets.contains_key(target)).collect();
     let definition = &compiled.object.definition;
     if targets.is_empty() || definition.export_on_change {
-        return Ok(true);
+        return Ok(Outcome::Replaced);
     }
     if !definition.enabled {
         // Nothing is wrong: somebody has disabled it.
@@ -73,7 +123,7 @@ fn replace_exports(
             "A disabled Business Object has exports whose files are gone. Each start says so until it is enabled and \
              pushed."
         );
-        return Ok(false);
+        return Ok(Outcome::NeedsPerson);
     }
     make::check_exportable(&inner.options, &compiled)?;
     let export_lock = inner.export_lock(business_object);
@@ -85,20 +135,20 @@ fn replace_exports(
         ExportRequester::gateway(),
         &mut |_| Ok(()),
     )
-    .map(|_| true)
+    .map(|_| Outcome::Replaced)
 }
 
 impl ExportQueue {
-    /// Parks the queued exports whose files are gone. Returns all that were parked so, now or by an attempt before. A
-    /// record that cannot be read is left out; it is in the log.
-    fn park_lost(&self) -> Result<LostExports, GatewayError> {
+    /// Parks the queued exports whose files are gone. Returns all that were parked so, now or by an attempt before, and
+    /// whether one is left because it is being delivered. A record that cannot be read is left out; it is in the log.
+    fn park_lost(&self) -> Result<(LostExports, Outcome), GatewayError> {
         let mut state = self.lock_state();
-        let mut lost = LostExports::new();
+        let (mut lost, mut outcome) = (LostExports::new(), Outcome::Replaced);
         let orders = state.readable_undelivered_orders();
         for orders in orders.chunks(RECORDS_PER_COMMIT) {
-            self.park_lost_of(&mut state, orders, &mut lost)?;
+            outcome = outcome.max(self.park_lost_of(&mut state, orders, &mut lost)?);
         }
-        Ok(lost)
+        Ok((lost, outcome))
     }
 
     /// Parks those of these exports whose files are gone, in one commit. Adds them to `lost`, with those that were parked
@@ -108,7 +158,8 @@ impl ExportQueue {
         state: &mut QueueState,
         orders: &[u64],
         lost: &mut LostExports,
-    ) -> Result<(), GatewayError> {
+    ) -> Result<Outcome, GatewayError> {
+        let mut outcome = Outcome::Replaced;
         let mut parked: Vec<(u64, Record)> = Vec::new();
         for &order in orders {
             let Some(mut record) = EXPORTS.get_or_log(&self.store.read(), order)? else { continue };
@@ -117,6 +168,11 @@ impl ExportQueue {
             let is_queued = entry.status != ExportStatus::Parked;
             let file = record.spool_file_name();
             let is_lost = is_queued && self.spool.open_file(&file, entry.bytes).is_err();
+            let target_queue = state.queues.get(&entry.target);
+            if is_lost && target_queue.is_some_and(|queue| queue.delivering == Some(order)) {
+                outcome = Outcome::Failed;
+                continue;
+            }
             if was_parked || is_lost {
                 let targets = lost.entry(entry.business_object.clone()).or_default();
                 let last = targets.entry(entry.target.clone()).or_insert(order);
@@ -129,7 +185,7 @@ impl ExportQueue {
             }
         }
         if parked.is_empty() {
-            return Ok(());
+            return Ok(outcome);
         }
         self.store.transact::<_, Error>(|t: &mut Transaction<'_>| {
             for (order, record) in &parked {
@@ -146,12 +202,14 @@ impl ExportQueue {
                 business_object = business_object_name,
                 "An export was parked: {LOST_FILE}."
             );
-            state.queues.entry(target.clone()).or_default().remove(*order, record);
+            let target_queue = state.queues.entry(target.clone()).or_default();
+            target_queue.remove(*order, record);
+            target_queue.wake.notify_one();
             let bytes = self.spool.used_bytes(&record.spool_file_name(), record.entry.bytes);
             state.parked.insert(*order, bytes);
             self.publish_entry(&record.entry);
         }
-        Ok(())
+        Ok(outcome)
     }
 
     /// Removes those that were replaced already, by an attempt before or by a push.

@@ -2,8 +2,10 @@
 use super::*;
 use crate::automatic::{ExportPlan, run_due_exports};
 use crate::history::MAX_REPLACED_PER_COMMIT;
+use crate::lost::Outcome;
 use crate::uploads::{DROPPED, UploadRecord};
 use crate::{backup, lost, sweep};
+use penstock_store::faults::{Failure, Faults};
 use penstock_store::{Error, Transaction};
 use std::fs;
 
@@ -35,13 +37,43 @@ fn what_cannot_be_read_or_exported_does_not_keep_others_from_being_replaced() {
     };
     fixture.store().transact::<_, Error>(of_the_future).unwrap();
     let mut fixture = fixture.restart();
-    assert!(!lost::replace_all(&fixture.exporter.inner).unwrap(), "one is disabled");
+    let replace = |fixture: &Fixture| lost::replace_all(&fixture.exporter.inner).unwrap();
+    assert_eq!(replace(&fixture), Outcome::NeedsPerson, "one is disabled");
     assert_eq!(queued_names(&fixture), [NAMES[1]]);
     fixture.define_object(0, &pushed(true));
     for _ in 0..2 {
-        assert!(lost::replace_all(&fixture.exporter.inner).unwrap());
+        assert_eq!(replace(&fixture), Outcome::Replaced);
         assert_eq!(queued_names(&fixture), [NAMES[0], NAMES[1]], "each is replaced once");
     }
+}
+
+#[test]
+fn what_a_full_disk_keeps_from_being_replaced_is_tried_again() {
+    let mut fixture = Fixture::new();
+    fixture.define_object(0, &pushed(true));
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+    let object = fixture.catalogue.get(NAMES[0]).unwrap();
+    fixture.exporter.push(&object, ExportRequester::gateway()).unwrap();
+    lose_files(&fixture);
+    fs::create_dir_all(fixture.dir.path().join("backup")).unwrap();
+    backup::record_lost_exports(fixture.dir.path(), true).unwrap();
+    let fixture = fixture.restart();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let must_retry = || runtime.block_on(lost::replace_lost_exports(&fixture.exporter.inner));
+    let faults = Faults::inject_below(&fixture.dir.path().join("store"));
+    // The first commit parks the export, the second one queues the full one.
+    for nth in [1, 4] {
+        faults.fail_nth(nth, Failure::DiskFull, true);
+        assert!(must_retry(), "{:?}", faults.first_failure());
+        faults.clear_plan();
+        if fixture.store().poison_cause().is_some() {
+            fixture.store().reopen(&mut |_| {}).unwrap();
+        }
+        assert!(backup::has_lost_exports(fixture.dir.path()));
+    }
+    assert!(!must_retry());
+    assert!(!backup::has_lost_exports(fixture.dir.path()));
+    assert_eq!(queued_names(&fixture), [NAMES[0]]);
 }
 
 /// Removes the files of all exports.
@@ -67,7 +99,7 @@ fn only_files_that_a_restore_did_not_lose_are_errors_at_the_start() {
         let log = format!("{lines:?}");
         assert_eq!(log.contains("is missing or damaged"), !is_restored, "{log}");
         assert!(!log.contains("the gateway delivers them"), "{log}");
-        assert!(lost::replace_all(&fixture.exporter.inner).unwrap());
+        assert_eq!(lost::replace_all(&fixture.exporter.inner).unwrap(), Outcome::Replaced);
         assert_eq!(queued_names(&fixture), [NAMES[0]]);
         // The full export has a file.
         let (_, lines) = capture_log(|| fixture.restart());

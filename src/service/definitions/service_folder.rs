@@ -5,7 +5,7 @@ use crate::gateway::Gateway;
 use parking_lot::Mutex;
 use penstock_auth::Authorized;
 use penstock_base::backoff::exponential_delay;
-use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::error::{Finding, GatewayError};
 use penstock_base::managed::list_managed;
 use penstock_base::time;
 use penstock_resources::definitions::AppliedDefinitions;
@@ -75,10 +75,7 @@ impl FolderOutcome {
             errors: all.iter().take(MAX_LISTED).map(ToString::to_string).collect(),
             public_errors: all.iter().take(MAX_LISTED).map(public).collect(),
             error_count: all.len(),
-            is_temporary: matches!(
-                error.class,
-                ErrorClass::InsufficientStorage | ErrorClass::Unavailable(_) | ErrorClass::Internal
-            ),
+            is_temporary: error.class.is_temporary(),
             ..Self::default()
         }
     }

@@ -9,7 +9,7 @@ pub use objects::ExportObject;
 
 use crate::audit::change_event;
 use crate::gateway::Gateway;
-use crate::pages::{FoundPage, MAX_READ_ENTRIES, collect_matches};
+use crate::pages::{FoundPage, collect_matches};
 use objects::ObjectReader;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -100,8 +100,9 @@ pub async fn list_exports(
     gateway
         .read(move |gateway| {
             let is_visible = |entry: &Export| by.may_use(&entry.business_object);
-            let entries = gateway.exporter.iterate(after);
-            collect_matches(entries, is_visible, |entry| entry.id.as_str(), limit, MAX_READ_ENTRIES)
+            let places = &gateway.hidden_places;
+            let entries = gateway.exporter.iterate(after.map(|after| places.find_entry(after)));
+            places.collect_visible(entries, is_visible, |entry| entry.id.as_str(), limit)
         })
         .await
 }

@@ -15,6 +15,7 @@ use crate::blocking::run_blocking;
 use crate::changes::{ApplicabilityChecks, WaitingCounts};
 use crate::definitions::FolderState;
 use crate::objects::MAX_DOWNLOADS;
+use crate::pages::HiddenPlaces;
 use crate::sources::{self, SourceStates};
 use crate::sparql::SparqlService;
 use crate::validations::Validations;
@@ -120,6 +121,8 @@ pub struct Parts {
     pub(crate) applicability_checks: ApplicabilityChecks,
     /// How many changes wait for the approval of each caller.
     pub(crate) waiting_counts: WaitingCounts,
+    /// Where pages of lists begin among entries that their callers may not see.
+    pub(crate) hidden_places: HiddenPlaces,
     /// The permit for comparing an export with the ones before.
     pub(crate) comparison_permit: Arc<Semaphore>,
     /// The bus of events for listeners.
@@ -256,6 +259,7 @@ impl Gateway {
             sources,
             applicability_checks: ApplicabilityChecks::default(),
             waiting_counts: WaitingCounts::default(),
+            hidden_places: HiddenPlaces::default(),
             comparison_permit: Arc::new(Semaphore::new(1)),
             events,
             gateway_id,

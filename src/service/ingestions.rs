@@ -2,7 +2,7 @@
 use crate::audit::change_event;
 use crate::changes::submission_event;
 use crate::gateway::Gateway;
-use crate::pages::{FoundPage, MAX_READ_ENTRIES, collect_matches};
+use crate::pages::FoundPage;
 use penstock_auth::audit::Event;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -336,14 +336,10 @@ pub async fn list_ingestions(
                 Some(id) => by.may_use(id),
                 None => by.business_objects().is_none(),
             };
+            let places = &gateway.hidden_places;
+            let after = after.map(|after| places.find_entry(after));
             let records = ingest::iter_records(&gateway.store, after.as_deref())?;
-            collect_matches(
-                records,
-                is_visible,
-                |record| record.id.as_str(),
-                limit,
-                MAX_READ_ENTRIES,
-            )
+            places.collect_visible(records, is_visible, |record| record.id.as_str(), limit)
         })
         .await
 }

@@ -4,11 +4,14 @@
 //! array, a few levels, and a limited number of nested objects. Every nested object can be read as a tree of its own.
 use crate::list::Lists;
 use crate::mapping::{Detail, Field, Property, Shape, Value};
-use crate::view::{FieldValues, NestingPath, ShownValues, find_nested_label};
-use oxrdf::{NamedNode, NamedNodeRef};
+use crate::view::{
+    FieldValues, NestingPath, ShownValues, find_nested_label, read_members, shows_value,
+};
+use oxrdf::{NamedNode, NamedNodeRef, TermRef};
 use penstock_base::error::GatewayError;
 use penstock_rdf::compare::SortKey;
 use penstock_store::{Read, SubjectQuads};
+use std::collections::BTreeSet;
 
 /// The number of elements of an array that are read at once.
 pub const PAGE_ELEMENTS: usize = 20;
@@ -20,6 +23,8 @@ const MAX_LEVELS: usize = 3;
 const MAX_NESTED: usize = 300;
 /// The maximum number of elements of an array that are read to order them by time.
 const MAX_ORDERED: usize = 10_000;
+/// The maximum number of members of maps whose names are read.
+const MAX_MEMBERS: usize = if cfg!(test) { 30 } else { 10_000 };
 /// The maximum number of bytes of all values that are read.
 const MAX_VALUE_BYTES: usize = 1 << 20;
 /// The number of bytes of a page that a value takes besides its text, about.
@@ -110,6 +115,7 @@ pub fn read_tree(
         read,
         nested_left: MAX_NESTED,
         ordered_left: MAX_ORDERED,
+        members_left: MAX_MEMBERS,
         bytes_left: MAX_VALUE_BYTES,
     };
     reader.read_object(shape, &NestingPath { uri, above: None }, &quads, window)
@@ -126,6 +132,8 @@ struct TreeReader<'r, R> {
     nested_left: usize,
     /// How many elements may still be read to order them.
     ordered_left: usize,
+    /// How many members of maps may still be read to know whether they are shown.
+    members_left: usize,
     /// How many bytes of values may still be read.
     bytes_left: usize,
 }
@@ -162,10 +170,12 @@ impl<R: Read> TreeReader<'_, R> {
     ) -> Result<TreeField, GatewayError> {
         let from = window.map_or(0, |window| window.from);
         let mut notes = Vec::new();
-        let all = values.collect_values(place, property, &mut |what, term| {
-            let shown: String = term.to_string().chars().take(MAX_NOTE_CHARS).collect();
-            notes.push(format!("The value {shown} is {what}, and is left out."));
+        let mut all = values.collect_values(place, property, &mut |what, term| {
+            notes.push(describe_left_out(what, &term.to_string()));
         });
+        if let (Some((members, _)), ShownValues::Iris(iris)) = (property.map(), &mut all) {
+            self.retain_shown(members, iris, path, &mut notes)?;
+        }
         let mut read = TreeField {
             name: field.name.clone(),
             type_name: describe_type(&property.value),
@@ -244,6 +254,49 @@ impl<R: Read> TreeReader<'_, R> {
         Ok(read)
     }
 
+    /// Retains the members that a map shows, as far as they are read. The notes say which ones it leaves out, except those that
+    /// the reader may not see.
+    fn retain_shown(
+        &mut self,
+        shape: &Shape,
+        iris: &mut Vec<NamedNodeRef<'_>>,
+        path: &NestingPath<'_>,
+        notes: &mut Vec<String>,
+    ) -> Result<(), GatewayError> {
+        if iris.len() > self.members_left {
+            iris.truncate(self.members_left);
+            notes.push(format!(
+                "More members are stored than a page reads; only the first {} by URI were read.",
+                iris.len()
+            ));
+        }
+        self.members_left -= iris.len();
+        let mut left_out = Vec::new();
+        let named = read_members(self.read, shape, iris, &mut |what, term| {
+            left_out.push((what, term));
+        })?;
+        let mut shown = BTreeSet::new();
+        for (_, uri) in named {
+            if shows_value(self.read, shape, uri, Some(path))? {
+                shown.insert(uri);
+            } else {
+                left_out.push(("a member of the map without a value", uri.into()));
+            }
+        }
+        for (what, term) in left_out {
+            if notes.len() >= MAX_NOTES {
+                break;
+            }
+            if let TermRef::NamedNode(uri) = term
+                && !self.read.is_hidden(uri.into())?
+            {
+                notes.push(describe_left_out(what, &term.to_string()));
+            }
+        }
+        iris.retain(|uri| shown.contains(uri));
+        Ok(())
+    }
+
     fn read_nested(
         &mut self,
         shape: &Shape,
@@ -317,6 +370,12 @@ impl<R: Read> TreeReader<'_, R> {
         *iris = keyed.into_iter().map(|(_, iri)| iri).collect();
         Ok(Some(field.name.clone()))
     }
+}
+
+/// Describes a stored value that a field does not show.
+fn describe_left_out(what: &str, term: &str) -> String {
+    let shown: String = term.chars().take(MAX_NOTE_CHARS).collect();
+    format!("The value {shown} is {what}, and is left out.")
 }
 
 /// Returns the first characters of a text, and whether there are more.

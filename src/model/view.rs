@@ -19,7 +19,7 @@ mod values;
 pub(crate) use belonging::find_owning_field;
 pub use codes::ShownCode;
 pub use label::{find_label, find_nested_label};
-pub(crate) use map::shows_last_member;
+pub(crate) use map::{shows_last_member, shows_value};
 pub use map::{NamedMember, find_member_name, order_members, read_members, shows_member};
 pub use object::{NestingPath, ReportShown, ShownFact};
 pub(crate) use shown::ShownLiteral;

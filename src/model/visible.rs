@@ -246,8 +246,10 @@ mod tests {
     use crate::search::{
         ReferenceFilter, Search, SearchBudget, count_objects, find_page, find_referrers,
     };
-    use crate::testing::{Fixture, insert_quad};
+    use crate::testing::{Fixture, insert_quad, put_namespace, render_object};
+    use crate::tree::read_tree;
     use oxrdf::Literal;
+    use penstock_resources::namespace::Generator;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -294,5 +296,41 @@ mod tests {
         let page = find_referrers(&visible, &all, &fed, any, None, 10, &budget).unwrap();
         let found: Vec<&str> = page.found.iter().map(|found| found.uri.as_str()).collect();
         assert_eq!(found, ["urn:2"]);
+    }
+
+    #[test]
+    fn a_hidden_member_of_a_map_is_no_reference() {
+        let config = "
+type: object
+path: Pump:.
+fields:
+  levels: {type: map, path: <urn:level>/Level:., key: {path: <urn:code>}, elements: {type: number, path: <urn:value>}}
+";
+        let fixture = Fixture::new(compile(config).unwrap().root);
+        put_namespace(&fixture.store, "Other", "http://x/Other/", Generator::Uuid);
+        let member = NamedNode::new_unchecked("urn:m");
+        insert_quad(&fixture.store, "urn:p", "urn:level", member.clone(), "http://x/Pump/");
+        insert_quad(&fixture.store, "urn:m", "urn:code", Literal::from("A"), "http://x/Level/");
+        insert_quad(&fixture.store, "urn:m", "urn:value", Literal::from(1), "http://x/Level/");
+        // Data in a namespace of others hides the object.
+        insert_quad(&fixture.store, "urn:m", "urn:note", Literal::from("x"), "http://x/Other/");
+        let budget = SearchBudget::new(10, Duration::from_mins(1));
+        let all = [Arc::new(fixture.business_object.clone())];
+        let root = &fixture.business_object.mapping.root;
+        for (limit, view, count) in [
+            (None, r#"{"uri":"urn:p","levels":{"A":1}}"#, 1),
+            (Some([&fixture.business_object]), r#"{"uri":"urn:p"}"#, 0),
+        ] {
+            let snapshot = fixture.store.snapshot().unwrap();
+            let visible = VisibleObjects::new(snapshot, &fixture.watch, limit).unwrap();
+            assert_eq!(render_object(&visible, &fixture.business_object, "urn:p").0, view);
+            let any = ReferenceFilter::default();
+            let page = find_referrers(&visible, &all, &member, any, None, 10, &budget).unwrap();
+            assert_eq!(page.found.len(), count, "{view}");
+            let uri = NamedNode::new_unchecked("urn:p");
+            let tree = read_tree(&visible, root, &uri, None).unwrap();
+            let levels = &tree.fields.unwrap()[0];
+            assert_eq!((levels.total, levels.notes.len()), (count, 0), "{levels:?}");
+        }
     }
 }

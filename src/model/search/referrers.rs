@@ -6,12 +6,12 @@ use crate::list::find_element_owners;
 use crate::mapping::{Property, Shape, Value};
 use crate::members;
 use crate::resource::Compiled;
-use crate::view::find_owning_field;
+use crate::view::{find_owning_field, shows_last_member, shows_value};
 use oxrdf::{NamedNode, NamedNodeRef, Term};
 use penstock_base::cursor::encode_cursor;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Pattern, Read};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -49,7 +49,8 @@ pub struct ReferenceFilter<'t> {
     pub path: Option<&'t str>,
 }
 
-/// Returns the objects that refer to `uri` by a field that holds a resource or a nested object. Blocking.
+/// Returns the objects that refer to `uri` by a field that holds a resource or a nested object. Blocking. A map shows no member
+/// without a name, or without the value that it is, so a link to one is no reference. A hidden object has neither for its caller.
 ///
 /// # Errors
 /// - `ErrorClass::Malformed` if this listing did not return the cursor
@@ -123,6 +124,8 @@ struct Step<'s> {
     predicate: &'s NamedNode,
     /// Whether it is an ordered array.
     is_ordered: bool,
+    /// The shape of the members, if it is a map.
+    members: Option<&'s Shape>,
 }
 
 impl Step<'_> {
@@ -149,14 +152,18 @@ impl<R: Read> ReferrerSearch<'_, R> {
         steps: &mut Vec<Step<'s>>,
         links: &mut Vec<Link<'s>>,
     ) -> Result<(), GatewayError> {
-        for (place, field, Property { predicate, value, is_ordered, .. }) in shape.iter_properties()
-        {
+        for (place, field, property) in shape.iter_properties() {
+            let Property { predicate, value, is_ordered, .. } = property;
             if matches!(value, Value::Literal(_)) {
                 continue;
             }
-            let step = Step { shape, place, predicate, is_ordered: *is_ordered };
+            let members = property.map().map(|(members, _)| members);
+            let step = Step { shape, place, predicate, is_ordered: *is_ordered, members };
             steps.push(step);
-            let holds = step.owns_value(self.target.as_str()) && self.has_target_under(step)?;
+            let target = self.target.as_str();
+            let holds = step.owns_value(target)
+                && self.has_target_under(step)?
+                && self.shows_member(step, target)?;
             let nested = value.shape();
             if holds || nested.is_some() {
                 let dot = if above.is_empty() { "" } else { "." };
@@ -171,6 +178,30 @@ impl<R: Read> ReferrerSearch<'_, R> {
             steps.pop();
         }
         Ok(())
+    }
+
+    /// Returns whether a field can show this object: always, unless it is a map.
+    fn shows_member(&self, step: Step<'_>, uri: &str) -> Result<bool, GatewayError> {
+        let Some(shape) = step.members else { return Ok(true) };
+        self.budget.count_examined(1)?;
+        let uri = NamedNodeRef::new_unchecked(uri);
+        Ok(shows_last_member(self.read, shape, &[uri], &mut HashSet::new())?
+            && shows_value(self.read, shape, uri, None)?)
+    }
+
+    /// Returns those of these objects that a field can show.
+    fn retain_shown(
+        &self,
+        step: Step<'_>,
+        uris: BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, GatewayError> {
+        let mut shown = BTreeSet::new();
+        for uri in uris {
+            if step.owns_value(&uri) && self.shows_member(step, &uri)? {
+                shown.insert(uri);
+            }
+        }
+        Ok(shown)
     }
 
     /// Returns whether some object has the target as a value of the property of a field, or as an element of its array.
@@ -245,7 +276,7 @@ impl<R: Read> ReferrerSearch<'_, R> {
         let Some((first, nested)) = steps.split_first() else { return Ok(Vec::new()) };
         let mut ends = BTreeSet::from([self.target.as_str().to_owned()]);
         for step @ Step { predicate, .. } in nested.iter().rev() {
-            ends.retain(|end| step.owns_value(end));
+            ends = self.retain_shown(*step, ends)?;
             if step.is_ordered {
                 ends = self.find_owners(predicate, &ends)?;
                 continue;
@@ -262,7 +293,7 @@ impl<R: Read> ReferrerSearch<'_, R> {
                 )
             })?;
         }
-        ends.retain(|end| first.owns_value(end));
+        let ends = self.retain_shown(*first, ends)?;
         let mut found = BTreeSet::new();
         if first.is_ordered {
             for owner in self.find_owners(first.predicate, &ends)? {

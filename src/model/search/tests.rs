@@ -588,6 +588,34 @@ fn filters_find_only_the_members_that_a_map_shows() {
 }
 
 #[test]
+fn only_members_that_a_map_can_show_are_references() {
+    let fixture = fixture_with_hidden_members(false);
+    for (target, expected) in [
+        ("urn:z", &[("levels", "urn:p")][..]),
+        ("urn:w", &[]),
+        ("urn:y", &[]),
+        ("urn:plan:1", &[]),
+        ("urn:plan:2", &[("plans", "urn:p")]),
+        ("urn:step:1", &[]),
+        ("urn:step:2", &[("plans.@value", "urn:p")]),
+    ] {
+        let page = find_referrers(
+            &fixture.store.snapshot().unwrap(),
+            &[Arc::new(fixture.business_object.clone())],
+            &NamedNode::new_unchecked(target),
+            ReferenceFilter::default(),
+            None,
+            10,
+            &bounds(),
+        )
+        .unwrap();
+        let found: Vec<(&str, &str)> =
+            page.found.iter().map(|one| (one.path.as_str(), one.uri.as_str())).collect();
+        assert_eq!(found, expected, "{target}");
+    }
+}
+
+#[test]
 fn counts_have_only_the_members_that_a_map_shows() {
     let fixture = fixture_with_hidden_members(false);
     let (read, business_object) = (fixture.store.read(), &fixture.business_object);

@@ -125,7 +125,47 @@ fn long_texts_are_cut_and_a_page_has_a_limited_size() {
         read: &stored,
         nested_left: MAX_NESTED,
         ordered_left: MAX_ORDERED,
+        members_left: MAX_MEMBERS,
         bytes_left: 500,
     };
     assert!(reader.take_bytes(450) && !reader.take_bytes(1), "the first one always fits");
+}
+
+const MAP: &str = "
+type: object
+path: Pump:.
+fields:
+  levels: {type: map, path: <urn:level>/Level:., key: {path: <urn:code>}, elements: {type: number, path: <urn:value>}}
+";
+
+#[test]
+fn a_map_has_only_the_members_that_the_view_shows() {
+    let fixture = Fixture::new(compile(MAP).unwrap().root);
+    fixture.send(Mode::Add, r#"{"uri": "urn:pump:1", "levels": {"A": 1, "B": 2}}"#).unwrap();
+    for (member, name, value) in [("urn:w", Some("C"), None), ("urn:y", None, Some("8"))] {
+        let link = NamedNode::new_unchecked(member);
+        insert_quad(&fixture.store, URI, "urn:level", link, "http://x/Pump/");
+        let values = [("urn:code", name), ("urn:value", value)];
+        for (property, text) in values.into_iter().filter_map(|(of, text)| Some((of, text?))) {
+            let text = Term::new_simple_literal(text);
+            insert_quad(&fixture.store, member, property, text, "http://x/Level/");
+        }
+    }
+    assert_eq!(fixture.view_with_warnings(URI).0, r#"{"uri":"urn:pump:1","levels":{"A":1,"B":2}}"#);
+    let levels = read(&fixture, None).remove(0);
+    assert_eq!((levels.total, levels.values.len()), (2, 2));
+    let notes = levels.notes.join("\n");
+    assert!(notes.contains("<urn:y> is a member of the map without a name"), "{notes}");
+    assert!(notes.contains("<urn:w> is a member of the map without a value"), "{notes}");
+}
+
+#[test]
+fn only_some_members_of_a_map_are_read() {
+    let fixture = Fixture::new(compile(MAP).unwrap().root);
+    let levels: Vec<String> = (0..40).map(|level| format!("\"{level}\": 1")).collect();
+    let object = format!(r#"{{"uri": "{URI}", "levels": {{{}}}}}"#, levels.join(","));
+    fixture.send(Mode::Add, &object).unwrap();
+    let levels = read(&fixture, None).remove(0);
+    assert_eq!((levels.total, levels.values.len()), (30, 20));
+    assert!(levels.notes[0].contains("only the first 30 by URI"), "{:?}", levels.notes);
 }

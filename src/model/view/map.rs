@@ -129,17 +129,32 @@ pub fn shows_member(
     let Some((inner, _)) = property.map() else { return Ok(shown.texts().next().is_some()) };
     let mut names = HashSet::new();
     for uri in shown.iris() {
-        if !shows_last_member(read, inner, &[uri], &mut names)? {
-            continue;
-        }
-        let mut about = SubjectQuads::default();
-        read.read_subject(uri.into(), &mut about)?;
-        let lists = Lists::of_object(read, inner, about.iter())?;
-        let values = FieldValues::from_subject(inner, &about).with_lists(&lists);
-        let path = NestingPath { uri: &uri.into_owned(), above: Some(path) };
-        if shows_member(read, inner, &path, &values)? {
+        if shows_last_member(read, inner, &[uri], &mut names)?
+            && shows_value(read, inner, uri, Some(path))?
+        {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Reads a member of a map, which has a name. Returns whether the map shows it, as [`shows_member`] does. `above` is the path to
+/// the object with the map.
+///
+/// # Errors
+/// The errors of the store.
+pub(crate) fn shows_value(
+    read: &impl Read,
+    shape: &Shape,
+    uri: NamedNodeRef<'_>,
+    above: Option<&NestingPath<'_>>,
+) -> Result<bool, Error> {
+    if shape.map_member().is_none_or(|map| map.value.is_none()) {
+        return Ok(true);
+    }
+    let mut about = SubjectQuads::default();
+    read.read_subject(uri.into(), &mut about)?;
+    let lists = Lists::of_object(read, shape, about.iter())?;
+    let values = FieldValues::from_subject(shape, &about).with_lists(&lists);
+    shows_member(read, shape, &NestingPath { uri: &uri.into_owned(), above }, &values)
 }

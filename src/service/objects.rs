@@ -129,7 +129,7 @@ fn render_page(
 
 /// Returns one object of a Business Object in its view as the caller sees it, as JSON. A flat object is read at once: this takes
 /// less time than a thread switch, since it needs few blocks, most of which are in memory. One with nested objects may take
-/// long, so it counts as a thread of the account.
+/// long, so it counts as a thread of the account, and is read from a snapshot, for which no commit waits.
 ///
 /// # Errors
 /// - `ErrorClass::Malformed` if `uri` is not an IRI
@@ -149,11 +149,7 @@ pub async fn view_object(
     let _thread = acquire_thread().await;
     run_in_place(|| {
         let scope = find_write_scope(gateway, by, business_object);
-        let visible = VisibleObjects::new(
-            gateway.store.read(),
-            gateway.catalogue.watch(),
-            scope.as_deref().map(list_compiled),
-        )?;
+        let visible = open_visible(gateway, scope.as_deref())?;
         render_member(&visible, business_object, &uri)
     })
 }

@@ -9,7 +9,7 @@ use penstock_model::neighbours::nested_shape;
 use penstock_model::rdf::{self, Format};
 use penstock_model::resource::Compiled;
 use penstock_model::{members, namespace, view};
-use penstock_store::Read;
+use penstock_store::{Read, Snapshot};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -75,7 +75,8 @@ pub async fn resolve_uri(
 ) -> Result<Resolution, GatewayError> {
     gateway
         .read(move |gateway| {
-            let read = gateway.store.read();
+            // An object can be large, and commits would wait for a reader of the index.
+            let read = gateway.store.snapshot()?;
             for uri in candidates {
                 let quads = read.quads_about(&NamedOrBlankNode::from(uri.clone()))?;
                 if !quads.is_empty() {
@@ -92,7 +93,7 @@ pub async fn resolve_uri(
 
 fn show_object(
     gateway: &Gateway,
-    read: &impl Read,
+    read: &Snapshot,
     uri: &NamedNode,
     quads: &[Quad],
     accepted: &[ObjectForm],

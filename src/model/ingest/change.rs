@@ -30,7 +30,7 @@ use oxrdf::{NamedNode, Quad, Term};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::Json;
 use penstock_resources::ingestion::{BodyForm, IngestedObject, IngestedStatus};
-use penstock_store::{FastSet, Pattern, Read as _, SubjectFilter, Transaction};
+use penstock_store::{FastMap, FastSet, Pattern, Read as _, SubjectFilter, Transaction};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
@@ -112,6 +112,8 @@ pub(super) fn apply_objects(
         minted: RequestUris::default(),
         claimed: FastSet::default(),
         read_objects: FastSet::default(),
+        read_again: 0,
+        refused_objects: FastMap::default(),
         derived_iris: DerivedIris::new(limits.values),
         named_by_key: RequestUris::default(),
         unlinked: Vec::new(),

@@ -83,7 +83,7 @@ impl<'m> GivenField<'m> {
     }
 
     /// Returns whether the field has a value that is stored.
-    fn adds_some(&self) -> bool {
+    pub(super) fn adds_some(&self) -> bool {
         self.values.iter().any(|value| match value {
             GivenValue::Term(_) => true,
             GivenValue::Object(object) => !object.only_removes(),

@@ -43,7 +43,10 @@ impl<'m> Orphans<'m> {
 
     /// Records that a nested object lost a link.
     pub(super) fn suspect(&mut self, uri: NamedNode, shape: &'m Shape) {
-        self.suspects.entry(uri).or_default().push(shape);
+        let shapes = self.suspects.entry(uri).or_default();
+        if !shapes.iter().any(|known| std::ptr::eq(*known, shape)) {
+            shapes.push(shape);
+        }
     }
 
     /// Removes what is stored about an object that the request gives, if it lost a link before and is an orphan now. So

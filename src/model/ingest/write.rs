@@ -33,7 +33,7 @@ use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term};
 use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
 use penstock_resources::ingestion::{IngestedObject, IngestedStatus, NestedObject};
-use penstock_store::{FastSet, Transaction};
+use penstock_store::{FastMap, FastSet, Transaction};
 use std::collections::BTreeSet;
 use stored::{find_conflict, find_linked_object, has_fewer_values, is_same_json, is_value};
 
@@ -58,6 +58,10 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) claimed: FastSet<NamedNode>,
     /// The objects with many quads that the request has read and may change.
     pub(super) read_objects: FastSet<NamedNode>,
+    /// The number of quads about such objects that were read again.
+    pub(super) read_again: usize,
+    /// The objects with many quads that the request may not change, each with the reason.
+    pub(super) refused_objects: FastMap<NamedNode, String>,
     /// The bytes of the IRIs that contain the URI of an object.
     pub(super) derived_iris: DerivedIris,
     /// For the URI of a key: the object of this request that has it, if it has another URI or may not be written yet.

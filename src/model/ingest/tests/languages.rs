@@ -258,3 +258,21 @@ fn json_in_cells_of_csv_is_limited_as_json_is() {
     let error = send(&cell).unwrap_err();
     assert!(error.detail.contains(&format!("has {} bytes", cell.len() + 2)), "{error}");
 }
+
+#[test]
+fn a_request_reads_a_long_map_again_only_some_times() {
+    let fixture = fixture();
+    let texts: Vec<String> = (0..300).map(|n| format!(r#""en-x-{n}":"a""#)).collect();
+    let texts = texts.join(",");
+    send(&fixture, Mode::Add, &format!(r#""name":{{{texts}}}"#)).unwrap();
+    let merge = |count: usize| {
+        let objects = vec![r#"{"uri":"urn:p","name":{"en-x-7":"b"}}"#; count].join(",");
+        fixture.send(Mode::Merge, &objects)
+    };
+    let error = merge(100).unwrap_err();
+    assert_eq!(error.class, ErrorClass::TooLarge, "{error}");
+    assert!(error.detail.contains("give each object once"), "{error}");
+    assert!(view(&fixture).contains(r#""en-x-7":"a""#));
+    assert_eq!(merge(50).unwrap().updated, 1);
+    assert!(view(&fixture).contains(r#""en-x-7":"b""#));
+}

@@ -169,6 +169,25 @@ fn the_work_of_repeated_objects_grows_only_with_what_is_given() {
 }
 
 #[test]
+fn one_value_of_a_required_field_is_enough_for_repeated_objects() {
+    let thing = || shape("Thing", vec![required(many(string("tags"))), string("name")]);
+    let count_steps = |count: usize| {
+        let fixture = Fixture::new(thing());
+        let tags: Vec<String> = (0..count).map(|tag| format!("\"{tag}\"")).collect();
+        fixture.add(&format!(r#"{{"uri": "urn:t", "tags": [{}]}}"#, tags.join(",")));
+        let before = fixture.store.step_count();
+        let objects = vec![r#"{"uri": "urn:t", "name": "a"}"#; count].join(",");
+        assert_eq!(fixture.add(&objects).unchanged, count as u64 - 1);
+        fixture.store.step_count() - before
+    };
+    let (few, many) = (count_steps(200), count_steps(1_600));
+    assert!(many < 20 * few, "{few}, {many}");
+    let fixture = Fixture::new(thing());
+    let other = r#"{"uri": "urn:t", "name": "a"}"#;
+    assert_eq!(fixture.expect_refusal(Mode::Add, other, ErrorClass::Invalid), ["/data/0/tags"]);
+}
+
+#[test]
 fn repeated_objects_are_written_alike_with_few_and_with_many_values() {
     let send = |count: usize, mode, objects: &[&str]| {
         let fixture = machine_with_tags(count);

@@ -8,6 +8,7 @@ use crate::view::compute_etag;
 use oxrdf::Literal;
 use penstock_base::Preconditions;
 use penstock_base::commit::NoClient;
+use penstock_store::{Error, Transaction};
 
 const BOILER: [&str; 3] = [
     "<urn:boiler> <http://p/name> \"secret\" <http://x/Boiler/>",
@@ -349,4 +350,32 @@ fn no_answer_tells_whether_an_object_of_others_exists() {
         };
         assert_eq!(answer("seven"), answer("eight"), "{mode} {condition:?}");
     }
+}
+
+#[test]
+fn a_large_object_of_others_is_read_once() {
+    let count_steps = |count: usize| {
+        let fixture = Fixture::new(machine());
+        let store = |transaction: &mut Transaction<'_>| {
+            for tag in 0..count {
+                let node = NamedNode::new_unchecked;
+                let tag = Literal::from(tag.to_string());
+                let (tags, graph) = (node("http://p/tags"), node("http://x/Boiler/"));
+                transaction.insert(Quad::new(node("urn:boiler"), tags, tag, graph).as_ref())?;
+            }
+            Ok::<_, Error>(())
+        };
+        fixture.store.transact(store).unwrap();
+        let before = fixture.store.step_count();
+        let data = vec![r#"{"uri": "urn:boiler", "name": "x"}"#; count].join(",");
+        let body = format!("{{\"data\": [{data}]}}");
+        let own = [&fixture.business_object];
+        let request = fixture.request(Mode::Add, Body::Json(body.as_bytes()));
+        let (api_key, write_scope) = (Some("key"), Some(&own[..]));
+        let request = Request { api_key, write_scope, on_error: OnError::Skip, ..request };
+        assert_eq!(fixture.run(&request).unwrap().rejected.len(), count);
+        fixture.store.step_count() - before
+    };
+    let (few, many) = (count_steps(200), count_steps(1_600));
+    assert!(many < 20 * few, "{few}, {many}");
 }

@@ -176,7 +176,19 @@ impl NaturalKey {
         uri: &NamedNode,
         key_uri: &NamedNode,
     ) -> Result<bool, Error> {
-        let Some(texts) = self.read_texts(read, uri)? else { return Ok(false) };
+        match self.read_texts(read, uri)? {
+            Some(texts) => self.gives_key_uri(read, (uri, &texts), key_uri),
+            None => Ok(false),
+        }
+    }
+
+    /// As [`Self::has_key_uri`], with the texts of the key values of the object.
+    fn gives_key_uri(
+        &self,
+        read: &impl Read,
+        (uri, texts): (&NamedNode, &[String]),
+        key_uri: &NamedNode,
+    ) -> Result<bool, Error> {
         let Some(KeyParent { links, has_lists, .. }) = &self.parent else {
             return Ok(self.build_uri(None, texts) == *key_uri);
         };
@@ -195,6 +207,30 @@ impl NaturalKey {
             if *has_lists && !is_linked {
                 find_element_owners(read, link, &uri.clone().into(), &mut |owner| {
                     is_linked = owner.as_ref() == Some(&parent);
+                    if is_linked { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                })?;
+            }
+            if is_linked {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns whether the key counts in the whole namespace, or a parent links to this object.
+    fn has_parent(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
+        let Some(KeyParent { links, has_lists, .. }) = &self.parent else { return Ok(true) };
+        for link in links {
+            let object = Term::from(uri.clone());
+            let pattern = Pattern {
+                predicate: Some(link.clone()),
+                object: Some(object.clone()),
+                ..Pattern::default()
+            };
+            let mut is_linked = read.any(&pattern)?;
+            if *has_lists && !is_linked {
+                find_element_owners(read, link, &object, &mut |owner| {
+                    is_linked = owner.is_some();
                     if is_linked { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 })?;
             }

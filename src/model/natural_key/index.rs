@@ -52,9 +52,11 @@ impl NaturalKey {
         key_uri: &NamedNode,
         is_indexed: bool,
     ) -> Result<KeyMatch, Error> {
-        let own = self.read_key_uris(read, key_uri)?;
+        let texts = self.read_texts(read, key_uri)?;
         let mut found = Vec::new();
-        if own.contains(key_uri) {
+        if let Some(texts) = &texts
+            && self.gives_key_uri(read, (key_uri, texts), key_uri)?
+        {
             found.push(key_uri.clone());
         }
         if let Some(earlier) = self.earlier_uri(key_uri)
@@ -66,8 +68,8 @@ impl NaturalKey {
             self.find_indexed(read, key_uri, &mut found)?;
         }
         Ok(match found.len() {
-            0 if own.is_empty() => KeyMatch::None,
-            0 => KeyMatch::UriTaken,
+            0 if texts.is_some() && self.has_parent(read, key_uri)? => KeyMatch::UriTaken,
+            0 => KeyMatch::None,
             1 => KeyMatch::One(found.swap_remove(0)),
             _ => KeyMatch::Several(found),
         })

@@ -96,6 +96,27 @@ fn a_part_of_many_parents_costs_the_same_in_each() {
     assert!(many < 20 * few, "{few}, {many}");
 }
 
+#[test]
+fn a_part_with_the_uri_of_its_key_costs_the_same_with_any_number_of_parents() {
+    let count_steps = |count: usize| {
+        let (gateway, pumps) = Gateway::with("Pumps", PUMP);
+        let pump = |number: usize, part: &Value| {
+            json!({"site": "N", "number": number, "parts": [part]}).to_string()
+        };
+        let own = pump(0, &json!({"position": "1"}));
+        let answer = gateway.send(&pumps, Mode::Add, &own).unwrap();
+        let part = json!({"uri": answer.objects[0].nested[0].uri});
+        let others: Vec<String> = (1..count).map(|number| pump(number, &part)).collect();
+        gateway.send(&pumps, Mode::Add, &others.join(",")).unwrap();
+        let before = gateway.store.step_count();
+        let again = vec![own.as_str(); count].join(",");
+        assert_eq!(gateway.send(&pumps, Mode::Add, &again).unwrap().unchanged, count as u64);
+        gateway.store.step_count() - before
+    };
+    let (few, many) = (count_steps(100), count_steps(800));
+    assert!(many < 20 * few, "{few}, {many}");
+}
+
 /// A change of the graph beside ingestion.
 #[derive(Debug, Clone)]
 enum RawChange {

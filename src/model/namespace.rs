@@ -7,13 +7,15 @@
 mod known;
 mod minting;
 pub mod moving;
+mod taken_numbers;
 
 pub use known::KnownNamespaces;
 use known::record_change;
 pub(crate) use known::{NamespaceCache, Overlaps};
 pub use minting::{COUNTERS, RESERVED, mint_identifier};
-pub(crate) use minting::{MintingState, is_taken, release_identifier};
+pub(crate) use minting::{MintingState, is_taken, mint_number, release_identifier};
 use minting::{rewrite_counter, rewrite_reserved};
+pub(crate) use taken_numbers::TakenNumbers;
 
 use super::list::is_list_node;
 use super::{catalogue, natural_key};

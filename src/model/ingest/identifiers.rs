@@ -3,10 +3,11 @@
 //! The first run of a change under review mints identifiers. Later runs use them in the same order, so that what was
 //! shown is what is published.
 use crate::namespace::moving::Rebase;
-use crate::namespace::{self, Namespace};
+use crate::namespace::{self, Namespace, TakenNumbers};
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
-use penstock_store::Transaction;
+use penstock_resources::namespace::Generator;
+use penstock_store::{Read, Transaction};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 
@@ -26,6 +27,8 @@ pub(super) struct Identifiers {
     earlier: HashMap<String, VecDeque<NamedNode>>,
     /// The used ones, if the caller needs them.
     used: Option<Vec<MintedIdentifier>>,
+    /// The taken numbers of counters, by the beginning of their identifiers; `None` without a savepoint.
+    taken: Option<HashMap<String, TakenNumbers>>,
 }
 
 impl Identifiers {
@@ -42,6 +45,29 @@ impl Identifiers {
             unused.push_back(NamedNode::new_unchecked(uri));
         }
         found
+    }
+
+    pub(super) fn set_savepoint(&mut self) {
+        for taken in self.taken.get_or_insert_default().values_mut() {
+            taken.found.clear();
+        }
+    }
+
+    /// Keeps which of the numbers that were found taken since the savepoint still are. The transaction is rolled back already.
+    pub(super) fn roll_back_to_savepoint(
+        &mut self,
+        read: &impl Read,
+        is_claimed: impl Fn(&NamedNode) -> bool,
+    ) -> Result<(), GatewayError> {
+        for (prefix, taken) in self.taken.iter_mut().flatten() {
+            for number in std::mem::take(&mut taken.found) {
+                let uri = NamedNode::new_unchecked(format!("{prefix}{number}"));
+                if is_claimed(&uri) || namespace::is_taken(read, &uri)? {
+                    taken.add(number);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns an identifier that neither the store has nor `is_claimed`.
@@ -66,6 +92,14 @@ impl Identifiers {
         }
         let uri = match found {
             Some(uri) => uri,
+            None if namespace.generator == Generator::Counter => {
+                let mut unknown = TakenNumbers::default();
+                let taken = match &mut self.taken {
+                    Some(taken) => taken.entry(namespace.identifier_prefix()).or_default(),
+                    None => &mut unknown,
+                };
+                namespace::mint_number(transaction, namespace, taken, &is_claimed)?
+            }
             None => loop {
                 let uri = namespace::mint_identifier(transaction, namespace)?;
                 if !is_claimed(&uri) {

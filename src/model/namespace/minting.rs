@@ -1,6 +1,6 @@
 //! Mints identifiers, and keeps what must not be minted again: counters, and the identifiers of changes under review.
 use super::moving::Rebase;
-use super::{Generator, Namespace, get};
+use super::{Generator, Namespace, TakenNumbers, get};
 use oxrdf::NamedNode;
 use penstock_base::collections;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -29,21 +29,7 @@ pub fn mint_identifier(
     match namespace.generator {
         Generator::Uuid => Ok(namespace.build_identifier(&uuid::Uuid::now_v7().to_string())),
         Generator::Counter => {
-            let mut number = COUNTERS.last_number(transaction, &namespace.uri_base)?;
-            loop {
-                number = number.checked_add(1).ok_or_else(|| {
-                    let name = &namespace.name;
-                    GatewayError::new(
-                        ErrorClass::Internal,
-                        format!("the counter of the namespace {name:?} has reached its maximum"),
-                    )
-                })?;
-                let identifier = namespace.build_identifier(&number.to_string());
-                if !is_taken(transaction, &identifier)? {
-                    COUNTERS.put(transaction, &namespace.uri_base, number)?;
-                    return Ok(identifier);
-                }
-            }
+            mint_number(transaction, namespace, &mut TakenNumbers::default(), |_| false)
         }
         Generator::Alphanumeric => loop {
             let identifier = namespace.build_identifier(&random_alphanumeric());
@@ -59,6 +45,32 @@ pub fn mint_identifier(
                 namespace.name
             ),
         )),
+    }
+}
+
+/// Mints the next number of a counter that neither the store has nor `is_claimed`. Skips the numbers that are known to be taken,
+/// and adds those that it finds taken to [`TakenNumbers::found`].
+pub(crate) fn mint_number(
+    transaction: &mut Transaction<'_>,
+    namespace: &Namespace,
+    taken: &mut TakenNumbers,
+    is_claimed: impl Fn(&NamedNode) -> bool,
+) -> Result<NamedNode, GatewayError> {
+    let mut number = COUNTERS.last_number(transaction, &namespace.uri_base)?;
+    loop {
+        number = taken.skip_from(number).checked_add(1).ok_or_else(|| {
+            let name = &namespace.name;
+            GatewayError::new(
+                ErrorClass::Internal,
+                format!("the counter of the namespace {name:?} has reached its maximum"),
+            )
+        })?;
+        let identifier = namespace.build_identifier(&number.to_string());
+        if !is_claimed(&identifier) && !is_taken(transaction, &identifier)? {
+            COUNTERS.put(transaction, &namespace.uri_base, number)?;
+            return Ok(identifier);
+        }
+        taken.found.push(number);
     }
 }
 

@@ -92,6 +92,42 @@ fn nothing_of_a_rejected_object_stays_not_even_its_numbers() {
 }
 
 #[test]
+fn rejected_objects_look_at_taken_numbers_once() {
+    let count_steps = |count: usize| {
+        let fixture = Fixture::new(strict_machine());
+        let site = |number: usize| format!(r#""site": "http://x/Part/{number}""#);
+        let taken = (1..=count)
+            .map(|number| format!(r#"{{"uri": "urn:{number}", "name": "a", {}}}"#, site(number)));
+        fixture.add(&taken.collect::<Vec<_>>().join(","));
+        // Each is rejected, because it has no name, and refers to another number.
+        let rejected: Vec<String> = (0..count)
+            .map(|number| format!(r#"{{{}, "motor": {{"weight": 1}}}}"#, site(count + 2 + number)))
+            .collect();
+        let valid = r#"{"name": "b", "motor": {"weight": 1}}"#;
+        let before = fixture.store.step_count();
+        let answer = fixture.skip(Mode::Add, &format!("{},{valid}", rejected.join(",")));
+        let answer = answer.unwrap();
+        assert_eq!(answer.objects[0].nested[0].uri, format!("http://x/Part/{}", count + 1));
+        assert_eq!(answer.rejected.len(), count);
+        fixture.store.step_count() - before
+    };
+    let (few, many) = (count_steps(50), count_steps(400));
+    assert!(many < 20 * few, "{few}, {many}");
+}
+
+#[test]
+fn a_number_that_only_a_rejected_object_has_is_minted() {
+    let fixture = Fixture::new(strict_machine());
+    let wrong = r#"{"site": "http://x/Part/1", "motor": {"weight": 1}}"#;
+    let valid = r#"{"name": "b", "motor": {"weight": 1}}"#;
+    // The URI of the last object is that of the number after it.
+    let last = r#"{"uri": "http://x/Part/2", "name": "c"}"#;
+    let answer = fixture.skip(Mode::Add, &format!("{wrong}, {wrong}, {valid}, {last}")).unwrap();
+    assert_eq!(rejected_indexes(&answer), [0, 1]);
+    assert_eq!(answer.objects[0].nested[0].uri, "http://x/Part/1");
+}
+
+#[test]
 fn the_values_of_a_rejected_object_do_not_contradict_later_ones() {
     for mode in [Mode::Add, Mode::Replace] {
         let fixture = Fixture::new(strict_machine());

@@ -22,8 +22,11 @@ const MAX_KEY_SCHEMAS: usize = 8;
 /// The maximum number of fields of a cached schema, about 15 MB.
 const MAX_CACHED_FIELDS: usize = 2_500;
 
-/// The memory in bytes that a field of the library's schema takes, with its part of an answer to introspection.
-const BYTES_PER_FIELD: u64 = 10 << 10;
+/// The memory in bytes that a field of the library's schema takes.
+const BYTES_PER_FIELD: u64 = 6 << 10;
+
+/// The memory in bytes that a field takes in an answer to introspection.
+const BYTES_PER_ANSWERED_FIELD: u64 = 4 << 10;
 
 /// The schema of one version of the catalogue. A request keeps the one that it began with.
 pub(super) struct BuiltSchema {
@@ -99,9 +102,13 @@ impl BuiltSchema {
         document: &ExecutableDocument,
         memory: &Memory,
     ) -> Result<Lease<'_>, GatewayError> {
-        let mut named = NameCollector { model: &self.model, places: BTreeSet::new(), all: false };
+        let mut named =
+            NameCollector { model: &self.model, places: BTreeSet::new(), introspections: 0 };
         named.visit_document(document)?;
-        if named.all { self.lease_all(memory) } else { self.lease_types(named.places, memory) }
+        match named.introspections {
+            0 => self.lease_types(named.places, memory),
+            count => self.lease_introspected(count, memory),
+        }
     }
 
     /// Returns the library's schema with all types.
@@ -109,7 +116,18 @@ impl BuiltSchema {
     /// # Errors
     /// As [`Built::lease_types`].
     pub(super) fn lease_all(&self, memory: &Memory) -> Result<Lease<'_>, GatewayError> {
-        self.lease_types((0..self.model.business_objects.len()).collect(), memory)
+        self.lease_introspected(1, memory)
+    }
+
+    /// Returns the library's schema with all types, for this number of answers about the schema.
+    fn lease_introspected(
+        &self,
+        answers: usize,
+        memory: &Memory,
+    ) -> Result<Lease<'_>, GatewayError> {
+        let all: BTreeSet<usize> = (0..self.model.business_objects.len()).collect();
+        check_memory(self.count_fields(&all), answers, memory)?;
+        self.lease_types(all, memory)
     }
 
     /// Returns the library's schema with the types of these Business Objects, and of others that recent documents
@@ -126,7 +144,7 @@ impl BuiltSchema {
         let fields = self.count_fields(&needed);
         if fields > MAX_CACHED_FIELDS {
             let only = self.large_schema_lock.lock();
-            check_memory(fields, memory)?;
+            check_memory(fields, 1, memory)?;
             let (_, dynamic) = self.build_valid_schema(needed)?;
             return Ok(Lease { dynamic, _only: Some(only) });
         }
@@ -196,14 +214,15 @@ impl BuiltSchema {
     }
 }
 
-/// Checks that the available memory suffices for a schema with this number of fields.
-fn check_memory(fields: usize, memory: &Memory) -> Result<(), GatewayError> {
-    let wanted = BYTES_PER_FIELD.saturating_mul(fields as u64);
+/// Checks that the available memory suffices for a schema with this number of fields, and for answers that have all of them.
+fn check_memory(fields: usize, answers: usize, memory: &Memory) -> Result<(), GatewayError> {
+    let bytes_per_field = BYTES_PER_FIELD + BYTES_PER_ANSWERED_FIELD.saturating_mul(answers as u64);
+    let wanted = bytes_per_field.saturating_mul(fields as u64);
     match memory.remaining_bytes() {
         Some(left) if left < wanted => Err(GatewayError::new(
             ErrorClass::Unavailable(Duration::from_secs(5)),
             format!(
-                "the whole schema has {fields} fields and needs about {} MiB of memory, but only {} MiB are \
+                "the whole schema has {fields} fields and needs about {} MiB of memory with the answer, but only {} MiB are \
                  available (service.limits.memory, or the limit of the gateway's control group); queries still \
                  work, because they need only the types that they name",
                 wanted >> 20,
@@ -218,8 +237,8 @@ fn check_memory(fields: usize, memory: &Memory) -> Result<(), GatewayError> {
 struct NameCollector<'m> {
     model: &'m Model,
     places: BTreeSet<usize>,
-    /// Whether the document needs all of them because it asks for the schema.
-    all: bool,
+    /// How often the document asks for the schema, so that it needs all of them.
+    introspections: usize,
 }
 
 impl NameCollector<'_> {
@@ -270,7 +289,7 @@ impl NameCollector<'_> {
             match &item.node {
                 Selection::Field(field) => {
                     let name = field.node.name.node.as_str();
-                    self.all |= matches!(name, "__schema" | "__type");
+                    self.introspections += usize::from(matches!(name, "__schema" | "__type"));
                     self.places
                         .extend(self.model.roots.get(name).map(|root| root.business_index()));
                     self.visit_selection(&field.node.selection_set.node)?;

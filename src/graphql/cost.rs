@@ -70,6 +70,12 @@ pub(super) fn check_text(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns whether a document may ask for the schema. A comment or a string that names the fields for it counts too.
+pub(super) fn may_introspect(text: &str) -> bool {
+    let is_field = |after: &str| !after.starts_with("name");
+    text.contains("__schema") || text.split("__type").skip(1).any(is_field)
+}
+
 /// Checks every operation of a document. The maximum depth is `depth`, or what introspection needs if that is more.
 ///
 /// # Errors

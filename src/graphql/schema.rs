@@ -16,6 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::Memory;
+use penstock_base::permits::Permit;
 use penstock_config::GraphqlLimits;
 use penstock_export::Exporter;
 use penstock_model::catalogue::Catalogue;
@@ -134,32 +135,47 @@ impl GraphqlService {
 
     /// Executes a document on behalf of the caller.
     pub async fn execute(&self, query: Query, caller: &Caller) -> Answer {
-        let (inner, who) = (Arc::clone(&self.0), caller.clone());
-        let prepared = run_blocking(move || inner.prepare_query(query, &who)).await;
-        let prepared = match prepared {
-            Ok(Ok(prepared)) => prepared,
-            Ok(Err(refused)) => return refused,
-            Err(answer) => return answer,
-        };
-        let permit = if prepared.reads {
-            let Inner { sources, limits, .. } = &*self.0;
-            let acquire = sources.gateway.query_permits.acquire(caller.id());
-            let Ok(permit) = timeout(limits.time, acquire).await else {
-                let busy = Answer::refused(
-                    "too many queries are running, of all accounts or of this one; try again",
-                );
-                return Answer { is_busy: true, ..busy };
-            };
-            Some(permit)
+        // What the library answers about the schema can take megabytes, so it has a permit before it is built.
+        let permit = if cost::may_introspect(&query.document) {
+            match self.acquire_permit(caller).await {
+                Ok(permit) => Some(permit),
+                Err(busy) => return busy,
+            }
         } else {
             None
         };
+        let (inner, who) = (Arc::clone(&self.0), caller.clone());
+        // A client that disconnects does not end this.
+        let prepared = run_blocking(move || (inner.prepare_query(query, &who), permit)).await;
+        let (prepared, mut permit) = match prepared {
+            Ok((Ok(prepared), permit)) => (prepared, permit),
+            Ok((Err(refused), _)) => return refused,
+            Err(answer) => return answer,
+        };
+        if prepared.reads && permit.is_none() {
+            match self.acquire_permit(caller).await {
+                Ok(acquired) => permit = Some(acquired),
+                Err(busy) => return busy,
+            }
+        }
         let (inner, who) = (Arc::clone(&self.0), caller.clone());
         let answer = run_blocking(move || {
             let _permit = permit;
             prepared.execute_query(&inner, &who)
         });
         answer.await.unwrap_or_else(|answer| answer)
+    }
+
+    /// Waits for a permit to read, for the time limit of a query.
+    async fn acquire_permit(&self, caller: &Caller) -> Result<Permit<String>, Answer> {
+        let Inner { sources, limits, .. } = &*self.0;
+        let acquire = sources.gateway.query_permits.acquire(caller.id());
+        timeout(limits.time, acquire).await.map_err(|_| {
+            let busy = Answer::refused(
+                "too many queries are running, of all accounts or of this one; try again",
+            );
+            Answer { is_busy: true, ..busy }
+        })
     }
 }
 

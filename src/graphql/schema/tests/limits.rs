@@ -164,3 +164,23 @@ async fn only_fields_that_read_the_graph_open_a_snapshot() {
     }
     assert_eq!(faults.operation_count(), 0);
 }
+
+#[tokio::test]
+async fn answers_about_the_schema_wait_for_a_permit() {
+    let fixture = Fixture::with_plant_data(&["--service.limits.graphql.time=100ms"]);
+    let permits = &fixture.gateway.query_permits;
+    let held = ["a", "a", "b", "b"].map(|account| permits.try_acquire(account, 1).unwrap());
+    let ask = async |document: &str| {
+        let query = Query { document: document.into(), ..Query::default() };
+        fixture.graphql.execute(query, &Caller::local()).await
+    };
+    for document in
+        ["{ __schema { queryType { name } } }", "{ __typename a: __type(name: \"Pump\") { name } }"]
+    {
+        let answer = ask(document).await;
+        assert!(answer.is_busy && answer.data.is_none(), "{document}");
+    }
+    assert!(!ask("{ __typename }").await.is_busy);
+    drop(held);
+    assert!(ask("{ __schema { queryType { name } } }").await.data.is_some());
+}

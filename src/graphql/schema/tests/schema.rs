@@ -4,6 +4,7 @@ use async_graphql::parser::parse_query;
 use penstock_auth::{Caller, Credential};
 use penstock_base::Preconditions;
 use penstock_base::commit::NoClient;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::Memory;
 use penstock_model::catalogue::Requester;
 use serde_json::{Value as Json, json};
@@ -101,6 +102,23 @@ async fn queries_build_only_the_types_they_need_among_300_business_objects() {
     assert!(refused.detail.contains("the whole schema has 6300 fields"), "{}", refused.detail);
     let query = parse_query("{ kind5(uri: \"urn:k:1\") { f1 } }").unwrap();
     built.lease_for(&query, &tight).unwrap();
+    // Each answer about the schema takes memory.
+    let parts = (0..10).map(|n| format!("a{n}: __schema {{ types {{ name }} }} "));
+    let query = parse_query(format!("{{ {} }}", parts.collect::<String>())).unwrap();
+    let refused_often = built.lease_for(&query, &tight).err().unwrap();
+    let needs = |error: &GatewayError, mib: u64| error.detail.contains(&format!("about {mib} MiB"));
+    assert!(needs(&refused, 61) && needs(&refused_often, 283), "{refused} {refused_often}");
+}
+
+#[tokio::test]
+async fn the_memory_of_answers_about_a_small_schema_is_checked_too() {
+    let fixture = Fixture::with_plant_data(&[]);
+    let (built, tight) = (fixture.graphql.0.current_schema(), Memory::new(Some(1)));
+    let query = |text: &str| parse_query(text).unwrap();
+    built.lease_for(&query("{ __typename pumpConnection { totalCount } }"), &tight).unwrap();
+    let asked = query("{ __schema { queryType { name } } }");
+    let refused = built.lease_for(&asked, &tight).err().unwrap();
+    assert!(matches!(refused.class, ErrorClass::Unavailable(_)), "{refused}");
 }
 
 #[tokio::test]

@@ -58,6 +58,8 @@ fn literals() -> Vec<Literal> {
         typed(xsd::INTEGER, &["12", "012", "-3", "0", "x", "9007199254740993"]),
         typed(xsd::DECIMAL, &["12.0", "0.7", "0.69999999", "9007199254740992.5"]),
         typed(xsd::DOUBLE, &["1.2E1", "INF", "-INF", "NaN", "1e400", "0.7"]),
+        // These are no numbers in XML Schema, so the index has them among the invalid literals.
+        typed(xsd::DOUBLE, &["infinity", "-infinity", "nan"]),
         typed(xsd::FLOAT, &["0.7", "16777217"]),
         typed(xsd::BYTE, &["12", "300"]),
         typed(xsd::BOOLEAN, &["true", "1", "false", "yes"]),

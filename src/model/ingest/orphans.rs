@@ -52,14 +52,14 @@ impl<'m> Orphans<'m> {
     /// Removes what is stored about an object that the request gives, if it lost a link before and is an orphan now. So
     /// it keeps nothing of what it had, as if the two were separate requests. The objects nested in it lose their links;
     /// whether they are orphans is decided at the end, because the request may refer to them. Returns whether the object
-    /// was removed.
+    /// was removed. The caller links it, so it is no suspect until it loses a link again.
     pub(super) fn remove_given(
         &mut self,
         transaction: &mut Transaction<'_>,
         scope: &WriteScope<'_>,
         uri: &NamedNode,
     ) -> Result<bool, GatewayError> {
-        let Some(shapes) = self.suspects.get(uri).cloned() else { return Ok(false) };
+        let Some(shapes) = self.suspects.remove(uri) else { return Ok(false) };
         let suspect: FastMap<_, _> = std::iter::once((uri.clone(), shapes.clone())).collect();
         let links = Pattern { object: Some(uri.clone().into()), ..Pattern::default() };
         // What refers to it may be nested in it.

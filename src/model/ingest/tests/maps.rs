@@ -417,3 +417,41 @@ fn a_member_that_is_left_out_is_no_fact() {
     let facts = shown(&fixture);
     assert!(!facts.contains("urn:marks") && !facts.contains("urn:line"), "{facts}");
 }
+
+#[test]
+fn a_member_that_lost_a_link_is_examined_once() {
+    let config = "
+type: object
+path: Pump:.
+fields:
+  peer: {type: resource, path: <urn:peer>}
+  sensors:
+    type: map
+    path: <urn:sensor>/Sensor:.
+    key: {path: <urn:code>}
+    elements:
+      type: object
+      fields:
+        unit: {type: string, path: <urn:unit>}
+        parts: {type: array, path: <urn:part>, elements: {type: object, path: Part:., fields: {name: {type: string, path: <urn:name>}}}}
+";
+    let count_steps = |count: usize| {
+        let fixture = Fixture::new(compile(config).unwrap().root);
+        let parts: Vec<String> = (0..count).map(|part| format!(r#"{{"name":"{part}"}}"#)).collect();
+        let parts = parts.join(",");
+        let added =
+            send(&fixture, Mode::Add, &format!(r#""sensors":{{"A":{{"parts":[{parts}]}}}}"#));
+        let sensor = added.unwrap().objects[0].nested[0].uri.clone();
+        // Something else refers to the member, so it keeps its parts.
+        fixture.add(&format!(r#"{{"uri":"urn:other","peer":"{sensor}"}}"#));
+        let removal = format!(r#"{{"uri":"{PUMP}","sensors":{{"A":null}}}}"#);
+        let again = format!(r#"{{"uri":"{PUMP}","sensors":{{"A":{{"unit":"K"}}}}}}"#);
+        let before = fixture.store.step_count();
+        fixture.send(Mode::Merge, &[removal, vec![again; count].join(",")].join(",")).unwrap();
+        let steps = fixture.store.step_count() - before;
+        assert!(fixture.view(PUMP).contains(r#""unit":"K","parts":[{"#));
+        steps
+    };
+    let (few, many) = (count_steps(50), count_steps(400));
+    assert!(many < 20 * few, "{few}, {many}");
+}

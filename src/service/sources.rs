@@ -11,7 +11,9 @@ pub(crate) use list::{collect_sources, require_source};
 pub use list::{list_sources, read_source, test_source};
 pub use penstock_model::messages::{Message, SessionId, StoredSession};
 pub use states::{ConnectionError, ConnectionState, ConnectionTester, SourceStates};
-pub use store::{NotStored, NotStoredCode, Stored, check_connectable, store_messages};
+pub use store::{
+    NotStored, NotStoredCode, Stored, check_connectable, check_storable, store_messages,
+};
 
 use crate::gateway::Gateway;
 use jiff::Timestamp;

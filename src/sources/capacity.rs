@@ -4,10 +4,11 @@
 //! the others. The rest is a pool for all. A session that needs more than there is waits, and does not read from its
 //! socket meanwhile. One message takes at most half of the pool, so that no broker gets all of it for one. A session whose
 //! messages cannot be stored gives its part of the pool back only while another one waits, because its broker has to send
-//! them again.
+//! them again. After that it leaves the pool to the others until its messages can be stored. Otherwise two such sessions
+//! would take the pool from each other, and their brokers would send the same messages again and again.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// The maximum share of a session in bytes.
 const MAX_SHARE_BYTES: usize = 64 << 10;
@@ -54,6 +55,7 @@ impl Capacity {
             share: Arc::new(Semaphore::new(self.share_bytes)),
             messages: Arc::new(Semaphore::new(usize::from(max_messages).max(1))),
             waiting: Arc::default(),
+            uses_pool: Arc::new(watch::Sender::new(true)),
         }
     }
 }
@@ -66,6 +68,8 @@ pub(crate) struct SessionCapacity {
     messages: Arc<Semaphore>,
     /// The number of its messages that wait for the pool.
     waiting: Arc<AtomicUsize>,
+    /// Whether it takes capacity from the pool, and not only its share.
+    uses_pool: Arc<watch::Sender<bool>>,
 }
 
 /// A message that waits for the pool, until this is dropped.
@@ -102,6 +106,9 @@ impl SessionCapacity {
         let message = self.messages.clone().acquire_owned().await;
         let share = self.share.clone().acquire_many_owned(permits);
         let pool = async {
+            let mut uses_pool = self.uses_pool.subscribe();
+            // The sender is part of this capacity.
+            let _ = uses_pool.wait_for(|uses_pool| *uses_pool).await;
             let _waiting = PoolWait::begin(self);
             self.all.pool.clone().acquire_many_owned(permits).await
         };
@@ -125,6 +132,21 @@ impl SessionCapacity {
     pub(crate) async fn acquire_store_permit(&self) -> OwnedSemaphorePermit {
         let permit = self.all.stores.clone().acquire_owned().await;
         permit.expect("the semaphore is never closed")
+    }
+
+    /// Leaves the pool to the other sessions until [`Self::use_pool`] is called.
+    pub(crate) fn leave_pool(&self) {
+        self.uses_pool.send_replace(false);
+    }
+
+    /// Lets the session take capacity from the pool again.
+    pub(crate) fn use_pool(&self) {
+        self.uses_pool.send_replace(true);
+    }
+
+    /// Returns whether the session takes capacity from the pool.
+    pub(crate) fn uses_pool(&self) -> bool {
+        *self.uses_pool.borrow()
     }
 
     /// Returns whether another session waits for the pool.
@@ -187,6 +209,23 @@ mod tests {
         assert!(own.as_mut().poll(&mut context).is_ready());
         assert!(waiting.as_mut().poll(&mut context).is_ready());
         assert!(!holder.is_pool_needed() && !other.is_pool_needed());
+    }
+
+    #[test]
+    fn a_session_that_left_the_pool_takes_only_its_share_and_asks_for_no_more() {
+        let capacity = Capacity::new(1 << 20, 2);
+        let (holder, other) = (capacity.for_session(10), capacity.for_session(10));
+        other.leave_pool();
+        assert!(!try_reserve(&other, 10_000).expect("its share is free").is_from_pool());
+        let held = try_reserve(&holder, capacity.pool_bytes).unwrap();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut waiting = pin!(other.reserve(100_000));
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        assert!(!holder.is_pool_needed());
+        drop(held);
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        other.use_pool();
+        assert!(waiting.as_mut().poll(&mut context).is_ready());
     }
 
     #[test]

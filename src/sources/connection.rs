@@ -8,6 +8,7 @@ mod subscribing;
 
 use crate::capacity::SessionCapacity;
 use crate::handshake::{self, Opened};
+use crate::message_store::MessageStore;
 use crate::packets::{Codec, Packet};
 use crate::reader::{Activity, Frame, Publish, Reader};
 use crate::session::{Session, jittered_delay};
@@ -117,7 +118,10 @@ impl<'a> Connection<'a> {
                 biased;
                 () = self.session.wait_for_stop() => return self.stop().await,
                 result = wait_for_store(&mut self.work) => self.end_storing(result).await?,
-                _ = ticks.tick() => self.keep_alive(period).await?,
+                _ = ticks.tick() => {
+                    self.keep_alive(period).await?;
+                    self.check_stalled().await;
+                }
                 () = sleep_until_some(subscribe_at) => self.subscribe_again().await?,
                 _ = inbox.recv_many(&mut received, MAX_PACKETS_AT_ONCE) => {
                     self.handle_received(&mut received).await?;
@@ -241,6 +245,9 @@ impl<'a> Connection<'a> {
         }
         // The capacity is free before the broker sends more.
         drop(batch);
+        if stored.messages > 0 {
+            self.session.endpoint.capacity.use_pool();
+        }
         self.work = rest.map_or(Work::Idle, |rest| self.store(rest));
         self.failures = 0;
         self.store_error = None;
@@ -265,13 +272,13 @@ impl<'a> Connection<'a> {
     fn postpone(&mut self, batch: Batch, error: NotStored) -> Result<(), String> {
         let capacity = &self.session.endpoint.capacity;
         let is_holding_pool = batch.is_from_pool() || self.gathered.is_from_pool();
-        let must_end = match error.code {
-            NotStoredCode::ReviewRequired => true,
-            // The others cannot store messages either.
-            NotStoredCode::DiskFull => false,
-            _ => is_holding_pool && capacity.is_pool_needed(),
-        };
-        if must_end {
+        // While the disk is full, the others cannot store messages either.
+        let leaves_pool =
+            error.code != NotStoredCode::DiskFull && is_holding_pool && capacity.is_pool_needed();
+        if leaves_pool {
+            capacity.leave_pool();
+        }
+        if leaves_pool || error.code == NotStoredCode::ReviewRequired {
             return Err(error.message);
         }
         self.failures += 1;
@@ -282,16 +289,34 @@ impl<'a> Connection<'a> {
                 "Messages of a source could not be stored; the gateway keeps them and tries again."
             );
         }
-        self.store_error = Some(error.message);
-        let error = self.describe_error();
-        self.session.store.update_state(&mut |state| {
-            set_error(&mut state.error, error.as_deref());
-        });
+        self.show_store_error(error.message);
         let timings = &self.session.timings;
         let delay =
             jittered_delay(timings.first_store_delay, self.failures, timings.max_store_delay);
         self.work = Work::Waiting(batch, Instant::now() + delay);
         Ok(())
+    }
+
+    /// Lets a session that left the pool use it again once its messages can be stored. This is for a session that has no
+    /// message to find that out with, because the next one is larger than its share.
+    async fn check_stalled(&mut self) {
+        let capacity = &self.session.endpoint.capacity;
+        let is_stalled = self.activity.is_paused() && self.count_waiting() == (0, 0);
+        if capacity.uses_pool() || !is_stalled {
+            return;
+        }
+        match self.session.run_blocking(MessageStore::check_storable).await {
+            Ok(()) => capacity.use_pool(),
+            Err(error) => self.show_store_error(error.message),
+        }
+    }
+
+    fn show_store_error(&mut self, message: String) {
+        self.store_error = Some(message);
+        let error = self.describe_error();
+        self.session.store.update_state(&mut |state| {
+            set_error(&mut state.error, error.as_deref());
+        });
     }
 
     /// Returns the number and the bytes of the messages that are not stored.

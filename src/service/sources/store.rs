@@ -1,4 +1,5 @@
 //! Stores messages: a batch is one commit and one ingestion record.
+use super::require_source;
 use crate::gateway::Gateway;
 use crate::ingestions::{IngestionRequest, ingest_objects};
 use parking_lot::MutexGuard;
@@ -15,6 +16,7 @@ use penstock_model::messages::Message;
 use penstock_model::resource::Compiled;
 use penstock_resources::business_object::Review;
 use penstock_resources::gateway::MemoryLevel;
+use penstock_store::Error;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -96,15 +98,11 @@ pub fn store_messages(
     business_object: &str,
     messages: &[Message],
 ) -> Result<Stored, NotStored> {
-    let settings = gateway.settings.sources.get(source).ok_or_else(|| NotStored {
-        code: NotStoredCode::NotDefined,
-        message: format!("there is no source {source:?}"),
-    })?;
+    let settings = require_source(gateway, source)?;
     let compiled = find_ready(gateway, business_object)?;
     let bytes = messages.iter().map(|message| message.payload.len()).sum();
     let _permit = check_memory(gateway, bytes)?;
-    let ids = list_ids(gateway, settings);
-    let by = gateway.auth.authorize_source(source, ids).map_err(GatewayError::from)?;
+    let by = authorize(gateway, source, settings)?;
     let storing = Storing { gateway, source, compiled, by };
     let templates = Templates::parse(settings);
     let messages: Vec<Prepared<'_>> =
@@ -119,6 +117,29 @@ pub fn store_messages(
         }
     }
     Ok(stored)
+}
+
+/// Checks that messages of a source for one Business Object could be stored now, whatever their length. Blocking.
+///
+/// # Errors
+/// Why they could not.
+pub fn check_storable(
+    gateway: &Gateway,
+    source: &str,
+    business_object: &str,
+) -> Result<(), NotStored> {
+    let settings = require_source(gateway, source)?;
+    find_ready(gateway, business_object)?;
+    authorize(gateway, source, settings)?;
+    if let Some(cause) = gateway.store.poison_cause() {
+        return Err(GatewayError::from(Error::Poisoned { cause }).into());
+    }
+    check_memory(gateway, usize::MAX).map(drop)
+}
+
+fn authorize(gateway: &Gateway, source: &str, settings: &Source) -> Result<Authorized, NotStored> {
+    let ids = list_ids(gateway, settings);
+    Ok(gateway.auth.authorize_source(source, ids).map_err(GatewayError::from)?)
 }
 
 /// Checks that there is memory for messages of this many bytes. While memory is short, only some are stored, one batch at

@@ -272,7 +272,19 @@ fn large_batches_wait_while_memory_is_short() {
     let large = message("plant/n", &format!(r#"{{"tag": "{}"}}"#, "t".repeat(2 << 20)));
     let refused = fixture.try_store(&[large]).unwrap_err();
     assert_eq!(refused.code, NotStoredCode::Unavailable);
+    let refused = check_storable(&fixture.gateway, "line", "Readings").unwrap_err();
+    assert_eq!(refused.code, NotStoredCode::Unavailable);
     assert_eq!(fixture.store(&[r#"{"tag": "a"}"#]), (1, 0));
+}
+
+#[test]
+fn messages_can_be_stored_while_their_business_object_is_enabled() {
+    let fixture = Fixture::new(&[], &json!({}));
+    assert_eq!(check_storable(&fixture.gateway, "line", "Readings"), Ok(()));
+    let disabled = json!({"name": "Readings", "config": READINGS, "enabled": false});
+    put_definition(&fixture.gateway.catalogue, &disabled);
+    let refused = check_storable(&fixture.gateway, "line", "Readings").unwrap_err();
+    assert_eq!(refused.code, NotStoredCode::Disabled);
 }
 
 #[test]

@@ -120,6 +120,10 @@ impl MessageStore for FakeStore {
         self.with(|state| state.refusal.clone().map_or(Ok(()), Err))
     }
 
+    fn check_storable(&self) -> Result<(), NotStored> {
+        self.with(|state| state.failure.clone().map_or(Ok(()), Err))
+    }
+
     fn store_messages(&self, messages: &[Message]) -> Result<Stored, NotStored> {
         let mut state = self.lock();
         state.is_waiting = true;

@@ -1,6 +1,6 @@
 //! What the gateway holds is limited, and what exceeds a limit waits at the broker.
 use super::broker::Broker;
-use super::fixture::{FakeStore, Setup, unavailable};
+use super::fixture::{FakeStore, Running, Setup, unavailable};
 use super::publisher::Publisher;
 use crate::capacity::Capacity;
 use crate::reader::TRUNCATED_BYTES;
@@ -118,6 +118,70 @@ async fn a_session_that_cannot_store_leaves_the_capacity_to_another_one() {
     stuck_store.wait_for(100).await;
     running.stop().await;
     stuck.stop().await;
+}
+
+/// Starts two sessions that share this capacity and whose messages cannot be stored, each with this number of messages of
+/// this many bytes.
+async fn start_stuck(
+    broker: &Broker,
+    capacity: &Capacity,
+    count: usize,
+    bytes: usize,
+) -> [(Arc<FakeStore>, Running); 2] {
+    let disabled = NotStored { code: NotStoredCode::Disabled, message: "disabled".to_owned() };
+    let mut publisher = Publisher::connect(broker.port, "publisher").await;
+    let mut sessions = Vec::new();
+    for topic in ["a", "b"] {
+        let mut setup = Setup::new(broker.port, &[topic]);
+        setup.client_id = topic.to_owned();
+        setup.capacity = capacity.clone();
+        let store = Arc::new(FakeStore::default());
+        let running = setup.run_subscribed(&store).await;
+        store.with(|state| state.failure = Some(disabled.clone()));
+        for number in 0..count {
+            let payload = format!("{number:05}").repeat(bytes / 5);
+            publisher.send_message(topic, payload.as_bytes(), false).await;
+        }
+        publisher.finish().await;
+        sessions.push((store, running));
+    }
+    sessions.try_into().ok().expect("there are two")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_sessions_that_cannot_store_do_not_take_the_capacity_from_each_other_again_and_again() {
+    let broker = Broker::start();
+    let capacity = Capacity::new(256 << 10, 2);
+    let sessions = start_stuck(&broker, &capacity, 100, 10_000).await;
+    for (store, _) in &sessions {
+        store.wait_until("storing fails again and again", |state| state.failed > 100).await;
+    }
+    let losses = |store: &FakeStore| store.with(|state| state.causes.clone());
+    let [first, second] = [0, 1].map(|at| losses(&sessions[at].0));
+    assert!(first.len() <= 1 && second.len() <= 1, "{first:?} {second:?}");
+    for (store, running) in sessions {
+        store.with(|state| state.failure = None);
+        store.wait_for(100).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_left_the_pool_uses_it_again_once_its_messages_can_be_stored() {
+    let broker = Broker::start();
+    let capacity = Capacity::new(256 << 10, 2);
+    // Each is larger than the share of a session, and than half of the pool.
+    let sessions = start_stuck(&broker, &capacity, 3, 120_000).await;
+    let (first, _) = &sessions[0];
+    first.wait_until("it gives its capacity back", |state| !state.causes.is_empty()).await;
+    // The other one still cannot store.
+    first.with(|state| state.failure = None);
+    first.wait_for(3).await;
+    for (store, running) in sessions {
+        store.with(|state| state.failure = None);
+        store.wait_for(3).await;
+        running.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

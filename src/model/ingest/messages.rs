@@ -122,6 +122,13 @@ impl MessageBatch<'_> {
         })
     }
 
+    /// Returns whether the message that has this place of the text is valid as far as the gateway knows, because only an
+    /// internal error rejects it. It must not be dropped.
+    pub(super) fn must_keep(&self, start: usize) -> bool {
+        let error = self.find_message(start).and_then(|message| message.error.as_ref());
+        error.is_some_and(|error| error.class == ErrorClass::Internal)
+    }
+
     fn find_message(&self, start: usize) -> Option<&BatchedMessage> {
         self.messages.get(self.find_index(start)?)
     }

@@ -107,6 +107,9 @@ impl Rejections {
 
     /// Stores each object as a dead letter of the ingestion in `answer`, and adds their ids to the answer. `at` is the
     /// time of the ingestion (RFC 3339). Returns the number of dead letters that this evicted.
+    ///
+    /// # Errors
+    /// `ErrorClass::Internal` if there is no space for a message that must be kept; the errors of the store.
     pub(super) fn store_dead_letters(
         &self,
         transaction: &mut Transaction<'_>,
@@ -156,6 +159,16 @@ impl Rejections {
         let retention =
             Retention { now: request.watch.elapsed(), max_bytes: limits.rejected_bytes };
         let (ids, evicted) = add_letters(transaction, letters, retention)?;
+        if let Body::Messages(batch) = request.body {
+            let starts = self.iter().map(|(_, rejection)| rejection.range.start);
+            if starts.zip(&ids).any(|(start, id)| id.is_none() && batch.must_keep(start)) {
+                return Err(GatewayError::new(
+                    ErrorClass::Internal,
+                    "a message that failed with an internal error does not fit among the dead letters; raise \
+                     service.limits.rejected.bytes",
+                ));
+            }
+        }
         for (rejected, id) in answer.rejected.iter_mut().zip(ids) {
             rejected.id = id;
         }

@@ -92,6 +92,8 @@ pub struct ConnectionState {
     /// The number of messages, and of objects in them, that were acknowledged and not kept since the start: of removed
     /// subscriptions, or invalid ones beyond `service.limits.rejected.bytes`.
     pub dropped: u64,
+    /// The number of attempts to store messages that failed with an internal error since a message was stored.
+    pub internal_failures: u32,
     /// When the broker last had no session although an earlier connection had one.
     pub session_lost_at: Option<Timestamp>,
     /// How long the broker keeps the session without a connection, if that is shorter than `session-expiry`.

@@ -87,6 +87,10 @@ impl From<GatewayError> for NotStored {
 /// The maximum payload that is stored at once while memory is short.
 const MAX_BYTES_WHEN_MEMORY_SHORT: usize = 1 << 20;
 
+/// The number of attempts to store messages after which the one at fault for an internal error becomes a dead letter. The
+/// delays between them grow, so a cause that passes soon does no harm.
+pub(super) const MAX_INTERNAL_ATTEMPTS: u32 = 10;
+
 /// Stores messages of a source for one Business Object, in their order: all of them, or only the first ones if the next
 /// one cannot be stored. Returns once they are synced to disk. Blocking.
 ///
@@ -103,20 +107,29 @@ pub fn store_messages(
     let bytes = messages.iter().map(|message| message.payload.len()).sum();
     let _permit = check_memory(gateway, bytes)?;
     let by = authorize(gateway, source, settings)?;
-    let storing = Storing { gateway, source, compiled, by };
+    let mut failures = 0;
+    gateway.sources.update(source, business_object, |state| failures = state.internal_failures);
+    let is_last_attempt = failures.saturating_add(1) >= MAX_INTERNAL_ATTEMPTS;
+    let storing = Storing { gateway, source, compiled, by, is_last_attempt };
     let templates = Templates::parse(settings);
     let messages: Vec<Prepared<'_>> =
         messages.iter().map(|message| storing.prepare(message, settings, &templates)).collect();
     let mut stored = Stored::default();
-    for batch in storing.split(&messages) {
-        match storing.store(batch, &mut stored) {
-            Ok(()) => {}
-            Err(error) if stored.messages == 0 => return Err(error),
-            // The source gets the error when it sends the rest again.
-            Err(_) => break,
+    let mut batches = storing.split(&messages).into_iter();
+    let ended = batches.try_for_each(|batch| storing.store(batch, &mut stored));
+    let is_internal = ended.as_ref().is_err_and(|error| error.code == NotStoredCode::Internal);
+    gateway.sources.update(source, business_object, |state| {
+        if stored.messages > 0 {
+            state.internal_failures = 0;
+        } else if is_internal {
+            state.internal_failures = failures.saturating_add(1);
         }
+    });
+    match ended {
+        Err(error) if stored.messages == 0 => Err(error),
+        // The source gets the error when it sends the rest again.
+        _ => Ok(stored),
     }
-    Ok(stored)
 }
 
 /// Checks that messages of a source for one Business Object could be stored now, whatever their length. Blocking.
@@ -265,6 +278,8 @@ struct Storing<'g> {
     source: &'g str,
     compiled: Arc<Compiled>,
     by: Authorized,
+    /// Whether the first message that fails with an internal error becomes a dead letter.
+    is_last_attempt: bool,
 }
 
 impl Storing<'_> {
@@ -362,13 +377,27 @@ impl Storing<'_> {
             }
             Err(error) => error,
         };
-        if !is_permanent(&error) {
+        let is_given_up = self.is_last_attempt && error.class == ErrorClass::Internal;
+        if !is_permanent(&error) && !is_given_up {
             return Err(error.into());
         }
         // A commit that disabled the Business Object may have come before.
         find_ready(self.gateway, &self.compiled.object.id)?;
         match messages {
             [] => Ok(()),
+            [one] if one.error.is_none() && is_given_up => {
+                let failed = Prepared { error: Some(describe_given_up(&error)), ..one.clone() };
+                self.store(&[failed], stored)?;
+                tracing::error!(
+                    source = self.source,
+                    business_object = self.compiled.object.definition.name,
+                    topic = one.message.topic,
+                    cause = error.detail,
+                    "A message of a source became a dead letter because of an internal error."
+                );
+                // The next such message gets its own attempts: the cause may concern all of them.
+                Err(error.into())
+            }
             [one] if one.error.is_none() => {
                 self.store(&[Prepared { error: Some(error), ..one.clone() }], stored)
             }
@@ -423,6 +452,16 @@ fn join_messages(messages: &[Prepared<'_>]) -> (Vec<u8>, Vec<BatchedMessage>) {
         text.push(b'\n');
     }
     (text, batched)
+}
+
+/// Returns the error of the dead letter of a message that failed with this internal error in every attempt.
+fn describe_given_up(error: &GatewayError) -> GatewayError {
+    let detail = format!(
+        "{}. It is an internal error, and {MAX_INTERNAL_ATTEMPTS} attempts failed; correct its cause, then retry the dead \
+         letter",
+        error.detail
+    );
+    GatewayError::new(ErrorClass::Internal, detail)
 }
 
 /// Returns whether storing the same messages later would fail in the same way.

@@ -1,4 +1,5 @@
 //! What becomes of a message does not depend on the other messages of its batch.
+use super::store::MAX_INTERNAL_ATTEMPTS;
 use super::*;
 use crate::testing::open_gateway;
 use bytes::Bytes;
@@ -7,9 +8,10 @@ use penstock_base::Preconditions;
 use penstock_base::commit::NoClient;
 use penstock_model::catalogue::Requester;
 use penstock_model::dead_letters::{DeadLetter, Origin, list_oldest_letters, read_text};
+use penstock_model::namespace::COUNTERS;
 use penstock_model::shapes_graphs::{NewGraph, TextFormat};
 use penstock_model::testing::put_definition;
-use penstock_store::{Pattern, Read as _};
+use penstock_store::{Pattern, Read as _, Transaction};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -25,6 +27,8 @@ fields:
   line: {type: string, path: <urn:line>}
   kind: {type: resource, path: <urn:kind>}
 ";
+/// The base of the namespace of parts.
+const PARTS_BASE: &str = "http://x/parts/";
 const SHAPES: &str = "\
 @prefix sh: <http://www.w3.org/ns/shacl#> .
 <urn:shape> a sh:NodeShape ; sh:targetSubjectsOf <urn:tag> ;
@@ -218,6 +222,57 @@ fn an_empty_message_changes_nothing() {
     assert_eq!(document.store(&[""]), (0, 0));
     assert_eq!(fixture.letters().len(), 1);
     assert!(document.letters().is_empty());
+}
+
+/// Returns a gateway on which storing a message with a part fails with an internal error.
+fn with_damaged_counter(settings: &[&str]) -> Fixture {
+    let part = "path: '<urn:part>/Parts:.', fields: {name: {type: string, path: <urn:name>}}";
+    let definition = json!({
+        "config": format!("{READINGS}  part: {{type: object, {part}}}\n"),
+        "namespaces": [{"name": "Parts", "uriBase": PARTS_BASE, "generator": "counter"}],
+    });
+    let fixture = Fixture::new(settings, &definition);
+    let damaged = COUNTERS.with_values::<Vec<u8>>();
+    let damage =
+        |transaction: &mut Transaction<'_>| Ok(damaged.put(transaction, PARTS_BASE, b"damaged")?);
+    fixture.gateway.store.commit::<_, GatewayError>(&NoClient, damage).unwrap();
+    fixture
+}
+
+#[test]
+fn a_message_that_fails_in_every_attempt_becomes_a_dead_letter_and_the_others_are_stored() {
+    let fixture = with_damaged_counter(&[]);
+    let failing = ["b", "d"].map(|tag| format!(r#"{{"tag": "{tag}", "part": {{"name": "x"}}}}"#));
+    let payloads = [r#"{"tag": "a"}"#, &failing[0], r#"{"tag": "c"}"#, &failing[1]];
+    let messages = payloads.map(|payload| message("plant/n", payload));
+    // Each of them gets its own attempts.
+    let mut rest = &messages[..];
+    for text in &failing {
+        for _ in 1..MAX_INTERNAL_ATTEMPTS {
+            assert_eq!(fixture.try_store(rest).unwrap_err().code, NotStoredCode::Internal);
+        }
+        let stored = fixture.try_store(rest).unwrap();
+        assert_eq!(stored, Stored { messages: 2, objects: 1, dead_letters: 1, dropped: 0 });
+        rest = &rest[2..];
+        let (letter, kept) = fixture.letters().pop().unwrap();
+        assert_eq!(kept, *text);
+        let why = &letter.errors[0].message;
+        assert!(why.contains("counter") && why.contains("internal error"), "{why}");
+    }
+    assert!(rest.is_empty());
+    assert!(fixture.has_quad("urn:tag", "a") && fixture.has_quad("urn:tag", "c"));
+    assert!(!fixture.has_quad("urn:tag", "b"));
+}
+
+#[test]
+fn a_message_that_fails_in_every_attempt_waits_while_it_cannot_be_kept() {
+    let fixture = with_damaged_counter(&["limits.rejected.bytes=0"]);
+    let failing = [message("plant/n", r#"{"tag": "a", "part": {"name": "x"}}"#)];
+    for _ in 0..=MAX_INTERNAL_ATTEMPTS {
+        assert_eq!(fixture.try_store(&failing).unwrap_err().code, NotStoredCode::Internal);
+    }
+    let why = fixture.try_store(&failing).unwrap_err().message;
+    assert!(why.contains("service.limits.rejected.bytes"), "{why}");
 }
 
 #[test]

@@ -6,7 +6,8 @@ use crate::source::{DocumentSource, ReadPosition};
 use oxrdf::vocab::xsd;
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser, ReaderQuadParser};
-use penstock_base::error::{Finding, Place};
+use penstock_base::error::{Finding, GatewayError, Place};
+use penstock_base::unwind::run_on_stack;
 use std::collections::VecDeque;
 use std::io::{self, Chain, Cursor, Read};
 
@@ -43,6 +44,9 @@ pub enum ReadError {
     /// The document is not of the format, or exceeds a limit.
     #[error("{0}")]
     Malformed(Finding),
+    /// The machine has no memory for the stack of the parser. Read the document again later.
+    #[error("{0}")]
+    NoStack(GatewayError),
     /// The base is no absolute IRI.
     #[error("the base {base} is not an absolute IRI: {reason}")]
     Base {
@@ -60,6 +64,8 @@ pub struct QuadReader<R: Read> {
     format: Format,
     /// The quads of JSON-LD that are parsed already, and the error after them.
     parsed: VecDeque<Result<Quad, ReadError>>,
+    /// The stack for the parser of JSON-LD.
+    stack_bytes: usize,
 }
 
 impl<R: Read> QuadReader<R> {
@@ -86,7 +92,8 @@ impl<R: Read> QuadReader<R> {
         let by_byte = format == Format::RdfXml;
         let text = DocumentSource::new(text, position.clone(), by_byte, max_ahead);
         let quads = build_parser(options, syntax)?.for_reader(text);
-        Ok(Self { quads, position, format, parsed: VecDeque::new() })
+        let (parsed, stack_bytes) = (VecDeque::new(), JSON_LD_STACK_BYTES);
+        Ok(Self { quads, position, format, parsed, stack_bytes })
     }
 
     /// Returns the next quad.
@@ -98,7 +105,7 @@ impl<R: Read> QuadReader<R> {
             return self.parse_quad();
         }
         if self.parsed.is_empty() {
-            stacker::grow(JSON_LD_STACK_BYTES, || self.parse_batch());
+            run_on_stack(self.stack_bytes, || self.parse_batch()).map_err(ReadError::NoStack)?;
         }
         self.parsed.pop_front().transpose()
     }
@@ -320,6 +327,18 @@ mod tests {
                 QuadReader::new(json.as_bytes(), Format::JsonLd, &ReadOptions::default()).unwrap();
             let object = reader.next_quad().unwrap().unwrap().object.to_string();
             assert!(object.starts_with(&format!("{expected:?}")), "{object}");
+        }
+    }
+
+    #[test]
+    fn without_memory_for_the_stack_of_the_parser_the_document_can_be_read_later() {
+        let json = r#"{"@id": "urn:s", "urn:p": "o"}"#;
+        let mut reader =
+            QuadReader::new(json.as_bytes(), Format::JsonLd, &ReadOptions::default()).unwrap();
+        reader.stack_bytes = usize::MAX / 2;
+        match reader.next_quad().unwrap_err() {
+            ReadError::NoStack(error) => assert_eq!(error.class.http_status(), 503),
+            error => panic!("{error}"),
         }
     }
 

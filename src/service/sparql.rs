@@ -147,7 +147,7 @@ pub fn run_query(
 /// the answer. Blocking, for a few milliseconds.
 ///
 /// # Errors
-/// Those of `parse` and of [`run_query`]; `ErrorClass::Internal` if the machine has no memory for the stack.
+/// Those of `parse` and of [`run_query`]; `ErrorClass::Unavailable` if the machine has no memory for the stack.
 pub fn try_short_query<Q, A, E: From<GatewayError>>(
     gateway: &Gateway,
     parse: impl FnOnce() -> Result<Q, E>,

@@ -189,11 +189,10 @@ fn invalid_graph_error(findings: Vec<Finding>) -> GatewayError {
 }
 
 fn read_triples(text: &str, format: Format) -> Result<Vec<Triple>, GatewayError> {
-    let invalid = |error| {
-        invalid_graph_error(vec![match error {
-            ReadError::Malformed(finding) => finding,
-            error => Finding::whole(error.to_string()),
-        }])
+    let invalid = |error| match error {
+        ReadError::NoStack(error) => error,
+        ReadError::Malformed(finding) => invalid_graph_error(vec![finding]),
+        error => invalid_graph_error(vec![Finding::whole(error.to_string())]),
     };
     let (mut triples, mut term_bytes) = (Vec::new(), 0);
     let mut quads =

@@ -2,7 +2,7 @@
 use crate::budget::begin_request;
 use parking_lot::{Mutex, MutexGuard};
 use penstock_base::error::GatewayError;
-use penstock_base::unwind::catch;
+use penstock_base::unwind::{catch, run_on_stack};
 use std::io;
 use std::sync::mpsc::{SendError, Sender, channel};
 use std::thread::{Builder, ThreadId};
@@ -53,14 +53,14 @@ pub fn spawn_query_thread(work: impl FnOnce() + Send + 'static) -> io::Result<()
 /// Runs short work on the calling thread, on a stack as large as that of [`spawn_query_thread`].
 ///
 /// # Errors
-/// [`ErrorClass::Internal`](penstock_base::error::ErrorClass::Internal) if the machine has no memory for the stack.
+/// [`ErrorClass::Unavailable`](penstock_base::error::ErrorClass::Unavailable) if the machine has no memory for the stack;
+/// [`ErrorClass::Internal`](penstock_base::error::ErrorClass::Internal) if the work panics.
 pub fn run_on_query_stack<T>(work: impl FnOnce() -> T) -> Result<T, GatewayError> {
-    // Without memory for the stack, stacker panics.
     catch("the SPARQL request", || {
-        Ok(stacker::grow(STACK_BYTES, || {
+        run_on_stack(STACK_BYTES, || {
             begin_request();
             work()
-        }))
+        })
     })
 }
 

@@ -98,6 +98,7 @@ impl<'o, R: Read> DocumentReader<'o, R> {
 fn convert_error(error: ReadError) -> GatewayError {
     match error {
         ReadError::Malformed(finding) => located_error(finding),
+        ReadError::NoStack(error) => error,
         error => GatewayError::new(ErrorClass::Malformed, error.to_string()),
     }
 }

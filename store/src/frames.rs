@@ -67,6 +67,15 @@ impl ReadStore {
         })
     }
 
+    /// Lets the next frame begin a new segment of the journal. [`Self::read_frames`] reads a segment from its begin, so
+    /// frames that follow one that cannot be read are readable only in another segment.
+    pub fn end_segment(&self) -> Result<(), Error> {
+        let inner = self.inner();
+        let mut writer = inner.lock_writer_if_writable()?;
+        let newest = inner.lock_index().sequence();
+        writer.end_segment(newest)
+    }
+
     /// Returns the bytes of the journal after a frame. Of packed segments it counts the packed bytes.
     pub fn bytes_after(&self, sequence: u64) -> Result<u64, Error> {
         journal::bytes_after(&self.inner().journal_folder(), sequence)
@@ -219,6 +228,25 @@ mod tests {
         assert!(matches!(frames(&store, 30), Err(Error::FramesReplaced { .. })));
         put(&store, 40);
         assert_eq!(frames(&store, 40).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn frames_after_one_that_cannot_be_read_are_readable_in_another_segment() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options { background_maintenance: false, ..Options::default() };
+        let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
+        (0..3).for_each(|number| put(&store, number));
+        let path = dir.path().join("journal/00000000000000000001.journal");
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[60] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        for _ in 0..2 {
+            store.end_segment().unwrap();
+        }
+        (3..5).for_each(|number| put(&store, number));
+        assert!(frames(&store, 2).unwrap_err().is_unreadable());
+        let read: Vec<u64> = frames(&store, 3).unwrap().iter().map(|(at, _)| *at).collect();
+        assert_eq!(read, [4, 5]);
     }
 
     #[test]

@@ -109,10 +109,16 @@ impl Writer {
         if newest == self.base_from {
             return Ok(None);
         }
+        self.end_segment(newest)?;
+        NewBase::begin(&self.folder, &self.id, newest, self.synced.format()).map(Some)
+    }
+
+    /// Lets the frame after `newest`, the newest one, begin a new segment.
+    pub(crate) fn end_segment(&mut self, newest: u64) -> Result<(), Error> {
         if self.length > segment::HEADER_BYTES {
             self.roll_segment(newest + 1, self.synced.format())?;
         }
-        NewBase::begin(&self.folder, &self.id, newest, self.synced.format()).map(Some)
+        Ok(())
     }
 
     /// Removes a segment that could not be created, because of `cause`. Frames continue in the current segment,

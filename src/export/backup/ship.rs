@@ -81,7 +81,7 @@ enum Built {
     Nothing,
     Segment(Box<PendingSegment>),
     FramesGone(Hole),
-    /// Frames cannot be read. A base of the journal has replaced them.
+    /// Frames cannot be read. Later ones are in another segment of the journal.
     Unreadable(Hole, Error),
 }
 
@@ -311,9 +311,19 @@ impl<O: Objects> Shipper<O> {
                 Err(Error::FramesReplaced { sequence, .. }) => {
                     return Ok(Built::FramesGone(Hole { from: sequence, to: newest }));
                 }
+                // What comes before them is sent first, so that the hole has no more than what is lost.
+                Err(cause) if cause.is_unreadable() && segment.last() > after => {}
                 Err(cause) if cause.is_unreadable() => {
                     // The next frames are in another segment then, which can be read.
-                    parts.store.compact_journal().map_err(|error| store_failure(&error))?;
+                    parts.store.end_segment().map_err(|error| store_failure(&error))?;
+                    // Only once: without space for the base, each attempt fills the disk, and wears it.
+                    if let Err(error) = parts.store.compact_journal() {
+                        tracing::warn!(
+                            %error,
+                            "No base could replace the frames of the journal that cannot be read; the store tries it again \
+                             when it packs them."
+                        );
+                    }
                     return Ok(Built::Unreadable(Hole { from: after + 1, to: newest }, cause));
                 }
                 read => read.map_err(|error| store_failure(&error))?,

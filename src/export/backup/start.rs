@@ -13,6 +13,17 @@ use super::state::{Anchor, Hole, OwnEra};
 use crate::cause::DeliveryFailure;
 use penstock_store::Error;
 
+/// What the journal has of the commits that a head covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coverage {
+    /// It continues them.
+    Continued,
+    /// It lacks some of them or of those after them, or cannot read them. It is not known to have others.
+    Incomplete,
+    /// It may have other commits.
+    Unknown,
+}
+
 impl<O: Objects> Shipper<O> {
     /// Reads the head, and finds out whose it is.
     pub(super) async fn start(&mut self) -> Result<(), DeliveryFailure> {
@@ -33,7 +44,7 @@ impl<O: Objects> Shipper<O> {
         }
         let found = self.parts.objects.get(&self.parts.keys.head()).await?;
         let Some(SmallObject { text, etag }) = found else {
-            return self.begin_era(None, None, false).await;
+            return self.begin_era(None, None, Coverage::Unknown).await;
         };
         let has_own = self.state.era.is_some() || self.state.beginning.is_some();
         // It is tried until it succeeds, also once the new era is in the data directory.
@@ -42,20 +53,24 @@ impl<O: Objects> Shipper<O> {
         let (head, origin) = match self.read_head(&text) {
             Ok(found) => found,
             Err(DocumentError::Malformed { .. } | DocumentError::WrongMac) if takes_over => {
-                return self.begin_era(None, etag, false).await;
+                return self.begin_era(None, etag, Coverage::Unknown).await;
             }
             Err(error) => return Err(document_failure(&self.parts.keys, &error)),
         };
         if takes_over {
-            let is_continued =
-                origin == Origin::Own && self.find_reason_for_new_era(&head).await == Ok(None);
+            let coverage = match origin {
+                Origin::Own => self.find_reason_for_new_era(&head).await.map(to_coverage),
+                Origin::Former | Origin::Other => Ok(Coverage::Unknown),
+            };
+            let coverage = coverage.unwrap_or(Coverage::Unknown);
+            let is_continued = coverage == Coverage::Continued;
             let begun = self.state.beginning.as_ref();
             // The answer to an attempt before was lost. A key that has changed since needs an era of its own.
             let has_arrived = begun.is_some_and(|own| own.id == head.era);
             if is_continued && has_arrived && self.can_check(&head) {
                 return self.continue_era(head, etag).await;
             }
-            return self.begin_era(Some(head), etag, is_continued).await;
+            return self.begin_era(Some(head), etag, coverage).await;
         }
         match origin {
             Origin::Former => {
@@ -67,10 +82,10 @@ impl<O: Objects> Shipper<O> {
         }
         let compared = self.find_reason_for_new_era(&head).await?;
         let new_key = (!self.can_check(&head)).then_some("service.backup.key has changed");
-        match new_key.or(compared) {
+        match new_key.or(compared.map(|(reason, _)| reason)) {
             Some(reason) => {
                 tracing::warn!(era = head.era, reason, "The backup begins a new era.");
-                self.begin_era(Some(head), etag, compared.is_none()).await
+                self.begin_era(Some(head), etag, to_coverage(compared)).await
             }
             None => self.continue_era(head, etag).await,
         }
@@ -110,18 +125,21 @@ impl<O: Objects> Shipper<O> {
         Ok(())
     }
 
-    /// Returns why the journal cannot continue the era of a head of this gateway.
+    /// Returns why the journal cannot continue the era of a head of this gateway, and what it has of its commits.
     async fn find_reason_for_new_era(
         &self,
         head: &Head,
-    ) -> Result<Option<&'static str>, DeliveryFailure> {
+    ) -> Result<Option<(&'static str, Coverage)>, DeliveryFailure> {
+        const MISSING: &str = "the journal does not have all frames of the bucket";
         if self.lost_frames {
-            return Ok(Some("frames that were not sent are no longer in the journal"));
+            let reason = "frames that were not sent are no longer in the journal";
+            return Ok(Some((reason, Coverage::Incomplete)));
         }
         let anchor = self.anchor_of(&head.era);
         let last = head.last.clone();
         let Some(anchor) = anchor else {
-            return Ok(Some("the data directory does not have the state of this era"));
+            let reason = "the data directory does not have the state of this era";
+            return Ok(Some((reason, Coverage::Unknown)));
         };
         if anchor.sequence > last.sequence {
             return Err(old_head_failure(&self.parts.keys, last.sequence, anchor.sequence));
@@ -130,7 +148,8 @@ impl<O: Objects> Shipper<O> {
         // that sent it gets here: see `state::Writer`.
         let compared = self.parts.run(move |parts| {
             if parts.store.newest_durable() < last.sequence {
-                return Ok(None);
+                // Others may follow before the new era begins.
+                return Ok(Some((MISSING, Coverage::Unknown)));
             }
             let mut checksum = anchor.checksum;
             let read = parts.store.read_frames(anchor.sequence, last.sequence, &mut |_, frame| {
@@ -138,17 +157,19 @@ impl<O: Objects> Shipper<O> {
                 Ok(())
             });
             match read {
-                Ok(()) => Ok(Some(checksum == last.checksum)),
-                Err(Error::FramesReplaced { .. }) => Ok(None),
-                Err(error) if error.is_unreadable() => Ok(None),
+                Ok(()) if checksum == last.checksum => Ok(None),
+                Ok(()) => {
+                    Ok(Some(("the journal has other frames than the bucket", Coverage::Unknown)))
+                }
+                Err(error)
+                    if error.is_unreadable() || matches!(error, Error::FramesReplaced { .. }) =>
+                {
+                    Ok(Some((MISSING, Coverage::Incomplete)))
+                }
                 Err(error) => Err(store_failure(&error)),
             }
         });
-        Ok(match compared.await? {
-            Some(true) => None,
-            Some(false) => Some("the journal has other frames than the bucket"),
-            None => Some("the journal does not have all frames of the bucket"),
-        })
+        compared.await
     }
 
     /// Returns a frame of an era and the checksum up to it, which is not above its head.
@@ -184,18 +205,18 @@ impl<O: Objects> Shipper<O> {
         self.state.era.as_ref().map_or("", |own| own.id.as_str())
     }
 
-    /// Begins a new era. It replaces the head `found`, or one that cannot be used, with this entity tag. `is_continued` says
-    /// whether the journal continues what that head covers.
+    /// Begins a new era. It replaces the head `found`, or one that cannot be used, with this entity tag. `coverage` says what
+    /// the journal has of the commits of that head.
     async fn begin_era(
         &mut self,
         found: Option<Head>,
         etag: Option<String>,
-        is_continued: bool,
+        coverage: Coverage,
     ) -> Result<(), DeliveryFailure> {
         self.discard_pending();
         // The head was read after that attempt: it is `found`, or the precondition excludes it.
         self.unclear = None;
-        let own = self.prepare_era(found.as_ref(), is_continued).await?;
+        let own = self.prepare_era(found.as_ref(), coverage).await?;
         let record = EraRecord::new(
             &self.parts.gateway,
             (&own.id, own.number),
@@ -242,7 +263,7 @@ impl<O: Objects> Shipper<O> {
     async fn prepare_era(
         &mut self,
         found: Option<&Head>,
-        is_continued: bool,
+        coverage: Coverage,
     ) -> Result<OwnEra, DeliveryFailure> {
         if let Some(begun) = self.state.beginning.clone()
             && found.is_none_or(|head| {
@@ -251,7 +272,7 @@ impl<O: Objects> Shipper<O> {
         {
             let sequence = begun.begin.sequence;
             if self.parts.run(move |parts| retain_after(parts, sequence)).await? {
-                self.record_hole(found, is_continued, sequence);
+                self.record_hole(found, coverage, sequence);
                 return Ok(begun);
             }
         }
@@ -261,7 +282,8 @@ impl<O: Objects> Shipper<O> {
         let number = listed.max(known) + 1;
         let id = new_era_id(number);
         let checksum = Checksum::of_era(&id);
-        let end = found.filter(|_| is_continued).map(|head| head.last.clone());
+        let continued = found.filter(|_| coverage == Coverage::Continued);
+        let end = continued.map(|head| head.last.clone());
         let begun = self.parts.run(move |parts| {
             if let Some(LastFrame { sequence, time, .. }) = end
                 && retain_after(parts, sequence)?
@@ -277,7 +299,7 @@ impl<O: Objects> Shipper<O> {
             Ok(LastFrame { sequence, checksum, time })
         });
         let begin = begun.await?;
-        self.record_hole(found, is_continued, begin.sequence);
+        self.record_hole(found, coverage, begin.sequence);
         let previous = found.and_then(|head| self.trust_restorable(head));
         let own = OwnEra { id, number, begin, previous, base: None };
         let key = &self.parts.key;
@@ -294,14 +316,17 @@ impl<O: Objects> Shipper<O> {
     }
 
     /// Records the commits of this gateway that no era has one by one, if a new one begins after `begin`.
-    fn record_hole(&mut self, found: Option<&Head>, is_continued: bool, begin: u64) {
+    fn record_hole(&mut self, found: Option<&Head>, coverage: Coverage, begin: u64) {
+        let known = self.state.retain_after().or(self.state.anchor_sequence());
         let sent = match found {
-            Some(head) if is_continued => Some(head.last.sequence),
+            Some(head) if coverage == Coverage::Continued => Some(head.last.sequence),
             // The medium lost the newest of the frames that were sent, and has no others.
             Some(head) if self.anchor_of(&head.era).is_some() && begin <= head.last.sequence => {
                 None
             }
-            _ => self.state.retain_after().or(self.state.anchor_sequence()),
+            // The bucket may have returned an older head.
+            Some(head) if coverage == Coverage::Incomplete => known.max(Some(head.last.sequence)),
+            _ => known,
         };
         if let Some(sent) = sent.filter(|sent| *sent < begin) {
             self.state.hole = Some(Hole { from: sent + 1, to: begin });
@@ -324,6 +349,11 @@ impl<O: Objects> Shipper<O> {
         });
         if is_right || is_known { head.restorable() } else { None }
     }
+}
+
+/// Returns what the journal has of the commits of a head, with the reason for a new era, if there is one.
+fn to_coverage(compared: Option<(&'static str, Coverage)>) -> Coverage {
+    compared.map_or(Coverage::Continued, |(_, coverage)| coverage)
 }
 
 /// Lets the journal keep the frames after this one. Returns whether it has all of them, and the frame itself or a base

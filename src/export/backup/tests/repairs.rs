@@ -14,6 +14,7 @@ use crate::backup::state::{BackupFolder, Hole, LocalState};
 use crate::backup::worker::{ShipWorker, Step};
 use crate::delivery_loop::DeliveryQueue as _;
 use penstock_base::error::ErrorClass;
+use penstock_store::faults::{Failure, Faults, Operation};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -231,8 +232,8 @@ fn a_hole_ends_where_the_next_era_begins() {
     machine.check_restore();
 }
 
-/// Damages the segment of the journal that has this frame.
-fn damage_segment_of(machine: &Machine, sequence: u64) {
+/// Damages the first frame of the segment of the journal that has this frame. Returns its sequence.
+fn damage_segment_of(machine: &Machine, sequence: u64) -> u64 {
     let name = format!("{sequence:020}.journal");
     let journal = std::fs::read_dir(machine.dir.path().join("store/journal")).unwrap();
     let segments = journal.map(|entry| entry.unwrap().path());
@@ -242,6 +243,7 @@ fn damage_segment_of(machine: &Machine, sequence: u64) {
     // In its first frame.
     bytes[60] ^= 1;
     std::fs::write(&path, bytes).unwrap();
+    path.file_stem().unwrap().to_str().unwrap().parse().unwrap()
 }
 
 #[test]
@@ -252,15 +254,55 @@ fn frames_that_cannot_be_read_are_a_hole() {
     (60..64).for_each(|number| machine.commit(number));
     // The newest segment, to which the frames of the next era would be appended.
     let newest = machine.running().store.newest_durable();
-    damage_segment_of(&machine, newest);
+    let damaged = damage_segment_of(&machine, newest);
     assert!(!machine.step(&Action::Ship));
     machine.begin();
     let state = machine.running().shipper.state.clone();
     let begin = state.era.unwrap().begin.sequence;
-    assert_eq!(state.hole, Some(Hole { from: sent + 1, to: begin }));
+    assert_eq!(state.hole, Some(Hole { from: damaged.max(sent + 1), to: begin }));
     machine.commit(64);
     machine.ship();
     assert_eq!(machine.running().shipper.last().unwrap().sequence, begin + 1);
+    machine.check_restore();
+}
+
+#[test]
+fn frames_before_those_that_cannot_be_read_are_sent() {
+    let bucket = MemoryBucket::default();
+    let mut machine = filled(&bucket, &generate_key());
+    let sent = machine.running().shipper.last().unwrap().sequence;
+    // Several segments of the journal, and one of the backup.
+    (60..80).for_each(|number| machine.commit(number));
+    let newest = machine.running().store.newest_durable();
+    let damaged = damage_segment_of(&machine, newest);
+    assert!(damaged > sent + 1);
+    assert!(!machine.step(&Action::Ship));
+    assert_eq!(machine.check_restore(), Some(damaged - 1));
+    machine.begin();
+    let state = machine.running().shipper.state.clone();
+    let begin = state.era.unwrap().begin.sequence;
+    assert_eq!(state.hole, Some(Hole { from: damaged, to: begin }));
+    machine.check_restore();
+}
+
+#[test]
+fn without_space_the_journal_with_frames_that_cannot_be_read_is_compacted_only_once() {
+    let bucket = MemoryBucket::default();
+    let mut machine = filled(&bucket, &generate_key());
+    machine.commit(60);
+    let newest = machine.running().store.newest_durable();
+    damage_segment_of(&machine, newest);
+    let faults = Faults::inject_below(&machine.dir.path().join("store"));
+    // The first file is the next segment, the second one the base.
+    faults.fail_nth_of(Operation::Create, 2, Failure::DiskFull);
+    assert!(!machine.step(&Action::Ship));
+    assert!(faults.first_failure().is_some());
+    machine.begin();
+    machine.commit(61);
+    machine.ship();
+    assert_eq!(machine.running().store.stats().base_bytes, 0);
+    let newest = machine.running().store.newest_durable();
+    assert_eq!(machine.running().shipper.last().unwrap().sequence, newest);
     machine.check_restore();
 }
 
@@ -278,6 +320,10 @@ fn a_start_that_cannot_read_the_frames_of_the_head_begins_a_new_era() {
     machine.restart();
     machine.begin();
     assert_eq!(machine.reader().read_head().unwrap().unwrap().head.number, 2);
+    // The commits up to the head before are in the bucket.
+    let state = machine.running().shipper.state.clone();
+    let begin = state.era.unwrap().begin.sequence;
+    assert_eq!(state.hole, Some(Hole { from: sent + 1, to: begin }));
     machine.check_restore();
     machine.commit(100);
     machine.ship();

@@ -171,7 +171,7 @@ impl StoreTarget {
             last_assigned: known.assigned,
             is_replay: delivery.is_replay,
         };
-        let staging = self.record_staging(entry, uploads).await?;
+        let (staging, is_first) = self.record_staging(entry, uploads).await?;
         let graphs = ExportGraphs::new(entry.graph().unwrap_or_default(), &staging, entry.sequence);
         let update = UpdateDelivery { entry, graphs, uplink };
         let state = self.read_settled_state(&update, unclear_since).await?;
@@ -192,6 +192,8 @@ impl StoreTarget {
         if unclear_since.is_none()
             && let Some((record, _)) = uploads.read_upload(&entry.id)
             && self.drop_delivered_staging(&entry.id, &record).await.is_ok()
+            // With an earlier attempt, the cleanup drops them again.
+            && is_first
         {
             uploads.remove_record(&entry.id);
         }

@@ -1,6 +1,6 @@
 //! The cleanup of multipart uploads, whose parts use space in the bucket. These are uploads of parked exports, and of
 //! stored exports if a broken connection left the completion unclear. The staging graphs in a SPARQL store are dropped too,
-//! of exports that are parked, or delivered after an unclear attempt.
+//! of exports that are parked, or delivered after an attempt that failed.
 use super::ExporterParts;
 use super::blocking::run_blocking;
 use super::target::OpenTarget;
@@ -19,7 +19,11 @@ pub(super) async fn run_cleanup(inner: Shared<ExporterParts>) {
                 }
                 Ok(OpenTarget::S3(bucket)) => bucket.abandon_upload(&begun).await,
                 Ok(OpenTarget::Sparql(store)) if delivered => {
-                    store.drop_delivered_staging(&id, &begun).await
+                    match store.drop_retried_staging(&id, &begun, &inner.uploads).await {
+                        Ok(true) => Ok(()),
+                        Ok(false) => continue,
+                        Err(failure) => Err(failure),
+                    }
                 }
                 Ok(OpenTarget::Sparql(store)) => {
                     match store.drop_parked_staging(&id, &begun, &inner.uploads).await {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const RECORD_EXTENSION: &str = ".upload";
 /// The `upload` in the record of a parked export whose staging graphs in a SPARQL store are dropped.
@@ -90,6 +91,13 @@ impl UploadFolder {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
         files::write_atomically(&self.file_path(id, RECORD_EXTENSION), &line)
+    }
+
+    /// Returns whether the record of this export was last written this long ago, by the system's clock.
+    pub(super) fn is_record_older_than(&self, id: &str, age: Duration) -> bool {
+        let data = fs::metadata(self.file_path(id, RECORD_EXTENSION));
+        let modified = data.and_then(|data| data.modified()).ok();
+        modified.and_then(|at| at.elapsed().ok()).is_some_and(|passed| passed >= age)
     }
 
     /// Records a part. If a power cut loses the record, the part is sent again.
@@ -188,6 +196,9 @@ mod tests {
         uploads.record_part("a", &part(3, "\"z\"")).unwrap();
         let (found, parts) = uploads.read_upload("a").unwrap();
         assert_eq!((found, parts), (record, vec![part(1, "\"x\""), part(3, "\"z\"")]));
+
+        assert!(uploads.is_record_older_than("a", Duration::ZERO));
+        assert!(!uploads.is_record_older_than("a", Duration::from_hours(1)));
 
         create_private_file(&uploads.file_path("a", ".gz")).unwrap();
         uploads.remove_compressed_file("a");

@@ -183,3 +183,32 @@ async fn the_staging_graphs_of_a_parked_export_are_dropped() {
     assert_eq!(store.select(&names()).await.len(), 2);
     running.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_late_request_restores_of_the_staging_graphs_is_dropped() {
+    let (store, plant) = (SparqlServer::start().await, Plant::new());
+    plant.pumps(0..2, 10);
+    let requests = Arc::new(AtomicU64::new(0));
+    // The state is queried and the lines are staged. Then nothing works.
+    let choose = move || match requests.fetch_add(1, Ordering::Relaxed) {
+        0 | 1 => Fault::Pass,
+        _ => Fault::Deny,
+    };
+    let link = Link::to(&store.url, choose).await;
+    let exporter = plant.quick(updated(&link.endpoint));
+    let entry = push_pump(&exporter);
+    let running = run(&exporter);
+    blocked(&exporter, &entry, Cause::Policy, "may not write").await;
+    link.set(Fault::Pass);
+    until_delivered(&exporter, &entry).await;
+    let applied = [format!("<{GRAPH}:state>"), format!("<{GRAPH}>")];
+    until("the staging graphs are dropped", async || store.graphs().await == applied).await;
+    // As a store without conflict detection applies a request of the first attempt that has taken long.
+    let staging = format!("{GRAPH}:{}", entry.id);
+    for graph in [staging.clone(), format!("{staging}:state")] {
+        store.update(&format!("INSERT DATA {{ GRAPH <{graph}> {{ <urn:a> <urn:b> 1 }} }}")).await;
+    }
+    until("they are dropped again", async || store.graphs().await == applied).await;
+    assert_eq!(store.select(&names()).await.len(), 2);
+    running.stop().await;
+}

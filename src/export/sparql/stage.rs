@@ -22,6 +22,12 @@ const MAX_LINES_OF_LIMITED_STORE: usize = 400;
 /// The `upload` in the record of an export whose staging graphs are being dropped because it was parked.
 const DROPPING: &str = "dropping";
 
+/// The `upload` in the record of an export that was delivered, whose staging graphs were dropped since.
+const DELIVERED: &str = "delivered";
+/// How long the cleanup drops the staging graphs of an export that was delivered after an attempt that failed. A request
+/// of that attempt that arrives late can restore a part of them in a store without conflict detection.
+const LATE_REQUEST_TIME: Duration = Duration::from_hours(6);
+
 /// Returns the name of the staging graphs of an export. Each attempt after parking has graphs of its own, so that a
 /// request which drops earlier ones late does no harm.
 fn staging_name(export_id: &str, attempt: u64) -> String {
@@ -29,12 +35,12 @@ fn staging_name(export_id: &str, attempt: u64) -> String {
 }
 
 impl StoreTarget {
-    /// Records that the export has staging graphs, for the cleanup. Returns their name.
+    /// Records that the export has staging graphs, for the cleanup. Returns their name, and whether this is the first attempt.
     pub(super) async fn record_staging(
         &self,
         entry: &Export,
         uploads: &UploadFolder,
-    ) -> Result<String, DeliveryFailure> {
+    ) -> Result<(String, bool), DeliveryFailure> {
         let (uploads, id) = (uploads.clone(), entry.id.clone());
         let new = UploadRecord {
             target: self.target.clone(),
@@ -52,7 +58,7 @@ impl StoreTarget {
             if earlier.as_ref() != Some(&record) {
                 uploads.record_upload(&id, &record)?;
             }
-            Ok(staging_name(&id, attempt))
+            Ok((staging_name(&id, attempt), earlier.is_none()))
         });
         recorded.await.map_err(|error| {
             DeliveryFailure::of_gateway(format!("recording the delivery failed: {error}"))
@@ -93,6 +99,25 @@ impl StoreTarget {
         record: &UploadRecord,
     ) -> Result<(), DeliveryFailure> {
         self.drop_graphs(export_id, record.part_size, record).await
+    }
+
+    /// Drops the staging graphs of an export that was delivered after an attempt that failed. Returns whether no request of
+    /// that attempt can restore them any more.
+    pub(crate) async fn drop_retried_staging(
+        &self,
+        export_id: &str,
+        record: &UploadRecord,
+        uploads: &UploadFolder,
+    ) -> Result<bool, DeliveryFailure> {
+        self.drop_delivered_staging(export_id, record).await?;
+        if record.upload == DELIVERED {
+            return Ok(uploads.is_record_older_than(export_id, LATE_REQUEST_TIME));
+        }
+        let delivered = UploadRecord { upload: DELIVERED.to_owned(), ..record.clone() };
+        uploads.record_upload(export_id, &delivered).map_err(|error| {
+            DeliveryFailure::of_gateway(format!("recording the cleanup failed: {error}"))
+        })?;
+        Ok(false)
     }
 
     async fn drop_graphs(

@@ -203,7 +203,7 @@ impl ExportGraphs {
 
     /// Returns the request that drops the staging graphs. That with the positions is the first, so that an export is not
     /// applied from what is left. They stay registered: a request that arrives late can restore a part of them in a store
-    /// without conflict detection, and the next export drops that too.
+    /// without conflict detection, and the next export drops that too. What arrives later still, the cleanup drops.
     pub(super) fn drop_staging(&self) -> String {
         let Self { staging, staging_state, .. } = self;
         format!("DROP SILENT GRAPH {staging_state} ;\nDROP SILENT GRAPH {staging}")

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_stack_that_does_not_fit_into_memory_is_an_error() {
-        let failed = run_on_stack(usize::MAX / 2, || ()).unwrap_err();
+        let failed = run_on_stack(usize::MAX - (1 << 20), || ()).unwrap_err();
         assert_eq!(failed.class, ErrorClass::Unavailable(STACK_RETRY_DELAY));
         assert!(!panic_is_caught());
         // A panic of the work is none of the stack.

@@ -335,7 +335,7 @@ mod tests {
         let json = r#"{"@id": "urn:s", "urn:p": "o"}"#;
         let mut reader =
             QuadReader::new(json.as_bytes(), Format::JsonLd, &ReadOptions::default()).unwrap();
-        reader.stack_bytes = usize::MAX / 2;
+        reader.stack_bytes = usize::MAX - (1 << 20);
         match reader.next_quad().unwrap_err() {
             ReadError::NoStack(error) => assert_eq!(error.class.http_status(), 503),
             error => panic!("{error}"),

@@ -242,12 +242,11 @@ impl Remainder {
         }
     }
 
-    /// Reads what follows the subject of an entry, to the end.
-    pub(crate) fn decode(class: ValueClass, key: &ValueKey, rest: &[u8]) -> Option<Option<Self>> {
+    /// Reads what follows the subject of an entry with this class and key.
+    pub(crate) fn decode(class: ValueClass, key: &ValueKey, rest: &[u8]) -> Option<Self> {
         match rest {
-            [] if !key.is_cut(class) => Some(None),
-            [ROUNDED] if !class.is_text() => Some(Some(Self::Rounded)),
-            [high, low] if key.is_cut(class) => Some(Some(Self::Checksum([*high, *low]))),
+            [ROUNDED] if !class.is_text() => Some(Self::Rounded),
+            [high, low] if key.is_cut(class) => Some(Self::Checksum([*high, *low])),
             _ => None,
         }
     }

@@ -197,7 +197,9 @@ fn parse_entry(
     let mut input = Input::new(key.get(prefix_bytes..)?);
     let value = ValueKey::decode(class, &mut input)?;
     let subject = input.read_number()?;
-    let remainder = Remainder::decode(class, &value, input.rest())?;
+    let has_remainder = !input.is_empty() || value.is_cut(class);
+    let remainder =
+        if has_remainder { Some(Remainder::decode(class, &value, input.rest())?) } else { None };
     Some(((value, subject), remainder))
 }
 

@@ -95,15 +95,13 @@ impl ValueRange {
 
     /// Returns the values that may be equal to this literal: in value, as `1`, `1.0` and `"01"^^xsd:integer` are.
     pub fn equal_to(literal: LiteralRef<'_>) -> Self {
-        match number_of(literal) {
-            Some(number) => Self::new(ValueClass::Number, list_number_keys(number)),
-            None => {
-                let mut range = Self::with_key_of(literal);
-                // Moments can be equal though only one of them is in the usual form.
-                range.remainder = range.remainder.filter(|_| range.class.is_text());
-                range
-            }
+        if let Some(number) = number_of(literal) {
+            return Self::new(ValueClass::Number, list_number_keys(number));
         }
+        let mut range = Self::with_key_of(literal);
+        // Moments can be equal though only one of them is in the usual form.
+        range.remainder = range.remainder.filter(|_| range.class.is_text());
+        range
     }
 
     /// Returns the values of a class with a key.

@@ -98,6 +98,19 @@ impl CandidateSource {
         })
     }
 
+    /// Returns about how many candidates there are at most; `None` if no index tells.
+    pub(super) fn estimate(&self, read: &impl Read) -> Result<Option<u64>, GatewayError> {
+        let (Self::Listing(filter) | Self::Prefixed(filter, _)) = self else { return Ok(None) };
+        let mut sum = None;
+        for (property, range) in &filter.having_values {
+            let Some(count) = read.estimate_values(property.as_ref(), range)? else {
+                return Ok(None);
+            };
+            sum = Some(sum.unwrap_or(0_u64).saturating_add(count));
+        }
+        Ok(sum)
+    }
+
     /// Returns whether all candidates are members.
     pub(super) fn has_only_members(&self) -> bool {
         !matches!(self, Self::Set(_))

@@ -14,8 +14,9 @@ use penstock_rdf::compare::SortKey;
 use penstock_store::{Read, ValueClass, ValueKey, ValueRange};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
-/// The maximum number of objects that are visited. With more, all are read. Tests have few objects.
+/// The maximum number of objects that are visited. With more, all candidates are read. Tests have few objects.
 const MAX_VISITED_OBJECTS: usize = if cfg!(test) { 40 } else { 10_000 };
 /// The number of values with the same key that are visited in the order of the index. If there are more, objects are visited
 /// in the order of their URIs.
@@ -23,12 +24,23 @@ const MAX_VISITED_OF_KEY: usize = if cfg!(test) { 3 } else { 64 };
 /// The numbers of objects that are listed at a time.
 const MIN_LISTED_OBJECTS: usize = if cfg!(test) { 2 } else { 32 };
 const MAX_LISTED_OBJECTS: usize = 1_000;
+/// The number of entries of the index that are read in the time in which an object is.
+const ENTRIES_PER_OBJECT: u64 = if cfg!(test) { 16 } else { 256 };
 /// The maximum number of values that are not in the order of the index. All of them are visited.
 const MAX_UNORDERED_VALUES: u64 = if cfg!(test) { 10 } else { 1_000 };
 /// The maximum number of objects that are read in the order of their URIs to find those without a value.
 const MAX_READ_WITHOUT_VALUE: usize = if cfg!(test) { 4 } else { 1_000 };
 /// The maximum number of objects that are sorted rather than looked for in the order of the index.
 const MAX_SORTED_OBJECTS: usize = if cfg!(test) { 3 } else { 200 };
+
+/// The objects that have a value with a key, but not exactly this value.
+#[derive(Debug)]
+pub(super) struct RoundedObjects {
+    /// The property, and the key with its class.
+    place: (NamedNode, ValueClass, ValueKey),
+    /// If there are more than [`MAX_VISITED_OBJECTS`], only one more.
+    uris: Vec<NamedNode>,
+}
 
 impl<R: Read> PageSearch<'_, R> {
     /// Returns the first `limit` objects after a position that pass, in the order of a field. `None` if the index does not
@@ -49,6 +61,12 @@ impl<R: Read> PageSearch<'_, R> {
             return Ok(None);
         }
         field.needs = self.with_tested(&field.needs);
+        // To visit more objects than there are candidates takes longer than to sort these.
+        let candidates = self.source.estimate(self.read)?;
+        let max_visited = candidates.map_or(MAX_VISITED_OBJECTS, |count| {
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            count.clamp(MAX_SORTED_OBJECTS, MAX_VISITED_OBJECTS)
+        });
         let mut walk = ValueWalk {
             search: self,
             field,
@@ -58,6 +76,9 @@ impl<R: Read> PageSearch<'_, R> {
             first: FirstPositions::new(after, limit),
             seen: HashSet::new(),
             visited: 0,
+            max_visited,
+            max_entries: candidates
+                .map_or(u64::MAX, |count| count.saturating_mul(ENTRIES_PER_OBJECT)),
         };
         // Those without a value come last.
         let has_values = after.is_none_or(|after| after.value.is_some());
@@ -129,6 +150,9 @@ struct ValueWalk<'w, 'r, R> {
     /// The objects that were visited.
     seen: HashSet<NamedNode>,
     visited: usize,
+    max_visited: usize,
+    /// The maximum number of values with one key.
+    max_entries: u64,
 }
 
 impl<R: Read> ValueWalk<'_, '_, R> {
@@ -223,10 +247,15 @@ impl<R: Read> ValueWalk<'_, '_, R> {
     /// are too many.
     fn visit_key(&mut self, class: ValueClass, key: &ValueKey) -> Result<bool, GatewayError> {
         let range = ValueRange::of_key(class, key);
-        if class.has_rounded_values() && !self.visit_all(&range.clone().rounded_only())? {
+        let property = self.field.property;
+        let count = self.search.read.estimate_values(property.predicate.as_ref(), &range)?;
+        let count = count.unwrap_or(u64::MAX);
+        if count > self.max_entries
+            || class.has_rounded_values() && !self.visit_rounded(class, key)?
+        {
             return Ok(false);
         }
-        let members = self.search.members_with_value(self.field.property, range)?;
+        let members = self.search.members_with_value(property, range, count);
         let tied = self.after.filter(|after| has_value_of(after, class, key));
         let mut after = tied.map(|after| after.uri.clone());
         let mut limit = MIN_LISTED_OBJECTS;
@@ -249,13 +278,58 @@ impl<R: Read> ValueWalk<'_, '_, R> {
         }
     }
 
+    /// Visits the objects with a value that is not exactly its key. Returns false if there are too many.
+    fn visit_rounded(&mut self, class: ValueClass, key: &ValueKey) -> Result<bool, GatewayError> {
+        let place = (self.field.property.predicate.clone(), class, *key);
+        let known = self.search.rounded.borrow().clone();
+        let rounded = if let Some(known) = known.filter(|known| known.place == place) {
+            known
+        } else {
+            let uris = self.list_rounded(class, key)?;
+            let found = Rc::new(RoundedObjects { place, uris });
+            self.search.rounded.replace(Some(Rc::clone(&found)));
+            found
+        };
+        if rounded.uris.len() > MAX_VISITED_OBJECTS {
+            return Ok(false);
+        }
+        for uri in &rounded.uris {
+            if !self.visit_object(uri.clone())? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Lists the objects with a value that is not exactly its key. All values with the key are read.
+    fn list_rounded(
+        &self,
+        class: ValueClass,
+        key: &ValueKey,
+    ) -> Result<Vec<NamedNode>, GatewayError> {
+        let range = ValueRange::of_key(class, key).rounded_only();
+        let predicate = self.field.property.predicate.as_ref();
+        let mut uris = Vec::new();
+        self.search.read.visit_values(predicate, &range, false, &mut |_, subject| {
+            if let NamedOrBlankNode::NamedNode(uri) = subject {
+                uris.push(uri);
+            }
+            if uris.len() > MAX_VISITED_OBJECTS {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?;
+        Ok(uris)
+    }
+
     /// Adds the position of an object. Returns false if too many objects were visited.
     fn visit_object(&mut self, uri: NamedNode) -> Result<bool, GatewayError> {
         if self.seen.contains(&uri) {
             return Ok(true);
         }
         self.visited += 1;
-        if self.visited > MAX_VISITED_OBJECTS {
+        if self.visited > self.max_visited {
             return Ok(false);
         }
         self.search.budget.count_examined(1)?;
@@ -287,7 +361,7 @@ fn has_value_of(position: &ListPosition, class: ValueClass, key: &ValueKey) -> b
 /// Returns the literals of a class with the value of a position; none if the value is not in the order of the class.
 fn list_bounds(class: ValueClass, position: &ListPosition) -> Vec<Literal> {
     let Some((text, key)) = &position.value else { return Vec::new() };
-    let is_text = matches!(class, ValueClass::Text | ValueClass::Other);
+    let is_text = matches!(class, ValueClass::Text | ValueClass::LanguageText | ValueClass::Other);
     if is_text != matches!(key, SortKey::Text(_)) {
         return Vec::new();
     }

@@ -4,6 +4,7 @@ use super::filter::{Filter, find_property};
 use super::matching::{Matcher, RequiredQuads, TestedObject};
 use super::narrow::CandidateSource;
 use super::order::{ListPosition, Order};
+use super::ordered::RoundedObjects;
 use crate::list::is_list_node;
 use crate::mapping::{Property, Shape};
 use crate::members;
@@ -12,7 +13,9 @@ use crate::view::{FieldValues, NestingPath};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{ListedSubject, Read, SubjectFilter, ValueRange};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// The maximum number of candidates that are listed at a time.
 const MAX_LISTED_CANDIDATES: usize = 1_000;
@@ -144,6 +147,8 @@ pub(super) struct PageSearch<'r, R> {
     /// What all members satisfy.
     members: SubjectFilter,
     matcher: Option<(Matcher, RequiredQuads)>,
+    /// What a listing in the order of a field found last, for its next page.
+    pub(super) rounded: RefCell<Option<Rc<RoundedObjects>>>,
 }
 
 /// The field that a listing is ordered by.
@@ -200,7 +205,8 @@ impl<'r, R: Read> PageSearch<'r, R> {
         let members = members::build_member_filter(read, business_object)?;
         let mut source = CandidateSource::for_filter(read, shape, &members, filter, bounds)?;
         source.set_deadline(bounds.deadline());
-        Ok(Self { read, shape, source, budget: bounds, members, matcher })
+        let rounded = RefCell::default();
+        Ok(Self { read, shape, source, budget: bounds, members, matcher, rounded })
     }
 
     /// Continues with other limits.
@@ -286,18 +292,18 @@ impl<'r, R: Read> PageSearch<'r, R> {
         Ok(members::satisfies_filter(self.read, &self.members, uri)?)
     }
 
-    /// Returns the filter of the members that may have a value in a range. It lets all pass if many have.
+    /// Returns the filter of the members that may have one of this many values in a range. It lets all pass if they are many.
     pub(super) fn members_with_value(
         &self,
         Property { predicate, .. }: &Property,
         range: ValueRange,
-    ) -> Result<SubjectFilter, GatewayError> {
-        let count = self.read.estimate_values(predicate.as_ref(), &range)?;
-        let is_selective = count.is_some_and(|count| count <= MAX_SELECTED_VALUES);
+        count: u64,
+    ) -> SubjectFilter {
+        let is_selective = count <= MAX_SELECTED_VALUES;
         let having_values =
             if is_selective { vec![(predicate.clone(), range)] } else { Vec::new() };
         let deadline = Some(self.budget.deadline());
-        Ok(SubjectFilter { having_values, deadline, ..self.members.clone() })
+        SubjectFilter { having_values, deadline, ..self.members.clone() }
     }
 
     /// Returns whether a member passes the filter.

@@ -1,4 +1,5 @@
 //! Property tests: the search finds the same objects as a test of every object.
+mod ordered;
 mod values;
 
 use super::*;

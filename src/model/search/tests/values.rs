@@ -105,7 +105,7 @@ impl StoredValues {
 }
 
 /// Creates a fixture with this mapping and these quads.
-fn fixture_with_quads(config: &str, value_index: bool, quads: &[Quad]) -> Fixture {
+pub(super) fn fixture_with_quads(config: &str, value_index: bool, quads: &[Quad]) -> Fixture {
     let shape = mapping::compile(config).unwrap().root;
     let options = Options { value_index, ..Options::default() };
     let fixture = Fixture::with_options(shape, Generator::Uuid, options);
@@ -444,7 +444,7 @@ proptest! {
 }
 
 /// Creates a fixture with 300 objects of three values, each of which no other object has.
-fn fixture_with_unique_values(value_index: bool) -> Fixture {
+pub(super) fn fixture_with_unique_values(value_index: bool) -> Fixture {
     let shape = mapping::compile(CONFIG).unwrap().root;
     let options = Options { value_index, ..Options::default() };
     let fixture = Fixture::with_options(shape, Generator::Uuid, options);
@@ -503,12 +503,13 @@ fn of_objects_with_equal_values_few_are_read() {
     let uri = |number: usize| format!("urn:r:{number:03}");
     let objects = (0..300).map(|number| {
         let at = "2024-01-01T00:00:00.000001Z";
-        json!({"uri": uri(number), "n": 1.5, "s": "same", "at": at, "day": "2024-01-01"})
-            .to_string()
+        json!({"uri": uri(number), "n": 1.5, "s": "same", "at": at, "day": "2024-01-02",
+               "kind": "same", "title": "same"})
+        .to_string()
     });
     // The URIs are not in the order of the ids.
     fixture.send(Mode::Add, &objects.rev().collect::<Vec<_>>().join(",")).unwrap();
-    for (field, descending) in (0..4).flat_map(|field| [(field, false), (field, true)]) {
+    for (field, descending) in (0..6).flat_map(|field| [(field, false), (field, true)]) {
         let order = Order { field: Some(field), descending };
         let mut after = None;
         for begin in (0..300).step_by(5) {

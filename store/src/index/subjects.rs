@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// The maximum number of subjects that are collected and sorted for a page.
+/// The maximum number of entries whose subjects are collected for a page.
 const MAX_COLLECTED_SUBJECTS: usize = 10_000;
 /// The number of collected subjects up to which they are named at once.
 const FEW_SUBJECTS: usize = if cfg!(test) { 4 } else { 32 };
@@ -241,10 +241,10 @@ impl View<'_> {
     ) -> Result<Option<BTreeSet<u64>>, Error> {
         let mut narrowest = self.collect_valued(&wanted.values)?;
         for having in &wanted.having {
-            let most = narrowest.as_ref().map_or(MAX_COLLECTED_SUBJECTS, BTreeSet::len);
+            let mut most = narrowest.as_ref().map_or(MAX_COLLECTED_SUBJECTS, BTreeSet::len);
             if let Some(values) = self.scan_having(having)? {
                 let mut found = BTreeSet::new();
-                if collect_values(values, most, &mut found)? {
+                if collect_values(values, &mut most, &mut found)? {
                     narrowest = Some(found);
                 }
                 continue;
@@ -273,12 +273,12 @@ impl View<'_> {
         Ok(narrowest)
     }
 
-    /// Returns the ids of all subjects with a value in one of these ranges, if they are few and there is a range.
+    /// Returns the ids of all subjects with a value in one of these ranges, if there is a range and they have few values there.
     fn collect_valued(&self, values: &[(u64, ValueRange)]) -> Result<Option<BTreeSet<u64>>, Error> {
-        let mut found = BTreeSet::new();
+        let (mut found, mut left) = (BTreeSet::new(), MAX_COLLECTED_SUBJECTS);
         for (property, range) in values {
             let Some(scan) = self.scan_values(*property, range, false)? else { return Ok(None) };
-            if !collect_values(scan, MAX_COLLECTED_SUBJECTS, &mut found)? {
+            if !collect_values(scan, &mut left, &mut found)? {
                 return Ok(None);
             }
         }
@@ -344,16 +344,15 @@ impl View<'_> {
     }
 }
 
-/// Adds the ids of the subjects. Returns false if there are more than `most`.
+/// Adds the ids of the subjects. Returns false if there are more entries than are left. A subject may have many.
 fn collect_values(
     mut values: ValueScan<'_>,
-    most: usize,
+    left: &mut usize,
     found: &mut BTreeSet<u64>,
 ) -> Result<bool, Error> {
     while let Some((_, subject)) = values.next_entry()? {
-        if found.len() == most {
-            return Ok(false);
-        }
+        let Some(rest) = left.checked_sub(1) else { return Ok(false) };
+        *left = rest;
         found.insert(subject);
     }
     Ok(true)
@@ -450,6 +449,35 @@ mod tests {
                 assert_eq!(to_read.into_iter().map(|one| one.iri).collect::<Vec<_>>(), expected);
             }
         }
+    }
+
+    #[test]
+    fn a_listing_begins_without_reading_the_many_values_of_few_subjects() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let values = [("a", MAX_COLLECTED_SUBJECTS), ("b", 1)];
+        store
+            .transact::<_, Error>(|change| {
+                for (subject, count) in values {
+                    for value in 0..count {
+                        let value = Literal::from(value.to_string());
+                        let quad = Quad::new(iri(subject), iri("p"), value, iri("g"));
+                        change.insert(quad.as_ref())?;
+                    }
+                }
+                let other = Quad::new(iri("c"), iri("p"), iri("o"), iri("g"));
+                change.insert(other.as_ref())
+            })
+            .unwrap();
+        let listed = |class| {
+            let having_values = vec![(iri("p"), class)];
+            let filter = SubjectFilter { having_values, ..SubjectFilter::default() };
+            let index = store.inner().lock_index();
+            let wanted = index.view().compile_filter(&filter).unwrap().unwrap();
+            index.view().collect_rare(&wanted).unwrap().map(|ids| ids.len())
+        };
+        assert_eq!(listed(ValueRange::of_class(crate::ValueClass::Text)), None);
+        assert_eq!(listed(ValueRange::equal_to(Literal::from("0").as_ref())), Some(2));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) fn spool_full_reason(queue: &ExportQueue, limit: u64) -> Option<Strin
         parked => format!(" ({parked} of these exports are parked)"),
     };
     Some(format!(
-        "the spool is full: {} MiB of exports are undelivered{parked}, and service.export.spool is {} MiB; \
+        "the spool is full: undelivered exports take {} MiB of the disk{parked}, and service.export.spool is {} MiB; \
          space becomes free when targets take them",
         undelivered >> 20,
         limit >> 20

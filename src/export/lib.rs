@@ -127,8 +127,8 @@ pub struct ExportOptions {
     pub timings: DeliveryTimings,
     /// Receives an event for each change of an export or a target.
     pub events: EventBus,
-    /// `service.export.spool`: the maximum bytes of undelivered files. At this limit no further exports are
-    /// created.
+    /// `service.export.spool`: the maximum bytes that undelivered files take on the disk. At this limit no further exports
+    /// are created.
     pub spool: u64,
     /// The disk of the spool.
     pub disk: Disk,
@@ -203,16 +203,16 @@ impl From<PushResult> for Push {
     }
 }
 
-/// The usage of the spool in bytes. A file counts once for each target.
+/// The usage of the spool. A file counts once for each target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpoolUsage {
     /// The number of queued exports, each counted for each target.
     pub queued: u64,
-    /// Undelivered exports.
+    /// The bytes that undelivered exports take on the disk.
     pub waiting: u64,
     /// The maximum of `waiting` (`service.export.spool`). At this limit no further exports are created.
     pub limit: u64,
-    /// Delivered exports that are kept for reading and replay.
+    /// The bytes of delivered exports that are kept for reading and replay.
     pub delivered: u64,
     /// The number of parked exports.
     pub parked: u64,

@@ -6,6 +6,15 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// The bytes of a block of the disk. A file takes whole blocks.
+pub(super) const BLOCK_BYTES: u64 = 4_096;
+
+/// Returns the bytes that a file of this length takes on the disk, at least one block: an empty file has an inode and a
+/// record too.
+pub(super) fn disk_bytes(length: u64) -> u64 {
+    length.max(1).next_multiple_of(BLOCK_BYTES)
+}
+
 /// The spool folder.
 #[derive(Debug)]
 pub(super) struct Spool {
@@ -54,9 +63,9 @@ impl Spool {
         matches!(self.path(name).try_exists(), Ok(false))
     }
 
-    /// Returns the bytes that a file of an entry takes: `bytes`, or 0 if it is certainly gone.
-    pub(super) fn used_bytes(&self, name: &str, bytes: u64) -> u64 {
-        if self.is_missing(name) { 0 } else { bytes }
+    /// Returns the bytes that a file of this length takes on the disk: see [`disk_bytes`], or 0 if it is certainly gone.
+    pub(super) fn used_bytes(&self, name: &str, length: u64) -> u64 {
+        if self.is_missing(name) { 0 } else { disk_bytes(length) }
     }
 
     /// Removes a file that no entry needs. If that fails, the next start removes it.
@@ -103,4 +112,16 @@ pub(super) fn spool_error(action: &str, path: &Path, error: &io::Error) -> Gatew
         ErrorClass::Internal,
         format!("{action} the export's file failed; the gateway's log says why"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_takes_whole_blocks_of_the_disk() {
+        for (length, blocks) in [(0, 1), (1, 1), (BLOCK_BYTES, 1), (BLOCK_BYTES + 1, 2)] {
+            assert_eq!(disk_bytes(length), blocks * BLOCK_BYTES, "{length}");
+        }
+    }
 }

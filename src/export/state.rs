@@ -5,6 +5,7 @@
 use super::backoff::FailedAttempts;
 use super::cause::DeliveryOutcome;
 use super::record::Record;
+use super::spool;
 use penstock_resources::export::{Export, ExportKind, ExportStatus};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -20,13 +21,13 @@ pub(super) struct QueueState {
     pub(super) next_order: u64,
     /// Delivered entries by order: the size of the file in bytes, 0 if it is not kept.
     pub(super) delivered: BTreeMap<u64, u64>,
-    /// Parked entries by order: the size of the file in bytes, 0 if it is gone. Otherwise a spool could be full of lost files,
-    /// so that the full export which replaces them is never created.
+    /// Parked entries by order: the bytes that the file takes on the disk, 0 if it is gone. Otherwise a spool could be full
+    /// of lost files, so that the full export which replaces them is never created.
     pub(super) parked: BTreeMap<u64, u64>,
     /// Whether there are unreadable records, which none of the fields above contains.
     pub(super) has_unreadable: bool,
-    /// The ids of exports whose commit failed. Until the store is reopened it is unknown whether it exists, so their files
-    /// stay.
+    /// The ids of exports whose commit failed. Until the store is reopened it is unknown whether the commit exists, so
+    /// their files stay.
     pub(super) unconfirmed: Vec<String>,
 }
 
@@ -37,6 +38,8 @@ pub(super) struct TargetQueue {
     pub(super) waiting: BTreeMap<u64, (u64, u64)>,
     /// The total bytes of `waiting`.
     pub(super) bytes: u64,
+    /// The bytes that the files of `waiting` take on the disk.
+    disk_bytes: u64,
     /// The order of the entry that is being delivered.
     pub(super) delivering: Option<u64>,
     /// When the last attempt without a clear result ended, by order. The target may have stored these entries. After
@@ -79,7 +82,7 @@ impl QueueState {
                 self.delivered.insert(order, if record.kept { record.entry.bytes } else { 0 });
             }
             ExportStatus::Parked => {
-                self.parked.insert(order, record.entry.bytes);
+                self.parked.insert(order, spool::disk_bytes(record.entry.bytes));
             }
             ExportStatus::Queued
             | ExportStatus::Delivering
@@ -91,9 +94,9 @@ impl QueueState {
         }
     }
 
-    /// Returns the bytes of all undelivered files. A file counts once for each target.
+    /// Returns the bytes that all undelivered files take on the disk. A file counts once for each target.
     pub(super) fn undelivered_bytes(&self) -> u64 {
-        let waiting: u64 = self.queues.values().map(|target_queue| target_queue.bytes).sum();
+        let waiting: u64 = self.queues.values().map(|target_queue| target_queue.disk_bytes).sum();
         waiting + self.parked.values().sum::<u64>()
     }
 
@@ -130,6 +133,7 @@ impl TargetQueue {
     pub(super) fn add(&mut self, order: u64, record: &Record) {
         if self.waiting.insert(record.place, (order, record.entry.bytes)).is_none() {
             self.bytes += record.entry.bytes;
+            self.disk_bytes += spool::disk_bytes(record.entry.bytes);
         }
     }
 
@@ -160,6 +164,7 @@ impl TargetQueue {
     pub(super) fn remove(&mut self, order: u64, record: &Record) {
         if let Some((_, bytes)) = self.waiting.remove(&record.place) {
             self.bytes -= bytes;
+            self.disk_bytes -= spool::disk_bytes(bytes);
         }
         if self.delivering == Some(order) {
             self.delivering = None;

@@ -218,7 +218,7 @@ pub struct DiskStatus {
     pub journal_bytes: u64,
     /// Bytes of the quad index.
     pub index_bytes: u64,
-    /// Bytes of undelivered exports, counted once for each target.
+    /// Bytes that undelivered exports take on the disk, counted once for each target.
     pub spool_bytes: u64,
     /// `service.export.spool`
     pub spool_limit_bytes: u64,

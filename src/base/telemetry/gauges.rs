@@ -80,10 +80,14 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         "1 while the store refuses commits because a write to the disk failed",
         status.store.poisoned.is_some().into(),
     );
-    whole("spool_bytes", "Bytes of exports that are not delivered yet", status.disk.spool_bytes);
+    whole(
+        "spool_bytes",
+        "Bytes on the disk of exports that are not delivered yet",
+        status.disk.spool_bytes,
+    );
     whole(
         "spool_limit_bytes",
-        "Bytes of undelivered exports at which no more exports are created (service.export.spool)",
+        "The spool_bytes at which no more exports are created (service.export.spool)",
         status.disk.spool_limit_bytes,
     );
     whole("dead_letters", "Dead letters that wait for a retry", status.rejected.dead_letters);

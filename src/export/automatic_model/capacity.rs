@@ -1,6 +1,8 @@
-//! Tests a full disk with the model.
+//! Tests a full disk and a full spool with the model.
+use super::fixture::SPOOL;
 use super::*;
 use crate::automatic::run_due_exports;
+use crate::spool::BLOCK_BYTES;
 use oxrdf::{Literal, NamedNode, Quad};
 use penstock_base::disk::Disk;
 use penstock_base::error::{self, GatewayError};
@@ -97,6 +99,32 @@ fn a_later_failure_of_another_kind_gets_the_usual_backoff() {
     std::fs::create_dir(&spool).unwrap();
     fixture.settle_all();
     fixture.assert_consumers_match();
+}
+
+#[test]
+fn each_file_counts_with_the_blocks_that_it_takes_on_the_disk() {
+    let mut fixture = Fixture::new();
+    let pushed = TestDefinition { on_change: false, ..TestDefinition::exporting_to(&[0]) };
+    fixture.define_object(0, &pushed);
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+    let plant = fixture.catalogue.get(NAMES[0]).unwrap();
+    let push = |fixture: &Fixture| fixture.exporter.push(&plant, ExportRequester::gateway());
+    let used = |fixture: &Fixture| fixture.exporter.spool_usage().waiting;
+    for files in 0..SPOOL / BLOCK_BYTES {
+        assert_eq!(used(&fixture), files * BLOCK_BYTES);
+        push(&fixture).unwrap();
+    }
+    let refused = push(&fixture).unwrap_err();
+    assert_eq!(refused.class, error::ErrorClass::InsufficientStorage);
+    let newest = fixture.exporter.list(None, 1).unwrap().remove(0);
+    assert!(newest.bytes < BLOCK_BYTES);
+    fixture.exporter.park(&NoClient, &newest.id).unwrap();
+    assert_eq!(used(&fixture), SPOOL);
+    let mut fixture = fixture.restart();
+    assert_eq!(used(&fixture), SPOOL);
+    assert!(fixture.deliver_next(TARGETS[0]));
+    assert_eq!(used(&fixture), SPOOL - BLOCK_BYTES);
+    push(&fixture).unwrap();
 }
 
 #[test]

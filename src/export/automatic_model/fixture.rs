@@ -2,6 +2,7 @@
 use super::consumer::Consumer;
 use super::*;
 use crate::automatic::{ExportPlan, run_due_exports};
+use crate::spool::BLOCK_BYTES;
 use crate::{DeliveryTimings, ExportOptions, Exporter, ExporterParts};
 use chrono::{TimeDelta, Utc};
 use oxrdf::{Literal, NamedNode, NamedOrBlankNode, Quad, Term};
@@ -22,8 +23,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The size of a few files, so that exports sometimes wait for spool capacity.
-const SPOOL: u64 = 1500;
+/// What a few files take on the disk, so that exports sometimes wait for spool capacity.
+pub(super) const SPOOL: u64 = 5 * BLOCK_BYTES;
 
 /// Returns the URI of a plant, a part or a maker.
 pub(super) fn test_uri(number: usize) -> String {

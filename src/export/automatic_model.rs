@@ -11,6 +11,7 @@ mod lost;
 mod reopened;
 mod replaced;
 mod retention;
+mod successor;
 
 use crate::ExportRequester;
 use crate::cause::DeliveryOutcome;

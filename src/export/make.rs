@@ -14,7 +14,8 @@ use penstock_base::hex::encode_hex;
 use penstock_base::telemetry::metrics;
 use penstock_base::{run_in_background, time};
 use penstock_config::ExportFormat;
-use penstock_model::change_feed::{self, ExportCursor, KnownTarget, Watch};
+use penstock_model::catalogue::Catalogue;
+use penstock_model::change_feed::{self, ExportCursor, KnownTarget};
 use penstock_model::resource::{BusinessObject, Compiled};
 use penstock_resources::export::{Export, ExportKind};
 use penstock_store::{Error, Read, Transaction};
@@ -54,19 +55,21 @@ pub(super) fn check_exportable(
     Ok(())
 }
 
-/// The check of the commit that queues an export: the requester's own, and that the objects of the Business Object are
-/// not being deleted, because a file that is rendered meanwhile lacks some of them.
+/// The check of the commit that queues an export: the requester's own; that the objects of the Business Object are not
+/// being deleted, because a file that is rendered meanwhile lacks some of them; and that no other one has its name,
+/// because sequences belong to names, and a consumer would have the old content after the new one.
 #[derive(Debug)]
 struct QueueCheck<'a> {
     requester: &'a dyn CommitCheck,
     object: &'a BusinessObject,
-    watch: &'a Watch,
+    catalogue: &'a Catalogue,
 }
 
 impl CommitCheck for QueueCheck<'_> {
     fn check_commit(&self, transaction: &Transaction<'_>) -> Result<(), GatewayError> {
         self.requester.check_commit(transaction)?;
-        self.watch.check_not_closed(self.object)
+        self.catalogue.watch().check_not_closed(self.object)?;
+        self.catalogue.check_name_not_taken(self.object)
     }
 }
 
@@ -421,7 +424,7 @@ impl<'a> ExportBuilder<'a> {
         let check = QueueCheck {
             requester: self.by.check,
             object,
-            watch: self.inner.options.catalogue.watch(),
+            catalogue: &self.inner.options.catalogue,
         };
         let new = NewExports { by: ExportRequester { check: &check, ..self.by }, ..new };
         let added = queue.enqueue_files(&new, &mut |t, entries| {

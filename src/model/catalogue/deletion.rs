@@ -152,6 +152,26 @@ impl Catalogue {
         Ok(compiled)
     }
 
+    /// Checks that no other Business Object has the name of this one, which may have been deleted or renamed since it was
+    /// read. The caller is inside the transaction that queues an export of it. The other one is exported only after it is
+    /// visible here, so its exports come later in the sequence of the name.
+    ///
+    /// # Errors
+    /// `ErrorClass::Conflict`.
+    pub fn check_name_not_taken(&self, object: &BusinessObject) -> Result<(), GatewayError> {
+        let name = &object.definition.name;
+        match self.read_entries().find_by_name(name) {
+            Some(owner) if owner.id != object.id => Err(GatewayError::new(
+                ErrorClass::Conflict,
+                format!(
+                    "the Business Object {name:?} was deleted or renamed meanwhile, and another one has its name; export \
+                     that one"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Counts the members of a Business Object that is not being deleted yet.
     fn count_members(&self, business_object: &Compiled) -> Result<u64, GatewayError> {
         let mut members = 0;

@@ -176,8 +176,44 @@ pub(super) struct DeliveredState {
     /// The instance of the store's index that the state was read from.
     instance: u64,
     cursor: ExportCursor,
-    /// The generations that each undelivered export contains.
-    undelivered: Vec<(u64, u64)>,
+    undelivered: UndeliveredGenerations,
+}
+
+/// The generations of changes that undelivered exports contain, so that a lookup does not read every export.
+#[derive(Debug)]
+struct UndeliveredGenerations {
+    /// The lowest generation after which an export begins.
+    lowest_from: Option<u64>,
+    /// Ranges without overlaps, in order: after the first number, up to and including the second.
+    ranges: Vec<(u64, u64)>,
+}
+
+impl UndeliveredGenerations {
+    /// Merges what each export contains ([`super::record::Record::covers`]).
+    fn merge(mut covers: Vec<(u64, u64)>) -> Self {
+        let lowest_from = covers.iter().map(|(from, _)| *from).min();
+        covers.retain(|(from, to)| from < to);
+        covers.sort_unstable();
+        covers.dedup_by(|next, before| {
+            let continues = next.0 <= before.1;
+            if continues {
+                before.1 = before.1.max(next.1);
+            }
+            continues
+        });
+        Self { lowest_from, ranges: covers }
+    }
+
+    /// Returns whether an export may be the first one with a change in this generation, or with `or_before` in this or an
+    /// earlier one.
+    fn may_have_first(&self, generation: u64, or_before: bool) -> bool {
+        if or_before {
+            return self.lowest_from.is_some_and(|from| from < generation);
+        }
+        let begun = self.ranges.partition_point(|(from, _)| *from < generation);
+        let last = self.ranges.get(..begun).and_then(<[_]>::last);
+        last.is_some_and(|(_, to)| generation <= *to)
+    }
 }
 
 impl DeliveredState {
@@ -190,29 +226,58 @@ impl DeliveredState {
         instance: u64,
     ) -> Result<Option<Self>, GatewayError> {
         let Some(orders) = queue.lock_state().undelivered_orders() else { return Ok(None) };
-        let mut undelivered = Vec::new();
+        let mut covers = Vec::new();
         for orders in orders.chunks(URIS_PER_PAGE) {
             let read = queue.store.read();
             for order in orders {
                 match EXPORTS.get_or_log(&read, *order)? {
                     Some(record) if record.entry.business_object != id => {}
                     Some(record) if record.entry.status == ExportStatus::Delivered => {}
-                    Some(record) => undelivered.push(record.covers.unwrap_or((0, u64::MAX))),
+                    Some(record) => covers.push(record.covers.unwrap_or((0, u64::MAX))),
                     // The entry was delivered in the meantime and removed from the history.
                     None => {}
                 }
             }
         }
+        let undelivered = UndeliveredGenerations::merge(covers);
         Ok(Some(Self { instance, cursor, undelivered }))
     }
 
     /// Returns whether an object is old enough and every target has it.
     fn is_expired(&self, (at, flagged): (u64, u64), now: u64, retention: Duration) -> bool {
         let (generation, or_before) = (flagged & !OR_BEFORE_FLAG, flagged & OR_BEFORE_FLAG != 0);
-        let may_be_first =
-            |&(from, to): &(u64, u64)| from < generation && (or_before || generation <= to);
         Duration::from_millis(now.saturating_sub(at)) >= retention
             && generation <= self.cursor.done
-            && !self.undelivered.iter().any(may_be_first)
+            && !self.undelivered.may_have_first(generation, or_before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn merged_generations_answer_as_all_exports_do(
+            covers in prop::collection::vec((0..20_u64, 0..20_u64), 0..8),
+            is_unknown in any::<bool>(),
+        ) {
+            let unknown = is_unknown.then_some((7, u64::MAX));
+            let covers: Vec<(u64, u64)> = covers.into_iter().chain(unknown).collect();
+            let merged = UndeliveredGenerations::merge(covers.clone());
+            for generation in (0..25).chain([OR_BEFORE_FLAG - 1]) {
+                for or_before in [false, true] {
+                    let may_be_first = |&(from, to): &(u64, u64)| {
+                        from < generation && (or_before || generation <= to)
+                    };
+                    assert_eq!(
+                        merged.may_have_first(generation, or_before),
+                        covers.iter().any(may_be_first),
+                        "generation {generation} in {covers:?}"
+                    );
+                }
+            }
+        }
     }
 }

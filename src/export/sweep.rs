@@ -5,14 +5,19 @@ use super::ExporterParts;
 use super::blocking::run_blocking;
 use super::target::OpenTarget;
 use super::uploads::UploadRecord;
+use penstock_base::error::GatewayError;
 use penstock_base::shared::Shared;
 use penstock_resources::export::ExportStatus;
 
 /// Runs the cleanup periodically, until the task is aborted.
 pub(super) async fn run_cleanup(inner: Shared<ExporterParts>) {
     loop {
-        let abandoned = run_blocking(&inner, find_abandoned).await;
-        for AbandonedUpload { id, record: begun, delivered } in abandoned.unwrap_or_default() {
+        let ids = run_blocking(&inner, |inner| Ok(inner.uploads.list_export_ids())).await;
+        for id in ids.unwrap_or_default() {
+            // Not before its turn, because an operator may retry or replay it meanwhile.
+            let of = id.clone();
+            let found = run_blocking(&inner, move |inner| find_abandoned(inner, &of)).await;
+            let Ok(Some(AbandonedUpload { record: begun, delivered })) = found else { continue };
             let ended = match OpenTarget::open(&inner, &begun.target) {
                 Ok(OpenTarget::S3(bucket)) if delivered => {
                     bucket.clean_up_uploads(&id, &inner.uploads).await
@@ -36,7 +41,7 @@ pub(super) async fn run_cleanup(inner: Shared<ExporterParts>) {
                 _ => Ok(()),
             };
             match ended {
-                Ok(()) => inner.uploads.remove_record(&id),
+                Ok(()) => inner.uploads.remove_if_current(&id, &begun),
                 Err(failure) => {
                     let cause = failure.cause;
                     tracing::debug!(
@@ -53,38 +58,30 @@ pub(super) async fn run_cleanup(inner: Shared<ExporterParts>) {
 
 /// An upload whose export is not in the queue.
 pub(super) struct AbandonedUpload {
-    id: String,
     record: UploadRecord,
     pub(super) delivered: bool,
 }
 
-/// Returns the uploads to clean up: none while exports are held, because the bucket may be that of another machine.
+/// Returns the upload of this export if it is to be cleaned up. It is not while exports are held, because the bucket may
+/// be that of another machine.
 pub(super) fn find_abandoned(
     inner: &ExporterParts,
-) -> Result<Vec<AbandonedUpload>, penstock_base::error::GatewayError> {
-    let mut abandoned = Vec::new();
+    id: &str,
+) -> Result<Option<AbandonedUpload>, GatewayError> {
     if inner.uplink.hold_reason().is_some() {
-        return Ok(abandoned);
+        return Ok(None);
     }
-    for id in inner.uploads.list_export_ids() {
-        let entry =
-            inner.queue.find_entry(&inner.queue.lock_state(), &id)?.map(|(_, _, entry)| entry);
-        let status = entry.map(|entry| entry.status);
-        if matches!(
-            status,
-            Some(ExportStatus::Queued | ExportStatus::Delivering | ExportStatus::Blocked)
-        ) {
-            continue;
-        }
-        inner.uploads.remove_compressed_file(&id);
-        if let Some((begun, _)) = inner.uploads.read_upload(&id) {
-            // An export without an entry was delivered: a parked one keeps its entry until its upload is cleaned up.
-            abandoned.push(AbandonedUpload {
-                id,
-                record: begun,
-                delivered: status != Some(ExportStatus::Parked),
-            });
-        }
+    let entry = inner.queue.find_entry(&inner.queue.lock_state(), id)?.map(|(_, _, entry)| entry);
+    let status = entry.map(|entry| entry.status);
+    if matches!(
+        status,
+        Some(ExportStatus::Queued | ExportStatus::Delivering | ExportStatus::Blocked)
+    ) {
+        return Ok(None);
     }
-    Ok(abandoned)
+    inner.uploads.remove_compressed_file(id);
+    let Some((record, _)) = inner.uploads.read_upload(id) else { return Ok(None) };
+    // An export without an entry was delivered: a parked one keeps its entry until its upload is cleaned up.
+    let delivered = status != Some(ExportStatus::Parked);
+    Ok(Some(AbandonedUpload { record, delivered }))
 }

@@ -3,11 +3,13 @@
 //!
 //! Each upload has one file, `<export id>.upload` in `<data-dir>/uploads`. The first line is the upload as
 //! JSON, each further line a part. A line that a crash cut off is ignored, and the part is sent again.
+use parking_lot::Mutex;
 use penstock_base::files;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 const RECORD_EXTENSION: &str = ".upload";
@@ -18,6 +20,9 @@ pub(super) const DROPPED: &str = "dropped";
 #[derive(Debug, Clone)]
 pub(super) struct UploadFolder {
     folder: PathBuf,
+    /// Locked while a record is compared and replaced or removed, and while one is written: the cleanup of an export may
+    /// run while a retry begins another upload.
+    record_lock: Arc<Mutex<()>>,
 }
 
 /// An upload that was created at the server.
@@ -55,7 +60,7 @@ impl UploadRecord {
 
 impl UploadFolder {
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder }
+        Self { folder, record_lock: Arc::default() }
     }
 
     /// Returns the path of a file that belongs to the upload of this export.
@@ -87,6 +92,30 @@ impl UploadFolder {
 
     /// Records an upload. Once this returns, a crash does not lose the id of the upload.
     pub(super) fn record_upload(&self, id: &str, record: &UploadRecord) -> io::Result<()> {
+        let _one_at_a_time = self.record_lock.lock();
+        self.write_record(id, record)
+    }
+
+    /// Replaces the record `from` by `to`, unless a new attempt has replaced it already. Returns whether it did so.
+    pub(super) fn replace_record(
+        &self,
+        id: &str,
+        from: &UploadRecord,
+        to: &UploadRecord,
+    ) -> io::Result<bool> {
+        let _one_at_a_time = self.record_lock.lock();
+        let is_current = self.has_record(id, from);
+        if is_current {
+            self.write_record(id, to)?;
+        }
+        Ok(is_current)
+    }
+
+    fn has_record(&self, id: &str, record: &UploadRecord) -> bool {
+        self.read_upload(id).is_some_and(|(current, _)| current == *record)
+    }
+
+    fn write_record(&self, id: &str, record: &UploadRecord) -> io::Result<()> {
         self.create_folder()?;
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
@@ -116,6 +145,14 @@ impl UploadFolder {
     /// Removes only the record of the upload.
     pub(super) fn remove_record(&self, id: &str) {
         remove_file(&self.file_path(id, RECORD_EXTENSION));
+    }
+
+    /// Removes this record, whose upload is cleaned up, unless a new attempt has replaced it.
+    pub(super) fn remove_if_current(&self, id: &str, record: &UploadRecord) {
+        let _one_at_a_time = self.record_lock.lock();
+        if self.has_record(id, record) {
+            self.remove_record(id);
+        }
     }
 
     /// Removes the compressed form of the export's file, which a crash or an earlier version left. The record of the
@@ -173,20 +210,41 @@ fn remove_file(path: &Path) {
 mod tests {
     use super::*;
 
+    fn upload_record(upload: &str) -> UploadRecord {
+        UploadRecord {
+            target: "plant".to_owned(),
+            place: "https://s3.example/plant".to_owned(),
+            key: "Pump/1.json".to_owned(),
+            upload: upload.to_owned(),
+            part_size: 5 << 20,
+            length: 12 << 20,
+            sha256: "00".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_record_of_a_new_attempt_is_neither_removed_nor_replaced_by_a_cleanup() {
+        let dir = tempfile::tempdir().unwrap();
+        let uploads = UploadFolder::new(dir.path().join("uploads"));
+        let (earlier, later) = (upload_record("2~abc"), upload_record("2~def"));
+        uploads.record_upload("a", &earlier).unwrap();
+        uploads.record_upload("a", &later).unwrap();
+        uploads.remove_if_current("a", &earlier);
+        assert!(!uploads.replace_record("a", &earlier, &upload_record(DROPPED)).unwrap());
+        assert_eq!(uploads.read_upload("a"), Some((later.clone(), Vec::new())));
+
+        let dropped = upload_record(DROPPED);
+        assert!(uploads.replace_record("a", &later, &dropped).unwrap());
+        uploads.remove_if_current("a", &dropped);
+        assert_eq!(uploads.read_upload("a"), None);
+    }
+
     #[test]
     fn recorded_parts_are_found_and_a_torn_record_is_skipped() {
         let dir = tempfile::tempdir().unwrap();
         let uploads = UploadFolder::new(dir.path().join("uploads"));
         assert!(uploads.read_upload("a").is_none() && uploads.list_export_ids().is_empty());
-        let record = UploadRecord {
-            target: "plant".to_owned(),
-            place: "https://s3.example/plant".to_owned(),
-            key: "Pump/1.json".to_owned(),
-            upload: "2~abc".to_owned(),
-            part_size: 5 << 20,
-            length: 12 << 20,
-            sha256: "00".to_owned(),
-        };
+        let record = upload_record("2~abc");
         uploads.record_upload("a", &record).unwrap();
         let part = |number, etag: &str| UploadedPart { number, etag: etag.to_owned() };
         uploads.record_part("a", &part(1, "\"x\"")).unwrap();

@@ -236,7 +236,7 @@ impl Bucket {
                 }
             }
         }
-        uploads.remove_record(id);
+        uploads.remove_if_current(id, &record);
         Ok(())
     }
 

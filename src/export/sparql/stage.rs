@@ -77,19 +77,23 @@ impl StoreTarget {
             DROPPING => record.part_size.saturating_sub(1),
             _ => record.part_size,
         };
-        let store_record = |upload: &str| {
-            let next = UploadRecord {
-                upload: upload.to_owned(),
-                part_size: attempt + 1,
-                ..record.clone()
-            };
-            uploads.record_upload(export_id, &next).map_err(|error| {
+        let next = |upload: &str| UploadRecord {
+            upload: upload.to_owned(),
+            part_size: attempt + 1,
+            ..record.clone()
+        };
+        let replace = |from: &UploadRecord, to: &UploadRecord| {
+            uploads.replace_record(export_id, from, to).map_err(|error| {
                 DeliveryFailure::of_gateway(format!("recording the cleanup failed: {error}"))
             })
         };
-        store_record(DROPPING)?;
-        self.drop_graphs(export_id, attempt, record).await?;
-        store_record(DROPPED)
+        let (dropping, dropped) = (next(DROPPING), next(DROPPED));
+        // A retry that has begun meanwhile has a record of its own.
+        if replace(record, &dropping)? {
+            self.drop_graphs(export_id, attempt, record).await?;
+            replace(&dropping, &dropped)?;
+        }
+        Ok(())
     }
 
     /// Drops the staging graphs of an export that was delivered.

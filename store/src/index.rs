@@ -251,6 +251,7 @@ impl Index {
 
     fn apply_change(&mut self, change: &Change<'_>, steps: &WriterSteps) -> Result<(), Error> {
         files::inject_apply_failure(&self.dir)?;
+        let next_long = self.note.next_long;
         let mut codes = Vec::with_capacity(change.terms.len() + 1);
         codes.push(Code::from_id(DEFAULT_GRAPH));
         let mut datatypes = DatatypeCodes::default();
@@ -262,6 +263,14 @@ impl Index {
         // addition of a quad with it.
         for (quads, added) in [(&change.added, true), (&change.removed, false)] {
             self.change_quads(&change.terms, &codes, quads, added, steps)?;
+        }
+        if self.note.next_long > next_long {
+            // A base that was read while commits continued may lack the quads that a replayed frame removes.
+            for [_, _, object, _] in &change.removed {
+                if let Some(code) = codes.get(*object as usize) {
+                    self.remove_unused_long(&code.0)?;
+                }
+            }
         }
         if let Some(values) = &mut self.values {
             values.end_frame();

@@ -226,8 +226,21 @@ impl Index {
             self.blocks.insert(&key, &value)?;
             return Ok(());
         }
-        self.blocks.remove(&key)?;
-        let id = long_id(code).ok_or_else(|| damaged_entry("a long literal", &key))?;
+        self.remove_long(&key)
+    }
+
+    /// Deletes the long literal with this code if no quad has it.
+    pub(super) fn remove_unused_long(&mut self, code: &[u8]) -> Result<(), Error> {
+        let Some(rest) = code.strip_prefix(&[object::LONG]) else { return Ok(()) };
+        let key = build_key(tree::LONG, &[rest]);
+        let count = self.blocks.get(&key, |value| Input::new(value).read_number())?.flatten();
+        if count == Some(0) { self.remove_long(&key) } else { Ok(()) }
+    }
+
+    /// Deletes the long literal with this key in [`tree::LONG`].
+    fn remove_long(&mut self, key: &[u8]) -> Result<(), Error> {
+        self.blocks.remove(key)?;
+        let id = long_id(key).ok_or_else(|| damaged_entry("a long literal", key))?;
         let mut parts = Vec::new();
         self.blocks.scan_prefix(&build_numbered_key(tree::LONG_PART, &[id]), &mut |key, _| {
             parts.push(key.to_vec());
@@ -312,8 +325,11 @@ pub(super) fn long_id(code: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Change;
+    use crate::index::open_index;
+    use crate::steps::WriterSteps;
     use crate::{Options, Store};
-    use oxrdf::{GraphName, Literal, NamedNode, Quad};
+    use oxrdf::{GraphName, Literal, NamedNode, NamedNodeRef, Quad};
 
     /// Returns texts with the same length and CRC32C. A CRC is linear, so there are sets of characters whose changes
     /// cancel each other out.
@@ -381,5 +397,35 @@ mod tests {
             let code = view.find_long(&literal).unwrap().unwrap();
             assert_eq!(view.decode_term(&code.0).unwrap(), quad(text).object);
         }
+    }
+
+    #[test]
+    fn a_frame_that_removes_a_quad_which_the_base_lacks_leaves_no_long_literal() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut index = open_index(dir.path(), [1; 16], false).unwrap();
+        let text = "x".repeat(2 * VALUE_PART_BYTES);
+        let name = NamedNodeRef::new_unchecked("https://example.org/name");
+        let change = |removed, added| {
+            let terms = vec![name.into(), LiteralRef::new_simple_literal(&text).into()];
+            Change { terms, removed, added, ..Change::default() }
+        };
+        let (quad, missing) = ([1, 1, 2, 0], [1, 1, 2, 1]);
+        let mut apply = |sequence, removed, added| {
+            let change = change(removed, added);
+            index.apply_frame(sequence, &change, &WriterSteps::default()).unwrap();
+            let mut entries = 0;
+            for tree in [tree::LONG, tree::LONG_PART] {
+                let visit = &mut |_: &[u8], _: &[u8]| {
+                    entries += 1;
+                    Ok(ControlFlow::Continue(()))
+                };
+                index.view().blocks.scan_prefix(&[tree], visit).unwrap();
+            }
+            entries
+        };
+        assert_eq!(apply(1, vec![missing], vec![]), 0);
+        assert!(apply(2, vec![missing], vec![quad]) > 1, "a quad has the literal");
+        assert!(apply(3, vec![missing], vec![]) > 1);
+        assert_eq!(apply(4, vec![quad], vec![]), 0);
     }
 }

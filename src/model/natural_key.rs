@@ -189,48 +189,34 @@ impl NaturalKey {
         (uri, texts): (&NamedNode, &[String]),
         key_uri: &NamedNode,
     ) -> Result<bool, Error> {
-        let Some(KeyParent { links, has_lists, .. }) = &self.parent else {
-            return Ok(self.build_uri(None, texts) == *key_uri);
-        };
-        let Some(parent) = self.find_parent(key_uri) else { return Ok(false) };
-        if self.build_uri(Some(parent.as_ref()), texts) != *key_uri {
-            return Ok(false);
-        }
+        let parent = self.find_parent(key_uri);
+        Ok(parent.is_some() == self.parent.is_some()
+            && self.build_uri(parent.as_ref().map(NamedNode::as_ref), texts) == *key_uri
+            && self.is_linked(read, uri, parent.as_ref())?)
+    }
+
+    /// Returns whether this parent links to an object, or any parent without one. An object whose key counts in the whole
+    /// namespace needs none.
+    fn is_linked(
+        &self,
+        read: &impl Read,
+        uri: &NamedNode,
+        parent: Option<&NamedNode>,
+    ) -> Result<bool, Error> {
+        let Some(KeyParent { links, has_lists, .. }) = &self.parent else { return Ok(true) };
+        let object = Term::from(uri.clone());
         for link in links {
             let pattern = Pattern {
-                subject: Some(parent.clone().into()),
+                subject: parent.map(|parent| parent.clone().into()),
                 predicate: Some(link.clone()),
-                object: Some(uri.clone().into()),
+                object: Some(object.clone()),
                 graph: None,
             };
             let mut is_linked = read.any(&pattern)?;
             if *has_lists && !is_linked {
-                find_element_owners(read, link, &uri.clone().into(), &mut |owner| {
-                    is_linked = owner.as_ref() == Some(&parent);
-                    if is_linked { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-                })?;
-            }
-            if is_linked {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Returns whether the key counts in the whole namespace, or a parent links to this object.
-    fn has_parent(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
-        let Some(KeyParent { links, has_lists, .. }) = &self.parent else { return Ok(true) };
-        for link in links {
-            let object = Term::from(uri.clone());
-            let pattern = Pattern {
-                predicate: Some(link.clone()),
-                object: Some(object.clone()),
-                ..Pattern::default()
-            };
-            let mut is_linked = read.any(&pattern)?;
-            if *has_lists && !is_linked {
                 find_element_owners(read, link, &object, &mut |owner| {
-                    is_linked = owner.is_some();
+                    is_linked =
+                        owner.is_some_and(|owner| parent.is_none_or(|parent| *parent == owner));
                     if is_linked { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 })?;
             }

@@ -68,7 +68,7 @@ impl NaturalKey {
             self.find_indexed(read, key_uri, &mut found)?;
         }
         Ok(match found.len() {
-            0 if texts.is_some() && self.has_parent(read, key_uri)? => KeyMatch::UriTaken,
+            0 if texts.is_some() && self.is_linked(read, key_uri, None)? => KeyMatch::UriTaken,
             0 => KeyMatch::None,
             1 => KeyMatch::One(found.swap_remove(0)),
             _ => KeyMatch::Several(found),

@@ -30,6 +30,8 @@ pub(super) struct RemovedOrphans {
 pub(super) struct Orphans<'m> {
     /// Each with the shapes under which it lost a link.
     suspects: FastMap<NamedNode, Vec<&'m Shape>>,
+    /// The suspects that [`Self::remove_given`] has removed since the savepoint; `None` without one.
+    removed_given: Option<Vec<(NamedNode, Vec<&'m Shape>)>>,
     named: FastSet<NamedNode>,
     /// The filters of the objects that stay even if nothing refers to them.
     kept: &'m [SubjectFilter],
@@ -47,6 +49,15 @@ impl<'m> Orphans<'m> {
         if !shapes.iter().any(|known| std::ptr::eq(*known, shape)) {
             shapes.push(shape);
         }
+    }
+
+    pub(super) fn set_savepoint(&mut self) {
+        self.removed_given.get_or_insert_default().clear();
+    }
+
+    /// Suspects again what is stored again, because the object of the request that gave it is rejected.
+    pub(super) fn roll_back_to_savepoint(&mut self) {
+        self.suspects.extend(self.removed_given.take().into_iter().flatten().rev());
     }
 
     /// Removes what is stored about an object that the request gives, if it lost a link before and is an orphan now. So
@@ -74,10 +85,13 @@ impl<'m> Orphans<'m> {
         }
         let mut quads = transaction.quads_about(&uri.clone().into())?;
         quads.retain(|quad| scope.contains(quad));
-        for shape in shapes {
+        for shape in shapes.iter().copied() {
             self.suspect_all(&*transaction, shape, &quads)?;
         }
         remove_quads(transaction, &quads)?;
+        if let Some(removed) = &mut self.removed_given {
+            removed.push((uri.clone(), shapes));
+        }
         Ok(true)
     }
 

@@ -133,6 +133,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         self.repeats.set_savepoint();
         self.minted.set_savepoint();
         self.named_by_key.set_savepoint();
+        self.orphans.set_savepoint();
         self.identifiers.set_savepoint();
     }
 
@@ -141,6 +142,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         self.repeats.roll_back_to_savepoint();
         self.minted.roll_back_to_savepoint();
         self.named_by_key.roll_back_to_savepoint();
+        self.orphans.roll_back_to_savepoint();
         self.transaction.roll_back_to_savepoint()?;
         let Self { identifiers, transaction, claimed, .. } = self;
         identifiers.roll_back_to_savepoint(&**transaction, |uri| claimed.contains(uri))

@@ -455,3 +455,30 @@ fields:
     let (few, many) = (count_steps(50), count_steps(400));
     assert!(many < 20 * few, "{few}, {many}");
 }
+
+#[test]
+fn a_rejected_object_leaves_a_removed_member_to_those_that_follow() {
+    let config = "
+type: object
+path: Pump:.
+fields:
+  sensors:
+    type: map
+    path: <urn:sensor>/Sensor:.
+    key: {path: <urn:code>}
+    elements:
+      type: object
+      fields:
+        value: {type: number, path: <urn:value>}
+        unit: {type: string, path: <urn:unit>, required: true}
+";
+    let fixture = Fixture::new(compile(config).unwrap().root);
+    send(&fixture, Mode::Add, r#""sensors":{"A":{"value":1,"unit":"K"}}"#).unwrap();
+    let removal = format!(r#"{{"uri":"{PUMP}","sensors":{{"A":null}}}}"#);
+    let valid = r#"{"uri":"urn:other","sensors":{"B":{"unit":"K"}}}"#;
+    // The member is new in each of these, so its unit is missing. There are more of them than runs of the request.
+    let wrong = vec![format!(r#"{{"uri":"{PUMP}","sensors":{{"A":{{"value":2}}}}}}"#); 4].join(",");
+    let answer = fixture.skip(Mode::Merge, &format!("{removal},{wrong},{valid}")).unwrap();
+    assert_eq!((answer.updated, answer.created, answer.deleted), (1, 1, 1));
+    assert_eq!(answer.rejected.len(), 4);
+}

@@ -271,6 +271,7 @@ fn a_request_reads_a_long_map_again_only_some_times() {
     };
     let error = merge(100).unwrap_err();
     assert_eq!(error.class, ErrorClass::TooLarge, "{error}");
+    assert!(error.detail.contains("such as urn:p: "), "{error}");
     assert!(error.detail.contains("give each object once"), "{error}");
     assert!(view(&fixture).contains(r#""en-x-7":"a""#));
     assert_eq!(merge(50).unwrap().updated, 1);

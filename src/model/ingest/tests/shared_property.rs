@@ -75,3 +75,28 @@ fn an_object_outside_the_namespaces_of_the_fields_is_refused() {
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("<urn:other> is in no namespace of the fields"), "{warnings:?}");
 }
+
+#[test]
+fn looking_for_a_required_value_among_those_of_another_field_is_limited() {
+    let config = "
+type: object
+path: Thing:.
+fields:
+  name: {type: string, path: <urn:name>}
+  count: {type: integer, path: <urn:value>, required: true}
+  texts: {type: array, path: <urn:value>}
+";
+    let fixture = Fixture::new(compile(config).unwrap().root);
+    let texts: Vec<String> = (0..300).map(|text| format!("\"{text}\"")).collect();
+    let texts = texts.join(",");
+    fixture.add(&format!(r#"{{"uri":"urn:t","count":1,"texts":[{texts}]}}"#));
+    let integer = oxrdf::Literal::from(1);
+    let node = NamedNode::new_unchecked;
+    let quad = Quad::new(node("urn:t"), node("urn:value"), integer, node("http://x/Thing/"));
+    let removed = fixture.store.transact(|transaction| transaction.remove(quad.as_ref()));
+    assert!(removed.unwrap().0);
+    let objects = |count: usize| vec![r#"{"uri":"urn:t","name":"a"}"#; count].join(",");
+    assert_eq!(fixture.skip(Mode::Add, &objects(50)).unwrap().rejected.len(), 50);
+    let error = fixture.skip(Mode::Add, &objects(100)).unwrap_err();
+    assert_eq!(error.class, ErrorClass::TooLarge, "{error}");
+}

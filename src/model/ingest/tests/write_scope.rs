@@ -352,30 +352,55 @@ fn no_answer_tells_whether_an_object_of_others_exists() {
     }
 }
 
+/// Stores this many tags of an object in a graph of no namespace.
+fn store_foreign_tags(fixture: &Fixture, uri: &str, count: usize) {
+    let store = |transaction: &mut Transaction<'_>| {
+        for tag in 0..count {
+            let node = NamedNode::new_unchecked;
+            let tag = Literal::from(tag.to_string());
+            let (tags, graph) = (node("http://p/tags"), node("http://x/Elsewhere/"));
+            transaction.insert(Quad::new(node(uri), tags, tag, graph).as_ref())?;
+        }
+        Ok::<_, Error>(())
+    };
+    fixture.store.transact(store).unwrap();
+}
+
+/// Sends data with a key for the Business Object, which leaves out objects with errors.
+fn skip(fixture: &Fixture, mode: Mode, data: &str) -> Answer {
+    let body = format!("{{\"data\": [{data}]}}");
+    let own = [&fixture.business_object];
+    let request = fixture.request(mode, Body::Json(body.as_bytes()));
+    let (api_key, write_scope) = (Some("key"), Some(&own[..]));
+    let request = Request { api_key, write_scope, on_error: OnError::Skip, ..request };
+    fixture.run(&request).unwrap()
+}
+
 #[test]
 fn a_large_object_of_others_is_read_once() {
     let count_steps = |count: usize| {
         let fixture = Fixture::new(machine());
-        let store = |transaction: &mut Transaction<'_>| {
-            for tag in 0..count {
-                let node = NamedNode::new_unchecked;
-                let tag = Literal::from(tag.to_string());
-                let (tags, graph) = (node("http://p/tags"), node("http://x/Boiler/"));
-                transaction.insert(Quad::new(node("urn:boiler"), tags, tag, graph).as_ref())?;
-            }
-            Ok::<_, Error>(())
-        };
-        fixture.store.transact(store).unwrap();
+        store_foreign_tags(&fixture, "urn:boiler", count);
         let before = fixture.store.step_count();
         let data = vec![r#"{"uri": "urn:boiler", "name": "x"}"#; count].join(",");
-        let body = format!("{{\"data\": [{data}]}}");
-        let own = [&fixture.business_object];
-        let request = fixture.request(Mode::Add, Body::Json(body.as_bytes()));
-        let (api_key, write_scope) = (Some("key"), Some(&own[..]));
-        let request = Request { api_key, write_scope, on_error: OnError::Skip, ..request };
-        assert_eq!(fixture.run(&request).unwrap().rejected.len(), count);
+        assert_eq!(skip(&fixture, Mode::Add, &data).rejected.len(), count);
         fixture.store.step_count() - before
     };
     let (few, many) = (count_steps(200), count_steps(1_600));
     assert!(many < 20 * few, "{few}, {many}");
+}
+
+#[test]
+fn what_a_rejected_object_removes_does_not_refuse_the_objects_after_it() {
+    let fixture = Fixture::new(machine());
+    store_foreign_tags(&fixture, "urn:o", 200);
+    fixture.insert("urn:o", "http://p/name", Literal::from("o"), "http://x/Motor/");
+    // It removes the only value of the key, so it may not change the object again.
+    let wrong = r#"{"uri": "urn:p", "motor": {"uri": "urn:o", "name": null}, "parts": [{"uri": "urn:o", "name": "x"}]}"#;
+    let valid = r#"{"uri": "urn:q", "motor": {"uri": "urn:o", "name": "y"}}"#;
+    let answer = skip(&fixture, Mode::Merge, &format!("{wrong}, {valid}"));
+    let rejected: Vec<usize> = answer.rejected.iter().map(|rejected| rejected.index).collect();
+    assert_eq!(rejected, [0]);
+    assert!(answer.rejected[0].errors[0].message.contains("urn:o has data outside"));
+    assert_eq!(answer.created, 1);
 }

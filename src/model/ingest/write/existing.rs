@@ -11,7 +11,7 @@ use crate::mapping::Property;
 use crate::view::find_owning_field;
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{Error, Pattern, Read as _};
+use penstock_store::{Pattern, Read as _};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -49,19 +49,19 @@ impl RequestWriter<'_, '_, '_> {
         if name.minted {
             return Ok(Ok(Existing { quads: Vec::new(), is_empty: true }));
         }
-        if let Some(why) = self.refused_objects.get(&name.uri) {
-            return Ok(Err(why.clone()));
-        }
         let subject = NamedOrBlankNode::from(name.uri.clone());
         // The request may change it, and adds no quad that makes it foreign. But it may have removed what made it its own.
         if self.read_objects.contains(&name.uri)
             && self.scope.has_part_of(self.transaction, &name.uri)?
         {
             let quads = self.read_needed(node, name, &subject)?;
-            self.count_read_again(quads.len())?;
             let about = Pattern { subject: Some(subject), ..Pattern::default() };
             let is_empty = quads.is_empty() && !self.transaction.any(&about)?;
             return Ok(Ok(Existing { quads, is_empty }));
+        }
+        // What was removed may be back, if the object that removed it is rejected.
+        if let Some(why) = self.refused_objects.get(&name.uri) {
+            return Ok(Err(why.clone()));
         }
         let quads = self.transaction.quads_about(&subject)?;
         if let Some(why) = self.scope.refusal_reason(self.transaction, &name.uri, &quads)? {
@@ -76,40 +76,48 @@ impl RequestWriter<'_, '_, '_> {
         Ok(Ok(Existing { is_empty: quads.is_empty(), quads }))
     }
 
-    /// Counts quads that are read again.
+    /// Counts quads about an object that are read again.
     ///
     /// # Errors
     /// `ErrorClass::TooLarge` if they are too many. So a source sends fewer messages at once: what becomes of one must not
     /// depend on the others.
-    fn count_read_again(&mut self, quads: usize) -> Result<(), GatewayError> {
+    fn count_read_again(&mut self, uri: &NamedNode, quads: usize) -> Result<(), GatewayError> {
         self.read_again = self.read_again.saturating_add(quads);
         if self.read_again <= MAX_ALL_READ_AGAIN {
             return Ok(());
         }
         let message = format!(
-            "the request gives objects that have many values again and again: it would have to read more than \
-             {MAX_ALL_READ_AGAIN} stored values another time; give each object once, or send less at once"
+            "the request gives objects that have many values again and again, such as {}: it would have to read more \
+             than {MAX_ALL_READ_AGAIN} stored values another time; give each object once, or send less at once",
+            uri.as_str()
         );
         Err(GatewayError::new(ErrorClass::TooLarge, message))
     }
 
     /// Reads the quads that writing the given fields of an object needs.
+    ///
+    /// # Errors
+    /// Those of [`Self::count_read_again`].
     fn read_needed(
-        &self,
+        &mut self,
         node: &GivenObject<'_>,
         name: &ObjectName,
         subject: &NamedOrBlankNode,
-    ) -> Result<Vec<Quad>, Error> {
+    ) -> Result<Vec<Quad>, GatewayError> {
         let mut predicates: BTreeSet<&NamedNode> = BTreeSet::new();
         let mut with_one = Vec::new();
         for (place, _, property) in node.shape.iter_properties() {
             let given = node.given.iter().find(|given| given.field_index == place);
             let is_key = node.shape.key_fields().is_some_and(|key| key.indexes.contains(&place));
-            let is_needed_key = is_key && given.is_some();
-            match self.find_needed(name, property, given) {
-                Needed::Nothing if !is_needed_key => {}
-                Needed::One if !is_needed_key => with_one.push((place, &property.predicate)),
-                _ => {
+            let needed = if is_key && given.is_some() {
+                Needed::All
+            } else {
+                self.find_needed(name, property, given)
+            };
+            match needed {
+                Needed::Nothing => {}
+                Needed::One => with_one.push((place, &property.predicate)),
+                Needed::All => {
                     predicates.insert(&property.predicate);
                 }
             }
@@ -123,9 +131,12 @@ impl RequestWriter<'_, '_, '_> {
         for predicate in &predicates {
             quads.extend(self.transaction.matching_quads(&pattern_of(predicate))?);
         }
+        let mut count = quads.len();
         with_one.retain(|(_, predicate)| !predicates.contains(predicate));
         for (place, predicate) in with_one {
             self.transaction.for_each(&pattern_of(predicate), &mut |quad| {
+                // It may be a value of another field with this property.
+                count += 1;
                 let (shape, object) = (node.shape, quad.object.as_ref());
                 let is_own = find_owning_field(shape, predicate.as_ref(), object) == Some(place)
                     && shape.property_at(place).is_some_and(|field| is_value(field, &quad.object));
@@ -136,6 +147,7 @@ impl RequestWriter<'_, '_, '_> {
                 ControlFlow::Continue(())
             })?;
         }
+        self.count_read_again(&name.uri, count)?;
         Ok(quads)
     }
 

@@ -106,8 +106,8 @@ impl BuiltSchema {
             NameCollector { model: &self.model, places: BTreeSet::new(), introspections: 0 };
         named.visit_document(document)?;
         match named.introspections {
-            0 => self.lease_types(named.places, memory),
-            count => self.lease_introspected(count, memory),
+            0 => self.lease_types(named.places, 0, memory),
+            answers => self.lease_types(self.all_places(), answers, memory),
         }
     }
 
@@ -116,37 +116,33 @@ impl BuiltSchema {
     /// # Errors
     /// As [`Built::lease_types`].
     pub(super) fn lease_all(&self, memory: &Memory) -> Result<Lease<'_>, GatewayError> {
-        self.lease_introspected(1, memory)
+        self.lease_types(self.all_places(), 1, memory)
     }
 
-    /// Returns the library's schema with all types, for this number of answers about the schema.
-    fn lease_introspected(
-        &self,
-        answers: usize,
-        memory: &Memory,
-    ) -> Result<Lease<'_>, GatewayError> {
-        let all: BTreeSet<usize> = (0..self.model.business_objects.len()).collect();
-        check_memory(self.count_fields(&all), answers, memory)?;
-        self.lease_types(all, memory)
+    fn all_places(&self) -> BTreeSet<usize> {
+        (0..self.model.business_objects.len()).collect()
     }
 
     /// Returns the library's schema with the types of these Business Objects, and of others that recent documents
-    /// needed.
+    /// needed. It is for this number of answers about the schema.
     ///
     /// # Errors
-    /// `ErrorClass::Unavailable` when there is not enough memory for a large schema; `ErrorClass::Internal` when the
-    /// types are inconsistent.
+    /// `ErrorClass::Unavailable` when there is not enough memory for a large schema, or for the answers;
+    /// `ErrorClass::Internal` when the types are inconsistent.
     fn lease_types(
         &self,
         needed: BTreeSet<usize>,
+        answers: usize,
         memory: &Memory,
     ) -> Result<Lease<'_>, GatewayError> {
         let fields = self.count_fields(&needed);
-        if fields > MAX_CACHED_FIELDS {
-            let only = self.large_schema_lock.lock();
-            check_memory(fields, 1, memory)?;
+        let only = (fields > MAX_CACHED_FIELDS).then(|| self.large_schema_lock.lock());
+        if only.is_some() || answers > 0 {
+            check_memory(fields, answers, memory)?;
+        }
+        if only.is_some() {
             let (_, dynamic) = self.build_valid_schema(needed)?;
-            return Ok(Lease { dynamic, _only: Some(only) });
+            return Ok(Lease { dynamic, _only: only });
         }
         let mut kept = self.cached.lock();
         if let Some(part) = kept.as_ref().filter(|part| part.of.is_superset(&needed)) {

@@ -135,35 +135,29 @@ impl GraphqlService {
 
     /// Executes a document on behalf of the caller.
     pub async fn execute(&self, query: Query, caller: &Caller) -> Answer {
+        self.try_execute(query, caller).await.unwrap_or_else(|refused| refused)
+    }
+
+    async fn try_execute(&self, query: Query, caller: &Caller) -> Result<Answer, Answer> {
         // What the library answers about the schema can take megabytes, so it has a permit before it is built.
-        let permit = if cost::may_introspect(&query.document) {
-            match self.acquire_permit(caller).await {
-                Ok(permit) => Some(permit),
-                Err(busy) => return busy,
-            }
-        } else {
-            None
-        };
-        let (inner, who) = (Arc::clone(&self.0), caller.clone());
-        // A client that disconnects does not end this.
-        let prepared = run_blocking(move || (inner.prepare_query(query, &who), permit)).await;
-        let (prepared, mut permit) = match prepared {
-            Ok((Ok(prepared), permit)) => (prepared, permit),
-            Ok((Err(refused), _)) => return refused,
-            Err(answer) => return answer,
-        };
-        if prepared.reads && permit.is_none() {
-            match self.acquire_permit(caller).await {
-                Ok(acquired) => permit = Some(acquired),
-                Err(busy) => return busy,
-            }
+        let mut permit = None;
+        if cost::may_introspect(&query.document) {
+            permit = Some(self.acquire_permit(caller).await?);
         }
         let (inner, who) = (Arc::clone(&self.0), caller.clone());
-        let answer = run_blocking(move || {
+        // A client that disconnects does not end this.
+        let prepared =
+            run_blocking(move || Ok::<_, Answer>((inner.prepare_query(query, &who)?, permit)));
+        let (prepared, mut permit) = prepared.await??;
+        if prepared.reads && permit.is_none() {
+            permit = Some(self.acquire_permit(caller).await?);
+        }
+        let (inner, who) = (Arc::clone(&self.0), caller.clone());
+        run_blocking(move || {
             let _permit = permit;
             prepared.execute_query(&inner, &who)
-        });
-        answer.await.unwrap_or_else(|answer| answer)
+        })
+        .await
     }
 
     /// Waits for a permit to read, for the time limit of a query.

@@ -129,7 +129,9 @@ impl ExportQueue {
             Some(id) => Some(EXPORT_IDS.get(&read, id)?.ok_or_else(|| {
                 GatewayError::new(
                     error::ErrorClass::Invalid,
-                    format!("there is no export `{id}` to continue after"),
+                    format!(
+                        "there is no export `{id}` to continue after; start again without the cursor"
+                    ),
                 )
             })?),
         };

@@ -22,7 +22,7 @@ pub struct FoundPage<T> {
 
 /// Places among entries that a caller may not see, where pages begin. The cursor of such a page must not name an entry, so it
 /// has an id that nothing else has in place of that of the entry. The oldest places are forgotten, and all when the gateway
-/// stops; then the list starts again.
+/// stops. Then no list knows the id, so its client has to start again.
 #[derive(Debug, Default)]
 pub(crate) struct HiddenPlaces {
     /// The ids of the places with those of their entries, the oldest first.

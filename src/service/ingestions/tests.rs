@@ -1,4 +1,5 @@
 use super::*;
+use crate::exports::list_exports;
 use crate::testing::open_gateway;
 use penstock_auth::keys::NewApiKey;
 use penstock_base::commit::NoClient;
@@ -42,4 +43,18 @@ fn a_bypass_needs_an_admin_in_its_commit() {
     gateway.store.commit::<_, GatewayError>(&NoClient, demote).unwrap();
     assert_eq!(ingest(true).unwrap_err().class, ErrorClass::Forbidden);
     assert_eq!(ingest(false).unwrap().created, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_after_a_place_that_is_no_longer_known_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path(), &[]);
+    let (by, place) = (Authorized::local(), uuid::Uuid::now_v7().to_string());
+    let ingestions = list_ingestions(&gateway, &by, Some(place.clone()), 1).await.unwrap_err();
+    assert_eq!(ingestions.class, ErrorClass::Malformed);
+    let exports = list_exports(&gateway, &by, Some(place), 1).await.unwrap_err();
+    assert_eq!(exports.class, ErrorClass::Invalid);
+    for error in [ingestions, exports] {
+        assert!(error.detail.contains("start again without"), "{error}");
+    }
 }

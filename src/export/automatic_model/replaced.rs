@@ -122,7 +122,7 @@ fn exports_whose_files_are_gone_take_no_capacity() {
         lose_files(&fixture);
         if is_restored {
             fixture = fixture.restart();
-            assert!(lost::replace_all(&fixture.exporter.inner).unwrap());
+            assert_eq!(lost::replace_all(&fixture.exporter.inner).unwrap(), Outcome::Replaced);
         } else {
             for entry in &pushed {
                 fixture.exporter.park(&NoClient, &entry.id).unwrap();
@@ -163,7 +163,7 @@ fn many_exports_without_files_are_corrected_and_parked_in_small_commits() {
     // One has at most four of the six.
     assert_eq!(count - usual, 2, "the corrections");
     let before = fixture.store().stats().sequence;
-    assert!(lost::replace_all(&fixture.exporter.inner).unwrap());
+    assert_eq!(lost::replace_all(&fixture.exporter.inner).unwrap(), Outcome::Replaced);
     assert_eq!(fixture.exporter.spool_usage().parked, 6);
     assert_eq!(fixture.store().stats().sequence - before, 2, "the parking");
 }

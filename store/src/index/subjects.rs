@@ -364,6 +364,8 @@ mod tests {
     use crate::{Options, Read as _, Store};
     use oxrdf::{GraphName, Literal, Quad};
 
+    type Belongs = fn(u32) -> bool;
+
     fn iri(name: &str) -> NamedNode {
         NamedNode::new_unchecked(format!("https://example.org/{name}"))
     }
@@ -421,7 +423,6 @@ mod tests {
         let levels = vec![(iri("level"), equal(3)), (iri("level"), equal(4))];
         let rare = vec![(iri("rare"), equal(8))];
         let unknown = vec![(iri("unknown"), equal(8)), (iri("level"), equal(7))];
-        type Belongs = fn(u32) -> bool;
         for (having_values, belongs) in
             [(levels, (|n| n % 5 >= 3) as Belongs), (rare, |n| n % 300 == 8), (unknown, |_| false)]
         {

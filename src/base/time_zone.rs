@@ -1,8 +1,8 @@
 //! Time zones of the IANA database, which is part of the program. The database of the machine, if any, is not used.
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
-use jiff::Timestamp;
 use jiff::civil;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
+use jiff::{SignedDuration, Timestamp};
 use std::fmt;
 use std::str::FromStr;
 
@@ -34,6 +34,15 @@ impl Zone {
     /// Returns the local time at a moment, as jiff has it.
     pub fn civil_time_at(&self, at: Timestamp) -> civil::DateTime {
         self.0.to_datetime(at)
+    }
+
+    /// Returns the local time at a time in UTC, also beyond the moments that jiff has: there with the offset of the last one,
+    /// or of the first one. `None` beyond the years -9999 to 9999.
+    pub fn civil_time_of(&self, utc: civil::DateTime) -> Option<civil::DateTime> {
+        let nearest = if utc.year() < 0 { Timestamp::MIN } else { Timestamp::MAX };
+        let at = Offset::UTC.to_timestamp(utc).unwrap_or(nearest);
+        let offset = SignedDuration::from_secs(self.0.to_offset(at).seconds().into());
+        utc.checked_add(offset).ok()
     }
 
     /// Returns the local time at a moment, and its offset from UTC.
@@ -159,5 +168,18 @@ mod tests {
             Zone::UTC.first_moment_of(parse_local("2026-10-25T02:30:00")),
             Some(parse_utc("2026-10-25T02:30:00Z"))
         );
+    }
+
+    #[test]
+    fn the_first_and_the_last_day_have_a_local_time() {
+        let berlin = parse_zone("Europe/Berlin");
+        let local = |utc: civil::DateTime| berlin.civil_time_of(utc);
+        let summer = civil::date(2026, 7, 1);
+        assert_eq!(local(summer.at(0, 0, 0, 0)), Some(summer.at(2, 0, 0, 0)));
+        let last = civil::date(9999, 12, 31);
+        assert_eq!(local(last.at(0, 0, 0, 0)), Some(last.at(1, 0, 0, 0)));
+        assert_eq!(local(last.at(23, 30, 0, 0)), None);
+        let first = civil::date(-9999, 1, 1);
+        assert_eq!(local(first.at(0, 0, 0, 0)), Some(first.at(0, 53, 28, 0)));
     }
 }

@@ -131,6 +131,32 @@ fn times_are_read_as_people_write_them() {
 }
 
 #[test]
+fn the_last_day_that_means_without_end_is_read() {
+    let odata = reading(vec![AcceptedForm::OData]);
+    check(
+        &odata,
+        "dateTime",
+        &[
+            ("\"/Date(253402214400000)/\"", "\"9999-12-31T00:00:00Z\""),
+            ("\"/Date(253402300799999)/\"", "\"9999-12-31T23:59:59.999Z\""),
+            ("\"/Date(253402214400000-0060)/\"", "\"9999-12-30T23:00:00-01:00\""),
+            // In the year 10000.
+            ("\"/Date(253402300799000+0060)/\"", "\"/Date(253402300799000+0060)/\""),
+            ("\"/Date(253402300800000)/\"", "\"/Date(253402300800000)/\""),
+        ],
+    );
+    check(&odata, "date", &[("\"/Date(253402214400000)/\"", "\"9999-12-31\"")]);
+    let unix = reading(vec![AcceptedForm::Unix(UnixUnit::Milliseconds)]);
+    check(&unix, "dateTime", &[("253402300799000", "\"9999-12-31T23:59:59Z\"")]);
+    let error = read(&unix, "dateTime", "253402300800000");
+    assert!(error.contains("the years are from -9999 to 9999"), "{error}");
+    let berlin = in_berlin(vec![AcceptedForm::Unix(UnixUnit::Milliseconds)]);
+    check(&berlin, "date", &[("253402210799000", "\"9999-12-30\"")]);
+    check(&berlin, "date", &[("253402210800000", "\"9999-12-31\"")]);
+    check(&berlin, "date", &[("253402300799000", "253402300799000")]);
+}
+
+#[test]
 fn times_since_1970_keep_their_fraction() {
     for (unit, digits) in [
         (UnixUnit::Seconds, "1732700000.50"),

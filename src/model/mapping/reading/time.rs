@@ -1,7 +1,7 @@
 //! Dates and times in other forms than XML Schema's. jiff reads them, but for what is only numbers.
 use super::form::AcceptedForm;
 use super::{Kind, ReadValue};
-use jiff::Timestamp;
+use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time, date};
 use jiff::fmt::strtime::{self, BrokenDownTime};
 use jiff::fmt::temporal::{Pieces, PiecesOffset};
@@ -14,6 +14,12 @@ use std::fmt::Display;
 
 /// The maximum number of digits of the seconds since 1970, and of their fraction.
 pub(super) const MAX_SECOND_DIGITS: usize = 18;
+
+/// The unit of the numbers of `OData` in seconds, as a power of ten.
+const ODATA_POWER: i32 = -3;
+
+/// The moment from which such times count.
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// The length of a date and time to the second: `2026-03-01T12:00:00`.
 const SECONDS_LENGTH: usize = 19;
@@ -36,7 +42,7 @@ enum GivenOffset {
     /// A time zone by its name.
     Zone(Zone),
     /// The form is the time since 1970.
-    Moment(Timestamp),
+    Moment,
 }
 
 /// Returns the canonical form of a date or time in this form; `None` if the value does not fit.
@@ -52,9 +58,8 @@ pub(super) fn read(
     let given = match (form, json) {
         (AcceptedForm::Iso, Json::String(text)) => read_iso(text, order),
         (AcceptedForm::Unix(unit), Json::Number(digits) | Json::String(digits)) => {
-            let (moment, fraction) = read_moment(digits, unit.power())?;
-            let local = Offset::UTC.to_datetime(moment);
-            Some(GivenTime::new(local, &fraction, GivenOffset::Moment(moment)))
+            let (utc, fraction) = read_moment(digits, unit.power())?;
+            Some(GivenTime::new(utc, &fraction, GivenOffset::Moment))
         }
         (AcceptedForm::OData, Json::String(text)) => read_odata(text),
         (AcceptedForm::Pattern(pattern), Json::String(text)) => read_pattern(pattern, text, order),
@@ -107,7 +112,7 @@ impl GivenTime {
         let Self { local, mut text, offset } = self;
         if order == ValueOrder::Date {
             let local = match (offset, zone) {
-                (GivenOffset::Moment(moment), Some(zone)) => zone.civil_time_at(moment),
+                (GivenOffset::Moment, Some(zone)) => zone.civil_time_of(local)?,
                 _ => local,
             };
             return Some(Ok(ReadValue::new(Json::String(format_civil(&local.date())))));
@@ -117,7 +122,7 @@ impl GivenTime {
                 return add_zone(&text, local, zone);
             }
             (GivenOffset::None, None) => {}
-            (GivenOffset::Utc | GivenOffset::Moment(_), _) => text.push('Z'),
+            (GivenOffset::Utc | GivenOffset::Moment, _) => text.push('Z'),
             (GivenOffset::Numeric(offset), _) => text.push_str(&format_offset(*offset)?),
         }
         Some(Ok(ReadValue::new(Json::String(text))))
@@ -205,11 +210,17 @@ fn is_leap_second(text: &str, time: Time, read_second: impl Fn(&str) -> Option<i
     time.second() == 59 && text.match_indices(LEAP).any(is_second)
 }
 
-/// Reads a time since 1970, in seconds times this power of ten: the second, and the digits of its fraction.
-pub(super) fn read_moment(digits: &str, power: i32) -> Option<(Timestamp, String)> {
+/// Reads a time since 1970, in seconds times this power of ten: the second in UTC, and the digits of its fraction. It is no
+/// `jiff::Timestamp`, because that ends before 9999-12-31, with which many systems mean "without end".
+pub(super) fn read_moment(digits: &str, power: i32) -> Option<(DateTime, String)> {
     let (seconds, fraction) =
         split_integer(digits, power).or_else(|| split_number(digits, power))?;
-    Some((Timestamp::from_second(seconds).ok()?, fraction))
+    Some((add_seconds(EPOCH, seconds)?, fraction))
+}
+
+/// Returns a later or earlier time; `None` beyond the years -9999 to 9999.
+fn add_seconds(time: DateTime, seconds: i64) -> Option<DateTime> {
+    time.checked_add(SignedDuration::from_secs(seconds)).ok()
 }
 
 /// Splits an integer, as nearly all senders write times. `None` for other numbers, and for large ones.
@@ -251,14 +262,14 @@ fn read_odata(text: &str) -> Option<GivenTime> {
         Some((at, _)) => inner.split_at_checked(at)?,
         None => (inner, ""),
     };
-    let (moment, fraction) = read_moment(digits, -3)?;
+    let (utc, fraction) = read_moment(digits, ODATA_POWER)?;
     if offset.is_empty() {
-        let local = Offset::UTC.to_datetime(moment);
-        return Some(GivenTime::new(local, &fraction, GivenOffset::Utc));
+        return Some(GivenTime::new(utc, &fraction, GivenOffset::Utc));
     }
     let minutes = offset.parse::<i32>().ok()?;
     let offset = Offset::from_seconds(minutes.checked_mul(60)?).ok()?;
-    Some(GivenTime::new(offset.to_datetime(moment), &fraction, GivenOffset::Numeric(offset)))
+    let local = add_seconds(utc, offset.seconds().into())?;
+    Some(GivenTime::new(local, &fraction, GivenOffset::Numeric(offset)))
 }
 
 fn read_pattern(pattern: &str, text: &str, order: ValueOrder) -> Option<GivenTime> {

@@ -171,7 +171,8 @@ impl<'m> Columns<'m> {
     /// Returns the value that an ingestion reads from a cell; `None` if it is empty.
     pub(super) fn read_value(&self, kind: CellKind<'_>, text: &str) -> Option<Json> {
         let json = self.convert_cell(kind, text)?;
-        let reading = kind.reading().filter(|reading| reading.reads_number_texts());
+        let is_boolean = kind.form == Form::Boolean;
+        let reading = kind.reading().filter(|reading| is_boolean || reading.reads_number_texts());
         let (Some(property), Some(reading)) = (kind.property, reading) else { return Some(json) };
         let read = |json: Json| match reading.read(property.value.kind(), json.clone()) {
             Ok(read) => read.json,

@@ -460,6 +460,21 @@ fields:
     }
 
     #[test]
+    fn a_boolean_is_written_although_the_field_accepts_its_text() {
+        let accept = "accept: {true: ['true', 'on'], false: ['false']}";
+        let mapping = compile(&format!(
+            "type: object\npath: Pump:.\nfields:\n  run: {{type: boolean, path: <urn:run>, {accept}}}\n  \
+             all: {{type: array, path: <urn:all>, elements: {{type: boolean, {accept}}}}}\n"
+        ))
+        .unwrap();
+        let writer = CsvWriter::new(&mapping, &options(CsvFormat::default())).unwrap();
+        let object = json::parse(br#"{"run":true,"all":[false,true]}"#, MAX_NESTING).unwrap();
+        let mut record = Vec::new();
+        writer.write_record(&NamedNode::new_unchecked("urn:p:1"), &object, &mut record).unwrap();
+        assert_eq!(record, b",true,false|true\r\n");
+    }
+
+    #[test]
     fn delimiters_in_elements_need_the_escape() {
         let fields = |format| CsvOptions { fields: Some("tags".to_owned()), ..options(format) };
         let object = r#"{"tags":["a|b","c\\d"]}"#;

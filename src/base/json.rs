@@ -100,11 +100,22 @@ fn decode_utf8(bytes: &[u8]) -> Result<&str, GatewayError> {
         let before = String::from_utf8_lossy(bytes.get(..at).unwrap_or_default());
         let message = match bytes.get(at) {
             Some(byte) if error.error_len().is_some() => {
-                format!("the byte 0x{byte:02X} at offset {at} is not UTF-8; send JSON in UTF-8")
+                let remedy = find_encoding_remedy(bytes).unwrap_or("send JSON in UTF-8");
+                format!("the byte 0x{byte:02X} at offset {at} is not UTF-8; {remedy}")
             }
             _ => "the text ends in the middle of a character; it was cut short".to_owned(),
         };
         malformed_error(&before, before.len(), &message)
+    })
+}
+
+/// Returns what to do with a text that is not UTF-8, if its first bytes say what it is.
+fn find_encoding_remedy(bytes: &[u8]) -> Option<&'static str> {
+    Some(match bytes {
+        [0x1F, 0x8B, ..] => "the text is gzip: send it with Content-Encoding: gzip",
+        [0x28, 0xB5, 0x2F, 0xFD, ..] => "the text is zstd: send it with Content-Encoding: zstd",
+        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => "the text is UTF-16: send JSON in UTF-8",
+        _ => return None,
     })
 }
 

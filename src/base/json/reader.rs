@@ -190,6 +190,13 @@ impl<'de> TextCursor<'de> {
         let excerpt: String = excerpt.chars().take(MAX_EXCERPT_CHARS).collect();
         let word = excerpt.trim_start_matches(['+', '-']).to_ascii_lowercase();
         match message {
+            _ if message.starts_with("expected") && excerpt.starts_with(['/', '#']) => {
+                format!("{message}, not {excerpt:?}; JSON has no comments")
+            }
+            "key must be a string" | "trailing comma" if excerpt.starts_with(['}', ']']) => {
+                "trailing comma; remove the comma before this bracket".to_owned()
+            }
+            "key must be a string" => format!("{message}; write the name in double quotes"),
             "expected value" | "expected ident" | "invalid number"
                 if matches!(word.as_str(), "nan" | "infinity" | "inf") =>
             {

@@ -61,7 +61,7 @@ pub fn read_sample(text: &[u8], limits: SampleLimits) -> Result<Sample, GatewayE
     let text = decode_utf8(text)?;
     let outline = match find_outline(text) {
         Ok(outline) => outline,
-        Err(error) => outline_lines(text).ok_or(error)?,
+        Err(error) => outline_lines(text, error)?,
     };
     let mut sampler = Sampler::new(limits.elements);
     match outline {
@@ -135,10 +135,22 @@ impl<'de> Visitor<'de> for DataVisitor {
 }
 
 /// Returns the outline of a text with several lines, if each of them is JSON.
-fn outline_lines(text: &str) -> Option<(SampleLayout, &str)> {
-    let is_json = |line| serde_json::from_str::<&RawValue>(line).is_ok();
-    (list_line_values(text).nth(1).is_some() && list_line_values(text).all(is_json))
-        .then_some((SampleLayout::Lines, text))
+///
+/// # Errors
+/// That of the first line that is none, if the first line is an object and the next one begins like one. Otherwise `whole`,
+/// that of the whole text.
+fn outline_lines(text: &str, whole: GatewayError) -> Result<(SampleLayout, &str), GatewayError> {
+    let is_json = |line: &str| serde_json::from_str::<&RawValue>(line).is_ok();
+    let mut lines = list_line_values(text);
+    let (Some(first), Some(second)) = (lines.next(), lines.next()) else { return Err(whole) };
+    let Some(wrong) = list_line_values(text).find(|line| !is_json(line)) else {
+        return Ok((SampleLayout::Lines, text));
+    };
+    if !(first.starts_with('{') && is_json(first) && second.starts_with('{')) {
+        return Err(whole);
+    }
+    let read = read_text(wrong, usize::MAX, |_, line| <&RawValue>::deserialize(line));
+    Err(read.map_or_else(|error| relocate_error(error, text, wrong), |_| whole))
 }
 
 fn list_line_values(text: &str) -> impl Iterator<Item = &str> {
@@ -410,6 +422,9 @@ mod tests {
             ("[{\"a\": 1},\n {\"b\": 1, \"b\": 2}]", 2, 11),
             ("{\"a\": [\n1, {\"b\":\n[{\"c\": 1, \"c\": 2}]}]}", 3, 11),
             ("{\"a\": 1}\n{\"a\": [[[[[[[[1]]]]]]]]}", 2, 14),
+            ("{\"a\": 1}\n\n {\"a\": 2,}\n{\"a\": 3}", 3, 10),
+            ("{\"a\": 1}\n{\"a\": 2}\n{\"a\":", 3, 6),
+            ("{\"a\": 1}\n}", 2, 1),
             ("[{\"a\": 1},\n {\"b\": x}]", 2, 8),
             ("[1,", 1, 4),
             ("", 1, 1),

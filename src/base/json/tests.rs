@@ -166,6 +166,9 @@ fn invalid_utf8_is_refused_at_its_place() {
         "the byte 0xFF at offset 10 is not UTF-8",
     );
     assert_malformed(b"\"\xE2\x82", 1, 2, "cut short");
+    assert_malformed(b"\x1F\x8B\x08\x00", 1, 2, "send it with Content-Encoding: gzip");
+    assert_malformed(b"\x28\xB5\x2F\xFD\x04", 1, 2, "send it with Content-Encoding: zstd");
+    assert_malformed(b"\xFE\xFF\0{", 1, 1, "the text is UTF-16: send JSON in UTF-8");
     assert_malformed(b"\xFF\xFE{\0}\0", 1, 1, "0xFF at offset 0");
 }
 
@@ -208,7 +211,11 @@ fn text_similar_to_json_is_refused_at_its_place() {
     assert_malformed("{\"a\":,[]}", 1, 6, "a JSON value is expected");
     assert_malformed("{\"a\"::[]}", 1, 6, "a JSON value is expected");
     assert_malformed("{\"a\":1,}", 1, 8, "trailing comma");
-    assert_malformed("{a: 1}", 1, 2, "key must be a string");
+    assert_malformed("[[1],\n]", 2, 1, "remove the comma before this bracket");
+    assert_malformed("{a: 1}", 1, 2, "key must be a string; write the name in double quotes");
+    assert_malformed("{'a': 1}", 1, 2, "key must be a string; write the name in double quotes");
+    assert_malformed("{\"a\": 1 // flow\n}", 1, 9, "JSON has no comments");
+    assert_malformed("# flow\n[]", 1, 1, "JSON has no comments");
     assert_malformed("{\"a\" 1}", 1, 6, "expected `:`");
     assert_malformed("[\"é\" 2]", 1, 6, "expected `,` or `]`");
     assert_malformed("[1}", 1, 3, "expected `,` or `]`");

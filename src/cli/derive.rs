@@ -3,11 +3,11 @@ use super::output;
 use clap::{ArgMatches, Command};
 use penstock_base::error::GatewayError;
 use penstock_base::json::MAX_NESTING;
-use penstock_model::derive::{DerivationNote, MappingNames};
+use penstock_model::derive::{DerivationNote, MappingNames, read_samples};
 use penstock_model::resource::CompiledDefinition;
 use penstock_service::business_objects::{Derivation, derive_from_samples};
 use serde_json::json;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -58,8 +58,14 @@ fn derive(
     paths: &[PathBuf],
 ) -> Result<(String, Vec<DerivationNote>), String> {
     let samples = paths.iter().map(|path| read_sample(path)).collect::<Result<Vec<_>, _>>()?;
-    let Derivation { mapping, .. } =
-        derive_from_samples(names, &samples, MAX_NESTING).map_err(|error| describe(&error))?;
+    let derived = derive_from_samples(names, &samples, MAX_NESTING);
+    let Derivation { mapping, .. } = derived.map_err(|error| {
+        let mut read = paths.iter().zip(&samples);
+        match read.find(|(_, text)| read_samples(text, MAX_NESTING).is_err()) {
+            Some((path, _)) => format!("{}: {}", format_path(path), error.detail),
+            None => describe(&error),
+        }
+    })?;
     let definition =
         json!({ "name": names.business_object, "enabled": true, "config": mapping.config });
     let text = format!("{definition:#}");
@@ -68,12 +74,26 @@ fn derive(
 }
 
 fn read_sample(path: &Path) -> Result<String, String> {
-    let text = if path == Path::new(STDIN) {
-        io::read_to_string(io::stdin().lock())
+    let bytes = if path == Path::new(STDIN) {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
     } else {
-        std::fs::read_to_string(path)
+        std::fs::read(path)
     };
-    text.map_err(|error| format!("{} cannot be read: {error}", path.display()))
+    let bytes = bytes.map_err(|error| format!("{} cannot be read: {error}", format_path(path)))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let (bytes, at) = (error.as_bytes(), error.utf8_error().valid_up_to());
+        let line = bytes.get(..at).unwrap_or_default().split(|byte| *byte == b'\n').count();
+        let byte = bytes.get(at).copied().unwrap_or_default();
+        format!(
+            "{} is not UTF-8: line {line} has the byte 0x{byte:02X}; convert it, such as with `iconv -f WINDOWS-1252 -t UTF-8`",
+            format_path(path)
+        )
+    })
+}
+
+fn format_path(path: &Path) -> String {
+    if path == Path::new(STDIN) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 fn describe(error: &GatewayError) -> String {

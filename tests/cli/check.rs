@@ -109,6 +109,14 @@ fn derive_prints_a_definition_that_is_valid() {
         assert_eq!((status, answer.as_str()), (Some(1), ""), "{cause}");
         assert!(cause.starts_with("penstock: "), "{cause}");
     }
+    std::fs::write(dir.path().join("latin.csv"), b"name,site\nP-1,M\xFCnchen\n").expect("a file");
+    for (wrong, expected) in [
+        ("bad.json", "penstock: bad.json: the sample is a number"),
+        ("latin.csv", "penstock: latin.csv is not UTF-8: line 2 has the byte 0xFC; convert it"),
+    ] {
+        let (_, _, cause) = derive(&["derive", "pumps.json", wrong, "--name", "Pumps"]);
+        assert!(cause.starts_with(expected), "{cause}");
+    }
 }
 
 #[test]

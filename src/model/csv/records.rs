@@ -91,7 +91,11 @@ pub(crate) fn read_cells(
     let (mut cells, mut offset) = (Vec::new(), 0);
     loop {
         if cells.len() == max_cells {
-            let message = format!("the record has more than {max_cells} cells");
+            let message = format!(
+                "the record has more cells than the {max_cells} columns that it may have; a cell that contains {:?} needs \
+                 double quotes around it",
+                format.delimiter
+            );
             return Err(record_error(line, 1, message));
         }
         let (value, length) = read_cell(text.get(offset..).unwrap_or_default(), format);

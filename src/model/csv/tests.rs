@@ -172,6 +172,8 @@ fn a_record_needs_as_many_cells_as_the_header() {
         assert_eq!(error.class, ErrorClass::Malformed, "{record}");
         assert_eq!(error.findings[0].place, Place::Line { line: 7, column: 1 });
     }
+    let error = read_record("name,flow", "a,1,5", CsvFormat::default()).unwrap_err();
+    assert!(error.detail.contains("the 2 columns") && error.detail.contains("quotes"), "{error}");
 }
 
 #[test]

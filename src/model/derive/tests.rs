@@ -176,6 +176,28 @@ fn values_in_other_forms_have_them_in_accept() {
 }
 
 #[test]
+fn a_time_without_an_offset_has_a_note() {
+    let asks_for_zone = |values: &str| {
+        let notes = of(&format!(r#"[{values}]"#)).notes;
+        notes.iter().any(|note| note.field == "a" && note.message.contains("`timeZone: "))
+    };
+    for (text, expected) in [
+        ("2026-03-01T12:00:00", true),
+        ("2026-03-01T24:00:00", true),
+        ("2026-03-01 12:00", true),
+        ("31.03.2026 07:05", true),
+        ("2026-03-01T12:00:00Z", false),
+        ("2026-03-01 12:00+01", false),
+        ("/Date(1732700000000)/", false),
+        ("2026-03-01", false),
+        ("soon", false),
+    ] {
+        assert_eq!(asks_for_zone(&format!(r#"{{"a": "{text}"}}"#)), expected, "{text}");
+    }
+    assert!(asks_for_zone(r#"{"a": "2026-03-01T12:00:00Z"}, {"a": "2026-03-01T12:00:00"}"#));
+}
+
+#[test]
 fn structures_that_rdf_lacks_have_their_types() {
     let json = ["type: json", "path: v:a"];
     check_field(r#"{"a": [[1, 2], [3]]}"#, &json);

@@ -3,6 +3,7 @@ use super::name::{is_identifier_name, is_time_name};
 use super::seen::is_link;
 use crate::mapping::{self, AcceptedForm, Kind, ListedValue, Literal, Reading, UnixUnit, Value};
 use penstock_base::json::Json;
+use penstock_base::time_zone::Zone;
 use penstock_rdf::number::to_json_number;
 use std::collections::HashMap;
 
@@ -85,7 +86,7 @@ impl ValueGuess {
         let mut times = [DATE, DATE_TIME].into_iter().map(Value::kind);
         if let Some(kind) = times.find(|kind| texts.iter().all(|text| kind.accepts(&as_json(text))))
         {
-            return Self::new(kind.name);
+            return Self::new(kind.name).with_note_on_offsets(texts);
         }
         if texts.iter().all(|text| is_link(text)) {
             return Self::new("resource");
@@ -96,6 +97,21 @@ impl ValueGuess {
             .or_else(|| guess_number(name, texts))
             .or_else(|| guess_codes(name, texts))
             .unwrap_or_else(|| Self::new("string"))
+            .with_note_on_offsets(texts)
+    }
+
+    /// Adds a note if these texts are times, and one has no offset.
+    fn with_note_on_offsets(self, texts: &[&str]) -> Self {
+        let accept = self.accept.as_ref();
+        if self.kind != DATE_TIME.kind().name
+            || !texts.iter().any(|text| has_no_offset(accept, text))
+        {
+            return self;
+        }
+        let note = "A time has no offset, so nobody can tell which clock it was. Write the time zone of the sender, such as \
+                    `timeZone: Europe/Berlin`.";
+        let notes: Vec<String> = self.note.into_iter().chain([note.to_owned()]).collect();
+        Self { note: Some(notes.join(" ")), ..self }
     }
 
     /// Returns whether the canonical form of the values is a text that the view orders by code point.
@@ -118,6 +134,17 @@ fn fit(kind: &Kind, form: &AcceptedForm, mut values: impl Iterator<Item = Json>)
 
 fn fit_texts(kind: &Kind, form: &AcceptedForm, texts: &[&str]) -> bool {
     fit(kind, form, texts.iter().map(|text| Json::String((*text).to_owned())))
+}
+
+/// Returns whether a time in this form would get the offset of a time zone.
+fn has_no_offset(form: Option<&AcceptedForm>, text: &str) -> bool {
+    let read = |time_zone| {
+        let accept = form.cloned().into_iter().collect();
+        let reading = Reading { accept, time_zone, ..Reading::default() };
+        let read = reading.read(DATE_TIME.kind(), Json::String(text.to_owned()));
+        read.map(|read| read.json)
+    };
+    read(None) != read(Some(Zone::UTC))
 }
 
 /// Guesses that numbers, or texts of digits, are times since 1970: by the name, and if all are in the range of one unit.

@@ -5,7 +5,7 @@ mod texts;
 use super::answer::Warnings;
 use super::codes::{find_unlisted, to_coded_term};
 use super::findings::{Findings, MISSING_VALUE, describe_unknown_field, quote_excerpt};
-use super::literal::{describe_mismatch, to_iri, to_term};
+use super::literal::{describe_mismatch, suggest_mapping, to_iri, to_term};
 use super::node::{GivenField, GivenObject, GivenValue, Partial};
 use crate::mapping::{
     self, Entry, Field, FieldKind, Form, KeyFields, KeyScope, Kind, Level, Property, ReadValue,
@@ -390,7 +390,7 @@ impl Converter<'_> {
             }
             _ => json,
         };
-        let hint = self.suggest_number_text(property, &json);
+        let hint = self.suggest_remedy(property, &json);
         let term = match (&property.value, &property.codes) {
             (mapping::Value::Object(shape), _) => {
                 let object = self.convert_object(shape, json);
@@ -429,9 +429,9 @@ impl Converter<'_> {
         }
     }
 
-    /// Returns a hint for a number in a text with another decimal separator than the field has: in a cell of CSV, or where
-    /// the field accepts texts. Otherwise it is empty.
-    fn suggest_number_text(&self, property: &Property, json: &Json) -> String {
+    /// Returns a hint for a number in a text with another decimal separator than the field has, in a cell of CSV or where the
+    /// field accepts texts, and for a value that the field would take with another mapping. Otherwise it is empty.
+    fn suggest_remedy(&self, property: &Property, json: &Json) -> String {
         let kind = property.value.kind();
         let reading = property.reading.as_ref().filter(|reading| !reading.accept.is_empty());
         match json {
@@ -448,6 +448,9 @@ impl Converter<'_> {
                     && NumberKey::parse(&number).is_some()
                     && (kind.check_text)(&number).is_ok();
                 if is_number { DECIMAL_COMMA_HINT.to_owned() } else { String::new() }
+            }
+            json if property.codes.is_none() && reading.is_none() => {
+                suggest_mapping(&property.value, json).to_owned()
             }
             _ => String::new(),
         }

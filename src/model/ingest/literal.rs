@@ -5,6 +5,7 @@ use crate::mapping::{Form, Literal as Kind, Value};
 use oxrdf::{Literal, NamedNode, Term};
 use penstock_base::json::Json;
 use penstock_rdf::MAX_IRI_BYTES;
+use penstock_rdf::number::NumberKey;
 
 /// The maximum number of bytes of a value of type `json`, without white space outside its strings.
 pub(crate) const MAX_JSON_BYTES: usize = 256 << 10;
@@ -80,6 +81,31 @@ pub(super) fn describe_mismatch(expected: &str, found: &Json) -> String {
         Json::Bool(value) => format!("{expected} is expected, not {value}"),
         Json::Null => format!("{expected} is expected, but there is no value"),
         other => format!("{expected} is expected, not {}", other.kind_name()),
+    }
+}
+
+/// Returns what to do with a value of another type that a field of this kind would take with another mapping; empty for any
+/// other value.
+pub(super) fn suggest_mapping(value: &Value, json: &Json) -> &'static str {
+    let kind = value.kind();
+    let is_number =
+        |text: &str| NumberKey::parse(text).is_some() && (kind.check_text)(text).is_ok();
+    match (value, kind.form, json) {
+        (_, Form::Number, Json::String(text)) if is_number(text.trim()) => {
+            "; send it without quotes, or write `accept: text` in the mapping"
+        }
+        (_, Form::Number, Json::String(text))
+            if !text.contains('.') && is_number(&text.trim().replacen(',', ".", 1)) =>
+        {
+            "; send it as a number, or write `accept: {decimal: \",\"}` in the mapping"
+        }
+        (_, Form::Text, Json::Number(_) | Json::Bool(_)) => {
+            "; send it in quotes, or write `accept: scalar` in the mapping"
+        }
+        (Value::Resource, _, Json::String(text)) if !text.contains(':') => {
+            "; if it is a code, write `base` or `values` in the mapping"
+        }
+        _ => "",
     }
 }
 

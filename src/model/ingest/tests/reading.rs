@@ -91,6 +91,37 @@ fn a_number_with_another_separator_is_shown_as_it_is_written() {
 }
 
 #[test]
+fn an_error_names_the_mapping_that_would_take_the_value() {
+    let fixture = Fixture::new(
+        compile(
+            "type: object\npath: Pump:.\nfields:\n  name: {type: string, path: <urn:name>}\n  \
+             flow: {type: number, path: <urn:flow>}\n  stages: {type: integer, path: <urn:stages>}\n  \
+             maker: {type: resource, path: <urn:maker>}\n  state: {type: string, path: <urn:state>, values: [run]}\n",
+        )
+        .unwrap()
+        .root,
+    );
+    for (member, hint) in [
+        (r#""flow":" 12.50""#, "; send it without quotes, or write `accept: text` in the mapping"),
+        (r#""flow":"12,50""#, "or write `accept: {decimal: \",\"}` in the mapping"),
+        (r#""flow":"1.234,5""#, "not the string \"1.234,5\""),
+        (r#""flow":"fast""#, "not the string \"fast\""),
+        (r#""stages":"7""#, "`accept: text` in the mapping"),
+        (r#""stages":"7,5""#, "not the string \"7,5\""),
+        (r#""name":4711"#, "; send it in quotes, or write `accept: scalar` in the mapping"),
+        (r#""maker":"KSB""#, "; if it is a code, write `base` or `values` in the mapping"),
+        (r#""maker":"urn: x""#, "Invalid IRI code point ' '"),
+    ] {
+        let sent = format!(r#"{{"uri":"urn:p",{member}}}"#);
+        let error = fixture.send(Mode::Add, &sent).unwrap_err();
+        let message = &error.findings[0].message;
+        assert!(message.ends_with(hint), "{member}: {message}");
+    }
+    let coded = fixture.send(Mode::Add, r#"{"uri":"urn:p","state":1}"#).unwrap_err();
+    assert!(!coded.findings[0].message.contains("accept: scalar"), "{coded}");
+}
+
+#[test]
 fn local_times_get_the_offset_of_the_time_zone() {
     let fixture = fixture();
     let answer =

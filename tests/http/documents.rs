@@ -56,7 +56,19 @@ async fn a_document_is_taken_as_it_is() {
     server.send("POST", SAMPLES, &headers, "device,name\nD,x\n").await.problem(415);
     let unknown = SAMPLES.replace("document", "file");
     assert!(server.post(&unknown, &document).await.problem(400)["detail"].has("data or document"));
-    server.post("/api/v1/business-objects/Samples", &document).await.problem(422);
+    let problem = server.post("/api/v1/business-objects/Samples", &document).await.problem(422);
+    assert!(problem["detail"].has("query parameter form=document"), "{problem}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_a_mapping_of_documents_says_how_to_send_them() {
+    let server = start(json!({})).await;
+    let plain = server.define().await;
+    let defined = server.read("/api/v1/business-objects/Samples").await;
+    for (object, expected) in [(defined, true), (plain, false)] {
+        let page = server.page(&format!("/admin/business-objects/{}", object["id"].text())).await;
+        assert_eq!(page.contains("<code>&amp;form=document</code>"), expected, "{page}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

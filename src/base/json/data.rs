@@ -13,6 +13,9 @@ const MAX_FINDINGS: usize = 100;
 /// The maximum number of names that the error of a body without `data` shows.
 const MAX_SHOWN_NAMES: usize = 3;
 
+/// What to do if another system sends the body so. Its mapping may have `items`.
+const DOCUMENT_HINT: &str = "; or send it as it is, with the query parameter form=document";
+
 /// An element of `data`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Element {
@@ -74,7 +77,8 @@ pub fn parse_data(
             _ => Vec::new(),
         };
         let (kind, expected) = (body.kind_name(), describe_expected_body(&names));
-        let message = format!("the body is {kind}; wrap the objects in `data`: {expected}");
+        let hint = if matches!(body, Json::Array(_)) { DOCUMENT_HINT } else { "" };
+        let message = format!("the body is {kind}; wrap the objects in `data`: {expected}{hint}");
         findings.push(Finding::at_pointer("", message));
         Ok(())
     })?;
@@ -174,7 +178,7 @@ impl<'de> Visitor<'de> for BodyReader<'_, 'de> {
                 let message = if name == "data" {
                     format!("`data` is {kind}; expected an array of objects")
                 } else {
-                    format!("`{name}` is not known beside `data`; remove it")
+                    format!("`{name}` is not known beside `data`; remove it{DOCUMENT_HINT}")
                 };
                 findings.push(Finding::at_pointer(pointer, message));
             }
@@ -184,7 +188,7 @@ impl<'de> Visitor<'de> for BodyReader<'_, 'de> {
             // The members are those of an object, and none of them is wrong by itself.
             findings.clear();
             let message = format!(
-                "`data` is missing; wrap the objects in it: {}",
+                "`data` is missing; wrap the objects in it: {}{DOCUMENT_HINT}",
                 describe_expected_body(&first_names)
             );
             findings.push(Finding::at_pointer("/data", message));

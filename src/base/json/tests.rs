@@ -315,7 +315,11 @@ fn a_body_that_is_not_as_expected_is_invalid_at_its_pointer() {
 
 #[test]
 fn a_body_without_data_is_answered_with_the_right_one() {
-    let detail = |text: &str| collect_data(text, 10).1.unwrap_err().detail;
+    let whole = |text: &str| collect_data(text, 10).1.unwrap_err().detail;
+    let detail = |text: &str| {
+        let hint = "; or send it as it is, with the query parameter form=document";
+        whole(text).strip_suffix(hint).unwrap().to_owned()
+    };
     assert_eq!(
         detail(r#"{"name": "P-101", "flow": 1, "a": 2, "b": 3}"#),
         "`data` is missing; wrap the objects in it: {\"data\": [{\"name\": …, \"flow\": …, \"a\": …, …}]}"
@@ -327,6 +331,7 @@ fn a_body_without_data_is_answered_with_the_right_one() {
     assert_eq!(detail("[]"), "the body is an array; wrap the objects in `data`: {\"data\": [{…}]}");
     let unknown = detail(r#"{"data": [], "mode": "ADD"}"#);
     assert_eq!(unknown, "`mode` is not known beside `data`; remove it");
+    assert_eq!(whole("7"), "the body is a number; wrap the objects in `data`: {\"data\": [{…}]}");
 }
 
 #[test]

@@ -72,6 +72,8 @@ struct One {
     warnings: Vec<String>,
     /// The URL for sending data.
     address: String,
+    /// Whether the mapping finds objects in documents.
+    has_items: bool,
     /// The command that sends an example, with a placeholder for the key.
     command: String,
     /// Its last export.
@@ -173,6 +175,7 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
         warnings: shown.warnings.into_iter().map(describe_warning).collect(),
         command: build_command(&address, "KEY", &compiled.mapping),
         address,
+        has_items: compiled.mapping.document.is_some(),
         frame: frame.with_source_of(depot, DefinitionKind::BusinessObject, &object.definition.name),
         last: last.remove(&object.id),
         empty_run: exports::find_empty_run(&gateway, &object.id),

@@ -36,13 +36,13 @@ impl Zone {
         self.0.to_datetime(at)
     }
 
-    /// Returns the local time at a time in UTC, also beyond the moments that jiff has: there with the offset of the last one,
-    /// or of the first one. `None` beyond the years -9999 to 9999.
-    pub fn civil_time_of(&self, utc: civil::DateTime) -> Option<civil::DateTime> {
+    /// Returns the local time at a time in UTC, and its offset. Before the first and after the last moment that jiff has, the
+    /// offset is that of this moment. `None` beyond the years -9999 to 9999.
+    pub fn time_and_offset_of(&self, utc: civil::DateTime) -> Option<(civil::DateTime, Offset)> {
         let nearest = if utc.year() < 0 { Timestamp::MIN } else { Timestamp::MAX };
-        let at = Offset::UTC.to_timestamp(utc).unwrap_or(nearest);
-        let offset = SignedDuration::from_secs(self.0.to_offset(at).seconds().into());
-        utc.checked_add(offset).ok()
+        let offset = self.0.to_offset(Offset::UTC.to_timestamp(utc).unwrap_or(nearest));
+        let local = utc.checked_add(SignedDuration::from_secs(offset.seconds().into())).ok()?;
+        Some((local, offset))
     }
 
     /// Returns the local time at a moment, and its offset from UTC.
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn the_first_and_the_last_day_have_a_local_time() {
         let berlin = parse_zone("Europe/Berlin");
-        let local = |utc: civil::DateTime| berlin.civil_time_of(utc);
+        let local = |utc: civil::DateTime| Some(berlin.time_and_offset_of(utc)?.0);
         let summer = civil::date(2026, 7, 1);
         assert_eq!(local(summer.at(0, 0, 0, 0)), Some(summer.at(2, 0, 0, 0)));
         let last = civil::date(9999, 12, 31);

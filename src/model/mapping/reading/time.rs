@@ -112,7 +112,7 @@ impl GivenTime {
         let Self { local, mut text, offset } = self;
         if order == ValueOrder::Date {
             let local = match (offset, zone) {
-                (GivenOffset::Moment, Some(zone)) => zone.civil_time_of(local)?,
+                (GivenOffset::Moment, Some(zone)) => zone.time_and_offset_of(local)?.0,
                 _ => local,
             };
             return Some(Ok(ReadValue::new(Json::String(format_civil(&local.date())))));

@@ -40,15 +40,15 @@ impl Period {
         matches!(self, Self::Minute | Self::Hour)
     }
 
-    /// Returns the name of the period of a date or time in a time zone; `None` if the text is neither, or before or after the
-    /// years that time zones know. A date is in no time zone.
+    /// Returns the name of the period of a date or time in a time zone; `None` if the text is neither, or beyond the years
+    /// -9999 to 9999. A date is in no time zone.
     pub(super) fn name_of(self, text: &str, order: ValueOrder, zone: &Zone) -> Option<String> {
         if order == ValueOrder::Date {
             let date = text.parse::<Date>().ok()?;
             let date = to_civil_date(date.year(), date.month(), date.day())?;
             return Some(self.format(date.at(0, 0, 0, 0), Offset::UTC));
         }
-        let (local, offset) = zone.time_and_offset_at(read_second(text)?);
+        let (local, offset) = zone.time_and_offset_of(read_utc(text)?)?;
         Some(self.format(local, offset))
     }
 
@@ -97,13 +97,18 @@ impl Period {
     }
 }
 
-/// Returns the second in which a time is. Without a time zone it is in UTC.
+/// Returns the second in which a time is. Without a time zone it is in UTC. `None` also on the last day of the year 9999.
 pub(super) fn read_second(text: &str) -> Option<Timestamp> {
-    read_plain_second(text).or_else(|| read_any_second(text))
+    Offset::UTC.to_timestamp(read_utc(text)?).ok()
+}
+
+/// Returns the second in which a time is, in UTC.
+fn read_utc(text: &str) -> Option<civil::DateTime> {
+    read_plain_utc(text).or_else(|| read_any_utc(text))
 }
 
 /// Reads a time in the form that most have, `2024-01-01T00:00:00Z`, which takes much less time.
-fn read_plain_second(text: &str) -> Option<Timestamp> {
+fn read_plain_utc(text: &str) -> Option<civil::DateTime> {
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', rest @ ..] = text.as_bytes() else {
         return None;
     };
@@ -116,17 +121,17 @@ fn read_plain_second(text: &str) -> Option<Timestamp> {
     let date = civil::Date::new(year, read([m1, m2])?, read([d1, d2])?).ok()?;
     let time = civil::Time::new(read([h1, h2])?, read([n1, n2])?, read([s1, s2])?, 0).ok()?;
     // The year 0 has rules of its own.
-    Offset::UTC.to_timestamp(date.to_datetime(time)).ok().filter(|_| year > 0)
+    (year > 0).then(|| date.to_datetime(time))
 }
 
-fn read_any_second(text: &str) -> Option<Timestamp> {
+fn read_any_utc(text: &str) -> Option<civil::DateTime> {
     let time = text.parse::<DateTime>().ok()?.adjust(Some(TimezoneOffset::UTC))?;
     let date = to_civil_date(time.year(), time.month(), time.day())?;
     let second = i64::from(Integer::try_from(time.second()).ok()?);
     let small = |value: u8| i8::try_from(value).ok();
     let (hour, minute) = (small(time.hour())?, small(time.minute())?);
     let time = civil::Time::new(hour, minute, i8::try_from(second).ok()?, 0).ok()?;
-    Offset::UTC.to_timestamp(date.to_datetime(time)).ok()
+    Some(date.to_datetime(time))
 }
 
 fn to_civil_date(year: i64, month: u8, day: u8) -> Option<civil::Date> {
@@ -179,6 +184,9 @@ mod tests {
             (Period::Month, "2023-12-31T23:30:00Z", berlin, "2024-01"),
             (Period::Year, "2023-12-31T23:30:00Z", berlin, "2024"),
             (Period::Year, "-0044-03-15", "UTC", "-0044"),
+            // What many systems write for "without end".
+            (Period::Year, "9999-12-31T23:59:59Z", "UTC", "9999"),
+            (Period::Hour, "9999-12-31T00:00:00Z", berlin, "9999-12-31T01:00+01:00"),
             (Period::Minute, "1890-01-01T00:00:00Z", berlin, "1890-01-01T00:53+00:53:28"),
         ] {
             assert_eq!(name(period, text, zone).as_deref(), Some(expected), "{text}");
@@ -203,9 +211,9 @@ mod tests {
             "2024-01-01T00:00:00z",
             "2024-01-01T0\u{e9}:00:0Z",
         ] {
-            assert_eq!(read_second(text), read_any_second(text), "{text}");
+            assert_eq!(read_utc(text), read_any_utc(text), "{text}");
         }
-        assert!(read_plain_second("2024-02-29T23:59:59Z").is_some());
+        assert!(read_plain_utc("2024-02-29T23:59:59Z").is_some());
     }
 
     #[test]

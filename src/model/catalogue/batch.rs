@@ -71,6 +71,31 @@ impl Catalogue {
             known: None,
         }
     }
+
+    /// Returns the keys of each definition with the namespaces that its commit defines, in a transaction that is discarded.
+    pub(super) fn collect_new_keys(
+        &self,
+        prepared: &[&PreparedDefinition],
+        namespaces: &[DefinedNamespace],
+    ) -> Result<Vec<Vec<NaturalKey>>, GatewayError> {
+        self.store.dry_run(|transaction| {
+            // The commit reports the error of a definition.
+            for definition in namespaces {
+                let base = self.default_base(&definition.name);
+                let new =
+                    Namespace::from_definition(definition.clone(), base, Generator::default());
+                let _ = self.put_namespace(transaction, new);
+            }
+            let mut keys = Vec::with_capacity(prepared.len());
+            for PreparedDefinition { before, new, .. } in prepared {
+                let id = before.as_ref().map(|before| before.id.as_str());
+                let CompiledDefinition { definition, mapping, .. } = new;
+                let _ = self.define_namespaces(transaction, id, &definition.namespaces, mapping);
+                keys.push(natural_key::collect_keys(transaction, mapping)?);
+            }
+            Ok(keys)
+        })
+    }
 }
 
 impl Batch<'_> {
@@ -107,7 +132,7 @@ impl Batch<'_> {
         prepared: &[&PreparedDefinition],
         namespaces: &[DefinedNamespace],
     ) -> Result<Vec<Result<(), GatewayError>>, GatewayError> {
-        let keys = self.collect_new_keys(prepared, namespaces)?;
+        let keys = self.catalogue.collect_new_keys(prepared, namespaces)?;
         let mut distinct = Vec::new();
         for key in keys.iter().flatten() {
             // The transaction refuses two keys of one namespace.
@@ -121,33 +146,6 @@ impl Batch<'_> {
         drop(read);
         self.key_builds = Some(builds);
         Ok(verified)
-    }
-
-    /// Returns the keys of each definition with the namespaces that the transaction defines, in a transaction that is
-    /// discarded.
-    fn collect_new_keys(
-        &self,
-        prepared: &[&PreparedDefinition],
-        namespaces: &[DefinedNamespace],
-    ) -> Result<Vec<Vec<NaturalKey>>, GatewayError> {
-        self.catalogue.store.dry_run(|transaction| {
-            // The transaction of the batch reports the error of a definition.
-            for definition in namespaces {
-                let base = self.catalogue.default_base(&definition.name);
-                let new =
-                    Namespace::from_definition(definition.clone(), base, Generator::default());
-                let _ = self.catalogue.put_namespace(transaction, new);
-            }
-            let mut keys = Vec::with_capacity(prepared.len());
-            for PreparedDefinition { before, new, .. } in prepared {
-                let id = before.as_ref().map(|before| before.id.as_str());
-                let CompiledDefinition { definition, mapping, .. } = new;
-                let defined = &definition.namespaces;
-                let _ = self.catalogue.define_namespaces(transaction, id, defined, mapping);
-                keys.push(natural_key::collect_keys(transaction, mapping)?);
-            }
-            Ok(keys)
-        })
     }
 
     /// Saves a prepared definition in the transaction. [`Self::check_keys`] follows the last one.

@@ -131,7 +131,7 @@ impl Catalogue {
         by: Requester<'_>,
         prepared: &PreparedDefinition,
     ) -> Result<KeyBuilds<'_>, GatewayError> {
-        let keys = natural_key::collect_keys(&self.store.read(), &prepared.new.mapping)?;
+        let keys = self.collect_new_keys(&[prepared], &[])?.concat();
         let builds = natural_key::build_index(&self.store, by.check, &self.watch, keys.clone())?;
         builds.verify_keys(&self.store.read(), &keys, &mut BTreeSet::new())?;
         Ok(builds)

@@ -102,7 +102,8 @@ impl KeyBuild {
         Err(GatewayError::with_findings(
             ErrorClass::Conflict,
             format!(
-                "the key of the namespace `{}` cannot take effect: {at_least}{objects}; correct or delete them first",
+                "the key of the namespace `{}` cannot take effect: {at_least}{objects}; correct or delete them \
+                 first, or use another namespace",
                 self.key.namespace.name
             ),
             findings.collect::<Result<_, Error>>()?,
@@ -197,7 +198,7 @@ impl KeyBuilds<'_> {
     }
 
     /// Checks that the index of each of these keys is complete, or is that of a namespace without objects. `known` are those of
-    /// the definitions before the commit. A namespace that this commit creates may have objects already, from an RDF document.
+    /// the definitions before the commit. A namespace that this commit creates may have got objects from an RDF document.
     ///
     /// # Errors
     /// `ErrorClass::Conflict`
@@ -216,8 +217,8 @@ impl KeyBuilds<'_> {
                 return Err(GatewayError::new(
                     ErrorClass::Conflict,
                     format!(
-                        "the graph of the new namespace {name:?} has objects already, which need an index of the key; create \
-                         the namespace first with PUT /api/v1/namespaces/{name}, then send the definition again"
+                        "the graph of the namespace {name:?} got objects meanwhile, which need an index of the key; send the \
+                         definition again"
                     ),
                 ));
             }

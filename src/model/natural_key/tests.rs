@@ -352,6 +352,33 @@ fn a_key_that_stored_objects_lack_or_share_is_refused() {
 }
 
 #[test]
+fn a_key_in_a_new_parent_names_the_stored_objects_that_lack_it() {
+    let parts = "type: object\npath: Part:.\nfields:\n  position: {type: string, path: <http://e/position>}\n  \
+                 maker: {type: string, path: <http://e/maker>}\n";
+    let (gateway, parts) = Gateway::with("Parts", parts);
+    let data = r#"{"maker": "KSB"}, {"position": "a"}"#;
+    let answer = gateway.send(&parts, Mode::Add, data).unwrap();
+    let error = gateway.define("Pumps", PUMP).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    assert!(error.detail.contains("`Part` cannot take effect: 1 stored object"), "{error}");
+    assert!(messages(&error).contains(&answer.objects[0].uri), "{error}");
+    let uri = json!({"uri": answer.objects[0].uri}).to_string();
+    gateway.send(&parts, Mode::Delete, &uri).unwrap();
+    gateway.define("Pumps", PUMP).unwrap();
+}
+
+#[test]
+fn a_key_finds_the_objects_that_a_new_namespace_has_already() {
+    let gateway = Gateway::new();
+    let node = |iri: &str| NamedNode::new_unchecked(iri);
+    let graph = node(&format!("{BASE}Pump/"));
+    gateway.insert(&Quad::new(node("urn:p:1"), node("http://e/tag"), Literal::from("P-1"), graph));
+    let pumps = gateway.define("Pumps", TAGGED).unwrap();
+    let answer = gateway.send(&pumps, Mode::Merge, r#"{"tag": "P-1", "power": 3}"#).unwrap();
+    assert_eq!(uris(&answer), ["urn:p:1"]);
+}
+
+#[test]
 fn a_definition_that_leaves_out_the_key_is_refused() {
     let (gateway, _) = Gateway::with("Pumps", PUMP);
     let without = PUMP.replace("key: [site, number]\n", "");

@@ -113,6 +113,8 @@ mod tests {
     use crate::search::{Search, ValueTest, find_page};
     use crate::testing::Fixture;
     use penstock_base::error::ErrorClass;
+    use penstock_resources::namespace::Generator;
+    use penstock_store::Options;
     use std::time::Duration;
 
     const CONFIG: &str = "
@@ -185,7 +187,9 @@ fields:
 
     #[test]
     fn objects_with_the_same_value_are_not_sorted_again_for_each_page() {
-        let fixture = Fixture::new(compile(CONFIG).unwrap().root);
+        let options = Options { value_index: false, ..Options::default() };
+        let root = compile(CONFIG).unwrap().root;
+        let fixture = Fixture::with_options(root, Generator::Uuid, options);
         let object = |number: usize| match number % 7 {
             0 => format!(r#"{{"uri": "urn:r:{number:03}", "s": "x"}}"#),
             rest => format!(r#"{{"uri": "urn:r:{number:03}", "s": "x", "n": {}}}"#, rest % 2),

@@ -144,9 +144,9 @@ fn no_more_objects_are_visited_than_there_are_candidates() {
     let (budget, snapshot) = (bounds(), fixture.store.snapshot().unwrap());
     let run = PageSearch::new(&snapshot, &fixture.business_object, Some(&ten), &budget).unwrap();
     let list_first =
-        |descending| run.list_by_values(Order { field: Some(0), descending }, None, 1).unwrap();
-    // The first of the ten is the 24th of all objects in this order, and the tenth in the other.
-    assert_eq!(list_first(false), None);
-    let found = list_first(true).unwrap();
-    assert_eq!(found[0].uri, "urn:r:170");
+        |descending| run.list_by_values(Order { field: Some(2), descending }, None, 1).unwrap();
+    // The first of the ten is the 48th of all objects in this order, and the eighth in the other.
+    assert_eq!(list_first(true), None);
+    let found = list_first(false).unwrap();
+    assert_eq!(found[0].uri, "urn:r:007");
 }

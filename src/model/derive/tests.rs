@@ -178,7 +178,7 @@ fn values_in_other_forms_have_them_in_accept() {
 #[test]
 fn a_time_without_an_offset_has_a_note() {
     let asks_for_zone = |values: &str| {
-        let notes = of(&format!(r#"[{values}]"#)).notes;
+        let notes = of(&format!(r"[{values}]")).notes;
         notes.iter().any(|note| note.field == "a" && note.message.contains("`timeZone: "))
     };
     for (text, expected) in [

@@ -27,6 +27,7 @@ mod order;
 mod plan;
 mod prefilter;
 mod ranges;
+mod rank;
 mod request;
 mod service;
 mod syntax;

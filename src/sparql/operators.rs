@@ -6,6 +6,8 @@
 use crate::expressions::has_parts_within;
 use crate::form::{keep_form, restore_form, to_expression_term};
 use crate::number::{Arithmetic, Number, Transformation};
+use crate::rank::to_rank;
+use crate::value::Value;
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode, NamedNodeRef, Term, Variable};
 use penstock_rdf::number::is_integer_type;
@@ -31,7 +33,7 @@ enum Operator {
     IsNumeric,
     Datatype,
     StrDt,
-    /// What the evaluator sorts a term by, if it would sort it by its text.
+    /// What the evaluator sorts a term by, see [`crate::rank`].
     Rank,
     Cast(NamedNodeRef<'static>),
     /// A function of the evaluator that needs a value in its own types.
@@ -229,10 +231,9 @@ pub(crate) fn replace_condition(expression: Expression) -> Expression {
     Expression::Coalesce(vec![tried, replacement])
 }
 
-/// Returns the call of what the evaluator sorts by in place of an expression, which is replaced already. It has no result
-/// for values that the evaluator sorts. `None` if the expression is too large to be evaluated twice.
-pub(crate) fn call_rank(expression: &Expression) -> Option<Expression> {
-    has_parts_within(expression, MAX_TRIED_PARTS).then(|| call("rank", vec![expression.clone()]))
+/// Returns the call of what the evaluator sorts by in place of an expression, which is replaced already.
+pub(crate) fn call_rank(expression: Expression) -> Expression {
+    call("rank", vec![expression])
 }
 
 /// Replaces a constant where its form matters.
@@ -390,12 +391,9 @@ impl Operator {
             }
             (Self::Rank, [Term::Literal(literal)]) => {
                 let value = to_expression_term(literal.clone().into(), false);
-                if !matches!(value, ExpressionTerm::OtherTypedLiteral { .. }) {
-                    let canonical = Term::from(value);
-                    return (canonical != literal.clone().into()).then_some(canonical);
-                }
-                Some(Literal::from(Number::read(literal)?.to_double()).into())
+                to_rank(&Value::new(Some(value))).map(|rank| Literal::from(rank).into())
             }
+            (Self::Rank, [name]) => Some(name.clone()),
             (Self::Cast(datatype), [term]) => cast(datatype, term, evaluator),
             (Self::Evaluate(_), _) => self.delegate(arguments, evaluator),
             _ => None,

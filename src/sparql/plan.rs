@@ -202,8 +202,7 @@ impl Planner<'_, '_> {
                 let mut inner = self.rewrite(*inner, &scope.without_hints());
                 let scope = scope.with_bound(find_variables(&inner));
                 let mut to_key = |by: Expression| {
-                    let by = self.rewrite_expression(by, &scope);
-                    let Some(expression) = call_rank(&by) else { return by };
+                    let expression = call_rank(self.rewrite_expression(by, &scope));
                     // Once for each row, not for each comparison.
                     let variable = self.name_variable("rank");
                     let ranked = std::mem::take(&mut inner);
@@ -212,7 +211,7 @@ impl Planner<'_, '_> {
                         variable: variable.clone(),
                         expression,
                     };
-                    Expression::Coalesce(vec![Expression::Variable(variable), by])
+                    Expression::Variable(variable)
                 };
                 let expression = expression.into_iter().map(|order| match order {
                     OrderExpression::Asc(by) => OrderExpression::Asc(to_key(by)),

@@ -81,7 +81,8 @@ impl Number {
         Self::Exact(value.into(), OnceLock::new())
     }
 
-    fn round(&self) -> f64 {
+    /// Returns the nearest double.
+    pub(crate) fn round(&self) -> f64 {
         match self {
             Self::Double(value) => (*value).into(),
             Self::Long(_, rounded) => *rounded,

@@ -92,6 +92,14 @@ impl Moment {
     pub fn new(time: DateTime) -> Self {
         Self(time.adjust(Some(TimezoneOffset::UTC)).unwrap_or(time))
     }
+
+    /// Returns a number that is ordered as the moment is.
+    pub fn to_ordered(self) -> u128 {
+        // The seconds as a signed fixed-point number, then the offset.
+        let bytes = self.0.to_be_bytes();
+        let seconds = bytes.first_chunk().copied().map_or(0, u128::from_be_bytes);
+        seconds ^ (1 << 127)
+    }
 }
 
 impl Ord for Moment {

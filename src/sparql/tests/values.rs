@@ -227,6 +227,45 @@ fn a_literal_that_is_not_valid_is_no_number() {
 }
 
 #[test]
+fn a_subquery_sorts_as_a_query_does() {
+    let fixture = Fixture::new();
+    let values = [
+        "<a:iri>",
+        "true",
+        "10",
+        "9.5",
+        "1e1",
+        "'0.1'^^xsd:float",
+        "9007199254740993",
+        "9007199254740992e0",
+        "9007199254740992",
+        "12345678901234567890",
+        "'NaN'^^xsd:double",
+        "'2024-01-01T00:00:00'^^xsd:dateTime",
+        "'2024-01-01T01:00:00Z'^^xsd:dateTime",
+        "'2023-12-31'^^xsd:date",
+        "'5'",
+        "'a'",
+        "'Z'",
+        "'b'@de",
+        "'a'@en",
+        "'PT9M'^^xsd:duration",
+        "'PT10M'^^xsd:duration",
+        "'12'^^<a:unit>",
+        "'x'^^xsd:integer",
+        "UNDEF",
+    ];
+    let listed = format!("SELECT ?v {{ VALUES ?v {{ {} }} }}", values.join(" "));
+    for order in ["?v", "DESC(?v)", "(IF(BOUND(?v), ?v, 1/0))"] {
+        for limit in 1..=values.len() {
+            let sorted = format!("{listed} ORDER BY {order} LIMIT {limit}");
+            let nested = format!("SELECT ?v {{ {{ {sorted} }} }}");
+            assert_eq!(fixture.rows(&nested), fixture.rows(&sorted), "{order} {limit}");
+        }
+    }
+}
+
+#[test]
 fn a_long_expression_is_evaluated_once() {
     let fixture = Fixture::with("INSERT DATA { <a:s> <a:v> 1.0 }");
     let sum = vec!["?v"; 900].join(" + ");

@@ -127,6 +127,10 @@ pub(crate) fn replace_operator(expression: Expression) -> Expression {
         UnaryPlus(_) => "plus",
         UnaryMinus(_) => "minus",
         In(left, list) => {
+            if list.is_empty() {
+                // The evaluator needs the effective boolean value of what is sought.
+                return call("in", take_arguments(expression));
+            }
             let is_constant =
                 |item: &Expression| matches!(item, Expression::Literal(_)) || is_iri(item);
             if list.iter().all(is_iri) {
@@ -460,11 +464,24 @@ fn read_number(term: &Term) -> Option<Number<'_>> {
 }
 
 fn equal(left: &Term, right: &Term, evaluator: &QueryEvaluator) -> Option<bool> {
-    if let (Some(left), Some(right)) = (read_number(left), read_number(right)) {
-        return Some(left.compare(right) == Some(Ordering::Equal));
+    match (read_number(left), read_number(right)) {
+        (Some(left), Some(right)) => return Some(left.compare(right) == Some(Ordering::Equal)),
+        // Also a number that the evaluator cannot hold equals no value of another type.
+        (Some(_), None) if is_known_value(right) => return Some(false),
+        (None, Some(_)) if is_known_value(left) => return Some(false),
+        _ => {}
     }
     let arguments = [left.clone(), right.clone()];
     to_condition(&Operator::Equal.delegate(&arguments, evaluator)?)
+}
+
+/// Returns whether a term is a literal of a type that the evaluator knows, and valid for it.
+fn is_known_value(term: &Term) -> bool {
+    matches!(term, Term::Literal(_))
+        && !matches!(
+            to_expression_term(term.clone(), false),
+            ExpressionTerm::OtherTypedLiteral { .. }
+        )
 }
 
 /// Returns the effective boolean value of a term (SPARQL 1.1, section 17.2.2).

@@ -100,6 +100,9 @@ fn numbers_have_up_to_40_digits_in_expressions() {
         "0.00012345678901234567 = 0.000123456789012345670",
         "0.00012345678901234567 != 0.00012345678901234568",
         "0.00012345678901234567 IN (1, 0.00012345678901234567)",
+        "12345678901234567890 != 'x' && true != 12345678901234567890",
+        "12345678901234567890 NOT IN ('x', 'x'@en, <a:x>, '2024-01-01'^^xsd:date)",
+        "!BOUND(?none) && COALESCE(12345678901234567890 = 'x'^^<a:unit>, true)",
         "isNumeric(0.00012345678901234567)",
         "!(!0.00012345678901234567)",
         "-0.00012345678901234567 < 0",
@@ -263,6 +266,19 @@ fn a_subquery_sorts_as_a_query_does() {
             assert_eq!(fixture.rows(&nested), fixture.rows(&sorted), "{order} {limit}");
         }
     }
+}
+
+#[test]
+fn no_term_is_in_an_empty_list() {
+    let fixture = Fixture::with(
+        "INSERT DATA { <a:1> <a:v> <a:iri> . <a:2> <a:v> 'x'@en . <a:3> <a:v> 'x'^^<a:unit> . <a:4> <a:v> 1 }",
+    );
+    let rows =
+        |condition: &str| fixture.rows(&format!("SELECT ?s {{ ?s <a:v> ?v FILTER({condition}) }}"));
+    let all = ["a:1", "a:2", "a:3", "a:4"];
+    assert_eq!(rows("?v NOT IN ()"), all);
+    assert_eq!(rows("(?v IN ()) = false"), all);
+    assert_eq!(rows("?v IN ()"), [""; 0]);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use std::rc::Rc;
 const MAX_VISITED_OBJECTS: usize = if cfg!(test) { 40 } else { 10_000 };
 /// The number of values with the same key that are visited in the order of the index. If there are more, objects are visited
 /// in the order of their URIs.
-const MAX_VISITED_OF_KEY: usize = if cfg!(test) { 3 } else { 64 };
+const MAX_VISITED_OF_KEY: usize = if cfg!(test) { 3 } else { 16 };
 /// The numbers of objects that are listed at a time.
 const MIN_LISTED_OBJECTS: usize = if cfg!(test) { 2 } else { 32 };
 const MAX_LISTED_OBJECTS: usize = 1_000;

@@ -9,10 +9,10 @@ use hyper::client::conn::http1::SendRequest;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use penstock_service::gateway::store_path;
+use penstock_store::is_in_use;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -30,8 +30,11 @@ pub(super) const FULL_OUTPUT_REMEDY: &str = "free space there, or choose a file 
 /// The trailer with a warning about a response.
 const WARNING_TRAILER: &str = "penstock-warning";
 
-/// How long a command waits for a service that has the store open and does not answer yet.
+/// The maximum time that a command waits for a service that has the store open and does not answer yet.
 const MAX_WAIT: Duration = Duration::from_mins(1);
+/// The time in which a service that has closed the store may be started again. A command that opened the store meanwhile
+/// would keep it from starting.
+const RESTART_TIME: Duration = Duration::from_secs(3);
 const WAIT_INTERVAL: Duration = Duration::from_millis(250);
 /// The time after which the command says that it waits.
 const REPORT_AFTER: Duration = Duration::from_secs(1);
@@ -278,10 +281,10 @@ async fn connect_to_service(data_dir: &Path) -> Result<Option<ServiceConnection>
     Ok(Some(ServiceConnection { sender, socket }))
 }
 
-/// Opens a stream to the service; `None` if none runs. A service that starts, or stops, has the store open and no socket:
-/// waits until it answers or has ended.
+/// Opens a stream to the service; `None` if none runs. A service that starts, stops or restarts has no socket: waits until
+/// it answers or has ended.
 async fn open_stream(data_dir: &Path, socket: &Path) -> Result<Option<UnixStream>, String> {
-    let (begun, mut is_reported) = (Instant::now(), false);
+    let (mut wait, mut is_reported) = (ServiceWait::begin(Instant::now()), false);
     loop {
         match UnixStream::connect(socket).await {
             Ok(stream) => return Ok(Some(stream)),
@@ -294,22 +297,41 @@ async fn open_stream(data_dir: &Path, socket: &Path) -> Result<Option<UnixStream
                 ));
             }
         }
-        if begun.elapsed() >= MAX_WAIT || !is_store_in_use(data_dir) {
+        let now = Instant::now();
+        if !wait.is_due(is_in_use(&store_path(data_dir)), now) {
             return Ok(None);
         }
-        if begun.elapsed() >= REPORT_AFTER && !std::mem::replace(&mut is_reported, true) {
+        if now.duration_since(wait.begun) >= REPORT_AFTER
+            && !std::mem::replace(&mut is_reported, true)
+        {
             output::print_error_line(
-                "penstock: waiting for the process that has the store open, such as a service that starts",
+                "penstock: waiting up to 1 min for the process that has the store open, such as a service that starts",
             );
         }
         sleep(WAIT_INTERVAL).await;
     }
 }
 
-/// Whether another process has the store open.
-fn is_store_in_use(data_dir: &Path) -> bool {
-    let folder = File::open(store_path(data_dir));
-    folder.is_ok_and(|folder| matches!(folder.try_lock_shared(), Err(TryLockError::WouldBlock)))
+/// The wait for a service that does not answer.
+struct ServiceWait {
+    begun: Instant,
+    /// When a process had the store open last.
+    in_use_at: Option<Instant>,
+}
+
+impl ServiceWait {
+    fn begin(begun: Instant) -> Self {
+        Self { begun, in_use_at: None }
+    }
+
+    /// Returns whether to wait longer.
+    fn is_due(&mut self, is_in_use: bool, now: Instant) -> bool {
+        if is_in_use {
+            self.in_use_at = Some(now);
+        }
+        let may_restart = self.in_use_at.is_some_and(|at| now.duration_since(at) < RESTART_TIME);
+        may_restart && now.duration_since(self.begun) < MAX_WAIT
+    }
 }
 
 impl ServiceConnection {
@@ -364,6 +386,20 @@ mod tests {
     fn a_full_disk_of_the_output_is_reported_with_its_remedy() {
         let full = describe_write_error(&io::Error::from_raw_os_error(28));
         assert!(full.starts_with("writing failed: No space left") && full.contains("another disk"));
+    }
+
+    #[test]
+    fn a_command_waits_for_a_service_that_restarts_and_for_no_other() {
+        let begun = Instant::now();
+        let mut wait = ServiceWait::begin(begun);
+        assert!(!wait.is_due(false, begun), "no service runs");
+        let stopped = begun + Duration::from_secs(5);
+        assert!(wait.is_due(true, begun) && wait.is_due(true, stopped));
+        // The service that starts opens the store, not the command.
+        assert!(wait.is_due(false, stopped + RESTART_TIME / 2));
+        assert!(!wait.is_due(false, stopped + RESTART_TIME));
+        assert!(wait.is_due(true, begun + MAX_WAIT / 2));
+        assert!(!wait.is_due(true, begun + MAX_WAIT));
     }
 
     #[test]

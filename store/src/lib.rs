@@ -47,6 +47,7 @@ mod verify;
 
 pub use backup::{Backup, BackupFile, NEW_COUNTERS, Restored, SEQUENCE_JUMP};
 pub use coded::{CodeReader, CodedQuads, CodedValues};
+pub use data_dir::is_in_use;
 pub use error::{Corruption, DiskFull, Error, LostCause, UnreadableDocument};
 pub use files::free_bytes;
 pub use format::Format;

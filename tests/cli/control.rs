@@ -70,7 +70,7 @@ fn a_command_waits_for_the_process_that_has_the_store_open() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.contains("waiting for the process that has the store open"), "{line}");
+    assert!(line.contains("for the process that has the store open"), "{line}");
     drop(store);
     let output = child.wait_with_output().unwrap().success();
     assert_eq!(output.out(), "There are no exports.\n");

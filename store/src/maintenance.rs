@@ -7,8 +7,8 @@ use std::time::Duration;
 /// The delay before a failed attempt is retried. It doubles with each failure, because an attempt can write the whole state
 /// before it fails.
 const RETRY_DELAY: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 60_000 });
-/// The maximum delay, in multiples of the first one.
-const MAX_RETRY_DELAYS: u32 = 60;
+/// The maximum number of delays before an attempt.
+const MAX_DELAYS: u32 = 60;
 /// The number of delays after which a compaction that the disk had no space for is retried, even if no more is free.
 const MAX_DELAYS_WITHOUT_SPACE: u32 = if cfg!(test) { 6_000 } else { 60 };
 
@@ -29,33 +29,35 @@ impl StoreInner {
                 tracing::warn!(%cause,
                     "The disk has no space to pack or compact the journal; nothing is lost. The store retries when more \
                      is free, and in an hour.");
-                self.wait_for_space(free);
+                // A compaction without enough space fills the disk before it fails.
+                let clearly_more = free.saturating_add(free / 8);
+                let enough = clearly_more.saturating_add(self.options.segment_bytes);
+                self.wait_and_pack(MAX_DELAYS_WITHOUT_SPACE, enough);
             } else {
                 failures += 1;
-                let delay = retry_delay(failures);
-                tracing::warn!(%cause, delay_seconds = delay.as_secs(),
+                let delays = count_delays(failures);
+                tracing::warn!(%cause, delay_seconds = (RETRY_DELAY * delays).as_secs(),
                     "Packing or compacting the journal failed; nothing is lost. The store retries after this delay.");
-                self.closing.wait_for_closing(delay);
+                self.wait_and_pack(delays, u64::MAX);
             }
         }
     }
 
-    /// Waits until clearly more than `before` bytes of the disk are free, or for some time. A compaction without enough
-    /// space fills the disk before it fails. Segments are packed meanwhile, which takes little space and frees more.
-    fn wait_for_space(&self, before: u64) {
-        let enough = before.saturating_add(before / 8).saturating_add(self.options.segment_bytes);
-        for _ in 0..MAX_DELAYS_WITHOUT_SPACE {
+    /// Waits for this number of delays, or until this many bytes of the disk are free. Segments are packed meanwhile, which
+    /// takes little space and frees more: otherwise a compaction that keeps failing would fill the disk with them.
+    fn wait_and_pack(&self, delays: u32, enough_bytes: u64) {
+        let mut can_pack = true;
+        for _ in 0..delays {
             self.closing.wait_for_closing(RETRY_DELAY);
-            let has_more = files::free_bytes(&self.dir).is_ok_and(|free| free >= enough);
+            let has_more = files::free_bytes(&self.dir).is_ok_and(|free| free >= enough_bytes);
             if has_more || self.closing.check_not_closing().is_err() {
                 return;
             }
-            // A damaged segment waits for the space of the base that replaces it.
-            let is_expected = |error: &Error| error.is_disk_full() || error.is_unreadable();
-            if self.sync_state().needs_packing()
-                && self.pack_segments().is_err_and(|error| !is_expected(&error))
-            {
-                return;
+            let synced = self.sync_state();
+            if can_pack && synced.needs_packing() && synced.check_writable().is_ok() {
+                // The next attempt reports why.
+                let has_failed = self.pack_segments().is_err_and(|error| !error.is_disk_full());
+                can_pack = !has_failed;
             }
         }
     }
@@ -105,10 +107,10 @@ impl StoreInner {
     }
 }
 
-/// Returns the delay after this number of failures in a row.
-fn retry_delay(failures: u32) -> Duration {
-    let doublings = failures.saturating_sub(1).min(MAX_RETRY_DELAYS.ilog2() + 1);
-    RETRY_DELAY * (1_u32 << doublings).min(MAX_RETRY_DELAYS)
+/// Returns the number of delays to wait after this number of failures in a row.
+fn count_delays(failures: u32) -> u32 {
+    let doublings = failures.saturating_sub(1).min(MAX_DELAYS.ilog2() + 1);
+    (1_u32 << doublings).min(MAX_DELAYS)
 }
 
 #[cfg(test)]
@@ -138,8 +140,30 @@ mod tests {
 
     #[test]
     fn failed_attempts_are_retried_at_growing_intervals() {
-        let delays = [1, 2, 3, 6, 7, u32::MAX].map(|failures| retry_delay(failures) / 10);
-        assert_eq!(delays.map(|delay| delay.as_millis()), [1, 2, 4, 32, 60, 60]);
+        assert_eq!([1, 2, 3, 6, 7, u32::MAX].map(count_delays), [1, 2, 4, 32, 60, 60]);
+    }
+
+    #[test]
+    fn segments_are_packed_while_a_failed_compaction_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let faults = Faults::inject_below(dir.path());
+        let options =
+            Options { segment_bytes: 1_000, background_maintenance: false, ..Options::default() };
+        let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
+        let put = || {
+            let value = [1; 2_000];
+            store.transact::<_, Error>(|change| change.put_document("d", b"key", &value)).unwrap();
+        };
+        (0..2).for_each(|_| put());
+        assert!(store.inner().sync_state().needs_packing());
+        store.inner().wait_and_pack(1, u64::MAX);
+        assert!(!store.inner().sync_state().needs_packing());
+        (0..2).for_each(|_| put());
+        // A packing that fails is not retried after each delay.
+        faults.fail_nth_of(Operation::Create, 1, Failure::Io);
+        store.inner().wait_and_pack(5, u64::MAX);
+        assert_eq!(faults.operation_count(), 1);
+        assert!(store.inner().sync_state().needs_packing());
     }
 
     #[test]

@@ -1,4 +1,5 @@
 //! File operations that survive a power cut: a file's name is durable only after its folder is synced.
+use nix::errno::Errno;
 use std::borrow::{Borrow, Cow};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -26,6 +27,11 @@ pub fn remedy_of_unreadable(error: &io::Error) -> &'static str {
         io::ErrorKind::IsADirectory => "; name a file in this folder",
         _ => "",
     }
+}
+
+/// Whether the content of a file is lost: the file does not exist, or the medium cannot read it.
+pub fn is_lost(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::EIO as i32)
 }
 
 /// Syncs a folder, so that names created, renamed or removed in it are durable.

@@ -390,9 +390,8 @@ async fn reload_at_hangup(
             let mut is_certificate_refused = false;
             if let (Some(certificates), Some(tls)) = (&certificates, server.tls) {
                 let data_dir = data_dir.clone();
-                let config =
-                    tokio::task::spawn_blocking(move || tls::load_server_config(&tls, &data_dir)).await;
-                match config {
+                let read = move || tls::load_server_config(&tls, &data_dir, tls::ReadAt::Reload);
+                match tokio::task::spawn_blocking(read).await {
                     Ok(Ok(config)) => {
                         // The receiver ends only with the service.
                         let _ = certificates.send(config).await;

@@ -72,7 +72,7 @@ impl Servers {
             create_private_folder(&data_dir).map_err(|error| {
                 gateway::disk_error(&error, "creating the data directory", &data_dir)
             })?;
-            tls::load_server_config(&tls, &data_dir)
+            tls::load_server_config(&tls, &data_dir, tls::ReadAt::Start)
         });
         let config = config.await.unwrap_or_else(|error| {
             Err(GatewayError::new(

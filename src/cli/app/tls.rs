@@ -2,12 +2,12 @@
 mod validity;
 
 use futures_util::stream::{self, Stream};
-use jiff::Timestamp;
-use nix::errno::Errno;
+use jiff::{SignedDuration, Timestamp};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::files::{self, create_folders, write_atomically};
+use penstock_base::files::{self, create_folders, rename_synced, write_atomically};
 use penstock_base::telemetry::metrics;
 use penstock_config::Tls;
+use penstock_service::gateway::status::CERTIFICATE_WARNING_TIME;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
@@ -16,7 +16,7 @@ use rustls::{RootCertStore, crypto};
 use salvo::conn::IntoConfigStream;
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::io;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -25,10 +25,10 @@ use tokio::sync::mpsc;
 const TLS_FOLDER: &str = "tls";
 const CERTIFICATE_FILE: &str = "certificate.pem";
 const PRIVATE_KEY_FILE: &str = "private-key.pem";
+/// The extension of a damaged file that was replaced.
+const DAMAGED_EXTENSION: &str = "pem.damaged";
 /// The setting with the private key.
 const PRIVATE_KEY: &str = "server.ssl.certificate-private-key";
-/// The log warns of a certificate that expires in fewer than this many days.
-const EXPIRY_WARNING_DAYS: i64 = 21;
 
 /// Text in PEM format.
 type Pem<'a> = Cow<'a, [u8]>;
@@ -62,17 +62,30 @@ impl IntoConfigStream<ServerConfig> for ServerConfigs {
     }
 }
 
+/// When the certificate is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReadAt {
+    /// At a start. A damaged self-signed certificate must not stop the gateway for good, so a new one is created.
+    Start,
+    /// At a reload. The certificate in use is better than a new one, which no client trusts.
+    Reload,
+}
+
 /// Reads the certificate, or creates one if `server.ssl.self-signed` asks for it. Blocking.
 ///
 /// # Errors
 /// `ErrorClass::Invalid` when a configured file or value is not usable; the error names the setting.
-pub(super) fn load_server_config(tls: &Tls, data_dir: &Path) -> Result<ServerConfig, GatewayError> {
+pub(super) fn load_server_config(
+    tls: &Tls,
+    data_dir: &Path,
+    at: ReadAt,
+) -> Result<ServerConfig, GatewayError> {
     let (key, end) = match &tls.certificate {
         Some((certificate, private_key)) => parse_pair(
             &read_pem("server.ssl.certificate", certificate)?,
             &read_pem(PRIVATE_KEY, private_key)?,
         )?,
-        None => load_self_signed(&data_dir.join(TLS_FOLDER))?,
+        None => load_self_signed(&data_dir.join(TLS_FOLDER), at)?,
     };
     let provider = Arc::new(crypto::ring::default_provider());
     let verifier = match &tls.client_authorities {
@@ -127,11 +140,11 @@ fn parse_pair(
 /// Logs that the certificate has expired or expires soon; the log may be the only place where an operator sees it.
 fn log_expiry(end: Option<Timestamp>) {
     let Some(end) = end else { return };
-    let days = end.duration_since(Timestamp::now()).as_hours() / 24;
-    if end <= Timestamp::now() {
+    let left = end.duration_since(Timestamp::now());
+    if left <= SignedDuration::ZERO {
         tracing::error!(%end, "The HTTPS certificate has expired, or the clock is wrong.");
-    } else if days < EXPIRY_WARNING_DAYS {
-        tracing::warn!(%end, days, "The HTTPS certificate expires soon.");
+    } else if left < CERTIFICATE_WARNING_TIME {
+        tracing::warn!(%end, days = left.as_hours() / 24, "The HTTPS certificate expires soon.");
     }
 }
 
@@ -163,9 +176,12 @@ fn invalid_setting(name: &str, why: impl Display) -> GatewayError {
 }
 
 /// Returns the self-signed certificate with its private key, and when it expires. They are created once and kept, so that
-/// clients that trust the certificate continue to trust it. A disk that damages them must not stop the gateway for good, so
-/// they are created again then.
-fn load_self_signed(folder: &Path) -> Result<(CertifiedKey, Option<Timestamp>), GatewayError> {
+/// clients that trust the certificate continue to trust it. If they are damaged, a start creates new ones and keeps the
+/// damaged files, which may be an operator's own.
+fn load_self_signed(
+    folder: &Path,
+    at: ReadAt,
+) -> Result<(CertifiedKey, Option<Timestamp>), GatewayError> {
     let (certificate, private_key) = (folder.join(CERTIFICATE_FILE), folder.join(PRIVATE_KEY_FILE));
     let failed = |action: &str, path: &Path, why: &dyn Display| {
         GatewayError::new(
@@ -173,29 +189,45 @@ fn load_self_signed(folder: &Path) -> Result<(CertifiedKey, Option<Timestamp>), 
             format!("server.ssl.self-signed: {action} {} failed: {why}", path.display()),
         )
     };
-    if certificate.exists() {
+    // A link whose target is missing, too.
+    if certificate.symlink_metadata().is_ok() {
         let cause = match (std::fs::read(&certificate), std::fs::read(&private_key)) {
             (Ok(certificate), Ok(private_key)) => match parse_pair(&certificate, &private_key) {
                 Ok(pair) => return Ok(pair),
                 Err(error) => error.detail,
             },
-            (Err(error), _) if !is_lost(&error) => {
+            (Err(error), _) if !files::is_lost(&error) => {
                 return Err(failed("reading", &certificate, &error));
             }
-            (_, Err(error)) if !is_lost(&error) => {
+            (_, Err(error)) if !files::is_lost(&error) => {
                 return Err(failed("reading", &private_key, &error));
             }
             (Err(error), _) | (_, Err(error)) => error.to_string(),
         };
+        if at == ReadAt::Reload {
+            let why = format!("{cause}; the next start creates a new certificate");
+            return Err(failed("reading", &certificate, &why));
+        }
         tracing::error!(
             cause,
-            "The self-signed certificate for HTTPS or its private key is damaged; a new one is created, which clients have to trust."
+            certificate = %certificate.display(),
+            "The self-signed certificate for HTTPS or its private key is damaged; the gateway creates new ones, which \
+             clients have to trust, and keeps the damaged files as *.damaged."
         );
+        // The certificate last: if it is missing, the private key is overwritten.
+        for path in [&private_key, &certificate] {
+            match rename_synced(path, &path.with_extension(DAMAGED_EXTENSION)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(failed("renaming", path, &error));
+                }
+                _ => {}
+            }
+        }
     }
     let (made, key) =
         create_certificate().map_err(|error| failed("creating", &certificate, &error))?;
     create_folders(folder).map_err(|error| failed("creating", &certificate, &error))?;
-    // The private key is written first, so that a certificate of the first start always has its key.
+    // The private key is written first, so that a certificate always has its key.
     for (path, text) in [(&private_key, &key), (&certificate, &made)] {
         write_atomically(path, text.as_bytes()).map_err(|error| failed("writing", path, &error))?;
     }
@@ -204,11 +236,6 @@ fn load_self_signed(folder: &Path) -> Result<(CertifiedKey, Option<Timestamp>), 
         "Created a self-signed certificate for HTTPS; clients need this file to trust the gateway."
     );
     parse_pair(made.as_bytes(), key.as_bytes())
-}
-
-/// Whether a file is gone for good: it does not exist, or the medium cannot read it.
-fn is_lost(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::EIO as i32)
 }
 
 /// Creates a certificate for this host's name and for loopback. It is valid from 2020 on, because the clock may be
@@ -236,6 +263,10 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
+    fn load(tls: &Tls, data_dir: &Path) -> Result<ServerConfig, GatewayError> {
+        load_server_config(tls, data_dir, ReadAt::Start)
+    }
+
     fn tls_settings(certificate: Option<(&str, &str)>) -> Tls {
         Tls {
             certificate: certificate
@@ -248,44 +279,59 @@ mod tests {
     #[test]
     fn a_certificate_is_created_once_and_its_key_is_private() {
         let dir = tempfile::tempdir().unwrap();
-        load_server_config(&tls_settings(None), dir.path()).unwrap();
+        load(&tls_settings(None), dir.path()).unwrap();
         let file = |name| dir.path().join(TLS_FOLDER).join(name);
         let first = std::fs::read(file(CERTIFICATE_FILE)).unwrap();
         let mode = std::fs::metadata(file(PRIVATE_KEY_FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{mode:o}");
-        load_server_config(&tls_settings(None), dir.path()).unwrap();
+        load(&tls_settings(None), dir.path()).unwrap();
         assert_eq!(std::fs::read(file(CERTIFICATE_FILE)).unwrap(), first);
     }
 
     #[test]
-    fn a_damaged_self_signed_certificate_is_created_again() {
+    fn a_damaged_self_signed_certificate_is_created_again_at_a_start() {
         let dir = tempfile::tempdir().unwrap();
-        load_server_config(&tls_settings(None), dir.path()).unwrap();
+        load(&tls_settings(None), dir.path()).unwrap();
         let file = |name| dir.path().join(TLS_FOLDER).join(name);
         let (_, other_key) = create_certificate().unwrap();
-        let damages: [(&str, Option<&[u8]>); 4] = [
+        let elsewhere = dir.path().join("elsewhere.pem");
+        // Bytes in place of the file; a link to a file that is missing, with none.
+        let damages: [(&str, Option<&[u8]>); 5] = [
             (CERTIFICATE_FILE, Some(&[0; 600])),
+            (CERTIFICATE_FILE, None),
             (PRIVATE_KEY_FILE, Some(b"")),
             (PRIVATE_KEY_FILE, Some(other_key.as_bytes())),
             (PRIVATE_KEY_FILE, None),
         ];
         for (name, bytes) in damages {
             let before = std::fs::read(file(CERTIFICATE_FILE)).unwrap();
+            std::fs::remove_file(file(name)).unwrap();
             match bytes {
                 Some(bytes) => std::fs::write(file(name), bytes).unwrap(),
-                None => std::fs::remove_file(file(name)).unwrap(),
+                None => std::os::unix::fs::symlink(&elsewhere, file(name)).unwrap(),
             }
-            load_server_config(&tls_settings(None), dir.path()).unwrap();
+            let read_at = |at| load_server_config(&tls_settings(None), dir.path(), at);
+            // What is in use stays so, and nothing is replaced meanwhile.
+            let refused = read_at(ReadAt::Reload).unwrap_err();
+            assert!(refused.detail.ends_with("; the next start creates a new certificate"));
+            assert_eq!(std::fs::read(file(name)).ok().as_deref(), bytes);
+
+            read_at(ReadAt::Start).unwrap();
             let after = std::fs::read(file(CERTIFICATE_FILE)).unwrap();
             assert_ne!(after, before, "{name}");
+            let kept = file(name).with_extension(DAMAGED_EXTENSION);
+            assert_eq!(std::fs::read(&kept).ok().as_deref(), bytes, "{name}");
+            assert_eq!(std::fs::read_link(&kept).is_ok(), bytes.is_none(), "{name}");
+            assert!(!elsewhere.exists());
             // The new one is kept.
-            load_server_config(&tls_settings(None), dir.path()).unwrap();
+            read_at(ReadAt::Reload).unwrap();
+            read_at(ReadAt::Start).unwrap();
             assert_eq!(std::fs::read(file(CERTIFICATE_FILE)).unwrap(), after);
         }
         // A certificate of an operator is never replaced.
         let (certificate, _) = create_certificate().unwrap();
         let mine = tls_settings(Some((&certificate, &other_key)));
-        load_server_config(&mine, dir.path()).unwrap_err();
+        load(&mine, dir.path()).unwrap_err();
     }
 
     #[test]
@@ -293,23 +339,20 @@ mod tests {
         let ((certificate, key), (_, other)) =
             (create_certificate().unwrap(), create_certificate().unwrap());
         let dir = tempfile::tempdir().unwrap();
-        load_server_config(&tls_settings(Some((&certificate, &key))), dir.path()).unwrap();
-        let refused = load_server_config(&tls_settings(Some((&certificate, &other))), dir.path())
-            .unwrap_err();
+        load(&tls_settings(Some((&certificate, &key))), dir.path()).unwrap();
+        let refused = load(&tls_settings(Some((&certificate, &other))), dir.path()).unwrap_err();
         assert!(refused.detail.starts_with("server.ssl.certificate-private-key: "), "{refused}");
-        let refused =
-            load_server_config(&tls_settings(Some(("/nowhere", &other))), dir.path()).unwrap_err();
+        let refused = load(&tls_settings(Some(("/nowhere", &other))), dir.path()).unwrap_err();
         assert!(
             refused.detail.starts_with("server.ssl.certificate: reading /nowhere")
                 && refused.detail.ends_with("; put the file there, or correct the path"),
             "{refused}"
         );
         let not_pem = tls_settings(Some((&certificate, "MIIEvSecret")));
-        let refused = load_server_config(&not_pem, dir.path()).unwrap_err();
+        let refused = load(&not_pem, dir.path()).unwrap_err();
         assert!(refused.detail.starts_with("server.ssl.certificate-private-key: reading"));
         assert!(!refused.detail.contains("MIIEvSecret"), "{refused}");
-        let refused =
-            load_server_config(&tls_settings(Some((&key, &key))), dir.path()).unwrap_err();
+        let refused = load(&tls_settings(Some((&key, &key))), dir.path()).unwrap_err();
         assert!(refused.detail.contains("no certificate in PEM format"), "{refused}");
     }
 
@@ -321,8 +364,8 @@ mod tests {
             client_authorities: Some(authorities.to_owned()),
             ..tls_settings(Some((&certificate, &key)))
         };
-        load_server_config(&asking(&certificate), dir.path()).unwrap();
-        let refused = load_server_config(&asking(&key), dir.path()).unwrap_err();
+        load(&asking(&certificate), dir.path()).unwrap();
+        let refused = load(&asking(&key), dir.path()).unwrap_err();
         assert!(refused.detail.starts_with("server.ssl.trust-certificate: "), "{refused}");
     }
 }

@@ -2,7 +2,7 @@
 use nix::unistd::geteuid;
 use penstock_base::collections;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, describe_shortage};
-use penstock_base::files::{create_folders, sync_folder, write_atomically};
+use penstock_base::files::{create_folders, is_lost, sync_folder, write_atomically};
 use penstock_base::table::Table;
 use penstock_config::Settings;
 use penstock_store::{DiskFull, Store, Transaction};
@@ -84,26 +84,30 @@ pub(super) fn load_or_create_id(dir: &Path, store: &Store) -> Result<String, Gat
 
 fn read_or_create_id_file(dir: &Path, copy: Option<&str>) -> Result<String, GatewayError> {
     let path = dir.join(GATEWAY_ID_FILE);
-    match std::fs::read(&path) {
-        Ok(bytes) => match (parse_id(bytes), copy) {
-            (Some(id), _) => return Ok(id),
-            (None, Some(_)) => tracing::warn!(
-                file = %path.display(),
-                "The file with the gateway's identifier is empty or damaged; it is written again from the copy in the store."
-            ),
-            // URIs were minted with the lost identifier. Silently generating another would split the gateway's data.
-            (None, None) => {
-                return Err(GatewayError::new(
-                    ErrorClass::Internal,
-                    format!(
-                        "{} is empty or damaged; write the gateway's identifier into it, or set service.gateway-id",
-                        path.display()
-                    ),
-                ));
-            }
+    let is_damaged = match std::fs::read(&path) {
+        Ok(bytes) => match parse_id(bytes) {
+            Some(id) => return Ok(id),
+            None => true,
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) if copy.is_some() && is_lost(&error) => true,
         Err(error) => return Err(disk_error(&error, "reading", &path)),
+    };
+    if is_damaged && copy.is_none() {
+        // URIs were minted with the lost identifier. Silently generating another would split the gateway's data.
+        return Err(GatewayError::new(
+            ErrorClass::Internal,
+            format!(
+                "{} is empty or damaged; write the gateway's identifier into it, or set service.gateway-id",
+                path.display()
+            ),
+        ));
+    }
+    if is_damaged {
+        tracing::warn!(
+            file = %path.display(),
+            "The file with the gateway's identifier is empty or damaged; the gateway writes it again from the copy in the store."
+        );
     }
     let id = copy.map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned);
     write_gateway_id(dir, &id).map_err(|error| disk_error(&error, "writing", &path))?;
@@ -241,6 +245,12 @@ mod tests {
             assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), "mine");
             assert_eq!(std::fs::read(&path).unwrap(), b"mine\n");
         }
+        // Reading this fails as reading a bad sector does.
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/proc/self/mem", &path).unwrap();
+        assert!(is_lost(&std::fs::read(&path).unwrap_err()));
+        assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), "mine");
+        assert_eq!(std::fs::read(&path).unwrap(), b"mine\n");
     }
 
     #[test]

@@ -22,7 +22,9 @@ pub fn read_pem(given: &str) -> io::Result<Cow<'_, [u8]>> {
 /// Returns what to do about a configured file that cannot be read, to follow the error; empty if that is not known.
 pub fn remedy_of_unreadable(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "; let this user read it, and enter its folders",
+        io::ErrorKind::PermissionDenied => {
+            "; let the user that Penstock runs as read it and enter its folders"
+        }
         io::ErrorKind::NotFound => "; put the file there, or correct the path",
         io::ErrorKind::IsADirectory => "; name a file in this folder",
         _ => "",

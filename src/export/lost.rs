@@ -27,7 +27,7 @@ const LOST_FILE: &str = "its file was lost with the machine that rendered it; a 
 /// Lost exports: by Business Object and target, the order of the last one.
 type LostExports = BTreeMap<String, BTreeMap<String, u64>>;
 
-/// What became of the lost exports. The last one counts.
+/// What became of the lost exports. Of several outcomes the greatest counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Outcome {
     /// All are replaced.
@@ -53,7 +53,7 @@ pub(super) async fn replace_lost_exports(inner: &Shared<ExporterParts>) -> bool 
         Ok(outcome == Outcome::Failed)
     });
     replaced.await.unwrap_or_else(|error| {
-        tracing::error!(%error, "Exports whose files are gone could not be replaced; the gateway tries again.");
+        tracing::warn!(%error, "Exports whose files are gone could not be replaced; the gateway retries.");
         true
     })
 }
@@ -81,18 +81,21 @@ pub(super) fn replace_all(inner: &ExporterParts) -> Result<Outcome, GatewayError
     let (lost, mut outcome) = inner.queue.park_lost()?;
     for (business_object, targets) in &inner.queue.without_replaced(lost)? {
         let replaced = replace_exports(inner, business_object, targets).unwrap_or_else(|error| {
-            let is_temporary = error.class.is_temporary();
-            let then = if is_temporary {
-                "the gateway tries again"
-            } else {
-                "push it, or restart the gateway once it can be exported"
-            };
+            if error.class.is_temporary() {
+                tracing::warn!(
+                    business_object,
+                    %error,
+                    "Exports of a Business Object whose files are gone could not be replaced; the gateway retries."
+                );
+                return Outcome::Failed;
+            }
             tracing::error!(
                 business_object,
                 %error,
-                "Exports of a Business Object whose files are gone could not be replaced; {then}."
+                "Exports of a Business Object whose files are gone could not be replaced; push it, or restart the \
+                 gateway once it can be exported."
             );
-            if is_temporary { Outcome::Failed } else { Outcome::NeedsPerson }
+            Outcome::NeedsPerson
         });
         outcome = outcome.max(replaced);
     }
@@ -166,8 +169,8 @@ impl ExportQueue {
             let entry = &record.entry;
             let was_parked = entry.last_error.as_deref() == Some(LOST_FILE);
             let is_queued = entry.status != ExportStatus::Parked;
-            let file = record.spool_file_name();
-            let is_lost = is_queued && self.spool.open_file(&file, entry.bytes).is_err();
+            // One that cannot be read now may be readable later.
+            let is_lost = is_queued && self.spool.is_missing(&record.spool_file_name());
             let target_queue = state.queues.get(&entry.target);
             if is_lost && target_queue.is_some_and(|queue| queue.delivering == Some(order)) {
                 outcome = Outcome::Failed;

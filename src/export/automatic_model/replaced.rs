@@ -76,6 +76,22 @@ fn what_a_full_disk_keeps_from_being_replaced_is_tried_again() {
     assert_eq!(queued_names(&fixture), [NAMES[0]]);
 }
 
+#[test]
+fn an_export_whose_file_is_only_damaged_is_not_lost() {
+    let mut fixture = Fixture::new();
+    fixture.define_object(0, &pushed(true));
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+    let object = fixture.catalogue.get(NAMES[0]).unwrap();
+    let pushed = fixture.exporter.push(&object, ExportRequester::gateway()).unwrap().exports;
+    let file = format!("{}.json", pushed[0].id);
+    fs::write(fixture.exporter.spool_folder().join(file), "").unwrap();
+    let fixture = fixture.restart();
+    assert_eq!(lost::replace_all(&fixture.exporter.inner).unwrap(), Outcome::Replaced);
+    let entries = fixture.exporter.list(None, 100).unwrap();
+    let found: Vec<_> = entries.iter().map(|entry| (&entry.id, entry.status)).collect();
+    assert_eq!(found, [(&pushed[0].id, ExportStatus::Blocked)]);
+}
+
 /// Removes the files of all exports.
 fn lose_files(fixture: &Fixture) {
     for entry in fixture.exporter.list(None, 100).unwrap() {

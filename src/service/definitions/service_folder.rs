@@ -1,5 +1,5 @@
 //! Applies the folder `service.definitions.dir`, at the start and at SIGHUP. An error stops neither: the definitions of the
-//! last good run stay. The gateway serves requests meanwhile. If the disk or the store was the cause, it tries again.
+//! last good run stay. The gateway serves requests meanwhile. If the disk or the store was the cause, it retries.
 use super::{ApplyOptions, apply_files, read_folder};
 use crate::gateway::Gateway;
 use parking_lot::Mutex;
@@ -80,6 +80,11 @@ impl FolderOutcome {
         }
     }
 
+    /// Whether a retry failed as the run before it did. Each cause is logged once, however often the gateway retries.
+    fn repeats(&self, last: &Self) -> bool {
+        self.is_temporary && last.is_temporary && self.errors == last.errors
+    }
+
     /// Removes what only Admins see: ids and emails of accounts.
     pub fn redact(&mut self) {
         self.errors.clone_from(&self.public_errors);
@@ -128,7 +133,10 @@ pub fn apply_service_folder(gateway: &Gateway, by: &Authorized) {
                 let options = ApplyOptions { is_service_folder: true, ..ApplyOptions::default() };
                 apply_files(gateway, by, &[], &options)
             }
-            Ok(false) => return,
+            Ok(false) => {
+                *runs.last.lock() = FolderOutcome::default();
+                return;
+            }
             Err(error) => Err(error),
         },
     };
@@ -139,17 +147,11 @@ pub fn apply_service_folder(gateway: &Gateway, by: &Authorized) {
         }
         Err(error) => {
             let outcome = FolderOutcome::of_error(&error);
-            if !outcome.is_temporary {
+            if !outcome.repeats(&runs.last.lock()) {
+                let then = if outcome.is_temporary { ", and the gateway retries" } else { "" };
                 tracing::error!(
                     %error,
-                    "The files of service.definitions.dir were not applied; the definitions of the last good run stay."
-                );
-            } else if !gateway.definition_files.must_retry() {
-                // Once, however often the gateway tries again.
-                tracing::error!(
-                    %error,
-                    "The files of service.definitions.dir were not applied; the definitions of the last good run stay, and \
-                     the gateway tries again."
+                    "The files of service.definitions.dir were not applied; the definitions of the last good run stay{then}."
                 );
             }
             outcome
@@ -212,4 +214,33 @@ fn log_report(report: &AppliedDefinitions) {
     }
     let (changed, unchanged) = (report.changes.len(), report.unchanged);
     tracing::info!(changed, unchanged, "The files of service.definitions.dir were applied.");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_base::error::ErrorClass;
+
+    #[test]
+    fn only_a_retry_with_the_same_cause_repeats_the_run_before_it() {
+        let failed = |class, why: &str| FolderOutcome::of_error(&GatewayError::new(class, why));
+        let full = failed(ErrorClass::InsufficientStorage, "the gateway's disk is full");
+        assert!(full.repeats(&full.clone()) && !full.repeats(&FolderOutcome::default()));
+        let io = failed(ErrorClass::Internal, "an I/O error");
+        assert!(!io.repeats(&full) && !full.repeats(&io));
+        let invalid = failed(ErrorClass::Invalid, "a.yaml: wrong");
+        assert!(!invalid.repeats(&invalid.clone()));
+    }
+
+    #[test]
+    fn a_retry_without_a_folder_and_its_definitions_is_the_last_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let gateway = crate::testing::open_gateway(dir.path(), &[]);
+        let failed = GatewayError::new(ErrorClass::Internal, "an I/O error");
+        *gateway.definition_files.0.last.lock() = FolderOutcome::of_error(&failed);
+        assert!(gateway.definition_files.must_retry());
+        apply_service_folder(&gateway, &Authorized::local());
+        assert!(!gateway.definition_files.must_retry());
+        assert_eq!(gateway.definition_files.outcome(), FolderOutcome::default());
+    }
 }

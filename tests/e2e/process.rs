@@ -94,15 +94,15 @@ fn sighup_does_not_end_it_while_it_waits_to_start() {
 
 /// systemd passes its sockets from descriptor 3 on. Here both are the same one.
 #[test]
-fn a_second_socket_of_systemd_causes_a_warning() {
+fn a_second_socket_of_systemd_and_another_port_cause_warnings() {
     let dir = tempfile::tempdir().unwrap();
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", socket.local_addr().unwrap());
     let mut command = Command::new("/bin/sh");
     command
-        .args(["-c", "exec \"$0\" serve \"$1\" 3<&0 4<&0"])
+        .args(["-c", "exec \"$0\" serve \"$@\" 3<&0 4<&0"])
         .arg(binary())
-        .arg(DATA)
+        .args([DATA, "--server.port=9"])
         .current_dir(dir.path())
         .env_clear()
         .env("LISTEN_FDS", "2")
@@ -110,6 +110,7 @@ fn a_second_socket_of_systemd_causes_a_warning() {
     let server = TestProcess::spawn(&mut command);
     assert_eq!(server.url, url);
     server.wait_for_log("systemd passed several sockets");
+    server.wait_for_log("server.port = 9 (from ");
     server.stop();
 }
 

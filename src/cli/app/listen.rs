@@ -46,13 +46,12 @@ pub(super) async fn bind_or_take_socket(settings: &Settings) -> Result<BoundSock
             format!("the socket that systemd passed is bound to {address}: {why}"),
         )
     })?;
-    for EffectiveValue { name, value, origin, .. } in list_ignored(settings, address) {
-        if is_passed {
-            tracing::warn!(
-                "{name} = {value} (from {origin}) has no effect, because systemd passed a socket that is bound to {address}; \
-                 change ListenStream= of penstock.socket (systemctl edit penstock.socket), or remove the setting."
-            );
-        }
+    let ignored = is_passed.then(|| list_ignored(settings, address));
+    for EffectiveValue { name, value, origin, .. } in ignored.into_iter().flatten() {
+        tracing::warn!(
+            "{name} = {value} (from {origin}) has no effect, because systemd passed a socket that is bound to {address}; \
+             change ListenStream= of penstock.socket (systemctl edit penstock.socket), or remove the setting."
+        );
     }
     if sockets.len() > 1 {
         tracing::warn!(

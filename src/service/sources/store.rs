@@ -110,14 +110,20 @@ pub fn store_messages(
     let mut failures = 0;
     gateway.sources.update(source, business_object, |state| failures = state.internal_failures);
     let is_last_attempt = failures.saturating_add(1) >= MAX_INTERNAL_ATTEMPTS;
-    let storing = Storing { gateway, source, compiled, by, is_last_attempt };
+    let mut storing = Storing { gateway, source, compiled, by, is_last_attempt };
     let templates = Templates::parse(settings);
     let messages: Vec<Prepared<'_>> =
         messages.iter().map(|message| storing.prepare(message, settings, &templates)).collect();
     let mut stored = Stored::default();
     let mut batches = storing.split(&messages).into_iter();
-    let ended = batches.try_for_each(|batch| storing.store(batch, &mut stored));
-    let is_internal = ended.as_ref().is_err_and(|error| error.code == NotStoredCode::Internal);
+    let ended = batches.try_for_each(|batch| -> Result<(), NotStored> {
+        storing.store(batch, &mut stored)?;
+        // All attempts before failed at the first batch.
+        storing.is_last_attempt = false;
+        Ok(())
+    });
+    let is_internal = ended.as_ref().is_err_and(|error| error.code == NotStoredCode::Internal)
+        && is_store_writable(gateway);
     gateway.sources.update(source, business_object, |state| {
         if stored.messages > 0 {
             state.internal_failures = 0;
@@ -278,7 +284,7 @@ struct Storing<'g> {
     source: &'g str,
     compiled: Arc<Compiled>,
     by: Authorized,
-    /// Whether the first message that fails with an internal error becomes a dead letter.
+    /// Whether the first message of the next batch that fails with an internal error becomes a dead letter.
     is_last_attempt: bool,
 }
 
@@ -377,7 +383,9 @@ impl Storing<'_> {
             }
             Err(error) => error,
         };
-        let is_given_up = self.is_last_attempt && error.class == ErrorClass::Internal;
+        let is_given_up = self.is_last_attempt
+            && error.class == ErrorClass::Internal
+            && is_store_writable(self.gateway);
         if !is_permanent(&error) && !is_given_up {
             return Err(error.into());
         }
@@ -452,6 +460,12 @@ fn join_messages(messages: &[Prepared<'_>]) -> (Vec<u8>, Vec<BatchedMessage>) {
         text.push(b'\n');
     }
     (text, batched)
+}
+
+/// Returns whether the store accepts commits. Otherwise no message is at fault for an internal error: a write to the disk
+/// failed, and the store is reopened once the disk accepts writes again.
+fn is_store_writable(gateway: &Gateway) -> bool {
+    gateway.store.poison_cause().is_none()
 }
 
 /// Returns the error of the dead letter of a message that failed with this internal error in every attempt.

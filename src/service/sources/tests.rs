@@ -11,8 +11,10 @@ use penstock_model::dead_letters::{DeadLetter, Origin, list_oldest_letters, read
 use penstock_model::namespace::COUNTERS;
 use penstock_model::shapes_graphs::{NewGraph, TextFormat};
 use penstock_model::testing::put_definition;
+use penstock_store::faults::{Failure, Faults};
 use penstock_store::{Pattern, Read as _, Transaction};
 use serde_json::{Value, json};
+use std::slice;
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -37,7 +39,7 @@ const SHAPES: &str = "\
 /// A gateway with the source `line`, which takes the site of readings from the topic.
 struct Fixture {
     gateway: Arc<Gateway>,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl Fixture {
@@ -67,7 +69,7 @@ impl Fixture {
         let mut definition = json!({"name": "Readings", "config": READINGS});
         definition.as_object_mut().unwrap().extend(validation.as_object().unwrap().clone());
         put_definition(&gateway.catalogue, &definition);
-        Self { gateway: Arc::new(gateway), _dir: dir }
+        Self { gateway: Arc::new(gateway), dir }
     }
 
     fn with_mode(mode: &str) -> Self {
@@ -273,6 +275,33 @@ fn a_message_that_fails_in_every_attempt_waits_while_it_cannot_be_kept() {
     }
     let why = fixture.try_store(&failing).unwrap_err().message;
     assert!(why.contains("service.limits.rejected.bytes"), "{why}");
+}
+
+#[test]
+fn a_message_in_a_later_batch_gets_its_own_attempts() {
+    let fixture = with_damaged_counter(&["limits.body=1KiB"]);
+    let failing = message("plant/n", r#"{"tag": "a", "part": {"name": "x"}}"#);
+    for _ in 1..MAX_INTERNAL_ATTEMPTS {
+        let refused = fixture.try_store(slice::from_ref(&failing)).unwrap_err();
+        assert_eq!(refused.code, NotStoredCode::Internal);
+    }
+    // Both are too long for one batch.
+    let valid = message("plant/n", &format!(r#"{{"tag": "{}"}}"#, "b".repeat(1_000)));
+    let expected = Stored { messages: 1, objects: 1, ..Stored::default() };
+    assert_eq!(fixture.try_store(&[valid, failing]), Ok(expected));
+    assert!(fixture.letters().is_empty());
+}
+
+#[test]
+fn a_disk_that_fails_is_no_attempt() {
+    let fixture = Fixture::new(&[], &json!({}));
+    fixture.store(&[r#"{"tag": "a"}"#]);
+    let faults = Faults::inject_below(fixture.dir.path());
+    faults.fail_nth(1, Failure::Io, true);
+    assert!(fixture.try_store(&[message("plant/n", r#"{"tag": "b"}"#)]).is_err());
+    assert!(faults.first_failure().is_some());
+    let (_, state, _) = fixture.gateway.sources.list("line").remove(0);
+    assert_eq!(state.internal_failures, 0);
 }
 
 #[test]

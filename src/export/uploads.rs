@@ -122,11 +122,13 @@ impl UploadFolder {
         files::write_atomically(&self.file_path(id, RECORD_EXTENSION), &line)
     }
 
-    /// Returns whether the record of this export was last written this long ago, by the system's clock.
+    /// Returns whether the record of this export was last written this long ago, by the system's clock. If that was set
+    /// back since, the time by which the record is ahead counts instead. Otherwise it would stay for years after a clock
+    /// that was wrong by years.
     pub(super) fn is_record_older_than(&self, id: &str, age: Duration) -> bool {
         let data = fs::metadata(self.file_path(id, RECORD_EXTENSION));
         let modified = data.and_then(|data| data.modified()).ok();
-        modified.and_then(|at| at.elapsed().ok()).is_some_and(|passed| passed >= age)
+        modified.is_some_and(|at| at.elapsed().unwrap_or_else(|ahead| ahead.duration()) >= age)
     }
 
     /// Records a part. If a power cut loses the record, the part is sent again.
@@ -209,6 +211,7 @@ fn remove_file(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::SystemTime;
 
     fn upload_record(upload: &str) -> UploadRecord {
         UploadRecord {
@@ -257,6 +260,10 @@ mod tests {
 
         assert!(uploads.is_record_older_than("a", Duration::ZERO));
         assert!(!uploads.is_record_older_than("a", Duration::from_hours(1)));
+        let file = File::options().append(true).open(uploads.file_path("a", RECORD_EXTENSION));
+        // As if the clock was set back since.
+        file.unwrap().set_modified(SystemTime::now() + Duration::from_hours(9)).unwrap();
+        assert!(uploads.is_record_older_than("a", Duration::from_hours(1)));
 
         create_private_file(&uploads.file_path("a", ".gz")).unwrap();
         uploads.remove_compressed_file("a");

@@ -55,6 +55,7 @@ impl Capacity {
             share: Arc::new(Semaphore::new(self.share_bytes)),
             messages: Arc::new(Semaphore::new(usize::from(max_messages).max(1))),
             waiting: Arc::default(),
+            last_bytes: Arc::default(),
             uses_pool: Arc::new(watch::Sender::new(true)),
         }
     }
@@ -68,6 +69,8 @@ pub(crate) struct SessionCapacity {
     messages: Arc<Semaphore>,
     /// The number of its messages that wait for the pool.
     waiting: Arc<AtomicUsize>,
+    /// The bytes of the last message that asked for capacity.
+    last_bytes: Arc<AtomicUsize>,
     /// Whether it takes capacity from the pool, and not only its share.
     uses_pool: Arc<watch::Sender<bool>>,
 }
@@ -102,6 +105,7 @@ impl SessionCapacity {
     /// Waits for the capacity for one message of this size. A message that is larger than the pool gets all of it.
     pub(crate) async fn reserve(&self, bytes: usize) -> Reservation {
         let bytes = bytes.min(self.all.pool_bytes);
+        self.last_bytes.store(bytes, Ordering::SeqCst);
         let permits = u32::try_from(bytes).expect("the total is below 2 GiB");
         let message = self.messages.clone().acquire_owned().await;
         let share = self.share.clone().acquire_many_owned(permits);
@@ -147,6 +151,11 @@ impl SessionCapacity {
     /// Returns whether the session takes capacity from the pool.
     pub(crate) fn uses_pool(&self) -> bool {
         *self.uses_pool.borrow()
+    }
+
+    /// Returns the bytes of the last message that asked for capacity, which may still wait for it.
+    pub(crate) fn last_message_bytes(&self) -> usize {
+        self.last_bytes.load(Ordering::SeqCst)
     }
 
     /// Returns whether another session waits for the pool.

@@ -8,7 +8,6 @@ mod subscribing;
 
 use crate::capacity::SessionCapacity;
 use crate::handshake::{self, Opened};
-use crate::message_store::MessageStore;
 use crate::packets::{Codec, Packet};
 use crate::reader::{Activity, Frame, Publish, Reader};
 use crate::session::{Session, jittered_delay};
@@ -305,7 +304,8 @@ impl<'a> Connection<'a> {
         if capacity.uses_pool() || !is_stalled {
             return;
         }
-        match self.session.run_blocking(MessageStore::check_storable).await {
+        let bytes = capacity.last_message_bytes();
+        match self.session.run_blocking(move |store| store.check_storable(bytes)).await {
             Ok(()) => capacity.use_pool(),
             Err(error) => self.show_store_error(error.message),
         }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 pub(crate) trait MessageStore: Send + Sync + 'static {
     /// Checks that the session may connect.
     fn check_connectable(&self) -> Result<(), NotStored>;
-    /// Checks that messages could be stored now.
-    fn check_storable(&self) -> Result<(), NotStored>;
+    /// Checks that a message of this many bytes could be stored now.
+    fn check_storable(&self, bytes: usize) -> Result<(), NotStored>;
     /// Stores messages in their order: all of them, or only the first ones if the next one cannot be stored. Returns once
     /// they are synced to disk.
     fn store_messages(&self, messages: &[Message]) -> Result<Stored, NotStored>;
@@ -41,8 +41,8 @@ impl MessageStore for GatewayStore {
         sources::check_connectable(&self.gateway, &self.business_object)
     }
 
-    fn check_storable(&self) -> Result<(), NotStored> {
-        sources::check_storable(&self.gateway, &self.id.source, &self.business_object)
+    fn check_storable(&self, bytes: usize) -> Result<(), NotStored> {
+        sources::check_storable(&self.gateway, &self.id.source, &self.business_object, bytes)
     }
 
     fn store_messages(&self, messages: &[Message]) -> Result<Stored, NotStored> {

@@ -138,14 +138,15 @@ pub fn store_messages(
     }
 }
 
-/// Checks that messages of a source for one Business Object could be stored now, whatever their length. Blocking.
+/// Checks that a message of this many bytes of a source for one Business Object could be stored now. Blocking.
 ///
 /// # Errors
-/// Why they could not.
+/// Why it could not.
 pub fn check_storable(
     gateway: &Gateway,
     source: &str,
     business_object: &str,
+    bytes: usize,
 ) -> Result<(), NotStored> {
     let settings = require_source(gateway, source)?;
     find_ready(gateway, business_object)?;
@@ -153,7 +154,7 @@ pub fn check_storable(
     if let Some(cause) = gateway.store.poison_cause() {
         return Err(GatewayError::from(Error::Poisoned { cause }).into());
     }
-    check_memory(gateway, usize::MAX).map(drop)
+    check_memory(gateway, bytes).map(drop)
 }
 
 fn authorize(gateway: &Gateway, source: &str, settings: &Source) -> Result<Authorized, NotStored> {

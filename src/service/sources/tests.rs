@@ -285,7 +285,7 @@ fn a_message_in_a_later_batch_gets_its_own_attempts() {
         let refused = fixture.try_store(slice::from_ref(&failing)).unwrap_err();
         assert_eq!(refused.code, NotStoredCode::Internal);
     }
-    // Both are too long for one batch.
+    // Together they are too long for one batch.
     let valid = message("plant/n", &format!(r#"{{"tag": "{}"}}"#, "b".repeat(1_000)));
     let expected = Stored { messages: 1, objects: 1, ..Stored::default() };
     assert_eq!(fixture.try_store(&[valid, failing]), Ok(expected));
@@ -356,19 +356,20 @@ fn large_batches_wait_while_memory_is_short() {
     let large = message("plant/n", &format!(r#"{{"tag": "{}"}}"#, "t".repeat(2 << 20)));
     let refused = fixture.try_store(&[large]).unwrap_err();
     assert_eq!(refused.code, NotStoredCode::Unavailable);
-    let refused = check_storable(&fixture.gateway, "line", "Readings").unwrap_err();
-    assert_eq!(refused.code, NotStoredCode::Unavailable);
+    let check = |bytes| check_storable(&fixture.gateway, "line", "Readings", bytes);
+    assert_eq!(check(2 << 20).unwrap_err().code, NotStoredCode::Unavailable);
+    assert_eq!(check(1 << 20), Ok(()));
     assert_eq!(fixture.store(&[r#"{"tag": "a"}"#]), (1, 0));
 }
 
 #[test]
 fn messages_can_be_stored_while_their_business_object_is_enabled() {
     let fixture = Fixture::new(&[], &json!({}));
-    assert_eq!(check_storable(&fixture.gateway, "line", "Readings"), Ok(()));
+    let check = || check_storable(&fixture.gateway, "line", "Readings", 1);
+    assert_eq!(check(), Ok(()));
     let disabled = json!({"name": "Readings", "config": READINGS, "enabled": false});
     put_definition(&fixture.gateway.catalogue, &disabled);
-    let refused = check_storable(&fixture.gateway, "line", "Readings").unwrap_err();
-    assert_eq!(refused.code, NotStoredCode::Disabled);
+    assert_eq!(check().unwrap_err().code, NotStoredCode::Disabled);
 }
 
 #[test]

@@ -44,6 +44,8 @@ pub(super) struct FakeState {
     pub(super) failure: Option<NotStored>,
     /// The number of attempts that failed.
     pub(super) failed: usize,
+    /// The bytes of the message about which it was last asked whether it can be stored.
+    pub(super) asked_bytes: usize,
     /// Why the session must not connect.
     pub(super) refusal: Option<NotStored>,
     /// Whether storing waits.
@@ -120,8 +122,11 @@ impl MessageStore for FakeStore {
         self.with(|state| state.refusal.clone().map_or(Ok(()), Err))
     }
 
-    fn check_storable(&self) -> Result<(), NotStored> {
-        self.with(|state| state.failure.clone().map_or(Ok(()), Err))
+    fn check_storable(&self, bytes: usize) -> Result<(), NotStored> {
+        self.with(|state| {
+            state.asked_bytes = bytes;
+            state.failure.clone().map_or(Ok(()), Err)
+        })
     }
 
     fn store_messages(&self, messages: &[Message]) -> Result<Stored, NotStored> {

@@ -177,6 +177,8 @@ async fn a_session_that_left_the_pool_uses_it_again_once_its_messages_can_be_sto
     // The other one still cannot store.
     first.with(|state| state.failure = None);
     first.wait_for(3).await;
+    // The payload and the topic.
+    assert_eq!(first.with(|state| state.asked_bytes), 120_001);
     for (store, running) in sessions {
         store.with(|state| state.failure = None);
         store.wait_for(3).await;

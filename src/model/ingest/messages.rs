@@ -42,6 +42,9 @@ pub struct BatchedMessage {
     pub whole_bytes: Option<u64>,
     /// Why it is rejected without being read.
     pub error: Option<GatewayError>,
+    /// The internal error because of which it is given up. Its objects are rejected although they may be valid, each for
+    /// itself, so that each can be retried.
+    pub internal_error: Option<GatewayError>,
 }
 
 /// Returns the number of JSON values of a payload, at most `limit` + 1.
@@ -66,6 +69,10 @@ impl MessageBatch<'_> {
             let text = self.text.get(message.range.clone()).unwrap_or_default();
             let mut pass = |range: Range<usize>, json: Result<Json, GatewayError>| {
                 let json = json.and_then(|json| message.add_fields(mapping, index, json));
+                let json = match &message.internal_error {
+                    Some(error) => json.and_then(|_| Err(error.clone())),
+                    None => json,
+                };
                 let range = start + range.start..start + range.end;
                 each(ReadObject { index, line: None, range, json })?;
                 index += 1;
@@ -122,11 +129,10 @@ impl MessageBatch<'_> {
         })
     }
 
-    /// Returns whether the message that has this place of the text is valid as far as the gateway knows, because only an
-    /// internal error rejects it. It must not be dropped.
+    /// Returns whether the message that has this place of the text is given up because of an internal error. It must not be
+    /// dropped.
     pub(super) fn must_keep(&self, start: usize) -> bool {
-        let error = self.find_message(start).and_then(|message| message.error.as_ref());
-        error.is_some_and(|error| error.class == ErrorClass::Internal)
+        self.find_message(start).is_some_and(|message| message.internal_error.is_some())
     }
 
     fn find_message(&self, start: usize) -> Option<&BatchedMessage> {

@@ -87,8 +87,8 @@ impl From<GatewayError> for NotStored {
 /// The maximum payload that is stored at once while memory is short.
 const MAX_BYTES_WHEN_MEMORY_SHORT: usize = 1 << 20;
 
-/// The number of attempts to store messages after which the one at fault for an internal error becomes a dead letter. The
-/// delays between them grow, so a cause that passes soon does no harm.
+/// The number of attempts to store messages after which the one at fault for an internal error is given up: its objects
+/// become dead letters. The delays between attempts grow, so a cause that passes soon does no harm.
 pub(super) const MAX_INTERNAL_ATTEMPTS: u32 = 10;
 
 /// Stores messages of a source for one Business Object, in their order: all of them, or only the first ones if the next
@@ -269,6 +269,8 @@ struct Prepared<'m> {
     bytes: u64,
     /// Why it is rejected without being read.
     error: Option<GatewayError>,
+    /// Why it is given up.
+    internal_error: Option<GatewayError>,
 }
 
 impl Prepared<'_> {
@@ -285,7 +287,7 @@ struct Storing<'g> {
     source: &'g str,
     compiled: Arc<Compiled>,
     by: Authorized,
-    /// Whether the first message of the next batch that fails with an internal error becomes a dead letter.
+    /// Whether the first message of the next batch that fails with an internal error is given up.
     is_last_attempt: bool,
 }
 
@@ -337,7 +339,7 @@ impl Storing<'_> {
             }
         }
         let values = if error.is_some() { 1 } else { values };
-        Prepared { message, mode, form, fields, values, bytes, error }
+        Prepared { message, mode, form, fields, values, bytes, error, internal_error: None }
     }
 
     /// Splits messages where the mode or the form changes, or where a batch would exceed the limits of a request.
@@ -394,20 +396,20 @@ impl Storing<'_> {
         find_ready(self.gateway, &self.compiled.object.id)?;
         match messages {
             [] => Ok(()),
-            [one] if one.error.is_none() && is_given_up => {
-                let failed = Prepared { error: Some(describe_given_up(&error)), ..one.clone() };
-                self.store(&[failed], stored)?;
+            [one] if is_given_up && one.error.is_none() && one.internal_error.is_none() => {
+                let internal_error = Some(describe_given_up(&error));
+                self.store(&[Prepared { internal_error, ..one.clone() }], stored)?;
                 tracing::error!(
                     source = self.source,
                     business_object = self.compiled.object.definition.name,
                     topic = one.message.topic,
                     cause = error.detail,
-                    "A message of a source became a dead letter because of an internal error."
+                    "A message of a source was given up because of an internal error; its objects became dead letters."
                 );
                 // The next such message gets its own attempts: the cause may concern all of them.
                 Err(error.into())
             }
-            [one] if one.error.is_none() => {
+            [one] if !is_given_up && one.error.is_none() => {
                 self.store(&[Prepared { error: Some(error), ..one.clone() }], stored)
             }
             [_] => Err(NotStored { code: NotStoredCode::Internal, message: error.detail }),
@@ -445,7 +447,7 @@ fn join_messages(messages: &[Prepared<'_>]) -> (Vec<u8>, Vec<BatchedMessage>) {
     let bytes = messages.iter().map(|one| one.message.payload.len() + 1).sum();
     let mut text = Vec::with_capacity(bytes);
     let mut batched = Vec::with_capacity(messages.len());
-    for Prepared { message, fields, error, .. } in messages {
+    for Prepared { message, fields, error, internal_error, .. } in messages {
         if message.payload.is_empty() && message.truncated.is_none() {
             continue;
         }
@@ -457,6 +459,7 @@ fn join_messages(messages: &[Prepared<'_>]) -> (Vec<u8>, Vec<BatchedMessage>) {
             fields: fields.clone(),
             whole_bytes: message.truncated,
             error: error.clone(),
+            internal_error: internal_error.clone(),
         });
         text.push(b'\n');
     }
@@ -469,7 +472,7 @@ fn is_store_writable(gateway: &Gateway) -> bool {
     gateway.store.poison_cause().is_none()
 }
 
-/// Returns the error of the dead letter of a message that failed with this internal error in every attempt.
+/// Returns the error of the dead letters of a message that failed with this internal error in every attempt.
 fn describe_given_up(error: &GatewayError) -> GatewayError {
     let detail = format!(
         "{}. It is an internal error, and {MAX_INTERNAL_ATTEMPTS} attempts failed; correct its cause, then retry the dead \

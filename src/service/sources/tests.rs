@@ -278,6 +278,21 @@ fn a_message_that_fails_in_every_attempt_waits_while_it_cannot_be_kept() {
 }
 
 #[test]
+fn each_object_of_a_message_that_is_given_up_becomes_a_dead_letter() {
+    let fixture = with_damaged_counter(&[]);
+    let objects = ["a", "b"].map(|tag| format!(r#"{{"tag": "{tag}", "part": {{"name": "x"}}}}"#));
+    let messages = [message("plant/n", &format!(r#"{{"data": [{}]}}"#, objects.join(", ")))];
+    for _ in 1..MAX_INTERNAL_ATTEMPTS {
+        assert_eq!(fixture.try_store(&messages).unwrap_err().code, NotStoredCode::Internal);
+    }
+    let expected = Stored { messages: 1, dead_letters: 2, ..Stored::default() };
+    assert_eq!(fixture.try_store(&messages), Ok(expected));
+    // A retry takes one object.
+    let kept: Vec<String> = fixture.letters().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(kept, objects);
+}
+
+#[test]
 fn a_message_in_a_later_batch_gets_its_own_attempts() {
     let fixture = with_damaged_counter(&["limits.body=1KiB"]);
     let failing = message("plant/n", r#"{"tag": "a", "part": {"name": "x"}}"#);

@@ -221,6 +221,7 @@ fn a_message_that_nests_too_deeply_is_rejected_as_it_is() {
         fields: BTreeMap::new(),
         whole_bytes: None,
         error: None,
+        internal_error: None,
     };
     let first = payloads[0].len();
     let messages = [message(0..first), message(first + 1..text.len())];

@@ -59,6 +59,7 @@ fn send_messages(
             fields: BTreeMap::new(),
             whole_bytes: None,
             error: None,
+            internal_error: None,
         });
         text.push('\n');
     }

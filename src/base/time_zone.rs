@@ -37,12 +37,13 @@ impl Zone {
     }
 
     /// Returns the local time at a time in UTC, and its offset. Before the first and after the last moment that jiff has, the
-    /// offset is that of this moment. `None` beyond the years -9999 to 9999.
-    pub fn time_and_offset_of(&self, utc: civil::DateTime) -> Option<(civil::DateTime, Offset)> {
+    /// offset is that of this moment. A time whose local time would be beyond the years -9999 to 9999 stays in UTC: the last
+    /// second of 9999 means "without end" in every time zone.
+    pub fn time_and_offset_of(&self, utc: civil::DateTime) -> (civil::DateTime, Offset) {
         let nearest = if utc.year() < 0 { Timestamp::MIN } else { Timestamp::MAX };
         let offset = self.0.to_offset(Offset::UTC.to_timestamp(utc).unwrap_or(nearest));
-        let local = utc.checked_add(SignedDuration::from_secs(offset.seconds().into())).ok()?;
-        Some((local, offset))
+        let local = utc.checked_add(SignedDuration::from_secs(offset.seconds().into()));
+        local.map_or((utc, Offset::UTC), |local| (local, offset))
     }
 
     /// Returns the local time at a moment, and its offset from UTC.
@@ -173,13 +174,14 @@ mod tests {
     #[test]
     fn the_first_and_the_last_day_have_a_local_time() {
         let berlin = parse_zone("Europe/Berlin");
-        let local = |utc: civil::DateTime| Some(berlin.time_and_offset_of(utc)?.0);
+        let local = |utc: civil::DateTime| berlin.time_and_offset_of(utc).0;
         let summer = civil::date(2026, 7, 1);
-        assert_eq!(local(summer.at(0, 0, 0, 0)), Some(summer.at(2, 0, 0, 0)));
+        assert_eq!(local(summer.at(0, 0, 0, 0)), summer.at(2, 0, 0, 0));
         let last = civil::date(9999, 12, 31);
-        assert_eq!(local(last.at(0, 0, 0, 0)), Some(last.at(1, 0, 0, 0)));
-        assert_eq!(local(last.at(23, 30, 0, 0)), None);
+        assert_eq!(local(last.at(0, 0, 0, 0)), last.at(1, 0, 0, 0));
+        let end = last.at(23, 30, 0, 0);
+        assert_eq!(berlin.time_and_offset_of(end), (end, Offset::UTC));
         let first = civil::date(-9999, 1, 1);
-        assert_eq!(local(first.at(0, 0, 0, 0)), Some(first.at(0, 53, 28, 0)));
+        assert_eq!(local(first.at(0, 0, 0, 0)), first.at(0, 53, 28, 0));
     }
 }

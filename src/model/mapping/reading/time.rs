@@ -18,6 +18,9 @@ pub(super) const MAX_SECOND_DIGITS: usize = 18;
 /// The unit of the numbers of `OData` in seconds, as a power of ten.
 const ODATA_POWER: i32 = -3;
 
+/// The maximum offset of such texts in minutes, which is that of XML Schema.
+pub(super) const MAX_ODATA_OFFSET: i32 = 14 * 60;
+
 /// The moment from which such times count.
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
@@ -112,7 +115,7 @@ impl GivenTime {
         let Self { local, mut text, offset } = self;
         if order == ValueOrder::Date {
             let local = match (offset, zone) {
-                (GivenOffset::Moment, Some(zone)) => zone.time_and_offset_of(local)?.0,
+                (GivenOffset::Moment, Some(zone)) => zone.time_and_offset_of(local).0,
                 _ => local,
             };
             return Some(Ok(ReadValue::new(Json::String(format_civil(&local.date())))));
@@ -256,20 +259,36 @@ fn split_number(digits: &str, power: i32) -> Option<(i64, String)> {
 
 /// Reads `/Date(<milliseconds since 1970><offset in minutes>)/`.
 fn read_odata(text: &str) -> Option<GivenTime> {
-    let inner = text.strip_prefix("/Date(")?.strip_suffix(")/")?;
-    let offset_at = inner.char_indices().skip(1).find(|(_, char)| matches!(char, '+' | '-'));
-    let (digits, offset) = match offset_at {
-        Some((at, _)) => inner.split_at_checked(at)?,
-        None => (inner, ""),
-    };
+    let (digits, offset) = split_odata(text)?;
     let (utc, fraction) = read_moment(digits, ODATA_POWER)?;
     if offset.is_empty() {
         return Some(GivenTime::new(utc, &fraction, GivenOffset::Utc));
     }
     let minutes = offset.parse::<i32>().ok()?;
-    let offset = Offset::from_seconds(minutes.checked_mul(60)?).ok()?;
+    if !(-MAX_ODATA_OFFSET..=MAX_ODATA_OFFSET).contains(&minutes) {
+        return None;
+    }
+    let offset = Offset::from_seconds(minutes * 60).ok()?;
     let local = add_seconds(utc, offset.seconds().into())?;
     Some(GivenTime::new(local, &fraction, GivenOffset::Numeric(offset)))
+}
+
+/// Returns whether a text is in this form, and cannot be read nevertheless.
+pub(super) fn is_outside_odata(text: &str) -> bool {
+    let is_in_form = split_odata(text).is_some_and(|(digits, offset)| {
+        digits.parse::<i64>().is_ok() && (offset.is_empty() || offset.parse::<i64>().is_ok())
+    });
+    is_in_form && read_odata(text).is_none()
+}
+
+/// Returns the number and the offset of such a text.
+fn split_odata(text: &str) -> Option<(&str, &str)> {
+    let inner = text.strip_prefix("/Date(")?.strip_suffix(")/")?;
+    let offset_at = inner.char_indices().skip(1).find(|(_, char)| matches!(char, '+' | '-'));
+    match offset_at {
+        Some((at, _)) => inner.split_at_checked(at),
+        None => Some((inner, "")),
+    }
 }
 
 fn read_pattern(pattern: &str, text: &str, order: ValueOrder) -> Option<GivenTime> {

@@ -41,14 +41,14 @@ impl Period {
     }
 
     /// Returns the name of the period of a date or time in a time zone; `None` if the text is neither, or beyond the years
-    /// -9999 to 9999. A date is in no time zone.
+    /// -9999 to 9999 in UTC and with its own offset. A date is in no time zone.
     pub(super) fn name_of(self, text: &str, order: ValueOrder, zone: &Zone) -> Option<String> {
         if order == ValueOrder::Date {
             let date = text.parse::<Date>().ok()?;
             let date = to_civil_date(date.year(), date.month(), date.day())?;
             return Some(self.format(date.at(0, 0, 0, 0), Offset::UTC));
         }
-        let (local, offset) = zone.time_and_offset_of(read_utc(text)?)?;
+        let (local, offset) = zone.time_and_offset_of(read_utc(text)?);
         Some(self.format(local, offset))
     }
 
@@ -102,7 +102,8 @@ pub(super) fn read_second(text: &str) -> Option<Timestamp> {
     Offset::UTC.to_timestamp(read_utc(text)?).ok()
 }
 
-/// Returns the second in which a time is, in UTC.
+/// Returns the second in which a time is, in UTC. One that is beyond the years -9999 to 9999 only in UTC counts without its
+/// offset.
 fn read_utc(text: &str) -> Option<civil::DateTime> {
     read_plain_utc(text).or_else(|| read_any_utc(text))
 }
@@ -125,7 +126,11 @@ fn read_plain_utc(text: &str) -> Option<civil::DateTime> {
 }
 
 fn read_any_utc(text: &str) -> Option<civil::DateTime> {
-    let time = text.parse::<DateTime>().ok()?.adjust(Some(TimezoneOffset::UTC))?;
+    let time = text.parse::<DateTime>().ok()?;
+    to_civil_time(time.adjust(Some(TimezoneOffset::UTC))?).or_else(|| to_civil_time(time))
+}
+
+fn to_civil_time(time: DateTime) -> Option<civil::DateTime> {
     let date = to_civil_date(time.year(), time.month(), time.day())?;
     let second = i64::from(Integer::try_from(time.second()).ok()?);
     let small = |value: u8| i8::try_from(value).ok();
@@ -187,11 +192,15 @@ mod tests {
             // What many systems write for "without end".
             (Period::Year, "9999-12-31T23:59:59Z", "UTC", "9999"),
             (Period::Hour, "9999-12-31T00:00:00Z", berlin, "9999-12-31T01:00+01:00"),
+            (Period::Year, "9999-12-31T23:59:59Z", berlin, "9999"),
+            (Period::Hour, "9999-12-31T23:59:59Z", berlin, "9999-12-31T23:00+00:00"),
+            (Period::Year, "9999-12-31T23:59:59.9999999-05:00", "America/New_York", "9999"),
             (Period::Minute, "1890-01-01T00:00:00Z", berlin, "1890-01-01T00:53+00:53:28"),
         ] {
             assert_eq!(name(period, text, zone).as_deref(), Some(expected), "{text}");
         }
-        for text in ["2024-02-30", "20000-01-01", "2024-01-01T00:00", "xT"] {
+        for text in ["2024-02-30", "20000-01-01", "10000-01-01T12:00:00Z", "2024-01-01T00:00", "xT"]
+        {
             assert_eq!(name(Period::Day, text, "UTC"), None, "{text}");
         }
     }

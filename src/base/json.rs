@@ -112,8 +112,12 @@ fn decode_utf8(bytes: &[u8]) -> Result<&str, GatewayError> {
 /// Returns what to do with a text that is not UTF-8, if its first bytes say what it is.
 fn find_encoding_remedy(bytes: &[u8]) -> Option<&'static str> {
     Some(match bytes {
-        [0x1F, 0x8B, ..] => "the text is gzip: send it with Content-Encoding: gzip",
-        [0x28, 0xB5, 0x2F, 0xFD, ..] => "the text is zstd: send it with Content-Encoding: zstd",
+        [0x1F, 0x8B, ..] => {
+            "the text is gzip: decompress it, or over HTTP send it with Content-Encoding: gzip"
+        }
+        [0x28, 0xB5, 0x2F, 0xFD, ..] => {
+            "the text is zstd: decompress it, or over HTTP send it with Content-Encoding: zstd"
+        }
         [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => "the text is UTF-16: send JSON in UTF-8",
         _ => return None,
     })

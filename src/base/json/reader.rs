@@ -190,10 +190,14 @@ impl<'de> TextCursor<'de> {
         let excerpt: String = excerpt.chars().take(MAX_EXCERPT_CHARS).collect();
         let word = excerpt.trim_start_matches(['+', '-']).to_ascii_lowercase();
         match message {
-            _ if message.starts_with("expected") && excerpt.starts_with(['/', '#']) => {
+            _ if (message.starts_with("expected") || message == "key must be a string")
+                && excerpt.starts_with(['/', '#']) =>
+            {
                 format!("{message}, not {excerpt:?}; JSON has no comments")
             }
-            "key must be a string" | "trailing comma" if excerpt.starts_with(['}', ']']) => {
+            "key must be a string" | "trailing comma"
+                if excerpt.starts_with(['}', ']']) && before.trim_end().ends_with(',') =>
+            {
                 "trailing comma; remove the comma before this bracket".to_owned()
             }
             "key must be a string" => format!("{message}; write the name in double quotes"),

@@ -216,6 +216,8 @@ fn text_similar_to_json_is_refused_at_its_place() {
     assert_malformed("{'a': 1}", 1, 2, "key must be a string; write the name in double quotes");
     assert_malformed("{\"a\": 1 // flow\n}", 1, 9, "JSON has no comments");
     assert_malformed("# flow\n[]", 1, 1, "JSON has no comments");
+    assert_malformed("{\"a\": 1, // flow\n\"b\": 2}", 1, 10, "JSON has no comments");
+    assert_malformed("{]", 1, 2, "key must be a string");
     assert_malformed("{\"a\" 1}", 1, 6, "expected `:`");
     assert_malformed("[\"é\" 2]", 1, 6, "expected `,` or `]`");
     assert_malformed("[1}", 1, 3, "expected `,` or `]`");

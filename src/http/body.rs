@@ -32,6 +32,9 @@ const MAX_FORM_BYTES: u64 = 3 * MAX_SMALL_BODY_BYTES;
 /// reset instead of the response.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The byte order mark of UTF-8. It is not part of the text that it precedes: parsers of JSON may ignore it (RFC 8259, 8.1).
+pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// A body in memory, with its permit.
 #[derive(Debug)]
 pub struct BufferedBody {
@@ -135,13 +138,17 @@ pub async fn read_small_form(
     .await
 }
 
-/// Reads the whole body of a caller. The caller must still be allowed to use the route when it has arrived.
+/// Reads the whole body of a caller, without a byte order mark. The caller must still be allowed to use the route when it has
+/// arrived.
 async fn read_caller_body(
     req: &mut Request,
     depot: &mut Depot,
     limits: BodyLimits<'_>,
 ) -> Result<BufferedBody, Problem> {
-    let whole = read_within_limits(req, limits).await?;
+    let mut whole = read_within_limits(req, limits).await?;
+    if whole.bytes.starts_with(BYTE_ORDER_MARK) {
+        whole.bytes.drain(..BYTE_ORDER_MARK.len());
+    }
     check_after_body(req, depot)?;
     Ok(whole)
 }

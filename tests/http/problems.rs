@@ -65,6 +65,30 @@ async fn bodies_must_be_json_in_utf8_without_an_unknown_coding() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_byte_order_mark_before_json_does_not_count() {
+    let server = TestApp::plain().await;
+    let definition = format!("\u{feff}{}", definition());
+    server.send("PUT", "/api/v1/business-objects", &[JSON], definition).await.expect(201);
+    let pump = "/api/v1/business-objects/Pump";
+    let document = format!("{pump}?form=document");
+    for (path, media_type, text) in [
+        (pump, JSON, r#"{"data": [{"name": "a"}]}"#),
+        (document.as_str(), JSON, r#"{"name": "b"}"#),
+        (pump, NDJSON, "{\"name\": \"c\"}\n{\"name\": \"d\"}\n"),
+    ] {
+        let body = format!("\u{feff}{text}");
+        server.send("POST", path, &[media_type], body).await.expect(200);
+    }
+    let objects = server.items(&format!("{pump}/objects")).await;
+    let mut names: Vec<&str> = objects.iter().map(|object| object["name"].text()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["a", "b", "c", "d"]);
+    // Within the text it is no white space.
+    let twice = "\u{feff}\u{feff}{\"data\": []}";
+    server.send("POST", pump, &[JSON], twice).await.problem(400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_body_over_the_limit_is_refused_with_any_framing() {
     let server = TestApp::start(&["--service.limits.body=2000"]).await;
     let long = json!({"data": [{"name": "x".repeat(3000)}]}).to_string();

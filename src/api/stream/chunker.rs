@@ -1,7 +1,7 @@
 //! Splits a stream into chunks of whole objects.
 use memchr::{memchr, memchr_iter, memrchr};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_http::body;
+use penstock_http::body::{self, BYTE_ORDER_MARK};
 use penstock_http::problem::Problem;
 use penstock_model::csv::{CsvFormat, RecordScanner, count_blank_bytes};
 
@@ -12,8 +12,6 @@ pub(super) const CHUNK_END_BYTES: usize = 1 << 20;
 /// The maximum number of cells of a chunk with several records of CSV. `service.limits.values` limits them too, to not less
 /// than 10,000 by default, and counts some of them twice.
 const MAX_CHUNK_CELLS: usize = 5000;
-/// The byte order mark of UTF-8.
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The maximum bytes of the headers of all dead letters that a chunk can have. Each dead letter has the header.
 const MAX_HEADER_COPIES_BYTES: usize = 4 << 20;
 
@@ -119,17 +117,22 @@ impl Chunker {
         }
     }
 
-    /// Returns the header and its line if it is complete.
-    pub(super) fn take_header(&mut self, ended: bool) -> Result<Option<(Vec<u8>, u64)>, Problem> {
-        // The scanner takes a mark that arrives in pieces for a part of the first name, whose quote it then passes over.
-        if !self.is_begun {
-            if self.text.len() < BYTE_ORDER_MARK.len() && !ended {
-                return Ok(None);
-            }
+    /// Removes a byte order mark at the start of the text. Returns false while the rest of it may arrive: the scanner would take
+    /// its beginning for a part of the first name, whose quote it then passes over.
+    fn begin_text(&mut self, ended: bool) -> bool {
+        if !self.is_begun && (ended || self.text.len() >= BYTE_ORDER_MARK.len()) {
             if self.text.starts_with(BYTE_ORDER_MARK) {
                 self.text.drain(..BYTE_ORDER_MARK.len());
             }
             self.is_begun = true;
+        }
+        self.is_begun
+    }
+
+    /// Returns the header and its line if it is complete.
+    pub(super) fn take_header(&mut self, ended: bool) -> Result<Option<(Vec<u8>, u64)>, Problem> {
+        if !self.begin_text(ended) {
+            return Ok(None);
         }
         while self.line_numbers.is_empty() {
             if !self.close_next(ended)? {
@@ -152,6 +155,9 @@ impl Chunker {
 
     /// Returns the next chunk if it is complete, or the rest at the end of the text.
     pub(super) fn next_chunk(&mut self, ended: bool) -> Result<Option<Chunk>, Problem> {
+        if !self.begin_text(ended) {
+            return Ok(None);
+        }
         while self.close_next(ended)? {
             if self.line_numbers.len() == self.max_objects || self.object_start >= CHUNK_END_BYTES {
                 return Ok(Some(self.take_chunk()));
@@ -371,6 +377,16 @@ mod tests {
         let mut chunker = Chunker::of_records(CsvFormat::default());
         chunker.text.extend_from_slice(b"a");
         assert_eq!(chunker.take_header(true).unwrap(), Some((b"a".to_vec(), 1)));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        let text = b"\xEF\xBB\xBF{\"n\":1}\n{\"n\":2}\n";
+        for size in [1, 2, text.len()] {
+            let found = chunks(text.chunks(size).map(<[u8]>::to_vec));
+            let expected = Chunk { text: text[3..].to_vec(), line_numbers: vec![1, 2] };
+            assert_eq!(found, [expected], "{size}");
+        }
     }
 
     #[test]

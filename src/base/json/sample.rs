@@ -52,13 +52,14 @@ pub enum SampleLayout {
 
 /// Reads a sample of a text with an object, an array of objects, the body of an ingestion (`{"data": [...]}`), or one
 /// object in each line. The elements of the sample are evenly spaced, and the first is one of them. Only kept elements
-/// are checked for duplicate names and for their nesting.
+/// are checked for duplicate names and for their nesting. A byte order mark before the text does not count.
 ///
 /// # Errors
 /// - `ErrorClass::Malformed` as [`parse`](super::parse)
 /// - `ErrorClass::TooLarge` if one object, with one element of each array, exceeds the limits
 pub fn read_sample(text: &[u8], limits: SampleLimits) -> Result<Sample, GatewayError> {
     let text = decode_utf8(text)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let outline = match find_outline(text) {
         Ok(outline) => outline,
         Err(error) => outline_lines(text, error)?,
@@ -410,6 +411,16 @@ mod tests {
         assert_eq!((sample.objects.len(), sample.total, sample.cut_length), (2, 4, None));
         let text = format!("[{}]", vec![format!("{{\"a\":\"{}\"}}", "x".repeat(400)); 4].join(","));
         assert_eq!(sample_of(&text).objects.len(), 2);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_sample() {
+        let marked = |text: &str| sample_of(&format!("\u{feff}{text}"));
+        for text in ["{\"a\": 1}", "[{\"a\": 1}]", "{\"a\": 1}\n{\"a\": 2}\n"] {
+            assert_eq!(marked(text), sample_of(text), "{text}");
+        }
+        let error = read_sample("\u{feff}{\"a\": x}".as_bytes(), LIMITS).unwrap_err();
+        assert_eq!(error.findings[0].place, Place::Line { line: 1, column: 7 });
     }
 
     #[test]

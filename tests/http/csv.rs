@@ -84,6 +84,25 @@ async fn an_export_of_a_laboratory_is_stored_with_its_types() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_a_spreadsheet_may_name_its_delimiter_and_end_its_records_with_it() {
+    let server = start(&[]).await;
+    let text = "sep=;\r\ntag;flow;\r\nP-1;1,5;\r\nP-2;2,5;x\r\n";
+    let query = "?decimalComma=true&onError=skip";
+    let lines = send(&server, query, "text/csv", text).await.expect(200).lines();
+    assert_eq!(lines[0]["created"], 1, "{lines:?}");
+    assert_eq!(lines[0]["rejected"][0]["line"], 4, "{lines:?}");
+    assert!(lines[0]["rejected"].to_string().contains("the column 3"), "{lines:?}");
+    let objects = stored(&server).await;
+    assert_eq!((&objects[0]["tag"], objects[0]["flow"].to_string()), (&json!("P-1"), "1.5".into()));
+    // The header that a dead letter keeps has the delimiter too.
+    let id = lines[0]["rejected"][0]["id"].text();
+    let path = format!("/api/v1/ingestions/{}/rejected/{id}/retry", lines[0]["ingestionId"].text());
+    let csv = [("Content-Type", "text/csv")];
+    server.send("POST", &path, &csv, "P-2;2,5;").await.expect(200);
+    assert_eq!(stored(&server).await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn each_chunk_has_its_line_and_a_key_makes_the_stream_repeatable() {
     let server = start(&[]).await;
     let text = format!("tag,flow\n{}", records(0..2500));

@@ -12,6 +12,8 @@ pub(super) const CHUNK_END_BYTES: usize = 1 << 20;
 /// The maximum number of cells of a chunk with several records of CSV. `service.limits.values` limits them too, to not less
 /// than 10,000 by default, and counts some of them twice.
 const MAX_CHUNK_CELLS: usize = 5000;
+/// The maximum bytes before the header of CSV: a byte order mark and `"sep=;"` with its line break.
+const MAX_PRECEDING_BYTES: usize = 12;
 /// The maximum bytes of the headers of all dead letters that a chunk can have. Each dead letter has the header.
 const MAX_HEADER_COPIES_BYTES: usize = 4 << 20;
 
@@ -38,7 +40,7 @@ pub(super) struct Chunker {
     line_numbers: Vec<u64>,
     /// The number of all lines before it in the stream, with blank ones.
     closed_lines: u64,
-    /// Whether a byte order mark at the start of the text was looked for.
+    /// Whether what may precede the text was looked for.
     is_begun: bool,
 }
 
@@ -117,21 +119,32 @@ impl Chunker {
         }
     }
 
-    /// Removes a byte order mark at the start of the text. Returns false while the rest of it may arrive: the scanner would take
-    /// its beginning for a part of the first name, whose quote it then passes over.
-    fn begin_text(&mut self, ended: bool) -> bool {
-        if !self.is_begun && (ended || self.text.len() >= BYTE_ORDER_MARK.len()) {
-            if self.text.starts_with(BYTE_ORDER_MARK) {
-                self.text.drain(..BYTE_ORDER_MARK.len());
-            }
-            self.is_begun = true;
+    /// Removes what may precede the text: a byte order mark, and from CSV the line that names the delimiter. Returns false while
+    /// the rest of it may arrive: the scanner would take the beginning of a mark for a part of the first name, whose quote it
+    /// then passes over.
+    fn begin_text(&mut self, ended: bool) -> Result<bool, Problem> {
+        if self.is_begun || !ended && self.text.len() < MAX_PRECEDING_BYTES {
+            return Ok(self.is_begun);
         }
-        self.is_begun
+        if self.text.starts_with(BYTE_ORDER_MARK) {
+            self.text.drain(..BYTE_ORDER_MARK.len());
+        }
+        if let Objects::Records { scanner, format, .. } = &mut self.objects {
+            let (named, length) = format.read_delimiter_line(&self.text)?;
+            if length > 0 {
+                **scanner = RecordScanner::new(named);
+                *format = named;
+                self.text.drain(..length);
+                self.closed_lines += 1;
+            }
+        }
+        self.is_begun = true;
+        Ok(true)
     }
 
     /// Returns the header and its line if it is complete.
     pub(super) fn take_header(&mut self, ended: bool) -> Result<Option<(Vec<u8>, u64)>, Problem> {
-        if !self.begin_text(ended) {
+        if !self.begin_text(ended)? {
             return Ok(None);
         }
         while self.line_numbers.is_empty() {
@@ -155,7 +168,7 @@ impl Chunker {
 
     /// Returns the next chunk if it is complete, or the rest at the end of the text.
     pub(super) fn next_chunk(&mut self, ended: bool) -> Result<Option<Chunk>, Problem> {
-        if !self.begin_text(ended) {
+        if !self.begin_text(ended)? {
             return Ok(None);
         }
         while self.close_next(ended)? {
@@ -377,6 +390,33 @@ mod tests {
         let mut chunker = Chunker::of_records(CsvFormat::default());
         chunker.text.extend_from_slice(b"a");
         assert_eq!(chunker.take_header(true).unwrap(), Some((b"a".to_vec(), 1)));
+    }
+
+    #[test]
+    fn a_line_before_the_header_names_the_delimiter() {
+        for first in ["sep=;\r\n", "SEP=;\n", "\u{feff}\"sep=;\"\r\n"] {
+            let text = format!("{first}a;b\n\"1\n2\";3\n4;5\n");
+            for size in [1, 5, text.len()] {
+                let mut chunker = Chunker::of_records(CsvFormat::default());
+                let mut header = None;
+                for piece in text.as_bytes().chunks(size) {
+                    chunker.text.extend_from_slice(piece);
+                    if header.is_none() {
+                        header = chunker.take_header(false).unwrap();
+                    }
+                }
+                assert_eq!(header, Some((b"a;b\n".to_vec(), 2)), "{first:?} {size}");
+                assert_eq!(chunker.format().delimiter, ';');
+                chunker.begin_records(4, 2);
+                let chunk = chunker.next_chunk(true).unwrap().unwrap();
+                assert_eq!(chunk.line_numbers, [3, 5], "{first:?} {size}");
+            }
+        }
+        let bars = CsvFormat::new(None, Some("|"), false).unwrap();
+        let mut chunker = Chunker::of_records(bars);
+        chunker.text.extend_from_slice(b"sep=|\na|b\n");
+        let problem = chunker.take_header(true).unwrap_err();
+        assert!(problem.detail().contains("arrayDelimiter"), "{}", problem.detail());
     }
 
     #[test]

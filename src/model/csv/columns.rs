@@ -18,6 +18,8 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub(crate) struct Columns<'m> {
     count: usize,
+    /// The number of columns with a name. The cells after them are empty.
+    named: usize,
     format: CsvFormat,
     root: Vec<Node<'m>>,
 }
@@ -89,7 +91,7 @@ impl CellKind<'_> {
 impl<'m> Columns<'m> {
     /// Creates columns of no text, to read single cells.
     pub(super) fn of_cells(format: CsvFormat) -> Self {
-        Self { count: 0, format, root: Vec::new() }
+        Self { count: 0, named: 0, format, root: Vec::new() }
     }
 
     /// Finds the fields of the columns in the mapping.
@@ -131,14 +133,16 @@ impl<'m> Columns<'m> {
             }
         }
         refuse_header(findings)?;
-        Ok(Self { count: header.names().len(), format: header.format, root })
+        let (count, named) = (header.column_count(), header.names().len());
+        Ok(Self { count, named, format: header.format, root })
     }
 
     /// Reads a record without its line break, which begins in this line. A cell that does not have the type of its field
     /// becomes a string.
     ///
     /// # Errors
-    /// `ErrorClass::Malformed` if it is not UTF-8, or has another number of cells than the header.
+    /// `ErrorClass::Malformed` if it is not UTF-8, has another number of cells than the header, or has a value in a column
+    /// without a name.
     pub(crate) fn read_record(&self, text: &[u8], line: u64) -> Result<Json, GatewayError> {
         let cells = read_cells(text, self.format, line, self.count)?;
         if cells.len() != self.count {
@@ -146,6 +150,14 @@ impl<'m> Columns<'m> {
                 "the record has {} cells, and the header has {}; each record needs as many",
                 cells.len(),
                 self.count
+            );
+            return Err(record_error(line, 1, message));
+        }
+        let mut unnamed = (1_usize..).zip(&cells).skip(self.named);
+        if let Some((number, _)) = unnamed.find(|(_, cell)| !cell.value.trim().is_empty()) {
+            let message = format!(
+                "the record has a value in the column {number}, which has no name in the header; name the column, or leave \
+                 out the value"
             );
             return Err(record_error(line, 1, message));
         }

@@ -88,6 +88,22 @@ impl CsvFormat {
         }
     }
 
+    /// Returns the format with the delimiter that a line before the header names, as spreadsheets write it (`sep=;`), and the
+    /// bytes of that line. Without such a line they are 0.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn read_delimiter_line(self, text: &[u8]) -> Result<(Self, usize), GatewayError> {
+        let Some((delimiter, length)) = find_delimiter_line(text) else { return Ok((self, 0)) };
+        let array_delimiter = self.array_delimiter.map(String::from);
+        let format = Self::new(
+            Some(&delimiter.to_string()),
+            array_delimiter.as_deref(),
+            self.decimal_comma,
+        )?;
+        Ok((Self { array_escape: self.array_escape, ..format }, length))
+    }
+
     /// Splits the text of an array into those of its elements. Without an array delimiter it is one element.
     pub(super) fn split_array(self, text: &str) -> Vec<Cow<'_, str>> {
         let Some(delimiter) = self.array_delimiter else { return vec![Cow::Borrowed(text)] };
@@ -136,6 +152,19 @@ impl CsvFormat {
     pub(super) fn delimiter_byte(self) -> u8 {
         u8::try_from(self.delimiter).unwrap_or(b',')
     }
+}
+
+/// Returns the delimiter that the first line of a text names, and the bytes of that line.
+fn find_delimiter_line(text: &[u8]) -> Option<(char, usize)> {
+    let line = text.split_inclusive(|byte| *byte == b'\n').next()?;
+    let kept = line.strip_suffix(b"\n").unwrap_or(line);
+    let kept = kept.strip_suffix(b"\r").unwrap_or(kept);
+    let inner = kept.strip_prefix(b"\"").and_then(|kept| kept.strip_suffix(b"\""));
+    let (name, [delimiter]) = inner.unwrap_or(kept).split_last_chunk()?;
+    let names_one = name.eq_ignore_ascii_case(b"sep=")
+        && delimiter.is_ascii()
+        && !matches!(delimiter, b'"' | b'\r');
+    names_one.then(|| (char::from(*delimiter), line.len()))
 }
 
 fn parse_delimiter(name: &str, text: &str) -> Result<char, GatewayError> {

@@ -22,6 +22,8 @@ pub struct CsvHeader {
     /// Its line in the stream, from 1.
     pub line: u64,
     names: Vec<ColumnName>,
+    /// The number of columns, also those after the last name, which hold nothing.
+    column_count: usize,
 }
 
 /// The name of a column.
@@ -36,12 +38,13 @@ impl CsvHeader {
     /// The maximum number of bytes of a header. Each dead letter of the stream has it.
     pub const MAX_BYTES: usize = 64 << 10;
 
-    /// Reads a header, which is in this line of the stream. White space around names does not count.
+    /// Reads a header, which is in this line of the stream. White space around names does not count. Columns at its end need no
+    /// name: some systems write a delimiter after the last cell of each record.
     ///
     /// # Errors
     /// - `ErrorClass::Malformed` if it is not UTF-8, or has too many columns
     /// - `ErrorClass::TooLarge` if it has more than [`MAX_BYTES`](Self::MAX_BYTES)
-    /// - `ErrorClass::Invalid` if a name is empty or occurs twice
+    /// - `ErrorClass::Invalid` if a name is empty before another one, or occurs twice
     pub fn read(text: &[u8], format: CsvFormat, line: u64) -> Result<Self, GatewayError> {
         let text = text.get(trim_record(text)).unwrap_or_default();
         let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
@@ -52,9 +55,12 @@ impl CsvHeader {
         }
         let cells = read_cells(text, format, line, MAX_COLUMNS)?;
         let text = String::from_utf8_lossy(text).into_owned();
-        let mut header = Self { text, format, line, names: Vec::new() };
+        let column_count = cells.len();
+        let last_name = cells.iter().rposition(|cell| !cell.value.trim().is_empty());
+        let named = last_name.map_or(column_count, |last| last + 1);
+        let mut header = Self { text, format, line, names: Vec::new(), column_count };
         let (mut findings, mut first) = (Vec::new(), HashMap::new());
-        for (number, Cell { offset, value }) in (1_usize..).zip(cells) {
+        for (number, Cell { offset, value }) in (1_usize..).zip(cells).take(named) {
             let before = header.text.get(..offset).unwrap_or_default();
             let column = 1 + before.rsplit('\n').next().unwrap_or_default().chars().count() as u64;
             let name = value.trim().to_owned();
@@ -82,12 +88,12 @@ impl CsvHeader {
         Columns::find(self, mapping).map(drop)
     }
 
-    /// Returns the number of columns.
+    /// Returns the number of columns, also of those after the last name.
     pub fn column_count(&self) -> usize {
-        self.names.len()
+        self.column_count
     }
 
-    /// Returns the names of the columns.
+    /// Returns the names of the first columns. Those after them hold nothing.
     pub(super) fn names(&self) -> &[ColumnName] {
         &self.names
     }

@@ -43,7 +43,7 @@ pub(crate) fn guess_format(text: &str) -> Option<CsvFormat> {
 /// Returns whether a cell is a number with a decimal comma, and none before it one with a decimal point.
 fn has_decimal_commas(text: &[u8], format: CsvFormat) -> bool {
     let mut found = None;
-    for_each_record(text, format, |range, line| {
+    for_each_record(text, 0, format, |range, line| {
         let record = text.get(range).unwrap_or_default();
         let cells = read_cells(record, format, line, MAX_COLUMNS).unwrap_or_default();
         for Cell { value, .. } in cells {
@@ -70,18 +70,19 @@ pub(crate) struct CsvSample<'t> {
 }
 
 impl<'t> CsvSample<'t> {
-    /// Reads a sample; `None` if the text has no header.
+    /// Reads a sample; `None` if the text has no header. A line before the header that names the delimiter decides.
     ///
     /// # Errors
-    /// As [`CsvHeader::read`]; `ErrorClass::TooLarge` if a single record exceeds the limits.
+    /// As [`CsvHeader::read`] and [`CsvFormat::new`]; `ErrorClass::TooLarge` if a single record exceeds the limits.
     pub(crate) fn read(
         text: &'t str,
         format: CsvFormat,
         limits: SampleLimits,
     ) -> Result<Option<Self>, GatewayError> {
-        let bytes = text.as_bytes();
+        let bytes = text.strip_prefix('\u{feff}').unwrap_or(text).as_bytes();
+        let (format, start) = format.read_delimiter_line(bytes)?;
         let (mut total, mut first) = (0_usize, None);
-        for_each_record(bytes, format, |range, line| {
+        for_each_record(bytes, start, format, |range, line| {
             first.get_or_insert((range, line));
             total += 1;
             true
@@ -92,7 +93,7 @@ impl<'t> CsvSample<'t> {
         let count = (limits.values / header.names().len().max(1)).clamp(1, limits.elements.max(1));
         let step = total.div_ceil(count).max(1);
         let (mut records, mut index) = (Vec::new(), 0);
-        for_each_record(bytes, format, |range, line| {
+        for_each_record(bytes, start, format, |range, line| {
             if index > 0 && (index - 1) % step == 0 {
                 records.push((bytes.get(range).unwrap_or_default(), line));
             }
@@ -140,13 +141,15 @@ impl<'t> CsvSample<'t> {
     }
 }
 
-/// Passes to `each` where each record is in the text, and its line, until it returns false.
+/// Passes to `each` where each record after the first `start` bytes is in the text, and its line, until it returns false.
 fn for_each_record(
     text: &[u8],
+    mut start: usize,
     format: CsvFormat,
     mut each: impl FnMut(Range<usize>, u64) -> bool,
 ) {
-    let (mut scanner, mut start, mut line) = (RecordScanner::new(format), 0, 1);
+    let mut scanner = RecordScanner::new(format);
+    let mut line = 1 + memchr_iter(b'\n', text.get(..start).unwrap_or_default()).count() as u64;
     while let Some(rest) = text.get(start..).filter(|rest| !rest.is_empty()) {
         let length = scanner.find_end(rest).unwrap_or(rest.len());
         let record = rest.get(..length).unwrap_or_default();
@@ -168,7 +171,7 @@ fn guess_columns(
 ) -> Result<Columns<'static>, GatewayError> {
     let mut kinds = vec![None; header.names().len()];
     for (record, line) in records {
-        let cells = read_cells(record, header.format, *line, kinds.len())?;
+        let cells = read_cells(record, header.format, *line, header.column_count())?;
         for (kind, Cell { value, .. }) in kinds.iter_mut().zip(cells) {
             let guessed = guess_value(&value, header.format);
             *kind = match (*kind, guessed) {

@@ -177,6 +177,42 @@ fn a_record_needs_as_many_cells_as_the_header() {
 }
 
 #[test]
+fn columns_after_the_last_name_are_empty() {
+    let format = CsvFormat::default();
+    let json = r#"{"name":"a","flow":1}"#;
+    assert_eq!(read_record("name,flow,, ", "a,1,, ", format).unwrap(), json);
+    for (record, words) in [
+        ("a,1,,x", "a value in the column 4, which has no name"),
+        ("a,1", "has 2 cells, and the header has 4"),
+        ("a,1,,,", "more cells than the 4 columns"),
+    ] {
+        let error = read_record("name,flow,, ", record, format).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Malformed, "{record}");
+        assert_eq!(error.findings[0].place, Place::Line { line: 7, column: 1 });
+        assert!(error.detail.contains(words), "{error}");
+    }
+    let columns = |header: &str| CsvHeader::read(header.as_bytes(), format, 1);
+    assert_eq!(columns("name,flow,,").unwrap().column_count(), 4);
+    let unnamed = columns("\"\",").unwrap_err();
+    assert_eq!(unnamed.findings.len(), 2, "{unnamed}");
+}
+
+#[test]
+fn a_sample_may_begin_with_the_delimiter_and_end_its_records_with_it() {
+    for first in ["sep=|\r\n", "\u{feff}sep=|\n"] {
+        let text = format!("{first}name|flow|\na;b|1|\nc|2|\n");
+        let sample = CsvSample::read(&text, guess_format(&text).unwrap(), LIMITS).unwrap().unwrap();
+        let objects: Vec<String> =
+            sample.to_objects().unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(objects, [r#"{"name":"a;b","flow":1}"#, r#"{"name":"c","flow":2}"#]);
+        assert_eq!(sample.to_chunk().1, [3, 4]);
+        // Also where the guess was another one.
+        let sample = CsvSample::read(&text, CsvFormat::default(), LIMITS).unwrap().unwrap();
+        assert_eq!(sample.header().format.delimiter, '|');
+    }
+}
+
+#[test]
 fn a_header_has_limits() {
     let read = |text: String| CsvHeader::read(text.as_bytes(), CsvFormat::default(), 1);
     let names: Vec<String> = (0..2001).map(|number| format!("n{number}")).collect();

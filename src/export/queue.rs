@@ -128,10 +128,8 @@ impl ExportQueue {
             None => None,
             Some(id) => Some(EXPORT_IDS.get(&read, id)?.ok_or_else(|| {
                 GatewayError::new(
-                    error::ErrorClass::Invalid,
-                    format!(
-                        "there is no export `{id}` to continue after; start again without the cursor"
-                    ),
+                    error::ErrorClass::Malformed,
+                    "the cursor names an unknown export, or one that is no longer kept; start again without it",
                 )
             })?),
         };

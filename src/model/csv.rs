@@ -7,6 +7,7 @@
 //! Rules:
 //! - A record ends with a line break outside quotes: `\n` or `\r\n`. Records without any value (`;;`) and empty lines are
 //!   skipped.
+//! - A line `sep=;` before the header names the delimiter. Columns after the last name are empty.
 //! - An empty cell is an absent field.
 //! - The name `position.latitude` is the field `latitude` of the object in the field `position`, unless a field has
 //!   exactly that name. `sensors.T1.value` and `sensors["10.0.0.1"].value` are the field `value` of a member of a map.

@@ -89,7 +89,7 @@ impl ExportFilter {
 /// that wait for spool capacity come first.
 ///
 /// # Errors
-/// `ErrorClass::Invalid` if there is no export with the id `after`.
+/// `ErrorClass::Malformed` if there is no export with the id `after`, for example because it was removed.
 pub async fn list_exports(
     gateway: &Gateway,
     by: &Authorized,

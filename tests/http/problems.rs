@@ -1,4 +1,5 @@
 //! Every error answer is a problem document (RFC 9457).
+use penstock_base::cursor::encode_cursor;
 use penstock_test_support::prelude::*;
 use tokio::io::AsyncWriteExt as _;
 
@@ -42,6 +43,12 @@ async fn parameters_are_read_strictly() {
         server.get(&format!("/api/v1/business-objects?{bad}")).await.problem(400);
     }
     server.get("/api/v1/ingestions?cursor=6162").await.problem(400);
+    // The cursors of entries that are no longer kept.
+    let unknown = encode_cursor(&[Some("019f0000-0000-7000-8000-000000000000")]);
+    for list in ["ingestions", "exports"] {
+        let problem = server.get(&format!("/api/v1/{list}?cursor={unknown}")).await.problem(400);
+        assert!(problem["detail"].has("start again without"), "{list}: {problem}");
+    }
     server.get("/api/v1/status?x").await.problem(400);
 }
 

@@ -37,6 +37,9 @@ async fn the_status_the_metrics_and_the_pages_show_it() {
         "target": "vault", "intervalSeconds": 1, "number": 1, "singleWriter": false,
         "hole": null, "cause": null, "replacedBy": null,
     }));
+    let warnings = backup["warnings"].to_string();
+    assert!(warnings.contains("the backup's target is a directory, so two machines"), "{warnings}");
+    assert!(!warnings.contains("If-Match"), "{warnings}");
     assert!(backup["bytes"].as_u64() > Some(0), "{backup}");
     assert!(vault.path().join("vault/_backup/edge-1/head.json").is_file());
 

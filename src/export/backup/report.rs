@@ -34,7 +34,23 @@ impl<O: Objects> Parts<O> {
             report.lag_seconds = self.age_after(last);
         }
         report.warnings = list_warnings(&report, &reported);
+        report.warnings.extend(self.warn_of_other_writers(&report));
         report
+    }
+
+    /// Returns the warning about a target that cannot prevent that two machines write one backup.
+    fn warn_of_other_writers(&self, report: &BackupStatus) -> Option<String> {
+        let cause = if self.objects.has_preconditions() {
+            "does not refuse a wrong If-Match"
+        } else {
+            "is a directory"
+        };
+        (report.single_writer == Some(false)).then(|| {
+            format!(
+                "the backup's target {cause}, so two machines that write one backup cannot be excluded; do not start two \
+                 machines with one gateway id"
+            )
+        })
     }
 
     /// Returns the number of commits that this gateway has not sent yet. Blocking.
@@ -113,13 +129,6 @@ fn list_warnings(report: &BackupStatus, reported: &Reported) -> Vec<String> {
         if let Some(cause) = failure {
             warnings.push(format!("{what}: {cause}; the gateway retries"));
         }
-    }
-    if report.single_writer == Some(false) {
-        warnings.push(
-            "the backup's target does not refuse a wrong If-Match, so two machines that write one backup cannot be \
-             excluded"
-                .to_owned(),
-        );
     }
     if report.may_delete == Some(false) {
         warnings.push(

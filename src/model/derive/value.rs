@@ -20,8 +20,11 @@ pub(super) struct ValueGuess {
     pub(super) note: Option<String>,
 }
 
-/// The range of times, in seconds since 1970, in which a number can be one: from 2000 to 2100.
+/// The range of times in smaller units, in seconds since 1970, in which a number can be one: from 2000 to 2100.
 const TIME_RANGE: std::ops::Range<f64> = 946_684_800.0..4_102_444_800.0;
+/// The range of times in seconds since 1970: from 2001 to 2038. Smaller numbers, and those of 32 bits beyond it, are rather
+/// counters, such as that of the microseconds of a LoRaWAN gateway.
+const SECONDS_RANGE: std::ops::Range<f64> = 1_000_000_000.0..2_147_483_648.0;
 /// The patterns of dates and times that are tried.
 const PATTERNS: [(&Value, &str); 13] = [
     (DATE_TIME, "%d.%m.%Y %H:%M:%S"),
@@ -155,8 +158,10 @@ fn guess_unix(name: &str, digits: &[&str], to_json: impl Fn(&str) -> Json) -> Op
     let values: Vec<f64> =
         digits.iter().map(|digits| to_json_number(digits)?.parse().ok()).collect::<Option<_>>()?;
     let scales = UnixUnit::ALL.into_iter().zip([1.0, 1e3, 1e6, 1e9]);
-    let mut fitting = scales
-        .filter(|(_, scale)| values.iter().all(|value| TIME_RANGE.contains(&(value / scale))));
+    let mut fitting = scales.filter(|(unit, scale)| {
+        let range = if *unit == UnixUnit::Seconds { SECONDS_RANGE } else { TIME_RANGE };
+        values.iter().all(|value| range.contains(&(value / scale)))
+    });
     let form = AcceptedForm::Unix(fitting.next()?.0);
     let why = "The name and the range of the numbers are those of times since 1970";
     fit(DATE_TIME.kind(), &form, digits.iter().map(|digits| to_json(digits)))

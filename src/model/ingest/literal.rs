@@ -92,7 +92,7 @@ pub(super) fn suggest_mapping(value: &Value, json: &Json) -> &'static str {
         |text: &str| NumberKey::parse(text).is_some() && (kind.check_text)(text).is_ok();
     match (value, kind.form, json) {
         (_, Form::Number, Json::String(text)) if is_number(text.trim()) => {
-            "; send it without quotes, or write `accept: text` in the mapping"
+            "; send it as a number, or write `accept: text` in the mapping"
         }
         (_, Form::Number, Json::String(text))
             if !text.contains('.') && is_number(&text.trim().replacen(',', ".", 1)) =>

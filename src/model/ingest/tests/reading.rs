@@ -102,7 +102,7 @@ fn an_error_names_the_mapping_that_would_take_the_value() {
         .root,
     );
     for (member, hint) in [
-        (r#""flow":" 12.50""#, "; send it without quotes, or write `accept: text` in the mapping"),
+        (r#""flow":" +12.50""#, "; send it as a number, or write `accept: text` in the mapping"),
         (r#""flow":"12,50""#, "or write `accept: {decimal: \",\"}` in the mapping"),
         (r#""flow":"1.234,5""#, "not the string \"1.234,5\""),
         (r#""flow":"fast""#, "not the string \"fast\""),

@@ -1,6 +1,6 @@
 //! The index of natural keys: what commits keep in it, and what they cost.
 use super::*;
-use crate::natural_key;
+use crate::{namespace, natural_key};
 
 #[test]
 fn entries_of_removed_keys_are_removed() {
@@ -11,6 +11,51 @@ fn entries_of_removed_keys_are_removed() {
     gateway.define("Pumps", &TAGGED.replace("key: tag", "key: []")).unwrap();
     natural_key::remove_unused_entries(&gateway.store, gateway.catalogue.watch()).unwrap();
     assert_eq!(gateway.entries(), 0);
+}
+
+#[test]
+fn a_refused_key_in_a_new_namespace_leaves_nothing() {
+    let gateway = Gateway::new();
+    let node = |iri: &str| NamedNode::new_unchecked(iri);
+    for pump in ["urn:p:1", "urn:p:2"] {
+        let (tag, graph) = (Literal::from("P-1"), node(&format!("{BASE}Pump/")));
+        gateway.insert(&Quad::new(node(pump), node("http://e/tag"), tag, graph));
+    }
+    let error = gateway.define("Pumps", TAGGED).unwrap_err();
+    assert!(error.detail.contains("`Pump` cannot take effect: 2 stored objects"), "{error}");
+    // The exporter removes what the check of the stored objects has added.
+    natural_key::remove_unused_entries(&gateway.store, gateway.catalogue.watch()).unwrap();
+    assert_eq!(gateway.entries(), 0);
+    assert_eq!(namespace::get(&gateway.store.read(), "Pump").unwrap(), None);
+    assert!(gateway.catalogue.find_saved("Pumps").is_none());
+    // Another definition can use the namespace with another key.
+    gateway.define("Pumps", &TAGGED.replace("key: tag", "key: []")).unwrap();
+}
+
+#[test]
+fn keys_in_namespaces_that_concurrent_definitions_create_are_complete() {
+    let gateway = Gateway::new();
+    let node = |iri: &str| NamedNode::new_unchecked(iri);
+    for number in 0..20 {
+        let (tag, graph) = (Literal::from(format!("P-{number}")), node(&format!("{BASE}Valve/")));
+        gateway.insert(&Quad::new(
+            node(&format!("urn:v:{number}")),
+            node("http://e/tag"),
+            tag,
+            graph,
+        ));
+    }
+    let config = TAGGED.replace("path: Pump:.", "path: Valve:.");
+    std::thread::scope(|scope| {
+        for name in ["A", "B", "C"] {
+            let (gateway, config) = (&gateway, &config);
+            scope.spawn(move || drop(gateway.define(name, config).unwrap()));
+        }
+    });
+    assert_eq!(gateway.entries(), 20);
+    let valves = gateway.define("A", &config).unwrap();
+    let answer = gateway.send(&valves, Mode::Merge, r#"{"tag": "P-7", "power": 3}"#).unwrap();
+    assert_eq!(uris(&answer), ["urn:v:7"]);
 }
 
 #[test]

@@ -83,10 +83,15 @@ fn read_sample(path: &Path) -> Result<String, String> {
     let bytes = bytes.map_err(|error| format!("{} cannot be read: {error}", format_path(path)))?;
     String::from_utf8(bytes).map_err(|error| {
         let (bytes, at) = (error.as_bytes(), error.utf8_error().valid_up_to());
+        let charset = match bytes {
+            [0x1F, 0x8B, ..] => return format!("{} is gzip; decompress it first", format_path(path)),
+            [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => "UTF-16",
+            _ => "WINDOWS-1252",
+        };
         let line = bytes.get(..at).unwrap_or_default().split(|byte| *byte == b'\n').count();
         let byte = bytes.get(at).copied().unwrap_or_default();
         format!(
-            "{} is not UTF-8: line {line} has the byte 0x{byte:02X}; convert it, such as with `iconv -f WINDOWS-1252 -t UTF-8`",
+            "{} is not UTF-8: line {line} has the byte 0x{byte:02X}; convert it, such as with `iconv -f {charset} -t UTF-8`",
             format_path(path)
         )
     })

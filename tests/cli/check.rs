@@ -110,13 +110,18 @@ fn derive_prints_a_definition_that_is_valid() {
         assert!(cause.starts_with("penstock: "), "{cause}");
     }
     std::fs::write(dir.path().join("latin.csv"), b"name,site\nP-1,M\xFCnchen\n").expect("a file");
+    std::fs::write(dir.path().join("wide.json"), b"\xFF\xFE{\0}\0").expect("a file");
+    std::fs::write(dir.path().join("packed.json"), b"\x1F\x8B\x08\0").expect("a file");
     for (wrong, expected) in [
         ("bad.json", "penstock: bad.json: the sample is a number"),
+        ("packed.json", "penstock: packed.json is gzip; decompress it first"),
         ("latin.csv", "penstock: latin.csv is not UTF-8: line 2 has the byte 0xFC; convert it"),
     ] {
         let (_, _, cause) = derive(&["derive", "pumps.json", wrong, "--name", "Pumps"]);
         assert!(cause.starts_with(expected), "{cause}");
     }
+    let (_, _, cause) = derive(&["derive", "wide.json", "--name", "Pumps"]);
+    assert!(cause.contains("`iconv -f UTF-16 -t UTF-8`"), "{cause}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(super) struct ValueGuess {
 /// The range of times in smaller units, in seconds since 1970, in which a number can be one: from 2000 to 2100.
 const TIME_RANGE: std::ops::Range<f64> = 946_684_800.0..4_102_444_800.0;
 /// The range of times in seconds since 1970: from 2001 to 2038. Smaller numbers, and those of 32 bits beyond it, are rather
-/// counters, such as that of the microseconds of a LoRaWAN gateway.
+/// counters, such as that of the microseconds of a gateway of `LoRaWAN`.
 const SECONDS_RANGE: std::ops::Range<f64> = 1_000_000_000.0..2_147_483_648.0;
 /// The patterns of dates and times that are tried.
 const PATTERNS: [(&Value, &str); 13] = [

@@ -1,7 +1,7 @@
 //! The forms that `accept` names.
 use super::listed::{ListedValue, contains_value};
 use super::number::{self, MAX_WHOLE_DIGITS};
-use super::time::{MAX_ODATA_OFFSET, MAX_SECOND_DIGITS, is_outside_odata, read_moment};
+use super::time::{MAX_ODATA_OFFSET_MINUTES, MAX_SECOND_DIGITS, is_outside_odata, read_moment};
 use penstock_base::json::Json;
 use penstock_rdf::number::NumberKey;
 use std::fmt;
@@ -171,7 +171,7 @@ impl AcceptedForm {
             (Self::OData, Json::String(text)) => is_outside_odata(text).then(|| {
                 format!(
                     "{shown} is no time in `odata`: the years are from -9999 to 9999, and the offset is at most \
-                     {MAX_ODATA_OFFSET} minutes; correct it, or list the value in `absent`"
+                     {MAX_ODATA_OFFSET_MINUTES} minutes; correct it, or list the value in `absent`"
                 )
             }),
             _ => None,

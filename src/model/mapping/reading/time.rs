@@ -19,7 +19,7 @@ pub(super) const MAX_SECOND_DIGITS: usize = 18;
 const ODATA_POWER: i32 = -3;
 
 /// The maximum offset of such texts in minutes, which is that of XML Schema.
-pub(super) const MAX_ODATA_OFFSET: i32 = 14 * 60;
+pub(super) const MAX_ODATA_OFFSET_MINUTES: i32 = 14 * 60;
 
 /// The moment from which such times count.
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
@@ -265,7 +265,7 @@ fn read_odata(text: &str) -> Option<GivenTime> {
         return Some(GivenTime::new(utc, &fraction, GivenOffset::Utc));
     }
     let minutes = offset.parse::<i32>().ok()?;
-    if !(-MAX_ODATA_OFFSET..=MAX_ODATA_OFFSET).contains(&minutes) {
+    if !(-MAX_ODATA_OFFSET_MINUTES..=MAX_ODATA_OFFSET_MINUTES).contains(&minutes) {
         return None;
     }
     let offset = Offset::from_seconds(minutes * 60).ok()?;

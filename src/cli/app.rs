@@ -149,7 +149,8 @@ async fn serve_opened(
     let run = gateway.definition_files.begin_run();
     state.set_gateway(gateway.clone());
     let definitions = tokio::spawn(apply_definitions(gateway.clone(), run));
-    let definition_retries = tokio::spawn(retry_service_folder(gateway.clone()));
+    let definition_retries =
+        tokio::spawn(retry_service_folder(gateway.clone(), Authorized::local()));
     let control = servers.start_control(&settings.data_dir, &state).await;
     let (stop_workers, stopped) = watch::channel(false);
     let reopening = tokio::spawn(recovery::reopen_when_needed(ReadStore::clone(&gateway.store)));

@@ -150,15 +150,16 @@ mod tests {
         let options =
             Options { segment_bytes: 1_000, background_maintenance: false, ..Options::default() };
         let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
-        let put = || {
-            let value = [1; 2_000];
-            store.transact::<_, Error>(|change| change.put_document("d", b"key", &value)).unwrap();
+        let put = |value: u8| {
+            store
+                .transact::<_, Error>(|change| change.put_document("d", b"key", &[value; 2_000]))
+                .unwrap();
         };
-        (0..2).for_each(|_| put());
+        (0..2).for_each(put);
         assert!(store.inner().sync_state().needs_packing());
         store.inner().wait_and_pack(1, u64::MAX);
         assert!(!store.inner().sync_state().needs_packing());
-        (0..2).for_each(|_| put());
+        (2..4).for_each(put);
         // A packing that fails is not retried after each delay.
         faults.fail_nth_of(Operation::Create, 1, Failure::Io);
         store.inner().wait_and_pack(5, u64::MAX);

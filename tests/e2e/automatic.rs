@@ -123,7 +123,9 @@ fn a_clock_that_jumps_by_a_year_neither_floods_nor_stops_a_schedule() {
         wait_for("the schedule runs", || exports(client).len() >= seen + 3);
         seen = exports(client).len();
     }
-    let exports = exports(client);
+    let mut exports = exports(client);
+    // The last one may be on its way.
+    exports.retain(is_delivered);
     let mut dates: Vec<&str> = exports.iter().map(|export| export["key"].text()).collect();
     assert_eq!(&consume(&dir.path().join("data/buckets/tanks"), &exports), &shown(client));
     // `Tanks/Tanks-20260301T120000Z-...`: runs are due every four seconds, and each jump causes one late run.

@@ -221,7 +221,7 @@ async fn a_sample_of_csv_has_the_errors_of_an_ingestion() {
         assert!(!errors.is_empty(), "{problem}");
         for error in errors {
             let message = error["message"].text();
-            let message = message.replace('"', "&#34;");
+            let message = message.replace('"', "&#34;").replace('\'', "&#39;");
             assert!(page.contains(&message), "{message}: {page}");
         }
     }

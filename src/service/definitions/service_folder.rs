@@ -24,11 +24,11 @@ const MAX_RETRY_DELAY: Duration = Duration::from_mins(10);
 
 /// The runs of `service.definitions.dir`. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct FolderState(Arc<Runs>);
+pub struct FolderState(pub(super) Arc<Runs>);
 
 #[derive(Debug, Default)]
-struct Runs {
-    last: Mutex<FolderOutcome>,
+pub(super) struct Runs {
+    pub(super) last: Mutex<FolderOutcome>,
     /// The number of runs that have begun or wait for their turn.
     unfinished: AtomicUsize,
     /// One run after the other, so that the last outcome is that of the newest files.
@@ -64,7 +64,7 @@ impl FolderOutcome {
         Self { warnings, warning_count, ..Self::default() }
     }
 
-    fn of_error(error: &GatewayError) -> Self {
+    pub(super) fn of_error(error: &GatewayError) -> Self {
         let whole = [Finding::whole(error.detail.clone())];
         let all = if error.findings.is_empty() { &whole[..] } else { &error.findings };
         let public = |finding: &Finding| match &finding.public_message {
@@ -163,7 +163,7 @@ pub fn apply_service_folder(gateway: &Gateway, by: &Authorized) {
 
 /// Applies the files again, at growing intervals, while the disk or the store keeps them from being applied, until this
 /// future is dropped.
-pub async fn retry_service_folder(gateway: Gateway) {
+pub async fn retry_service_folder(gateway: Gateway, by: Authorized) {
     let mut failures = 0;
     loop {
         let delay = exponential_delay(FIRST_RETRY_DELAY, failures, MAX_RETRY_DELAY);
@@ -173,8 +173,9 @@ pub async fn retry_service_folder(gateway: Gateway) {
             continue;
         }
         failures += 1;
-        let applied = gateway.read(|gateway| {
-            apply_service_folder(gateway, &Authorized::local());
+        let by = by.clone();
+        let applied = gateway.read(move |gateway| {
+            apply_service_folder(gateway, &by);
             Ok(())
         });
         if let Err(error) = applied.await {
@@ -230,17 +231,5 @@ mod tests {
         assert!(!io.repeats(&full) && !full.repeats(&io));
         let invalid = failed(ErrorClass::Invalid, "a.yaml: wrong");
         assert!(!invalid.repeats(&invalid.clone()));
-    }
-
-    #[test]
-    fn a_retry_without_a_folder_and_its_definitions_is_the_last_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let gateway = crate::testing::open_gateway(dir.path(), &[]);
-        let failed = GatewayError::new(ErrorClass::Internal, "an I/O error");
-        *gateway.definition_files.0.last.lock() = FolderOutcome::of_error(&failed);
-        assert!(gateway.definition_files.must_retry());
-        apply_service_folder(&gateway, &Authorized::local());
-        assert!(!gateway.definition_files.must_retry());
-        assert_eq!(gateway.definition_files.outcome(), FolderOutcome::default());
     }
 }

@@ -125,7 +125,7 @@ async fn files_are_applied_again_after_a_full_disk_and_not_after_an_error_in_the
     apply_service_folder(&gateway, &by);
     assert_eq!(gateway.definition_files.outcome().error_count, 1);
     assert!(gateway.catalogue.get("Pumps").is_none());
-    let retrying = tokio::spawn(retry_service_folder(gateway.clone()));
+    let retrying = tokio::spawn(retry_service_folder(gateway.clone(), by.clone()));
     faults.clear_plan();
     while gateway.definition_files.must_retry() {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -144,6 +144,18 @@ async fn files_are_applied_again_after_a_full_disk_and_not_after_an_error_in_the
     apply_service_folder(&gateway, &by);
     assert_eq!(gateway.definition_files.outcome().error_count, 1);
     assert!(!gateway.definition_files.must_retry());
+}
+
+#[test]
+fn a_retry_without_a_folder_and_its_definitions_is_the_last_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path(), &[]);
+    let failed = GatewayError::new(ErrorClass::Internal, "an I/O error");
+    *gateway.definition_files.0.last.lock() = FolderOutcome::of_error(&failed);
+    assert!(gateway.definition_files.must_retry());
+    apply_service_folder(&gateway, &Authorized::local());
+    assert!(!gateway.definition_files.must_retry());
+    assert_eq!(gateway.definition_files.outcome(), FolderOutcome::default());
 }
 
 #[test]

@@ -169,6 +169,10 @@ fn number(text: &str) -> Option<f64> {
 
 /// Returns the seconds since 1970 of a time.
 fn seconds(text: &str) -> Option<f64> {
-    let time: jiff::Timestamp = text.parse().ok()?;
-    Some(time.as_duration().as_secs_f64())
+    if let Ok(time) = text.parse::<jiff::Timestamp>() {
+        return Some(time.as_duration().as_secs_f64());
+    }
+    // A timestamp ends before the last day of the year 9999.
+    let time: jiff::civil::DateTime = text.strip_suffix('Z')?.parse().ok()?;
+    Some(time.duration_since(jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0)).as_secs_f64())
 }

@@ -110,7 +110,7 @@ fn a_second_socket_of_systemd_and_another_port_cause_warnings() {
     let server = TestProcess::spawn(&mut command);
     assert_eq!(server.url, url);
     server.wait_for_log("systemd passed several sockets");
-    server.wait_for_log("server.port = 9 (from ");
+    server.wait_for_log("server.port = \"9\" (from ");
     server.stop();
 }
 

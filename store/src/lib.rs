@@ -22,6 +22,7 @@ mod frames;
 mod fuzz;
 mod hash;
 mod index;
+mod index_lock;
 mod journal;
 mod maintenance;
 mod maintenance_thread;

@@ -1,5 +1,6 @@
 //! Reading committed data.
-use crate::index::{Index, PageCursor, View};
+use crate::index::{PageCursor, View};
+use crate::index_lock::IndexReadGuard;
 use crate::read::{
     Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter, VisitValue,
     collect_first, read_through,
@@ -7,14 +8,13 @@ use crate::read::{
 use crate::subject_quads::SubjectQuads;
 use crate::{Error, FastSet, ValueRange};
 use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
-use parking_lot::RwLockReadGuard;
 use std::ops::ControlFlow;
 
 /// A consistent view of all complete commits. The newest of them may still be syncing, some milliseconds
 /// before it is acknowledged.
 #[derive(Debug)]
 pub struct Reader<'a> {
-    pub(crate) index: RwLockReadGuard<'a, Index>,
+    pub(crate) index: IndexReadGuard<'a>,
 }
 
 /// The position of a pass over all quads, in the order of the index. The default is the beginning.

@@ -2,13 +2,14 @@
 use crate::index::{
     Block, BlockSource, FrozenIndex, Health, Index, Name, Reading, RecentBlocks, View,
 };
+use crate::index_lock::IndexReadGuard;
 use crate::read::{
     Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter, VisitValue, read_through,
 };
 use crate::subject_quads::SubjectQuads;
 use crate::{Error, LostCause, QuadPosition, ReadStore, ValueRange, files};
 use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
-use parking_lot::{Mutex, MutexGuard, RwLockReadGuard};
+use parking_lot::{Mutex, MutexGuard};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -109,7 +110,7 @@ impl Snapshot {
     }
 
     /// Locks the index that the snapshot belongs to.
-    fn lock_index(&self) -> Result<RwLockReadGuard<'_, Index>, Error> {
+    fn lock_index(&self) -> Result<IndexReadGuard<'_>, Error> {
         let index = self.store.inner().lock_index();
         if index.instance() != self.frozen.instance {
             return Err(Error::Reopening);

@@ -2,7 +2,8 @@
 use crate::data_dir::{DirLock, discard_scratch, lock_data_dir, refuse_unfinished_restore};
 use crate::frame::Change;
 use crate::frames::Retained;
-use crate::index::{self, Index};
+use crate::index;
+use crate::index_lock::{IndexLock, IndexReadGuard, IndexWriteGuard};
 use crate::journal::{Recovery, SyncState, SyncThread, Writer};
 use crate::maintenance_thread::{Closing, MaintenanceThread};
 use crate::read::collect_first;
@@ -14,7 +15,7 @@ use crate::{
     Commit, Error, Format, Options, Progress, Reader, Stats, SubjectFilter, Transaction, files,
 };
 use oxrdf::NamedNode;
-use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -74,7 +75,7 @@ pub(crate) struct StoreInner {
     /// Held by every change. Locked before the locks below.
     writer: Mutex<Writer>,
     /// Changed only under `writer`, or while the store is reopened. Opening a snapshot only reads it.
-    index: RwLock<Index>,
+    index: IndexLock,
     /// Replaced when the store is reopened.
     synced: RwLock<Arc<SyncState>>,
     pub(crate) sync_thread: SyncThread,
@@ -116,7 +117,7 @@ impl Store {
             slot: Slot::default(),
             synced: RwLock::new(writer.sync_state()),
             writer: Mutex::new(writer),
-            index: RwLock::new(index),
+            index: IndexLock::new(index),
             sync_thread: SyncThread::default(),
             retained,
             closing: Closing::default(),
@@ -284,11 +285,11 @@ impl ReadStore {
 }
 
 impl StoreInner {
-    pub(crate) fn lock_index(&self) -> RwLockReadGuard<'_, Index> {
+    pub(crate) fn lock_index(&self) -> IndexReadGuard<'_> {
         self.index.read()
     }
 
-    pub(crate) fn lock_index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+    pub(crate) fn lock_index_mut(&self) -> IndexWriteGuard<'_> {
         self.index.write()
     }
 

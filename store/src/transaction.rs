@@ -2,20 +2,20 @@
 mod values;
 
 use crate::frame::QuadNumbers;
-use crate::index::{Code, Index, Row, View};
+use crate::index::{Code, Row, View};
+use crate::index_lock::IndexReadGuard;
 use crate::overlay::{self, ChangedDocuments, ChangedQuads, DEFAULT_GRAPH_NUMBER, Terms};
 use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter, VisitValue};
 use crate::steps::WriterSteps;
 use crate::{Error, FastSet, Format, ValueRange, term};
 use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNode, Quad, QuadRef, TermRef};
-use parking_lot::RwLockReadGuard;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 /// An uncommitted change. Its reads see the store with the change applied.
 #[derive(Debug)]
 pub struct Transaction<'a> {
-    index: RwLockReadGuard<'a, Index>,
+    index: IndexReadGuard<'a>,
     terms: Terms,
     quads: ChangedQuads,
     /// The index keys of the removed quads, all of which are in the index.
@@ -72,7 +72,7 @@ impl Changes {
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn new(index: RwLockReadGuard<'a, Index>, steps: &'a WriterSteps) -> Self {
+    pub(crate) fn new(index: IndexReadGuard<'a>, steps: &'a WriterSteps) -> Self {
         Self {
             index,
             terms: Terms::new(),

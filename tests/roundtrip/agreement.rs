@@ -98,7 +98,8 @@ pub(crate) fn view_all(gateway: &Gateway, business_object: &Compiled) -> Vec<(St
         assert_eq!(warnings, Vec::<String>::new());
         (uri, json)
     };
-    list_members(&gateway.store.read(), business_object).into_iter().map(view).collect()
+    let members = list_members(&gateway.store.read(), business_object);
+    members.into_iter().map(view).collect()
 }
 
 fn agree(shape: &Shape, objects: &[Json]) {

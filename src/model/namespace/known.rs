@@ -158,8 +158,14 @@ impl NamespaceCache {
         let changes = read_changes(read)?;
         let number = changes.last().map_or(0, |(number, _)| *number);
         let mut cached = self.0.lock();
-        let known = match cached.take() {
-            Some((of, known)) if of == number => known,
+        let outdated = match &*cached {
+            Some((of, known)) if *of == number => return Ok(Arc::clone(known)),
+            _ => cached.take(),
+        };
+        // Nothing is read under the lock: a snapshot may wait there for a commit, the commit for a reader, and the reader for
+        // the lock.
+        drop(cached);
+        let known = match outdated {
             Some((of, mut known))
                 if let Some(place) = changes.iter().position(|(n, _)| *n == of) =>
             {
@@ -174,7 +180,7 @@ impl NamespaceCache {
             }
             _ => Arc::new(KnownNamespaces::read(read)?),
         };
-        *cached = Some((number, Arc::clone(&known)));
+        *self.0.lock() = Some((number, Arc::clone(&known)));
         Ok(known)
     }
 }
@@ -198,8 +204,13 @@ mod tests {
     use super::*;
     use crate::namespace::delete;
     use crate::testing::{open_store, put_namespace};
+    use oxrdf::{NamedNode, Quad};
     use penstock_base::error::GatewayError;
     use penstock_resources::namespace::Generator;
+    use penstock_store::{
+        Document, DocumentRange, Pattern, Snapshot, SubjectFilter, ValueRange, VisitValue,
+    };
+    use std::ops::ControlFlow;
 
     const BASES: &[&str] = &[
         "http://e/",
@@ -354,5 +365,78 @@ mod tests {
                 stored
             );
         }
+    }
+
+    /// A snapshot that fails to read documents while the cache is locked.
+    struct UnlockedSnapshot<'c> {
+        cache: &'c NamespaceCache,
+        snapshot: Snapshot,
+    }
+
+    impl Read for UnlockedSnapshot<'_> {
+        fn for_each(
+            &self,
+            pattern: &Pattern,
+            visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
+        ) -> Result<(), Error> {
+            self.snapshot.for_each(pattern, visit)
+        }
+
+        fn list_subjects(
+            &self,
+            filter: &SubjectFilter,
+            after: Option<&str>,
+            limit: usize,
+        ) -> Result<Vec<NamedNode>, Error> {
+            self.snapshot.list_subjects(filter, after, limit)
+        }
+
+        fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+            assert!(!self.cache.0.is_locked());
+            self.snapshot.read_document(collection, key)
+        }
+
+        fn read_documents(
+            &self,
+            collection: &str,
+            range: DocumentRange<'_>,
+        ) -> Result<Vec<Document>, Error> {
+            assert!(!self.cache.0.is_locked());
+            self.snapshot.read_documents(collection, range)
+        }
+
+        fn visit_values(
+            &self,
+            property: NamedNodeRef<'_>,
+            range: &ValueRange,
+            reverse: bool,
+            visit: &mut VisitValue<'_>,
+        ) -> Result<bool, Error> {
+            self.snapshot.visit_values(property, range, reverse, visit)
+        }
+
+        fn estimate_values(
+            &self,
+            property: NamedNodeRef<'_>,
+            range: &ValueRange,
+        ) -> Result<Option<u64>, Error> {
+            self.snapshot.estimate_values(property, range)
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_under_the_lock() {
+        let (_dir, store) = open_store();
+        let cache = NamespaceCache::default();
+        let count = || {
+            let snapshot = store.snapshot().unwrap();
+            let read = UnlockedSnapshot { cache: &cache, snapshot };
+            cache.current(&read).unwrap().iter().count()
+        };
+        put_namespace(&store, "Pump", "urn:pump:", Generator::Uuid);
+        assert_eq!(count(), 1, "all are read");
+        put_namespace(&store, "Line", "urn:line:", Generator::Uuid);
+        assert_eq!(count(), 2, "only the change is read");
+        assert_eq!(count(), 2);
     }
 }

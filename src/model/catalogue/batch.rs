@@ -3,7 +3,7 @@
 //! A batch holds the lock of the catalogue's changes. The caller makes one transaction with all changes and then calls
 //! [`Batch::publish`]. Without that, for example after an error or in a dry run, memory stays as the store is.
 use super::save::PreparedDefinition;
-use super::shapes_graphs::erase_graph;
+use super::shapes_graphs::{erase_graph, has_graph};
 use super::{Catalogue, DefinedGraph, Entry, Requester, ShapesHook, delete_entry, deletion};
 use crate::change_feed::WatchedDefinitions;
 use crate::namespace::Namespace;
@@ -257,7 +257,7 @@ impl Batch<'_> {
         on_commit: ShapesHook<'_>,
     ) -> Result<Option<Arc<DefinedGraph>>, GatewayError> {
         if let Some(there) = self.catalogue.get_shapes_graph(new.name())
-            && self.catalogue.has_graph(&there, new)?
+            && has_graph(transaction, &there, new)?
         {
             return Ok(None);
         }

@@ -156,7 +156,7 @@ impl Catalogue {
         let version = there.as_ref().map(|there| there.metadata.version);
         check_conditions(DefinitionKind::Shapes, &new.name, version, conditions)?;
         if let Some(there) = &there
-            && self.has_graph(there, new)?
+            && has_graph(&self.store.read(), there, new)?
         {
             return Ok(Put::Replaced(there.clone()));
         }
@@ -167,19 +167,6 @@ impl Catalogue {
         let defined = Arc::new(DefinedGraph::from_stored(written));
         self.publish_graph(by, defined.clone());
         Ok(Put::new(defined, there.is_some()))
-    }
-
-    /// Returns whether a shapes graph compiles and has this text in this format.
-    pub(super) fn has_graph(
-        &self,
-        there: &DefinedGraph,
-        new: &NewGraph,
-    ) -> Result<bool, GatewayError> {
-        Ok(there.metadata.format == new.format
-            && there.fault.is_none()
-            && shapes_graphs::SHAPES_GRAPHS
-                .get_readable(&self.store.read(), &new.name)?
-                .is_some_and(|old| old.text == new.text))
     }
 
     /// Writes a shapes graph in its commit.
@@ -282,6 +269,19 @@ impl Catalogue {
         };
         shapes.iter().enumerate().filter_map(warn).collect()
     }
+}
+
+/// Returns whether a shapes graph compiles and has this text in this format.
+pub(super) fn has_graph(
+    read: &impl Read,
+    there: &DefinedGraph,
+    new: &NewGraph,
+) -> Result<bool, GatewayError> {
+    Ok(there.metadata.format == new.format
+        && there.fault.is_none()
+        && shapes_graphs::SHAPES_GRAPHS
+            .get_readable(read, &new.name)?
+            .is_some_and(|old| old.text == new.text))
 }
 
 /// Deletes a shapes graph in its commit.

@@ -214,7 +214,8 @@ fn a_journal_that_ends_before_its_index_is_refused_until_it_is_complete() {
         }
         ends.push(fs::metadata(newest_segment(dir.path())).unwrap().len());
     }
-    let (model, newest) = (Model::of(&store.read(), &[]), store.stats().sequence);
+    let model = Model::of(&store.read(), &[]);
+    let newest = store.stats().sequence;
     drop(store);
     let newest_segment = newest_segment(dir.path());
     let whole = fs::read(&newest_segment).unwrap();

@@ -480,9 +480,10 @@ fn the_index_has_exactly_the_open_changes_and_each_knows_its_objects() {
     assert_eq!(list(&plant), all);
 
     let is_touched = |plant: &Plant, id: &str, uri: &str| {
+        let change = plant.find(id);
         let read = plant.store.read();
         let object = SubjectHashes::of_object(&read, uri).unwrap();
-        is_touched(&read, &plant.find(id), &object).unwrap()
+        is_touched(&read, &change, &object).unwrap()
     };
     for (uri, expected) in
         [("http://x/pump/5", true), ("http://x/part/2", true), ("http://x/pump/1", false)]

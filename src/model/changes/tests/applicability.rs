@@ -18,7 +18,8 @@ fn check(plant: &Plant, id: &str) -> Applicability {
 }
 
 fn list_warnings(plant: &Plant, id: &str) -> Vec<String> {
-    let content = read_content(&plant.store.read(), &plant.find(id)).unwrap();
+    let change = plant.find(id);
+    let content = read_content(&plant.store.read(), &change).unwrap();
     content.warnings.into_iter().map(|warning| warning.message).collect()
 }
 

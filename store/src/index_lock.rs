@@ -1,5 +1,8 @@
 //! The lock of the index. Waiting writers have precedence, so a thread that reads twice at a time waits for ever if a
 //! writer comes between the two. With debug assertions, it panics at the second lock, whether a writer came or not.
+//!
+//! Two threads can wait in the same way, which no assertion finds: one reads under a lock of its own, for which the other
+//! waits while it has a reader. So nothing is read under a lock that is taken while a reader exists.
 use crate::index::Index;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::ops::{Deref, DerefMut};

@@ -24,6 +24,7 @@ use penstock_resources::account::AccountSource;
 use penstock_resources::role::Role;
 use provider::Provider;
 use serde_json::{Map, Value};
+use std::net::IpAddr;
 use subtle::ConstantTimeEq;
 
 /// Sign-in at the configured provider. Cheap to clone.
@@ -157,7 +158,7 @@ impl Oidc {
         state.bytes().fold(0, u8::wrapping_add) % Self::MAX_CONCURRENT_SIGN_INS
     }
 
-    /// Completes a sign-in with the provider's answer and the encrypted login that the browser kept.
+    /// Completes a sign-in with the provider's answer and the encrypted login that the browser at the address `from` kept.
     ///
     /// # Errors
     /// Any [`SignInError`].
@@ -165,6 +166,7 @@ impl Oidc {
         &self,
         answer: AuthorizationResponse,
         login: Option<&str>,
+        from: Option<IpAddr>,
     ) -> Result<CompletedSignIn, SignInError> {
         let login = self.open_login(answer.state.as_deref(), login)?;
         let provider = &self.0.provider;
@@ -173,7 +175,7 @@ impl Oidc {
             return Err(denied_error(error, answer.description));
         }
         let code = answer.code.ok_or(SignInError::Stale("it has neither a code nor an error"))?;
-        let tokens = provider.exchange_code(&login, code, &self.wanted_claims()).await?;
+        let tokens = provider.exchange_code(&login, code, &self.wanted_claims(), from).await?;
         let (identity, role) = self.identify_person(&tokens.claims)?;
         Ok(CompletedSignIn {
             identity,

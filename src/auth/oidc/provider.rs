@@ -24,19 +24,24 @@ use openidconnect::{
 };
 use penstock_base::clock::Clock;
 use penstock_base::error::GatewayError;
+use penstock_base::network;
+use penstock_base::permits::Permits;
 use penstock_config::{self as config, Security};
 use serde_json::{Map, Value};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 
 /// How long discovered endpoints are used before they are discovered again.
 const REDISCOVERY_INTERVAL: Duration = Duration::from_hours(1);
 /// The interval after a failed rediscovery. Until it ends, sign-ins use the known endpoints and do not wait.
 const REDISCOVERY_RETRY_INTERVAL: Duration = Duration::from_secs(30);
-/// The maximum number of concurrent code exchanges.
-const MAX_CONCURRENT_EXCHANGES: usize = 16;
+/// The maximum number of concurrent code exchanges in total, and for each address (for IPv6 its /64).
+const MAX_CONCURRENT_EXCHANGES: u64 = 16;
+const MAX_CONCURRENT_EXCHANGES_PER_ADDRESS: u64 = 4;
+/// The maximum time that a sign-in waits for its exchange.
+const EXCHANGE_PERMIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 type Client = CoreClient<
     EndpointSet,
@@ -57,8 +62,9 @@ pub(super) struct Provider {
     endpoints: Cache<Arc<Endpoints>, SignInError>,
     /// Fetched at each discovery, and for a token with an unknown key.
     keys: Cache<Arc<CoreJsonWebKeySet>, SignInError>,
-    /// Limits the concurrent exchanges, because unauthenticated clients can send invalid codes.
-    exchange_permits: Semaphore,
+    /// Limits the concurrent exchanges, because unauthenticated clients can send invalid codes. Each address has a share,
+    /// so that one client does not keep the others from signing in.
+    exchange_permits: Permits<Option<IpAddr>>,
 }
 
 /// An authorization request: the address for the browser, and the state that the gateway needs later.
@@ -95,7 +101,10 @@ impl Provider {
             clock: clock.clone(),
             endpoints: Cache::new(None),
             keys: Cache::new(None),
-            exchange_permits: Semaphore::new(MAX_CONCURRENT_EXCHANGES),
+            exchange_permits: Permits::new(
+                MAX_CONCURRENT_EXCHANGES,
+                MAX_CONCURRENT_EXCHANGES_PER_ADDRESS,
+            ),
         })
     }
 
@@ -138,15 +147,17 @@ impl Provider {
         }
     }
 
-    /// Exchanges the code and checks the ID token. Each item of `wanted` has alternative claims for one field. If a
-    /// field has none of its claims, queries the userinfo endpoint too.
+    /// Exchanges the code that a client at the address `from` sent, and checks the ID token. Each item of `wanted` has
+    /// alternative claims for one field. If a field has none of its claims, queries the userinfo endpoint too.
     pub(super) async fn exchange_code(
         &self,
         login: &LoginState,
         code: String,
         wanted: &[Vec<String>],
+        from: Option<IpAddr>,
     ) -> Result<ExchangedTokens, SignInError> {
-        let Ok(_exchange) = self.exchange_permits.try_acquire() else {
+        let permit = self.exchange_permits.acquire(from.map(network::network_of));
+        let Ok(_exchange) = tokio::time::timeout(EXCHANGE_PERMIT_TIMEOUT, permit).await else {
             return Err(SignInError::Unreachable(
                 "too many sign-ins are in progress; try again".into(),
             ));

@@ -59,7 +59,8 @@ pub(crate) async fn complete_provider_sign_in(
     if login.is_some() {
         session::clear_login(origin, &sent_state, res);
     }
-    let signed_in = match oidc.complete_sign_in(answer, login.as_deref()).await {
+    let completed = oidc.complete_sign_in(answer, login.as_deref(), origin.client).await;
+    let signed_in = match completed {
         Ok(signed_in) => signed_in,
         Err(error) => {
             show_failure(auth, oidc, origin, &error, res);

@@ -48,16 +48,20 @@ async fn exchange(more: Option<&str>) -> String {
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").await.unwrap();
         String::from_utf8(read).unwrap()
     });
-    let login = LoginState {
+    let code = "code".to_owned();
+    assert!(provider.exchange_code(&sample_login(), code, &[], None).await.is_err());
+    request.await.unwrap()
+}
+
+fn sample_login() -> LoginState {
+    LoginState {
         state: "s".to_owned(),
         nonce: "n".to_owned(),
         verifier: "v".repeat(43),
         redirect_uri: "http://localhost/login/oauth2/code/kc".to_owned(),
         back: "/".to_owned(),
         begun: 0,
-    };
-    assert!(provider.exchange_code(&login, "code".to_owned(), &[]).await.is_err());
-    request.await.unwrap()
+    }
 }
 
 #[tokio::test]
@@ -70,6 +74,23 @@ async fn the_secret_is_sent_as_configured() {
         let has_field = request.contains("client_secret=web-secret");
         assert_eq!((has_header, has_field), (!in_body, in_body), "{method:?}: {request}");
     }
+}
+
+#[tokio::test]
+async fn one_address_leaves_exchanges_to_others() {
+    // Nothing listens there.
+    let (provider, _, _dir) = provider_at("http://127.0.0.1:1", &[]);
+    let client = |address: &str| Some(network::network_of(address.parse().unwrap()));
+    let permits = &provider.exchange_permits;
+    let held: Vec<_> = (0..MAX_CONCURRENT_EXCHANGES)
+        .filter_map(|_| permits.try_acquire(client("2001:db8::1"), 1))
+        .collect();
+    assert_eq!(held.len() as u64, MAX_CONCURRENT_EXCHANGES_PER_ADDRESS);
+    assert!(!permits.has_capacity(&client("2001:db8::2"), 1), "it is of the same network");
+    let (login, other) = (sample_login(), "192.0.2.1".parse().ok());
+    let result = provider.exchange_code(&login, "code".to_owned(), &[], other).await;
+    let error = result.map(drop).unwrap_err().to_string();
+    assert!(error.contains("127.0.0.1:1/token"), "{error}");
 }
 
 #[tokio::test]

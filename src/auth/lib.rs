@@ -10,6 +10,7 @@
 //! - `audit`: the audit trail of accounts, credentials and definitions
 //! - `oidc`: sign-in at an OpenID provider
 //! - `discovery`, `fetch`: the cached metadata and keys of identity providers; fetching their documents
+//! - `line_limit`: the lines that clients without credentials cause in the log
 //! - `mapping`: claims as account fields and roles
 //! - `roca`: detection of RSA keys of providers that can be factored
 //! - `sources`: the service accounts of sources
@@ -29,6 +30,7 @@ mod fixture;
 pub mod groups;
 mod guard;
 pub mod keys;
+mod line_limit;
 pub mod mapping;
 pub mod oidc;
 pub mod password;

@@ -13,6 +13,7 @@ mod sign_in_error;
 pub use sign_in_error::SignInError;
 
 use super::account::MAX_TEXT_CHARS;
+use super::line_limit::LineLimit;
 use super::{Identity, Profile, mapping};
 use login::{LoginCipher, LoginState};
 use penstock_base::characters;
@@ -25,6 +26,7 @@ use penstock_resources::role::Role;
 use provider::Provider;
 use serde_json::{Map, Value};
 use std::net::IpAddr;
+use std::time::Instant;
 use subtle::ConstantTimeEq;
 
 /// Sign-in at the configured provider. Cheap to clone.
@@ -39,6 +41,7 @@ struct Inner {
     provider: Provider,
     login_cipher: LoginCipher,
     clock: Clock,
+    failure_lines: LineLimit,
 }
 
 /// A sign-in in progress.
@@ -117,6 +120,7 @@ impl Oidc {
             roles: security.role_values.clone(),
             login_cipher: LoginCipher::new(),
             clock: clock.clone(),
+            failure_lines: LineLimit::default(),
         }))))
     }
 
@@ -184,6 +188,13 @@ impl Oidc {
             id_token: tokens.id_token,
             return_to: login.back,
         })
+    }
+
+    /// Logs why a sign-in failed, for some failures in each minute: any client can cause them.
+    pub fn log_failure(&self, error: &SignInError) {
+        if self.0.failure_lines.take_permit(Instant::now()) {
+            tracing::warn!(reason = %error, "A sign-in at the provider failed.");
+        }
     }
 
     /// Decrypts the login, and checks that the answer with this state belongs to it.

@@ -1,6 +1,7 @@
 //! Attacks on the sign-in: answers, codes and states that do not match are refused.
 use crate::browser::{Page, SIGN_IN};
 use crate::{Browser, Gateway};
+use penstock_test_support::issuer::sign_in_settings;
 use reqwest::Url;
 
 /// Replaces or removes a query parameter of an address.
@@ -122,6 +123,22 @@ async fn a_sign_in_cancelled_at_the_provider_is_refused() {
     let page = browser.get(back.redirect_location()).await;
     expect_refused(page, &browser, 403, "cancelled");
     assert!(gateway.events("sign-in.refused").await[0].contains("access_denied"));
+}
+
+#[tokio::test]
+async fn a_flood_of_bad_answers_does_not_fill_the_log() {
+    // It needs no provider, as a client that floods does not.
+    let gateway = Gateway::start(&sign_in_settings("http://127.0.0.1:1", "penstock-web")).await;
+    let mut browser = gateway.browser();
+    for _ in 0..50 {
+        let page = browser.get("/login/oauth2/code/kc?code=c&state=s").await;
+        page.expect(400, "This sign-in is no longer valid");
+    }
+    let reason = "belongs to no sign-in in progress";
+    gateway.wait_for_log(reason);
+    // Two minutes may have begun meanwhile. The audit trail has lines of its own.
+    let lines = gateway.log().lines().filter(|line| line.contains(reason)).count();
+    assert!(lines <= 30, "{lines} lines in\n{}", gateway.log());
 }
 
 #[tokio::test]

@@ -2,20 +2,17 @@
 //! number of lines a minute and their length are limited. A line has no part of a token except its issuer and audience.
 use super::token::{ExpectedToken, Token};
 use crate::AuthError;
-use parking_lot::Mutex;
+use crate::line_limit::LineLimit;
 use serde_json::Value;
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// The maximum number of lines in each [`LINE_WINDOW`].
-const MAX_LINES_PER_WINDOW: u32 = 10;
-const LINE_WINDOW: Duration = Duration::from_mins(1);
 /// The maximum number of characters of a claim.
 const MAX_CLAIM_CHARS: usize = 200;
 
-/// Logs refused tokens. It has the start of the current window, and the number of lines in it.
+/// Logs refused tokens.
 #[derive(Debug, Default)]
-pub(super) struct RefusalLog(Mutex<Option<(Instant, u32)>>);
+pub(super) struct RefusalLog(LineLimit);
 
 impl RefusalLog {
     /// Logs the issuer and the audience of a refused token, and the expected ones.
@@ -26,7 +23,7 @@ impl RefusalLog {
         from: Option<IpAddr>,
         refusal: &AuthError,
     ) {
-        if !self.take_line_permit(Instant::now()) {
+        if !self.0.take_permit(Instant::now()) {
             return;
         }
         let mut audiences = expected.audiences.clone();
@@ -40,17 +37,6 @@ impl RefusalLog {
             %refusal,
             "An access token was refused."
         );
-    }
-
-    fn take_line_permit(&self, now: Instant) -> bool {
-        // A panic cannot leave the window half changed.
-        let mut window = self.0.lock();
-        let (begun, lines) = window.get_or_insert((now, 0));
-        if now.duration_since(*begun) >= LINE_WINDOW {
-            (*begun, *lines) = (now, 0);
-        }
-        *lines += 1;
-        *lines <= MAX_LINES_PER_WINDOW
     }
 }
 
@@ -66,6 +52,7 @@ fn format_claim(claim: Option<&Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use parking_lot::Mutex;
     use serde_json::json;
 
     #[test]
@@ -133,14 +120,5 @@ mod tests {
         fn make_writer(&self) -> Self {
             self.clone()
         }
-    }
-
-    #[test]
-    fn only_some_lines_a_minute_are_written() {
-        let (log, now) = (RefusalLog::default(), Instant::now());
-        let written = |now| (0..100).filter(|_| log.take_line_permit(now)).count();
-        assert_eq!(written(now), 10);
-        assert_eq!(written(now + LINE_WINDOW / 2), 0);
-        assert_eq!(written(now + LINE_WINDOW), 10);
     }
 }

@@ -148,7 +148,7 @@ fn show_failure(
     error: &SignInError,
     res: &mut Response,
 ) {
-    tracing::warn!(reason = %error, "A sign-in at the provider failed.");
+    oidc.log_failure(error);
     record_refusal(auth, origin, error.to_string());
     let id = oidc.registration();
     let again = format!("{}/oauth2/authorization/{id}", origin.prefix);

@@ -213,6 +213,8 @@ impl Sessions {
                 let (role, credential) = (account.role, Credential::Session(hash));
                 Ok(Caller { account: Some(account), role, credential, from: None })
             }
+            // `renew_generation` may follow. Otherwise the session stays ended.
+            Err(error) if self.awaits_renewal(session, now) => Err(error),
             Err(error) => {
                 sessions.remove(&hash);
                 drop(sessions);
@@ -220,6 +222,15 @@ impl Sessions {
                 Err(error)
             }
         }
+    }
+
+    /// Returns whether a session has ended only because its account has another generation.
+    fn awaits_renewal(&self, session: &Session, now: Duration) -> bool {
+        let account = self.inner.accounts.get(&session.account);
+        account.is_some_and(|account| {
+            let renewed = Session { generation: account.generation, ..session.clone() };
+            self.check_session_with(&renewed, Some(account), now).is_ok()
+        })
     }
 
     /// Returns the current role of the session with this hash; `None` when it has ended. Does not reset the idle time.

@@ -136,6 +136,20 @@ fn another_password_ends_the_other_sessions() {
 }
 
 #[test]
+fn a_request_between_a_new_password_and_the_renewal_does_not_end_the_own_session() {
+    let fixture = Fixture::new();
+    let account = fixture.create_account("a", Role::User);
+    let own = start_session(&fixture, &account);
+    let caller = fixture.auth.sessions.authenticate_session(&own.id).unwrap();
+    let hash = super::super::password::Hash::from_password("another horse battery").unwrap();
+    let account = fixture.auth.accounts.set_password(&caller, &account.id, hash).unwrap();
+    assert!(has_ended(&fixture, &own), "it is not renewed yet");
+    let Credential::Session(hash) = &caller.credential else { panic!("{caller:?}") };
+    fixture.auth.sessions.renew_generation(hash, &account);
+    assert!(!has_ended(&fixture, &own));
+}
+
+#[test]
 fn the_number_of_sessions_is_limited() {
     let fixture = Fixture::new();
     let account = fixture.create_account("a", Role::User);
